@@ -1,0 +1,66 @@
+/* Scheduler side of the library: messages in, messages out. What to dispatch to whom is decided by its caller
+ * (mpidata/scheduler.py). Not installed. One thread. Functions return the codes of mpidata.h. */
+#ifndef MPIDATA_SCHEDULER_H
+#define MPIDATA_SCHEDULER_H
+
+#include "mpidata.h"
+
+enum {
+    MPIDATA_EVENT_NEXT = 1,     /* group asks for a simulation; simulation/steps: the one it closes (-1: none), failed, text */
+    MPIDATA_EVENT_FINALIZED,    /* group has left; simulation/steps/failed as for NEXT */
+    MPIDATA_EVENT_HELD,         /* trainer holds every step it was to expect of `simulation` */
+    MPIDATA_EVENT_STATUS,       /* trainer's `statistics`; starved, full */
+    MPIDATA_EVENT_REPORT,       /* trainer reports value under the name in text */
+    MPIDATA_EVENT_STOP,         /* trainer left its loop early; failed, text */
+    MPIDATA_EVENT_GOODBYE,      /* trainer has closed its stream after drawing everything, or after a stop */
+    MPIDATA_EVENT_ERROR         /* a rank reports an error that ends the job: text, the whole sentence */
+};
+
+typedef struct {
+    int32_t kind;
+    int32_t rank;        /* rank in the job's world of the sender */
+    int32_t index;       /* group, or trainer */
+    int32_t failed;      /* NEXT, FINALIZED: the simulation was given up; STOP: the script failed */
+    int64_t simulation;
+    int64_t steps;
+    int32_t starved;     /* STATUS: a draw waits for samples */
+    int32_t full;        /* STATUS: samples wait for room in the buffer */
+    int64_t statistics[7]; /* STATUS: mpidata_statistics of trainer.h, in its order */
+    double value;        /* REPORT */
+    char text[2048];     /* UTF-8, ends with 0 */
+} mpidata_event;
+
+/* Join the job as its scheduler and give every rank the plan. Collective over world; blocks without spinning. */
+int mpidata_scheduler_open(MPI_Fint world, const char *plan);
+
+/* Next event, MPIDATA_SUCCESS; or MPIDATA_ERR_AGAIN if none came within timeout_s. Sleeps while it waits. */
+int mpidata_scheduler_poll(mpidata_event *event, double timeout_s);
+
+/* Answer a group's NEXT: run `simulation` with its parameters (n_parameters float64). */
+int mpidata_scheduler_dispatch(int group, int64_t simulation, int validation, const double *parameters);
+
+/* Answer a group's NEXT: there are no more. */
+int mpidata_scheduler_no_more(int group);
+
+/* Tell all trainers that `simulation` has `steps` steps in all; each answers HELD when it holds its own. */
+int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int validation);
+
+/* Tell all trainers that no samples will come any more; with `groups_gone`, that every group has left too. */
+int mpidata_scheduler_end_of_stream(void);
+
+/* Tell all trainers and groups to leave: draws and steps give MPIDATA_END from now. */
+int mpidata_scheduler_stop(void);
+
+/* Tell a trainer whose buffer is full to take `samples` more than its capacity, because another one starves. */
+int mpidata_scheduler_relieve(int trainer, int64_t samples);
+
+/* Tell all trainers that every group has left and every trainer has said goodbye: nothing is in flight any more. */
+int mpidata_scheduler_all_gone(void);
+
+/* End all ranks at once with this exit status (MPI_Abort). Does not return. */
+void mpidata_scheduler_abort(int status);
+
+/* Leave the job in order: after all_gone. */
+int mpidata_scheduler_close(void);
+
+#endif

@@ -1,0 +1,69 @@
+/* Trainer side of the library: what Python calls (mpidata/library.py). Not installed.
+ *
+ * One trainer per process. open, start, report, stop and close come from one thread; draw may come from another. A receive
+ * thread owned by the library makes every MPI call after mpidata_trainer_open, hence MPI_THREAD_MULTIPLE.
+ * Functions return the codes of mpidata.h; the sentence is in mpidata_last_error(). */
+#ifndef MPIDATA_TRAINER_H
+#define MPIDATA_TRAINER_H
+
+#include "mpidata.h"
+
+/* Join the job as a trainer. Collective over world (with mpidata_init on solvers and mpidata_scheduler_open on rank 0);
+ * blocks without spinning. world and *trainers are Fortran handles; *trainers is the communicator of the trainers, for
+ * the caller's own use (the library's own traffic runs on others). Starts the receive thread. */
+int mpidata_trainer_open(MPI_Fint world, MPI_Fint *trainers);
+
+/* Set how draws are grouped: count samples a draw (1: single-sample mode). Once, before the first draw; the same on all
+ * trainers (MPIDATA_ERR_ARGUMENT otherwise, and when the buffer is too small for it). Does not block. */
+int mpidata_trainer_start(int64_t count);
+
+/* Fill one batch of `count` samples (the count of mpidata_trainer_start).
+ *
+ * fields      one pointer per field in job order, each to count x (declared shape) elements of the declared dtype
+ * parameters  count x n_parameters float64
+ * time        count float64
+ * step        count int64
+ * simulation  count int64
+ *
+ * MPIDATA_SUCCESS; MPIDATA_END: the stream is over, the same batch number on all trainers; MPIDATA_ERR_AGAIN: nothing
+ * within timeout_s seconds (call again: lets the caller handle signals); or an error that ended the job. Sleeps while
+ * it waits. */
+int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
+                         double timeout_s);
+
+/* Wait until this trainer holds its whole share of the validation samples; *count is their number. SUCCESS, AGAIN, END
+ * (the job is stopping and it will never be whole) or an error. Sleeps while it waits. */
+int mpidata_trainer_validation(int64_t *count, double timeout_s);
+
+/* The index-th validation sample, ordered by (simulation, step): fields[i] gets the address of field i (C order,
+ * declared dtype), *parameters that of n_parameters float64. The memory stays valid until mpidata_trainer_free. */
+int mpidata_trainer_validation_sample(int64_t index, const void **fields, const double **parameters, double *time,
+                                      int64_t *step, int64_t *simulation);
+
+/* Report a named value (a loss, say) for the summary and the progress display. Any thread; does not block. */
+int mpidata_trainer_report(const char *name, double value);
+
+/* Leave the stream early: the job ends in order. failed: 0 the script left its loop, 1 it ended with an error, which
+ * `reason` tells. The next draw gives MPIDATA_END. Does not block. */
+int mpidata_trainer_stop(int failed, const char *reason);
+
+typedef struct {
+    int64_t received;    /* distinct training samples received */
+    int64_t validation;  /* distinct validation samples received */
+    int64_t duplicates;  /* samples dropped because they had been received before */
+    int64_t drawn;       /* batches drawn */
+    int64_t fill;        /* samples in the buffer */
+    int64_t capacity;    /* of the buffer */
+    int64_t bytes;       /* payload bytes received, validation included */
+} mpidata_statistics;
+
+int mpidata_trainer_statistics(mpidata_statistics *statistics);
+
+/* Say goodbye to the scheduler and end the receive thread. Takes in and drops what solvers still send until the scheduler
+ * says that all of them have left, for at most timeout_s. */
+int mpidata_trainer_close(double timeout_s);
+
+/* Give the memory back. After close; validation samples must not be used any more. */
+int mpidata_trainer_free(void);
+
+#endif
