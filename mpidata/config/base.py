@@ -1,0 +1,42 @@
+"""What all models of the job file share: strict scalars, their base class, and how a validator refuses a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Strict
+from pydantic import Field as Key
+from pydantic_core import PydanticCustomError
+
+__all__ = ["Boolean", "Count", "Key", "Location", "Model", "Natural", "Number", "Problem", "Text", "refuse"]
+
+Location = tuple[str | int, ...]
+"""Keys and indices that lead to a value of the job file."""
+
+Problem = tuple[Location, str]
+"""A sentence about the value at a location."""
+
+# Strict: `ranks: true` or `ranks: 2.0` are mistakes, not ranks: 1 or 2.
+Natural = Annotated[int, Strict(), Key(ge=0, le=2**31 - 1)]
+Count = Annotated[int, Strict(), Key(ge=1, le=2**31 - 1)]
+Number = Annotated[float, Strict(), Key(allow_inf_nan=False)]
+Text = Annotated[str, Strict(), Key(min_length=1)]
+Boolean = Annotated[bool, Strict()]
+
+
+class Model(BaseModel):
+    """A mapping of the job file with a fixed set of keys; frozen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Refuse a value within a validator, with a sentence for each problem; does nothing where there is none.
+
+    The locations are relative to the value that the validator checks; `{key}` in a sentence stands for its whole name.
+    """
+    problems = tuple(problems)
+    if problems:
+        context: dict[str, Any] = {"problems": problems}
+        raise PydanticCustomError("refused", "refused", context)

@@ -1,0 +1,111 @@
+"""`fields`, `buffer` and `validation`: what a sample holds, and where it waits."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, model_validator
+from typing_extensions import Self
+
+from mpidata.config.base import Count, Key, Model, Natural, refuse
+
+__all__ = ["Buffer", "Field", "FieldName", "Validation", "identifier"]
+
+MAX_DIMENSIONS = 6
+MAX_ELEMENTS = 2**31 - 1
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def identifier(name: str) -> str:
+    """Refuse a name that cannot be written in a program."""
+    if not _NAME.fullmatch(name):
+        refuse([((), f"{{key}}: {name!r} is not a name. Use letters, digits and underscores, no digit first.")])
+    return name
+
+
+def _not_reserved(name: str) -> str:
+    if name in ("time", "step", "simulation", "parameters"):
+        refuse([((), f"{{key}}: a field cannot be named {name!r}, as every sample has a {name!r} of its own. Rename it.")])
+    return name
+
+
+FieldName = Annotated[str, AfterValidator(identifier), AfterValidator(_not_reserved)]
+
+
+def _extents(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _size(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if math.prod(shape) > MAX_ELEMENTS:
+        refuse([((), f"{{key}} is {list(shape)}, more than {MAX_ELEMENTS} elements. Split the field into several.")])
+    return shape
+
+
+class Field(Model):
+    """An array that the solver sends at every step."""
+
+    dtype: Literal["float32", "float64", "int32", "int64", "uint8"] = Key(
+        "float32", description="Type of the elements on the trainers. A solver may send float64 where this is float32."
+    )
+    shape: Annotated[
+        tuple[Count, ...],
+        BeforeValidator(_extents),
+        AfterValidator(_size),
+        Key(max_length=MAX_DIMENSIONS, json_schema_extra={"kind": "list of 0 to 6 whole numbers, each at least 1"}),
+    ] = Key(
+        description="Extents of the whole field in C order, the last one fastest in memory (a Fortran array "
+        "`u(nx, ny)` has `shape: [ny, nx]`); `[]` for a scalar. At most 2147483647 elements.",
+        examples=["[64, 64]"],
+    )
+
+
+def _default_watermark(data: dict[str, Any]) -> int:
+    capacity: int = data.get("capacity", 0)
+    return 0 if data.get("policy") == "fifo" else capacity // 10
+
+
+class Buffer(Model):
+    """The buffer of each trainer, in which samples wait to be drawn into batches."""
+
+    policy: Literal["fifo", "firo", "reservoir"] = Key(
+        "reservoir",
+        description="`fifo`: oldest first, each sample once. `firo`: any of those present, each sample once. "
+        "`reservoir`: any of those present, again and again; a new sample replaces one that has been seen.",
+    )
+    capacity: Count = Key(1000, description="Samples that the buffer holds, per trainer; at least the batch size.")
+    watermark: Natural = Key(
+        default_factory=_default_watermark,
+        description="Samples that must be present before one is drawn, while solvers still send. Less than the "
+        "capacity for firo, at most the capacity for reservoir; fifo has none. Default: a tenth of the capacity "
+        "(fifo: 0).",
+    )
+    tail: Literal["drop", "repeat"] = Key(
+        "drop",
+        description="What becomes of the last samples when they do not give each trainer the same number of full "
+        "batches: `drop` leaves them out, `repeat` fills up with samples drawn before.",
+    )
+
+    @model_validator(mode="after")
+    def _watermark_fits(self) -> Self:
+        fix = ""
+        if self.policy == "fifo" and self.watermark > 0:
+            fix = "A fifo has no watermark: remove the key, or set 'buffer.policy' to firo or reservoir"
+        elif self.policy == "firo" and self.watermark >= self.capacity:
+            fix = f"It must be less than 'buffer.capacity', {self.capacity}, with firo: lower it, or raise the capacity"
+        elif self.policy == "reservoir" and self.watermark > self.capacity:
+            fix = f"It must be at most 'buffer.capacity', {self.capacity}: lower it, or raise the capacity"
+        refuse([(("watermark",), f"'buffer.watermark' is {self.watermark}. {fix}.")] if fix else [])
+        return self
+
+
+class Validation(Model):
+    """Simulations whose samples are never trained on."""
+
+    count: Natural = Key(
+        0,
+        description="Further simulations, besides those of `parameters.count`, whose samples never enter the buffer: "
+        "`stream.validation()` has them.",
+    )

@@ -1,0 +1,88 @@
+"""The job file as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, PrivateAttr, Strict
+
+from mpidata.config.base import Key, Model, Text, refuse
+from mpidata.config.data import Buffer, Field, FieldName, Validation
+from mpidata.config.parameters import Parameters
+from mpidata.config.programs import Launch, Solvers, Trainers, unavailable
+
+__all__ = ["Job"]
+
+
+def _file_name(name: str) -> str:
+    if not all(c.isalnum() or c in "._-" for c in name) or not name.isascii() or name[:1] in ("", ".", "-"):
+        refuse([((), f"{{key}} is {name!r}. Use letters, digits, '.', '_' and '-', a letter or digit first.")])
+    return name
+
+
+class Job(Model):
+    """A checked job file. Equal jobs have equal keys; which file they came from does not count."""
+
+    name: Annotated[Text, AfterValidator(_file_name)] = Key(
+        "job", description="Name of the job and of the folder of its runs. Default: the job file's name without suffix."
+    )
+    seed: Annotated[int, Strict(), Key(ge=0, le=2**63 - 1)] = Key(
+        0, description="Seed of everything that is drawn at random: parameters and batches."
+    )
+    output: Text = Key("runs", description="Where run folders go: `<output>/<name>/1`, `2`, ...")
+    folder: Path = Key(
+        Path("."),
+        description="What relative paths are relative to, and where all programs run. Default: the job file's folder. "
+        "The job file that is kept in a run folder has it, so that it can be run again.",
+        json_schema_extra={"kind": "path"},
+    )
+    trainers: Trainers = Key(description="The ranks that train.", examples=["{program: [python, train.py]}"])
+    solvers: Solvers = Key(description="The ranks that simulate.", examples=["{program: [./heat2d]}"])
+    parameters: Parameters = Key(
+        description="The simulations to run.", examples=["{count: 200, space: {alpha: [0.01, 0.1]}}"]
+    )
+    validation: Validation = Key(Validation(), description="Simulations that are never trained on.")
+    fields: dict[FieldName, Field] = Key(
+        min_length=1,
+        description="The arrays of a sample, by name. A name is letters, digits and underscores, and not `time`, "
+        "`step`, `simulation` or `parameters`.",
+        examples=["{temperature: {shape: [64, 64]}}"],
+        json_schema_extra={"kind": "mapping from name to field, at least one"},
+    )
+    buffer: Buffer = Key(Buffer(), description="Where samples wait on a trainer.")
+    checkpoint: Annotated[Any, unavailable()] = Key(
+        None,
+        description="Checkpoints to resume from. Not available in this version.",
+        json_schema_extra={"kind": "mapping"},
+    )
+    launch: Launch = Key(Launch(), description="How the job is started.")
+
+    _path: Path = PrivateAttr(default=Path("job.yaml"))
+
+    @property
+    def path(self) -> Path:
+        """The file this job was read from."""
+        return self._path
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters, in the order of the columns of a sample's parameters."""
+        return tuple(self.parameters.space)
+
+    @property
+    def simulations(self) -> int:
+        """Number of simulations to train on."""
+        if self.parameters.sampler == "grid":
+            return self.parameters.grid_size
+        return self.parameters.count or 0
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks: the scheduler, the trainers and the solvers."""
+        return 1 + self.trainers.ranks + self.solvers.groups * self.solvers.ranks_per_group
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and self.model_dump() == other.model_dump()
+
+    __hash__ = None  # type: ignore[assignment]

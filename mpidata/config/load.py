@@ -1,0 +1,180 @@
+"""Read a job file, check everything in it, and say all that is wrong at once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from mpidata.config import yaml_text
+from mpidata.config.base import Location, Problem
+from mpidata.config.check import check
+from mpidata.config.describe import key_of
+from mpidata.config.job import Job
+from mpidata.config.messages import dotted, problems_of, shown
+from mpidata.errors import JobFileError
+
+__all__ = ["load_job", "resolved_yaml"]
+
+
+def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
+    """Read and check a job file, and the files that it names.
+
+    Parameters
+    ----------
+    path : str or Path
+        The job file.
+    overrides : sequence of str
+        Settings that replace those of the file, each `a.b=value`, the value written as in YAML.
+
+    Returns
+    -------
+    Job
+        All keys have their values, defaults included; `parameters.space` and `parameters.count` are filled in from
+        the table of `sampler: file`.
+
+    Raises
+    ------
+    JobFileError
+        One sentence for each thing that is wrong, with key, value, fix and line.
+    """
+    path = Path(os.path.abspath(path))
+    source = _Source(path)
+    source.read()
+    for override in overrides:
+        source.override(override)
+    source.fill_in()
+    sections, problems = _validate(source.data)
+    source.problems += problems
+    found, filled = check(sections, source.data)
+    source.problems += found
+    source.refuse()
+    if filled:
+        sections["parameters"] = sections["parameters"].model_copy(update=filled)
+    job = Job.model_validate(sections)
+    job._path = path
+    return job
+
+
+def resolved_yaml(job: Job) -> str:
+    """The job with all its keys as YAML; loaded from any place, it gives an equal job."""
+    data = job.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for name, axis in job.model_dump(mode="json")["parameters"]["space"].items():
+        data["parameters"]["space"].setdefault(name, axis)
+    return yaml_text.dump(data)
+
+
+class _Source:
+    """The data of a job file on its way to the models, and where each key came from."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.data: dict[str, Any] = {}
+        self.origins: dict[Location, str] = {}
+        self.problems: list[Problem] = []
+
+    def read(self) -> None:
+        """Read the file; raises JobFileError where there is no point in going on."""
+        try:
+            document = yaml_text.read(self.path.read_bytes().decode("utf-8-sig"))
+        except OSError as error:
+            raise self._fatal(f"cannot read {self.path}: {error.strerror}. Give the path of a job file.") from None
+        except UnicodeDecodeError as error:
+            raise self._fatal(f"not UTF-8 at byte {error.start}. Save the file as UTF-8.") from None
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark
+            where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+            raise self._fatal(f"not valid YAML: {error.problem or error.context}. Correct it{where}.") from None
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise self._fatal(f"not valid YAML: {' '.join(str(error).split())}. Correct it.") from None
+        if not isinstance(document.data, dict):
+            raise self._fatal(f"it holds {shown(document.data)}, not keys. Begin with 'trainers:', 'solvers:', ...")
+        self.data = document.data
+        self.origins = {location: f"line {line}" for location, line in document.lines.items()}
+        self.problems += document.problems
+
+    def override(self, text: str) -> None:
+        """Replace one key by a setting `a.b=value`."""
+        name, equals, value = text.partition("=")
+        keys = tuple(name.strip().split("."))
+        if not equals or not all(keys):
+            self.problems.append(((), f"'{text}' is no setting. Write key=value, such as buffer.capacity=4000."))
+            return
+        inner: Any = self.data
+        for depth, key in enumerate(keys[:-1]):
+            if inner.get(key) is None:
+                inner[key] = {}
+            inner = inner[key]
+            if not isinstance(inner, dict):
+                above = dotted(keys[: depth + 1])
+                self.problems.append((keys, f"'{above}' is {shown(inner)}, so '{name}' cannot be set. Set '{above}'."))
+                return
+        try:
+            inner[keys[-1]] = yaml_text.parse_value(value, keys)
+        except (yaml.YAMLError, ValueError, RecursionError):
+            self.problems.append((keys, f"'{value}' is not valid YAML, so '{name}' cannot be set. Correct the value."))
+            return
+        self.origins = {at: line for at, line in self.origins.items() if at[: len(keys)] != keys}
+        self.origins[keys] = f"set to {value}" if value else "set to nothing"
+
+    def fill_in(self) -> None:
+        """Fill in the defaults that depend on where the file is."""
+        if "name" not in self.data:
+            self.data["name"] = re.sub(r"[^A-Za-z0-9._-]", "-", self.path.stem).lstrip(".-") or "job"
+        folder = self.data.get("folder", ".")
+        if isinstance(folder, str):
+            self.data["folder"] = os.path.abspath(self.path.parent / folder)
+
+    def refuse(self) -> None:
+        """Raise JobFileError if there is a problem."""
+        if self.problems:
+            order = sorted(range(len(self.problems)), key=lambda i: (self._line(self.problems[i][0]), i))
+            sentences = [self._sentence(*self.problems[i]) for i in order]
+            raise JobFileError(dict.fromkeys(sentences))
+
+    def _origin(self, location: Location) -> str:
+        while location and location not in self.origins:
+            location = location[:-1]
+        return self.origins.get(location, "") if location else ""
+
+    def _line(self, location: Location) -> int:
+        origin = self._origin(location)
+        return int(origin[5:]) if origin.startswith("line ") else 2**31
+
+    def _sentence(self, location: Location, sentence: str) -> str:
+        origin = self._origin(location)
+        return f"{self.path.name}: {sentence}" + (f" ({origin})" if origin else "")
+
+    def _fatal(self, sentence: str) -> JobFileError:
+        return JobFileError(f"{self.path.name}: {sentence}")
+
+
+def _validate(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """Validate each section by itself, so that one with errors does not hide what is wrong between the others."""
+    sections: dict[str, Any] = {}
+    problems: list[Problem] = []
+    names = {key_of(name, info): name for name, info in Job.model_fields.items()}
+    for key, name in names.items():
+        if key in data:
+            info = Job.model_fields[name]
+            adapter: TypeAdapter[Any] = TypeAdapter(Annotated[info.annotation, info])  # type: ignore[valid-type]
+            try:
+                sections[name] = adapter.validate_python(data[key])
+            except ValidationError as error:
+                for details in error.errors():
+                    details["loc"] = (key, *details["loc"])
+                    problems += problems_of(details)
+    keys = {key: value for key, value in data.items() if key not in names}
+    keys |= {key: sections[name] for key, name in names.items() if name in sections}
+    try:
+        Job.model_validate(keys)
+    except ValidationError as error:
+        for details in error.errors():
+            if details["type"] != "missing" or details["loc"][0] not in data:
+                problems += problems_of(details)
+    return sections, problems

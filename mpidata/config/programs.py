@@ -1,0 +1,134 @@
+"""`trainers`, `solvers` and `launch`: what runs, and on how many ranks."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, model_validator
+from typing_extensions import Self
+
+from mpidata.config.base import Count, Key, Model, Natural, Problem, Text, refuse
+
+__all__ = ["Launch", "Solvers", "Trainers", "object_name", "unavailable"]
+
+_OBJECT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
+def object_name(value: str) -> str:
+    """Refuse a text that is not of the form `module:name`."""
+    if not _OBJECT.fullmatch(value):
+        refuse([((), f"{{key}} is {value!r}. Write it as \"module:name\", for instance \"heat:simulate\".")])
+    return value
+
+
+def unavailable(*refused: object) -> AfterValidator:
+    """Refuse values of the design that this version cannot honour; without arguments, any value but none."""
+
+    def check(value: Any) -> Any:
+        if value in refused if refused else value is not None:
+            refuse([((), f"{{key}} is {value!r}, which is not available in this version. Remove the key.")])
+        return value
+
+    return AfterValidator(check)
+
+
+def _no_spares(value: int) -> int:
+    refuse([((), f"{{key}} is {value}, and spares are not available in this version. Remove the key.")] if value else [])
+    return value
+
+
+def _arguments(value: Any) -> Any:
+    if isinstance(value, str):
+        refuse([((), f"{{key}} is the text {value!r}. Write a list with one text for each argument: [{value}].")])
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _printable(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    bad = [i for i, argument in enumerate(arguments) if "\n" in argument or "\0" in argument]
+    refuse(((i,), f"{{key}} is {arguments[i]!r}. An argument cannot hold a newline or a NUL; remove it.") for i in bad)
+    return arguments
+
+
+Arguments = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(_arguments),
+    AfterValidator(_printable),
+    Key(min_length=1, json_schema_extra={"kind": "list of texts"}),
+]
+
+
+class Trainers(Model):
+    """The ranks that train, and what they run."""
+
+    ranks: Count = Key(1, description="Number of trainer ranks (one process each, one GPU each where there are any).")
+    program: Arguments = Key(
+        description="The training script and its arguments, executable first. An ordinary script, which uses "
+        "`mpidata.MPIStreamDataset`. `python` means the Python that runs mpidata; other names are looked for in the "
+        "job file's folder, then on PATH. It runs in the job file's folder.",
+        examples=["[python, train.py]"],
+    )
+
+
+class Solvers(Model):
+    """The groups of ranks that simulate, and what they run. Exactly one of `program` and `function` is given."""
+
+    groups: Count = Key(1, description="Number of solver groups: simulations that run at once.")
+    ranks_per_group: Count = Key(1, description="Number of ranks that run one simulation together.")
+    program: Arguments | None = Key(
+        None,
+        description="An executable linked with libmpidata (or a Python script that uses `mpidata.solver`) and its "
+        "arguments. Looked for and run as `trainers.program`.",
+        examples=["[./heat2d]"],
+        json_schema_extra={"kind": "list of texts"},
+    )
+    function: Annotated[Text, AfterValidator(object_name)] | None = Key(
+        None,
+        description="Instead of `program`: a Python generator function, written `module:function`, importable from the "
+        "job file's folder. It gets the parameters by name and yields `{field: array}` or `(time, {field: array})`.",
+        examples=['"heat:simulate"'],
+    )
+    window: Annotated[Count, Key(le=1024)] = Key(
+        4, description="Samples of one solver rank that may be under way to the trainers before the solver waits."
+    )
+    start: Annotated[Literal["split", "spawn"], unavailable("spawn")] = Key(
+        "split",
+        description="`split`: all ranks start together. `spawn` (solver groups start later) is not available in this "
+        "version.",
+    )
+    lifetime: Annotated[Literal["pool", "simulation"], unavailable("simulation")] = Key(
+        "pool",
+        description="`pool`: a group runs simulation after simulation. `simulation` (a fresh start for each) is not "
+        "available in this version.",
+    )
+    spares: Annotated[Natural, AfterValidator(_no_spares)] = Key(
+        0, description="Groups kept in reserve for lost ones. More than 0 is not available in this version."
+    )
+    retries: Annotated[Natural | None, unavailable()] = Key(
+        None, description="Further tries of a failed simulation. Not available in this version."
+    )
+    timeout_s: Annotated[float | None, unavailable()] = Key(
+        None, description="Silence in seconds after which a group is given up. Not available in this version."
+    )
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        problems: list[Problem] = []
+        if self.program is None and self.function is None:
+            problems.append(
+                ((), "missing key 'solvers.program'. Add it, for instance 'program: [./heat2d]', or 'function:'.")
+            )
+        if self.program is not None and self.function is not None:
+            problems.append(
+                (("function",), "'solvers.program' and 'solvers.function' are both given. Remove one of them.")
+            )
+        refuse(problems)
+        return self
+
+
+class Launch(Model):
+    """How the job is started."""
+
+    with_: Literal["auto", "mpirun"] = Key(
+        "auto", alias="with", description="What starts the ranks: `mpirun`, or `auto`, which chooses by itself."
+    )

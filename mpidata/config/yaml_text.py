@@ -1,0 +1,127 @@
+"""YAML of the job file: numbers and booleans as in YAML 1.2, with the line of every key."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from mpidata.config.base import Location, Problem
+
+__all__ = ["Document", "dump", "parse_value", "read"]
+
+_TAG = "tag:yaml.org,2002:"
+# YAML 1.1, which PyYAML reads, takes `1e-3` for a text, `no` for false, 010 for 8 and 12:30 for 750.
+_RULES: tuple[tuple[str, str, list[str] | None], ...] = (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?(0|[1-9][0-9_]*)|0x[0-9a-fA-F]+", list("-+0123456789")),
+    (
+        "float",
+        r"[-+]?(([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.(inf|Inf|INF))|\.(nan|NaN|NAN)",
+        list("-+.0123456789"),
+    ),
+    ("merge", r"<<", ["<"]),
+)
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers: dict[str, Any] = {}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what either of the two YAML versions would not read as a text."""
+
+
+for _name, _pattern, _first in _RULES:
+    _regexp = re.compile(f"^(?:{_pattern})$")
+    _Loader.add_implicit_resolver(_TAG + _name, _regexp, _first)
+    _Dumper.add_implicit_resolver(_TAG + _name, _regexp, _first)
+
+
+class Document:
+    """What a YAML text holds.
+
+    Attributes
+    ----------
+    data : Any
+        Dicts, lists and scalars.
+    lines : dict of location to int
+        Line, from 1, of each key and item.
+    problems : list of (location, sentence)
+        Keys that are there twice.
+    """
+
+    def __init__(self, data: Any, lines: dict[Location, int], problems: list[Problem]) -> None:
+        self.data = data
+        self.lines = lines
+        self.problems = problems
+
+
+def read(text: str) -> Document:
+    """Read one YAML document; raises yaml.YAMLError."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return Document(None, {}, [])
+        problems: list[Problem] = []
+        _prepare(node, (), problems, [])
+        data = loader.construct_document(node)
+        lines: dict[Location, int] = {}
+        _lines(node, (), lines)
+        return Document(data, lines, problems)
+    finally:
+        loader.dispose()
+
+
+def parse_value(text: str, location: Location) -> Any:
+    """Read the value of a key from a text of its own, as on a command line; raises yaml.YAMLError."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _prepare(node, location, [], [])
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def dump(data: Any) -> str:
+    """Write plain data as YAML that `read` reads back as it was; lists of scalars on one line."""
+    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
+    return text
+
+
+def _prepare(node: yaml.Node, location: Location, problems: list[Problem], above: list[yaml.Node]) -> None:
+    if any(node is other for other in above):
+        raise yaml.MarkedYAMLError(None, None, "a value that contains itself", node.start_mark)
+    above = [*above, node]
+    if isinstance(node, yaml.MappingNode):
+        seen: dict[str, int] = {}
+        for key, value in node.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in seen and key.tag != _TAG + "merge":
+                dotted = ".".join(map(str, (*location, name)))
+                sentence = f"the key '{dotted}' is there twice, in lines {seen[name]} and {line}. Remove one of them."
+                problems.append(((*location, name), sentence))
+            seen[name] = line
+            _prepare(value, (*location, name), problems, above)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            if location[1:] == ("program",) and isinstance(item, yaml.ScalarNode):
+                item.tag = _TAG + "str"  # `[./solver, 010, 1e-3]`: arguments are texts, just as they are written
+            _prepare(item, (*location, index), problems, above)
+
+
+def _lines(node: yaml.Node, location: Location, lines: dict[Location, int]) -> None:
+    lines.setdefault(location, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            lines[(*location, str(key.value))] = key.start_mark.line + 1
+            _lines(value, (*location, str(key.value)), lines)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            _lines(item, (*location, index), lines)

@@ -1,0 +1,45 @@
+"""Exceptions of mpidata. Every message says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["JobFileError", "LaunchError", "LibraryError", "MpidataError", "StreamError"]
+
+
+class MpidataError(Exception):
+    """Base of all errors that mpidata raises; its text is meant for the user, without a traceback."""
+
+
+class JobFileError(MpidataError):
+    """The job file, or a file it names, cannot be used.
+
+    Parameters
+    ----------
+    problems : str or iterable of str
+        The sentences, one for each thing that is wrong.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        The same sentences; the text of the error has one a line.
+    """
+
+    def __init__(self, problems: str | Iterable[str]) -> None:
+        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems)
+
+
+class StreamError(MpidataError):
+    """The stream of samples cannot be set up, or ended with an error."""
+
+
+class LaunchError(MpidataError):
+    """The job cannot be started, or was not started the way it was planned."""
+
+
+class LibraryError(MpidataError):
+    """A call of libmpidata failed, or the library cannot be loaded."""
