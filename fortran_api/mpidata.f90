@@ -1,0 +1,484 @@
+!> mpidata: stream a running simulation into a neural network's training, from Fortran.
+!>
+!> A complete solver, with its five calls (init, next, put, step, finalize):
+!>
+!>     program solver
+!>       use mpidata
+!>       implicit none
+!>       include 'mpif.h'
+!>       integer :: group, simulation, step, ierror
+!>       double precision :: alpha, u(64, 32)
+!>       call MPI_Init(ierror)
+!>       call mpidata_init(MPI_COMM_WORLD, group)       ! group: in place of MPI_COMM_WORLD from here on
+!>       do while (mpidata_next(simulation))
+!>         call mpidata_param('alpha', alpha)
+!>         u = 0
+!>         do step = 1, 100
+!>           call advance(u, alpha, group)
+!>           call mpidata_put('temperature', u)           ! temperature: {shape: [32, 64]} in the job file
+!>           call mpidata_step(0.01d0 * step, ierror)
+!>           if (ierror /= MPIDATA_SUCCESS) exit          ! MPIDATA_END: the job is stopping
+!>         end do
+!>       end do
+!>       call mpidata_finalize()
+!>       call MPI_Finalize(ierror)
+!>     end program solver
+!>
+!> Build: compile this file with the solver, by the same compiler, and link libmpidata (`mpidata config --cflags --libs`).
+!>
+!> Memory order. It is kept, as in HDF5's Fortran interface: nothing is transposed. The array `u(nx, ny)` is the field of
+!> `shape: [ny, nx]` in the job file, and its element u(i, j) arrives in Python as tensor[j-1, i-1]. All indices here are
+!> Fortran's: `start` counts from 1 and has the order of the array's own dimensions.
+!>
+!> Communicators are integers: the handles of mpif.h and of `use mpi`. With `use mpi_f08` pass the component:
+!> `call mpidata_init(MPI_COMM_WORLD%mpi_val, group%mpi_val)`.
+!>
+!> Errors. Every call has an optional last argument `ierror` (write `ierror=` where `start` is left out): MPIDATA_SUCCESS,
+!> MPIDATA_END or an MPIDATA_ERR_ code, and mpidata_last_error() then has the whole sentence. Without it an error stops
+!> the program with that sentence (error stop). MPIDATA_END is not an error.
+!>
+!> Threads: all calls of one process come from one thread, the one that may call MPI. "Collective" means: every rank of
+!> the group makes the call, in the same order. "Local" calls need no other rank.
+!>
+!> Alone, outside a job, a solver runs too: one simulation, with parameters from MPIDATA_PARAM_<NAME> (0 where unset).
+module mpidata
+  use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int32_t, c_int64_t, &
+    c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+  implicit none
+  private
+
+  public :: mpidata_init, mpidata_next, mpidata_param, mpidata_put, mpidata_iput, mpidata_wait, mpidata_step
+  public :: mpidata_fail, mpidata_finalize, mpidata_strerror, mpidata_last_error
+
+  !> Status codes, as in mpidata.h.
+  integer, parameter, public :: MPIDATA_SUCCESS = 0
+  integer, parameter, public :: MPIDATA_END = 1            !< no more simulations, or the job is stopping
+  integer, parameter, public :: MPIDATA_ERR_ORDER = 2      !< a call at the wrong moment
+  integer, parameter, public :: MPIDATA_ERR_ARGUMENT = 3   !< a bad argument
+  integer, parameter, public :: MPIDATA_ERR_FIELD = 4      !< a field not declared, or put twice, or not put, in one step
+  integer, parameter, public :: MPIDATA_ERR_SHAPE = 5      !< a shape that is not the declared one
+  integer, parameter, public :: MPIDATA_ERR_DTYPE = 6      !< neither the declared dtype nor a float64 for a float32
+  integer, parameter, public :: MPIDATA_ERR_BLOCK = 7      !< a block outside its field; an overlap or a hole
+  integer, parameter, public :: MPIDATA_ERR_PARAMETER = 8  !< a parameter that the job file does not declare
+  integer, parameter, public :: MPIDATA_ERR_JOB = 9        !< the MPI world is not the one the job was planned for
+  integer, parameter, public :: MPIDATA_ERR_MPI = 10       !< an MPI call failed
+  integer, parameter, public :: MPIDATA_ERR_MEMORY = 11    !< out of memory
+  integer, parameter, public :: MPIDATA_ERR_WIRE = 12      !< a message that does not fit the job
+
+  !> Most dimensions of a field.
+  integer, parameter, public :: MPIDATA_MAX_NDIM = 6
+
+  integer(c_int), parameter :: float32 = 1, float64 = 2, dtype_int32 = 3, dtype_int64 = 4
+
+  !> `do while (mpidata_next(simulation [, ierror]))`: ask for the next simulation; closes the current one.
+  !>
+  !> .true.: `simulation`, integer(int32) or integer(int64), is its id, from 0, the same on all ranks of the group.
+  !> .false.: there are no more (ierror = MPIDATA_END), or an error.
+  !> Collective over the group; blocks, without spinning, until the scheduler has answered.
+  interface mpidata_next
+    procedure :: next_int32, next_int64
+  end interface mpidata_next
+
+  !> `call mpidata_param(name, value [, ierror])`: value, real(real32) or real(real64), of a parameter of the current
+  !> simulation, named as under `parameters: space:` in the job file. Local; does not block.
+  interface mpidata_param
+    procedure :: param_real32, param_real64
+  end interface mpidata_param
+
+  !> `call mpidata_put(field, values [, start] [, ierror])`: put a field, or a block of it, into the current sample.
+  !>
+  !> field    name, as under `fields:` in the job file
+  !> values   scalar or array of up to 6 dimensions, real(real32), real(real64), integer(int32) or integer(int64); any
+  !>          section. Copied: it may be changed as soon as the call returns. The declared dtype, or real64 where
+  !>          float32 is declared (converted once, here)
+  !> start    absent: `values` is the whole field, which exactly one rank of the group puts. Present: `values` is this
+  !>          rank's block, and start, one index per dimension, from 1, is the place of its first element in the field
+  !>
+  !> Local. Blocks only while the send window is full (a trainer whose buffer is full holds the solver back).
+  interface mpidata_put
+    procedure :: put_real32, put_real64, put_int32, put_int64
+  end interface mpidata_put
+
+  !> `call mpidata_iput(field, values [, start] [, ierror])`: as mpidata_put, without the copy.
+  !>
+  !> The array belongs to the library until mpidata_wait returns: do not change or free it before, and give it the
+  !> attributes `target, asynchronous`. It must be contiguous; a section that is not is refused.
+  interface mpidata_iput
+    procedure :: iput_real32, iput_real64, iput_int32, iput_int64
+  end interface mpidata_iput
+
+  !> The C functions. One argument list for put, put_block and iput.
+  interface
+    integer(c_int) function c_init(world, group) bind(c, name='mpidata_init_f')
+      import :: c_int
+      integer(c_int), value :: world
+      integer(c_int), intent(out) :: group
+    end function c_init
+    integer(c_int) function c_next(simulation) bind(c, name='mpidata_next')
+      import :: c_int, c_int64_t
+      integer(c_int64_t), intent(out) :: simulation
+    end function c_next
+    integer(c_int) function c_param(name, value) bind(c, name='mpidata_param')
+      import :: c_int, c_char, c_double
+      character(kind=c_char), intent(in) :: name(*)
+      real(c_double), intent(out) :: value
+    end function c_param
+    integer(c_int) function c_put(field, values, dtype, ndim, shape) bind(c, name='mpidata_put')
+      import :: c_int, c_char, c_ptr, c_int64_t
+      character(kind=c_char), intent(in) :: field(*)
+      type(c_ptr), value :: values
+      integer(c_int), value :: dtype, ndim
+      integer(c_int64_t), intent(in) :: shape(*)
+    end function c_put
+    integer(c_int) function c_put_block(field, values, dtype, ndim, shape, start) bind(c, name='mpidata_put_block')
+      import :: c_int, c_char, c_ptr, c_int64_t
+      character(kind=c_char), intent(in) :: field(*)
+      type(c_ptr), value :: values
+      integer(c_int), value :: dtype, ndim
+      integer(c_int64_t), intent(in) :: shape(*), start(*)
+    end function c_put_block
+    integer(c_int) function c_iput(field, values, dtype, ndim, shape, start) bind(c, name='mpidata_iput')
+      import :: c_int, c_char, c_ptr, c_int64_t
+      character(kind=c_char), intent(in) :: field(*)
+      type(c_ptr), value :: values
+      integer(c_int), value :: dtype, ndim
+      integer(c_int64_t), intent(in) :: shape(*)
+      type(c_ptr), value :: start
+    end function c_iput
+    integer(c_int) function c_wait() bind(c, name='mpidata_wait')
+      import :: c_int
+    end function c_wait
+    integer(c_int) function c_step(time) bind(c, name='mpidata_step')
+      import :: c_int, c_double
+      real(c_double), value :: time
+    end function c_step
+    integer(c_int) function c_fail(reason) bind(c, name='mpidata_fail')
+      import :: c_int, c_char
+      character(kind=c_char), intent(in) :: reason(*)
+    end function c_fail
+    integer(c_int) function c_finalize() bind(c, name='mpidata_finalize')
+      import :: c_int
+    end function c_finalize
+    type(c_ptr) function c_strerror(status) bind(c, name='mpidata_strerror')
+      import :: c_int, c_ptr
+      integer(c_int), value :: status
+    end function c_strerror
+    type(c_ptr) function c_last_error() bind(c, name='mpidata_last_error')
+      import :: c_ptr
+    end function c_last_error
+    integer(c_size_t) function c_strlen(text) bind(c, name='strlen')
+      import :: c_size_t, c_ptr
+      type(c_ptr), value :: text
+    end function c_strlen
+  end interface
+
+  !> Sentence of an error found here, before the library was called; unallocated when the last error is the library's.
+  character(:), allocatable, save :: own_error
+
+contains
+
+  !> Join the job. Collective over world; blocks, without spinning, until every rank of the job has joined.
+  subroutine mpidata_init(world, group, ierror)
+    integer, intent(in) :: world                !< communicator of all ranks of the job: MPI_COMM_WORLD
+    integer, intent(out) :: group               !< this rank's group, in place of MPI_COMM_WORLD; mpidata_finalize frees it
+    integer, intent(out), optional :: ierror
+    integer(c_int) :: handle, status
+
+    status = c_init(int(world, c_int), handle)
+    group = int(handle)
+    call finish(status, ierror)
+  end subroutine mpidata_init
+
+  logical function next_int64(simulation, ierror) result(more)
+    integer(int64), intent(out) :: simulation
+    integer, intent(out), optional :: ierror
+    integer(c_int64_t) :: id
+    integer(c_int) :: status
+
+    id = -1
+    status = c_next(id)
+    simulation = id
+    more = status == MPIDATA_SUCCESS
+    call finish(status, ierror)
+  end function next_int64
+
+  logical function next_int32(simulation, ierror) result(more)
+    integer(int32), intent(out) :: simulation
+    integer, intent(out), optional :: ierror
+    integer(int64) :: id
+
+    more = next_int64(id, ierror)
+    simulation = int(id, int32)
+  end function next_int32
+
+  subroutine param_real64(name, value, ierror)
+    character(*), intent(in) :: name
+    real(real64), intent(out) :: value
+    integer, intent(out), optional :: ierror
+    real(c_double) :: number
+    integer(c_int) :: status
+
+    number = 0
+    status = c_param(c_string(name), number)
+    value = number
+    call finish(status, ierror)
+  end subroutine param_real64
+
+  subroutine param_real32(name, value, ierror)
+    character(*), intent(in) :: name
+    real(real32), intent(out) :: value
+    integer, intent(out), optional :: ierror
+    real(real64) :: number
+
+    call param_real64(name, number, ierror)
+    value = real(number, real32)
+  end subroutine param_real32
+
+  ! `contiguous` makes the compiler hand over any section as a packed copy, and a contiguous array as it is.
+  subroutine put_real32(field, values, start, ierror)
+    character(*), intent(in) :: field
+    real(real32), intent(in), contiguous, target :: values(..)
+    integer, intent(in), optional :: start(:)
+    integer, intent(out), optional :: ierror
+
+    call put(field, c_loc(values), float32, int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_real32
+
+  subroutine put_real64(field, values, start, ierror)
+    character(*), intent(in) :: field
+    real(real64), intent(in), contiguous, target :: values(..)
+    integer, intent(in), optional :: start(:)
+    integer, intent(out), optional :: ierror
+
+    call put(field, c_loc(values), float64, int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_real64
+
+  subroutine put_int32(field, values, start, ierror)
+    character(*), intent(in) :: field
+    integer(int32), intent(in), contiguous, target :: values(..)
+    integer, intent(in), optional :: start(:)
+    integer, intent(out), optional :: ierror
+
+    call put(field, c_loc(values), dtype_int32, int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_int32
+
+  subroutine put_int64(field, values, start, ierror)
+    character(*), intent(in) :: field
+    integer(int64), intent(in), contiguous, target :: values(..)
+    integer, intent(in), optional :: start(:)
+    integer, intent(out), optional :: ierror
+
+    call put(field, c_loc(values), dtype_int64, int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_int64
+
+  ! No `contiguous` here: a packed copy would be gone before the library has read it.
+  subroutine iput_real32(field, values, start, ierror)
+    character(*), intent(in) :: field
+    real(real32), intent(in), target, asynchronous :: values(..)
+    integer, intent(in), optional :: start(:)
+    integer, intent(out), optional :: ierror
+
+    call iput(field, c_loc(values), is_contiguous(values), float32, int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_real32
+
+  subroutine iput_real64(field, values, start, ierror)
+    character(*), intent(in) :: field
+    real(real64), intent(in), target, asynchronous :: values(..)
+    integer, intent(in), optional :: start(:)
+    integer, intent(out), optional :: ierror
+
+    call iput(field, c_loc(values), is_contiguous(values), float64, int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_real64
+
+  subroutine iput_int32(field, values, start, ierror)
+    character(*), intent(in) :: field
+    integer(int32), intent(in), target, asynchronous :: values(..)
+    integer, intent(in), optional :: start(:)
+    integer, intent(out), optional :: ierror
+
+    call iput(field, c_loc(values), is_contiguous(values), dtype_int32, int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_int32
+
+  subroutine iput_int64(field, values, start, ierror)
+    character(*), intent(in) :: field
+    integer(int64), intent(in), target, asynchronous :: values(..)
+    integer, intent(in), optional :: start(:)
+    integer, intent(out), optional :: ierror
+
+    call iput(field, c_loc(values), is_contiguous(values), dtype_int64, int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_int64
+
+  !> Wait until the arrays given to mpidata_iput before the last mpidata_step may be reused. Local. Blocks, without
+  !> spinning, until the trainers have taken them.
+  subroutine mpidata_wait(ierror)
+    integer, intent(out), optional :: ierror
+
+    call finish(c_wait(), ierror)
+  end subroutine mpidata_wait
+
+  !> Commit the sample: everything put since the last step becomes one sample, which a trainer sees whole or not at all.
+  !>
+  !> ierror = MPIDATA_END: the job is stopping; leave the simulation. Collective over the group; does not block unless the
+  !> send window is full.
+  subroutine mpidata_step(time, ierror)
+    real(real64), intent(in) :: time            !< physical time of the sample, in the solver's units; finite
+    integer, intent(out), optional :: ierror
+
+    call finish(c_step(real(time, c_double)), ierror)
+  end subroutine mpidata_step
+
+  !> Give the current simulation up (it diverged, say): it counts as failed. Collective over the group.
+  subroutine mpidata_fail(reason, ierror)
+    character(*), intent(in) :: reason          !< one sentence for the log
+    integer, intent(out), optional :: ierror
+
+    call finish(c_fail(c_string(reason)), ierror)
+  end subroutine mpidata_fail
+
+  !> Send what is left and leave the job; before MPI_Finalize. Collective over the group; blocks, without spinning, until
+  !> the trainers have taken every sample of this rank.
+  subroutine mpidata_finalize(ierror)
+    integer, intent(out), optional :: ierror
+
+    call finish(c_finalize(), ierror)
+  end subroutine mpidata_finalize
+
+  !> What a status code means.
+  function mpidata_strerror(status) result(text)
+    integer, intent(in) :: status
+    character(:), allocatable :: text
+
+    text = f_string(c_strerror(int(status, c_int)))
+  end function mpidata_strerror
+
+  !> The last error of this process as a sentence: what, where, how to fix; '' if there was none.
+  function mpidata_last_error() result(text)
+    character(:), allocatable :: text
+
+    if (allocated(own_error)) then
+      text = own_error
+    else
+      text = f_string(c_last_error())
+    end if
+  end function mpidata_last_error
+
+  subroutine put(field, values, dtype, extents, start, ierror)
+    character(*), intent(in) :: field
+    type(c_ptr), intent(in) :: values
+    integer(c_int), intent(in) :: dtype
+    integer(c_int64_t), intent(in) :: extents(:)
+    integer, intent(in), optional :: start(:)
+    integer, intent(out), optional :: ierror
+    integer(c_int) :: ndim
+
+    if (.not. fits(field, extents, start, ierror)) return
+    ndim = size(extents)
+    if (present(start)) then
+      call finish(c_put_block(c_string(field), values, dtype, ndim, reversed(extents), &
+        reversed(int(start, c_int64_t) - 1)), ierror)
+    else
+      call finish(c_put(c_string(field), values, dtype, ndim, reversed(extents)), ierror)
+    end if
+  end subroutine put
+
+  subroutine iput(field, values, whole, dtype, extents, start, ierror)
+    character(*), intent(in) :: field
+    type(c_ptr), intent(in) :: values
+    logical, intent(in) :: whole
+    integer(c_int), intent(in) :: dtype
+    integer(c_int64_t), intent(in) :: extents(:)
+    integer, intent(in), optional :: start(:)
+    integer, intent(out), optional :: ierror
+    integer(c_int64_t), target :: first(max(1, size(extents)))
+    type(c_ptr) :: place
+
+    if (.not. fits(field, extents, start, ierror)) return
+    if (.not. whole) then
+      call refuse("mpidata_iput of field '" // trim(field) // "' got an array section that is not contiguous. It is " // &
+        'sent from where it lies. Pass a contiguous array, or use mpidata_put.', ierror)
+      return
+    end if
+    place = c_null_ptr
+    if (present(start)) then
+      first(:size(extents)) = reversed(int(start, c_int64_t) - 1)
+      place = c_loc(first)
+    end if
+    call finish(c_iput(c_string(field), values, dtype, int(size(extents), c_int), reversed(extents), place), ierror)
+  end subroutine iput
+
+  !> Whether `start` has one index per dimension; else an error.
+  logical function fits(field, extents, start, ierror)
+    character(*), intent(in) :: field
+    integer(c_int64_t), intent(in) :: extents(:)
+    integer, intent(in), optional :: start(:)
+    integer, intent(inout), optional :: ierror
+    character(80) :: counts
+
+    fits = .true.
+    if (.not. present(start)) return
+    fits = size(start) == size(extents)
+    if (fits) return
+    write (counts, '(a, i0, a, i0, a)') ' has ', size(extents), ' dimensions but start has ', size(start), ' indices'
+    call refuse("mpidata_put of field '" // trim(field) // "': the block" // trim(counts) // &
+      '. Give one index per dimension, from 1.', ierror)
+  end function fits
+
+  !> End a call: hand the status over, or stop the program on an error.
+  subroutine finish(status, ierror)
+    integer(c_int), intent(in) :: status
+    integer, intent(out), optional :: ierror
+    character(:), allocatable :: sentence
+
+    if (allocated(own_error)) deallocate (own_error)
+    if (present(ierror)) then
+      ierror = int(status)
+    else if (status /= MPIDATA_SUCCESS .and. status /= MPIDATA_END) then
+      sentence = 'mpidata: ' // mpidata_last_error()
+      error stop sentence
+    end if
+  end subroutine finish
+
+  !> As finish, for an error found in this module.
+  subroutine refuse(sentence, ierror)
+    character(*), intent(in) :: sentence
+    integer, intent(out), optional :: ierror
+
+    own_error = sentence
+    if (.not. present(ierror)) error stop 'mpidata: ' // sentence
+    ierror = MPIDATA_ERR_ARGUMENT
+  end subroutine refuse
+
+  !> C lists dimensions slowest first, Fortran fastest first.
+  pure function reversed(values) result(other)
+    integer(c_int64_t), intent(in) :: values(:)
+    integer(c_int64_t) :: other(size(values))
+
+    other = values(size(values):1:-1)
+  end function reversed
+
+  pure function c_string(text) result(terminated)
+    character(*), intent(in) :: text
+    character(len_trim(text) + 1, kind=c_char) :: terminated
+
+    terminated = trim(text) // c_null_char
+  end function c_string
+
+  function f_string(address) result(text)
+    type(c_ptr), intent(in) :: address
+    character(:), allocatable :: text
+    character(kind=c_char), pointer :: letters(:)
+    integer(c_size_t) :: i
+
+    if (.not. c_associated(address)) then
+      text = ''
+      return
+    end if
+    call c_f_pointer(address, letters, [c_strlen(address)])
+    allocate (character(size(letters)) :: text)
+    do i = 1, size(letters, kind=c_size_t)
+      text(i:i) = letters(i)
+    end do
+  end function f_string
+
+end module mpidata

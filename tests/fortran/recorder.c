@@ -1,0 +1,149 @@
+/* Stand-in for the solver side of libmpidata: writes every call to the file RECORDER_FILE instead of sending it.
+ *
+ * Each record is a line of text; those of put, put_block and iput are followed by the array's bytes, whose number is the
+ * line's last word. RECORDER_SIMULATIONS simulations (1 if unset) have parameters from MPIDATA_PARAM_<NAME> as in a solver
+ * run alone. A field named "refused" gives an error. With -DRECORDER_MPI it has mpidata_init for C too, every rank is its
+ * own recorder, and the rank is added to the file's name. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef RECORDER_MPI
+#include <mpidata.h>
+#else
+typedef int mpidata_dtype;
+#endif
+
+enum { SUCCESS = 0, END = 1, ERR_ORDER = 2, ERR_FIELD = 4 };
+
+static FILE *out;
+static int64_t next_simulation;
+static char last_error[512];
+static struct {
+    char field[64];
+    const void *values;
+    mpidata_dtype dtype;
+    int ndim;
+    int64_t shape[6], start[6];
+} lent[64];
+static int n_lent;
+
+static int open_record(void) {
+    char path[4096];
+    const char *file = getenv("RECORDER_FILE"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+    snprintf(path, sizeof path, "%s%s%s", file ? file : "record", rank ? "." : "", rank ? rank : "");
+    out = fopen(path, "wb");
+    if (!out) perror(path);
+    return out ? SUCCESS : ERR_ORDER;
+}
+
+static void record(const char *verb, const char *field, const void *values, mpidata_dtype dtype, int ndim,
+                   const int64_t *shape, const int64_t *start) {
+    const size_t sizes[] = {0, 4, 8, 4, 8, 1};
+    size_t bytes = sizes[dtype];
+    fprintf(out, "%s %s %d %d", verb, field, (int)dtype, ndim);
+    for (int i = 0; i < ndim; i++) fprintf(out, " %" PRId64, shape[i]), bytes *= (size_t)shape[i];
+    for (int i = 0; i < ndim; i++) fprintf(out, " %" PRId64, start ? start[i] : INT64_C(0));
+    fprintf(out, " %zu\n", bytes);
+    fwrite(values, 1, bytes, out);
+    fflush(out);
+}
+
+static int refused(const char *field) {
+    if (strcmp(field, "refused")) return 0;
+    snprintf(last_error, sizeof last_error, "The field '%s' is refused. A test. Use another name.", field);
+    return 1;
+}
+
+int mpidata_init_f(int world, int *group) {
+    if (open_record()) return ERR_ORDER;
+    fprintf(out, "init %d\n", world);
+#ifdef RECORDER_MPI
+    *group = world;
+#else
+    *group = world + 1; /* no MPI: only to see that both numbers go through */
+#endif
+    return SUCCESS;
+}
+
+#ifdef RECORDER_MPI
+int mpidata_init(MPI_Comm world, MPI_Comm *group) {
+    *group = world;
+    return open_record();
+}
+#endif
+
+int mpidata_next(int64_t *simulation) {
+    const char *count = getenv("RECORDER_SIMULATIONS");
+    if (next_simulation >= (count ? atoi(count) : 1)) return END;
+    *simulation = next_simulation++;
+    fprintf(out, "next %" PRId64 "\n", *simulation);
+    return SUCCESS;
+}
+
+int mpidata_param(const char *name, double *value) {
+    char key[128] = "MPIDATA_PARAM_";
+    size_t n = strlen(key);
+    for (; *name && n + 1 < sizeof key; name++) key[n++] = (char)toupper((unsigned char)*name);
+    key[n] = 0;
+    *value = getenv(key) ? atof(getenv(key)) : 0;
+    return SUCCESS;
+}
+
+int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
+    if (refused(field)) return ERR_FIELD;
+    record("put", field, values, dtype, ndim, shape, NULL);
+    return SUCCESS;
+}
+
+int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                      const int64_t *start) {
+    if (refused(field)) return ERR_FIELD;
+    record("put_block", field, values, dtype, ndim, shape, start);
+    return SUCCESS;
+}
+
+/* Reads the array in wait only, as late as the library may. */
+int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                 const int64_t *start) {
+    if (refused(field)) return ERR_FIELD;
+    snprintf(lent[n_lent].field, sizeof lent[n_lent].field, "%s", field);
+    lent[n_lent].values = values;
+    lent[n_lent].dtype = dtype;
+    lent[n_lent].ndim = ndim;
+    for (int i = 0; i < ndim; i++) {
+        lent[n_lent].shape[i] = shape[i];
+        lent[n_lent].start[i] = start ? start[i] : 0;
+    }
+    n_lent++;
+    return SUCCESS;
+}
+
+int mpidata_wait(void) {
+    for (int i = 0; i < n_lent; i++)
+        record("iput", lent[i].field, lent[i].values, lent[i].dtype, lent[i].ndim, lent[i].shape, lent[i].start);
+    n_lent = 0;
+    return SUCCESS;
+}
+
+int mpidata_step(double time) {
+    fprintf(out, "step %.17g\n", time);
+    return SUCCESS;
+}
+
+int mpidata_fail(const char *reason) {
+    fprintf(out, "fail %s\n", reason);
+    return SUCCESS;
+}
+
+int mpidata_finalize(void) {
+    fprintf(out, "finalize\n");
+    return fclose(out) ? ERR_ORDER : SUCCESS;
+}
+
+const char *mpidata_strerror(int status) { return status == SUCCESS ? "success" : "an error"; }
+
+const char *mpidata_last_error(void) { return last_error; }
