@@ -45,7 +45,7 @@ int mpidata_scheduler_no_more(int group);
 /* Tell all trainers that `simulation` has `steps` steps in all; each answers HELD when it holds its own. */
 int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int validation);
 
-/* Tell all trainers that no samples will come any more; with `groups_gone`, that every group has left too. */
+/* Tell all trainers that no more samples will come. */
 int mpidata_scheduler_end_of_stream(void);
 
 /* Tell all trainers and groups to leave: draws and steps give MPIDATA_END from now. */

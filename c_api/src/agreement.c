@@ -1,0 +1,99 @@
+/* How all trainers come to draw the same number of batches without waiting for one another at every one.
+ *
+ * Each trainer says how many batches it can be sure to draw; the least of these numbers is granted to all. A trainer
+ * says so again as soon as it can be sure of more than is granted, or knows that there will be no more; one that ends
+ * (or leaves) thereby ends the stream for all at the same batch. One nonblocking MPI_Iallreduce at a time; under
+ * `tail: repeat` the greatest of the final numbers counts, and who has fewer repeats samples. */
+#include <limits.h>
+
+#include "trainer_state.h"
+
+enum { LEAST = 0, TOTAL = 1, NOT_ENDED = 2, STOP = 3, BATCH = 4, MINUS_BATCH = 5 };
+
+/* Batches a trainer may be ahead of the draws: hides the agreement behind the training step, and bounds what is still
+ * drawn after a stop. */
+static int64_t lookahead(const mpidata_trainer *trainer) {
+    if (trainer->job.plan.policy == MPIDATA_POLICY_RESERVOIR) return 1;
+    return trainer->batch == 1 ? 64 : 4;
+}
+
+int64_t mpidata_trainer_guaranteed(const mpidata_trainer *trainer, int *final) {
+    const mpidata_buffer *buffer = &trainer->buffer;
+    int64_t batch = trainer->batch, ahead = lookahead(trainer), batches;
+    *final = 0;
+    if (!batch) return 0;
+    int64_t available = mpidata_buffer_available(buffer);
+    if (buffer->ended) {
+        *final = 1;
+        return trainer->drawn + available / batch;
+    }
+    /* In a reservoir draws are without end, but at the end of the stream those promised must still be possible. */
+    batches = available == INT64_MAX ? buffer->count / batch : available / batch;
+    return trainer->drawn + (batches < ahead ? batches : ahead);
+}
+
+static int64_t total_with_repeats(const mpidata_trainer *trainer) {
+    int64_t have_any = trainer->buffer.count + trainer->n_retired;
+    return have_any ? trainer->drawn + (trainer->buffer.count + trainer->batch - 1) / trainer->batch : 0;
+}
+
+/* Fill in this trainer's part; 0: nothing new to say. */
+static int my_part(mpidata_trainer *trainer, int64_t *mine) {
+    int final, stop = trainer->left || trainer->stopping;
+    int64_t sure = mpidata_trainer_guaranteed(trainer, &final);
+    if (!stop && (!trainer->batch || (!final && sure <= trainer->granted))) return 0;
+    int repeats = final && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT;
+    int64_t total = repeats ? total_with_repeats(trainer) : sure;
+    mine[TOTAL] = total;
+    mine[LEAST] = -(repeats && total > 0 ? INT64_MAX / 2 : sure);
+    mine[NOT_ENDED] = !final;
+    mine[STOP] = stop;
+    mine[BATCH] = trainer->batch ? trainer->batch : INT64_MIN / 2;
+    mine[MINUS_BATCH] = trainer->batch ? -trainer->batch : INT64_MIN / 2;
+    return 1;
+}
+
+static void conclude(mpidata_trainer *trainer, const int64_t *all) {
+    int64_t least = -all[LEAST];
+    if (all[STOP]) {
+        trainer->finished = 1;
+    } else if (all[BATCH] != -all[MINUS_BATCH]) {
+        mpidata_trainer_fail(trainer, mpidata_error(MPIDATA_ERR_ARGUMENT,
+                                                    "The trainers draw batches of different sizes (%lld and %lld). Use "
+                                                    "the same batch_size on all trainers.",
+                                                    (long long)-all[MINUS_BATCH], (long long)all[BATCH]));
+        trainer->finished = 1;
+    } else if (trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && !all[NOT_ENDED]) {
+        int64_t total = all[TOTAL] < least ? all[TOTAL] : least;
+        if (total > trainer->granted) trainer->granted = total;
+        trainer->finished = 1;
+    } else if (least > trainer->granted) {
+        trainer->granted = least;
+    } else {
+        trainer->finished = 1;
+    }
+    (void)pthread_cond_broadcast(&trainer->news);
+}
+
+int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
+    if (trainer->job.plan.trainers == 1) return MPIDATA_SUCCESS;
+    if (!agreement->under_way) {
+        (void)pthread_mutex_lock(&trainer->lock);
+        int say = !trainer->finished && my_part(trainer, agreement->mine);
+        (void)pthread_mutex_unlock(&trainer->lock);
+        if (!say) return MPIDATA_SUCCESS;
+        MPIDATA_TRY_MPI(MPI_Iallreduce(agreement->mine, agreement->all, 6, MPI_INT64_T, MPI_MAX, trainer->agreement,
+                                       &agreement->request));
+        agreement->under_way = 1;
+        *did = 1;
+    }
+    int done = 0;
+    MPIDATA_TRY_MPI(MPI_Test(&agreement->request, &done, MPI_STATUS_IGNORE));
+    if (!done) return MPIDATA_SUCCESS;
+    agreement->under_way = 0;
+    *did = 1;
+    (void)pthread_mutex_lock(&trainer->lock);
+    conclude(trainer, agreement->all);
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}

@@ -1,0 +1,10 @@
+/* A linked solver run outside a job: one simulation, parameters from the environment, data dropped. */
+#ifndef MPIDATA_ALONE_H
+#define MPIDATA_ALONE_H
+
+#include "mpidata.h"
+
+void mpidata_alone_say_so(MPI_Comm world);
+int mpidata_alone_param(const char *name, double *value);
+
+#endif

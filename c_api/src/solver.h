@@ -1,0 +1,14 @@
+/* Entry points of the solver side beside those of mpidata.h. */
+#ifndef MPIDATA_SOLVER_H
+#define MPIDATA_SOLVER_H
+
+#include "mpidata.h"
+
+/* mpidata_init with Fortran handles. */
+int mpidata_init_f(MPI_Fint world, MPI_Fint *group);
+
+/* Report an error that ends the job, from a solver or trainer rank. */
+int mpidata_report_error(const char *sentence);
+int mpidata_report_error_of_trainer(const char *sentence); /* MPIDATA_ERR_ORDER where there is no trainer */
+
+#endif

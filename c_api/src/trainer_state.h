@@ -1,0 +1,79 @@
+/* The state of this process's trainer, shared by the receive thread and the caller's threads. */
+#ifndef MPIDATA_TRAINER_STATE_H
+#define MPIDATA_TRAINER_STATE_H
+
+#include <pthread.h>
+
+#include "assembly.h"
+#include "buffer.h"
+#include "job.h"
+#include "ledger.h"
+#include "slots.h"
+#include "trainer.h"
+
+typedef struct mpidata_outgoing {
+    mpidata_event event;
+    struct mpidata_outgoing *next;
+} mpidata_outgoing;
+
+typedef struct {
+    mpidata_job job;
+    MPI_Comm agreement; /* of the trainers, for the receive thread alone */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t news; /* to callers: tickets, validation, end, error */
+    pthread_cond_t wake; /* to the receive thread: room, a ticket wanted, something to send */
+    int woken;
+
+    /* All below under the lock. */
+    mpidata_slots slots;
+    mpidata_buffer buffer;
+    int64_t *arrived; /* whole samples that wait for room in the buffer, oldest first */
+    int64_t n_arrived, arrived_allocated;
+    int64_t *validation; /* slots of the validation samples */
+    int64_t n_validation, validation_allocated;
+    int validation_whole;
+
+    int64_t batch;   /* samples a draw, 0: not started */
+    int64_t drawn;   /* batches */
+    int64_t granted; /* batches that every trainer can draw */
+    int finished;    /* no tickets come any more */
+    int waiting;     /* a draw waits */
+    int left;        /* the caller left the stream, or closed it */
+    int stopping;    /* the job is stopping: drop what arrives */
+    int all_gone;
+    int thread_done;
+    int64_t *retired; /* last drawn slots, kept to be repeated (tail: repeat) */
+    int64_t n_retired, next_retired;
+
+    mpidata_statistics statistics;
+    mpidata_outgoing *outbox, **outbox_end;
+    int error;
+    char error_text[MPIDATA_TEXT_MAX];
+} mpidata_trainer;
+
+/* Under the lock: keep the last error of this thread as the trainer's, and report it to the scheduler. */
+void mpidata_trainer_fail(mpidata_trainer *trainer, int status);
+
+/* Under the lock: queue an event for the receive thread to send. */
+int mpidata_trainer_post(mpidata_trainer *trainer, const mpidata_event *event);
+
+/* Under the lock: make the receive thread look again at once. */
+void mpidata_trainer_wake(mpidata_trainer *trainer);
+
+/* Under the lock: batches that this trainer can be sure to draw, counted from the start. *final: it is all there is. */
+int64_t mpidata_trainer_guaranteed(const mpidata_trainer *trainer, int *final);
+
+/* The receive thread's main function; its argument is the mpidata_trainer. */
+void *mpidata_receive_thread(void *trainer);
+
+/* Agreement of the trainers on how many batches all of them can draw; the receive thread calls it again and again. */
+typedef struct {
+    MPI_Request request;
+    int under_way;
+    int64_t mine[6], all[6];
+} mpidata_agreement;
+
+int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did);
+
+#endif

@@ -1,0 +1,53 @@
+/* The send window of a solver rank: a few staged pieces in flight, so that an overloaded trainer costs bounded memory. */
+#ifndef MPIDATA_WINDOW_H
+#define MPIDATA_WINDOW_H
+
+#include "job.h"
+
+typedef struct {
+    mpidata_block block;
+    const void *lent; /* array of mpidata_iput, sent from where it is; NULL: staged */
+    size_t offset;    /* of the staged payload */
+    size_t bytes;
+} mpidata_staged_block;
+
+typedef struct {
+    char *header;
+    size_t header_capacity;
+    char *payload;
+    size_t payload_capacity, payload_bytes;
+    mpidata_staged_block *blocks;
+    int n_blocks, blocks_capacity;
+    MPI_Request *requests; /* 1 + blocks_capacity, MPI_REQUEST_NULL where unused */
+    int n_requests;        /* 0: not in flight */
+} mpidata_staged_piece;
+
+typedef struct {
+    const mpidata_job *job;
+    mpidata_staged_piece *pieces;
+    int n_pieces;
+    int filling; /* piece of the sample that is being put, -1: none yet */
+} mpidata_window;
+
+int mpidata_window_open(mpidata_window *window, const mpidata_job *job);
+void mpidata_window_close(mpidata_window *window);
+
+/* Stage one block, converting where its dtype is not the declared one. lend: send it from `values` without a copy, where
+ * no conversion is needed. Blocks while every piece of the window is in flight. */
+int mpidata_window_stage(mpidata_window *window, const mpidata_block *block, const void *values, mpidata_dtype dtype,
+                         int lend);
+
+/* Send what has been staged since the last commit; nothing, where nothing was. Does not block. */
+int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t step, double time, int validation,
+                          const double *parameters);
+
+/* Forget what has been staged since the last commit. */
+void mpidata_window_drop(mpidata_window *window);
+
+/* Let MPI move data; complete what can be completed. Matches mpidata_wait_request's callback. */
+int mpidata_window_progress(void *window);
+
+/* Wait until all, or all with lent arrays, have been taken. */
+int mpidata_window_drain(mpidata_window *window, int lent_only);
+
+#endif

@@ -1,0 +1,66 @@
+#include "wire.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+int64_t mpidata_block_elements(const mpidata_block *block) {
+    int64_t elements = 1;
+    for (int d = 0; d < block->ndim; d++) elements *= block->shape[d];
+    return elements;
+}
+
+size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks) {
+    return sizeof(mpidata_piece) + (size_t)n_parameters * sizeof(double) + (size_t)n_blocks * sizeof(mpidata_block);
+}
+
+int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
+    if (block->field < 0 || block->field >= plan->n_fields)
+        return mpidata_error(MPIDATA_ERR_WIRE, "No field has the number %d", (int)block->field);
+    const mpidata_field *field = &plan->fields[block->field];
+    if (block->ndim != field->ndim)
+        return mpidata_error(MPIDATA_ERR_SHAPE, "A block of field '%s' has %d dimensions, the field has %d",
+                             field->name, (int)block->ndim, field->ndim);
+    for (int d = 0; d < field->ndim; d++) {
+        int64_t start = block->start[d], extent = block->shape[d];
+        if (start < 0 || extent < 0 || start > field->shape[d] || extent > field->shape[d] - start)
+            return mpidata_error(MPIDATA_ERR_BLOCK,
+                                 "A block of field '%s' covers %lld to %lld in dimension %d, the field has 0 to %lld",
+                                 field->name, (long long)start, (long long)start + (long long)extent - 1, d,
+                                 (long long)field->shape[d] - 1);
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t bytes, const mpidata_piece **piece,
+                        const double **parameters, const mpidata_block **blocks, const char **payload) {
+    const mpidata_piece *head = message;
+    if (bytes < sizeof *head || head->magic != MPIDATA_PIECE_MAGIC)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not the header of a piece", bytes);
+    if (head->n_blocks < 1 || head->n_blocks > MPIDATA_BLOCKS_MAX || head->inline_bytes < 0 ||
+        head->inline_bytes > MPIDATA_INLINE_MAX || head->step < 0 || head->simulation < 0 ||
+        head->simulation >= plan->simulations + plan->validation || !isfinite(head->time))
+        return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",
+                             (long long)head->simulation, (long long)head->step);
+    size_t header = mpidata_piece_header_bytes(plan->n_parameters, head->n_blocks);
+    if (bytes != header + (size_t)head->inline_bytes)
+        return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has %zu bytes instead of %zu", bytes,
+                             header + (size_t)head->inline_bytes);
+    *piece = head;
+    *parameters = (const double *)(head + 1);
+    *blocks = (const mpidata_block *)(*parameters + plan->n_parameters);
+    *payload = (const char *)message + header;
+    size_t payload_bytes = 0;
+    for (int i = 0; i < head->n_blocks; i++) {
+        MPIDATA_TRY(mpidata_block_check(plan, &(*blocks)[i]));
+        payload_bytes += (size_t)mpidata_block_elements(&(*blocks)[i]) * plan->fields[(*blocks)[i].field].element_size;
+    }
+    if (head->inline_bytes && payload_bytes != (size_t)head->inline_bytes)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A piece carries %lld bytes, its blocks have %zu",
+                             (long long)head->inline_bytes, payload_bytes);
+    return MPIDATA_SUCCESS;
+}
+
+size_t mpidata_event_bytes(const mpidata_event *event) {
+    return offsetof(mpidata_event, text) + strnlen(event->text, sizeof event->text - 1) + 1;
+}

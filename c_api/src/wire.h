@@ -1,0 +1,84 @@
+/* What goes over the wire. All ranks of a job run one build on one architecture, so structures travel as they are. Sizes
+ * and contents of what arrives are checked before they are believed.
+ *
+ * solver -> trainer     a piece: one rank's blocks of one sample. First its header message (mpidata_piece, parameters,
+ *                       one mpidata_block each, and the payload itself where it is small), then, where it is not, one
+ *                       message per block, in order.
+ * solver, trainer -> scheduler   mpidata_event, its text cut to length
+ * scheduler -> solver   mpidata_task with the parameters
+ * scheduler -> trainer  mpidata_order */
+#ifndef MPIDATA_WIRE_H
+#define MPIDATA_WIRE_H
+
+#include "plan.h"
+#include "scheduler.h"
+
+enum {
+    MPIDATA_TAG_SAMPLE = 1,     /* pieces of training samples: left unmatched while the buffer is full */
+    MPIDATA_TAG_VALIDATION = 2, /* pieces of validation samples: never held up */
+    MPIDATA_TAG_EVENT = 3,
+    MPIDATA_TAG_TASK = 4,
+    MPIDATA_TAG_ORDER = 5,
+    MPIDATA_TAG_STOP = 6 /* scheduler -> rank 0 of each group, empty */
+};
+
+#define MPIDATA_PIECE_MAGIC 0x3144504Du
+#define MPIDATA_INLINE_MAX 65536 /* payload bytes up to which a piece is one message */
+#define MPIDATA_BLOCKS_MAX 4096  /* blocks of one piece */
+
+typedef struct {
+    uint32_t magic;
+    int32_t n_blocks;
+    int64_t simulation;
+    int64_t step;
+    double time;
+    int64_t inline_bytes; /* payload that follows in this message; 0: one message per block follows */
+} mpidata_piece;
+
+typedef struct {
+    int32_t field;
+    int32_t ndim;
+    int64_t start[MPIDATA_MAX_NDIM];
+    int64_t shape[MPIDATA_MAX_NDIM];
+} mpidata_block;
+
+enum { MPIDATA_TASK_RUN = 1, MPIDATA_TASK_NO_MORE = 2 };
+
+typedef struct {
+    int32_t kind;
+    int32_t validation;
+    int64_t simulation;
+    double parameters[]; /* n_parameters */
+} mpidata_task;
+
+enum {
+    MPIDATA_ORDER_EXPECT = 1, /* simulation has this many steps */
+    MPIDATA_ORDER_END_OF_STREAM,
+    MPIDATA_ORDER_STOP,
+    MPIDATA_ORDER_RELIEVE, /* take `steps` samples over capacity */
+    MPIDATA_ORDER_ALL_GONE
+};
+
+typedef struct {
+    int32_t kind;
+    int32_t validation;
+    int64_t simulation;
+    int64_t steps;
+} mpidata_order;
+
+int64_t mpidata_block_elements(const mpidata_block *block);
+
+/* Bytes of a header message before its payload. */
+size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks);
+
+/* Check a block against its field; the sentence has no place in it, callers add it. */
+int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block);
+
+/* Check a header message of `bytes` bytes from the wire: the pointers are into `message`, which is 8-byte aligned. */
+int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t bytes, const mpidata_piece **piece,
+                        const double **parameters, const mpidata_block **blocks, const char **payload);
+
+/* Bytes of an event to send: without the unused end of its text. */
+size_t mpidata_event_bytes(const mpidata_event *event);
+
+#endif
