@@ -1,0 +1,56 @@
+"""What all tests share: needed programs, and the rules that a run of the suite must keep."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Generator
+
+import pytest
+
+REQUIRE_ALL = os.environ.get("MPIDATA_REQUIRE_ALL", "") not in ("", "0")
+
+
+@pytest.fixture(scope="session")
+def require() -> Callable[[str], str]:
+    """Find a program that a test cannot do without: `path = require("gfortran")`.
+
+    Looks in the environment of this Python, then in PATH. Without the program the test is skipped, or fails where
+    MPIDATA_REQUIRE_ALL is set.
+    """
+
+    def find(program: str) -> str:
+        here = os.path.join(sys.prefix, "bin")
+        path = shutil.which(program, path=os.pathsep.join([here, os.environ.get("PATH", os.defpath)]))
+        if path is None:
+            pytest.skip(f"{program} is not installed")
+        return path
+
+    return find
+
+
+def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if REQUIRE_ALL and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{reason}. MPIDATA_REQUIRE_ALL is set, so no test may be left out."
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _fail_if_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _fail_if_skipped(report)
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    # An mpirun started by a process that holds MPI fails without a word.
+    if "mpi4py.MPI" in sys.modules:
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        print("\nA test imported mpi4py.MPI into the pytest process. Run MPI programs as processes of their own.")

