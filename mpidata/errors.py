@@ -30,6 +30,7 @@ class JobFileError(MpidataError):
         super().__init__(self.problems)
 
     def __str__(self) -> str:
+        """Join the sentences, one a line."""
         return "\n".join(self.problems)
 
 

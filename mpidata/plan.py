@@ -116,14 +116,15 @@ class Plan:
         """Read a plan's text; raises MpidataError if it is not one."""
         lines = text.split("\n")
         if lines[0] != _HEADER:
-            raise MpidataError(f"The plan begins with {lines[0]!r}, not {_HEADER!r}. Start the job with one mpidata version.")
+            raise MpidataError(f"The plan begins with {lines[0]!r}, not {_HEADER!r}. Use one version of mpidata only.")
         reader = _Reader()
         for number, line in enumerate(lines[1:], start=2):
             if line:
                 try:
                     reader.take(line)
                 except ValueError as error:
-                    raise MpidataError(f"Line {number} of the plan is {line!r}: {error}. Start the job again.") from None
+                    message = f"Line {number} of the plan is {line!r}: {error}. Start the job again."
+                    raise MpidataError(message) from None
         missing = [key for key in _SINGLE if key not in reader.single]
         missing += [f"program {role}" for role in ROLES if role not in reader.programs]
         if missing:
@@ -153,7 +154,7 @@ class Plan:
         return cls.parse(text)
 
     def text(self) -> str:
-        """The plan as text, to be written to the file `plan` of the run folder; raises MpidataError on a newline."""
+        """Write the plan as text, for the file `plan` of the run folder; raises MpidataError on a newline."""
         lines = [_HEADER]
         lines += [f"{key} {getattr(self, key)}" for key in _SINGLE]
         lines += [f"parameter {name}" for name in self.parameters]

@@ -7,26 +7,27 @@ import importlib.machinery
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mpidata.config.base import Location, Problem
 from mpidata.config.messages import sampler_problems, suggestion
+from mpidata.config.programs import is_object_name
 from mpidata.plan import find_program
 
 __all__ = ["check"]
 
 
 def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Problem], dict[str, Any]]:
-    """Check the sections that are valid by themselves.
+    """Check what goes beyond one section.
 
     Parameters
     ----------
     sections : mapping
         The valid sections of the job file by name; those with errors are missing.
     data : mapping
-        The job file as it was read.
+        The job file as it was read, so that a section's error does not hide that its program is missing.
 
     Returns
     -------
@@ -36,44 +37,42 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     """
     problems: list[Problem] = []
     filled: dict[str, Any] = {}
-    given = data.get("parameters")
-    problems += sampler_problems(given.get("sampler") if isinstance(given, dict) else None)
+    trainers, solvers, parameters = (_section(data, name) for name in ("trainers", "solvers", "parameters"))
+    problems += sampler_problems(parameters.get("sampler"))
     folder = sections.get("folder")
-    if folder is None:
+    if not isinstance(folder, Path):
         return problems, filled
     if not folder.is_dir():
         problems.append((("folder",), f"'folder' is {str(folder)!r}, which is no folder. Correct or remove it."))
         return problems, filled
-    if "trainers" in sections:
-        problems += _program(("trainers", "program"), sections["trainers"].program, folder)
-    if "solvers" in sections:
-        problems += _solvers(sections["solvers"], folder)
-    if "parameters" in sections:
-        parameters = sections["parameters"]
-        if ":" in parameters.sampler:
-            problems += _object(("parameters", "sampler"), parameters.sampler, folder)
-        elif parameters.sampler == "file" and "validation" in sections:
-            from mpidata.config.table import fit  # numpy and h5py are needed for tables only
+    problems += _program(("trainers", "program"), trainers.get("program"), folder)
+    problems += _program(("solvers", "program"), solvers.get("program"), folder)
+    problems += _object(("solvers", "function"), solvers.get("function"), folder)
+    problems += _object(("parameters", "sampler"), parameters.get("sampler"), folder)
+    table = sections.get("parameters")
+    if table is not None and table.sampler == "file" and table.path is not None:
+        from mpidata.config.table import fit  # numpy and h5py are needed for tables only
 
-            found, filled = fit(parameters, sections["validation"].count, folder)
-            problems += found
+        found, filled = fit(table, sections["validation"].count if "validation" in sections else 0, folder)
+        problems += found
+    if isinstance(solvers.get("ranks_per_group"), int) and solvers["ranks_per_group"] > 1 and solvers.get("function"):
+        sentence = f"'solvers.ranks_per_group' is {solvers['ranks_per_group']}, but a function runs on one rank."
+        problems.append((("solvers", "ranks_per_group"), f"{sentence} Set it to 1, or use 'solvers.program'."))
     return problems, filled
 
 
-def _solvers(solvers: Any, folder: Path) -> Iterator[Problem]:
-    if solvers.program is not None:
-        yield from _program(("solvers", "program"), solvers.program, folder)
-    if solvers.function is not None:
-        yield from _object(("solvers", "function"), solvers.function, folder)
-        if solvers.ranks_per_group > 1:
-            yield (
-                ("solvers", "ranks_per_group"),
-                f"'solvers.ranks_per_group' is {solvers.ranks_per_group}, but a function runs on one rank. Set it to 1, "
-                "or use 'solvers.program'.",
-            )
+def _section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    section = data.get(name)
+    return section if isinstance(section, dict) else {}
 
 
-def _program(location: Location, program: Sequence[str], folder: Path) -> Iterator[Problem]:
+def _program(location: Location, program: object, folder: Path) -> Iterator[Problem]:
+    if (
+        not isinstance(program, list)
+        or not program
+        or not all(isinstance(part, str) and part and part.isprintable() for part in program)
+    ):
+        return  # absent, or refused already
     name = ".".join(map(str, location))
     executable, *rest = find_program(program, folder)
     here = folder / executable
@@ -81,7 +80,10 @@ def _program(location: Location, program: Sequence[str], folder: Path) -> Iterat
         yield location, f"'{name}' names {program[0]!r}, which is not executable. Run `chmod +x {here}`."
     elif "/" in executable:
         if not here.is_file():
-            yield location, f"'{name}' names {program[0]!r}, but {os.path.normpath(here)} does not exist. Build or correct it."
+            yield (
+                location,
+                f"'{name}' names {program[0]!r}, but {os.path.normpath(here)} does not exist. Build or correct it.",
+            )
     elif shutil.which(executable) is None:
         yield location, f"'{name}' names {program[0]!r}, which is neither in {folder} nor on PATH. Build or correct it."
     script = rest[0] if rest and executable == sys.executable else "-"
@@ -89,14 +91,16 @@ def _program(location: Location, program: Sequence[str], folder: Path) -> Iterat
         yield location, f"'{name}' runs {script!r}, but {folder / script} does not exist. Correct the name."
 
 
-def _object(location: Location, spec: str, folder: Path) -> Iterator[Problem]:
+def _object(location: Location, spec: object, folder: Path) -> Iterator[Problem]:
     """Look for `module:name` without running any of it."""
+    if not isinstance(spec, str) or not is_object_name(spec):
+        return  # absent, or refused already
     key = ".".join(map(str, location))
     module, _, name = spec.partition(":")
     search, found = [str(folder), *sys.path], None
-    parts = module.split(".")
-    for depth in range(len(parts)):
-        found = importlib.machinery.PathFinder.find_spec(".".join(parts[: depth + 1]), search)
+    for part in module.split("."):
+        # Part by part: importlib.util.find_spec("a.b") would run a.
+        found = importlib.machinery.PathFinder.find_spec(part, search)
         if found is None:
             yield location, f"'{key}' is {spec!r}, but there is no module {module!r} in {folder}. Correct the name."
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import math
 import re
 from typing import Annotated, Any, Literal
@@ -22,12 +23,16 @@ def identifier(name: str) -> str:
     """Refuse a name that cannot be written in a program."""
     if not _NAME.fullmatch(name):
         refuse([((), f"{{key}}: {name!r} is not a name. Use letters, digits and underscores, no digit first.")])
+    if keyword.iskeyword(name):
+        refuse([((), f"{{key}}: {name!r} is a word of Python, so no program could use it. Rename it.")])
     return name
 
 
 def _not_reserved(name: str) -> str:
     if name in ("time", "step", "simulation", "parameters"):
-        refuse([((), f"{{key}}: a field cannot be named {name!r}, as every sample has a {name!r} of its own. Rename it.")])
+        refuse(
+            [((), f"{{key}}: a field cannot be named {name!r}, as every sample has a {name!r} of its own. Rename it.")]
+        )
     return name
 
 
@@ -71,19 +76,21 @@ class Buffer(Model):
     """The buffer of each trainer, in which samples wait to be drawn into batches."""
 
     policy: Literal["fifo", "firo", "reservoir"] = Key(
-        "reservoir",
+        default="reservoir",
         description="`fifo`: oldest first, each sample once. `firo`: any of those present, each sample once. "
         "`reservoir`: any of those present, again and again; a new sample replaces one that has been seen.",
     )
-    capacity: Count = Key(1000, description="Samples that the buffer holds, per trainer; at least the batch size.")
+    capacity: Count = Key(
+        default=1000, description="Samples that the buffer holds, per trainer; at least the batch size."
+    )
     watermark: Natural = Key(
         default_factory=_default_watermark,
         description="Samples that must be present before one is drawn, while solvers still send. Less than the "
-        "capacity for firo, at most the capacity for reservoir; fifo has none. Default: a tenth of the capacity "
-        "(fifo: 0).",
+        "capacity for firo, at most the capacity for reservoir; fifo has none.",
+        json_schema_extra={"default": "a tenth of `capacity`; 0 for fifo"},
     )
     tail: Literal["drop", "repeat"] = Key(
-        "drop",
+        default="drop",
         description="What becomes of the last samples when they do not give each trainer the same number of full "
         "batches: `drop` leaves them out, `repeat` fills up with samples drawn before.",
     )
@@ -105,7 +112,7 @@ class Validation(Model):
     """Simulations whose samples are never trained on."""
 
     count: Natural = Key(
-        0,
+        default=0,
         description="Further simulations, besides those of `parameters.count`, whose samples never enter the buffer: "
         "`stream.validation()` has them.",
     )

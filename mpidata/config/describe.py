@@ -17,12 +17,12 @@ __all__ = ["choices", "find", "key_of", "kind", "models"]
 
 
 def key_of(name: str, info: FieldInfo) -> str:
-    """The key as a job file has it."""
+    """Name a key as a job file does."""
     return info.alias or name
 
 
 def kind(info: FieldInfo) -> str:
-    """What the key takes, such as `whole number, at least 1`."""
+    """Say what the key takes, such as `whole number, at least 1`."""
     if isinstance(info.json_schema_extra, dict) and "kind" in info.json_schema_extra:
         return str(info.json_schema_extra["kind"])
     words = choices(info)
@@ -40,12 +40,12 @@ def kind(info: FieldInfo) -> str:
 
 
 def choices(info: FieldInfo) -> tuple[str, ...]:
-    """The words that the key takes, or none where it is free."""
+    """List the words that the key takes; none where it is free."""
     return tuple(typing.get_args(info.annotation)) if typing.get_origin(info.annotation) is Literal else ()
 
 
 def models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models within a type: itself, or the values of a mapping."""
+    """Find the models within a type: itself, or the values of a mapping."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in typing.get_args(annotation):
@@ -53,9 +53,9 @@ def models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def find(model: type[BaseModel], location: Location) -> tuple[type[BaseModel], FieldInfo | None]:
-    """The model that holds the last key of a location, and that key; for an index or a free name, the key above it.
+    """Find the model that holds the last key of a location, and that key.
 
-    The key is None where the model has none of this name.
+    For an index or a free name it is the key above; None where the model has none of this name.
     """
     if not location:
         return model, None

@@ -25,24 +25,26 @@ class Job(Model):
     """A checked job file. Equal jobs have equal keys; which file they came from does not count."""
 
     name: Annotated[Text, AfterValidator(_file_name)] = Key(
-        "job", description="Name of the job and of the folder of its runs. Default: the job file's name without suffix."
+        default="job",
+        description="Name of the job and of the folder of its runs.",
+        json_schema_extra={"default": "the job file's name without suffix"},
     )
     seed: Annotated[int, Strict(), Key(ge=0, le=2**63 - 1)] = Key(
-        0, description="Seed of everything that is drawn at random: parameters and batches."
+        default=0, description="Seed of everything that is drawn at random: parameters and batches."
     )
-    output: Text = Key("runs", description="Where run folders go: `<output>/<name>/1`, `2`, ...")
+    output: Text = Key(default="runs", description="Where run folders go: `<output>/<name>/1`, `2`, ...")
     folder: Path = Key(
-        Path("."),
-        description="What relative paths are relative to, and where all programs run. Default: the job file's folder. "
+        default=Path("."),
+        description="What relative paths are relative to, and where all programs run. "
         "The job file that is kept in a run folder has it, so that it can be run again.",
-        json_schema_extra={"kind": "path"},
+        json_schema_extra={"kind": "path", "default": "the job file's folder"},
     )
     trainers: Trainers = Key(description="The ranks that train.", examples=["{program: [python, train.py]}"])
     solvers: Solvers = Key(description="The ranks that simulate.", examples=["{program: [./heat2d]}"])
     parameters: Parameters = Key(
         description="The simulations to run.", examples=["{count: 200, space: {alpha: [0.01, 0.1]}}"]
     )
-    validation: Validation = Key(Validation(), description="Simulations that are never trained on.")
+    validation: Validation = Key(default=Validation(), description="Simulations that are never trained on.")
     fields: dict[FieldName, Field] = Key(
         min_length=1,
         description="The arrays of a sample, by name. A name is letters, digits and underscores, and not `time`, "
@@ -50,13 +52,13 @@ class Job(Model):
         examples=["{temperature: {shape: [64, 64]}}"],
         json_schema_extra={"kind": "mapping from name to field, at least one"},
     )
-    buffer: Buffer = Key(Buffer(), description="Where samples wait on a trainer.")
+    buffer: Buffer = Key(default=Buffer(), description="Where samples wait on a trainer.")
     checkpoint: Annotated[Any, unavailable()] = Key(
-        None,
+        default=None,
         description="Checkpoints to resume from. Not available in this version.",
         json_schema_extra={"kind": "mapping"},
     )
-    launch: Launch = Key(Launch(), description="How the job is started.")
+    launch: Launch = Key(default=Launch(), description="How the job is started.")
 
     _path: Path = PrivateAttr(default=Path("job.yaml"))
 
@@ -83,6 +85,7 @@ class Job(Model):
         return 1 + self.trainers.ranks + self.solvers.groups * self.solvers.ranks_per_group
 
     def __eq__(self, other: object) -> bool:
+        """Compare all keys; the path does not count."""
         return isinstance(other, Job) and self.model_dump() == other.model_dump()
 
     __hash__ = None  # type: ignore[assignment]

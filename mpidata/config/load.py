@@ -62,10 +62,9 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
 
 
 def resolved_yaml(job: Job) -> str:
-    """The job with all its keys as YAML; loaded from any place, it gives an equal job."""
+    """Write the job with all its keys as YAML; loaded from any place, it gives an equal job."""
     data = job.model_dump(mode="json", by_alias=True, exclude_none=True)
-    for name, axis in job.model_dump(mode="json")["parameters"]["space"].items():
-        data["parameters"]["space"].setdefault(name, axis)
+    data["parameters"]["space"] = job.model_dump(mode="json")["parameters"]["space"]  # with axes of nothing
     return yaml_text.dump(data)
 
 
@@ -103,8 +102,10 @@ class _Source:
         name, equals, value = text.partition("=")
         keys = tuple(name.strip().split("."))
         if not equals or not all(keys):
-            self.problems.append(((), f"'{text}' is no setting. Write key=value, such as buffer.capacity=4000."))
+            self.problems.append(((), f"'--set {text}' is no setting. Write key=value, such as buffer.capacity=4000."))
             return
+        self.origins = {at: line for at, line in self.origins.items() if at[: len(keys)] != keys}
+        self.origins[keys] = f"--set {text}"
         inner: Any = self.data
         for depth, key in enumerate(keys[:-1]):
             if inner.get(key) is None:
@@ -118,9 +119,6 @@ class _Source:
             inner[keys[-1]] = yaml_text.parse_value(value, keys)
         except (yaml.YAMLError, ValueError, RecursionError):
             self.problems.append((keys, f"'{value}' is not valid YAML, so '{name}' cannot be set. Correct the value."))
-            return
-        self.origins = {at: line for at, line in self.origins.items() if at[: len(keys)] != keys}
-        self.origins[keys] = f"set to {value}" if value else "set to nothing"
 
     def fill_in(self) -> None:
         """Fill in the defaults that depend on where the file is."""
@@ -162,7 +160,7 @@ def _validate(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     for key, name in names.items():
         if key in data:
             info = Job.model_fields[name]
-            adapter: TypeAdapter[Any] = TypeAdapter(Annotated[info.annotation, info])  # type: ignore[valid-type]
+            adapter: TypeAdapter[Any] = TypeAdapter(Annotated[info.annotation, info])  # type: ignore[arg-type]
             try:
                 sections[name] = adapter.validate_python(data[key])
             except ValidationError as error:

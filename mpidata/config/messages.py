@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from mpidata.config.base import Location, Problem
@@ -18,7 +19,7 @@ __all__ = ["dotted", "problems_of", "shown", "suggestion"]
 
 
 def dotted(location: Location) -> str:
-    """The name of a key as sentences have it, such as `fields.u.shape[0]`."""
+    """Name a key as sentences do, such as `fields.u.shape[0]`."""
     name = ""
     for part in location:
         name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else str(part)
@@ -26,7 +27,7 @@ def dotted(location: Location) -> str:
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value in one short line, as YAML would have it."""
+    """Write a value in one short line."""
     if value is None:
         return "empty"
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
@@ -41,14 +42,14 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def problems_of(error: ErrorDetails) -> Iterator[Problem]:
-    """The problems behind one error of pydantic's, with locations from the root of the job file."""
+    """Tell the problems behind one error of pydantic's, with locations from the root of the job file."""
     # Tags of a union stand in angle brackets, '[key]' marks an error of a mapping's key: neither is in the file.
     location = tuple(part for part in error["loc"] if not (isinstance(part, str) and part[:1] in ("<", "[")))
     if error["type"] == "refused":
         for inner, sentence in error["ctx"]["problems"]:
             whole = (*location, *inner)
             yield whole, sentence.replace("{key}", f"'{dotted(whole)}'")
-    else:
+    elif error["type"] != "default_factory_not_called":  # it only repeats that another key is wrong
         yield location, _sentence(error, location)
 
 
@@ -61,17 +62,35 @@ def _sentence(error: ErrorDetails, location: Location) -> str:
         example = f", for instance '{location[-1]}: {info.examples[0]}'" if info.examples else ""
         return f"missing key '{name}'. Add it{example}."
     value = error["input"]
-    wanted = kind(info) if info is not None else error["msg"]
-    if len(location) > 1 and error["type"] not in ("too_long", "too_short"):
-        wanted = {"int_type": "whole number", "float_type": "number", "string_type": "text"}.get(
-            error["type"] if isinstance(location[-1], int) or location[:2] == ("parameters", "space") else "", wanted
-        )
+    wanted = _wanted(error, location, info)
+    fix = suggestion(value, choices(info)) if isinstance(value, str) and info is not None else ""
+    if not fix and info is not None and info.examples and not isinstance(location[-1], int):
+        fix = f"For instance: {location[-1]}: {info.examples[0]}."
+    return f"'{name}' is {shown(value)}. It must be {wanted}. {fix}".rstrip()
+
+
+def _wanted(error: ErrorDetails, location: Location, info: FieldInfo | None) -> str:
+    """Say what the value must be; pydantic's error tells for what a key holds, the model for the key itself."""
+    within = isinstance(location[-1], int) or location[:-1] in (("parameters", "space"), ("fields",))
     if error["type"] == "finite_number":
-        wanted = "finite number"
-    near = suggestion(value, choices(info)) if isinstance(value, str) and info is not None else ""
-    article = "" if wanted.startswith(("one of", "true")) else "a "
-    fix = near or (f"For instance: {location[-1]}: {info.examples[0]}." if info is not None and info.examples else "")
-    return f"'{name}' is {shown(value)}. It must be {article}{wanted}. {fix}".rstrip()
+        return "a finite number"
+    if within or info is None:
+        words = {
+            "int_type": "a whole number",
+            "float_type": "a number",
+            "string_type": "a text",
+            "string_too_short": "a text that is not empty",
+            "tuple_type": "a list: [low, high]",
+            "model_type": "a mapping, for instance {shape: [64, 64]}",
+            "greater_than_equal": f"at least {error.get('ctx', {}).get('ge')}",
+            "less_than_equal": f"at most {error.get('ctx', {}).get('le')}",
+            "invalid_key": "under a key that is a text",
+        }
+        return words.get(error["type"], error["msg"].lower())
+    wanted = kind(info)
+    if error["type"] == "string_too_short":
+        wanted += " that is not empty"
+    return wanted if wanted.startswith(("one of", "true")) else f"a {wanted}"
 
 
 def _unknown(name: str, key: str, known: list[str]) -> str:
@@ -89,7 +108,7 @@ def _unknown(name: str, key: str, known: list[str]) -> str:
 
 
 def sampler_problems(sampler: object) -> Iterator[Problem]:
-    """A sampler that is neither known nor written as `module:Class`."""
+    """Refuse a sampler that is neither known nor written as `module:Class`."""
     if isinstance(sampler, str) and sampler and sampler not in SAMPLERS and ":" not in sampler:
-        fix = suggestion(sampler, SAMPLERS) or f"Choose one of {', '.join(SAMPLERS)}, or write \"module:Class\"."
+        fix = suggestion(sampler, SAMPLERS) or f'Choose one of {", ".join(SAMPLERS)}, or write "module:Class".'
         yield ("parameters", "sampler"), f"'parameters.sampler' is {sampler!r}. {fix}"

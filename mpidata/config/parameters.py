@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, model_validator
+from pydantic_core import PydanticCustomError
 from typing_extensions import Self
 
 from mpidata.config.base import Count, Key, Model, Number, Problem, Text, refuse
 from mpidata.config.data import identifier
 from mpidata.config.programs import object_name
 
-__all__ = ["SAMPLERS", "Interval", "Parameters", "Values"]
+__all__ = ["SAMPLERS", "Interval", "Parameters", "Values", "check_name"]
 
 SAMPLERS = ("uniform", "latin_hypercube", "halton", "sobol", "grid", "file")
 
@@ -66,6 +67,15 @@ def _parameter_name(name: str) -> str:
     return identifier(name)
 
 
+def check_name(name: str) -> str:
+    """Say what is wrong with the name of a parameter; an empty text if nothing is."""
+    try:
+        _parameter_name(name)
+    except PydanticCustomError as error:
+        return "".join(sentence for _, sentence in (error.context or {})["problems"]).removeprefix("{key}: ")
+    return ""
+
+
 def _sampler(name: str) -> str:
     return name if name in SAMPLERS or ":" not in name else object_name(name)
 
@@ -74,14 +84,14 @@ class Parameters(Model):
     """The parameters of the simulations, and how their values are chosen."""
 
     count: Count | None = Key(
-        None,
+        default=None,
         description="Number of simulations to train on. Required, but for `sampler: grid`, which runs every "
         "combination of its values and takes no count, and for `sampler: file`, where it defaults to all rows that "
         "are not for validation.",
         examples=["200"],
     )
     sampler: Annotated[Text, AfterValidator(_sampler)] = Key(
-        "uniform",
+        default="uniform",
         description="How values are drawn: `uniform` (independent), `latin_hypercube`, `halton`, `sobol` (these three "
         "cover the space more evenly), `grid` (all combinations), `file` (rows of a table), or a Python class, written "
         "`module:Class`, importable from the job file's folder, which is constructed as `Class(space=..., seed=...)` "
@@ -102,7 +112,7 @@ class Parameters(Model):
         examples=["{alpha: [0.01, 0.1], left: [100, 500]}"],
     )
     path: Text | None = Key(
-        None,
+        default=None,
         description="For `sampler: file`: a CSV file whose first line has the names of the parameters, or an HDF5 file "
         "with one 1-D dataset per parameter or one 2-D dataset `parameters` with an attribute `names`. One simulation "
         "per row; the last `validation.count` rows are those for validation.",
@@ -126,7 +136,7 @@ class Parameters(Model):
             yield (), "missing key 'parameters.path'. Add the table to read, for instance 'path: design.csv'."
         if self.sampler == "grid":
             if self.count is not None:
-                yield ("count",), f"'parameters.count' is {self.count}, but a grid has as many points as it has. Remove it."
+                yield ("count",), f"'parameters.count' is {self.count}, but a grid runs all its points. Remove it."
         elif self.sampler != "file" and self.count is None:
             yield (), "missing key 'parameters.count'. Add the number of simulations, for instance 'count: 200'."
         yield from self._axis_problems()

@@ -10,15 +10,20 @@ from typing_extensions import Self
 
 from mpidata.config.base import Count, Key, Model, Natural, Problem, Text, refuse
 
-__all__ = ["Launch", "Solvers", "Trainers", "object_name", "unavailable"]
+__all__ = ["Launch", "Solvers", "Trainers", "is_object_name", "object_name", "unavailable"]
 
 _OBJECT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
+def is_object_name(value: str) -> bool:
+    """Whether a text is of the form `module:name`."""
+    return _OBJECT.fullmatch(value) is not None
+
+
 def object_name(value: str) -> str:
     """Refuse a text that is not of the form `module:name`."""
-    if not _OBJECT.fullmatch(value):
-        refuse([((), f"{{key}} is {value!r}. Write it as \"module:name\", for instance \"heat:simulate\".")])
+    if not is_object_name(value):
+        refuse([((), f'{{key}} is {value!r}. Write it as "module:name", for instance "heat:simulate".')])
     return value
 
 
@@ -34,7 +39,8 @@ def unavailable(*refused: object) -> AfterValidator:
 
 
 def _no_spares(value: int) -> int:
-    refuse([((), f"{{key}} is {value}, and spares are not available in this version. Remove the key.")] if value else [])
+    if value:
+        refuse([((), f"{{key}} is {value}, and spares are not available in this version. Remove the key.")])
     return value
 
 
@@ -61,7 +67,9 @@ Arguments = Annotated[
 class Trainers(Model):
     """The ranks that train, and what they run."""
 
-    ranks: Count = Key(1, description="Number of trainer ranks (one process each, one GPU each where there are any).")
+    ranks: Count = Key(
+        default=1, description="Number of trainer ranks (one process each, one GPU each where there are any)."
+    )
     program: Arguments = Key(
         description="The training script and its arguments, executable first. An ordinary script, which uses "
         "`mpidata.MPIStreamDataset`. `python` means the Python that runs mpidata; other names are looked for in the "
@@ -73,42 +81,43 @@ class Trainers(Model):
 class Solvers(Model):
     """The groups of ranks that simulate, and what they run. Exactly one of `program` and `function` is given."""
 
-    groups: Count = Key(1, description="Number of solver groups: simulations that run at once.")
-    ranks_per_group: Count = Key(1, description="Number of ranks that run one simulation together.")
+    groups: Count = Key(default=1, description="Number of solver groups: simulations that run at once.")
+    ranks_per_group: Count = Key(default=1, description="Number of ranks that run one simulation together.")
     program: Arguments | None = Key(
-        None,
+        default=None,
         description="An executable linked with libmpidata (or a Python script that uses `mpidata.solver`) and its "
         "arguments. Looked for and run as `trainers.program`.",
         examples=["[./heat2d]"],
         json_schema_extra={"kind": "list of texts"},
     )
     function: Annotated[Text, AfterValidator(object_name)] | None = Key(
-        None,
+        default=None,
         description="Instead of `program`: a Python generator function, written `module:function`, importable from the "
         "job file's folder. It gets the parameters by name and yields `{field: array}` or `(time, {field: array})`.",
         examples=['"heat:simulate"'],
     )
     window: Annotated[Count, Key(le=1024)] = Key(
-        4, description="Samples of one solver rank that may be under way to the trainers before the solver waits."
+        default=4,
+        description="Samples of one solver rank that may be under way to the trainers before the solver waits.",
     )
     start: Annotated[Literal["split", "spawn"], unavailable("spawn")] = Key(
-        "split",
+        default="split",
         description="`split`: all ranks start together. `spawn` (solver groups start later) is not available in this "
         "version.",
     )
     lifetime: Annotated[Literal["pool", "simulation"], unavailable("simulation")] = Key(
-        "pool",
+        default="pool",
         description="`pool`: a group runs simulation after simulation. `simulation` (a fresh start for each) is not "
         "available in this version.",
     )
     spares: Annotated[Natural, AfterValidator(_no_spares)] = Key(
-        0, description="Groups kept in reserve for lost ones. More than 0 is not available in this version."
+        default=0, description="Groups kept in reserve for lost ones. More than 0 is not available in this version."
     )
     retries: Annotated[Natural | None, unavailable()] = Key(
-        None, description="Further tries of a failed simulation. Not available in this version."
+        default=None, description="Further tries of a failed simulation. Not available in this version."
     )
     timeout_s: Annotated[float | None, unavailable()] = Key(
-        None, description="Silence in seconds after which a group is given up. Not available in this version."
+        default=None, description="Silence in seconds after which a group is given up. Not available in this version."
     )
 
     @model_validator(mode="after")
@@ -130,5 +139,5 @@ class Launch(Model):
     """How the job is started."""
 
     with_: Literal["auto", "mpirun"] = Key(
-        "auto", alias="with", description="What starts the ranks: `mpirun`, or `auto`, which chooses by itself."
+        default="auto", alias="with", description="What starts the ranks: `mpirun`, or `auto`, which chooses by itself."
     )

@@ -102,6 +102,8 @@ def _prepare(node: yaml.Node, location: Location, problems: list[Problem], above
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != _TAG + "merge":
+                key.tag = _TAG + "str"  # a field may be named `no` or `1e5`, or be told that it may not
             name, line = str(key.value), key.start_mark.line + 1
             if name in seen and key.tag != _TAG + "merge":
                 dotted = ".".join(map(str, (*location, name)))

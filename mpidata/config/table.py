@@ -1,0 +1,194 @@
+"""Tables of parameters, for `sampler: file`: CSV or HDF5, one simulation per row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mpidata.config.base import Location, Problem
+from mpidata.config.messages import suggestion
+from mpidata.config.parameters import Parameters, check_name
+
+__all__ = ["Table", "TableError", "fit", "read_table"]
+
+_MOST_CELLS = 10
+
+
+class TableError(Exception):
+    """The file cannot be read as a table; the text is a sentence without its end."""
+
+
+class Table:
+    """Columns of numbers by name.
+
+    Attributes
+    ----------
+    columns : dict of str to ndarray
+        Each float64, shape (rows,); NaN where a cell holds no number.
+    cells : dict of (column, row) to str
+        The texts of the cells that hold no number.
+    lines : list of int
+        Line of the file that each row is in; empty for HDF5.
+    """
+
+    def __init__(
+        self, columns: dict[str, npt.NDArray[np.float64]], cells: dict[tuple[str, int], str], lines: list[int]
+    ) -> None:
+        self.columns = columns
+        self.cells = cells
+        self.lines = lines
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values())))
+
+    def cell(self, name: str, row: int) -> str:
+        """Name and content of a cell; row from 0."""
+        line = f" (line {self.lines[row]})" if self.lines else ""
+        content = self.cells.get((name, row), f"{self.columns[name][row]}")
+        return f"row {row + 1}{line}, column '{name}' is {content or 'empty'}"
+
+
+def fit(parameters: Parameters, validation: int, folder: Path) -> tuple[list[Problem], dict[str, Any]]:
+    """Check the table that `parameters.path` names against the rest of the section.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        With `sampler: file`.
+    validation : int
+        Number of simulations for validation: the last rows.
+    folder : Path
+        The job file's folder.
+
+    Returns
+    -------
+    problems : list of (location, sentence)
+    filled : dict
+        `count` and `space`, as far as the job file leaves them open.
+    """
+    at: Location = ("parameters", "path")
+    try:
+        table = read_table(folder / str(parameters.path))
+    except TableError as error:
+        return [(at, f"'parameters.path': {parameters.path}: {error}")], {}
+    space = parameters.space or dict.fromkeys(table.columns)
+    problems = [(at, f"'parameters.path': {parameters.path}: {text}") for text in _fit_columns(table, space)]
+    count = parameters.count if parameters.count is not None else max(table.rows - validation, 0)
+    if count + validation > table.rows or count < 1:
+        needed = f"{max(count, 1)} simulations and {validation} for validation need {max(count, 1) + validation}"
+        fix = "Add rows, or lower 'parameters.count' or 'validation.count'"
+        problems.append((at, f"'parameters.path': {parameters.path}: it has {table.rows} rows, but {needed}. {fix}."))
+    return problems, {"count": count, "space": space}
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV or HDF5 file; raises TableError."""
+    try:
+        with path.open("rb") as file:
+            hdf5 = file.read(8) == b"\x89HDF\r\n\x1a\n"
+        return _read_hdf5(path) if hdf5 else _read_csv(path)
+    except OSError as error:
+        raise TableError(f"cannot read {path}: {error.strerror or error}. Correct the path.") from None
+
+
+def _fit_columns(table: Table, space: dict[str, Any]) -> Iterator[str]:
+    bad = 0
+    for name, axis in space.items():
+        if name not in table.columns:
+            fix = suggestion(name, table.columns) or f"The columns are {', '.join(table.columns)}."
+            yield f"it has no column {name!r}. {fix}"
+            continue
+        wrong = check_name(name)
+        if wrong:
+            yield f"column {name!r}: {wrong} Rename it, or name the columns to use in 'parameters.space'."
+            continue
+        values = table.columns[name]
+        finite = np.isfinite(values)
+        for row in np.flatnonzero(~finite):
+            bad += 1
+            if bad <= _MOST_CELLS:
+                yield f"{table.cell(name, int(row))}. Put a finite number there."
+        if isinstance(axis, tuple):
+            for row in np.flatnonzero(finite & ((values < axis[0]) | (values > axis[1]))):
+                bad += 1
+                if bad <= _MOST_CELLS:
+                    outside = f"outside 'parameters.space.{name}', {list(axis)}"
+                    yield f"{table.cell(name, int(row))}, {outside}. Correct the number or the range."
+    if bad > _MOST_CELLS:
+        yield f"{bad - _MOST_CELLS} more cells are not finite or outside their range. Correct them too."
+
+
+def _read_csv(path: Path) -> Table:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True, skipinitialspace=True)
+            rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TableError(f"not a CSV file: {error}. Save it as CSV in UTF-8, or as HDF5.") from None
+    rows = [(line, row) for line, row in rows if any(row)]
+    if not rows:
+        raise TableError("it is empty. Give a first line with the parameters' names, then one row per simulation.")
+    (_, names), body = rows[0], rows[1:]
+    if any(_number(name) is not None for name in names):
+        raise TableError(f"its first line is {','.join(names)!r}. Give a first line with the parameters' names.")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TableError(f"the column {twice[0]!r} is there twice. Rename or remove one of them.")
+    columns = {name: np.full(len(body), np.nan) for name in names}
+    cells: dict[tuple[str, int], str] = {}
+    for index, (line, row) in enumerate(body):
+        if len(row) != len(names):
+            raise TableError(f"row {index + 1} (line {line}) has {len(row)} cells, not {len(names)}. Correct it.")
+        for name, cell in zip(names, row, strict=True):
+            value = _number(cell)
+            if value is None:
+                cells[name, index] = repr(cell) if cell else ""
+            else:
+                columns[name][index] = value
+    return Table(columns, cells, [line for line, _ in body])
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _read_hdf5(path: Path) -> Table:
+    try:
+        import h5py  # only for tables in this format
+    except ImportError:
+        raise TableError("it is HDF5, and h5py is not installed. Run `pip install h5py`, or use CSV.") from None
+    with h5py.File(path, "r") as file:
+        if "parameters" in file and getattr(file["parameters"], "ndim", 0) == 2:
+            return Table(_named_columns(file["parameters"]), {}, [])
+        sets = {name: item for name, item in file.items() if getattr(item, "ndim", 0) == 1 and item.dtype.kind in "iuf"}
+        if not sets:
+            raise TableError("it has neither 1-D datasets of numbers nor a 2-D dataset 'parameters'. Add one of them.")
+        lengths = {name: len(item) for name, item in sets.items()}
+        if len(set(lengths.values())) > 1:
+            listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+            raise TableError(f"its datasets differ in length ({listed}). Give them one row per simulation.")
+        return Table({name: np.asarray(item, dtype=np.float64) for name, item in sets.items()}, {}, [])
+
+
+def _named_columns(data: Any) -> dict[str, npt.NDArray[np.float64]]:
+    if data.dtype.kind not in "iuf":
+        raise TableError(f"its dataset 'parameters' has dtype {data.dtype}. Store numbers.")
+    given = data.attrs.get("names")
+    names = [] if given is None else [n.decode() if isinstance(n, bytes) else str(n) for n in np.ravel(given)]
+    if len(names) != data.shape[1] or len(set(names)) != len(names):
+        raise TableError(
+            f"its dataset 'parameters' has {data.shape[1]} columns and the names {names}. "
+            "Give its attribute 'names' one name for each column."
+        )
+    table = np.asarray(data, dtype=np.float64)
+    return {name: np.ascontiguousarray(table[:, index]) for index, name in enumerate(names)}
