@@ -1,0 +1,220 @@
+"""Bad job files: one sentence for each mistake, with key, value, fix and line, all of them at once."""
+
+from pathlib import Path
+
+import pytest
+
+from mpidata.config import load_job
+from mpidata.errors import JobFileError
+
+GOOD = """\
+trainers: {program: [python, train.py]}
+solvers: {program: [./heat2d]}
+parameters:
+  count: 8
+  space: {alpha: [0.01, 0.1]}
+fields: {u: {shape: [4]}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "heat2d").touch(mode=0o755)
+    return tmp_path
+
+
+def problems(folder: Path, text: str, *overrides: str) -> list[str]:
+    (folder / "job.yaml").write_text(text)
+    with pytest.raises(JobFileError) as caught:
+        load_job(folder / "job.yaml", overrides)
+    return str(caught.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("buffer.capcity=3", "unknown key 'buffer.capcity'. Did you mean 'capacity'?"),
+        ("naem=x", "unknown key 'naem'. Did you mean 'name'?"),
+        ("capacity=3", "unknown key 'capacity'. It belongs at 'buffer.capacity'."),
+        ("trainers.x=3", "unknown key 'trainers.x'. The keys here are ranks, program."),
+        ("trainers.seed=3", "unknown key 'trainers.seed'. It belongs at 'seed'."),
+        ("fields.u.shpae=[3]", "unknown key 'fields.u.shpae'. Did you mean 'shape'?"),
+        (
+            "buffer.policy=resevoir",
+            "'buffer.policy' is 'resevoir'. It must be one of fifo, firo, reservoir. Did you mean",
+        ),
+        ("parameters.sampler=Sobol", "'parameters.sampler' is 'Sobol'. Did you mean 'sobol'?"),
+        ("parameters.sampler=magic", "'parameters.sampler' is 'magic'. Choose one of uniform, "),
+        ("parameters.sampler='a b:C'", "'parameters.sampler' is 'a b:C'. Write it as \"module:name\""),
+        ("trainers.ranks=two", "'trainers.ranks' is 'two'. It must be a whole number, at least 1."),
+        ("trainers.ranks=true", "'trainers.ranks' is true. It must be a whole number, at least 1."),
+        ("trainers.ranks=2.0", "'trainers.ranks' is 2.0. It must be a whole number, at least 1."),
+        ("trainers.ranks=", "'trainers.ranks' is empty. It must be a whole number, at least 1."),
+        ("trainers.ranks=0", "'trainers.ranks' is 0. It must be a whole number, at least 1."),
+        ("solvers.window=0", "'solvers.window' is 0. It must be a whole number, at least 1, at most 1024."),
+        ("seed=-1", "'seed' is -1. It must be a whole number, at least 0."),
+        ("name=a/b", "'name' is 'a/b'. Use letters, digits, "),
+        ("name=..", "'name' is '..'. Use letters, digits, "),
+        ("trainers=", "'trainers' is empty. It must be a mapping. For instance: trainers: {program: "),
+        ("trainers.program=python train.py", "'trainers.program' is the text 'python train.py'. Write a list"),
+        ("trainers.program=[]", "'trainers.program' is []. It must be a list of texts. For instance: program: "),
+        ('trainers.program=["a\\nb"]', "'trainers.program[0]' is 'a\\nb'. An argument cannot hold a newline"),
+        ("solvers.function=heat", "'solvers.function' is 'heat'. Write it as \"module:name\""),
+        ("parameters.count=", "missing key 'parameters.count'. Add the number of simulations"),
+        ("parameters.space={}", "missing key 'parameters.space'. Add it"),
+        ("parameters.space.alpha=[1, 1]", "'parameters.space.alpha' is [1.0, 1.0]. The first number must be less"),
+        ("parameters.space.alpha=[1, 2, 3]", "'parameters.space.alpha' has 3 numbers. Give two: [low, high]."),
+        ("parameters.space.alpha=[1, .nan]", "'parameters.space.alpha[1]' is NaN. It must be a finite number."),
+        ("parameters.space.alpha=[1, .inf]", "'parameters.space.alpha[1]' is Infinity. It must be a finite number."),
+        ("parameters.space.alpha=3", "'parameters.space.alpha' is 3. It must be a list: [low, high]."),
+        ("parameters.space.alpha=", "'parameters.space.alpha' has no range. Write it as [low, high] for uniform."),
+        ("parameters.space.alpha={values: [1]}", "'parameters.space.alpha' has no range. Write it as [low, high]"),
+        ("parameters.space.2b=[1, 2]", "'parameters.space.2b': '2b' is not a name."),
+        ("parameters.space.lambda=[1, 2]", "'parameters.space.lambda': 'lambda' is a word of Python"),
+        ("parameters.space.simulation=[1, 2]", "a parameter cannot be named 'simulation'"),
+        ("parameters.path=x.csv", "'parameters.path' is for 'sampler: file' only, not uniform. Remove it."),
+        ("parameters.sampler=file", "missing key 'parameters.path'. Add the table to read"),
+        ("fields.u.shape=[0]", "'fields.u.shape[0]' is 0. It must be at least 1."),
+        ("fields.u.shape=[1.5]", "'fields.u.shape[0]' is 1.5. It must be a whole number."),
+        ("fields.u.shape=4", "'fields.u.shape' is 4. It must be a list of 0 to 6 whole numbers, each at least 1."),
+        ("fields.u.shape=[1,1,1,1,1,1,1]", "'fields.u.shape' is [1, 1, 1, 1, 1, 1, 1]. It must be a list of 0 to 6"),
+        ("fields.u.shape=[65536, 32768]", "'fields.u.shape' is [65536, 32768], more than 2147483647 elements."),
+        (
+            "fields.u.dtype=float",
+            "'fields.u.dtype' is 'float'. It must be one of float32, float64, int32, int64, uint8.",
+        ),
+        ("fields.time={shape: []}", "'fields.time': a field cannot be named 'time'"),
+        ("fields.parameters={shape: []}", "'fields.parameters': a field cannot be named 'parameters'"),
+        ("fields={}", "'fields' is {}. It must be a mapping from name to field, at least one."),
+        ("fields.v=3", "'fields.v' is 3. It must be a mapping, for instance {shape: [64, 64]}."),
+        ("buffer={policy: fifo, watermark: 1}", "'buffer.watermark' is 1. A fifo has no watermark: remove the key"),
+        ("buffer={policy: firo, capacity: 5, watermark: 5}", "'buffer.watermark' is 5. It must be less than"),
+        ("buffer={capacity: 5, watermark: 6}", "'buffer.watermark' is 6. It must be at most 'buffer.capacity', 5"),
+        ("validation.count=-1", "'validation.count' is -1. It must be a whole number, at least 0."),
+        ("launch.with=mpirum", "'launch.with' is 'mpirum'. It must be one of auto, mpirun. Did you mean 'mpirun'?"),
+        ("folder=nowhere", "/nowhere', which is no folder. Correct or remove it."),
+        ("buffer", "'--set buffer' is no setting. Write key=value"),
+        ("seed=[", "'[' is not valid YAML, so 'seed' cannot be set."),
+        ("parameters.count.x=1", "'parameters.count' is 8, so 'parameters.count.x' cannot be set."),
+    ],
+)
+def test_a_mistake_gives_one_sentence(folder: Path, setting: str, sentence: str) -> None:
+    (line,) = problems(folder, GOOD, setting)
+    assert line.startswith("job.yaml: ") and sentence in line
+    assert line.endswith(f"(--set {setting})") or "=" not in setting or "missing key" in line
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["solvers.start=spawn", "solvers.lifetime=simulation", "solvers.spares=1", "solvers.retries=2"]
+    + ["solvers.timeout_s=60", "checkpoint={every_s: 300, keep: 2}"],
+)
+def test_what_this_version_cannot_do_is_refused(folder: Path, setting: str) -> None:
+    (line,) = problems(folder, GOOD, setting)
+    assert setting.split("=")[0] in line and "not available in this version. Remove the key." in line
+
+
+def test_keys_of_the_design_with_values_that_change_nothing_are_taken(folder: Path) -> None:
+    (folder / "job.yaml").write_text(GOOD)
+    load_job(folder / "job.yaml", ["solvers.start=split", "solvers.lifetime=pool", "solvers.spares=0"])
+
+
+def test_all_mistakes_come_at_once_in_the_order_of_the_file(folder: Path) -> None:
+    text = """\
+trainers: {ranks: 0, program: [./nothing]}
+solvers: {program: [./heat2d], function: "a:b", groups: x, start: spawn}
+parameters:
+  count: 8
+  sampler: sobul
+  space: {alpha: [2, 1], b: [1, x]}
+fields: {u: {shap: []}}
+buffer: {policy: fifo, watermark: 3}
+bufer: 1
+"""
+    lines = problems(folder, text, "validation.count=-1")
+    expected = [
+        ("'trainers.ranks' is 0", "(line 1)"),
+        ("/nothing does not exist", "(line 1)"),
+        ("'solvers.groups' is 'x'", "(line 2)"),
+        ("'solvers.start' is 'spawn'", "(line 2)"),
+        ("there is no module 'a'", "(line 2)"),
+        ("'parameters.sampler' is 'sobul'", "(line 5)"),
+        ("'parameters.space.alpha' is [2.0, 1.0]", "(line 6)"),
+        ("'parameters.space.b[1]' is 'x'. It must be a number.", "(line 6)"),
+        ("missing key 'fields.u.shape'", "(line 7)"),
+        ("unknown key 'fields.u.shap'", "(line 7)"),
+        ("'buffer.watermark' is 3", "(line 8)"),
+        ("unknown key 'bufer'. Did you mean 'buffer'?", "(line 9)"),
+        ("'validation.count' is -1", "(--set validation.count=-1)"),
+    ]
+    assert len(lines) == len(expected)
+    for line, (part, where) in zip(lines, expected, strict=True):
+        assert part in line and line.endswith(where)
+
+
+def test_an_empty_mapping_lacks_the_four_sections(folder: Path) -> None:
+    lines = problems(folder, "{}")
+    assert [line.split("'")[1] for line in lines] == ["trainers", "solvers", "parameters", "fields"]
+
+
+def test_a_grid_needs_values_and_no_count(folder: Path) -> None:
+    lines = problems(folder, GOOD, "parameters.sampler=grid")
+    assert "'parameters.count' is 8, but a grid runs all its points. Remove it." in lines[0]
+    assert "'parameters.space.alpha' has no list of values. Write it as {values: [...]} for a grid." in lines[1]
+    (line,) = problems(folder, GOOD, "parameters={sampler: grid, space: {a: {values: [1, 2, 1]}}}")
+    assert "'parameters.space.a.values' has the value 1.0 twice. Remove one of them." in line
+
+
+def test_a_solver_needs_a_program_or_a_function_but_not_both(folder: Path) -> None:
+    assert "missing key 'solvers.program'" in problems(folder, GOOD, "solvers={groups: 2}")[0]
+    (folder / "heat.py").write_text("def simulate(): yield")
+    assert "are both given. Remove one of them." in problems(folder, GOOD, "solvers.function=heat:simulate")[0]
+
+
+def test_a_function_runs_on_one_rank(folder: Path) -> None:
+    (folder / "heat.py").write_text("def simulate(): yield")
+    (line,) = problems(folder, GOOD, "solvers={function: 'heat:simulate', ranks_per_group: 2}")
+    assert "'solvers.ranks_per_group' is 2, but a function runs on one rank. Set it to 1" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "it holds empty, not keys."),
+        ("- 1", "it holds [1], not keys."),
+        ("a: [1", "not valid YAML: expected ',' or ']', but got '<stream end>'. Correct it (line 1, column 6)."),
+        ("a: 1\n--- \nb: 1", "not valid YAML: "),
+        ("a: !!python/name:os.system x", "not valid YAML: could not determine a constructor"),
+        ("a: &x [*x]", "not valid YAML: a value that contains itself"),
+        ("a: \x01", "not valid YAML: "),
+        ("[" * 5000, "not valid YAML: "),
+    ],
+)
+def test_what_is_no_job_file_is_refused(folder: Path, text: str, sentence: str) -> None:
+    (line,) = problems(folder, text)
+    assert line.startswith(f"job.yaml: {sentence}")
+
+
+def test_a_key_that_is_there_twice_is_refused(folder: Path) -> None:
+    lines = problems(folder, GOOD + "seed: 1\nseed: 2\n")
+    assert lines == ["job.yaml: the key 'seed' is there twice, in lines 7 and 8. Remove one of them. (line 8)"]
+
+
+def test_keys_that_are_no_texts_are_refused(folder: Path) -> None:
+    (line,) = problems(folder, GOOD + "1: 2\n")
+    assert "unknown key '1'" in line
+    (line,) = problems(folder, GOOD.replace("{alpha:", "{1: [0, 1], alpha:"))
+    assert "'parameters.space.1': '1' is not a name." in line
+    (line,) = problems(folder, GOOD + "? [1, 2]\n: 2\n")
+    assert "job.yaml: not valid YAML: found unhashable key" in line
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        JobFileError, match="cannot read .*none.yaml: No such file or directory. Give the path of a job"
+    ):
+        load_job(tmp_path / "none.yaml")
+    (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
+    with pytest.raises(JobFileError, match="latin.yaml: not UTF-8 at byte 9"):
+        load_job(tmp_path / "latin.yaml")
