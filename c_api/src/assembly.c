@@ -111,16 +111,18 @@ int mpidata_block_contiguous(const mpidata_field *field, const mpidata_block *bl
     return contiguous;
 }
 
-static void copy_rows(const mpidata_field *field, const mpidata_block *block, int d, int64_t offset, char *target,
-                      const char **values) {
-    offset = offset * field->shape[d] + block->start[d];
-    if (d == field->ndim - 1) {
-        size_t bytes = (size_t)block->shape[d] * field->element_size;
-        memcpy(target + (size_t)offset * field->element_size, *values, bytes);
-        *values += bytes;
-        return;
+/* Row by row, with a counter of the outer dimensions. */
+static void copy_rows(const mpidata_field *field, const mpidata_block *block, char *target, const char *values) {
+    int last = field->ndim - 1;
+    int64_t at[MPIDATA_MAX_NDIM] = {0}, rows = 1;
+    size_t bytes = (size_t)block->shape[last] * field->element_size;
+    for (int d = 0; d < last; d++) rows *= block->shape[d];
+    for (int64_t row = 0; row < rows; row++, values += bytes) {
+        int64_t offset = 0;
+        for (int d = 0; d <= last; d++) offset = offset * field->shape[d] + block->start[d] + at[d];
+        memcpy(target + (size_t)offset * field->element_size, values, bytes);
+        for (int d = last - 1; d >= 0 && ++at[d] == block->shape[d]; d--) at[d] = 0;
     }
-    for (int64_t i = 0; i < block->shape[d]; i++) copy_rows(field, block, d + 1, offset + i, target, values);
 }
 
 void mpidata_block_copy(const mpidata_field *field, const mpidata_block *block, char *target, const char *values) {
@@ -129,5 +131,5 @@ void mpidata_block_copy(const mpidata_field *field, const mpidata_block *block, 
         memcpy(target + (size_t)offset * field->element_size, values,
                (size_t)mpidata_block_elements(block) * field->element_size);
     else
-        copy_rows(field, block, 0, 0, target, &values);
+        copy_rows(field, block, target, values);
 }

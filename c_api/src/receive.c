@@ -396,16 +396,7 @@ static int post_status(receiver *r) {
     if (now < r->next_status) return MPIDATA_SUCCESS;
     r->next_status = now + STATUS_EVERY_S;
     (void)pthread_mutex_lock(&trainer->lock);
-    int final;
-    mpidata_event event = {.kind = MPIDATA_EVENT_STATUS};
-    mpidata_statistics *statistics = &trainer->statistics;
-    statistics->drawn = trainer->drawn;
-    statistics->fill = trainer->buffer.count;
-    statistics->capacity = trainer->buffer.capacity;
-    memcpy(event.statistics, statistics, sizeof event.statistics);
-    event.starved = trainer->waiting && mpidata_trainer_guaranteed(trainer, &final) <= trainer->granted && !final;
-    event.full = trainer->n_arrived > 0 || mpidata_buffer_full(&trainer->buffer);
-    int status = mpidata_trainer_post(trainer, &event);
+    int status = mpidata_trainer_post_status(trainer);
     (void)pthread_mutex_unlock(&trainer->lock);
     return status;
 }

@@ -35,6 +35,25 @@ int mpidata_trainer_post(mpidata_trainer *trainer, const mpidata_event *event) {
     return MPIDATA_SUCCESS;
 }
 
+/* Under the lock. */
+static mpidata_statistics statistics_now(const mpidata_trainer *trainer) {
+    mpidata_statistics statistics = trainer->statistics;
+    statistics.drawn = trainer->drawn;
+    statistics.fill = trainer->buffer.count;
+    statistics.capacity = trainer->buffer.capacity;
+    return statistics;
+}
+
+int mpidata_trainer_post_status(mpidata_trainer *trainer) {
+    int final;
+    mpidata_event event = {.kind = MPIDATA_EVENT_STATUS};
+    mpidata_statistics statistics = statistics_now(trainer);
+    memcpy(event.statistics, &statistics, sizeof event.statistics);
+    event.starved = trainer->waiting && mpidata_trainer_guaranteed(trainer, &final) <= trainer->granted && !final;
+    event.full = trainer->n_arrived > 0 || mpidata_buffer_full(&trainer->buffer);
+    return mpidata_trainer_post(trainer, &event);
+}
+
 void mpidata_trainer_fail(mpidata_trainer *trainer, int status) {
     if (trainer->error) return;
     trainer->error = status;
@@ -125,6 +144,7 @@ int mpidata_trainer_close(double timeout_s) {
     (void)snprintf(stop.text, sizeof stop.text, "its program ended before the stream");
     int status = trainer->finished || trainer->left ? MPIDATA_SUCCESS : mpidata_trainer_post(trainer, &stop);
     trainer->left = 1;
+    if (!status) status = mpidata_trainer_post_status(trainer); /* the last, for the summary */
     if (!status) status = mpidata_trainer_post(trainer, &goodbye);
     mpidata_trainer_wake(trainer);
     while (!status && !trainer->thread_done)
@@ -376,10 +396,7 @@ int mpidata_trainer_statistics(mpidata_statistics *statistics) {
     mpidata_trainer *trainer = the_trainer;
     MPIDATA_TRY(need_trainer());
     (void)pthread_mutex_lock(&trainer->lock);
-    *statistics = trainer->statistics;
-    statistics->drawn = trainer->drawn;
-    statistics->fill = trainer->buffer.count;
-    statistics->capacity = trainer->buffer.capacity;
+    *statistics = statistics_now(trainer);
     (void)pthread_mutex_unlock(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

@@ -58,6 +58,9 @@ void mpidata_trainer_fail(mpidata_trainer *trainer, int status);
 /* Under the lock: queue an event for the receive thread to send. */
 int mpidata_trainer_post(mpidata_trainer *trainer, const mpidata_event *event);
 
+/* Under the lock: queue what the scheduler is to know of this trainer. */
+int mpidata_trainer_post_status(mpidata_trainer *trainer);
+
 /* Under the lock: make the receive thread look again at once. */
 void mpidata_trainer_wake(mpidata_trainer *trainer);
 

@@ -1,0 +1,99 @@
+#include <string.h>
+
+#include "buffer.h"
+#include "check.h"
+#include "plan.h"
+
+static void fifo(void) {
+    mpidata_buffer b;
+    int removed;
+    CHECK(!mpidata_buffer_open(&b, MPIDATA_POLICY_FIFO, 3, 0, 1, 0));
+    int64_t next_in = 0, next_out = 0;
+    for (int round = 0; round < 20; round++) {
+        while (!mpidata_buffer_full(&b)) CHECK(mpidata_buffer_add(&b, next_in++) == -1);
+        CHECK(b.count == (round < 10 ? 3 : 5));
+        if (round == 9) CHECK(!mpidata_buffer_grow(&b, 5)); /* in the middle of the ring */
+        for (int i = 0; i < 2; i++) CHECK(mpidata_buffer_draw(&b, &removed) == next_out++ && removed);
+        if (round == 9) CHECK(b.count == 1 && b.capacity == 5);
+    }
+    CHECK(mpidata_buffer_available(&b) == b.count);
+    mpidata_buffer_close(&b);
+}
+
+static void firo(void) {
+    mpidata_buffer b;
+    int removed, seen[50] = {0};
+    CHECK(!mpidata_buffer_open(&b, MPIDATA_POLICY_FIRO, 50, 20, 1, 0));
+    for (int i = 0; i < 20; i++) (void)mpidata_buffer_add(&b, i);
+    CHECK(mpidata_buffer_available(&b) == 0); /* not below the watermark */
+    for (int i = 20; i < 50; i++) (void)mpidata_buffer_add(&b, i);
+    CHECK(mpidata_buffer_full(&b) && mpidata_buffer_available(&b) == 30);
+    for (int i = 0; i < 30; i++) seen[mpidata_buffer_draw(&b, &removed)]++;
+    CHECK(mpidata_buffer_available(&b) == 0);
+    mpidata_buffer_end(&b);
+    CHECK(mpidata_buffer_available(&b) == 20);
+    for (int i = 0; i < 20; i++) seen[mpidata_buffer_draw(&b, &removed)]++;
+    for (int i = 0; i < 50; i++) CHECK(seen[i] == 1);
+    mpidata_buffer_close(&b);
+}
+
+static void reservoir(void) {
+    enum { N = 4000 };
+    static int drawn[N], present[N];
+    mpidata_buffer b;
+    mpidata_random random;
+    int removed;
+    memset(drawn, 0, sizeof drawn);
+    mpidata_random_seed(&random, 3, 3);
+    CHECK(!mpidata_buffer_open(&b, MPIDATA_POLICY_RESERVOIR, 40, 10, 1, 0));
+    for (int64_t next = 0; next < N;) {
+        if (mpidata_random_below(&random, 2) && !mpidata_buffer_full(&b)) {
+            int64_t evicted = mpidata_buffer_add(&b, next);
+            present[next++] = 1;
+            if (evicted < 0) continue;
+            CHECK(present[evicted] && drawn[evicted] > 0); /* never an unseen one */
+            present[evicted] = 0;
+        } else if (mpidata_buffer_available(&b)) {
+            int64_t slot = mpidata_buffer_draw(&b, &removed);
+            CHECK(present[slot] && !removed);
+            drawn[slot]++;
+        }
+    }
+    CHECK(b.count == 40);
+    mpidata_buffer_end(&b);
+    CHECK(mpidata_buffer_available(&b) == 40);
+    for (int i = 0; i < 40; i++) {
+        int64_t slot = mpidata_buffer_draw(&b, &removed);
+        CHECK(present[slot] && removed);
+        present[slot] = 0;
+        drawn[slot]++;
+    }
+    CHECK(mpidata_buffer_available(&b) == 0);
+    for (int i = 0; i < N; i++) CHECK(drawn[i] > 0 && !present[i]); /* none was lost */
+    mpidata_buffer_close(&b);
+}
+
+static void all_unseen(void) {
+    mpidata_buffer b;
+    int removed;
+    CHECK(!mpidata_buffer_open(&b, MPIDATA_POLICY_RESERVOIR, 4, 3, 1, 0));
+    for (int i = 0; i < 4; i++) {
+        CHECK(mpidata_buffer_available(&b) == (i < 3 ? 0 : INT64_MAX));
+        CHECK(!mpidata_buffer_full(&b));
+        CHECK(mpidata_buffer_add(&b, i) == -1);
+    }
+    CHECK(mpidata_buffer_full(&b)); /* the producer waits */
+    int64_t seen = mpidata_buffer_draw(&b, &removed);
+    CHECK(!mpidata_buffer_full(&b));
+    CHECK(mpidata_buffer_add(&b, 9) == seen);
+    CHECK(mpidata_buffer_full(&b));
+    mpidata_buffer_close(&b);
+}
+
+int main(void) {
+    fifo();
+    firo();
+    reservoir();
+    all_unseen();
+    return 0;
+}

@@ -1,0 +1,56 @@
+#include <string.h>
+
+#include "check.h"
+#include "example_plan.h"
+#include "plan.h"
+
+static void refuse(const char *text) {
+    mpidata_plan plan;
+    CHECK(mpidata_plan_parse(text, &plan) == MPIDATA_ERR_JOB);
+    CHECK(plan.fields == NULL && plan.parameters == NULL);
+}
+
+static void replace(const char *from, const char *to) {
+    static char text[4096];
+    const char *place = strstr(example_plan, from);
+    CHECK(place);
+    (void)snprintf(text, sizeof text, "%.*s%s%s", (int)(place - example_plan), example_plan, to, place + strlen(from));
+    refuse(text);
+}
+
+int main(void) {
+    mpidata_plan plan;
+    CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
+    CHECK(plan.world == 7 && plan.trainers == 2 && plan.groups == 2 && plan.ranks_per_group == 2 && plan.window == 4);
+    CHECK(plan.seed == 7 && plan.simulations == 10 && plan.validation == 3);
+    CHECK(plan.policy == MPIDATA_POLICY_RESERVOIR && plan.tail == MPIDATA_TAIL_REPEAT);
+    CHECK(plan.capacity == 100 && plan.watermark == 20);
+    CHECK(plan.n_parameters == 2 && mpidata_plan_parameter(&plan, "left") == 1);
+    CHECK(mpidata_plan_parameter(&plan, "lef") == -1);
+    CHECK(plan.n_fields == 3 && mpidata_plan_field(&plan, "cells") == 2 && mpidata_plan_field(&plan, "cell") == -1);
+    CHECK(plan.fields[0].elements == 24 && plan.fields[0].offset == 0);
+    CHECK(plan.fields[1].elements == 1 && plan.fields[1].ndim == 0 && plan.fields[1].offset == 128);
+    CHECK(plan.fields[2].elements == 24 && plan.fields[2].offset == 192 && plan.slot_bytes == 256);
+
+    int index, rank_in_group;
+    CHECK(mpidata_plan_role(&plan, 0, &index, &rank_in_group) == MPIDATA_ROLE_SCHEDULER);
+    CHECK(mpidata_plan_role(&plan, 2, &index, &rank_in_group) == MPIDATA_ROLE_TRAINER && index == 1);
+    CHECK(mpidata_plan_role(&plan, 6, &index, &rank_in_group) == MPIDATA_ROLE_SOLVER && index == 1 && rank_in_group == 1);
+    CHECK(mpidata_plan_group_leader(&plan, 1) == 5);
+    CHECK(mpidata_plan_trainer(&plan, 3, 4) == 1 && mpidata_plan_trainer(&plan, 3, 5) == 0);
+    mpidata_plan_free(&plan);
+
+    refuse("");
+    refuse("mpidata-plan 2\n");
+    replace("world 7", "world 8");
+    replace("window 4", "window 0");
+    replace("capacity 100", "capacity many");
+    replace("policy reservoir", "policy lifo");
+    replace("float32 2 4 6", "float16 2 4 6");
+    replace("float32 2 4 6", "float32 2 4");
+    replace("float32 2 4 6", "float32 2 4 0");
+    replace("float32 2 4 6", "float32 2 4 6 8");
+    replace("float32 2 4 6", "float32 7 1 1 1 1 1 1 1");
+    replace("float32 2 4 6", "float32 2 65536 65536");
+    return 0;
+}
