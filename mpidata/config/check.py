@@ -55,9 +55,6 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
 
         found, filled = fit(table, sections["validation"].count if "validation" in sections else 0, folder)
         problems += found
-    if isinstance(solvers.get("ranks_per_group"), int) and solvers["ranks_per_group"] > 1 and solvers.get("function"):
-        sentence = f"'solvers.ranks_per_group' is {solvers['ranks_per_group']}, but a function runs on one rank."
-        problems.append((("solvers", "ranks_per_group"), f"{sentence} Set it to 1, or use 'solvers.program'."))
     return problems, filled
 
 

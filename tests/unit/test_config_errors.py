@@ -172,12 +172,6 @@ def test_a_solver_needs_a_program_or_a_function_but_not_both(folder: Path) -> No
     assert "are both given. Remove one of them." in problems(folder, GOOD, "solvers.function=heat:simulate")[0]
 
 
-def test_a_function_runs_on_one_rank(folder: Path) -> None:
-    (folder / "heat.py").write_text("def simulate(): yield")
-    (line,) = problems(folder, GOOD, "solvers={function: 'heat:simulate', ranks_per_group: 2}")
-    assert "'solvers.ranks_per_group' is 2, but a function runs on one rank. Set it to 1" in line
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
