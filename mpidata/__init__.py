@@ -1,0 +1,35 @@
+"""Stream a running ensemble of MPI simulations into PyTorch training.
+
+In the training script: `MPIStreamDataset` and `init_process_group`. In a solver written in Python: `mpidata.solver`.
+Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mpidata import solver
+    from mpidata.dataset import MPIStreamDataset
+    from mpidata.process_group import init_process_group
+
+__all__ = ["MPIStreamDataset", "__version__", "init_process_group", "solver"]
+
+__version__ = "0.1.0"
+
+_HOME = {"MPIStreamDataset": "mpidata.dataset", "init_process_group": "mpidata.process_group"}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "solver":
+        return importlib.import_module("mpidata.solver")
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'mpidata' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
