@@ -1,0 +1,252 @@
+"""The place of this process in the job: joining it as a trainer, once, and leaving it in order whatever happens."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpidata.errors import LibraryError, StreamError
+from mpidata.library import AGAIN, END, Library, check, load_checked
+from mpidata.plan import Plan
+from mpidata.uncaught import end_on_exception, fail
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["SLICE_S", "Trainer", "join", "run_folder", "wait"]
+
+# Longest time in the library while it waits, so that Python gets to handle signals.
+SLICE_S = 0.2
+# From leaving the loop to the stop of the job; a new pass in between takes it back. Leaving after the first batch of
+# all is mostly a look at the data before the model is built, which takes longer.
+LEAVE_S = 2.0
+LOOK_S = 60.0
+# At the end, other trainers may have hours of work left, and waiting for them costs nothing; after a failure it is the
+# scheduler that has to act, and at once.
+_CLOSE_S = 7 * 86400.0
+_FAILED_CLOSE_S = 3.0
+
+_trainer: Trainer | None = None
+_join_lock = threading.Lock()
+
+
+class Trainer:
+    """A trainer of the job.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    library : Library
+        Opened as a trainer.
+    communicator : mpi4py.MPI.Intracomm
+        Of the trainers, for the caller's own use.
+
+    Attributes
+    ----------
+    ended : bool
+        The stream is over: no draw gives anything any more.
+    closed : bool
+        This trainer has left the job.
+    drawn : int
+        Number of batches (or single samples) drawn so far.
+
+    Notes
+    -----
+    Methods may be called from any thread; `draw` from one at a time.
+    """
+
+    def __init__(self, plan: Plan, library: Library, communicator: MPI.Intracomm | None) -> None:
+        self.plan = plan
+        self.library = library
+        self.communicator = communicator
+        self.ended = False
+        self.closed = False
+        self.drawn = 0
+        self._started: tuple[int | None] | None = None
+        self._left = ""
+        self._failed = False
+        self._timer: threading.Timer | None = None
+        self._lock = threading.RLock()
+
+    def start(self, batch_size: int | None) -> None:
+        """Fix the batch size of the process's one stream (None: single samples); raises StreamError on another one."""
+        with self._lock:
+            if self._started is None:
+                check(self.library, self.library.mpidata_trainer_start(1 if batch_size is None else batch_size))
+                self._started = (batch_size,)
+            elif self._started != (batch_size,):
+                raise StreamError(
+                    f"MPIStreamDataset(batch_size={batch_size}) cannot be made: this trainer's stream already has "
+                    f"batch_size={self._started[0]}. A process has one stream; use the same batch size for all its "
+                    "datasets."
+                )
+
+    def draw(self, fields: Any, addresses: list[int]) -> bool:
+        """Fill one batch; False when the stream is over. Sleeps while it waits.
+
+        Parameters
+        ----------
+        fields : ctypes array of void pointers
+            Memory of the fields, in the job's order.
+        addresses : list of int
+            Of the parameters, time, step and simulation arrays.
+        """
+        status = AGAIN
+        while status == AGAIN:
+            if self.ended:
+                return False
+            if self.closed:
+                raise StreamError("The stream is closed. Iterate before stream.close().")
+            status = self.library.mpidata_trainer_draw(fields, *addresses, SLICE_S)
+        if status == END:
+            self.ended = True
+            return False
+        check(self.library, status)
+        self.drawn += 1
+        return True
+
+    def stay(self) -> None:
+        """Begin a pass over the stream: takes back a stop that `leave` has planned."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._left:
+                warnings.warn(
+                    f"This pass over the stream is empty: the job has been stopped, as {self._left}. "
+                    "With MPIStreamDataset(..., batches_per_epoch=n) a loop may leave the stream and come back.",
+                    stacklevel=3,
+                )
+
+    def leave(self) -> None:
+        """Stop the job shortly, as a loop was left early, unless a new pass begins."""
+        with self._lock:
+            if self.ended or self.closed or self._failed or self._timer is not None:
+                return
+            delay = LOOK_S if self.drawn <= 1 else LEAVE_S
+            reason = f"the script left its loop early, after batch {self.drawn}"
+            self._timer = threading.Timer(delay, self._leave_now, [reason])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _leave_now(self, reason: str) -> None:
+        with self._lock:
+            if self._timer is None or self.closed or self._failed:
+                return
+            self._timer = None
+            self._left = reason
+            self.library.mpidata_trainer_stop(0, reason.encode())
+
+    def fail(self, sentence: str) -> None:
+        """Tell the scheduler that the script ended with an error, and stay a moment so that it hears of it."""
+        with self._lock:
+            self._failed = True
+            if self.closed:
+                return
+            self.library.mpidata_trainer_stop(1, sentence.encode())
+            self.closed = True
+        self.library.mpidata_trainer_close(_FAILED_CLOSE_S)
+
+    def close(self) -> None:
+        """Leave the job; stops it when the stream is not over. Sleeps until all solvers and trainers have ended."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            if not self.ended and not self._left:
+                reason = f"the script ended after batch {self.drawn}, before the stream was over"
+                self.library.mpidata_trainer_stop(0, reason.encode())
+        check(self.library, self.library.mpidata_trainer_close(_CLOSE_S))
+
+
+def run_folder() -> Path | None:
+    """Find the run folder of the job that this process is part of; None outside a job."""
+    run = os.environ.get("MPIDATA_RUN")
+    return Path(run) if run else None
+
+
+def join() -> Trainer:
+    """Join the job as a trainer; the same object at every call.
+
+    Raises
+    ------
+    StreamError
+        This process is not part of a job, or its MPI lacks MPI_THREAD_MULTIPLE.
+    LibraryError
+        The job is not the one that was planned, or this rank is no trainer of it.
+
+    Notes
+    -----
+    The first call is collective over all ranks of the job, initialises MPI if need be, and sleeps until they have come.
+    """
+    global _trainer
+    with _join_lock:
+        if _trainer is None:
+            _trainer = _join()
+        return _trainer
+
+
+def _join() -> Trainer:
+    run = run_folder()
+    if run is None:
+        raise StreamError(
+            "This process is not part of a job: MPIDATA_RUN is not set. Name the script under `trainers: program:` in "
+            "a job file, and start the job with `mpidata run job.yaml`."
+        )
+    plan = Plan.read(run / "plan")
+    from mpi4py import MPI
+
+    end_on_exception(plan.folder, _report)
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        raise StreamError(
+            "A trainer needs MPI_THREAD_MULTIPLE, and MPI was initialised without it. Import mpidata before other "
+            "packages that initialise MPI, leave mpi4py.rc.threads alone, or use an MPI built with thread support."
+        )
+    library = load_checked()
+    handle = ctypes.c_int()
+    check(library, library.mpidata_trainer_open(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
+    communicator = MPI.Comm.f2py(handle.value)
+    assert isinstance(communicator, MPI.Intracomm)
+    trainer = Trainer(plan, library, communicator)
+    # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions.
+    atexit.register(_close_at_exit, trainer, os.getpid())
+    return trainer
+
+
+def _report(_: BaseException, sentence: str) -> None:
+    if _trainer is not None:
+        _trainer.fail(sentence)
+
+
+def _close_at_exit(trainer: Trainer, process: int) -> None:
+    if os.getpid() != process:  # a forked child
+        return
+    try:
+        trainer.close()
+    except LibraryError as error:
+        fail(str(error))
+
+
+def wait(request: MPI.Request, longest_s: float = 0.002) -> None:
+    """Wait for an MPI request asleep: MPI's own waits spin.
+
+    Parameters
+    ----------
+    request : mpi4py.MPI.Request
+        Its communicator's other ranks may take long.
+    longest_s : float
+        Longest time between two looks at it, seconds.
+    """
+    pause = 2e-5
+    while not request.Test():
+        time.sleep(pause)
+        pause = min(1.5 * pause, longest_s)

@@ -1,0 +1,74 @@
+"""What happens to a script that ends with an uncaught exception: the job hears of it, and no MPI_Finalize hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn
+
+__all__ = ["describe", "end_on_exception", "fail"]
+
+
+def end_on_exception(folder: Path | None, report: Callable[[BaseException, str], None]) -> None:
+    """Make an uncaught exception end this process with status 1: at once, as MPI_Finalize would wait for the others.
+
+    Parameters
+    ----------
+    folder : Path or None
+        Where the user's own files are: the sentence names the line there.
+    report : callable
+        Called with the exception and its sentence, after the traceback has been printed.
+    """
+    previous = sys.excepthook
+    process = os.getpid()
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        previous(kind, error, trace)
+        if os.getpid() == process:
+            try:
+                report(error, describe(error, folder))
+            finally:
+                fail()
+
+    sys.excepthook = hook
+
+
+def fail(sentence: str = "") -> NoReturn:
+    """End this process with status 1, without MPI_Finalize; the sentence goes to standard error, and so to the log."""
+    if sentence:
+        print(sentence, file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(1)
+
+
+def describe(error: BaseException, folder: Path | None) -> str:
+    """One sentence for an exception: `ValueError: no such thing (train.py line 7)`.
+
+    Parameters
+    ----------
+    error : BaseException
+        With its traceback.
+    folder : Path or None
+        The line named is the innermost one in a file below it, if there is one.
+    """
+    name = type(error).__name__
+    lines = str(error).strip().splitlines() or [""]
+    text = lines[0]
+    if text.startswith("Caught ") and "Original Traceback" in str(error):  # torch's wrapping of an error of a worker
+        text = lines[-1].partition(": ")[2] or lines[-1]
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if folder and _is_below(frame.filename, folder)]
+    place = f" ({os.path.basename((own or frames)[-1].filename)} line {(own or frames)[-1].lineno})" if frames else ""
+    return (f"{name}: {text}" if text else name) + place
+
+
+def _is_below(file: str, folder: Path) -> bool:
+    path = os.path.abspath(file)
+    return path.startswith(f"{folder}{os.sep}") and "site-packages" not in path

@@ -1,0 +1,178 @@
+"""A stand-in for libmpidata in one process: hands out made-up samples and keeps what it was called with."""
+
+import ctypes
+import time
+from pathlib import Path
+
+import numpy as np
+
+from mpidata import job
+from mpidata.library import AGAIN, END, SUCCESS
+from mpidata.plan import Field, Plan, Program
+
+FIELDS = (Field("temperature", "float32", (2, 3)), Field("scalar", "int64", ()))
+MISUSE = 4
+
+
+def make_plan(**changes):
+    values = dict(
+        run=Path("/run"),
+        folder=Path("/folder"),
+        seed=1,
+        world=4,
+        trainers=1,
+        groups=1,
+        ranks_per_group=2,
+        window=4,
+        simulations=3,
+        validation=1,
+        policy="fifo",
+        capacity=10,
+        watermark=1,
+        tail="drop",
+        parameters=("alpha", "beta"),
+        fields=FIELDS,
+        programs={role: Program(("python",)) for role in ("scheduler", "trainer", "solver")},
+    )
+    return Plan(**{**values, **changes})
+
+
+def memory(address, shape, dtype):
+    """Array over an address that the library was given."""
+    size = int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype).reshape(shape)
+
+
+class FakeLibrary:
+    """Sample number n has n in every element of its fields; simulation n // 5, step n % 5."""
+
+    def __init__(self, plan=None, samples=12, again=0, validation=0, simulations=2, end_at_step=None):
+        self.plan = plan or make_plan()
+        self.samples = samples
+        self.again = again  # that many draws come to nothing first
+        self.n_validation = validation
+        self.simulations = simulations
+        self.end_at_step = end_at_step
+        self.count = 0
+        self.drawn = 0
+        self.calls = []
+        self.stopped = []
+        self.reports = []
+        self.errors = []
+        self.puts = []
+        self.steps = []
+        self.kept = []
+        self.draw_status = SUCCESS
+
+    def mpidata_last_error(self):
+        return b"The sentence. Where. What to do."
+
+    def mpidata_report_error(self, sentence):
+        self.errors.append(sentence.decode())
+        return SUCCESS
+
+    # trainer
+
+    def mpidata_trainer_start(self, count):
+        self.calls.append("start")
+        self.count = count
+        return SUCCESS
+
+    def mpidata_trainer_draw(self, fields, parameters, times, steps, simulations, timeout):
+        if self.draw_status:
+            return self.draw_status
+        if self.again:
+            self.again -= 1
+            time.sleep(min(timeout, 0.01))
+            return AGAIN
+        if self.stopped or self.drawn + self.count > self.samples:
+            return END
+        numbers = np.arange(self.drawn, self.drawn + self.count)
+        self.drawn += self.count
+        for field, address in zip(self.plan.fields, fields, strict=True):
+            values = memory(address, (self.count, *field.shape), field.dtype)
+            values[...] = numbers.reshape(-1, *[1] * len(field.shape))
+        memory(parameters, (self.count, 2), "float64")[...] = np.stack([numbers, -numbers], axis=1)
+        memory(times, (self.count,), "float64")[...] = 0.5 * numbers
+        memory(steps, (self.count,), "int64")[...] = numbers % 5
+        memory(simulations, (self.count,), "int64")[...] = numbers // 5
+        return SUCCESS
+
+    def mpidata_trainer_validation(self, count, timeout):
+        if self.again:
+            self.again -= 1
+            return AGAIN
+        count._obj.value = self.n_validation
+        return END if self.stopped else SUCCESS
+
+    def mpidata_trainer_validation_sample(self, index, fields, parameters, times, step, simulation):
+        arrays = [np.full(field.shape, index, field.dtype) for field in self.plan.fields]
+        numbers = np.array([index, -index], np.float64)
+        self.kept += [*arrays, numbers]
+        for i, array in enumerate(arrays):
+            fields[i] = array.ctypes.data
+        parameters._obj.value = numbers.ctypes.data
+        times._obj.value, step._obj.value, simulation._obj.value = 0.5 * index, index % 5, 3
+        return SUCCESS
+
+    def mpidata_trainer_report(self, name, value):
+        self.reports.append((name.decode(), value))
+        return SUCCESS
+
+    def mpidata_trainer_stop(self, failed, reason):
+        self.stopped.append((failed, reason.decode()))
+        return SUCCESS
+
+    def mpidata_trainer_close(self, timeout):
+        self.calls.append("close")
+        return SUCCESS
+
+    # solver
+
+    def mpidata_next(self, identity):
+        self.calls.append("next")
+        if not self.simulations:
+            return END
+        self.simulations -= 1
+        identity._obj.value = 7 + self.simulations
+        return SUCCESS
+
+    def mpidata_param(self, name, value):
+        value._obj.value = {b"alpha": 0.25, b"beta": 4.0}.get(name, 0.0)
+        return SUCCESS
+
+    def mpidata_put(self, field, address, dtype, ndim, shape):
+        return self.mpidata_put_block(field, address, dtype, ndim, shape, None)
+
+    def mpidata_put_block(self, field, address, dtype, ndim, shape, start):
+        names = {1: "float32", 2: "float64", 3: "int32", 4: "int64", 5: "uint8"}
+        values = memory(address, tuple(shape), names[dtype]).copy()
+        assert values.ndim == ndim
+        self.puts.append((field.decode(), values, None if start is None else tuple(start)))
+        return MISUSE if field == b"unknown" else SUCCESS
+
+    mpidata_iput = mpidata_put_block
+
+    def mpidata_wait(self):
+        self.calls.append("wait")
+        return SUCCESS
+
+    def mpidata_step(self, time):
+        if self.end_at_step == len(self.steps):
+            return END
+        self.steps.append(time)
+        return SUCCESS
+
+    def mpidata_fail(self, reason):
+        self.calls.append(("fail", reason.decode()))
+        return SUCCESS
+
+    def mpidata_finalize(self):
+        self.calls.append("finalize")
+        return SUCCESS
+
+
+def make_trainer(library):
+    """Make this process a trainer, as joining a job would."""
+    job._trainer = job.Trainer(library.plan, library, None)
+    return job._trainer
