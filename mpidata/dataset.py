@@ -1,0 +1,209 @@
+"""MPIStreamDataset: the stream of samples as a torch dataset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn, SupportsFloat
+
+import torch
+from torch.utils.data import IterableDataset, get_worker_info
+
+from mpidata import job
+from mpidata.batches import BatchMemory
+from mpidata.errors import StreamError
+from mpidata.library import check
+from mpidata.plan import Field
+from mpidata.validation import ValidationDataset
+
+__all__ = ["MPIStreamDataset"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME_LENGTH = 63
+
+
+class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
+    """The samples that the job's solvers stream to this trainer.
+
+    To be created in a program that `mpidata run` has started as a trainer; it finds the job by itself.
+
+    Parameters
+    ----------
+    batch_size : int, optional
+        Samples in a batch. With it, iteration gives ready batches, to be used as they are (or through
+        ``DataLoader(stream, batch_size=None)``). Without it, iteration gives single samples, for
+        ``DataLoader(stream, batch_size=B)``.
+    batches_per_epoch : int, optional
+        End each pass after this many batches; the next pass goes on where the last one stopped. Needs `batch_size`.
+    pin_memory : bool
+        Put batches into page-locked memory, for fast copies to a GPU; without CUDA this changes nothing.
+
+    Raises
+    ------
+    StreamError
+        Not in a job; another batch size than this process's first dataset has; a wrong argument.
+    LibraryError
+        The job cannot be joined, or the buffer is too small for the batch size.
+
+    Notes
+    -----
+    A batch is a dict of tensors in CPU memory: one per field, ``[B, *shape]`` in the declared dtype; ``parameters``,
+    ``[B, n]`` float64, in the job file's order; ``time``, ``[B]`` float64; ``step``, ``[B]`` int64, from 0;
+    ``simulation``, ``[B]`` int64, from 0. A single sample has the same without the leading dimension. Tensors may be
+    kept and changed: their memory is used again only when nothing refers to it any more.
+
+    All trainers get the same number of batches. A pass over a stream that is over ends at once. Leaving a loop early
+    (`break`) stops the whole job in order 2 s later, or when the script ends, unless a new pass begins before (60 s
+    after the first batch of all, so that ``next(iter(stream))`` shows one); with `batches_per_epoch` it does not. An
+    uncaught exception ends the job as failed.
+
+    Creating the first dataset is collective over all ranks of the job, initialises MPI, and sleeps until they have
+    come. Iteration sleeps while it waits for samples. One thread at a time may iterate. Several datasets of one process
+    share one stream: each sample goes to one of them.
+    """
+
+    def __init__(
+        self, batch_size: int | None = None, *, batches_per_epoch: int | None = None, pin_memory: bool = False
+    ) -> None:
+        super().__init__()
+        _check_positive("batch_size", batch_size)
+        _check_positive("batches_per_epoch", batches_per_epoch)
+        if batches_per_epoch is not None and batch_size is None:
+            raise StreamError(
+                f"batches_per_epoch={batches_per_epoch} needs batch_size: a stream of single samples does not know how "
+                "many make a batch. Give batch_size here, and batch_size=None to a DataLoader around it."
+            )
+        _refuse_workers()
+        self.batch_size = batch_size
+        self.batches_per_epoch = batches_per_epoch
+        self._trainer = job.join()
+        self._trainer.start(batch_size)
+        plan = self._trainer.plan
+        pinned = pin_memory and torch.cuda.is_available()
+        self._memory = BatchMemory(plan.fields, len(plan.parameters), batch_size, pinned=pinned)
+        self._validation: ValidationDataset | None = None
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The job's fields by name, in the job file's order; each has `name`, `dtype` and `shape`."""
+        return {field.name: field for field in self._trainer.plan.fields}
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the columns of ``parameters``."""
+        return self._trainer.plan.parameters
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        """Begin a pass over the stream; raises StreamError in a DataLoader's worker process."""
+        _refuse_workers()
+        self._trainer.stay()
+        return _Pass(self._trainer, self._memory, self.batches_per_epoch)
+
+    def validation(self) -> ValidationDataset:
+        """Wait for this trainer's share of the validation samples.
+
+        Returns
+        -------
+        ValidationDataset
+            A map-style dataset of single samples; the same one at every call.
+
+        Raises
+        ------
+        StreamError
+            The job was stopped before the samples were complete.
+
+        Notes
+        -----
+        Sleeps until the samples are complete; not collective.
+        """
+        _refuse_workers()
+        if self._validation is None:
+            self._validation = ValidationDataset.wait(self._trainer)
+        return self._validation
+
+    def report(self, **values: SupportsFloat) -> None:
+        """Report values, a loss say, for the progress display and the summary.
+
+        Parameters
+        ----------
+        **values : float
+            Or what converts to one: a tensor of one element, a NumPy scalar. NaN and infinity are allowed.
+
+        Raises
+        ------
+        StreamError
+            A name is no identifier or longer than 63 characters, or a value is no number.
+
+        Notes
+        -----
+        Any thread; not collective; does not block.
+        """
+        numbers = {name: _number(name, value) for name, value in values.items()}
+        for name, number in numbers.items():
+            check(self._trainer.library, self._trainer.library.mpidata_trainer_report(name.encode(), number))
+
+    def close(self) -> None:
+        """Leave the job before the script ends; stops the whole job when the stream is not over.
+
+        Notes
+        -----
+        Sleeps until all solvers and trainers have ended. Validation samples stay.
+        """
+        self._trainer.close()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled, as a DataLoader does for its workers where it does not fork."""
+        raise StreamError(_no_workers("num_workers > 0"))
+
+
+class _Pass(Iterator[dict[str, torch.Tensor]]):
+    """One pass over the stream. Holds no batch, so that the memory of one comes back when the user lets go of it."""
+
+    def __init__(self, trainer: job.Trainer, memory: BatchMemory, limit: int | None) -> None:
+        self._trainer = trainer
+        self._memory = memory
+        self._limit = limit
+        self._count = 0
+
+    def __next__(self) -> dict[str, torch.Tensor]:
+        if self._count == self._limit or self._trainer.ended:
+            raise StopIteration
+        batch = self._memory.take()
+        if not self._trainer.draw(batch.pointers, batch.addresses[len(batch.pointers) :]):
+            raise StopIteration
+        self._count += 1
+        return batch.tensors
+
+    def __del__(self) -> None:
+        # Also at the end of the interpreter, when this trainer is closed and nothing happens.
+        if self._limit is None and self._count > 0:
+            self._trainer.leave()
+
+
+def _no_workers(what: str) -> str:
+    return (
+        f"{what} does not work with MPIStreamDataset: a DataLoader's workers are forked processes, and MPI does not "
+        "survive a fork. Use num_workers=0: a thread of the library already receives samples in the background."
+    )
+
+
+def _refuse_workers() -> None:
+    info = get_worker_info()
+    if info is not None:
+        raise StreamError(_no_workers(f"num_workers={info.num_workers}"))
+
+
+def _check_positive(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise StreamError(f"{name}={value!r} is no positive whole number. Give a number from 1, or leave it out.")
+
+
+def _number(name: str, value: SupportsFloat) -> float:
+    if not _NAME.fullmatch(name) or len(name) > _NAME_LENGTH:
+        raise StreamError(
+            f"report: {name!r} cannot name a value. Use letters, digits and _, at most {_NAME_LENGTH} of them."
+        )
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise StreamError(f"report: {name}={value!r} is no number. Report one float for each name.") from None

@@ -1,0 +1,112 @@
+import gc
+import threading
+
+import pytest
+import torch
+
+from mpidata.batches import BatchMemory
+from mpidata.plan import Field
+
+FIELDS = (Field("u", "float32", (4, 5)), Field("n", "uint8", (3,)), Field("s", "int32", ()))
+
+
+def test_tensors_have_the_declared_shapes_and_dtypes():
+    tensors = BatchMemory(FIELDS, 2, 7).take().tensors
+    assert {name: (tuple(t.shape), t.dtype) for name, t in tensors.items()} == {
+        "u": ((7, 4, 5), torch.float32),
+        "n": ((7, 3), torch.uint8),
+        "s": ((7,), torch.int32),
+        "parameters": ((7, 2), torch.float64),
+        "time": ((7,), torch.float64),
+        "step": ((7,), torch.int64),
+        "simulation": ((7,), torch.int64),
+    }
+
+
+def test_single_samples_have_no_leading_dimension():
+    tensors = BatchMemory(FIELDS, 2).take().tensors
+    assert [tuple(t.shape) for t in tensors.values()] == [(4, 5), (3,), (), (2,), (), (), ()]
+
+
+def test_tensors_do_not_overlap_and_are_aligned():
+    memory = BatchMemory(FIELDS, 2, 7)
+    first, second = memory.take(), memory.take()
+    spans = []
+    for batch in (first, second):
+        for tensor, address in zip(batch.tensors.values(), batch.addresses, strict=True):
+            assert tensor.data_ptr() == address and address % 64 == 0
+            spans.append((address, address + tensor.numel() * tensor.element_size()))
+    spans.sort()
+    assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+
+
+def test_memory_is_used_again_last_in_first_out():
+    memory = BatchMemory(FIELDS, 2, 7)
+    first, second = memory.take(), memory.take()
+    addresses = first.addresses[0], second.addresses[0]
+    del first
+    del second
+    assert memory.free == 2
+    third = memory.take()
+    fourth = memory.take()
+    assert (third.addresses[0], fourth.addresses[0]) == (addresses[1], addresses[0])
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda b: b["u"],
+        lambda b: b["u"][2],
+        lambda b: b["u"][2:4, 1].t(),
+        lambda b: b["u"].numpy(),
+        lambda b: b["u"][3].numpy()[1:, ::2],
+        lambda b: b["u"].view(torch.uint8),
+        lambda b: b["u"].detach().requires_grad_().flatten(),
+        lambda b: b["s"].untyped_storage(),
+        lambda b: memoryview(b["n"].numpy()),
+        lambda b: torch.utils.dlpack.from_dlpack(b["u"]),
+        lambda b: b["time"][0],
+    ],
+)
+def test_memory_that_is_held_is_not_used_again(hold):
+    memory = BatchMemory(FIELDS, 2, 7)
+    batch = memory.take()
+    address = batch.addresses[0]
+    held = hold(batch.tensors)
+    del batch
+    gc.collect()
+    assert memory.free == 0
+    assert memory.take().addresses[0] != address
+    del held
+    gc.collect()
+    assert memory.free == 2
+
+
+def test_memory_held_by_an_autograd_graph_is_not_used_again():
+    memory = BatchMemory(FIELDS, 2, 7)
+    batch = memory.take()
+    batch.tensors["u"][...] = 3.0
+    weight = torch.ones(5, requires_grad=True)
+    loss = (batch.tensors["u"] * weight).sum()
+    del batch
+    assert memory.free == 0
+    loss.backward()  # needs the values of u
+    assert weight.grad.tolist() == [3.0 * 28] * 5
+    del loss
+    assert memory.free == 1
+
+
+def test_only_so_much_free_memory_is_kept():
+    memory = BatchMemory((Field("u", "float64", (1 << 20,)),), 0, 1)  # 8 MiB each: eight are more than 64 MiB
+    batches = [memory.take() for _ in range(12)]
+    del batches
+    assert memory.free == 7
+
+
+def test_memory_comes_back_from_other_threads():
+    memory = BatchMemory(FIELDS, 2, 7)
+    batches = [memory.take()]
+    thread = threading.Thread(target=batches.clear)
+    thread.start()
+    thread.join()
+    assert memory.free == 1
