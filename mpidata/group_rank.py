@@ -1,0 +1,229 @@
+"""A rank of a solver group, and the simulation that it runs: the calls of mpidata.h between init and finalize."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mpidata.errors import MpidataError
+from mpidata.library import DTYPES, END, Library, check
+from mpidata.plan import Plan
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["GroupRank", "Simulation", "StopSimulation"]
+
+
+class StopSimulation(SystemExit):
+    """The job is stopping: leave the simulation and the program. Uncaught, it ends the program with status 0."""
+
+
+class GroupRank:
+    """The rank of a solver group that this process is, from init to finalize."""
+
+    def __init__(self, library: Library, communicator: MPI.Intracomm | None, plan: Plan | None, rank: int = 0) -> None:
+        self.library = library
+        self.rank = rank
+        self.communicator = communicator
+        self.plan = plan
+        self.current: Simulation | None = None
+        self.steps = 0
+        self.finalized = False
+        # Arrays that belong to the library: of the current sample, and of those committed.
+        self.lent: list[npt.NDArray[Any]] = []
+        self._sent: list[npt.NDArray[Any]] = []
+
+    def place(self) -> str:
+        """Say what this rank is doing, for messages."""
+        who = f"solver rank {self.rank}"
+        if self.plan:
+            _, group, rank_in_group = self.plan.role_of(self.rank)
+            who += f" (group {group}, its rank {rank_in_group})"
+        if self.current is None:
+            return f"{who}, outside a simulation"
+        return f"{who}, simulation {self.current.id}, step {self.steps}"
+
+    def report_error(self, sentence: str) -> None:
+        """Tell the scheduler of an error that ends the job; waits, for at most a second, until the message has left."""
+        self.library.mpidata_report_error(sentence.encode())
+
+    def next(self) -> bool:
+        """Go on to the next simulation; False when there are no more."""
+        if self._sent:
+            self.wait()
+        self.current = None
+        identity = ctypes.c_int64()
+        status = self.library.mpidata_next(ctypes.byref(identity))
+        if status == END:
+            return False
+        check(self.library, status)
+        self.steps = 0
+        self.current = Simulation(self, identity.value)
+        return True
+
+    def committed(self) -> None:
+        """Count a step that has been committed."""
+        self.steps += 1
+        self._sent += self.lent
+        self.lent = []
+
+    def wait(self) -> None:
+        """Wait until the arrays of committed samples may be reused."""
+        check(self.library, self.library.mpidata_wait())
+        self._sent = []
+
+
+class _Parameters(dict[str, float]):
+    """Parameters by name; outside a job, where the names are not known beforehand, read as they are asked for."""
+
+    def __init__(self, library: Library, names: Sequence[str]) -> None:
+        self._library = library
+        super().__init__({name: self._read(name) for name in names})
+
+    def _read(self, name: str) -> float:
+        value = ctypes.c_double()
+        check(self._library, self._library.mpidata_param(name.encode(), ctypes.byref(value)))
+        return value.value
+
+    def __missing__(self, name: str) -> float:
+        self[name] = self._read(name)
+        return self[name]
+
+
+class Simulation:
+    """The simulation that this rank's group runs at present.
+
+    Attributes
+    ----------
+    id : int
+        From 0, the same on all ranks of the group.
+    parameters : dict of str to float
+        By the job file's names. Outside a job any name can be read.
+    """
+
+    def __init__(self, rank: GroupRank, identity: int) -> None:
+        names = rank.plan.parameters if rank.plan else ()
+        self.id = identity
+        self.parameters: dict[str, float] = _Parameters(rank.library, names)
+        self._rank = rank
+
+    def put(self, **fields: npt.ArrayLike) -> None:
+        """Put whole fields into the current sample; exactly one rank of the group does so for each field.
+
+        Parameters
+        ----------
+        **fields : array_like
+            Arrays of the declared shape; float32, float64, int32, int64 or uint8: the declared dtype, or float64 where
+            float32 is declared. Copied, whatever their memory order.
+
+        Raises
+        ------
+        LibraryError
+            A field that is not declared, or a wrong shape or dtype.
+        MpidataError
+            A dtype that no field can have.
+
+        Notes
+        -----
+        Not collective. Blocks only while the send window is full.
+        """
+        for name, values in fields.items():
+            self._send(self._rank.library.mpidata_put, name, self._array(name, values))
+
+    def put_block(self, field: str, values: npt.ArrayLike, start: Sequence[int]) -> None:
+        """Put this rank's block of a field; the blocks of all ranks cover the field exactly.
+
+        Parameters
+        ----------
+        field : str
+            Name of the field.
+        values : array_like
+            The block; dtypes as for `put`. Copied. May have no elements.
+        start : sequence of int
+            Index, within the field, of the block's first element; one for each dimension.
+
+        Raises
+        ------
+        LibraryError
+            As for `put`, or the block is not within the field.
+
+        Notes
+        -----
+        Not collective. Blocks only while the send window is full.
+        """
+        array = self._array(field, values)
+        self._send(self._rank.library.mpidata_put_block, field, array, self._start(field, array, start))
+
+    def iput(self, field: str, values: npt.NDArray[Any], start: Sequence[int] | None = None) -> None:
+        """As `put_block`, or `put` without `start`, but without a copy: do not change the array before `wait` returns.
+
+        An array that is not contiguous in C order is copied all the same.
+        """
+        array = self._array(field, values)
+        place = None if start is None else self._start(field, array, start)
+        self._send(self._rank.library.mpidata_iput, field, array, place)
+        self._rank.lent.append(array)
+
+    def wait(self) -> None:
+        """Wait, asleep, until every array given to `iput` before the last `step` may be changed. Not collective."""
+        self._rank.wait()
+
+    def step(self, time: float) -> None:
+        """Commit the sample: all that was put since the last step.
+
+        Parameters
+        ----------
+        time : float
+            Physical time of the sample, finite; that of the group's rank 0 counts.
+
+        Raises
+        ------
+        StopSimulation
+            The job is stopping.
+        LibraryError
+            A field is missing, or the time is not finite.
+
+        Notes
+        -----
+        Collective over the group. Blocks only while the send window is full.
+        """
+        status = self._rank.library.mpidata_step(float(time))
+        if status == END:
+            raise StopSimulation
+        check(self._rank.library, status)
+        self._rank.committed()
+
+    def fail(self, reason: str) -> None:
+        """Give this simulation up (it diverged, say); leave its loop then. Collective over the group."""
+        check(self._rank.library, self._rank.library.mpidata_fail(reason.encode()))
+
+    def _array(self, field: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+        array = np.asarray(values, order="C")
+        if array.dtype.newbyteorder("=").name not in DTYPES:
+            raise MpidataError(
+                f"Field {field!r} has dtype {array.dtype}, which cannot be sent. {self._rank.place()}. Convert it to "
+                f"one of {', '.join(DTYPES)}."
+            )
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+    def _send(self, function: Any, field: str, array: npt.NDArray[Any], *start: Any) -> None:
+        dtype = DTYPES[array.dtype.name]
+        arguments = (field.encode(), array.ctypes.data, dtype, array.ndim, _extents(array.shape), *start)
+        check(self._rank.library, function(*arguments))
+
+    def _start(self, field: str, array: npt.NDArray[Any], start: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+        if len(start) != array.ndim:
+            raise MpidataError(
+                f"The block of field {field!r} has {array.ndim} dimensions, but start={tuple(start)} has {len(start)}. "
+                f"{self._rank.place()}. Give one index for each dimension."
+            )
+        return _extents(start)
+
+
+def _extents(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+    return (ctypes.c_int64 * len(numbers))(*numbers)
