@@ -1,0 +1,202 @@
+"""What a run leaves in its folder: the figures while it goes on and when it has ended, and the events."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from mpidata.events import Events, write_json
+from mpidata.plan import Plan
+from mpidata.simulations import COMPLETE, FAILED, RUNNING, Simulations
+
+__all__ = ["DRAWN", "RECEIVED", "Figures", "Outcome", "Record", "write_failure"]
+
+# Order of mpidata_statistics in c_api/src/trainer.h.
+RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES = range(7)
+
+_RATE_OVER_S = 3.0
+_PROGRESS_S = 0.5
+
+
+class Outcome(TypedDict):
+    """How a run ended: `status` is complete, failed or stopped; `error` a sentence or None; `reason` why it stopped."""
+
+    status: str
+    error: str | None
+    reason: str | None
+
+
+class Figures:
+    """What the trainers have reported.
+
+    Parameters
+    ----------
+    trainers : int
+        Number of trainers.
+    capacity : int
+        Of one trainer's buffer, in samples.
+
+    Attributes
+    ----------
+    first, last : dict
+        First and last value of each name the training script reported, in order of arrival over all trainers.
+    """
+
+    def __init__(self, trainers: int, capacity: int) -> None:
+        self.first: dict[str, float] = {}
+        self.last: dict[str, float] = {}
+        self._capacity = capacity
+        self._statistics: list[Sequence[int]] = [(0,) * 7 for _ in range(trainers)]
+        self._history: deque[tuple[float, int]] = deque([(0.0, 0)])
+
+    def status(self, trainer: int, statistics: Sequence[int]) -> Sequence[int]:
+        """Take a trainer's latest statistics, seven int64 in the order of mpidata_statistics; returns a copy."""
+        copy = self._statistics[trainer] = tuple(statistics)
+        return copy
+
+    def report(self, name: str, value: float) -> None:
+        """Take a value that the training script reported."""
+        self.first.setdefault(name, value)
+        self.last[name] = value
+
+    def per_trainer(self, which: int) -> list[int]:
+        """One of the statistics (RECEIVED, ...) of each trainer."""
+        return [statistics[which] for statistics in self._statistics]
+
+    def progress(self, simulations: Simulations, seconds: float) -> dict[str, object]:
+        """Contents of progress.json, `seconds` after the start. Samples per second are over the last seconds."""
+        received = sum(self.per_trainer(RECEIVED))
+        history = self._history
+        while len(history) > 1 and seconds - history[1][0] >= _RATE_OVER_S:
+            history.popleft()
+        elapsed = seconds - history[0][0]
+        rate = (received - history[0][1]) / elapsed if elapsed > 0 else 0.0
+        history.append((seconds, received))
+        totals = simulations.totals
+        return {
+            "simulations": {
+                "requested": simulations.count,
+                "running": totals[RUNNING],
+                "complete": totals[COMPLETE],
+                "failed": totals[FAILED],
+            },
+            "samples": {
+                "received": received,
+                "per_second": round(rate, 3),
+                "validation": sum(self.per_trainer(VALIDATION)),
+            },
+            "batches": self.per_trainer(DRAWN),
+            "fill": [round(fill / self._capacity, 4) for fill in self.per_trainer(FILL)],
+            "capacity": self._capacity,
+            "report": dict(self.last),
+            "seconds": round(seconds, 3),
+        }
+
+    def summary(self, run: Path, outcome: Outcome, simulations: Simulations, seconds: float) -> dict[str, object]:
+        """Contents of summary.json of a run that took so many seconds.
+
+        `requested` counts the validation simulations too. `received` are distinct training samples.
+        """
+        received = self.per_trainer(RECEIVED)
+        return {
+            "name": run.parent.name,
+            "run": str(run),
+            **outcome,
+            "simulations": {
+                "requested": simulations.count,
+                "complete": simulations.totals[COMPLETE],
+                "failed": simulations.totals[FAILED],
+            },
+            "samples": {
+                "received": sum(received),
+                "validation": sum(self.per_trainer(VALIDATION)),
+                "per_trainer": received,
+            },
+            "batches": {"per_trainer": self.per_trainer(DRAWN)},
+            "bytes": sum(self.per_trainer(BYTES)),
+            "seconds": round(seconds, 3),
+            "training": {name: {"first": first, "last": self.last[name]} for name, first in self.first.items()},
+        }
+
+
+class Record:
+    """The files events.jsonl, progress.json and summary.json of a run, and the scheduler's log.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job; its run folder exists.
+    simulations : Simulations
+        Their states are looked up whenever figures are written.
+    now : float
+        The time, in seconds, of a clock that never goes back; so are the other times.
+
+    Notes
+    -----
+    For one thread. Everything but `keep` and `end` raises OSError when events.jsonl cannot be written.
+    """
+
+    def __init__(self, plan: Plan, simulations: Simulations, now: float) -> None:
+        self.figures = Figures(plan.trainers, plan.capacity)
+        self._plan = plan
+        self._simulations = simulations
+        self._started = self._next_progress = now
+        self._events = Events(plan.run / "events.jsonl")
+        self.write_numbers = self._events.write_numbers
+        self.note = self._events.note
+
+    def start(self) -> None:
+        """Write the event that the ranks have joined."""
+        plan = self._plan
+        sizes = {"trainers": plan.trainers, "groups": plan.groups, "ranks_per_group": plan.ranks_per_group}
+        self.note("start", world=plan.world, **sizes, simulations=plan.simulations, validation=plan.validation)
+
+    def keep(self, now: float) -> None:
+        """Bring the events into their file, and twice a second the figures into theirs."""
+        self._events.flush()
+        if now >= self._next_progress:
+            self._next_progress = now + _PROGRESS_S
+            self._write_progress(now)
+
+    def end(self, outcome: Outcome, now: float) -> bool:
+        """Write the last event and figures, then the summary; False, and a line in the log, if that cannot be done."""
+        seconds = now - self._started
+        self._write_progress(now)
+        try:
+            summary = self.figures.summary(self._plan.run, outcome, self._simulations, seconds)
+            try:
+                self.note("end", **outcome)
+            finally:
+                write_json(self._plan.run / "summary.json", summary, durable=True)
+        except OSError as error:
+            print(f"Rank 0 cannot record how the job ended: {error}.", file=sys.stderr, flush=True)
+            return False
+        return True
+
+    def _write_progress(self, now: float) -> None:
+        # A full disk may have room again for the next one, and nothing depends on this one.
+        with contextlib.suppress(OSError):
+            progress = self.figures.progress(self._simulations, now - self._started)
+            write_json(self._plan.run / "progress.json", progress)
+
+
+def write_failure(run: Path, error: str) -> None:
+    """Print why a run failed before its ranks had come together, and write its summary.
+
+    Parameters
+    ----------
+    run : Path
+        The run folder.
+    error : str
+        The sentence.
+    """
+    print(error, file=sys.stderr, flush=True)
+    outcome: Outcome = {"status": "failed", "error": error, "reason": None}
+    figures = Figures(trainers=0, capacity=1)
+    summary = figures.summary(run, outcome, Simulations(0, groups=0, trainers=0), seconds=0.0)
+    with contextlib.suppress(OSError):
+        write_json(run / "summary.json", summary, durable=True)
