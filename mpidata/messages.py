@@ -1,0 +1,152 @@
+"""The scheduler's messages: what comes from the groups and trainers, and what it tells them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.errors import MpidataError
+from mpidata.library import AGAIN, Event, Library, check, load_checked
+
+__all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "text_of"]
+
+MIXED = "The ranks do not agree on the job: start all of them with the same version of mpidata, or report this."
+"""What to do about a message that cannot be."""
+
+
+class Messages(Protocol):
+    """What the scheduler needs of the outside world; the functions of c_api/src/scheduler.h without their prefix."""
+
+    def poll(self, timeout_s: float) -> Event | None:
+        """Next event, or None if none came in time; valid until the next call. Sleeps while it waits."""
+
+    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
+        """Let a group run a simulation with these parameters: float64, shape (number of parameters,), contiguous."""
+
+    def no_more(self, group: int) -> None:
+        """Tell a group that there are no more simulations."""
+
+    def expect(self, simulation: int, steps: int, validation: bool) -> None:
+        """Tell all trainers how many steps a simulation has in all."""
+
+    def end_of_stream(self) -> None:
+        """Tell all trainers that no samples will come any more."""
+
+    def stop(self) -> None:
+        """Tell all trainers and groups to leave."""
+
+    def relieve(self, trainer: int, samples: int) -> None:
+        """Let a trainer take so many samples beyond its capacity."""
+
+    def all_gone(self) -> None:
+        """Tell all trainers that every group has left and every trainer has said goodbye."""
+
+    def abort(self, status: int) -> NoReturn:
+        """End all ranks at once. Does not return."""
+
+    def close(self) -> None:
+        """Leave the job in order, after `all_gone`."""
+
+
+class LibraryMessages:
+    """Messages through libmpidata.
+
+    Notes
+    -----
+    For one thread. Nothing blocks but `open` and `poll`. Everything raises LibraryError when MPI fails.
+    """
+
+    def __init__(self) -> None:
+        self._event = Event()
+        self._library: Library | None = None
+
+    def open(self, plan: str) -> None:
+        """Initialise MPI and join the job, whose ranks all get this plan's text.
+
+        Raises
+        ------
+        LibraryError
+            The library is missing or belongs to another MPI, or the world is not the one of the plan.
+
+        Notes
+        -----
+        Collective over the world; blocks until all ranks have joined.
+        """
+        from mpi4py import MPI
+
+        self._library = load_checked()
+        self._check(self._library.mpidata_scheduler_open(MPI.COMM_WORLD.py2f(), plan.encode()))
+
+    def poll(self, timeout_s: float) -> Event | None:
+        """Next event, or None if none came in time; valid until the next call. Sleeps while it waits."""
+        status = self._opened.mpidata_scheduler_poll(ctypes.byref(self._event), timeout_s)
+        if status == AGAIN:
+            return None
+        self._check(status)
+        return self._event
+
+    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
+        """Let a group run a simulation with these parameters: float64, shape (number of parameters,), contiguous."""
+        values = (ctypes.c_double * len(parameters)).from_buffer(parameters.data)
+        self._check(self._opened.mpidata_scheduler_dispatch(group, simulation, validation, values))
+
+    def no_more(self, group: int) -> None:
+        """Tell a group that there are no more simulations."""
+        self._check(self._opened.mpidata_scheduler_no_more(group))
+
+    def expect(self, simulation: int, steps: int, validation: bool) -> None:
+        """Tell all trainers how many steps a simulation has in all."""
+        self._check(self._opened.mpidata_scheduler_expect(simulation, steps, validation))
+
+    def end_of_stream(self) -> None:
+        """Tell all trainers that no samples will come any more."""
+        self._check(self._opened.mpidata_scheduler_end_of_stream())
+
+    def stop(self) -> None:
+        """Tell all trainers and groups to leave."""
+        self._check(self._opened.mpidata_scheduler_stop())
+
+    def relieve(self, trainer: int, samples: int) -> None:
+        """Let a trainer take so many samples beyond its capacity."""
+        self._check(self._opened.mpidata_scheduler_relieve(trainer, samples))
+
+    def all_gone(self) -> None:
+        """Tell all trainers that every group has left and every trainer has said goodbye."""
+        self._check(self._opened.mpidata_scheduler_all_gone())
+
+    def abort(self, status: int) -> NoReturn:
+        """End all ranks at once. Does not return."""
+        if self._library is not None:
+            self._library.mpidata_scheduler_abort(status)
+        os._exit(status)
+
+    def close(self) -> None:
+        """Leave the job in order, after `all_gone`."""
+        self._check(self._opened.mpidata_scheduler_close())
+
+    @property
+    def _opened(self) -> Library:
+        if self._library is None:
+            raise RuntimeError("open was not called")
+        return self._library
+
+    def _check(self, status: int) -> None:
+        check(self._opened, status)
+
+
+def index_of(event: Event, count: int) -> int:
+    """Return the event's group or trainer, of so many; raises MpidataError if there is no such one."""
+    index: int = event.index
+    if not 0 <= index < count:
+        raise MpidataError(f"Rank {event.rank} sent a message as number {index} of {count}. {MIXED}")
+    return index
+
+
+def text_of(event: Event) -> str:
+    """Return the event's text."""
+    text: bytes = event.text
+    return text.decode("utf-8", errors="replace")

@@ -1,0 +1,291 @@
+"""The scheduler of a job, rank 0: which group runs which simulation, and when the job is over.
+
+Run as `python -m mpidata.scheduler` by the launcher, with the run folder in MPIDATA_RUN.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.ending import Ending
+from mpidata.errors import MpidataError
+from mpidata.library import Event
+from mpidata.messages import MIXED, LibraryMessages, Messages, index_of, text_of
+from mpidata.plan import Plan
+from mpidata.relief import Relief
+from mpidata.samplers import read_parameters
+from mpidata.simulations import NONE, Simulations
+from mpidata.summary import Record, write_failure
+
+__all__ = ["Scheduler", "main"]
+
+# Short enough to write a summary between a launcher's SIGTERM and its SIGKILL.
+_POLL_S = 0.1
+
+
+class Scheduler:
+    """Dispatches simulations to the groups that ask, and brings the job to its end.
+
+    The job is complete when every simulation is complete or failed, the trainers have drained, and all have left. It
+    stops when a trainer leaves its loop early, and fails when a rank reports an error, a training script fails, or all
+    groups leave while simulations are still to be run.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job; its run folder exists.
+    parameters : ndarray, float64, shape (simulations + validation, number of parameters)
+        Row i belongs to simulation i.
+    messages : Messages
+        To and from the other ranks.
+    clock : callable, optional
+        Gives a time in seconds that never goes back.
+
+    Raises
+    ------
+    MpidataError
+        The table of parameters does not fit the plan.
+
+    Notes
+    -----
+    For one thread; only `interrupt` may be called from a signal handler.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        parameters: NDArray[np.float64],
+        messages: Messages,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        count = plan.simulations + plan.validation
+        if parameters.shape != (count, len(plan.parameters)):
+            raise MpidataError(
+                f"{plan.run / 'parameters.csv'} has shape {parameters.shape}, but the job has {count} simulations of "
+                f"{len(plan.parameters)} parameters. Start the job again with `mpidata run`."
+            )
+        self.plan = plan
+        self.simulations = Simulations(count, plan.groups, plan.trainers, first=range(plan.simulations, count))
+        self.ending = Ending(plan.trainers, plan.groups)
+        self._parameters = np.array(parameters, dtype=np.float64, order="C")
+        self._messages = messages
+        self._clock = clock
+        self._record = Record(plan, self.simulations, clock())
+        self._relief = Relief(plan.trainers, plan.capacity, most=plan.capacity + plan.groups * plan.window)
+        self._next_tick = clock()
+        self._over = False
+        self._drained = False
+        self._signal = 0
+        self._on: dict[int, Callable[[Event], None]] = {
+            Event.NEXT: self._on_next,
+            Event.FINALIZED: self._on_finalized,
+            Event.HELD: self._on_held,
+            Event.STATUS: self._on_status,
+            Event.REPORT: self._on_report,
+            Event.STOP: self._on_stop,
+            Event.GOODBYE: self._on_goodbye,
+            Event.ERROR: self._on_error,
+        }
+
+    def interrupt(self, number: int, frame: object = None) -> None:
+        """End the job as stopped at the next occasion. To be installed as a signal handler."""
+        self._signal = number
+
+    def run(self) -> None:
+        """Schedule until the job is over, complete or stopped in order.
+
+        Notes
+        -----
+        Sleeps while there is nothing to do. Where ranks are left that have to be ended, this process ends with them:
+        with status 1 if the job has failed, 0 if its trainers stopped it, 128 + its number after a signal.
+        """
+        try:
+            self._record.start()
+            if self.simulations.all_settled:
+                self._end_stream()
+            while not self._over:
+                self._turn()
+        except MpidataError as error:
+            self._fail_now(str(error))
+        except Exception as error:
+            traceback.print_exc()
+            self._fail_now(
+                f"The scheduler failed with {type(error).__name__}: {error}. Report it with the log of rank 0."
+            )
+
+    def _turn(self) -> None:
+        event = self._messages.poll(_POLL_S)
+        if event is not None:
+            handler = self._on.get(event.kind)
+            if handler is None:
+                raise MpidataError(f"Rank {event.rank} sent a message of unknown kind {event.kind}. {MIXED}")
+            handler(event)
+        now = self._clock()
+        if event is None or now >= self._next_tick:
+            self._tick(now)
+
+    def _tick(self, now: float) -> None:
+        self._next_tick = now + _POLL_S
+        self._record.keep(now)
+        if self.ending.is_over(now):
+            self._finish(abort=self.ending.status or None)
+        elif self._signal:
+            self.ending.stop(now, signal.Signals(self._signal).name)
+            self._finish(abort=128 + self._signal)
+        elif self.ending.is_due(now):
+            self._record.note("overdue", groups=self.ending.groups, trainers=self.ending.trainers)
+            self._finish(abort=self.ending.status)
+
+    def _on_next(self, event: Event) -> None:
+        group = index_of(event, self.plan.groups)
+        self._close(group, event)
+        simulation = NONE if self.ending.stopping else self.simulations.take(group)
+        if simulation == NONE:
+            self._messages.no_more(group)
+            return
+        self._messages.dispatch(group, simulation, self.simulations.is_first(simulation), self._parameters[simulation])
+        self._record.write_numbers("dispatch", simulation=simulation, group=group)
+
+    def _on_finalized(self, event: Event) -> None:
+        group = index_of(event, self.plan.groups)
+        self._close(group, event)
+        self.ending.group_left(group)
+        self._record.note("group_left", group=group)
+        pending = self.simulations.pending
+        if pending and not self.ending.groups and not self.ending.stopping:
+            self._fail(
+                f"All {self.plan.groups} groups have left, but {pending} of {self.simulations.count} simulations have "
+                "not been run. A solver that runs one simulation and leaves needs as many groups as simulations "
+                "(solvers.groups); any other calls next until that says that there are no more."
+            )
+
+    def _close(self, group: int, event: Event) -> None:
+        """Take note of the simulation that the group has just ended, if any."""
+        simulation, steps, failed = event.simulation, event.steps, bool(event.failed)
+        if self.ending.stopping and not failed:
+            return  # cut short, so neither complete nor failed, and its number of steps says nothing
+        if simulation == NONE:
+            self.simulations.check_idle(group)
+            return
+        self.simulations.close(group, simulation, steps, failed)
+        if failed:
+            values = dict(zip(self.plan.parameters, self._parameters[simulation].tolist(), strict=True))
+            why = text_of(event)
+            self._record.note("simulation_failed", simulation=simulation, group=group, parameters=values, reason=why)
+        if not self.ending.stopping:
+            self._messages.expect(simulation, steps, self.simulations.is_first(simulation))
+
+    def _on_held(self, event: Event) -> None:
+        simulation = event.simulation
+        if not self.simulations.hold(index_of(event, self.plan.trainers), simulation):
+            return
+        if not self.simulations.has_failed(simulation):
+            steps = self.simulations.steps(simulation)
+            self._record.write_numbers("simulation_complete", simulation=simulation, steps=steps)
+        if self.simulations.all_settled and not self.ending.stopping:
+            self._end_stream()
+
+    def _on_status(self, event: Event) -> None:
+        trainer = index_of(event, self.plan.trainers)
+        self.ending.status_came(trainer)
+        statistics = self._record.figures.status(trainer, event.statistics)
+        if self.ending.stopping or self._drained:
+            return
+        starved, full = bool(event.starved), bool(event.full)
+        for relieved, samples, other in self._relief.status(trainer, self._clock(), starved, full, statistics):
+            self._messages.relieve(relieved, samples)
+            reason = f"trainer {other} starves while the groups wait for room on trainer {relieved}"
+            self._record.note("relief", trainer=relieved, samples=samples, reason=reason)
+
+    def _on_report(self, event: Event) -> None:
+        self._record.figures.report(text_of(event), event.value)
+
+    def _on_stop(self, event: Event) -> None:
+        trainer = index_of(event, self.plan.trainers)
+        text = text_of(event).rstrip(".") or "no reason given"
+        self.ending.trainer_left_loop(trainer)
+        self._record.note("stop", trainer=trainer, failed=bool(event.failed), reason=text)
+        if event.failed:
+            self._fail(
+                f"{text}. The script of trainer {trainer} failed; the log of rank {event.rank} has the whole story."
+            )
+        else:
+            self._stop(f"trainer {trainer}: {text}")
+
+    def _on_goodbye(self, event: Event) -> None:
+        trainer = index_of(event, self.plan.trainers)
+        self.ending.trainer_left(trainer, self._clock())
+        self._record.note("trainer_left", trainer=trainer)
+        if not self._drained and not self.ending.stopping:
+            self._stop(f"trainer {trainer} left before the stream had ended")
+
+    def _on_error(self, event: Event) -> None:
+        text = text_of(event)
+        self._record.note("error", rank=event.rank, error=text)
+        self.ending.fail_at_once(self._clock(), text)
+
+    def _end_stream(self) -> None:
+        self._drained = True
+        self._record.note("end_of_stream")
+        self._messages.end_of_stream()
+
+    def _stop(self, reason: str) -> None:
+        if self.ending.stop(self._clock(), reason):
+            self._messages.stop()
+
+    def _fail(self, error: str) -> None:
+        self._record.note("error", error=error)
+        if self.ending.fail(self._clock(), error):
+            self._messages.stop()
+
+    def _fail_now(self, error: str) -> None:
+        self.ending.fail(self._clock(), error)
+        self._finish(abort=1)
+
+    def _finish(self, abort: int | None) -> None:
+        """End the job: in order, or the ranks that are left with this status."""
+        if abort is None:
+            self._messages.all_gone()
+        if not self._record.end(self.ending.outcome, self._clock()):
+            abort = abort or 1
+        if abort is not None:
+            self._messages.abort(abort)
+        self._over = True
+        with contextlib.suppress(MpidataError):  # nobody waits for it any more
+            self._messages.close()
+
+
+def main() -> int:
+    """Run the scheduler of the run folder in MPIDATA_RUN; returns its exit status. Initialises MPI."""
+    if not os.environ.get("MPIDATA_RUN"):
+        print("MPIDATA_RUN is not set. The scheduler is started by `mpidata run job.yaml`.", file=sys.stderr)
+        return 2
+    run = Path(os.environ["MPIDATA_RUN"])
+    # Python's own handler for Ctrl-C would have to wait until all ranks have joined.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    messages = LibraryMessages()
+    try:
+        plan = Plan.read(run / "plan")
+        scheduler = Scheduler(plan, read_parameters(run / "parameters.csv"), messages)
+        messages.open(plan.text())
+    except (MpidataError, OSError) as error:
+        write_failure(run, str(error))
+        messages.abort(1)
+    signal.signal(signal.SIGTERM, scheduler.interrupt)
+    signal.signal(signal.SIGINT, scheduler.interrupt)
+    scheduler.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,230 @@
+"""The real scheduler over a job whose groups and trainers answer at once, on a clock that runs only while it waits."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mpidata.library import Event
+from mpidata.plan import Field, Plan, Program
+from mpidata.scheduler import Scheduler
+from mpidata.summary import BYTES, DRAWN, RECEIVED, VALIDATION
+
+PROGRAM = Program(("program",))
+
+
+class Ended(BaseException):
+    """In place of the end of the process in abort."""
+
+
+class Job:
+    """Groups and trainers that behave; tests override what should not.
+
+    Time passes in polls that find nothing, and only then do delayed events come.
+    """
+
+    def __init__(self, folder: Path, **plan: Any) -> None:
+        run = folder / "demo" / "1"
+        run.mkdir(parents=True)
+        sizes = {"trainers": 1, "groups": 1, "ranks_per_group": 1, "window": 4, "simulations": 3, "validation": 0}
+        sizes |= {"seed": 0, "world": 3, "capacity": 100, "watermark": 10} | plan
+        self.plan = Plan(
+            run=run, folder=folder, policy="fifo", tail="drop", parameters=("alpha", "beta"),
+            fields=(Field("u", "float32", (4,)),), programs=dict.fromkeys(("scheduler", "trainer", "solver"), PROGRAM),
+            **sizes,
+        )  # fmt: skip
+        self.count = self.plan.simulations + self.plan.validation
+        self.parameters: NDArray[np.float64] = np.arange(2.0 * self.count).reshape(self.count, 2)
+        self.now = 1000.0
+        self.steps: Callable[[int], int] = lambda simulation: 10
+        self.fails: dict[int, str] = {}
+        self.calls: list[tuple[Any, ...]] = []
+        self.queue: deque[Event] = deque()
+        self.later: list[tuple[float, int, Event]] = []
+        self.before: dict[str, Callable[..., bool | None]] = {}
+        self.running = [-1] * self.plan.groups
+        self.gone = [False] * self.plan.groups
+        self.held: list[dict[int, int]] = [{} for _ in range(self.plan.trainers)]
+        self.scheduler = Scheduler(self.plan, self.parameters, self, clock=lambda: self.now)
+
+    # What a test does
+
+    def event(self, kind: int, index: int = 0, after: float = 0.0, **values: Any) -> None:
+        event = Event(kind=kind, index=index, simulation=-1)
+        event.rank = 1 + index if kind in range(Event.HELD, Event.ERROR) else 1 + self.plan.trainers + index
+        for name, value in values.items():
+            if name == "statistics":
+                event.statistics[:] = value
+            else:
+                setattr(event, name, value.encode() if isinstance(value, str) else value)
+        if after:
+            self.later.append((self.now + after, len(self.later), event))
+        else:
+            self.queue.append(event)
+
+    def begin(self) -> None:
+        for group in range(self.plan.groups):
+            self.event(Event.NEXT, group)
+
+    def run(self) -> int:
+        """The exit status: 0 of an orderly end, that of the abort, or 1000 more if it is 0 too."""
+        self.begin()
+        try:
+            self.scheduler.run()
+        except Ended as ended:
+            status = int(ended.args[0])
+            return status or 1000
+        return 0
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return dict(json.loads((self.plan.run / "summary.json").read_text()))
+
+    def events(self, name: str = "") -> list[dict[str, Any]]:
+        lines = (self.plan.run / "events.jsonl").read_text().splitlines()
+        return [event for event in map(json.loads, lines) if name in ("", event["event"])]
+
+    def called(self, name: str) -> list[tuple[Any, ...]]:
+        return [call[1:] for call in self.calls if call[0] == name]
+
+    # What the scheduler calls
+
+    def _call(self, name: str, *values: Any) -> bool:
+        """Whether the job answers as usual."""
+        self.calls.append((name, *values))
+        return name not in self.before or self.before[name](*values) is not False
+
+    def poll(self, timeout_s: float) -> Event | None:
+        if not self.queue:
+            due = sorted(item for item in self.later if item[0] <= self.now + timeout_s)
+            if not due:
+                self.now += timeout_s
+                assert self.now < 5000, "the scheduler waits for ever"
+                return None
+            self.now = max(self.now, due[0][0])
+            self.later.remove(due[0])
+            return due[0][2]
+        return self.queue.popleft()
+
+    def close_running(self, group: int) -> dict[str, Any]:
+        simulation, self.running[group] = self.running[group], -1
+        if simulation < 0:
+            return {}
+        return {
+            "simulation": simulation,
+            "steps": self.steps(simulation),
+            "failed": simulation in self.fails,
+            "text": self.fails.get(simulation, ""),
+        }
+
+    def finalize(self, group: int, after: float = 0.0) -> bool:
+        """False: the usual answer is not to follow."""
+        self.gone[group] = True
+        self.event(Event.FINALIZED, group, after, **self.close_running(group))
+        return False
+
+    def goodbye(self, trainer: int, after: float = 0.0) -> None:
+        received = sum(steps for simulation, steps in self.held[trainer].items() if simulation < self.plan.simulations)
+        validation = sum(self.held[trainer].values()) - received
+        figures = [0] * 7
+        figures[RECEIVED], figures[VALIDATION], figures[DRAWN] = received, validation, received // 4
+        figures[BYTES] = 16 * (received + validation)
+        self.event(Event.GOODBYE, trainer, after)
+        self.event(Event.STATUS, trainer, after + 0.2, statistics=figures)
+
+    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
+        assert parameters.tolist() == self.parameters[simulation].tolist()
+        assert validation == (simulation >= self.plan.simulations)
+        assert self.running[group] == -1
+        self.running[group] = simulation
+        if self._call("dispatch", group, simulation):
+            self.event(Event.NEXT, group, **self.close_running(group))
+
+    def no_more(self, group: int) -> None:
+        if self._call("no_more", group):
+            self.finalize(group)
+
+    def expect(self, simulation: int, steps: int, validation: bool) -> None:
+        assert validation == (simulation >= self.plan.simulations)
+        if not self._call("expect", simulation, steps):
+            return
+        trainers = self.plan.trainers
+        for trainer in range(trainers):
+            first = (trainer - simulation) % trainers
+            self.held[trainer][simulation] = len(range(first, steps, trainers))
+            self.event(Event.HELD, trainer, simulation=simulation)
+
+    def end_of_stream(self) -> None:
+        if self._call("end_of_stream"):
+            for trainer in range(self.plan.trainers):
+                self.goodbye(trainer)
+
+    def stop(self) -> None:
+        if self._call("stop"):
+            for trainer in range(self.plan.trainers):
+                self.goodbye(trainer)
+            for group in range(self.plan.groups):
+                self.running[group] = -1
+                if not self.gone[group]:
+                    self.finalize(group)
+
+    def relieve(self, trainer: int, samples: int) -> None:
+        self._call("relieve", trainer, samples)
+
+    def all_gone(self) -> None:
+        self._call("all_gone")
+
+    def close(self) -> None:
+        self._call("close")
+
+    def abort(self, status: int) -> NoReturn:
+        self._call("abort", status)
+        raise Ended(status)
+
+
+class Echo(Job):
+    """Answers at once and with as little work as can be, to time the scheduler alone."""
+
+    def begin(self) -> None:
+        self.busy: list[int] = []
+        self.ready = Event()
+        self.turn = 0
+        self.waiting = list(range(self.plan.groups))
+        self.asking = dict.fromkeys(range(self.plan.groups), -1)
+        self.to_hold: deque[tuple[int, int]] = deque()
+
+    def poll(self, timeout_s: float) -> Event | None:
+        event = self.ready
+        if self.to_hold:
+            event.kind = Event.HELD
+            event.index, event.simulation = self.to_hold.popleft()
+        elif self.waiting:
+            group = self.waiting.pop()
+            event.kind, event.index, event.simulation, event.steps = Event.NEXT, group, self.asking[group], 10
+        else:
+            return super().poll(timeout_s)
+        return event
+
+    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
+        self.asking[group] = simulation
+        self.waiting.append(group)
+
+    def expect(self, simulation: int, steps: int, validation: bool) -> None:
+        self.to_hold.extend((trainer, simulation) for trainer in range(self.plan.trainers))
+
+
+@pytest.fixture
+def make_job(tmp_path: Path) -> Callable[..., Job]:
+    return lambda **plan: Job(tmp_path, **plan)
+
+
+@pytest.fixture
+def make_echo(tmp_path: Path) -> Callable[..., Job]:
+    return lambda **plan: Echo(tmp_path, **plan)

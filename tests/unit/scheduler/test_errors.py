@@ -1,0 +1,117 @@
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpidata.errors import MpidataError
+from mpidata.library import Event
+from mpidata.scheduler import Scheduler
+
+MakeJob = Callable[..., Any]
+
+
+def test_an_error_ends_the_job_soon(make_job: MakeJob) -> None:
+    job = make_job(simulations=100)
+    job.before["dispatch"] = lambda group, simulation: False
+    job.event(Event.ERROR, 0, after=5.0, text="Field 'u' has shape (3,). Rank 2, simulation 0, step 1. Send (4,).")
+    assert job.run() == 1
+    assert job.summary["status"] == "failed"
+    assert job.summary["error"] == "Field 'u' has shape (3,). Rank 2, simulation 0, step 1. Send (4,)."
+    assert job.now <= 1005.5
+    assert job.calls[-1] == ("abort", 1)
+
+
+def test_the_first_of_several_errors_is_the_error_and_all_are_kept(make_job: MakeJob) -> None:
+    job = make_job(groups=4, simulations=100)
+    job.before["dispatch"] = lambda group, simulation: False
+    for group in range(4):
+        job.event(Event.ERROR, group, after=1.0 + 0.05 * group, text=f"error {group}")
+    assert job.run() == 1
+    assert job.summary["error"] == "error 0"
+    assert [event["error"] for event in job.events("error")] == [f"error {group}" for group in range(4)]
+
+
+def test_an_error_after_a_stop_counts(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=1, simulations=100)
+    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
+    job.event(Event.STOP, 0)
+    job.event(Event.ERROR, 0, after=1.0, text="broken")
+    assert job.run() == 1
+    assert job.summary["status"] == "failed" and job.summary["error"] == "broken" and job.now <= 1002
+
+
+@pytest.mark.parametrize(
+    "event, words",
+    [
+        ({"kind": Event.NEXT, "index": 9}, "as number 9 of 1"),
+        ({"kind": Event.STATUS, "index": -1}, "as number -1 of 1"),
+        ({"kind": 77}, "unknown kind 77"),
+        ({"kind": Event.NEXT, "simulation": 2}, "Group 0 closed simulation 2"),
+        ({"kind": Event.HELD, "simulation": 0}, "Trainer 0 holds simulation 0, which is pending"),
+    ],
+)
+def test_a_message_that_cannot_be_ends_the_job(make_job: MakeJob, event: dict[str, int], words: str) -> None:
+    job = make_job()
+    job.event(**event)
+    assert job.run() == 1
+    assert job.summary["status"] == "failed" and words in job.summary["error"]
+
+
+def test_an_unexpected_exception_ends_the_job(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
+    job = make_job()
+
+    def expect(simulation: int, steps: int) -> bool:
+        raise KeyError("lost")
+
+    job.before["expect"] = expect
+    assert job.run() == 1
+    assert "KeyError: 'lost'" in job.summary["error"]
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_summary_that_cannot_be_written_ends_the_job(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
+    job = make_job()
+    job.before["all_gone"] = lambda: (job.plan.run / "summary.json").mkdir()
+    assert job.run() == 1
+    assert "cannot record how the job ended" in capsys.readouterr().err
+
+
+def test_an_error_in_the_last_message_ends_the_job(make_job: MakeJob) -> None:
+    job = make_job()
+
+    def all_gone() -> bool:
+        raise MpidataError("MPI failed.")
+
+    job.before["all_gone"] = all_gone
+    assert job.run() == 1
+    assert job.summary["status"] == "failed" and job.summary["error"] == "MPI failed."
+
+
+def test_a_table_of_another_shape_is_refused(make_job: MakeJob) -> None:
+    job = make_job()
+    with pytest.raises(MpidataError, match=r"shape \(2, 2\), but the job has 3 simulations of 2 parameters"):
+        Scheduler(job.plan, job.parameters[:2], job)
+
+
+def run_module(run: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"MPIDATA_RUN": run}
+    command = [sys.executable, "-m", "mpidata.scheduler"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_run_folder_without_a_plan(tmp_path: Path) -> None:
+    ended = run_module(str(tmp_path))
+    assert ended.returncode == 1
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["status"] == "failed" and f"Cannot read the plan {tmp_path}/plan" in summary["error"]
+    assert summary["error"] in ended.stderr and "Traceback" not in ended.stderr
+
+
+def test_started_by_hand() -> None:
+    ended = run_module("")
+    assert ended.returncode == 2 and ended.stderr.startswith("MPIDATA_RUN is not set.")

@@ -1,0 +1,186 @@
+from collections.abc import Callable
+from typing import Any
+
+from mpidata.library import Event
+
+MakeJob = Callable[..., Any]
+
+
+def test_all_trainers_leave_their_loops(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=2, simulations=100)
+    for trainer in range(2):
+        job.event(Event.STOP, trainer, text="the script left its loop early, after batch 3")
+    assert job.run() == 0
+    assert job.called("stop") == [()] and job.called("all_gone") == [()]
+    assert job.summary["status"] == "stopped" and job.summary["error"] is None
+    assert job.summary["reason"] == "trainer 0: the script left its loop early, after batch 3"
+    assert job.now < 1001
+
+
+def test_one_leaves_and_the_others_end_their_streams(make_job: MakeJob) -> None:
+    job = make_job(trainers=3, groups=2, simulations=100)
+    job.event(Event.STOP, 1)
+    assert job.run() == 0
+    assert job.summary["status"] == "stopped" and "trainer 1" in job.summary["reason"]
+
+
+def test_no_simulation_is_dispatched_or_counted_after_a_stop(make_job: MakeJob) -> None:
+    job = make_job(groups=2, simulations=100)
+
+    def stop() -> bool:
+        # One group hears of the stop before it closes its simulation, the other one after.
+        job.event(Event.NEXT, 0, **job.close_running(0))
+        job.event(Event.NEXT, 1)
+        job.goodbye(0)
+        return False
+
+    job.before["dispatch"] = lambda group, simulation: False
+    job.before["stop"] = stop
+    job.event(Event.STOP, 0, after=1.0)
+    assert job.run() == 0
+    assert len(job.called("dispatch")) == 2 and job.called("expect") == []
+    assert sorted(job.called("no_more")) == [(0,), (1,)]
+    assert job.summary["simulations"] == {"requested": 100, "complete": 0, "failed": 0}
+
+
+def test_a_trainer_that_stays_behind_fails_the_job(make_job: MakeJob) -> None:
+    job = make_job(trainers=3, groups=1, simulations=100)
+
+    def stop() -> bool:
+        job.goodbye(0)
+        job.finalize(0)
+        return False
+
+    job.before |= {"stop": stop, "dispatch": lambda group, simulation: False}
+    job.event(Event.STOP, 0, after=1.0, text="the script left its loop")
+    assert job.run() == 1
+    assert job.summary["status"] == "failed"
+    assert "trainer 0: the script left its loop" in job.summary["error"]
+    assert "trainers 1, 2 did not leave within 7 s" in job.summary["error"]
+    assert job.now <= 1000 + 1 + 8
+
+
+def test_trainers_that_left_their_loops_may_take_their_time(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=1, simulations=100)
+
+    def stop() -> bool:
+        job.goodbye(0, after=60.0)
+        job.goodbye(1, after=90.0)
+        job.finalize(0)
+        return False
+
+    job.before |= {"stop": stop, "dispatch": lambda group, simulation: False}
+    for trainer in range(2):
+        job.event(Event.STOP, trainer, after=1.0)
+    assert job.run() == 0
+    assert job.now > 1090 and job.summary["status"] == "stopped"
+
+
+def test_late_groups_are_ended_after_a_stop(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=2, simulations=100)
+
+    def stop() -> bool:
+        job.goodbye(0)
+        job.goodbye(1)
+        job.finalize(0)
+        return False
+
+    job.before |= {"stop": stop, "dispatch": lambda group, simulation: False}
+    job.event(Event.STOP, 0, after=1.0)
+    assert job.run() == 1000
+    assert job.called("abort") == [(0,)]
+    assert job.summary["status"] == "stopped" and job.now <= 1000 + 1 + 8
+    assert job.events("overdue")[0]["groups"] == [1]
+
+
+def test_a_failed_script_fails_the_job(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=2, simulations=100)
+    job.event(Event.STOP, 1, failed=1, text="ValueError: no such thing (train.py line 7)")
+    assert job.run() == 1
+    assert job.summary["status"] == "failed"
+    assert job.summary["error"].startswith("ValueError: no such thing (train.py line 7). ")
+    assert "trainer 1" in job.summary["error"]
+    assert job.called("stop") == [()] and job.now < 1001
+
+
+def test_a_failed_script_while_the_others_hang(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=2, simulations=100)
+    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
+    job.event(Event.STOP, 1, failed=1, text="ValueError: no such thing")
+    assert job.run() == 1
+    assert job.now <= 1003
+
+
+def test_a_failure_while_stopping_counts(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=1, simulations=100)
+    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
+    job.event(Event.STOP, 0, text="left")
+    job.event(Event.STOP, 1, after=2.0, failed=1, text="RuntimeError: connection closed by peer")
+    assert job.run() == 1
+    assert job.summary["error"].startswith("RuntimeError: connection closed by peer")
+    assert job.summary["reason"] == "trainer 0: left"
+    assert job.called("stop") == [()] and job.now <= 1005
+
+
+def test_a_stop_while_the_trainers_drain_is_no_failure(make_job: MakeJob) -> None:
+    job = make_job(trainers=2)
+
+    def end_of_stream() -> bool:
+        for trainer in range(2):
+            job.event(Event.STOP, trainer, after=1.0, text="left")
+        return False
+
+    job.before["end_of_stream"] = end_of_stream
+    assert job.run() == 0
+    assert job.summary["error"] is None
+    assert job.summary["simulations"]["complete"] == 3
+
+
+def test_a_goodbye_before_the_end_is_a_stop(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=1, simulations=100)
+    job.event(Event.GOODBYE, 1)
+    assert job.run() == 0
+    assert job.called("stop") == [()]
+    assert job.summary["status"] == "stopped" and "trainer 1" in job.summary["reason"]
+
+
+def test_a_signal_stops_the_job_at_once(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, simulations=100)
+
+    def dispatch(group: int, simulation: int) -> bool:
+        job.scheduler.interrupt(15)
+        return False
+
+    job.before["dispatch"] = dispatch
+    assert job.run() == 128 + 15
+    assert job.now < 1000.2
+    assert job.summary["status"] == "stopped" and job.summary["reason"] == "SIGTERM"
+
+
+def test_a_full_trainer_is_relieved_when_another_one_starves(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, simulations=2, capacity=100)
+    job.before["dispatch"] = lambda group, simulation: False
+    for tick in range(20):
+        job.event(Event.STATUS, 0, after=0.2 * (tick + 1), starved=1, statistics=[5, 0, 0, 1, 0, 100, 0])
+        job.event(Event.STATUS, 1, after=0.2 * (tick + 1), full=1, statistics=[100, 0, 0, 1, 100, 100, 0])
+    job.before["relieve"] = lambda trainer, samples: job.event(Event.ERROR, text="enough")
+    assert job.run() == 1
+    assert job.called("relieve")[0] == (1, 5)
+    event = job.events("relief")[0]
+    assert event["trainer"] == 1 and event["samples"] == 5 and "trainer 0 starves" in event["reason"]
+
+
+def test_no_relief_while_trainers_drain(make_job: MakeJob) -> None:
+    job = make_job(trainers=2)
+
+    def end_of_stream() -> bool:
+        for tick in range(50):
+            job.event(Event.STATUS, 0, after=0.2 * (tick + 1), starved=1)
+            job.event(Event.STATUS, 1, after=0.2 * (tick + 1), full=1)
+        for trainer in range(2):
+            job.goodbye(trainer, after=11.0)
+        return False
+
+    job.before["end_of_stream"] = end_of_stream
+    assert job.run() == 0
+    assert job.called("relieve") == []
