@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -118,7 +119,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory, mpicc: str) -> Path:
 
 @pytest.fixture(scope="module")
 def config(programs: Path) -> Callable[..., list[str]]:
-    return lambda *kinds: run(programs / "mpidata", "config", *(f"--{kind}" for kind in kinds)).split()
+    return lambda *kinds: shlex.split(run(programs / "mpidata", "config", *(f"--{kind}" for kind in kinds)))
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +131,12 @@ def solver_source() -> str:
     text = text[text.index("#include") :]
     advance = "static void advance(double u[64][64], double alpha, MPI_Comm group) {u[1][1] += alpha; (void)group;}\n"
     return text.replace("int main", advance + "int main")
+
+
+def build_by_cmake(cmake: str, folder: Path, prefix: str) -> None:
+    """Configure and build the project in the folder, which finds mpidata by its prefix alone."""
+    run(cmake, "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run(cmake, "--build", folder / "build")
 
 
 def check_runs(solver: Path) -> None:
@@ -180,8 +187,7 @@ def test_solver_by_cmake(
     (tmp_path / "solver.c").write_text(solver_source)
     project = CMAKE_PROJECT.format(language="", components="", source="solver.c", target="mpidata::mpidata")
     (tmp_path / "CMakeLists.txt").write_text(project)
-    run(cmake, "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={config('prefix')[0]}")
-    run(cmake, "--build", tmp_path / "build")
+    build_by_cmake(cmake, tmp_path, *config("prefix"))
     check_runs(tmp_path / "build" / "solver")
 
 
@@ -204,9 +210,11 @@ def test_fortran_solver(tmp_path: Path, require: Callable[[str], str], config: C
 
 
 def test_fortran_solver_by_cmake(
-    tmp_path: Path, require: Callable[[str], str], config: Callable[..., list[str]]
+    tmp_path: Path, require: Callable[[str], str], mpicc: str, config: Callable[..., list[str]]
 ) -> None:
     require("gfortran")
+    if " " in mpicc:
+        pytest.xfail("gfortran cannot find CMake's system includes (-isystem) in a path with blanks")
     cmake = require("cmake")
     (tmp_path / "solver.f90").write_text(FORTRAN_SOLVER)
     (tmp_path / "CMakeLists.txt").write_text(
@@ -214,8 +222,7 @@ def test_fortran_solver_by_cmake(
             language="Fortran", components="COMPONENTS fortran", source="solver.f90", target="mpidata::fortran"
         )
     )
-    run(cmake, "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={config('prefix')[0]}")
-    run(cmake, "--build", tmp_path / "build")
+    build_by_cmake(cmake, tmp_path, *config("prefix"))
     check_runs(tmp_path / "build" / "solver")
 
 
@@ -225,8 +232,8 @@ def test_fortran_solver_where_mpidata_was_built_without_fortran(
     gfortran = require("gfortran")
     (tmp_path / "install").mkdir()
     programs = install(tmp_path / "install", mpicc, CMAKE_ARGS="-DMPIDATA_FORTRAN=OFF")
-    before = run(programs / "mpidata", "config", "--fflags").split()
-    after = run(programs / "mpidata", "config", "--flibs").split()
+    before = shlex.split(run(programs / "mpidata", "config", "--fflags"))
+    after = shlex.split(run(programs / "mpidata", "config", "--flibs"))
     assert not list(programs.parent.rglob("mpidata.mod"))
     (tmp_path / "solver.f90").write_text(FORTRAN_SOLVER)
     run(gfortran, *before, "solver.f90", *after, "-o", "solver", cwd=tmp_path)
