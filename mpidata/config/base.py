@@ -28,7 +28,7 @@ Boolean = Annotated[bool, Strict()]
 class Model(BaseModel):
     """A mapping of the job file with a fixed set of keys; frozen."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def refuse(problems: Iterable[Problem]) -> None:

@@ -64,7 +64,6 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
 def resolved_yaml(job: Job) -> str:
     """Write the job with all its keys as YAML; loaded from any place, it gives an equal job."""
     data = job.model_dump(mode="json", by_alias=True, exclude_none=True)
-    data["parameters"]["space"] = job.model_dump(mode="json")["parameters"]["space"]  # with axes of nothing
     return yaml_text.dump(data)
 
 

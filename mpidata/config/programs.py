@@ -93,8 +93,8 @@ class Solvers(Model):
     function: Annotated[Text, AfterValidator(object_name)] | None = Key(
         default=None,
         description="Instead of `program`: a Python generator function, written `module:function`, importable from the "
-        "job file's folder. It gets the parameters by name and yields `{field: array}` or `(time, {field: array})`. With "
-        "an argument `group`, the communicator, it runs on all ranks of its group, else on the first one.",
+        "job file's folder. It gets the parameters by name and yields `{field: array}` or `(time, {field: array})`. "
+        "With an argument `group`, the communicator, it runs on all ranks of its group, else on the first one.",
         examples=['"heat:simulate"'],
     )
     window: Annotated[Count, Key(le=1024)] = Key(

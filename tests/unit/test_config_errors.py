@@ -93,6 +93,7 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
         ("buffer={capacity: 5, watermark: 6}", "'buffer.watermark' is 6. It must be at most 'buffer.capacity', 5"),
         ("validation.count=-1", "'validation.count' is -1. It must be a whole number, at least 0."),
         ("launch.with=mpirum", "'launch.with' is 'mpirum'. It must be one of auto, mpirun. Did you mean 'mpirun'?"),
+        ("launch.with_=auto", "unknown key 'launch.with_'. Did you mean 'with'?"),
         ("folder=nowhere", "/nowhere', which is no folder. Correct or remove it."),
         ("buffer", "'--set buffer' is no setting. Write key=value"),
         ("seed=[", "'[' is not valid YAML, so 'seed' cannot be set."),

@@ -145,6 +145,7 @@ def test_hdf5_tables_have_one_dataset_per_parameter_or_names(folder: Path) -> No
         ("", "", ["it is empty. Give a first line"]),
         ("a,b\n", "", ["it has 0 rows, but 1 simulations and 0 for validation need 1. Add rows"]),
         ("a,b\n1,2\n", "validation.count=1", ["it has 1 rows, but 1 simulations and 1 for validation need 2."]),
+        ("a\n1\n", f"{TABLE[:-1]}, count: 1}}\nvalidation.count=1", ["it has 1 rows, but 1 simulations and 1 for"]),
         ("a,b\n1,2\n", "parameters.count=2", ["it has 1 rows, but 2 simulations and 0 for validation need 2."]),
         ("alpha,b\n1,2\n", "parameters.space={alhpa: }", ["it has no column 'alhpa'. Did you mean 'alpha'?"]),
         ("a,b\n1,2\n", "parameters.space={zzz: , a: }", ["it has no column 'zzz'. The columns are a, b."]),
@@ -155,7 +156,7 @@ def test_hdf5_tables_have_one_dataset_per_parameter_or_names(folder: Path) -> No
 )  # fmt: skip
 def test_a_bad_csv_table_is_refused(folder: Path, text: str, more: str, sentences: list[str]) -> None:
     (folder / "design.csv").write_text(text)
-    lines = problems(folder, TABLE, more or "seed=0")
+    lines = problems(folder, TABLE, *more.splitlines())
     assert len(lines) == len(sentences)
     for line, sentence in zip(lines, sentences, strict=True):
         assert line.startswith("'parameters.path': design.csv: ") and sentence in line

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mpidata.config import Job, load_job, resolved_yaml
 from mpidata.config.parameters import Values
@@ -77,6 +78,15 @@ def test_arguments_are_texts_as_they_are_written(folder: Path) -> None:
     assert load(folder, text).solvers.program == ("./heat2d", "010", "yes")
 
 
+def test_numbers_and_booleans_are_those_of_yaml_1_2(folder: Path) -> None:
+    for name in ("no", "12:30", "010", "2026-11-21", "0b1"):
+        text = MINIMAL.replace("[4]", "[4]}, no: {shape: [0x10]") + f"\noutput: {name}"
+        job = load(folder, text)
+        assert (job.output, list(job.fields), job.fields["no"].shape) == (name, ["u", "no"], (16,))
+    for number in ("1e-3", "1.E-3", "+.001", "0.001"):
+        assert load(folder, MINIMAL, f"parameters.space.alpha=[{number}, 1]").parameters.space["alpha"] == (0.001, 1.0)
+
+
 def test_overrides_replace_and_add_keys(folder: Path) -> None:
     settings = ["buffer.capacity=4000", "seed=3", "name=other", "fields.u.shape=[2, 2]", "parameters.space.b=[0, 1]"]
     job = load(folder, MINIMAL, *settings, "seed=4")
@@ -108,7 +118,7 @@ def test_the_resolved_file_gives_an_equal_job_from_any_place(folder: Path, param
     text = (
         MINIMAL.replace("parameters: {count: 8, space: {alpha: [0.01, 1e-1]}}", parameters) if parameters else MINIMAL
     )
-    job = load(folder, text, "solvers.program=[./heat2d, '1e-3', 'no', 'a: b', '']"[:-5] + "]", "validation.count=1")
+    job = load(folder, text, "solvers.program=[./heat2d, '1e-3', no, 'a: b']", "validation.count=1")
     run = folder / "runs" / "job" / "1"
     run.mkdir(parents=True)
     again = load(run, resolved_yaml(job), name="renamed.yaml")
@@ -116,6 +126,15 @@ def test_the_resolved_file_gives_an_equal_job_from_any_place(folder: Path, param
     assert again.parameter_names == job.parameter_names and again.simulations == job.simulations
     assert resolved_yaml(again) == resolved_yaml(job)
     assert load(folder, text, "seed=1") != job
+
+
+@pytest.mark.parametrize(
+    "output", ["1e-3", "no", "010", "0x1F", "1.5", "null", "2026-11-21", "<<", "a: b", "é", "true"]
+)
+def test_texts_that_look_like_something_else_stay_texts(folder: Path, output: str) -> None:
+    job = load(folder, MINIMAL, f"output='{output}'")
+    assert load(folder, resolved_yaml(job)) == job and job.output == output
+    assert yaml.safe_load(resolved_yaml(job))["output"] == output
 
 
 def test_a_grid_counts_its_points(folder: Path) -> None:
