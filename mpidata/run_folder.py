@@ -1,0 +1,146 @@
+"""The run folder: where one run of a job keeps its plan, its logs and its result."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpidata.errors import LaunchError
+from mpidata.plan import Plan
+
+if TYPE_CHECKING:
+    from mpidata.config import Job
+
+__all__ = ["RunFolder", "next_run", "prepare_run", "write_text"]
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """Names of the files of a run folder.
+
+    Parameters
+    ----------
+    path : Path
+        The folder, absolute: `<output>/<name>/<number>`.
+    """
+
+    path: Path
+
+    @property
+    def job(self) -> Path:
+        """The job file with all defaults and overrides."""
+        return self.path / "job.yaml"
+
+    @property
+    def plan(self) -> Path:
+        """What each rank reads before it starts its program."""
+        return self.path / "plan"
+
+    @property
+    def parameters(self) -> Path:
+        """The parameters of all simulations."""
+        return self.path / "parameters.csv"
+
+    @property
+    def logs(self) -> Path:
+        """Folder of the programs' output."""
+        return self.path / "logs"
+
+    @property
+    def launcher_log(self) -> Path:
+        """What the launcher itself printed."""
+        return self.logs / "launcher.log"
+
+    @property
+    def exits(self) -> Path:
+        """Folder of the records of programs that ended badly."""
+        return self.path / "exits"
+
+    @property
+    def progress(self) -> Path:
+        """How far the run is."""
+        return self.path / "progress.json"
+
+    @property
+    def summary(self) -> Path:
+        """How the run ended; it is there once the run has ended."""
+        return self.path / "summary.json"
+
+    def log(self, plan: Plan, rank: int) -> Path:
+        """Output of the program of a rank."""
+        role, index, rank_in_group = plan.role_of(rank)
+        place = {"scheduler": "", "trainer": f"-{index}", "solver": f"-{index}-{rank_in_group}"}[role]
+        return self.logs / f"rank-{rank:04d}-{role}{place}.log"
+
+
+def next_run(job: Job) -> Path:
+    """Where the next run of a job would go; nothing is made."""
+    parent = _runs(job)
+    numbers = [int(entry.name) for entry in parent.iterdir() if entry.name.isdecimal()] if parent.is_dir() else []
+    return parent / str(max(numbers, default=0) + 1)
+
+
+def prepare_run(job: Job) -> tuple[RunFolder, Plan]:
+    """Make the next run folder of a job, with its job file, parameters and plan.
+
+    Parameters
+    ----------
+    job : Job
+        As `mpidata.config.load_job` returns it.
+
+    Returns
+    -------
+    run : RunFolder
+        A folder that nobody else has.
+    plan : Plan
+        The plan that it holds.
+
+    Raises
+    ------
+    JobFileError
+        The parameters cannot be drawn; then there is no folder.
+    LaunchError
+        The folder cannot be made.
+    """
+    from mpidata.config import resolved_yaml  # these load pydantic and scipy, which a rank that only joins never needs
+    from mpidata.samplers import draw_parameters, write_parameters
+
+    table = draw_parameters(job)
+    try:
+        run = RunFolder(_make_folder(job))
+        run.logs.mkdir()
+        run.exits.mkdir()
+        plan = Plan.of(job, run.path)
+        write_parameters(run.parameters, job, table)
+        write_text(run.job, resolved_yaml(job))
+        write_text(run.plan, plan.text())
+    except OSError as error:
+        raise LaunchError(
+            f"Cannot make a run folder in {_runs(job)}: {error.strerror}. {job.path}: key 'output'. "
+            "Name a folder that can be written."
+        ) from None
+    return run, plan
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all, by renaming a new one."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.write_text(text, encoding="utf-8")
+    os.replace(new, path)
+
+
+def _runs(job: Job) -> Path:
+    return Path(os.path.abspath(job.folder / job.output)) / job.name
+
+
+def _make_folder(job: Job) -> Path:
+    _runs(job).mkdir(parents=True, exist_ok=True)
+    while True:
+        path = next_run(job)
+        try:
+            path.mkdir()
+        except FileExistsError:  # taken by another run meanwhile
+            continue
+        return path

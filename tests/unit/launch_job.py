@@ -1,0 +1,121 @@
+"""A job of shell scripts, for the tests of the launch; no program of it uses MPI."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mpidata.plan import Field, Plan, Program
+
+SOURCE = Path(__file__).parents[2] / "launch" / "rank" / "mpidata_rank.c"
+_LAUNCHERS = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "SLURM_", "MPIDATA_")
+
+# A scheduler that reports some progress and then the end. What to do meanwhile is in the environment.
+SCHEDULER = """
+import json, os, pathlib, time
+run = pathlib.Path(os.environ["MPIDATA_RUN"])
+def write(name, value):
+    (run / (name + ".new")).write_text(json.dumps(value))
+    (run / (name + ".new")).rename(run / name)
+write("progress.json", {
+    "simulations": {"requested": 3, "running": 1, "complete": 2, "failed": 0},
+    "samples": {"received": 20, "per_second": 5.0, "validation": 0}, "batches": [4, 5], "fill": [0.5, 0.25],
+    "capacity": 8, "report": {"loss": 0.5}, "seconds": 1.0})
+while not os.path.exists(os.environ.get("TEST_UNTIL", "/")):
+    time.sleep(0.02)
+write("summary.json", {
+    "name": "job", "run": str(run), "status": "complete", "error": None, "reason": None,
+    "simulations": {"requested": 3, "complete": 3, "failed": 0},
+    "samples": {"received": 30, "validation": 0, "per_trainer": [15, 15]},
+    "batches": {"per_trainer": [7, 7]}, "bytes": 2000000, "seconds": 1.5,
+    "training": {"loss": {"first": 1.0, "last": 0.25}}})
+"""
+
+# `mpidata` with the scheduler above in place of the real one.
+_MPIDATA = """
+import dataclasses, os, sys
+from mpidata.launch import supervise
+from mpidata.plan import Plan, Program
+supervise._GRACE_S = float(os.environ.get("TEST_GRACE_S", supervise._GRACE_S))
+true_plan = Plan.of.__func__
+def plan(cls, job, run):
+    made = true_plan(cls, job, run)
+    scheduler = Program((sys.executable, "-S", {scheduler!r}))
+    return dataclasses.replace(made, programs={{**made.programs, "scheduler": scheduler}})
+Plan.of = classmethod(plan)
+from mpidata.cli import main
+main(prog_name="mpidata")
+"""
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """The environment without what a launcher around the tests may have put there."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)}
+    return {**kept, **more}
+
+
+def build_shim(folder: Path, cc: str) -> Path:
+    """Compile mpidata-rank, with warnings as errors and no MPI."""
+    shim = folder / "mpidata-rank"
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
+    done = subprocess.run([cc, *flags, str(SOURCE), "-o", str(shim)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return shim
+
+
+def make_plan(
+    folder: Path, programs: Mapping[str, Sequence[str]], environment: Mapping[str, str] | None = None
+) -> Plan:
+    """A run folder in `folder` with a plan of 2 trainers and 2 groups of 2 ranks, 7 ranks in all."""
+    run = folder / "run"
+    for name in ("logs", "exits"):
+        (run / name).mkdir(parents=True, exist_ok=True)
+    whole = {"scheduler": ["true"], "trainer": ["true"], "solver": ["true"], **programs}
+    plan = Plan(
+        run=run,
+        folder=folder,
+        seed=0,
+        world=7,
+        trainers=2,
+        groups=2,
+        ranks_per_group=2,
+        window=4,
+        simulations=3,
+        validation=0,
+        policy="fifo",
+        capacity=8,
+        watermark=0,
+        tail="drop",
+        parameters=("alpha",),
+        fields=(Field("u", "float64", (2,)),),
+        programs={role: Program(tuple(arguments), environment or {}) for role, arguments in whole.items()},
+    )
+    (run / "plan").write_text(plan.text())
+    return plan
+
+
+def write_job(folder: Path, trainer: str = "true", solver: str = "true") -> Path:
+    """A job file whose trainers and solvers are shell scripts."""
+    (folder / "trainer.sh").write_text(trainer)
+    (folder / "solver.sh").write_text(solver)
+    (folder / "scheduler.py").write_text(SCHEDULER)
+    (folder / "mpidata.py").write_text(_MPIDATA.format(scheduler=str(folder / "scheduler.py")))
+    path = folder / "job.yaml"
+    path.write_text(
+        textwrap.dedent("""\
+        trainers: {ranks: 2, program: [sh, trainer.sh]}
+        solvers: {groups: 2, ranks_per_group: 2, program: [sh, solver.sh]}
+        parameters: {count: 3, space: {alpha: [0, 1]}}
+        fields: {u: {shape: [2]}}
+        buffer: {capacity: 64}
+        """)
+    )
+    return path
+
+
+def mpidata_command(job: Path, *arguments: str) -> list[str]:
+    """`mpidata`, with the test's scheduler, run from elsewhere than the folder of the module that stands in for it."""
+    code = f"exec(compile(open({str(job.parent / 'mpidata.py')!r}).read(), 'mpidata', 'exec'))"
+    return [sys.executable, "-c", code, *arguments]
