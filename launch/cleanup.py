@@ -1,0 +1,141 @@
+"""What a job leaves on the machine when it does not end by itself: processes, and files of mpirun and of MPI."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+from mpidata.errors import LaunchError
+
+__all__ = ["JobFolders", "end_processes", "make_folders", "processes_of", "remove_abandoned"]
+
+_MARK = "MPIDATA_RUN"
+_SEGMENTS = Path("/dev/shm")
+_NEW_S = 60.0
+
+
+@dataclasses.dataclass(frozen=True)
+class JobFolders:
+    """Folders that only this job uses, so that all in them can go when it has ended.
+
+    Parameters
+    ----------
+    session : Path
+        For mpirun's own files.
+    segments : Path or None
+        For the memory that ranks share; None where the machine has no /dev/shm.
+    locks : tuple of int
+        File descriptors that are locked as long as the job goes on.
+    """
+
+    session: Path
+    segments: Path | None
+    locks: tuple[int, ...]
+
+    def __enter__(self) -> JobFolders:
+        """Do nothing; `make_folders` has made them."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove both with all that is in them; by then no process of the job is left."""
+        for folder in (self.session, self.segments):
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+        for lock in self.locks:
+            os.close(lock)
+
+
+def make_folders() -> JobFolders:
+    """Make the folders of a new job.
+
+    Raises
+    ------
+    LaunchError
+        The folder for temporary files cannot be written.
+    """
+    try:
+        session = Path(tempfile.mkdtemp(prefix=_prefix()))
+    except OSError as error:
+        raise LaunchError(f"Cannot make a folder for temporary files: {error}. Set TMPDIR to one with room.") from None
+    segments = None
+    with contextlib.suppress(OSError):
+        segments = Path(tempfile.mkdtemp(prefix=_prefix(), dir=_SEGMENTS))
+    locks = tuple(_lock(folder) for folder in (session, segments) if folder is not None)
+    return JobFolders(session, segments, locks)
+
+
+def remove_abandoned() -> None:
+    """Remove the folders of this user's jobs that were killed before they could do it."""
+    for parent in {Path(tempfile.gettempdir()), _SEGMENTS}:
+        for folder in parent.glob(f"{_prefix()}*"):
+            with contextlib.suppress(OSError):
+                if folder.stat().st_uid == os.getuid() and time.time() - folder.stat().st_mtime > _NEW_S:
+                    lock = _lock(folder)  # refused while a job has it
+                    shutil.rmtree(folder, ignore_errors=True)
+                    os.close(lock)
+
+
+def processes_of(run: Path) -> list[int]:
+    """Process ids on this machine of a run's launcher, ranks and all that these started.
+
+    Parameters
+    ----------
+    run : Path
+        The run folder, which they all have in their environment as MPIDATA_RUN.
+    """
+    mark = f"{_MARK}={run}".encode()
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):  # it has ended, or belongs to someone else
+                if mark in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
+
+
+def end_processes(run: Path, timeout_s: float = 3.0) -> list[int]:
+    """Kill what is left of a run on this machine.
+
+    Parameters
+    ----------
+    run : Path
+        The run folder.
+    timeout_s : float
+        Longest time to wait until they are gone.
+
+    Returns
+    -------
+    list of int
+        Process ids that were still there.
+    """
+    deadline = time.monotonic() + timeout_s
+    found: list[int] = []
+    while (left := processes_of(run)) and time.monotonic() < deadline:
+        found += left
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+    return found
+
+
+def _prefix() -> str:
+    return f"mpidata-{os.getuid()}-"
+
+
+def _lock(folder: Path) -> int:
+    """Descriptor of a folder, locked; the lock goes with the process, and no other container or host is mistaken."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor

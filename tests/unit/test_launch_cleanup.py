@@ -1,0 +1,73 @@
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from mpidata.errors import LaunchError
+from mpidata.launch import cleanup
+
+
+def _sleeper(run: Path) -> "subprocess.Popen[bytes]":
+    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    environment = {**os.environ, "MPIDATA_RUN": str(run)}
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def test_only_processes_of_the_run_are_ended(tmp_path: Path) -> None:
+    mine, other = _sleeper(tmp_path / "1"), _sleeper(tmp_path / "11")
+    try:
+        assert cleanup.processes_of(tmp_path / "1") == [mine.pid]
+        assert set(cleanup.end_processes(tmp_path / "1")) == {mine.pid}
+        assert mine.wait(5) == -9 and other.poll() is None
+        assert cleanup.processes_of(tmp_path / "1") == []
+    finally:
+        for process in (mine, other):
+            process.kill()
+            process.communicate()
+
+
+def _age(folder: Path) -> None:
+    os.utime(folder, (1, 1))
+
+
+def test_folders_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path / "shm")
+    with cleanup.make_folders() as folders:
+        assert folders.segments is None  # there is no such place
+    (tmp_path / "shm").mkdir()
+    (tmp_path / "shm" / "sm_segment.other").touch()
+    with cleanup.make_folders() as folders:
+        assert folders.segments is not None and folders.segments.parent == tmp_path / "shm"
+        (folders.session / "ompi.1" / "0").mkdir(parents=True)
+        (folders.segments / "sm_segment.1").touch()
+    assert os.listdir(tmp_path) == ["shm"] and os.listdir(tmp_path / "shm") == ["sm_segment.other"]
+
+
+def test_what_a_killed_job_has_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path)
+    prefix = f"mpidata-{os.getuid()}-"
+    abandoned, young, foreign = (tmp_path / name for name in (f"{prefix}a", f"{prefix}b", f"mpidata-{os.getuid()}1-a"))
+    for folder in (abandoned, young, foreign):
+        folder.mkdir()
+        (folder / "file").touch()
+    _age(abandoned)
+    _age(foreign)
+    with cleanup.make_folders() as folders:
+        _age(folders.session)  # one that goes on for long
+        cleanup.remove_abandoned()
+        assert folders.session.is_dir()
+        assert not abandoned.exists() and young.is_dir() and foreign.is_dir()
+
+
+def test_no_place_for_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(LaunchError, match="TMPDIR"):
+        cleanup.make_folders()
