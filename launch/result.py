@@ -1,0 +1,63 @@
+"""The one-screen summary at the end of `mpidata run`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from mpidata.launch.outcome import Outcome, last_lines
+
+__all__ = ["show_outcome"]
+
+_COLOURS = {"complete": "bold green", "stopped": "bold yellow", "failed": "bold red"}
+
+
+def show_outcome(outcome: Outcome, console: Console, errors: Console) -> None:
+    """Show how a run ended.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        As `settle` gives it.
+    console, errors : rich.console.Console
+        For the summary, and for what went wrong.
+    """
+    summary = outcome.summary
+    status = summary["status"]
+    rows = _rows(summary)
+    width = max(len(key) for key, _ in rows)
+    console.print()
+    console.print(Text(f"{summary['name']}: {status}", _COLOURS.get(status, "bold")), end="")
+    console.print(Text(f" ({summary['reason']})" if summary.get("reason") else ""), soft_wrap=True)
+    for key, text in rows:  # never folded: a path must stay in one piece
+        console.print(Text(f"  {key:<{width}}  {text}"), soft_wrap=True)
+    if status != "failed":
+        return
+    errors.print()
+    if outcome.log is not None and (lines := last_lines(outcome.log)):
+        errors.print(Text(f"Last lines of {outcome.log}:"), soft_wrap=True)
+        errors.print(Text.from_ansi("\n".join(f"  {line}" for line in lines)), soft_wrap=True)
+    sentence = summary.get("error") or f"The run failed. Its events are in {summary['run']}/events.jsonl."
+    errors.print(Text(sentence, "bold red"), soft_wrap=True)
+
+
+def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    simulations, samples = summary["simulations"], summary["samples"]
+    failed = f", {simulations['failed']} failed" if simulations["failed"] else ""
+    seconds = summary["seconds"]
+    rate = f", {samples['received'] / seconds:.0f}/s" if seconds > 0 else ""
+    rows = [
+        ("simulations", f"{simulations['complete']} of {simulations['requested']} complete{failed}"),
+        ("samples", f"{samples['received']} for training{rate}, {samples['validation']} for validation"),
+        ("batches", " + ".join(map(str, summary["batches"]["per_trainer"])) or "0"),
+        ("data", f"{summary['bytes'] / 1e6:.1f} MB in {seconds:.1f} s"),
+    ]
+    for name, value in summary["training"].items():
+        rows.append((name, f"{_number(value.get('first'))} -> {_number(value.get('last'))}"))
+    return [*rows, ("run folder", summary["run"])]
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else f"{value:.4g}"

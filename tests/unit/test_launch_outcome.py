@@ -1,0 +1,171 @@
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from mpidata.launch.outcome import last_lines, settle
+from mpidata.launch.result import show_outcome
+from mpidata.launch.supervise import Ending
+from mpidata.plan import Plan
+from mpidata.run_folder import RunFolder
+
+sys.path.insert(0, str(Path(__file__).parent))
+from launch_job import make_plan  # noqa: E402
+
+_ABORT = """\
+MPI_ABORT was invoked on rank 4 in communicator MPI_COMM_WORLD
+  Proc: [[58517,1],1]
+  Errorcode: 5
+"""
+_KILLED = """\
+prterun noticed that process rank 2 with PID 6326 on node vm exited on
+signal 9 (Killed).
+"""
+_PROGRESS = {
+    "simulations": {"requested": 9, "running": 1, "complete": 2, "failed": 1},
+    "samples": {"received": 20, "per_second": 5.0, "validation": 4},
+    "batches": [4, 5],
+    "report": {"loss": 0.5},
+}
+
+
+class _Case:
+    """A run folder that is filled as a run would."""
+
+    def __init__(self, folder: Path) -> None:
+        self.plan: Plan = make_plan(folder, {})
+        self.run = RunFolder(self.plan.run)
+
+    def record(self, rank: int, ago_s: float, **more: Any) -> None:
+        path = self.run.exits / f"rank-{rank:04d}"
+        values = {"rank": rank, "exit": None, "signal": None, "told": False, "error": None, **more}
+        path.write_text(json.dumps(values))
+        os.utime(path, (time.time() - ago_s, time.time() - ago_s))
+
+    def summary(self, status: str, error: str | None = None, ago_s: float = 10) -> None:
+        self.run.summary.write_text(json.dumps({"status": status, "error": error}))
+        os.utime(self.run.summary, (time.time() - ago_s, time.time() - ago_s))
+
+    def settle(self, status: int = 0, stopped_by: int | None = None) -> tuple[int, str, str]:
+        outcome = settle(self.run, self.plan, Ending(status, stopped_by), 3.0)
+        assert json.loads(self.run.summary.read_text()) == outcome.summary
+        self.log = outcome.log
+        return outcome.exit_status, outcome.summary["status"], outcome.summary.get("error") or ""
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> _Case:
+    return _Case(tmp_path)
+
+
+@pytest.mark.parametrize(("status", "expected"), [("complete", 0), ("stopped", 0), ("failed", 1), ("nonsense", 1)])
+@pytest.mark.parametrize("launcher", [0, 1, 137, -9])
+def test_the_summary_decides(case: _Case, status: str, expected: int, launcher: int) -> None:
+    case.summary(status)
+    assert case.settle(launcher) == (expected, status, "")
+
+
+@pytest.mark.parametrize("status", ["complete", "stopped"])
+def test_a_record_from_before_the_summary_makes_it_failed(case: _Case, status: str) -> None:
+    case.summary(status)
+    case.record(5, ago_s=11, exit=3)
+    code, now, error = case.settle()
+    assert (code, now) == (1, "failed")
+    assert error.startswith("A solver of group 1 (rank 5, number 0 of the group) ended with exit status 3. ")
+    assert case.log == case.run.logs / "rank-0005-solver-1-0.log" and str(case.log) in error
+
+
+def test_a_record_from_after_the_summary_does_not(case: _Case) -> None:
+    case.summary("complete")
+    case.record(5, ago_s=9, exit=3)
+    case.record(4, ago_s=11, signal=15, told=True)
+    assert case.settle() == (0, "complete", "")
+
+
+def test_the_scheduler_knows_best_why(case: _Case) -> None:
+    case.summary("failed", "The field is unknown.")
+    case.record(5, ago_s=11, exit=3)
+    assert case.settle() == (1, "failed", "The field is unknown.")
+    case.summary("failed")
+    assert "exit status 3" in case.settle()[2]
+
+
+def test_the_first_to_go_is_the_cause(case: _Case) -> None:
+    case.record(0, ago_s=20, signal=15, told=True)
+    case.record(3, ago_s=8, signal=11)
+    case.record(1, ago_s=9, exit=1)
+    assert case.settle()[2].startswith("Trainer 0 (rank 1) ended with exit status 1. ")
+
+
+def test_an_error_of_the_shim_is_the_sentence(case: _Case) -> None:
+    case.record(1, ago_s=1, exit=127, error="Cannot start 'x'. It is gone. Build it.")
+    assert case.settle() == (1, "failed", "Cannot start 'x'. It is gone. Build it.")
+
+
+def test_out_of_memory(case: _Case) -> None:
+    case.record(0, ago_s=1, signal=9)
+    assert case.settle()[2].startswith("The scheduler (rank 0) was killed by SIGKILL, perhaps because memory ran out")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (_ABORT, "A solver of group 0 (rank 4, number 1 of the group) called MPI_Abort with 5. "),
+        (_KILLED, "Trainer 1 (rank 2) was killed by SIGKILL, perhaps"),
+        ("", "The launcher ended with exit status 7 and the job with it. "),
+    ],
+)
+def test_what_the_launcher_said(case: _Case, text: str, sentence: str) -> None:
+    case.run.launcher_log.write_text(text)
+    (case.run.logs / "rank-0000-scheduler.log").touch()
+    case.record(3, ago_s=1, signal=15, told=True)
+    assert case.settle(7)[2].startswith(sentence)
+
+
+def test_no_rank_has_started(case: _Case) -> None:
+    case.run.launcher_log.write_text("no room\n")
+    assert case.settle(213)[2].startswith("The launcher ended with exit status 213 before any rank had started. ")
+    case.run.summary.unlink()
+    case.run.launcher_log.write_text("some\nmpidata: Not enough ranks. Start more.\n---\n")
+    assert case.settle(1)[2] == "Not enough ranks. Start more."
+
+
+def test_all_well_but_no_summary(case: _Case) -> None:
+    (case.run.logs / "rank-0000-scheduler.log").touch()
+    assert case.settle(0)[2].startswith("The scheduler (rank 0) ended without a summary. ")
+
+
+def test_stopped_by_a_signal(case: _Case) -> None:
+    case.run.progress.write_text(json.dumps(_PROGRESS))
+    case.record(3, ago_s=0, exit=1)
+    assert case.settle(143, signal.SIGINT) == (130, "stopped", "")
+    summary = json.loads(case.run.summary.read_text())
+    assert summary["reason"] == "Ctrl-C" and summary["seconds"] == 3.0
+    assert summary["simulations"] == {"requested": 9, "complete": 2, "failed": 1}
+    assert summary["samples"]["received"] == 20 and summary["batches"] == {"per_trainer": [4, 5]}
+    assert summary["training"] == {"loss": {"first": None, "last": 0.5}}
+
+
+def test_last_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    assert last_lines(path) == []
+    path.write_bytes(b"".join(b"line %d \xff\n" % i for i in range(10000)))
+    assert last_lines(path, 2) == ["line 9998 \ufffd", "line 9999 \ufffd"]
+
+
+def test_what_is_shown_of_a_failure(case: _Case, capsys: pytest.CaptureFixture[str]) -> None:
+    case.run.progress.write_text(json.dumps(_PROGRESS))
+    case.record(1, ago_s=1, exit=1)
+    case.run.log(case.plan, 1).write_text("".join(f"line {i} [bold]\n" for i in range(20)))
+    outcome = settle(case.run, case.plan, Ending(0, None), 3.0)
+    show_outcome(outcome, Console(width=40), Console(stderr=True, width=40))
+    stdout, stderr = capsys.readouterr()
+    assert "2 of 9 complete, 1 failed" in stdout and f"  {case.run.path}\n" in stdout
+    assert "  line 5 [bold]\n" in stderr and "line 4 " not in stderr
+    assert stderr.endswith(f"{outcome.summary['error']}\n")
