@@ -1,0 +1,191 @@
+"""`mpirun -n N mpidata run JOB`: every rank runs this, and becomes the shim that runs the program of its role.
+
+Rank 0 makes the run folder and tells the others where it is by a small file in the output folder, named by the
+launcher's job: MPI must not be initialised before the program of the role does it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from mpidata.config import Job, load_job
+from mpidata.errors import JobFileError, LaunchError, MpidataError
+from mpidata.launch.command import find_mpirun, shim_path
+from mpidata.launch.environment import Place
+from mpidata.run_folder import prepare_run, write_text
+
+__all__ = ["find_run", "run_by_hand", "tell_run"]
+
+_TIMEOUT_S = 60.0
+_AFTER_RANK_0_S = 5.0
+_SKEW_S = 30.0  # between the clocks of two hosts
+_KEEP_S = 3600.0
+
+
+def run_by_hand(path: str, overrides: Sequence[str], place: Place) -> NoReturn:
+    """Become the shim of this rank.
+
+    Parameters
+    ----------
+    path : str
+        The job file.
+    overrides : sequence of str
+        Keys to set, `a.b=value`.
+    place : Place
+        Of this process.
+
+    Raises
+    ------
+    MpidataError
+        On rank 0, what is wrong. Other ranks then exit in silence, with the status that the command gives it.
+
+    Notes
+    -----
+    To be called by all ranks. Ranks other than 0 wait for rank 0, at most a minute, asleep.
+    """
+    try:
+        shim = shim_path()
+        job = load_job(path, overrides)
+        _check_size(job, place)
+        run = _announce(job, place) if place.rank == 0 else find_run(_file(job, place), _TIMEOUT_S)
+    except MpidataError as error:
+        if place.rank == 0 or (place.rank == 1 and isinstance(error, _NobodyTold)):
+            raise
+        # Most launchers end all ranks when one has failed, and rank 0 must have said why by then.
+        time.sleep(_AFTER_RANK_0_S)
+        sys.exit(2 if isinstance(error, JobFileError | LaunchError) else 1)
+    sys.stdout.flush()
+    os.execv(shim, [str(shim), str(run)])
+
+
+class _NobodyTold(LaunchError):
+    """Rank 0 has not said where the run folder is; rank 1 says so in its place."""
+
+
+def _check_size(job: Job, place: Place) -> None:
+    needed = job.world_size
+    if place.size is None or place.size == needed:
+        return
+    fix = f"Start it with -n {needed}."
+    if place.size == 1:
+        with contextlib.suppress(LaunchError):
+            fix = (
+                f"Start it with {find_mpirun()} -n {needed}: the mpirun of another MPI starts {needed} jobs of 1 rank."
+            )
+    ranks = "1 rank" if place.size == 1 else f"{place.size} ranks"
+    raise LaunchError(
+        f"The launcher started {ranks}, but the job has {needed}: 1 scheduler, {job.trainers.ranks} trainers and "
+        f"{job.solvers.groups} groups of {job.solvers.ranks_per_group}. {job.path}. {fix}"
+    )
+
+
+def _announce(job: Job, place: Place) -> Path:
+    """Make the run folder and tell the other ranks, also when that fails."""
+    file = _file(job, place)
+    _remove_old(file.parent)
+    try:
+        run, _ = prepare_run(job)
+    except MpidataError as error:
+        with contextlib.suppress(OSError):
+            tell_run(file, error=str(error))
+        raise
+    tell_run(file, run=run.path)
+    print(f"mpidata: run folder {run.path}", file=sys.stderr, flush=True)
+    return run.path
+
+
+def tell_run(file: Path, run: Path | None = None, error: str | None = None) -> None:
+    """Tell the other ranks where the run folder is, or that there is none because of an error."""
+    told = {"run": str(run) if run else None, "error": error, "time": time.time(), "boot": _boot(), "uptime": _uptime()}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, json.dumps(told))
+
+
+def find_run(file: Path, timeout_s: float) -> Path:
+    """Wait for rank 0 to tell the run folder, and return it.
+
+    Parameters
+    ----------
+    file : Path
+        Where rank 0 tells it. What an earlier job of the same name has left there does not count.
+    timeout_s : float
+        Longest time to wait.
+
+    Raises
+    ------
+    LaunchError
+        Rank 0 has refused to start, or has told nothing in time.
+    """
+    deadline, pause = time.monotonic() + timeout_s, 0.01
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, ValueError):
+            told = json.loads(file.read_text(encoding="utf-8"))
+            if _is_of_this_job(told):
+                if told["run"] is None:
+                    raise LaunchError(str(told["error"]))
+                return Path(told["run"])
+        time.sleep(pause)
+        pause = min(2 * pause, 0.5)
+    raise _NobodyTold(
+        f"Rank 0 has not told the run folder within {timeout_s:.0f} s. {file}. See what rank 0 printed; on several "
+        "hosts the output folder must be the same one on all."
+    )
+
+
+def _is_of_this_job(told: dict[str, object]) -> bool:
+    """Whether it was told after the launcher had started; names of launchers' jobs come again."""
+    started = _launcher_started()
+    if told.get("boot") == _boot():
+        return float(str(told["uptime"])) >= started
+    return float(str(told["time"])) >= time.time() - _uptime() + started - _SKEW_S
+
+
+def _file(job: Job, place: Place) -> Path:
+    return Path(os.path.abspath(job.folder / job.output)) / f".start-{place.job}.json"
+
+
+def _remove_old(folder: Path) -> None:
+    for file in folder.glob(".start-*.json"):
+        with contextlib.suppress(OSError):
+            if time.time() - file.stat().st_mtime > _KEEP_S:
+                file.unlink()
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()
+    except OSError:
+        return ""
+
+
+def _uptime() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _launcher_started() -> float:
+    """When what started this rank was itself started, in seconds of `_uptime`; scripts in between do not count."""
+    fields = _stat(os.getpid())
+    while (parent := int(fields[1])) > 0:
+        fields = _stat(parent)
+        if not _has_rank(parent):
+            return float(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return float(fields[19]) / os.sysconf("SC_CLK_TCK") - _SKEW_S  # the launcher is outside the container
+
+
+def _stat(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def _has_rank(pid: int) -> bool:
+    try:
+        pairs = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:  # another user's: surely not started by us
+        return False
+    return any(pair.startswith((b"OMPI_COMM_WORLD_RANK=", b"PMIX_RANK=", b"PMI_RANK=")) for pair in pairs)
