@@ -1,0 +1,111 @@
+"""The command `mpidata`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+import mpidata
+from mpidata.build_flags import KINDS, flags_line
+from mpidata.errors import JobFileError, LaunchError, MpidataError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["main"]
+
+_JOB = click.argument("job", type=click.Path())
+_SET = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Replace a key, buffer.capacity=4000 say; repeatable.",
+)
+
+
+class _Commands(click.Group):
+    """Shows an MpidataError as its sentence alone."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MpidataError as error:
+            _refuse(error)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(mpidata.__version__, prog_name="mpidata", message="%(prog)s %(version)s")
+def main() -> None:
+    """Stream a running ensemble of MPI simulations into PyTorch training."""
+
+
+@main.command()
+@_JOB
+@_SET
+@click.option("--dry-run", is_flag=True, help="Print the launcher's command; start nothing.")
+def run(job: str, overrides: tuple[str, ...], dry_run: bool) -> None:
+    """Run the job of a job file.
+
+    On one machine: mpidata run JOB. Under a launcher, with one rank for the scheduler, one per trainer and one per rank
+    of a solver: mpirun -n N mpidata run JOB.
+    """
+    from mpidata.launch.environment import find_place  # each command loads only what it needs
+
+    if not dry_run and (place := find_place(os.environ)) is not None:
+        from mpidata.launch.by_hand import run_by_hand
+
+        run_by_hand(job, overrides, place)
+    from mpidata.launch.local import print_command, run_local
+
+    if dry_run:
+        print_command(job, overrides, _console())
+    else:
+        sys.exit(run_local(job, overrides, _console(), _console(stderr=True)))
+
+
+@main.command()
+@_JOB
+@_SET
+def check(job: str, overrides: tuple[str, ...]) -> None:
+    """Check a job file, and the parameters it asks for, without starting anything."""
+    from mpidata.config import load_job
+    from mpidata.samplers import draw_parameters
+
+    loaded = load_job(job, overrides)
+    simulations, parameters = draw_parameters(loaded).shape
+    click.echo(f"{job}: correct. {loaded.world_size} ranks, {simulations} simulations of {parameters} parameters.")
+
+
+def _kinds(command: Callable[..., None]) -> Callable[..., None]:
+    for kind, text in reversed(KINDS.items()):
+        command = click.option(f"--{kind}", kind, is_flag=True, help=f"{text[0].upper()}{text[1:]}.")(command)
+    return command
+
+
+@main.command()
+@_kinds
+def config(**wanted: bool) -> None:
+    """Print flags to build a solver with: mpicc solver.c $(mpidata config --cflags --libs)."""
+    kinds = [kind for kind in KINDS if wanted[kind]]
+    if not kinds:
+        raise click.UsageError(f"Nothing to print. Give one or more of --{', --'.join(KINDS)}.")
+    click.echo(flags_line(kinds))
+
+
+def _refuse(error: MpidataError) -> NoReturn:
+    # A bad job file, and a launcher that was called the wrong way, are both bad usage.
+    from rich.text import Text
+
+    _console(stderr=True).print(Text(f"mpidata: {error}", "red"), soft_wrap=True)
+    sys.exit(2 if isinstance(error, JobFileError | LaunchError) else 1)
+
+
+def _console(stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False)

@@ -1,0 +1,66 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import mpidata
+from mpidata import build_flags, cli
+
+sys.path.insert(0, str(Path(__file__).parent))
+from launch_job import write_job  # noqa: E402
+
+
+@pytest.fixture
+def run() -> CliRunner:
+    return CliRunner()
+
+
+def test_version(run: CliRunner) -> None:
+    result = run.invoke(cli.main, ["--version"])
+    assert result.output == f"mpidata {mpidata.__version__}\n" and result.exit_code == 0
+
+
+def test_check(tmp_path: Path, run: CliRunner) -> None:
+    job = write_job(tmp_path)
+    result = run.invoke(cli.main, ["check", str(job), "--set", "validation.count=2"])
+    assert result.exit_code == 0
+    assert result.output == f"{job}: correct. 7 ranks, 5 simulations of 1 parameters.\n"
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_bad_job_file(tmp_path: Path, run: CliRunner, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_STEP_ID"):
+        monkeypatch.delenv(name, raising=False)
+    job = write_job(tmp_path)
+    result = run.invoke(cli.main, [command, str(job), "--set", "buffer.capcity=[1]", "--set", "seed=x"])
+    assert result.exit_code == 2 and result.stdout == ""
+    assert "'buffer.capcity'" in result.stderr and "'capacity'" in result.stderr and "seed" in result.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_no_job_file(tmp_path: Path, run: CliRunner) -> None:
+    result = run.invoke(cli.main, ["check", str(tmp_path / "gone.yaml")])
+    assert result.exit_code == 2 and "gone.yaml" in result.stderr
+
+
+def test_a_launcher_that_is_not_known(tmp_path: Path, run: CliRunner) -> None:
+    result = run.invoke(cli.main, ["run", str(write_job(tmp_path))], env={"FLUX_TASK_RANK": "0"})
+    assert result.exit_code == 2 and "FLUX_TASK_RANK=0" in result.stderr
+
+
+def test_config(run: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_flags, "flags", lambda kind: [f"-{kind}", "a b"])
+    result = run.invoke(cli.main, ["config", "--libs", "--cflags"])
+    assert result.output == "-cflags 'a b' -libs 'a b'\n"
+    result = run.invoke(cli.main, ["config"])
+    assert result.exit_code == 2 and "--cflags, --libs" in result.output
+    for kind in build_flags.KINDS:
+        assert run.invoke(cli.main, ["config", f"--{kind}"]).exit_code == 0
+
+
+def test_the_command_starts_fast_and_light() -> None:
+    code = "import sys, mpidata.cli; print(*sorted({'torch', 'mpi4py', 'scipy', 'pydantic'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "\n"
