@@ -74,6 +74,7 @@ def test_the_summary_has_the_figures_that_come_after_the_goodbyes(make_job: Make
     job = make_job(trainers=2)
     job.event(Event.STATUS, 0, statistics=[1, 0, 0, 1, 0, 100, 16])
     assert job.run() == 0
+    assert job.now < 1000.4
     assert job.summary["samples"]["received"] == 30
 
 

@@ -184,3 +184,29 @@ def test_no_relief_while_trainers_drain(make_job: MakeJob) -> None:
     job.before["end_of_stream"] = end_of_stream
     assert job.run() == 0
     assert job.called("relieve") == []
+
+
+def test_a_later_stop_gives_no_more_time(make_job: MakeJob) -> None:
+    job = make_job(trainers=3, groups=1, simulations=100)
+    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
+    for trainer in range(2):
+        job.event(Event.STOP, trainer, after=1.0 + 5.0 * trainer)
+    assert job.run() == 1
+    assert job.now <= 1000 + 1 + 8
+
+
+def test_a_simulation_given_up_while_the_job_stops_is_listed_but_not_expected(make_job: MakeJob) -> None:
+    job = make_job(groups=2, simulations=100)
+    job.fails = {0: "it diverged"}
+
+    def stop() -> bool:
+        job.event(Event.NEXT, 0, **job.close_running(0))
+        job.goodbye(0)
+        job.finalize(1)
+        return False
+
+    job.before |= {"stop": stop, "dispatch": lambda group, simulation: False}
+    job.before["no_more"] = lambda group: job.finalize(group)
+    job.event(Event.STOP, 0, after=1.0)
+    assert job.run() == 0
+    assert job.called("expect") == [] and job.summary["simulations"]["failed"] == 1
