@@ -126,15 +126,15 @@ def _fault(run: RunFolder, plan: Plan, records: list[dict[str, Any]]) -> _Fault 
 def _launcher_fault(run: RunFolder, plan: Plan, ending: Ending) -> _Fault:
     """Find the fault where no program left a record, in what the launcher said."""
     text = run.launcher_log.read_text(errors="replace") if run.launcher_log.exists() else ""
+    if (said := re.search(r"^mpidata: (.*)$", text, re.MULTILINE)) is not None:  # a shim that could not start
+        return _Fault(said[1], run.launcher_log)
     if (match := _ABORT.search(text)) and int(match[1]) < plan.world:
         return _ended(run, plan, int(match[1]), f"called MPI_Abort with {match[2]}")
     if (match := _KILLED.search(text)) and int(match[1]) < plan.world:
         return _ended(run, plan, int(match[1]), _killed_by(int(match[2])))
     how = f"was killed by {_name(-ending.status)}" if ending.status < 0 else f"ended with exit status {ending.status}"
     if not any(run.logs.glob("rank-*")):
-        said = next((line[9:] for line in text.splitlines() if line.startswith("mpidata: ")), None)
-        sentence = said or f"The launcher {how} before any rank had started. See {run.launcher_log}."
-        return _Fault(sentence, run.launcher_log)
+        return _Fault(f"The launcher {how} before any rank had started. See {run.launcher_log}.", run.launcher_log)
     if ending.status == 0:
         return _ended(run, plan, 0, "ended without a summary")
     return _Fault(f"The launcher {how} and the job with it. See {run.launcher_log}.", run.launcher_log)

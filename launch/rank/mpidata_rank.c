@@ -30,13 +30,13 @@ typedef struct {
 
 static const char *run_folder;
 static long my_rank = -1;
-static int my_role;
+static int my_role, alone; /* alone: what all ranks find alike is behind us */
 static long my_index, my_group_rank; /* trainer or group; rank within the group */
 
-/* Only rank 0 speaks, and first: a launcher ends all ranks as soon as one has failed. */
+/* Of what all ranks find only rank 0 speaks, and first: a launcher ends all ranks as soon as one has failed. */
 __attribute__((format(printf, 1, 2))) static _Noreturn void refuse(const char *format, ...)
 {
-    if (my_rank > 0) {
+    if (my_rank > 0 && !alone) {
         sleep(3);
     } else {
         va_list list;
@@ -270,6 +270,7 @@ int main(int argc, char **argv)
         refuse("The launcher started %ld ranks, but the job has %ld. %s/plan. Start it with -n %ld, and with the mpirun of"
                " the MPI that mpidata is built with.", size, plan.world, run_folder, plan.world);
     find_role(&plan);
+    alone = 1;
     if (!plan.arguments[my_role]) refuse("The plan has no program for the %s. %s/plan.", ROLES[my_role], run_folder);
     char *name = rank_name(1), *log_path = print("%s/logs/%s.log", run_folder, rank_name(0));
     const int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -294,6 +295,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "mpidata: A program ended with %s %d: %s. Its output is in %s.\n",
                 WIFSIGNALED(status) ? "signal" : "exit status",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), name, log_path);
-    fflush(stderr);
     die(0);
 }

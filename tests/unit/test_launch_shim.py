@@ -131,6 +131,13 @@ def test_only_rank_0_says_so(shim: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
+def test_a_rank_that_cannot_write_its_log_says_so(shim: Path, tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {})
+    (plan.run / "logs" / "rank-0003-solver-0-0.log").mkdir()
+    done = _run(shim, plan.run, 3)
+    assert done.returncode == 1 and "rank-0003-solver-0-0.log: Is a directory." in done.stderr
+
+
 @pytest.mark.parametrize("variables", [{}, {"SLURM_PROCID": "0"}, {"PMI_RANK": "two"}, {"PMI_RANK": "-1"}])
 def test_no_rank_is_refused(shim: Path, tmp_path: Path, variables: dict[str, str]) -> None:
     done = _run(shim, make_plan(tmp_path, {}).run, None, **variables)
