@@ -22,6 +22,7 @@ static struct {
     int group_size;
     int running;    /* between next and the close of its simulation */
     int failed;     /* mpidata_fail was called */
+    int broken;     /* status of a misuse: the job ends with it, nothing is sent any more */
     int stopping;   /* the scheduler told the group to leave */
     int no_more;    /* next has returned MPIDATA_END */
     int64_t simulation, step;
@@ -50,6 +51,7 @@ static int misuse(int status, const char *advice) {
         (void)mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. %s", text, who,
                             (long long)solver.simulation, (long long)solver.step, advice);
         (void)mpidata_report_error(mpidata_last_error());
+        solver.broken = status;
     }
     return status;
 }
@@ -134,6 +136,7 @@ static int need_simulation(const char *call) {
                             solver.state == LEFT ? "after mpidata_finalize" : "before mpidata_init");
         return misuse(MPIDATA_ERR_ORDER, "Call mpidata_init, then mpidata_next, first.");
     }
+    if (solver.broken) return solver.broken;
     if (solver.running && !solver.failed) return MPIDATA_SUCCESS;
     (void)mpidata_error(MPIDATA_ERR_ORDER, "%s was called %s", call,
                         solver.failed ? "after mpidata_fail" : "outside a simulation");
@@ -308,7 +311,7 @@ static int check_cover(const int64_t *elements, int64_t step) {
                                 elements[i] < field->elements ? "they leave a hole" : "they overlap, or it was put twice");
         if (solver.job.rank_in_group == 0)
             return misuse(status, "The blocks of all ranks must cover each field exactly once per step.");
-        return status;
+        return solver.broken = status; /* the group's rank 0 reports it */
     }
     return MPIDATA_SUCCESS;
 }
@@ -429,6 +432,7 @@ int mpidata_next(int64_t *simulation) {
     if (!simulation) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_next: simulation is NULL.");
     if (solver.state != JOINED) return need_simulation("mpidata_next");
     if (solver.alone) return next_alone(simulation);
+    if (solver.broken) return solver.broken;
     if (solver.no_more) return MPIDATA_END;
     mpidata_event event = {0};
     MPIDATA_TRY(close_simulation(&event));
@@ -476,7 +480,7 @@ static int leave_job(void) {
 
 int mpidata_finalize(void) {
     if (solver.state != JOINED) return need_simulation("mpidata_finalize");
-    int status = solver.alone ? MPIDATA_SUCCESS : leave_job();
+    int status = solver.alone ? MPIDATA_SUCCESS : solver.broken ? solver.broken : leave_job();
     if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
     if (!solver.alone) {
         mpidata_window_close(&solver.window);

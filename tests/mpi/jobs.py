@@ -1,0 +1,136 @@
+"""Jobs for the tests: written to a folder, run with a timeout, checked to leave nothing behind."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+PROGRAMS = Path(__file__).parent / "programs"
+BIN = Path(sys.prefix) / "bin"
+
+
+@dataclass
+class Result:
+    """How a run of a job ended."""
+
+    status: int
+    output: str
+    seconds: float
+    run: Path | None
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    def log(self, role: str, index: int = 0) -> str:
+        """Text of a rank's log; of the index-th rank of the role."""
+        assert self.run is not None, self.output
+        logs = sorted((self.run / "logs").glob(f"rank-*-{role}*.log"))
+        return logs[index].read_text()
+
+    def logs(self) -> str:
+        """All logs, for a failing test's message."""
+        assert self.run is not None, self.output
+        return self.output + "".join(f"\n== {p.name}\n{p.read_text()[-2000:]}" for p in (self.run / "logs").iterdir())
+
+
+def environment() -> dict[str, str]:
+    """That of a user who has activated the virtual environment."""
+    return {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"}
+
+
+def ranks_of(folder: Path) -> list[psutil.Process]:
+    """Processes that belong to a job whose run folder lies in this folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("MPIDATA_RUN", "").startswith(str(folder)):
+                found.append(process)
+            elif str(folder) in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+class JobFolder:
+    """A folder with a job file and its programs."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, **files: str) -> None:
+        """Write files: train="..." becomes train.py."""
+        for name, text in files.items():
+            (self.path / f"{name}.py").write_text(text)
+
+    def job(self, **keys: Any) -> None:
+        """Write job.yaml; keys replace or extend those of a small job, nested one level."""
+        job: dict[str, Any] = {
+            "trainers": {"ranks": 1, "program": ["python", "train.py"]},
+            "solvers": {"groups": 1},
+            "parameters": {"count": 4, "space": {"alpha": [0.0, 1.0]}},
+            "fields": {"u": {"dtype": "float32", "shape": [4, 6]}},
+            "buffer": {"policy": "fifo", "capacity": 100},
+        }
+        for key, value in keys.items():
+            if isinstance(value, dict) and key in job and key not in ("fields", "parameters"):
+                job[key] = {**job[key], **value}
+            else:
+                job[key] = value
+        (self.path / "job.yaml").write_text(yaml.safe_dump(job))
+
+    def command(self, *arguments: str) -> list[str]:
+        return [str(BIN / "mpidata"), "run", "job.yaml", *arguments]
+
+    def start(self, *arguments: str, command: list[str] | None = None) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            command or self.command(*arguments),
+            cwd=self.path,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def finish(self, process: "subprocess.Popen[str]", timeout: float, started: float) -> Result:
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            for rank in ranks_of(self.path):
+                rank.kill()
+            process.kill()
+            output, _ = process.communicate()
+            raise AssertionError(
+                f"the job hung: not done after {timeout} s\n{self.result(1, output, 0).logs()}"
+            ) from None
+        return self.result(process.returncode, output, time.monotonic() - started)
+
+    def result(self, status: int, output: str, seconds: float) -> Result:
+        runs = sorted((self.path / "runs" / "job").glob("[0-9]*"), key=lambda run: int(run.name))
+        result = Result(status, output, seconds, runs[-1] if runs else None)
+        if runs and (runs[-1] / "summary.json").exists():
+            result.summary = json.loads((runs[-1] / "summary.json").read_text())
+        return result
+
+    def run(self, *arguments: str, timeout: float = 60, command: list[str] | None = None) -> Result:
+        """Run the job to its end; whatever the end, no process may be left."""
+        started = time.monotonic()
+        result = self.finish(self.start(*arguments, command=command), timeout, started)
+        self.assert_nothing_left()
+        return result
+
+    def assert_nothing_left(self, within_s: float = 2.0) -> None:
+        deadline = time.monotonic() + within_s
+        while left := ranks_of(self.path):
+            if time.monotonic() > deadline:
+                lines = [" ".join(process.cmdline()) for process in left if process.is_running()]
+                for process in left:
+                    process.kill()
+                raise AssertionError(f"processes left behind: {lines}")
+            time.sleep(0.05)

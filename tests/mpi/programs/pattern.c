@@ -1,0 +1,86 @@
+/* Sends fields whose every element is a function of (simulation, step, index): value = 4096 simulation + 64 step +
+ * flat index mod 61, exact in float32 for simulation < 1000, step < 64. Each field goes in uneven blocks along its first dimension (rank r of P has
+ * r+1 shares), 'scalar' from rank 0, 'whole' from rank step mod P; 'cube' is split along its last dimension.
+ * Arguments: steps of simulation s are steps + s mod 3; optional "iput" sends without copies. */
+#include <mpidata.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double value(int64_t simulation, int64_t step, int64_t index) {
+    return 4096.0 * (double)simulation + 64.0 * (double)step + (double)(index % 61);
+}
+
+static int rank, size, use_iput;
+
+static void must(int status) {
+    if (status == MPIDATA_SUCCESS || status == MPIDATA_END) return;
+    (void)fprintf(stderr, "%s: %s\n", mpidata_strerror(status), mpidata_last_error());
+    exit(1);
+}
+
+static int64_t share(int64_t extent, int r) { return extent * r * (r + 1) / (size * (size + 1)); }
+
+static void put_part(const char *name, const double *values, int ndim, const int64_t *shape, const int64_t *start) {
+    must(use_iput ? mpidata_iput(name, values, MPIDATA_FLOAT64, ndim, shape, start)
+                  : mpidata_put_block(name, values, MPIDATA_FLOAT64, ndim, shape, start));
+}
+
+/* This rank's part of `shape`, cut along one dimension, in freshly allocated memory that the caller frees. */
+static double *part(int64_t simulation, int64_t step, int ndim, const int64_t *shape, int cut, int64_t *own,
+                    int64_t *start) {
+    int64_t n = 1, at[3] = {0};
+    for (int d = 0; d < ndim; d++) {
+        start[d] = d == cut ? share(shape[d], rank) : 0;
+        own[d] = d == cut ? share(shape[d], rank + 1) - start[d] : shape[d];
+        n *= own[d];
+    }
+    double *values = malloc((size_t)(n ? n : 1) * sizeof *values);
+    if (!values) abort();
+    for (int64_t i = 0; i < n; i++) {
+        int64_t index = 0;
+        for (int d = 0; d < ndim; d++) index = index * shape[d] + start[d] + at[d];
+        values[i] = value(simulation, step, index);
+        for (int d = ndim - 1; d >= 0 && ++at[d] == own[d]; d--) at[d] = 0;
+    }
+    return values;
+}
+
+static int step_once(int64_t simulation, int64_t step) {
+    const int64_t line[1] = {37}, plane[2] = {13, 70}, cube[3] = {5, 4, 900};
+    int64_t own[3], start[3];
+    double *a = part(simulation, step, 1, line, 0, own, start);
+    put_part("line", a, 1, own, start);
+    double *b = part(simulation, step, 2, plane, 0, own, start);
+    put_part("plane", b, 2, own, start);
+    double *c = part(simulation, step, 3, cube, 2, own, start);
+    put_part("cube", c, 3, own, start);
+    int64_t whole[3];
+    for (int i = 0; i < 3; i++) whole[i] = (int64_t)value(simulation, step, i);
+    if (step % size == rank) must(mpidata_put("whole", whole, MPIDATA_INT64, 1, (int64_t[]){3}));
+    double scalar = value(simulation, step, 0);
+    if (rank == 0) must(mpidata_put("scalar", &scalar, MPIDATA_FLOAT64, 0, NULL));
+    int status = mpidata_step(0.25 * (double)step);
+    must(status);
+    if (use_iput) must(mpidata_wait());
+    free(a);
+    free(b);
+    free(c);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm group;
+    int64_t simulation;
+    must(mpidata_init(MPI_COMM_WORLD, &group));
+    MPI_Comm_rank(group, &rank);
+    MPI_Comm_size(group, &size);
+    int64_t steps = argc > 1 ? atol(argv[1]) : 10;
+    use_iput = argc > 2 && !strcmp(argv[2], "iput");
+    while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
+        for (int64_t step = 0; step < steps + simulation % 3; step++)
+            if (step_once(simulation, step)) break;
+    must(mpidata_finalize());
+    return MPI_Finalize();
+}

@@ -1,0 +1,133 @@
+"""Slow trainers stop the solvers, slow solvers leave the trainers asleep, and nothing waits for ever."""
+
+import pytest
+from jobs import JobFolder
+
+MB = 1 << 20
+
+# prints the peak of its memory, in MB, before the first sample and at the end
+PEAK = """
+import resource
+def peak(name):
+    print(name, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+FAST = (
+    PEAK
+    + """
+import numpy as np
+import mpidata
+u = np.ones((1024, 1024), np.float32)
+mpidata.solver.group()
+peak("before")
+for simulation in mpidata.solver.simulations():
+    for step in range(40):
+        u[...] = 40 * simulation.id + step
+        simulation.put(u=u)
+        simulation.step(step)
+peak("after")
+"""
+)
+
+SLOW = (
+    PEAK
+    + """
+import time
+import torch
+import mpidata
+stream = mpidata.MPIStreamDataset(batch_size=4)
+seen = set()
+peak("before")
+for number, batch in enumerate(stream):
+    time.sleep(0.05 if number > 5 else 0.5)
+    for i in range(4):
+        value = 40 * int(batch["simulation"][i]) + int(batch["step"][i])
+        assert torch.all(batch["u"][i] == value)
+        seen.add(value)
+peak("after")
+print("distinct", len(seen))
+"""
+)
+
+
+def peaks(log: str) -> int:
+    values = dict(line.split() for line in log.splitlines() if line.startswith(("before", "after")))
+    return int(values["after"]) - int(values["before"])
+
+
+def test_a_slow_trainer_costs_bounded_memory_and_no_sample(folder: JobFolder) -> None:
+    capacity, window, sample_mb = 16, 4, 4
+    folder.write(solve=FAST, train=SLOW)
+    folder.job(
+        solvers={"groups": 2, "program": ["python", "solve.py"], "window": window},
+        fields={"u": {"dtype": "float32", "shape": [1024, 1024]}},
+        buffer={"policy": "fifo", "capacity": capacity},
+    )
+    result = folder.run(timeout=100)
+    assert result.status == 0, result.logs()
+    assert "distinct 160" in result.log("trainer")
+    assert peaks(result.log("trainer")) < capacity * sample_mb + 200
+    for solver in range(2):
+        assert peaks(result.log("solver", solver)) < window * sample_mb + 100
+
+
+def test_a_slow_solver_leaves_the_trainer_asleep(folder: JobFolder) -> None:
+    folder.write(
+        sim=(
+            "import time\ndef simulate(alpha):\n    yield {'u': [[alpha] * 6] * 4}\n    time.sleep(3)\n"
+            "    yield {'u': [[alpha] * 6] * 4}\n"
+        ),
+        train=(
+            "import time, mpidata\n"
+            "for batch in mpidata.MPIStreamDataset(batch_size=1):\n"
+            "    now = time.monotonic(), time.process_time()\n"
+            "    if int(batch['step'][0]) == 0: start = now\n"
+            "    else: print('share', (now[1] - start[1]) / (now[0] - start[0]), now[0] - start[0])\n"
+        ),
+    )
+    folder.job(solvers={"function": "sim:simulate"}, parameters={"count": 1, "space": {"alpha": [0.0, 1.0]}})
+    result = folder.run(timeout=60)
+    assert result.status == 0, result.logs()
+    share, seconds = map(float, result.log("trainer").split("share")[1].split()[:2])
+    assert seconds > 2.5
+    assert share < 0.10
+
+
+@pytest.mark.parametrize("buffer", [{"policy": "fifo"}, {"policy": "firo", "watermark": 2}, {"policy": "reservoir"}])
+@pytest.mark.parametrize("tail", ["drop", "repeat"])
+def test_trainers_that_get_unequal_shares_end_together(folder: JobFolder, buffer: dict[str, object], tail: str) -> None:
+    # Trainer 0 gets twice as many samples as trainer 1, far more than its buffer holds more than the other's.
+    folder.write(
+        sim=(
+            "def simulate(alpha, simulation):\n"
+            "    for step in range(3 if simulation % 2 == 0 else 2):\n"
+            "        yield {'u': [[float(simulation)] * 6] * 4}\n"
+        ),
+        train=(
+            "import mpidata, torch\nmpidata.init_process_group()\n"
+            "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(24, 1))\n"
+            "seen, batches = set(), 0\n"
+            "for batch in mpidata.MPIStreamDataset(batch_size=4):\n"
+            "    batches += 1\n"
+            "    seen.update(zip(batch['simulation'].tolist(), batch['step'].tolist()))\n"
+            "    model(batch['u'].reshape(4, 24)).sum().backward()\n"
+            "print('batches', batches, 'distinct', len(seen))\n"
+            "torch.distributed.destroy_process_group()\n"
+        ),
+    )
+    folder.job(
+        trainers={"ranks": 2},
+        solvers={"groups": 2, "function": "sim:simulate"},
+        parameters={"count": 120, "space": {"alpha": [0.0, 1.0]}},
+        buffer={**buffer, "capacity": 8, "tail": tail},
+    )
+    result = folder.run(timeout=60)
+    assert result.status == 0, result.logs()
+    assert result.summary["samples"]["per_trainer"] == [180, 120], result.summary
+    lines = [result.log("trainer", t).split() for t in range(2)]
+    batches = [int(line[1]) for line in lines]
+    assert batches[0] == batches[1] == result.summary["batches"]["per_trainer"][0]
+    if buffer["policy"] != "reservoir":
+        assert batches[0] == (30 if tail == "drop" else 45)
+        assert int(lines[0][3]) == 4 * batches[0]
+        assert int(lines[1][3]) == 120

@@ -1,0 +1,92 @@
+"""Each mistake ends the job within 10 s with one sentence that says what, where and what to do."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from jobs import PROGRAMS, JobFolder, Result
+
+# what the sentence must say, and the exact place
+MISTAKES = {
+    "undeclared": ["Undeclared field 'temprature'; the job declares 'u'", "simulation 0, step 2"],
+    "shape": ["Field 'u' has shape (4, 6), but (6, 4) was put", "simulation 0, step 2"],
+    "dtype": ["Field 'u' has dtype float32, but int32 was put", "simulation 0, step 2"],
+    "twice": ["Field 'u' was put twice in one step", "solver rank 2 (group 0, its rank 0), simulation 0, step 2"],
+    "not-put": ["Field 'u' was not put in step 2", "simulation 0"],
+    "overlap": ["The blocks of field 'u' that ranks", "overlap", "simulation 0, step 2"],
+    "hole": ["in step 2 have 18 elements, the field has 24: they leave a hole", "simulation 0"],
+    "outside": ["A block of field 'u' covers 3 to 4 in dimension 0, the field has 0 to 3", "solver rank 3 (group 0, its rank 1), simulation 0, step 2"],
+    "before-init": ["mpidata_put was called before mpidata_init", "solver rank 2"],
+    "parameter": ["Unknown parameter 'alhpa'; the job declares 'alpha'", "simulation 0, step 2"],
+    "time": ["mpidata_step: time is nan", "simulation 0, step 2"],
+    "next-without-step": ["Field 'u' was put, but no mpidata_step followed", "simulation 0, step 2"],
+}  # fmt: skip
+
+
+def assert_failed(result: Result, *sentences: str) -> None:
+    assert result.status == 1, result.logs()
+    assert result.summary["status"] == "failed"
+    for sentence in sentences:
+        assert sentence in result.summary["error"], result.summary["error"]
+        assert sentence in " ".join(result.output.split()), result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], mistake: str) -> None:
+    program = [str(compiled("misuse")), mistake]
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={"ranks_per_group": 2, "program": program},
+    )
+    result = folder.run(timeout=30)
+    assert_failed(result, *MISTAKES[mistake])
+
+
+def test_capacity_smaller_than_the_batch(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py"), "33"]},
+        solvers={"program": [str(compiled("misuse")), "none"]},
+        buffer={"policy": "fifo", "capacity": 32},
+    )
+    result = folder.run(timeout=30)
+    assert_failed(result, "buffer.capacity is 32, but batches of 33 samples need at least 33")
+
+
+def test_nan_in_a_parameter_file(folder: JobFolder) -> None:
+    (folder.path / "points.csv").write_text("alpha\n0.5\nnan\n0.25\n")
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={"program": ["true"]},
+        parameters={"sampler": "file", "path": "points.csv"},
+    )
+    result = folder.run(timeout=30)
+    assert result.status == 2
+    assert "points.csv" in result.output and "alpha" in result.output and "nan" in result.output
+    assert result.run is None and "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("program", "sentence"),
+    [
+        (["sh", "-c", "kill -SEGV $$"], "SIGSEGV"),
+        (["sh", "-c", "echo out of ideas; exit 3"], "exit status 3"),
+        (["sh", "-c", "exit 0"], ""),
+    ],
+    ids=["crash", "exit-3", "never-joins"],
+)
+def test_a_solver_that_ends_before_it_joins(folder: JobFolder, program: list[str], sentence: str) -> None:
+    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"program": program})
+    result = folder.run(timeout=30)
+    assert_failed(result, sentence)
+    if "ideas" in program[-1]:
+        assert "out of ideas" in result.output
+
+
+def test_a_function_that_raises(folder: JobFolder) -> None:
+    folder.write(
+        sim="def simulate(alpha):\n    yield {'u': [[0.0] * 6] * 4}\n    raise ValueError('negative density')\n"
+    )
+    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"function": "sim:simulate"})
+    result = folder.run(timeout=30)
+    assert_failed(result, "negative density", "simulation 0", "step 1")
