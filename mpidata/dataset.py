@@ -166,7 +166,7 @@ class _Pass(Iterator[dict[str, torch.Tensor]]):
         self._count = 0
 
     def __next__(self) -> dict[str, torch.Tensor]:
-        if self._count == self._limit or self._trainer.ended:
+        if self._count == self._limit:
             raise StopIteration
         batch = self._memory.take()
         if not self._trainer.draw(batch.pointers, batch.addresses[len(batch.pointers) :]):
@@ -204,6 +204,6 @@ def _number(name: str, value: SupportsFloat) -> float:
             f"report: {name!r} cannot name a value. Use letters, digits and _, at most {_NAME_LENGTH} of them."
         )
     try:
-        return float(value)
+        return float(value.detach() if isinstance(value, torch.Tensor) else value)
     except (TypeError, ValueError, RuntimeError):
         raise StreamError(f"report: {name}={value!r} is no number. Report one float for each name.") from None

@@ -182,14 +182,14 @@ def _run(name: str, rank: GroupRank) -> None:
 def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
     """Tell the scheduler and the log why the function did not go on, and end this process."""
     if isinstance(error, MpidataError):
-        if not isinstance(error, LibraryError):  # the library has reported its own errors itself
-            rank.report_error(str(error))
-        fail(str(error))
-    traceback.print_exception(error)
-    what = describe(error, rank.plan.folder if rank.plan else Path.cwd())
-    sentence = f"{name} raised {what}. {rank.place()}. Correct the function; it can be run alone, without a job."
-    rank.report_error(sentence)
-    fail(sentence)
+        sentence = str(error)
+    else:
+        traceback.print_exception(error)
+        what = describe(error, rank.plan.folder if rank.plan else Path.cwd())
+        sentence = f"{name} raised {what}. {rank.place()}. Correct the function; it can be run alone, without a job."
+    print(sentence, file=sys.stderr, flush=True)
+    rank.end_job(None if isinstance(error, LibraryError) else sentence)  # the library reports its own errors itself
+    fail()
 
 
 def _tell(group: MPI.Intracomm, time: float | None) -> None:

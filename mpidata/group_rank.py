@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,11 @@ from mpidata.plan import Plan
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["GroupRank", "Simulation", "StopSimulation"]
+__all__ = ["END_S", "GroupRank", "Simulation", "StopSimulation"]
+
+
+# The scheduler takes less to write the summary and end the job.
+END_S = 3.0
 
 
 class StopSimulation(SystemExit):
@@ -48,9 +53,15 @@ class GroupRank:
             return f"{who}, outside a simulation"
         return f"{who}, simulation {self.current.id}, step {self.steps}"
 
-    def report_error(self, sentence: str) -> None:
-        """Tell the scheduler of an error that ends the job; waits, for at most a second, until the message has left."""
-        self.library.mpidata_report_error(sentence.encode())
+    def end_job(self, sentence: str | None) -> None:
+        """Tell the scheduler of an error (None: it knows) and let it end the job, in which this rank ends too.
+
+        Returns after 3 s if nothing happens, or at once outside a job. Dying before would take the scheduler with it.
+        """
+        if sentence is not None:
+            self.library.mpidata_report_error(sentence.encode())
+        if self.plan is not None:
+            time.sleep(END_S)
 
     def next(self) -> bool:
         """Go on to the next simulation; False when there are no more."""

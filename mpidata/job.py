@@ -131,10 +131,13 @@ class Trainer:
             if self.ended or self.closed or self._failed or self._timer is not None:
                 return
             delay = LOOK_S if self.drawn <= 1 else LEAVE_S
-            reason = f"the script left its loop early, after batch {self.drawn}"
+            reason = f"the script left its loop early, after {self._progress()}"
             self._timer = threading.Timer(delay, self._leave_now, [reason])
             self._timer.daemon = True
             self._timer.start()
+
+    def _progress(self) -> str:
+        return f"{'sample' if self._started == (None,) else 'batch'} {self.drawn}"
 
     def _leave_now(self, reason: str) -> None:
         with self._lock:
@@ -163,7 +166,7 @@ class Trainer:
             if self._timer is not None:
                 self._timer.cancel()
             if not self.ended and not self._left:
-                reason = f"the script ended after batch {self.drawn}, before the stream was over"
+                reason = f"the script ended after {self._progress()}, before the stream was over"
                 self.library.mpidata_trainer_stop(0, reason.encode())
         check(self.library, self.library.mpidata_trainer_close(_CLOSE_S))
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -120,13 +121,18 @@ def _finalize_at_exit(process: int) -> None:
     try:
         finalize()
     except LibraryError as error:
-        fail(str(error))
+        print(error, file=sys.stderr)
+        if _rank is not None:
+            _rank.end_job(None)
+        fail()
 
 
 def _report(error: BaseException, sentence: str) -> None:
-    if _rank is None or isinstance(error, LibraryError):  # the library has reported its own errors itself
+    if _rank is None:
         return
-    if isinstance(error, MpidataError):
-        _rank.report_error(str(error))
+    if isinstance(error, LibraryError):  # which the library has reported itself
+        _rank.end_job(None)
+    elif isinstance(error, MpidataError):
+        _rank.end_job(str(error))
     else:
-        _rank.report_error(f"{sentence}. {_rank.place()}. The traceback is in this rank's log.")
+        _rank.end_job(f"{sentence}. {_rank.place()}. The traceback is in this rank's log.")

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
+from mpidata.errors import MpidataError
+
 __all__ = ["describe", "end_on_exception", "fail"]
 
 
@@ -66,6 +68,8 @@ def describe(error: BaseException, folder: Path | None) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if folder and _is_below(frame.filename, folder)]
     place = f" ({os.path.basename((own or frames)[-1].filename)} line {(own or frames)[-1].lineno})" if frames else ""
+    if isinstance(error, MpidataError):  # a whole sentence
+        return text.rstrip(".") + place
     return (f"{name}: {text}" if text else name) + place
 
 

@@ -110,8 +110,9 @@ import atexit, os, sys
 sys.path.append({here!r})
 from pathlib import Path
 from fake_library import FakeLibrary, make_plan
-from mpidata import function_solver, solver
+from mpidata import function_solver, group_rank, solver
 from mpidata.group_rank import GroupRank
+group_rank.time.sleep = lambda seconds: print('stay', seconds)
 
 class Request:
     def Test(self):
@@ -199,11 +200,11 @@ def test_function_with_group_runs_on_all_ranks(tmp_path):
 def test_function_that_fails_ends_the_job(tmp_path, body, sentence, traceback):
     status, output, errors = run(tmp_path, body)
     assert status == 1
-    assert output[-1] == f"error {sentence}"
+    assert output[-2:] == [f"error {sentence}", "stay 3.0"]
     assert errors.splitlines()[-1] == sentence
     assert ("Traceback" in errors) == traceback
 
 
 def test_misuse_is_reported_by_the_library_alone(tmp_path):
     status, output, errors = run(tmp_path, "def simulate(alpha, beta):\n    yield {'unknown': 1}\n")
-    assert (status, output, errors.strip()) == (1, [], "The sentence. Where. What to do.")
+    assert (status, output, errors.strip()) == (1, ["stay 3.0"], "The sentence. Where. What to do.")

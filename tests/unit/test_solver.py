@@ -138,8 +138,9 @@ import atexit, os, sys
 sys.path.append({here!r})
 from pathlib import Path
 from fake_library import FakeLibrary, make_plan
-from mpidata import solver, uncaught
+from mpidata import group_rank, solver, uncaught
 from mpidata.group_rank import GroupRank
+group_rank.time.sleep = lambda seconds: print('stay', seconds)
 library = FakeLibrary(make_plan(folder=Path(__file__).parent), end_at_step={end})
 library.mpidata_report_error = lambda sentence: print("error", sentence.decode())
 library.mpidata_finalize = lambda: print("finalize") or 0
@@ -165,18 +166,20 @@ print("after the loop")
             None,
             1,
             [
-                "error ZeroDivisionError: division by zero (heat.py line 17). solver rank 3 (group 0, its rank 1), "
-                "simulation 8, step 2. The traceback is in this rank's log."
+                "error ZeroDivisionError: division by zero (heat.py line 18). solver rank 3 (group 0, its rank 1), "
+                "simulation 8, step 2. The traceback is in this rank's log.",
+                "stay 3.0",
             ],
         ),
-        ("simulation.put(unknown=1)", None, 1, []),
+        ("simulation.put(unknown=1)", None, 1, ["stay 3.0"]),
         (
             "simulation.put_block('u', [1], [])",
             None,
             1,
             [
                 "error The block of field 'u' has 1 dimensions, but start=() has 0. solver rank 3 (group 0, its rank "
-                "1), simulation 8, step 2. Give one index for each dimension."
+                "1), simulation 8, step 2. Give one index for each dimension.",
+                "stay 3.0",
             ],
         ),
     ],
@@ -187,3 +190,12 @@ def test_how_a_program_ends(tmp_path, then, end, status, output):
     result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout.splitlines()) == (status, output)
     assert ("Traceback" in result.stderr) == bool(status)
+
+
+def test_failure_to_finalize_at_exit_ends_the_program_with_status_1(tmp_path):
+    path = tmp_path / "heat.py"
+    script = SCRIPT.format(here=str(HERE), then="library.mpidata_finalize = lambda: 10; break", end=None)
+    path.write_text(script)
+    result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout.splitlines()) == (1, ["after the loop", "stay 3.0"])
+    assert result.stderr.strip() == "The sentence. Where. What to do."

@@ -101,6 +101,7 @@ def raised(text):
     [
         ("raise ValueError('first\\nsecond')", "ValueError: first (<string> line 1)"),
         ("raise KeyError", "KeyError (<string> line 1)"),
+        ("import mpidata.errors; raise mpidata.errors.StreamError('A. B.')", "A. B (<string> line 1)"),
     ],
 )
 def test_describe(text, sentence):
