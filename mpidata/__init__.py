@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mpidata import solver
+    import mpidata.solver as solver
     from mpidata.dataset import MPIStreamDataset
     from mpidata.process_group import init_process_group
 
