@@ -75,7 +75,7 @@ def error_on_grid(comm: MPI.Intracomm, n: int) -> float:
     u[1:-1, 1:-1] = mode
     advance(comm, u, alpha, time)
     error = np.abs(u[1:-1, 1:-1] - mode * math.exp(-2 * math.pi**2 * alpha * time)).max()
-    return max(comm.allgather(float(error)))
+    return float(max(comm.allgather(error)))
 
 
 def verify() -> None:

@@ -45,9 +45,12 @@ def command(language: str, folder: Path) -> list[str | Path]:
     """Command line of a language's solver."""
     if language == "fortran" and shutil.which("gfortran") is None:
         pytest.skip("gfortran is not installed")
-    return {"c": [folder / "heat2d"], "fortran": [folder / "heat2d_f"], "python": [sys.executable, HEAT / "heat2d.py"]}[
-        language
-    ]
+    solvers: dict[str, list[str | Path]] = {
+        "c": [folder / "heat2d"],
+        "fortran": [folder / "heat2d_f"],
+        "python": [sys.executable, HEAT / "heat2d.py"],
+    }
+    return solvers[language]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,101 @@
+"""Train a surrogate of the heat equation: from the parameters and the time to the field of temperatures.
+
+An ordinary DistributedDataParallel script; the stream stands in for the dataset. Writes loss.png into the run folder.
+"""
+
+import os
+from pathlib import Path
+
+import matplotlib
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
+
+import mpidata
+
+matplotlib.use("Agg")
+LOW = torch.tensor([0.01, 100, 100, 100, 100, 100, 0.0])  # alpha, five temperatures and the time
+HIGH = torch.tensor([0.1, 500, 500, 500, 500, 500, 0.5])
+Sample = dict[str, torch.Tensor]
+
+
+def inputs(batch: Sample) -> torch.Tensor:
+    """Parameters and time, each from -1 to 1: (B, 7)."""
+    values = torch.cat([batch["parameters"], batch["time"][:, None]], dim=1).float()
+    return 2 * (values - LOW) / (HIGH - LOW) - 1
+
+
+def targets(batch: Sample) -> torch.Tensor:
+    """Temperatures, about -2 to 2: (B, 4096)."""
+    return (batch["temperature"].flatten(1) - 300) / 100
+
+
+def evaluate(model: nn.Module, validation: Dataset[Sample]) -> float:
+    """Mean squared error over the validation samples of all trainers."""
+    total = torch.zeros(2, dtype=torch.float64)
+    with torch.no_grad():
+        for batch in DataLoader(validation, batch_size=100):
+            errors = (model(inputs(batch)) - targets(batch)) ** 2
+            total += torch.tensor([errors.sum(), errors.numel()])
+    dist.all_reduce(total)
+    return float(total[0] / total[1])
+
+
+def plot(path: Path, losses: list[tuple[int, float]], model: nn.Module, sample: Sample) -> None:
+    """Draw the loss curve and, for one validation sample, the true field, the predicted one and their difference."""
+    from matplotlib import pyplot
+
+    with torch.no_grad():
+        output = model(inputs({name: value[None] for name, value in sample.items()}))
+    true, predicted = sample["temperature"].numpy(), 300 + 100 * output.reshape(64, 64).numpy()
+    figure, axes = pyplot.subplots(1, 4, figsize=(18, 4), layout="constrained")
+    axes[0].semilogy(*zip(*losses, strict=True))
+    axes[0].set(title="validation loss", xlabel="batches of each trainer")
+    scale = {"vmin": float(true.min()), "vmax": float(true.max())}
+    fields = [
+        ("true temperature", true, scale),
+        ("predicted", predicted, scale),
+        ("predicted - true", predicted - true, {}),
+    ]
+    for axis, (title, field, options) in zip(axes[1:], fields, strict=True):
+        figure.colorbar(axis.imshow(field, origin="lower", extent=(0, 1, 0, 1), **options), ax=axis)
+        axis.set_title(title)
+    figure.savefig(path)
+
+
+def main() -> None:
+    mpidata.init_process_group()
+    torch.manual_seed(0)
+    stream = mpidata.MPIStreamDataset(batch_size=16)
+    layers = [nn.Linear(7, 256), nn.SiLU(), nn.Linear(256, 256), nn.SiLU(), nn.Linear(256, 256), nn.SiLU()]
+    model = DistributedDataParallel(nn.Sequential(*layers, nn.Linear(256, 64 * 64)))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    loss_function = nn.MSELoss()
+
+    validation = stream.validation()
+    losses: list[tuple[int, float]] = []
+
+    def report(batches: int, **training: float) -> None:
+        losses.append((batches, evaluate(model, validation)))
+        if dist.get_rank() == 0:
+            stream.report(validation_loss=losses[-1][1], **training)
+            print(f"batch {batches}: validation loss {losses[-1][1]:.5f}", flush=True)
+
+    report(0)  # before any training
+    batches = 0
+    for batches, batch in enumerate(stream, start=1):
+        loss = loss_function(model(inputs(batch)), targets(batch))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if batches % 50 == 0:
+            report(batches, training_loss=loss.item())
+    report(batches)
+    if dist.get_rank() == 0:  # the plot shows the middle of the first validation simulation
+        plot(Path(os.environ["MPIDATA_RUN"]) / "loss.png", losses, model, validation[len(validation) // 20])
+
+
+if __name__ == "__main__":
+    main()
