@@ -71,7 +71,7 @@ class Ending:
         self._groups.discard(group)
 
     def trainer_left_loop(self, trainer: int) -> None:
-        """Record that a trainer has left its loop before the stream had ended."""
+        """Record that a trainer has left its loop, or knows that the stream is over."""
         self._trainers_in_loop.discard(trainer)
 
     def trainer_left(self, trainer: int, now: float) -> None:

@@ -71,6 +71,8 @@ class Event(ctypes.Structure):
         ("steps", c_int64),
         ("starved", c_int32),
         ("full", c_int32),
+        ("ended", c_int32),
+        ("unused", c_int32),
         ("statistics", c_int64 * 7),
         ("value", c_double),
         ("text", ctypes.c_char * 2048),

@@ -81,7 +81,7 @@ class Scheduler:
         self._messages = messages
         self._clock = clock
         self._record = Record(plan, self.simulations, clock())
-        self._relief = Relief(plan.trainers, plan.capacity, most=plan.capacity + plan.groups * plan.window)
+        self._relief = Relief(plan.trainers)
         self._next_tick = clock()
         self._over = False
         self._drained = False
@@ -198,11 +198,13 @@ class Scheduler:
     def _on_status(self, event: Event) -> None:
         trainer = index_of(event, self.plan.trainers)
         self.ending.status_came(trainer)
+        if event.ended:
+            self.ending.trainer_left_loop(trainer)
         statistics = self._record.figures.status(trainer, event.statistics)
         if self.ending.stopping or self._drained:
             return
         starved, full = bool(event.starved), bool(event.full)
-        for relieved, samples, other in self._relief.status(trainer, self._clock(), starved, full, statistics):
+        for relieved, samples, other in self._relief.status(trainer, starved, full, statistics):
             self._messages.relieve(relieved, samples)
             reason = f"trainer {other} starves while the groups wait for room on trainer {relieved}"
             self._record.note("relief", trainer=relieved, samples=samples, reason=reason)

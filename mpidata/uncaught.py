@@ -24,13 +24,17 @@ def end_on_exception(folder: Path | None, report: Callable[[BaseException, str],
     folder : Path or None
         Where the user's own files are: the sentence names the line there.
     report : callable
-        Called with the exception and its sentence, after the traceback has been printed.
+        Called with the exception and its sentence, after the traceback (of mpidata's own errors: the sentence) has been
+        printed.
     """
     previous = sys.excepthook
     process = os.getpid()
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        previous(kind, error, trace)
+        if isinstance(error, MpidataError):  # a whole sentence, with the place; the frames are the library's
+            print(f"mpidata: {describe(error, folder)}", file=sys.stderr)
+        else:
+            previous(kind, error, trace)
         if os.getpid() == process:
             try:
                 report(error, describe(error, folder))

@@ -142,8 +142,8 @@ int mpidata_wait(void);
 
 /* Commit the sample: everything put since the last step becomes one sample, step 0, 1, 2, ... of this simulation.
  *
- * @param[in] time  physical time of the sample, in the solver's units; must be finite. The value of the group's rank 0
- *                  counts.
+ * @param[in] time  physical time of the sample, in the solver's units; must be finite and the same on all ranks of
+ *                  the group.
  *
  * Returns MPIDATA_SUCCESS, or MPIDATA_END when the job is stopping: leave the simulation and finalize. Collective over
  * the group; nonblocking unless the send window is full. A rank that is one whole step ahead of another waits for it. */

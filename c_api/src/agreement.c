@@ -10,11 +10,12 @@
 
 enum { LEAST = 0, TOTAL = 1, NOT_ENDED = 2, STOP = 3, BATCH = 4, MINUS_BATCH = 5 };
 
-/* Batches a trainer may be ahead of the draws: hides the agreement behind the training step, and bounds what is still
- * drawn after a stop. */
+/* Batches that may be promised before they are drawn: hides the agreement behind the training step, and bounds what is
+ * still drawn after a stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
 static int64_t lookahead(const mpidata_trainer *trainer) {
     if (trainer->job.plan.policy == MPIDATA_POLICY_RESERVOIR) return 1;
-    return trainer->batch == 1 ? 64 : 4;
+    int64_t most = trainer->batch == 1 ? 64 : 4, half = trainer->job.plan.capacity / (2 * trainer->batch);
+    return half < 1 ? 1 : half < most ? half : most;
 }
 
 int64_t mpidata_trainer_guaranteed(const mpidata_trainer *trainer, int *final) {

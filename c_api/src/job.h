@@ -21,6 +21,9 @@ int mpidata_in_job(void);
 int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_job *job);
 void mpidata_job_leave(mpidata_job *job);
 
+/* Tell mpidata-rank, this program's parent, that it has left the job in order. */
+void mpidata_job_left(void);
+
 /* "solver rank 5 (group 1, rank 0 of it)": for messages. */
 void mpidata_job_who(const mpidata_job *job, int rank, char *text, size_t size);
 

@@ -185,5 +185,6 @@ int mpidata_scheduler_close(void) {
     }
     mpidata_job_leave(&scheduler.job);
     scheduler.open = 0;
+    mpidata_job_left();
     return MPIDATA_SUCCESS;
 }

@@ -24,7 +24,9 @@ typedef struct {
     int64_t simulation;
     int64_t steps;
     int32_t starved;     /* STATUS: a draw waits for samples */
-    int32_t full;        /* STATUS: samples wait for room in the buffer */
+    int32_t full;        /* STATUS: the buffer has no room */
+    int32_t ended;       /* STATUS: the script knows that the stream is over */
+    int32_t unused;
     int64_t statistics[7]; /* STATUS: mpidata_statistics of trainer.h, in its order */
     double value;        /* REPORT */
     char text[2048];     /* UTF-8, ends with 0 */

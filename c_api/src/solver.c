@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "alone.h"
@@ -50,8 +51,13 @@ static int misuse(int status, const char *advice) {
         mpidata_job_who(&solver.job, solver.job.rank, who, sizeof who);
         (void)mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. %s", text, who,
                             (long long)solver.simulation, (long long)solver.step, advice);
-        (void)mpidata_report_error(mpidata_last_error());
-        solver.broken = status;
+        if (!solver.broken) {
+            solver.broken = status;
+            (void)mpidata_report_error(mpidata_last_error());
+            /* A program that ends at once with this error would take the job down before the scheduler has told why. */
+            const struct timespec moment = {.tv_sec = 3};
+            (void)nanosleep(&moment, NULL);
+        }
     }
     return status;
 }
@@ -485,6 +491,7 @@ int mpidata_finalize(void) {
     if (!solver.alone) {
         mpidata_window_close(&solver.window);
         mpidata_job_leave(&solver.job);
+        mpidata_job_left();
     }
     free(solver.task);
     free(solver.elements);

@@ -46,7 +46,7 @@ static mpidata_statistics statistics_now(const mpidata_trainer *trainer) {
 
 int mpidata_trainer_post_status(mpidata_trainer *trainer) {
     int final;
-    mpidata_event event = {.kind = MPIDATA_EVENT_STATUS};
+    mpidata_event event = {.kind = MPIDATA_EVENT_STATUS, .ended = trainer->told_end};
     mpidata_statistics statistics = statistics_now(trainer);
     memcpy(event.statistics, &statistics, sizeof event.statistics);
     event.starved = trainer->waiting && mpidata_trainer_guaranteed(trainer, &final) <= trainer->granted && !final;
@@ -154,6 +154,7 @@ int mpidata_trainer_close(double timeout_s) {
     MPIDATA_TRY(status);
     if (!done) return mpidata_error(MPIDATA_ERR_AGAIN, "The job did not end within %g s.", timeout_s);
     (void)pthread_join(trainer->thread, NULL);
+    mpidata_job_left();
     return MPIDATA_SUCCESS;
 }
 
@@ -295,6 +296,7 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
     MPIDATA_TRY(need_trainer());
     (void)pthread_mutex_lock(&trainer->lock);
     int status = wait_for_grant(trainer, deadline_in(timeout_s));
+    if (status == MPIDATA_END) trainer->told_end = 1;
     int64_t batch = trainer->batch;
     drawn_sample *drawn = status ? NULL : malloc((size_t)batch * sizeof *drawn);
     if (!status && !drawn) status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");

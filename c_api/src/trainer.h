@@ -1,7 +1,7 @@
 /* Trainer side of the library: what Python calls (mpidata/library.py). Not installed.
  *
- * One trainer per process. open, start, report, stop and close come from one thread; draw may come from another. A receive
- * thread owned by the library makes every MPI call after mpidata_trainer_open, hence MPI_THREAD_MULTIPLE.
+ * One trainer per process. After mpidata_trainer_open any thread may call, one at a time for draw. A receive thread owned
+ * by the library makes every further MPI call, hence MPI_THREAD_MULTIPLE.
  * Functions return the codes of mpidata.h; the sentence is in mpidata_last_error(). */
 #ifndef MPIDATA_TRAINER_H
 #define MPIDATA_TRAINER_H

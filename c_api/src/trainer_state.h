@@ -39,6 +39,7 @@ typedef struct {
     int64_t granted; /* batches that every trainer can draw */
     int finished;    /* no tickets come any more */
     int waiting;     /* a draw waits */
+    int told_end;    /* a draw has given MPIDATA_END */
     int left;        /* the caller left the stream, or closed it */
     int stopping;    /* the job is stopping: drop what arrives */
     int all_gone;

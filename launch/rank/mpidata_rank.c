@@ -221,6 +221,30 @@ static _Noreturn void become_program(const plan_t *plan, pid_t parent, int log, 
     _exit(127);
 }
 
+/* libmpidata writes a 'j' into this pipe when the program joins the job, and an 'l' when it has left it in order. Its
+ * number goes with its inode, so that a program that closed it cannot mistake another file for it. */
+static int open_progress(void)
+{
+    int ends[2];
+    struct stat status;
+    if (pipe2(ends, O_NONBLOCK) || fcntl(ends[0], F_SETFD, FD_CLOEXEC) || fstat(ends[1], &status))
+        refuse("Cannot make a pipe: %s. Rank %ld.", strerror(errno), my_rank);
+    set("MPIDATA_RANK_PIPE", print("%d:%llu", ends[1], (unsigned long long)status.st_ino), 1);
+    return ends[0];
+}
+
+/* What is wrong with a program that ended with status 0, or NULL. */
+static char *unfinished(int progress, const char *name)
+{
+    char letters[16];
+    const ssize_t n = read(progress, letters, sizeof letters);
+    if (n > 0 && memchr(letters, 'l', (size_t)n)) return NULL;
+    const char *join = my_role == TRAINER ? "creating an MPIStreamDataset" : "calling mpidata_init";
+    const char *leave = my_role == TRAINER ? "its stream was closed" : "mpidata_finalize";
+    if (n > 0) return print("The program of %s ended with exit status 0, but before %s. Let it end in order.", name, leave);
+    return print("The program of %s ended with exit status 0 without %s. Is it the right program?", name, join);
+}
+
 static pid_t start(const plan_t *plan, int log, int *report, const sigset_t *mask)
 {
     int ends[2];
@@ -280,6 +304,7 @@ int main(int argc, char **argv)
 
     int report = -1, error = 0, told = 0;
     char *sentence = NULL;
+    const int progress = open_progress();
     const pid_t child = start(&plan, log, &report, &mask);
     if (read(report, &error, sizeof error) == (ssize_t)sizeof error) {
         sentence = print("Cannot start '%s': %s. Program of %s, in %s. Build it, or correct `program` in the job file.",
@@ -288,7 +313,7 @@ int main(int argc, char **argv)
     }
     close(report);
     const int status = wait_for(child, &signals, &told);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && (told || !(sentence = unfinished(progress, name)))) return 0;
     write_record(status, child, told, sentence);
     if (!told && sentence) fprintf(stderr, "mpidata: %s\n", sentence);
     else if (!told)

@@ -12,9 +12,14 @@ from mpidata.plan import Field, Plan, Program
 SOURCE = Path(__file__).parents[2] / "launch" / "rank" / "mpidata_rank.c"
 _LAUNCHERS = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "SLURM_", "MPIDATA_")
 
+# What libmpidata tells the shim when a program joins the job and when it has left it.
+JOIN = 'printf j >&"${MPIDATA_RANK_PIPE%%:*}"'
+JOIN_AND_LEAVE = 'printf jl >&"${MPIDATA_RANK_PIPE%%:*}"'
+
 # A scheduler that reports some progress and then the end. What to do meanwhile is in the environment.
 SCHEDULER = """
 import json, os, pathlib, time
+os.write(int(os.environ["MPIDATA_RANK_PIPE"].partition(":")[0]), b"jl")
 run = pathlib.Path(os.environ["MPIDATA_RUN"])
 def write(name, value):
     (run / (name + ".new")).write_text(json.dumps(value))
@@ -72,7 +77,8 @@ def make_plan(
     run = folder / "run"
     for name in ("logs", "exits"):
         (run / name).mkdir(parents=True, exist_ok=True)
-    whole = {"scheduler": ["true"], "trainer": ["true"], "solver": ["true"], **programs}
+    orderly = ["sh", "-c", JOIN_AND_LEAVE]
+    whole = {"scheduler": orderly, "trainer": orderly, "solver": orderly, **programs}
     plan = Plan(
         run=run,
         folder=folder,
@@ -98,8 +104,8 @@ def make_plan(
 
 def write_job(folder: Path, trainer: str = "true", solver: str = "true") -> Path:
     """A job file whose trainers and solvers are shell scripts."""
-    (folder / "trainer.sh").write_text(trainer)
-    (folder / "solver.sh").write_text(solver)
+    (folder / "trainer.sh").write_text(f"{JOIN_AND_LEAVE}\n{trainer}\n")
+    (folder / "solver.sh").write_text(f"{JOIN_AND_LEAVE}\n{solver}\n")
     (folder / "scheduler.py").write_text(SCHEDULER)
     (folder / "mpidata.py").write_text(_MPIDATA.format(scheduler=str(folder / "scheduler.py")))
     path = folder / "job.yaml"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from launch_job import SOURCE, build_shim, clean_environment, make_plan  # noqa: E402
+from launch_job import JOIN, JOIN_AND_LEAVE, SOURCE, build_shim, clean_environment, make_plan  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def _wait_for(what: Callable[[], object]) -> None:
 
 def test_the_source_is_short_and_needs_no_mpi() -> None:
     text = SOURCE.read_text()
-    assert "mpi.h" not in text and len(text.splitlines()) < 300
+    assert "mpi.h" not in text and len(text.splitlines()) < 400
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_the_source_is_short_and_needs_no_mpi() -> None:
     ],
 )
 def test_each_rank_runs_the_program_of_its_role(shim: Path, tmp_path: Path, rank: int, role: str, log: str) -> None:
-    say = 'echo "$0 $MPIDATA_RUN $(pwd)"; echo error >&2; test ! -t 0 && ! read line'
+    say = f'{JOIN_AND_LEAVE}; echo "$0 $MPIDATA_RUN $(pwd)"; echo error >&2; test ! -t 0 && ! read line'
     plan = make_plan(tmp_path, {name: ["sh", "-c", say, name] for name in ("scheduler", "trainer", "solver")})
     done = _run(shim, plan.run, rank)
     assert (done.returncode, done.stderr) == (0, "")
@@ -83,7 +83,7 @@ def test_each_rank_runs_the_program_of_its_role(shim: Path, tmp_path: Path, rank
 
 
 def test_environment_of_a_trainer(shim: Path, tmp_path: Path) -> None:
-    say = 'echo "$RANK $WORLD_SIZE $LOCAL_RANK $PYTHONUNBUFFERED $OMP_NUM_THREADS $EQUAL"'
+    say = f'{JOIN_AND_LEAVE}; echo "$RANK $WORLD_SIZE $LOCAL_RANK $PYTHONUNBUFFERED $OMP_NUM_THREADS $EQUAL"'
     plan = make_plan(tmp_path, {"trainer": ["sh", "-c", say]}, {"OMP_NUM_THREADS": "3", "EQUAL": "a = b"})
     assert _run(shim, plan.run, 2, OMPI_COMM_WORLD_LOCAL_RANK="2").returncode == 0
     assert _run(shim, plan.run, 2, OMPI_COMM_WORLD_LOCAL_RANK="0").returncode == 0  # first rank of a second host
@@ -197,8 +197,27 @@ def test_asked_to_end(shim: Path, tmp_path: Path) -> None:
     assert os.listdir(plan.run / "exits") == ["rank-0003"]
 
 
+@pytest.mark.parametrize(
+    ("rank", "script", "said"),
+    [
+        (3, "true", "rank 3, a solver of group 0 ended with exit status 0 without calling mpidata_init"),
+        (3, JOIN, "rank 3, a solver of group 0 ended with exit status 0, but before mpidata_finalize"),
+        (1, "true", "rank 1, trainer 0 ended with exit status 0 without creating an MPIStreamDataset"),
+        (1, "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-", "without creating an MPIStreamDataset"),
+    ],
+)
+def test_exit_0_without_leaving_the_job_is_a_bad_end(
+    shim: Path, tmp_path: Path, rank: int, script: str, said: str
+) -> None:
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", script], "trainer": ["sh", "-c", script]})
+    assert _run(shim, plan.run, rank).returncode == -signal.SIGKILL
+    assert said in str(_record(plan.run, rank)["error"])
+
+
 def test_sigusr1_ends_no_solver(shim: Path, tmp_path: Path) -> None:
-    plan = make_plan(tmp_path, {"solver": ["sh", "-c", "kill -USR1 $$; kill -USR1 $PPID; echo alive"]})
+    plan = make_plan(
+        tmp_path, {"solver": ["sh", "-c", f"{JOIN_AND_LEAVE}; kill -USR1 $$; kill -USR1 $PPID; echo alive"]}
+    )
     assert _run(shim, plan.run, 3).returncode == 0
     assert (plan.run / "logs" / "rank-0003-solver-0-0.log").read_text() == "alive\n"
 

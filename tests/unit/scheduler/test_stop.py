@@ -165,9 +165,9 @@ def test_a_full_trainer_is_relieved_when_another_one_starves(make_job: MakeJob) 
         job.event(Event.STATUS, 1, after=0.2 * (tick + 1), full=1, statistics=[100, 0, 0, 1, 100, 100, 0])
     job.before["relieve"] = lambda trainer, samples: job.event(Event.ERROR, text="enough")
     assert job.run() == 1
-    assert job.called("relieve")[0] == (1, 5)
+    assert job.called("relieve")[0] == (1, 25)
     event = job.events("relief")[0]
-    assert event["trainer"] == 1 and event["samples"] == 5 and "trainer 0 starves" in event["reason"]
+    assert event["trainer"] == 1 and event["samples"] == 25 and "trainer 0 starves" in event["reason"]
 
 
 def test_no_relief_while_trainers_drain(make_job: MakeJob) -> None:
