@@ -20,16 +20,15 @@ static int64_t lookahead(const mpidata_trainer *trainer) {
 
 int64_t mpidata_trainer_guaranteed(const mpidata_trainer *trainer, int *final) {
     const mpidata_buffer *buffer = &trainer->buffer;
-    int64_t batch = trainer->batch, ahead = lookahead(trainer), batches;
+    int64_t batch = trainer->batch, available = mpidata_buffer_available(buffer);
     *final = 0;
     if (!batch) return 0;
-    int64_t available = mpidata_buffer_available(buffer);
     if (buffer->ended) {
         *final = 1;
         return trainer->drawn + available / batch;
     }
     /* In a reservoir draws are without end, but at the end of the stream those promised must still be possible. */
-    batches = available == INT64_MAX ? buffer->count / batch : available / batch;
+    int64_t batches = available == INT64_MAX ? buffer->count / batch : available / batch, ahead = lookahead(trainer);
     return trainer->drawn + (batches < ahead ? batches : ahead);
 }
 
