@@ -15,7 +15,7 @@ MISTAKES = {
     "not-put": ["Field 'u' was not put in step 2", "simulation 0"],
     "overlap": ["The blocks of field 'u' that ranks", "overlap", "simulation 0, step 2"],
     "hole": ["in step 2 have 18 elements, the field has 24: they leave a hole", "simulation 0"],
-    "outside": ["A block of field 'u' covers 3 to 4 in dimension 0, the field has 0 to 3", "solver rank 3 (group 0, its rank 1), simulation 0, step 2"],
+    "outside": ["A block of field 'u' covers 3 to 4 in dimension 0, the field has 0 to 3", "group 0, its rank 1)"],
     "before-init": ["mpidata_put was called before mpidata_init", "solver rank 2"],
     "parameter": ["Unknown parameter 'alhpa'; the job declares 'alpha'", "simulation 0, step 2"],
     "time": ["mpidata_step: time is nan", "simulation 0, step 2"],

@@ -1,0 +1,73 @@
+"""A start that cannot work is refused with a sentence, soon, and with a status that is not 0."""
+
+import os
+import shutil
+import sys
+import time
+
+import pytest
+from jobs import BIN, PROGRAMS, JobFolder, environment
+
+SIM = "def simulate(alpha):\n    for step in range(3):\n        yield {'u': [[alpha] * 6] * 4}\n"
+MPIRUN = [str(BIN / "mpirun"), "--oversubscribe", "--bind-to", "none"]
+
+
+@pytest.fixture
+def small(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> JobFolder:
+    if os.getuid() == 0:
+        monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    folder.write(sim=SIM)
+    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"function": "sim:simulate"})
+    return folder
+
+
+def test_by_hand(small: JobFolder) -> None:
+    result = small.run(command=[*MPIRUN, "-n", "3", str(BIN / "mpidata"), "run", "job.yaml"])
+    assert result.status == 0, result.logs()
+    assert result.summary["status"] == "complete" and result.summary["samples"]["received"] == 12
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_by_hand_with_a_wrong_number_of_ranks(small: JobFolder, ranks: int) -> None:
+    result = small.run(command=[*MPIRUN, "-n", str(ranks), str(BIN / "mpidata"), "run", "job.yaml"])
+    assert result.status != 0 and result.seconds < 20
+    assert "the job has 3" in " ".join(result.output.split()) and "-n 3" in result.output, result.output
+    assert result.run is None and "Traceback" not in result.output
+
+
+def test_an_mpirun_that_is_not_that_of_the_linked_mpi(small: JobFolder) -> None:
+    """What another MPI's launcher looks like to Open MPI's library: no launcher of its own, so N worlds of size 1."""
+    launcher = (
+        "import os, subprocess, sys\n"
+        "size = int(sys.argv[1])\n"
+        "ranks = [subprocess.Popen(sys.argv[2:], env={**os.environ, 'PMI_RANK': str(r), 'PMI_SIZE': str(size), "
+        "'PMI_ID': str(r), 'PMI_PORT': 'x'}) for r in range(size)]\n"
+        "sys.exit(max(abs(rank.wait()) for rank in ranks))\n"
+    )
+    small.write(launcher=launcher)
+    started = time.monotonic()
+    result = small.run(
+        command=[sys.executable, "launcher.py", "3", str(BIN / "mpidata"), "run", "job.yaml"], timeout=40
+    )
+    assert result.status != 0 and time.monotonic() - started < 20
+    logs = result.logs()
+    assert "MPI_COMM_WORLD has 1" in logs and "does not belong to the MPI of libmpidata" in logs
+    assert "Traceback" not in logs
+
+
+def test_a_solver_alone(folder: JobFolder, compiled, tmp_path) -> None:
+    import subprocess
+
+    done = subprocess.run(
+        [compiled("pattern"), "2"], env=environment(), capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("mpidata: started outside a job") == 1
+
+
+def test_the_dry_run_prints_a_command_that_works(small: JobFolder) -> None:
+    result = small.run("--dry-run")
+    assert result.status == 0 and result.run is None
+    assert "mpirun" in result.output and "-n 3" in result.output, result.output
+    assert shutil.which(result.output.split("mpirun")[0].split()[-1] + "mpirun")
