@@ -1,0 +1,48 @@
+/* A trainer in C, to run the receive thread under the sanitizers: draws batches of 4 of pattern.c's samples, checks the
+ * field 'line', waits for the validation samples, reports, and closes. */
+#include "trainer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BATCH = 4, LINE = 37, PLANE = 13 * 70, CUBE = 5 * 4 * 900, WHOLE = 3 };
+
+static void must(int status) {
+    if (status == MPIDATA_SUCCESS) return;
+    (void)fprintf(stderr, "%s: %s\n", mpidata_strerror(status), mpidata_last_error());
+    _Exit(1);
+}
+
+int main(int argc, char **argv) {
+    int level;
+    MPI_Fint trainers;
+    int64_t count, step[BATCH], simulation[BATCH];
+    double parameters[BATCH], time[BATCH];
+    static double line[BATCH * LINE], scalar[BATCH];
+    static float plane[BATCH * PLANE], cube[BATCH * CUBE];
+    static int64_t whole[BATCH * WHOLE];
+    void *const fields[5] = {cube, line, plane, scalar, whole}; /* the job file's order: sorted by name */
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    must(mpidata_trainer_open(MPI_Comm_c2f(MPI_COMM_WORLD), &trainers));
+    must(mpidata_trainer_start(BATCH));
+    int status, batches = 0;
+    while ((status = mpidata_trainer_validation(&count, 0.1)) == MPIDATA_ERR_AGAIN) continue;
+    must(status);
+    for (;;) {
+        status = mpidata_trainer_draw(fields, parameters, time, step, simulation, 0.1);
+        if (status == MPIDATA_ERR_AGAIN) continue;
+        if (status == MPIDATA_END) break;
+        must(status);
+        for (int i = 0; i < BATCH; i++)
+            for (int j = 0; j < LINE; j++)
+                if (line[i * LINE + j] != 4096.0 * (double)simulation[i] + 64.0 * (double)step[i] + j) {
+                    (void)fprintf(stderr, "wrong value\n");
+                    _Exit(1);
+                }
+        must(mpidata_trainer_report("batches", ++batches));
+    }
+    must(mpidata_trainer_close(60.0));
+    must(mpidata_trainer_free());
+    (void)printf("batches %d, validation %lld\n", batches, (long long)count);
+    return MPI_Finalize();
+}
