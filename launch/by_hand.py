@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from mpidata.config import Job, load_job
+from mpidata.config import Job, load_job, warn
 from mpidata.errors import JobFileError, LaunchError, MpidataError
 from mpidata.launch.command import find_mpirun, shim_path
 from mpidata.launch.environment import Place
@@ -53,6 +53,8 @@ def run_by_hand(path: str, overrides: Sequence[str], place: Place) -> NoReturn:
     try:
         shim = shim_path()
         job = load_job(path, overrides)
+        if place.rank == 0:
+            warn(job)
         _check_size(job, place)
         run = _announce(job, place) if place.rank == 0 else find_run(_file(job, place), _TIMEOUT_S)
     except MpidataError as error:

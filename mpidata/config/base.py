@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Strict
 from pydantic import Field as Key
 from pydantic_core import PydanticCustomError
 
-__all__ = ["Boolean", "Count", "Key", "Location", "Model", "Natural", "Number", "Problem", "Text", "refuse"]
+__all__ = ["Boolean", "Count", "Key", "Location", "Model", "Natural", "Number", "Positive", "Problem", "Text"]
+__all__ += ["idle_key", "origin", "refuse", "stated"]
 
 Location = tuple[str | int, ...]
 """Keys and indices that lead to a value of the job file."""
@@ -21,6 +22,7 @@ Problem = tuple[Location, str]
 Natural = Annotated[int, Strict(), Key(ge=0, le=2**31 - 1)]
 Count = Annotated[int, Strict(), Key(ge=1, le=2**31 - 1)]
 Number = Annotated[float, Strict(), Key(allow_inf_nan=False)]
+Positive = Annotated[float, Strict(), Key(gt=0, allow_inf_nan=False)]
 Text = Annotated[str, Strict(), Key(min_length=1)]
 Boolean = Annotated[bool, Strict()]
 
@@ -29,6 +31,25 @@ class Model(BaseModel):
     """A mapping of the job file with a fixed set of keys; frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def idle_key(default: Any, description: str, instead: str) -> Any:
+    """Make a key that is checked and kept, but that this version does not act on.
+
+    Parameters
+    ----------
+    default : Any
+        Its value where the job file does not set it.
+    description : str
+        What it is for.
+    instead : str
+        What happens in this version, without a full stop.
+    """
+    return Key(
+        default=default,
+        description=f"{description} It has no effect in this version: {instead}.",
+        json_schema_extra={"instead": instead},
+    )
 
 
 def refuse(problems: Iterable[Problem]) -> None:
@@ -40,3 +61,17 @@ def refuse(problems: Iterable[Problem]) -> None:
     if problems:
         context: dict[str, Any] = {"problems": problems}
         raise PydanticCustomError("refused", "refused", context)
+
+
+def origin(origins: Mapping[Location, str], location: Location) -> str:
+    """Find where a key was set, such as `line 3`: it, the nearest above it, or else the first below; may be empty."""
+    for end in range(len(location), 0, -1):
+        if location[:end] in origins:
+            return origins[location[:end]]
+    return next((where for at, where in origins.items() if location and at[: len(location)] == location), "")
+
+
+def stated(origins: Mapping[Location, str], location: Location) -> str:
+    """Write the origin of a key as sentences end with it."""
+    where = origin(origins, location)
+    return f" ({where})" if where else ""

@@ -1,4 +1,4 @@
-"""`fields`, `buffer` and `validation`: what a sample holds, and where it waits."""
+"""`fields`, `buffer`, `validation` and `checkpoint`: what a sample holds, where it waits, and what is kept."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, refuse
+from mpidata.config.base import Count, Key, Model, Natural, Positive, refuse
 
-__all__ = ["Buffer", "Field", "FieldName", "Validation", "identifier"]
+__all__ = ["Buffer", "Checkpoint", "Field", "FieldName", "Validation", "identifier"]
 
 MAX_DIMENSIONS = 6
 MAX_ELEMENTS = 2**31 - 1
@@ -116,3 +116,10 @@ class Validation(Model):
         description="Further simulations, besides those of `parameters.count`, whose samples never enter the buffer: "
         "`stream.validation()` has them.",
     )
+
+
+class Checkpoint(Model):
+    """Checkpoints, from which a job that was interrupted can go on. None are written in this version."""
+
+    every_s: Positive = Key(default=300.0, description="Seconds from one checkpoint to the next.")
+    keep: Count = Key(default=2, description="Number of checkpoints that are kept: the latest ones.")

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -31,9 +31,12 @@ def kind(info: FieldInfo) -> str:
     parts = [_base(info.annotation)]
     bounds = list(_metadata(info))
     lowest = [item.ge for item in bounds if isinstance(item, Ge)]
+    above = [item.gt for item in bounds if isinstance(item, Gt)]
     highest = [item.le for item in bounds if isinstance(item, Le)]
     if lowest:
         parts.append(f"at least {max(lowest)}")  # type: ignore[type-var]
+    if above:
+        parts.append(f"more than {max(above)}")
     if highest and min(highest) < 2**31 - 1:  # type: ignore[type-var, operator]
         parts.append(f"at most {min(highest)}")  # type: ignore[type-var]
     return ", ".join(parts)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, PrivateAttr, Strict
 
-from mpidata.config.base import Key, Model, Text, refuse
-from mpidata.config.data import Buffer, Field, FieldName, Validation
+from mpidata.config.base import Key, Location, Model, Text, idle_key, refuse, stated
+from mpidata.config.data import Buffer, Checkpoint, Field, FieldName, Validation
 from mpidata.config.parameters import Parameters
-from mpidata.config.programs import Launch, Solvers, Trainers, unavailable
+from mpidata.config.programs import Launch, Solvers, Trainers
 
 __all__ = ["Job"]
 
@@ -53,14 +54,15 @@ class Job(Model):
         json_schema_extra={"kind": "mapping from name to field, at least one"},
     )
     buffer: Buffer = Key(default=Buffer(), description="Where samples wait on a trainer.")
-    checkpoint: Annotated[Any, unavailable()] = Key(
-        default=None,
-        description="Checkpoints to resume from. Not available in this version.",
-        json_schema_extra={"kind": "mapping"},
+    checkpoint: Checkpoint | None = idle_key(
+        None,
+        "Checkpoints, from which a job that was interrupted can go on.",
+        instead="none are written, and a job that was interrupted starts anew",
     )
     launch: Launch = Key(default=Launch(), description="How the job is started.")
 
     _path: Path = PrivateAttr(default=Path("job.yaml"))
+    _origins: dict[Location, str] = PrivateAttr(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -84,8 +86,39 @@ class Job(Model):
         """Number of ranks: the scheduler, the trainers and the solvers."""
         return 1 + self.trainers.ranks + self.solvers.groups * self.solvers.ranks_per_group
 
+    def without_effect(self) -> list[str]:
+        """Tell which keys the job file sets that this version does not act on: a sentence for each, with its line."""
+        found = [(location, instead) for location, instead, is_set in _idle_keys(self) if is_set]
+        return [
+            f"{self.path.name}: '{'.'.join(location)}' has no effect in this version: {instead}."
+            + stated(self._origins, location)
+            for location, instead in found
+        ]
+
+    def resolved(self) -> dict[str, Any]:
+        """All keys and their values as plain data, but for keys without effect that the job file does not set."""
+        data = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for location, _, is_set in _idle_keys(self):
+            if not is_set:
+                inner = data
+                for key in location[:-1]:
+                    inner = inner[key]
+                inner.pop(location[-1], None)
+        return data
+
     def __eq__(self, other: object) -> bool:
         """Compare all keys; the path does not count."""
         return isinstance(other, Job) and self.model_dump() == other.model_dump()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _idle_keys(model: Model, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str, bool]]:
+    """Find the keys that this version does not act on, with what happens instead, and whether each is set."""
+    for name, info in type(model).model_fields.items():
+        value, location = getattr(model, name), (*above, name)
+        if isinstance(info.json_schema_extra, dict) and "instead" in info.json_schema_extra:
+            is_set = name in model.model_fields_set and value is not None
+            yield location, str(info.json_schema_extra["instead"]), is_set
+        elif isinstance(value, Model):
+            yield from _idle_keys(value, location)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,14 +13,14 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from mpidata.config import yaml_text
-from mpidata.config.base import Location, Problem
+from mpidata.config.base import Location, Problem, origin, stated
 from mpidata.config.check import check
 from mpidata.config.describe import key_of
 from mpidata.config.job import Job
 from mpidata.config.messages import dotted, problems_of, shown
 from mpidata.errors import JobFileError
 
-__all__ = ["load_job", "resolved_yaml"]
+__all__ = ["load_job", "resolved_yaml", "warn"]
 
 
 def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
@@ -57,14 +58,19 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
     if filled:
         sections["parameters"] = sections["parameters"].model_copy(update=filled)
     job = Job.model_validate(sections)
-    job._path = path
+    job._path, job._origins = path, source.origins
     return job
 
 
 def resolved_yaml(job: Job) -> str:
-    """Write the job with all its keys as YAML; loaded from any place, it gives an equal job."""
-    data = job.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return yaml_text.dump(data)
+    """Write the job with its defaults as YAML; loaded from any place, it gives an equal job and the same warnings."""
+    return yaml_text.dump(job.resolved())
+
+
+def warn(job: Job) -> None:
+    """Print on stderr which keys of the job file have no effect in this version."""
+    for sentence in job.without_effect():
+        print(sentence, file=sys.stderr, flush=True)
 
 
 class _Source:
@@ -134,18 +140,12 @@ class _Source:
             sentences = [self._sentence(*self.problems[i]) for i in order]
             raise JobFileError(dict.fromkeys(sentences))
 
-    def _origin(self, location: Location) -> str:
-        while location and location not in self.origins:
-            location = location[:-1]
-        return self.origins.get(location, "") if location else ""
-
     def _line(self, location: Location) -> int:
-        origin = self._origin(location)
-        return int(origin[5:]) if origin.startswith("line ") else 2**31
+        where = origin(self.origins, location)
+        return int(where[5:]) if where.startswith("line ") else 2**31
 
     def _sentence(self, location: Location, sentence: str) -> str:
-        origin = self._origin(location)
-        return f"{self.path.name}: {sentence}" + (f" ({origin})" if origin else "")
+        return f"{self.path.name}: {sentence}{stated(self.origins, location)}"
 
     def _fatal(self, sentence: str) -> JobFileError:
         return JobFileError(f"{self.path.name}: {sentence}")

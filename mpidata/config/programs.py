@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, Problem, Text, refuse
+from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, idle_key, refuse
 
-__all__ = ["Launch", "Solvers", "Trainers", "is_object_name", "object_name", "unavailable"]
+__all__ = ["Launch", "Solvers", "Trainers", "is_object_name", "object_name"]
 
 _OBJECT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
@@ -27,11 +27,11 @@ def object_name(value: str) -> str:
     return value
 
 
-def unavailable(*refused: object) -> AfterValidator:
-    """Refuse values of the design that this version cannot honour; without arguments, any value but none."""
+def _unavailable(*refused: object) -> AfterValidator:
+    """Refuse values of the design that this version cannot honour."""
 
     def check(value: Any) -> Any:
-        if value in refused if refused else value is not None:
+        if value in refused:
             refuse([((), f"{{key}} is {value!r}, which is not available in this version. Remove the key.")])
         return value
 
@@ -101,12 +101,12 @@ class Solvers(Model):
         default=4,
         description="Samples of one solver rank that may be under way to the trainers before the solver waits.",
     )
-    start: Annotated[Literal["split", "spawn"], unavailable("spawn")] = Key(
+    start: Annotated[Literal["split", "spawn"], _unavailable("spawn")] = Key(
         default="split",
         description="`split`: all ranks start together. `spawn` (solver groups start later) is not available in this "
         "version.",
     )
-    lifetime: Annotated[Literal["pool", "simulation"], unavailable("simulation")] = Key(
+    lifetime: Annotated[Literal["pool", "simulation"], _unavailable("simulation")] = Key(
         default="pool",
         description="`pool`: a group runs simulation after simulation. `simulation` (a fresh start for each) is not "
         "available in this version.",
@@ -114,11 +114,15 @@ class Solvers(Model):
     spares: Annotated[Natural, AfterValidator(_no_spares)] = Key(
         default=0, description="Groups kept in reserve for lost ones. More than 0 is not available in this version."
     )
-    retries: Annotated[Natural | None, unavailable()] = Key(
-        default=None, description="Further tries of a failed simulation. Not available in this version."
+    retries: Natural = idle_key(
+        2,
+        "Further tries of one simulation.",
+        instead="a simulation that its solver gives up is not tried again, and a solver that dies ends the job",
     )
-    timeout_s: Annotated[float | None, unavailable()] = Key(
-        default=None, description="Silence in seconds after which a group is given up. Not available in this version."
+    timeout_s: Positive = idle_key(
+        60.0,
+        "Silence in seconds after which a group is declared lost.",
+        instead="a group that falls silent is waited for without limit",
     )
 
     @model_validator(mode="after")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator
 
 from pydantic import BaseModel
@@ -75,7 +76,7 @@ def _section(model: type[BaseModel], prefix: str, description: str) -> Iterator[
     yield ""
     for name, info in model.model_fields.items():
         for inner in models(info.annotation):
-            free = ".<name>" if isinstance(info.annotation, type) is False else ""
+            free = ".<name>" if typing.get_origin(info.annotation) is dict else ""
             heading = f"{prefix}{key_of(name, info)}{free}"
             yield f"## `{heading}`\n"
             yield from _section(inner, f"{heading}.", (inner.__doc__ or "").strip())
@@ -95,6 +96,8 @@ def _default(info: FieldInfo) -> str:
         return "none"
     if isinstance(info.default, BaseModel):
         return "see below"
+    if isinstance(info.default, float):
+        return f"`{info.default:g}`"
     return f"`{yaml_text.dump(info.default).splitlines()[0]}`"
 
 
