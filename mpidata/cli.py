@@ -29,13 +29,15 @@ _SET = click.option(
 
 
 class _Commands(click.Group):
-    """Shows an MpidataError as its sentence alone."""
+    """Shows an MpidataError as its sentence alone, and nothing for Ctrl-C."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except MpidataError as error:
             _refuse(error)
+        except KeyboardInterrupt:
+            sys.exit(130)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

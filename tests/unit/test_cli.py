@@ -1,5 +1,8 @@
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ import mpidata
 from mpidata import build_flags, cli
 
 sys.path.insert(0, str(Path(__file__).parent))
-from launch_job import write_job  # noqa: E402
+from launch_job import clean_environment, write_job  # noqa: E402
 
 
 @pytest.fixture
@@ -57,6 +60,36 @@ def test_keys_without_effect(
     assert first.startswith("job.yaml: 'solvers.retries' has no effect in this version: ")
     assert second.startswith("job.yaml: 'checkpoint' has no effect in this version: ") and second.endswith(" (line 6)")
     assert run.invoke(cli.main, [*command, str(write_job(tmp_path))]).stderr == ""
+
+
+@pytest.mark.parametrize("command", [["check"], ["run"], ["run", "--dry-run"]])
+def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -> None:
+    job = tmp_path / "job.yaml"
+    os.mkfifo(job)
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from mpidata.cli import main; main()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *command, str(job)],
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    writer = _open_once_read(job)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20) == ("", "") and process.returncode == 130
+    os.close(writer)
+
+
+def _open_once_read(fifo: Path) -> int:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody reads it yet
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
 
 
 def test_no_job_file(tmp_path: Path, run: CliRunner) -> None:
