@@ -187,6 +187,5 @@ def _figures(run: RunFolder, plan: Plan, seconds: float) -> dict[str, Any]:
         "batches": {"per_trainer": progress.get("batches", [])},
         "bytes": progress.get("bytes", 0),
         "seconds": round(seconds, 3),
-        "training": progress.get("training")
-        or {name: {"first": None, "last": value} for name, value in progress.get("report", {}).items()},
+        "training": progress.get("training", {}),
     }

@@ -69,7 +69,8 @@ class Figures:
 
     def progress(self, simulations: Simulations, seconds: float) -> dict[str, object]:
         """Contents of progress.json, `seconds` after the start. Samples per second are over the last seconds."""
-        received = sum(self.per_trainer(RECEIVED))
+        per_trainer = self.per_trainer(RECEIVED)
+        received = sum(per_trainer)
         history = self._history
         while len(history) > 1 and seconds - history[1][0] >= _RATE_OVER_S:
             history.popleft()
@@ -88,11 +89,14 @@ class Figures:
                 "received": received,
                 "per_second": round(rate, 3),
                 "validation": sum(self.per_trainer(VALIDATION)),
+                "per_trainer": per_trainer,
             },
             "batches": self.per_trainer(DRAWN),
             "fill": [round(fill / self._capacity, 4) for fill in self.per_trainer(FILL)],
             "capacity": self._capacity,
+            "bytes": sum(self.per_trainer(BYTES)),
             "report": dict(self.last),
+            "training": self._training(),
             "seconds": round(seconds, 3),
         }
 
@@ -119,8 +123,11 @@ class Figures:
             "batches": {"per_trainer": self.per_trainer(DRAWN)},
             "bytes": sum(self.per_trainer(BYTES)),
             "seconds": round(seconds, 3),
-            "training": {name: {"first": first, "last": self.last[name]} for name, first in self.first.items()},
+            "training": self._training(),
         }
+
+    def _training(self) -> dict[str, dict[str, float]]:
+        return {name: {"first": first, "last": self.last[name]} for name, first in self.first.items()}
 
 
 class Record:

@@ -26,8 +26,9 @@ def write(name, value):
     (run / (name + ".new")).rename(run / name)
 write("progress.json", {
     "simulations": {"requested": 3, "running": 1, "complete": 2, "failed": 0},
-    "samples": {"received": 20, "per_second": 5.0, "validation": 0}, "batches": [4, 5], "fill": [0.5, 0.25],
-    "capacity": 8, "report": {"loss": 0.5}, "seconds": 1.0})
+    "samples": {"received": 20, "per_second": 5.0, "validation": 0, "per_trainer": [12, 8]},
+    "batches": [4, 5], "fill": [0.5, 0.25], "capacity": 8, "bytes": 1500000, "report": {"loss": 0.5},
+    "training": {"loss": {"first": 1.0, "last": 0.5}}, "seconds": 1.0})
 while not os.path.exists(os.environ.get("TEST_UNTIL", "/")):
     time.sleep(0.02)
 write("summary.json", {

@@ -14,6 +14,9 @@ from mpidata.launch.result import show_outcome
 from mpidata.launch.supervise import Ending
 from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder
+from mpidata.simulations import Simulations
+from mpidata.summary import Figures
+from mpidata.summary import Outcome as SchedulersOutcome
 
 sys.path.insert(0, str(Path(__file__).parent))
 from launch_job import make_plan  # noqa: E402
@@ -29,9 +32,11 @@ signal 9 (Killed).
 """
 _PROGRESS = {
     "simulations": {"requested": 9, "running": 1, "complete": 2, "failed": 1},
-    "samples": {"received": 20, "per_second": 5.0, "validation": 4},
+    "samples": {"received": 20, "per_second": 5.0, "validation": 4, "per_trainer": [12, 8]},
     "batches": [4, 5],
+    "bytes": 1500,
     "report": {"loss": 0.5},
+    "training": {"loss": {"first": 4.0, "last": 0.5}},
 }
 
 
@@ -148,8 +153,31 @@ def test_stopped_by_a_signal(case: _Case) -> None:
     summary = json.loads(case.run.summary.read_text())
     assert summary["reason"] == "Ctrl-C" and summary["seconds"] == 3.0
     assert summary["simulations"] == {"requested": 9, "complete": 2, "failed": 1}
-    assert summary["samples"]["received"] == 20 and summary["batches"] == {"per_trainer": [4, 5]}
-    assert summary["training"] == {"loss": {"first": None, "last": 0.5}}
+    assert summary["samples"] == {"received": 20, "validation": 4, "per_trainer": [12, 8]}
+    assert summary["batches"] == {"per_trainer": [4, 5]} and summary["bytes"] == 1500
+    assert summary["training"] == {"loss": {"first": 4.0, "last": 0.5}}
+
+
+def test_the_scheduler_s_progress_has_all_that_the_summary_needs(case: _Case) -> None:
+    figures, simulations = Figures(trainers=2, capacity=8), Simulations(3, groups=2, trainers=2)
+    figures.report("loss", 4.0)
+    figures.report("loss", 0.5)
+    for trainer in range(2):
+        figures.status(trainer, [10 + trainer, 1, 2, 3, 4, 5, 600])
+    case.run.progress.write_text(json.dumps(figures.progress(simulations, 3.0)))
+    assert case.settle(143, signal.SIGINT) == (130, "stopped", "")
+    written = json.loads(case.run.summary.read_text())
+    outcome: SchedulersOutcome = {"status": "stopped", "error": None, "reason": "Ctrl-C"}
+    assert written == figures.summary(case.run.path, outcome, simulations, 3.0)
+
+
+def test_stopped_before_there_was_any_progress(case: _Case, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = settle(case.run, case.plan, Ending(143, signal.SIGINT), 3.0)
+    assert outcome.summary["simulations"] == {"requested": 3, "complete": 0, "failed": 0}
+    assert outcome.summary["samples"] == {"received": 0, "validation": 0, "per_trainer": []}
+    assert outcome.summary["training"] == {} and outcome.summary["bytes"] == 0
+    show_outcome(outcome, Console(), Console(stderr=True))
+    assert "0 of 3 complete" in capsys.readouterr().out
 
 
 def test_last_lines(tmp_path: Path) -> None:

@@ -12,11 +12,13 @@ from mpidata.launch.progress import Progress, Tail, figures_line
 def _figures(**more: Any) -> dict[str, Any]:
     return {
         "simulations": {"requested": 9, "running": 1, "complete": 2, "failed": 0},
-        "samples": {"received": 20, "per_second": 5.4, "validation": 4},
+        "samples": {"received": 20, "per_second": 5.4, "validation": 4, "per_trainer": [12, 8]},
         "batches": [4, 5],
         "fill": [0.5, 0.251],
         "capacity": 8,
+        "bytes": 1500,
         "report": {"loss": 0.123456, "other": None},
+        "training": {"loss": {"first": 1.0, "last": 0.123456}, "other": {"first": None, "last": None}},
         "seconds": 12.3,
     } | more
 

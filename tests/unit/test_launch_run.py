@@ -157,12 +157,14 @@ def test_a_signal_stops_the_job(job: _Run, number: int, status: int, reason: str
     stubborn = "trap '' TERM INT HUP; echo started; sleep 60 & sleep 60; sleep 60"
     process = job.start(write_job(job.folder, stubborn, stubborn), TEST_UNTIL="/never")
     job.wait_for_ranks()
+    job.wait_for((job.run / "progress.json").exists)
     process.send_signal(number)
     started = time.monotonic()
     code, stdout, _ = job.finish()
     assert code == status and time.monotonic() - started < 5
     assert job.summary()["status"] == "stopped" and job.summary()["reason"] == reason
-    assert f"job: stopped ({reason})" in stdout
+    assert job.summary()["training"] == {"loss": {"first": 1.0, "last": 0.5}} and job.summary()["bytes"] == 1500000
+    assert f"job: stopped ({reason})" in stdout and "1 -> 0.5" in stdout
     assert job.nothing_left()
 
 

@@ -59,11 +59,13 @@ def test_summary_has_exactly_these_keys() -> None:
 def test_progress_has_exactly_these_keys() -> None:
     assert some_figures().progress(some_simulations(), seconds=2.0) == {
         "simulations": {"requested": 5, "running": 1, "complete": 1, "failed": 1},
-        "samples": {"received": 40, "per_second": 20.0, "validation": 3},
+        "samples": {"received": 40, "per_second": 20.0, "validation": 3, "per_trainer": [30, 10]},
         "batches": [3, 3],
         "fill": [0.25, 1.5],
         "capacity": 20,
+        "bytes": 1500,
         "report": {"loss": 0.5, "other": 1.0},
+        "training": {"loss": {"first": 4.0, "last": 0.5}, "other": {"first": 1.0, "last": 1.0}},
         "seconds": 2.0,
     }
 
