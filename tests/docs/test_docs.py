@@ -1,0 +1,205 @@
+"""What the pages say holds: names, links, options, keys and messages exist, and pieces of code compile."""
+
+import difflib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from pages import PAGES, README, ROOT, Block, blocks, files, prose, spans, table
+
+import mpidata.cli
+from mpidata.config import load_job
+from mpidata.simulations import Simulations
+from mpidata.summary import Figures
+
+HEAT = ROOT / "examples" / "heat2d"
+RUNNING = ROOT / "docs" / "running.md"
+OPTIONS_OF_OTHERS = {"--mpi"}
+FOLDERS = "c_api|docs|examples|fortran_api|launch|mpidata|tests"
+
+C_PRELUDE = """
+#include <math.h>
+#include <mpidata.h>
+extern int64_t rows, columns, row, column;
+extern double time, energy, block[];
+extern float u[], next[];
+extern void advance(const float *, float *);
+extern void fragment(void);
+void fragment(void) {
+    do {
+        %s
+%s
+    } while (energy > 0);
+}
+"""
+FORTRAN_PRELUDE = """
+subroutine fragment(nx, first, last)
+  use mpidata
+  implicit none
+  integer :: nx, first, last, group, simulation, step, ierror
+  integer, parameter :: MPI_COMM_WORLD = 0
+  double precision :: alpha, u(%s)
+  %s
+end subroutine
+"""
+
+
+def ids(found: list[Block]) -> dict[str, object]:
+    return {"argvalues": found, "ids": [str(block) for block in found]}
+
+
+def test_every_block_is_of_a_kind_that_is_tested() -> None:
+    """Blocks that are to be read only say `text`."""
+    languages = {"c", "cmake", "diff", "fortran", "python", "sh", "text", "yaml"}
+    assert [str(block) for block in blocks() if block.language not in languages] == []
+    nameless = [str(b) for b in blocks("c", "cmake", "fortran", "python") if b.name is None]
+    assert nameless == [], "say its file's name, or `fragment`, after the language"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", prose(page)):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path) if path else page
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings], target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_named_in_prose_exist(page: Path) -> None:
+    for span in spans(page):
+        if re.fullmatch(rf"(?:{FOLDERS})/[\w./*-]*", span):
+            assert list(ROOT.glob(span.rstrip("/"))), span
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_options_and_targets_exist(page: Path) -> None:
+    helps = {c: CliRunner().invoke(mpidata.cli.main, [c, "--help"]).output for c in ("run", "check", "config")}
+    known = {command: set(re.findall(r"--[a-z-]+", text)) for command, text in helps.items()}
+    code = [*spans(page), *(line for block in blocks("sh", "text", page=page) for line in block.text.splitlines())]
+    for line in code:
+        for command, rest in re.findall(r"mpidata (run|check|config)\b([^)#]*)", line):
+            assert set(re.findall(r"--[a-z-]+", rest)) <= known[command], line
+        if line.startswith("--"):
+            assert re.split("[ =]", line)[0] in set.union(*known.values()) | OPTIONS_OF_OTHERS, line
+        for target in re.findall(r"^make ([\w-]+)", line):
+            assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+
+
+@pytest.mark.parametrize("block", **ids(blocks("yaml")))
+def test_job_files_load(block: Block, tmp_path: Path) -> None:
+    for name, text in {**files(README), **files(block.page)}.items():
+        (tmp_path / name).write_text(text)
+    for name in ("solver", "heat2d"):
+        (tmp_path / name).write_text("")
+        (tmp_path / name).chmod(0o755)
+    job = yaml.safe_load(block.text)
+    if block.name == "fragment":
+        job = {**yaml.safe_load(files(README)["job.yaml"]), **job}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    assert load_job(tmp_path / "job.yaml").world_size > 2
+
+
+@pytest.mark.parametrize("block", **ids(blocks("python")))
+def test_python_compiles(block: Block) -> None:
+    compile(block.text, str(block), "exec")
+
+
+@pytest.mark.parametrize("block", **ids([block for block in blocks("c") if block.name == "fragment"]))
+def test_pieces_of_c_compile(block: Block, tmp_path: Path, require) -> None:
+    shape = "" if "shape[]" in block.text else "const int64_t shape[] = {64, 64}; (void)shape;"
+    (tmp_path / "piece.c").write_text(C_PRELUDE % (shape, block.text))
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT / 'c_api' / 'include'}"]
+    run(require("mpicc"), *flags, "piece.c", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("block", **ids([block for block in blocks("fortran") if block.name == "fragment"]))
+def test_pieces_of_fortran_compile(block: Block, tmp_path: Path, require) -> None:
+    declared = "nx, 64" if "u(1:nx," in block.text else "64"
+    (tmp_path / "piece.f90").write_text(FORTRAN_PRELUDE % (declared, block.text))
+    module = ROOT / "fortran_api" / "mpidata.f90"
+    run(require("gfortran"), "-std=f2018", "-fsyntax-only", module, "piece.f90", cwd=tmp_path)
+
+
+def run(*command: str | Path, cwd: Path) -> None:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_diff_is_that_of_the_example() -> None:
+    plain, stream = ((HEAT / f"ddp_{name}.py").read_text().splitlines() for name in ("plain", "stream"))
+    changes = [line[0] + line[2:] for line in difflib.ndiff(plain, stream) if line[0] in "+-" and line[2:].strip()]
+    (shown,) = blocks("diff", page=README)
+    assert shown.text.splitlines() == changes
+    assert sum(line[0] == "+" for line in changes) <= 5
+
+
+def test_the_picture_is_what_its_script_draws(tmp_path: Path) -> None:
+    run(sys.executable, ROOT / "docs" / "picture.py", tmp_path / "picture.svg", cwd=tmp_path)
+    assert (tmp_path / "picture.svg").read_bytes() == (ROOT / "docs" / "picture.svg").read_bytes()
+
+
+def keys(value: dict[str, object], above: str = "") -> set[str]:
+    found: set[str] = set()
+    for key, inner in value.items():
+        found |= keys(inner, f"{above}{key}.") if isinstance(inner, dict) and inner else {f"{above}{key}"}
+    return found
+
+
+def test_the_keys_of_summary_and_progress() -> None:
+    figures, simulations = Figures(trainers=1, capacity=1), Simulations(1, groups=1, trainers=1)
+    summary = figures.summary(Path("/runs/rod/1"), {"status": "", "error": None, "reason": None}, simulations, 1.0)
+    assert set(table(RUNNING, "`summary.json`:")) == keys(summary)
+    assert set(table(RUNNING, "`progress.json`:")) == keys(figures.progress(simulations, 1.0))
+
+
+def test_the_events() -> None:
+    sources = [(ROOT / "mpidata" / name).read_text() for name in ("scheduler.py", "summary.py")]
+    written = set(re.findall(r'\b(?:note|write_numbers)\("(\w+)"', "".join(sources)))
+    assert set(table(RUNNING, "`events.jsonl`:")) == written
+
+
+def test_the_messages_are_those_of_the_code() -> None:
+    sources = [
+        p
+        for d, s in (("mpidata", "py"), ("launch", "py"), ("launch", "c"), ("c_api", "c"))
+        for p in (ROOT / d).rglob(f"*.{s}")
+    ]
+    code = re.sub(r'"\s*\n\s*f?"', "", "\n".join(path.read_text() for path in sources))
+    quoted = table(RUNNING, "## Errors and what they mean")
+    assert len(quoted) > 10
+    assert [words for words in quoted if words not in code] == []
+
+
+def test_the_table_of_calls_has_all_of_the_header() -> None:
+    header = (ROOT / "c_api" / "include" / "mpidata.h").read_text()
+    calls = set(re.findall(r"^(?:int|const char \*) ?(mpidata_\w+)\(", header, re.MULTILINE))
+    assert set(table(ROOT / "docs" / "solver.md", "reference of each")) == calls - {
+        "mpidata_strerror",
+        "mpidata_last_error",
+    }
+
+
+def test_the_constants_named_exist() -> None:
+    sources = "\n".join(p.read_text() for p in [*(ROOT / "c_api").rglob("*.[ch]"), *(ROOT / "mpidata").glob("*.py")])
+    named = {word for page in PAGES for span in spans(page) for word in re.findall(r"\bMPIDATA_[A-Z_]+[A-Z]", span)}
+    assert len(named) > 5
+    assert [word for word in named if word not in sources] == []
+
+
+def test_the_table_of_a_batch_has_all_keys_and_the_dataset_all_arguments() -> None:
+    from mpidata.dataset import MPIStreamDataset
+
+    text = (ROOT / "docs" / "training.md").read_text()
+    assert {"parameters", "time", "step", "simulation"} == set(table(ROOT / "docs" / "training.md", "## Batches"))
+    for name in [*inspect.signature(MPIStreamDataset).parameters, "validation", "report", "close", "fields"]:
+        assert name in text

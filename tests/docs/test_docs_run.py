@@ -1,0 +1,107 @@
+"""The programs on the pages run as jobs, and their commands work, in a folder as a reader would make it."""
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from jobs import JobFolder, environment, ranks_of
+from pages import PAGES, README, ROOT, blocks, files
+
+SOLVER = ROOT / "docs" / "solver.md"
+TRAINING = ROOT / "docs" / "training.md"
+SMALL = ["--set", "name=job", "--set", "parameters.count=8"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[JobFolder]:
+    """A folder with all files of the README, and the bridge to MPI's Fortran calls of the example."""
+    for name, text in files(README).items():
+        (tmp_path / name).write_text(text)
+    shutil.copytree(ROOT / "examples" / "heat2d" / "mpifh", tmp_path / "mpifh")
+    yield JobFolder(tmp_path)
+    for process in ranks_of(tmp_path):
+        process.kill()
+
+
+def shell(folder: Path, commands: str) -> str:
+    variables = environment() | {"ROOT": str(ROOT)}
+    done = subprocess.run(
+        ["sh", "-eu", "-c", commands], cwd=folder, env=variables, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, commands + done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def harmless(line: str) -> str:
+    """The same command, without what takes long: targets are only looked up, jobs only prepared."""
+    words = shlex.split(line, comments=True) or [""]
+    if words[0] == "make":
+        return f'make -n -C "$ROOT" {shlex.join(words[1:])}'
+    if words[:2] == ["mpidata", "run"] and "--dry-run" not in words:
+        return f"{shlex.join(words)} --dry-run"
+    return line
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks("sh", page=page)], ids=lambda page: page.name)
+def test_commands(folder: JobFolder, page: Path, require: Callable[[str], str]) -> None:
+    for name, text in files(page).items():
+        (folder.path / name).write_text(text)
+    shell(folder.path, "mpicc -Wall -Wextra -Werror solver.c -o solver $(mpidata config --cflags --libs)")
+    for block in blocks("sh", page=page):
+        for program in ("gfortran", "pkg-config"):
+            if f"{program} " in block.text:
+                require(program)
+        shell(folder.path, "\n".join(map(harmless, block.text.splitlines())))
+
+
+def test_cmake(folder: JobFolder, require: Callable[[str], str]) -> None:
+    require("cmake")
+    (folder.path / "CMakeLists.txt").write_text(files(SOLVER)["CMakeLists.txt"])
+    shell(folder.path, "cmake -S . -B build -DCMAKE_PREFIX_PATH=$(mpidata config --prefix) && cmake --build build")
+    assert "started outside a job" in shell(folder.path, "build/solver")
+
+
+@pytest.mark.parametrize("solver", ["c", "fortran", "python"])
+def test_the_job_of_the_readme(folder: JobFolder, solver: str, require: Callable[[str], str]) -> None:
+    (folder.path / "solver.f90").write_text(files(SOLVER)["solver.f90"])
+    overrides = ["solvers.groups=2"]
+    if solver == "c":
+        shell(folder.path, "mpicc solver.c -o solver $(mpidata config --cflags --libs)")
+    if solver == "fortran":
+        require("gfortran")
+        (lines,) = [b.text for b in blocks("sh", page=SOLVER) if "gfortran" in b.text]
+        shell(folder.path, lines)
+        overrides += ["solvers.program=[./solver_f]"]
+    if solver == "python":
+        overrides += ["solvers.program=[python, solver.py]"]
+    result = folder.run(*SMALL, *(word for override in overrides for word in ("--set", override)), timeout=100)
+    assert result.status == 0, result.logs()
+    assert result.summary["status"] == "complete"
+    assert result.summary["samples"]["received"] == 800
+    loss = result.summary["training"]["training_loss"]
+    assert loss["last"] < loss["first"]
+
+
+def test_the_pieces_of_the_training_page(folder: JobFolder) -> None:
+    pieces = [block.text for block in blocks("python", page=TRAINING)]
+    assert len(pieces) == 4
+    pieces[3] = pieces[3].replace("batches_per_epoch=100", "batches_per_epoch=3")
+    prelude = (
+        "import torch\nimport mpidata\nmodel = torch.nn.Linear(2, 64)\n"
+        "schedule = torch.optim.lr_scheduler.StepLR(torch.optim.SGD(model.parameters()), 1)\n"
+    )
+    end = "print('drawn', stream._trainer.drawn, 'share', len(validation))\n"
+    stream = "stream = mpidata.MPIStreamDataset(batch_size=16)\n"
+    script = prelude + pieces[1] + stream + pieces[2] + pieces[3] + pieces[0] + end
+    (folder.path / "train.py").write_text(script)
+    (folder.path / "rod.py").write_text(files(SOLVER)["rod.py"])
+    job = (folder.path / "job.yaml").read_text()
+    (folder.path / "job.yaml").write_text(job.replace("program: [./solver]", 'function: "rod:simulate"'))
+    changes = ["trainers.ranks=2", "solvers.groups=1", "validation.count=1", "buffer={policy: fifo, capacity: 100}"]
+    result = folder.run(*SMALL, *(word for change in changes for word in ("--set", change)), timeout=100)
+    assert result.status == 0, result.logs()
+    for trainer in range(2):
+        assert "drawn 25 share 50" in result.log("trainer", trainer), result.logs()
