@@ -19,7 +19,7 @@ from mpidata.summary import Figures
 
 HEAT = ROOT / "examples" / "heat2d"
 RUNNING = ROOT / "docs" / "running.md"
-OPTIONS_OF_OTHERS = {"--mpi"}
+OPTIONS_OF_OTHERS = {"--mpi", "--oversubscribe"}
 FOLDERS = "c_api|docs|examples|fortran_api|launch|mpidata|tests"
 
 C_PRELUDE = """
@@ -40,7 +40,7 @@ void fragment(void) {
 FORTRAN_PRELUDE = """
 subroutine fragment(nx, first, last)
   use mpidata
-  implicit none
+  implicit none (type, external)
   integer :: nx, first, last, group, simulation, step, ierror
   integer, parameter :: MPI_COMM_WORLD = 0
   double precision :: alpha, u(%s)
