@@ -25,7 +25,8 @@ typedef struct {
     mpidata_ledger ledger;
     mpidata_agreement agreement;
     source *sources; /* STREAMS per rank of the world */
-    char *message;   /* of one header; 8-byte aligned by malloc */
+    char *message;   /* with headers; 8-byte aligned by malloc */
+    int64_t simulation, step; /* of the last piece, for error messages; -1: none */
     size_t message_capacity;
     char *dropped; /* where unwanted blocks go */
     size_t dropped_capacity;
@@ -87,6 +88,13 @@ static int sample_whole(receiver *r, mpidata_assembly *assembly) {
     return held(r, simulation);
 }
 
+/* Under the lock: wake a draw that can go on. With several trainers the agreement does so. */
+static void tell_drawer(mpidata_trainer *trainer) {
+    int final;
+    if (!trainer->waiting || trainer->job.plan.trainers > 1) return;
+    if (mpidata_trainer_guaranteed(trainer, &final) > trainer->drawn || final) (void)pthread_cond_broadcast(&trainer->news);
+}
+
 /* Under the lock: hand over what the buffer has room for. */
 static void fill_buffer(receiver *r, int *did) {
     mpidata_trainer *trainer = r->trainer;
@@ -104,7 +112,7 @@ static void fill_buffer(receiver *r, int *did) {
         mpidata_buffer_end(&trainer->buffer);
         n = 1;
     }
-    if (n) (void)pthread_cond_broadcast(&trainer->news);
+    if (n) tell_drawer(trainer);
 }
 
 static int intake_open(receiver *r) {
@@ -210,13 +218,17 @@ static int take_blocks_from_header(receiver *r, mpidata_assembly *assembly, cons
     return finish_if_whole(r, assembly);
 }
 
-static int take_header(receiver *r, source *from, int rank, int validation, size_t bytes) {
+static int take_piece(receiver *r, source *from, int rank, int validation, const char *message, size_t *bytes) {
     const mpidata_piece *piece;
     const double *parameters;
     const mpidata_block *blocks;
     const char *payload;
     mpidata_assembly *assembly = NULL;
-    MPIDATA_TRY(mpidata_piece_check(&r->trainer->job.plan, r->message, bytes, &piece, &parameters, &blocks, &payload));
+    const mpidata_plan *plan = &r->trainer->job.plan;
+    MPIDATA_TRY(mpidata_piece_check(plan, message, *bytes, &piece, &parameters, &blocks, &payload));
+    *bytes = mpidata_piece_bytes(plan->n_parameters, piece->n_blocks, piece->inline_bytes);
+    r->simulation = piece->simulation;
+    r->step = piece->step;
     MPIDATA_TRY(check_route(r, piece, rank, validation));
     if (unwanted(r, piece))
         return piece->inline_bytes ? MPIDATA_SUCCESS : expect_blocks(from, NULL, blocks, piece->n_blocks);
@@ -234,15 +246,19 @@ static int take_header(receiver *r, source *from, int rank, int validation, size
     return expect_blocks(from, assembly, blocks, piece->n_blocks);
 }
 
-static int receive_header(receiver *r, source *from, MPI_Message *message, const MPI_Status *status, int validation) {
+/* A message with the header of one large piece, or with small pieces. */
+static int receive_pieces(receiver *r, source *from, MPI_Message *message, const MPI_Status *status, int validation) {
     int bytes = 0;
     MPIDATA_TRY_MPI(MPI_Get_count(status, MPI_BYTE, &bytes));
-    size_t most = mpidata_piece_header_bytes(r->trainer->job.plan.n_parameters, MPIDATA_BLOCKS_MAX) + MPIDATA_INLINE_MAX;
-    if (bytes < 0 || (size_t)bytes > most)
-        return mpidata_error(MPIDATA_ERR_WIRE, "A message of %d bytes is not the header of a piece", bytes);
+    size_t header = mpidata_piece_header_bytes(r->trainer->job.plan.n_parameters, MPIDATA_BLOCKS_MAX);
+    r->simulation = r->step = -1;
+    if (bytes <= 0 || (size_t)bytes > header + MPIDATA_BUNDLE_MAX)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A message of %d bytes has no pieces", bytes);
     MPIDATA_TRY(reserve(&r->message, &r->message_capacity, (size_t)bytes));
     MPIDATA_TRY_MPI(MPI_Mrecv(r->message, bytes, MPI_BYTE, message, MPI_STATUS_IGNORE));
-    return take_header(r, from, status->MPI_SOURCE, validation, (size_t)bytes);
+    for (size_t at = 0, left; (left = (size_t)bytes - at) > 0; at += left)
+        MPIDATA_TRY(take_piece(r, from, status->MPI_SOURCE, validation, r->message + at, &left));
+    return MPIDATA_SUCCESS;
 }
 
 static int receive_in_place(receiver *r, const mpidata_field *field, const mpidata_block *block, char *target,
@@ -295,11 +311,9 @@ static int name_sender(const receiver *r, int rank, int status) {
     char text[MPIDATA_TEXT_MAX], who[128];
     memcpy(text, mpidata_last_error(), sizeof text);
     mpidata_job_who(&r->trainer->job, rank, who, sizeof who);
-    if (r->message_capacity >= sizeof(mpidata_piece) && status != MPIDATA_ERR_WIRE) {
-        const mpidata_piece *piece = (const mpidata_piece *)(const void *)r->message;
+    if (r->simulation >= 0 && status != MPIDATA_ERR_WIRE)
         return mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. Put each element of each field exactly once.",
-                             text, who, (long long)piece->simulation, (long long)piece->step);
-    }
+                             text, who, (long long)r->simulation, (long long)r->step);
     return mpidata_error(status, "%.1500s. From %s. Use one build of libmpidata for the whole job.", text, who);
 }
 
@@ -317,7 +331,7 @@ static int take_pieces(receiver *r, int tag, int *did) {
         *did = 1;
         source *from = &r->sources[STREAMS * status.MPI_SOURCE + validation];
         int result = from->next < from->n_blocks ? receive_block(r, from, &message, &status)
-                                                 : receive_header(r, from, &message, &status, validation);
+                                                 : receive_pieces(r, from, &message, &status, validation);
         if (result) return name_sender(r, status.MPI_SOURCE, result);
     }
     return MPIDATA_SUCCESS;

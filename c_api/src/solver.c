@@ -400,6 +400,7 @@ static int check_committed(void) {
 static int close_simulation(mpidata_event *event) {
     event->simulation = -1;
     MPIDATA_TRY(finish_tally());
+    MPIDATA_TRY(mpidata_window_flush(&solver.window));
     if (solver.running && !solver.stopping) {
         MPIDATA_TRY(check_committed());
         event->simulation = solver.simulation;

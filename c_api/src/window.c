@@ -23,20 +23,25 @@ int mpidata_window_open(mpidata_window *window, const mpidata_job *job) {
     memset(window, 0, sizeof *window);
     window->job = job;
     window->filling = -1;
-    window->pieces = calloc((size_t)job->plan.window, sizeof *window->pieces);
-    if (!window->pieces) return no_memory((size_t)job->plan.window * sizeof *window->pieces);
+    size_t n = (size_t)job->plan.window + 1, trainers = (size_t)job->plan.trainers;
+    window->pieces = calloc(n, sizeof *window->pieces);
+    if (!window->pieces) return no_memory(n * sizeof *window->pieces);
     window->n_pieces = job->plan.window;
-    return MPIDATA_SUCCESS;
+    if (job->plan.slot_bytes > MPIDATA_INLINE_MAX) return MPIDATA_SUCCESS;
+    window->bundles = calloc(trainers, sizeof *window->bundles);
+    return window->bundles ? MPIDATA_SUCCESS : no_memory(trainers * sizeof *window->bundles);
 }
 
 void mpidata_window_close(mpidata_window *window) {
-    for (int i = 0; i < window->n_pieces; i++) {
+    for (int i = 0; window->pieces && i <= window->n_pieces; i++) {
         mpidata_staged_piece *piece = &window->pieces[i];
         free(piece->header);
         free(piece->payload);
         free(piece->blocks);
         free(piece->requests);
     }
+    for (int t = 0; window->bundles && t < window->job->plan.trainers; t++) free(window->bundles[t].memory);
+    free(window->bundles);
     free(window->pieces);
     memset(window, 0, sizeof *window);
     window->filling = -1;
@@ -48,31 +53,81 @@ static void piece_empty(mpidata_staged_piece *piece) {
     piece->payload_bytes = 0;
 }
 
-int mpidata_window_progress(void *context) {
-    mpidata_window *window = context;
-    for (int i = 0; i < window->n_pieces; i++) {
-        mpidata_staged_piece *piece = &window->pieces[i];
-        int done = 0;
-        if (!piece->n_requests) continue;
-        MPIDATA_TRY_MPI(MPI_Testall(piece->n_requests, piece->requests, &done, MPI_STATUSES_IGNORE));
-        if (done) piece_empty(piece);
-    }
-    return MPIDATA_SUCCESS;
-}
-
 static int free_piece(const mpidata_window *window) {
     for (int i = 0; i < window->n_pieces; i++)
         if (!window->pieces[i].n_requests) return i;
     return -1;
 }
 
-static int begin_piece(mpidata_window *window) {
-    if (window->filling >= 0) return MPIDATA_SUCCESS;
+/* Send a bundle with the memory of a free piece in its place. */
+static int send_bundle(mpidata_window *window, int trainer, int number) {
+    mpidata_bundle *bundle = &window->bundles[trainer];
+    mpidata_staged_piece *piece = &window->pieces[number];
+    if (!piece->requests && !(piece->requests = malloc(sizeof(MPI_Request)))) return no_memory(sizeof(MPI_Request));
+    char *memory = piece->header;
+    size_t capacity = piece->header_capacity;
+    piece->header = bundle->memory;
+    piece->header_capacity = bundle->capacity;
+    MPIDATA_TRY_MPI(MPI_Issend(piece->header, (int)bundle->bytes, MPI_BYTE, 1 + trainer, window->tag, window->job->data,
+                               &piece->requests[0]));
+    piece->n_requests = 1;
+    piece->trainer = trainer;
+    bundle->memory = memory;
+    bundle->capacity = capacity;
+    bundle->bytes = 0;
+    bundle->in_flight++;
+    return MPIDATA_SUCCESS;
+}
+
+/* Send the bundles whose trainers have nothing under way. */
+static int send_idle_bundles(mpidata_window *window) {
+    for (int t = 0; window->bundles && t < window->job->plan.trainers; t++) {
+        int number;
+        if (!window->bundles[t].bytes || window->bundles[t].in_flight) continue;
+        if ((number = free_piece(window)) < 0) return MPIDATA_SUCCESS;
+        MPIDATA_TRY(send_bundle(window, t, number));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_window_progress(void *context) {
+    mpidata_window *window = context;
+    int any = 0;
+    for (int i = 0; i < window->n_pieces; i++) {
+        mpidata_staged_piece *piece = &window->pieces[i];
+        int done = 0;
+        if (!piece->n_requests) continue;
+        MPIDATA_TRY_MPI(MPI_Testall(piece->n_requests, piece->requests, &done, MPI_STATUSES_IGNORE));
+        if (!done) continue;
+        piece_empty(piece);
+        if (window->bundles) window->bundles[piece->trainer].in_flight--;
+        any = 1;
+    }
+    return any ? send_idle_bundles(window) : MPIDATA_SUCCESS;
+}
+
+static int wait_for_free_piece(mpidata_window *window, int *number) {
     mpidata_backoff backoff = {0};
     MPIDATA_TRY(mpidata_window_progress(window));
-    while ((window->filling = free_piece(window)) < 0) {
+    while ((*number = free_piece(window)) < 0) {
         mpidata_backoff_pause(&backoff);
         MPIDATA_TRY(mpidata_window_progress(window));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+static int begin_piece(mpidata_window *window) {
+    if (window->filling >= 0) return MPIDATA_SUCCESS;
+    window->filling = window->n_pieces;
+    return window->bundles ? MPIDATA_SUCCESS : wait_for_free_piece(window, &window->filling);
+}
+
+int mpidata_window_flush(mpidata_window *window) {
+    for (int t = 0; window->bundles && t < window->job->plan.trainers; t++) {
+        int number;
+        if (!window->bundles[t].bytes) continue;
+        MPIDATA_TRY(wait_for_free_piece(window, &number)); /* which may send it, too */
+        if (window->bundles[t].bytes) MPIDATA_TRY(send_bundle(window, t, number));
     }
     return MPIDATA_SUCCESS;
 }
@@ -134,21 +189,61 @@ static const char *block_values(const mpidata_staged_piece *piece, const mpidata
     return staged->lent ? staged->lent : piece->payload + staged->offset;
 }
 
-static int write_header(mpidata_staged_piece *piece, const mpidata_piece *head, const double *parameters,
-                        int n_parameters, size_t *bytes) {
-    *bytes = mpidata_piece_header_bytes(n_parameters, piece->n_blocks);
-    MPIDATA_TRY(reserve(&piece->header, &piece->header_capacity, *bytes + (size_t)head->inline_bytes));
-    char *end = piece->header;
-    memcpy(end, head, sizeof *head);
-    end += sizeof *head;
-    if (n_parameters) memcpy(end, parameters, (size_t)n_parameters * sizeof(double));
-    end += (size_t)n_parameters * sizeof(double);
-    for (int i = 0; i < piece->n_blocks; i++, end += sizeof(mpidata_block))
-        memcpy(end, &piece->blocks[i].block, sizeof(mpidata_block));
-    if (!head->inline_bytes) return MPIDATA_SUCCESS;
-    for (int i = 0; i < piece->n_blocks; end += piece->blocks[i++].bytes)
-        memcpy(end, block_values(piece, &piece->blocks[i]), piece->blocks[i].bytes);
-    *bytes += (size_t)head->inline_bytes;
+/* Write the header, and the payload behind it where it is small, to `target`. */
+static void write_piece(const mpidata_staged_piece *piece, const mpidata_piece *head, const double *parameters,
+                        int n_parameters, char *target) {
+    memcpy(target, head, sizeof *head);
+    target += sizeof *head;
+    if (n_parameters) memcpy(target, parameters, (size_t)n_parameters * sizeof(double));
+    target += (size_t)n_parameters * sizeof(double);
+    for (int i = 0; i < piece->n_blocks; i++, target += sizeof(mpidata_block))
+        memcpy(target, &piece->blocks[i].block, sizeof(mpidata_block));
+    for (int i = 0; head->inline_bytes && i < piece->n_blocks; target += piece->blocks[i++].bytes)
+        memcpy(target, block_values(piece, &piece->blocks[i]), piece->blocks[i].bytes);
+}
+
+static int commit_bundled(mpidata_window *window, mpidata_staged_piece *piece, const mpidata_piece *head,
+                          const double *parameters, int trainer) {
+    int n_parameters = window->job->plan.n_parameters, number;
+    mpidata_bundle *bundle = &window->bundles[trainer];
+    size_t bytes = mpidata_piece_bytes(n_parameters, head->n_blocks, head->inline_bytes);
+    while (bundle->bytes && bundle->bytes + bytes > MPIDATA_BUNDLE_MAX) {
+        MPIDATA_TRY(wait_for_free_piece(window, &number));
+        if (bundle->bytes) MPIDATA_TRY(send_bundle(window, trainer, number));
+    }
+    if (bundle->bytes + bytes > bundle->capacity) {
+        size_t capacity = 2 * bundle->capacity;
+        if (capacity > MPIDATA_BUNDLE_MAX) capacity = MPIDATA_BUNDLE_MAX;
+        if (capacity < bundle->bytes + bytes) capacity = bundle->bytes + bytes;
+        MPIDATA_TRY(reserve(&bundle->memory, &bundle->capacity, capacity));
+    }
+    memset(bundle->memory + bundle->bytes + bytes - 8, 0, 8); /* the padding */
+    write_piece(piece, head, parameters, n_parameters, bundle->memory + bundle->bytes);
+    bundle->bytes += bytes;
+    piece_empty(piece);
+    return send_idle_bundles(window);
+}
+
+static int commit_alone(mpidata_window *window, mpidata_staged_piece *piece, const mpidata_piece *head,
+                        const double *parameters, int trainer) {
+    const mpidata_job *job = window->job;
+    size_t bytes = mpidata_piece_bytes(job->plan.n_parameters, head->n_blocks, head->inline_bytes);
+    MPIDATA_TRY(reserve(&piece->header, &piece->header_capacity, bytes));
+    memset(piece->header + bytes - 8, 0, 8);
+    write_piece(piece, head, parameters, job->plan.n_parameters, piece->header);
+    /* The header of a large piece need not be synchronous: its blocks are. */
+    int (*send)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) =
+        head->inline_bytes ? MPI_Issend : MPI_Isend;
+    MPIDATA_TRY_MPI(send(piece->header, (int)bytes, MPI_BYTE, 1 + trainer, window->tag, job->data, &piece->requests[0]));
+    piece->n_requests = 1;
+    piece->trainer = trainer;
+    for (int i = 0; i < piece->n_blocks && !head->inline_bytes; i++) {
+        const mpidata_staged_block *staged = &piece->blocks[i];
+        MPIDATA_TRY_MPI(MPI_Issend(block_values(piece, staged), (int)mpidata_block_elements(&staged->block),
+                                   mpidata_dtype_mpi(job->plan.fields[staged->block.field].dtype), 1 + trainer,
+                                   window->tag, job->data, &piece->requests[piece->n_requests]));
+        piece->n_requests++;
+    }
     return MPIDATA_SUCCESS;
 }
 
@@ -156,31 +251,20 @@ int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t st
                           const double *parameters) {
     MPIDATA_TRY(mpidata_window_progress(window));
     if (window->filling < 0) return MPIDATA_SUCCESS;
-    const mpidata_job *job = window->job;
     mpidata_staged_piece *piece = &window->pieces[window->filling];
-    size_t total = 0, bytes;
+    window->filling = -1;
+    window->tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
+    size_t total = 0;
     for (int i = 0; i < piece->n_blocks; i++) total += piece->blocks[i].bytes;
     mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = piece->n_blocks, .simulation = simulation,
                           .step = step, .time = time,
                           .inline_bytes = total <= MPIDATA_INLINE_MAX ? (int64_t)total : 0};
-    MPIDATA_TRY(write_header(piece, &head, parameters, job->plan.n_parameters, &bytes));
-    int trainer = 1 + mpidata_plan_trainer(&job->plan, simulation, step);
-    int tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
-    MPIDATA_TRY_MPI(
-        MPI_Issend(piece->header, (int)bytes, MPI_BYTE, trainer, tag, job->data, &piece->requests[0]));
-    piece->n_requests = 1;
-    window->filling = -1;
-    for (int i = 0; i < piece->n_blocks && !head.inline_bytes; i++) {
-        const mpidata_staged_block *staged = &piece->blocks[i];
-        MPIDATA_TRY_MPI(MPI_Issend(block_values(piece, staged), (int)mpidata_block_elements(&staged->block),
-                                   mpidata_dtype_mpi(job->plan.fields[staged->block.field].dtype), trainer, tag,
-                                   job->data, &piece->requests[piece->n_requests]));
-        piece->n_requests++;
-    }
-    return MPIDATA_SUCCESS;
+    int trainer = mpidata_plan_trainer(&window->job->plan, simulation, step);
+    return window->bundles ? commit_bundled(window, piece, &head, parameters, trainer)
+                           : commit_alone(window, piece, &head, parameters, trainer);
 }
 
-static int in_flight(const mpidata_window *window, int lent_only) {
+static int any_in_flight(const mpidata_window *window, int lent_only) {
     for (int i = 0; i < window->n_pieces; i++) {
         const mpidata_staged_piece *piece = &window->pieces[i];
         if (!piece->n_requests) continue;
@@ -193,8 +277,9 @@ static int in_flight(const mpidata_window *window, int lent_only) {
 
 int mpidata_window_drain(mpidata_window *window, int lent_only) {
     mpidata_backoff backoff = {0};
+    MPIDATA_TRY(mpidata_window_flush(window));
     MPIDATA_TRY(mpidata_window_progress(window));
-    while (in_flight(window, lent_only)) {
+    while (any_in_flight(window, lent_only)) {
         mpidata_backoff_pause(&backoff);
         MPIDATA_TRY(mpidata_window_progress(window));
     }

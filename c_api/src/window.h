@@ -1,4 +1,9 @@
-/* The send window of a solver rank: a few staged pieces in flight, so that an overloaded trainer costs bounded memory. */
+/* The send window of a solver rank: a few messages in flight, so that an overloaded trainer costs bounded memory.
+ *
+ * A piece is staged while its fields are put, and sent when its sample is committed. Where whole samples are small, a
+ * piece goes at once only if nothing is under way to its trainer; else it waits with those that follow it, and they share
+ * a message (as in J. Nagle's RFC 896): a fast solver pays for one message per hundred kilobytes, a slow one waits for
+ * nothing. */
 #ifndef MPIDATA_WINDOW_H
 #define MPIDATA_WINDOW_H
 
@@ -20,13 +25,23 @@ typedef struct {
     int n_blocks, blocks_capacity;
     MPI_Request *requests; /* 1 + blocks_capacity, MPI_REQUEST_NULL where unused */
     int n_requests;        /* 0: not in flight */
+    int trainer;
 } mpidata_staged_piece;
+
+/* Small pieces that wait for their trainer's last message. */
+typedef struct {
+    char *memory;
+    size_t capacity, bytes;
+    int in_flight; /* messages under way to this trainer */
+} mpidata_bundle;
 
 typedef struct {
     const mpidata_job *job;
-    mpidata_staged_piece *pieces;
+    mpidata_staged_piece *pieces; /* n_pieces to be in flight, and one to stage what is bundled */
     int n_pieces;
-    int filling; /* piece of the sample that is being put, -1: none yet */
+    int filling;             /* piece of the sample that is being put, -1: none yet */
+    mpidata_bundle *bundles; /* one per trainer; NULL where samples are not small */
+    int tag;                 /* of what is bundled */
 } mpidata_window;
 
 int mpidata_window_open(mpidata_window *window, const mpidata_job *job);
@@ -37,7 +52,8 @@ void mpidata_window_close(mpidata_window *window);
 int mpidata_window_stage(mpidata_window *window, const mpidata_block *block, const void *values, mpidata_dtype dtype,
                          int lend);
 
-/* Send what has been staged since the last commit; nothing, where nothing was. Does not block. */
+/* Send, or bundle, what has been staged since the last commit; nothing, where nothing was. Blocks only while a full bundle
+ * finds every message of the window in flight. */
 int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t step, double time, int validation,
                           const double *parameters);
 
@@ -46,6 +62,9 @@ void mpidata_window_drop(mpidata_window *window);
 
 /* Let MPI move data; complete what can be completed. Matches mpidata_wait_request's callback. */
 int mpidata_window_progress(void *window);
+
+/* Send all bundles. Blocks while every message of the window is in flight. */
+int mpidata_window_flush(mpidata_window *window);
 
 /* Wait until all, or all with lent arrays, have been taken. */
 int mpidata_window_drain(mpidata_window *window, int lent_only);

@@ -14,6 +14,10 @@ size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks) {
     return sizeof(mpidata_piece) + (size_t)n_parameters * sizeof(double) + (size_t)n_blocks * sizeof(mpidata_block);
 }
 
+size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t inline_bytes) {
+    return (mpidata_piece_header_bytes(n_parameters, n_blocks) + (size_t)inline_bytes + 7) & ~(size_t)7;
+}
+
 int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
     if (block->field < 0 || block->field >= plan->n_fields)
         return mpidata_error(MPIDATA_ERR_WIRE, "No field has the number %d", (int)block->field);
@@ -43,9 +47,9 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
         return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",
                              (long long)head->simulation, (long long)head->step);
     size_t header = mpidata_piece_header_bytes(plan->n_parameters, head->n_blocks);
-    if (bytes != header + (size_t)head->inline_bytes)
-        return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has %zu bytes instead of %zu", bytes,
-                             header + (size_t)head->inline_bytes);
+    size_t whole = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, head->inline_bytes);
+    if (bytes < whole || (!head->inline_bytes && bytes != whole))
+        return mpidata_error(MPIDATA_ERR_WIRE, "A piece of %zu bytes came in a message with %zu", whole, bytes);
     *piece = head;
     *parameters = (const double *)(head + 1);
     *blocks = (const mpidata_block *)(*parameters + plan->n_parameters);

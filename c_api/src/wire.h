@@ -1,9 +1,9 @@
 /* What goes over the wire. All ranks of a job run one build on one architecture, so structures travel as they are. Sizes
  * and contents of what arrives are checked before they are believed.
  *
- * solver -> trainer     a piece: one rank's blocks of one sample. First its header message (mpidata_piece, parameters,
- *                       one mpidata_block each, and the payload itself where it is small), then, where it is not, one
- *                       message per block, in order.
+ * solver -> trainer     pieces: a piece is one rank's blocks of one sample, with a header (mpidata_piece, parameters, one
+ *                       mpidata_block each). The header of a large piece is a message, and each block another one, in
+ *                       order. A small piece has its payload behind its header; several may share a message.
  * solver, trainer -> scheduler   mpidata_event, its text cut to length
  * scheduler -> solver   mpidata_task with the parameters
  * scheduler -> trainer  mpidata_order */
@@ -23,7 +23,8 @@ enum {
 };
 
 #define MPIDATA_PIECE_MAGIC 0x3144504Du
-#define MPIDATA_INLINE_MAX 65536 /* payload bytes up to which a piece is one message */
+#define MPIDATA_INLINE_MAX 65536  /* payload bytes up to which a piece is small */
+#define MPIDATA_BUNDLE_MAX 262144 /* bytes of pieces that share a message */
 #define MPIDATA_BLOCKS_MAX 4096  /* blocks of one piece */
 
 typedef struct {
@@ -32,7 +33,7 @@ typedef struct {
     int64_t simulation;
     int64_t step;
     double time;
-    int64_t inline_bytes; /* payload that follows in this message; 0: one message per block follows */
+    int64_t inline_bytes; /* payload behind the header; 0: one message per block follows */
 } mpidata_piece;
 
 typedef struct {
@@ -68,13 +69,17 @@ typedef struct {
 
 int64_t mpidata_block_elements(const mpidata_block *block);
 
-/* Bytes of a header message before its payload. */
+/* Bytes of a header. */
 size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks);
+
+/* Bytes of a piece within a message: header, payload behind it, and padding to 8 bytes. */
+size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t inline_bytes);
 
 /* Check a block against its field; the sentence has no place in it, callers add it. */
 int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block);
 
-/* Check a header message of `bytes` bytes from the wire: the pointers are into `message`, which is 8-byte aligned. */
+/* Check the first piece of a message that has `bytes` bytes left: the pointers are into `message`, which is 8-byte
+ * aligned. The next piece begins mpidata_piece_bytes further on. */
 int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t bytes, const mpidata_piece **piece,
                         const double **parameters, const mpidata_block **blocks, const char **payload);
 

@@ -37,10 +37,15 @@ int main(void) {
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
     CHECK(check(valid()) == MPIDATA_SUCCESS);
     CHECK(check(valid() - 1) == MPIDATA_ERR_WIRE);
+    CHECK(check(valid() + 64) == MPIDATA_SUCCESS); /* another piece behind it */
     CHECK(check(8) == MPIDATA_ERR_WIRE);
     size_t bytes = valid();
     piece_of()->magic = 1;
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
+    (void)valid();
+    piece_of()->inline_bytes = 0; /* a large piece: nothing may follow its header */
+    CHECK(check(bytes) == MPIDATA_ERR_WIRE);
+    CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1)) == MPIDATA_SUCCESS);
     (void)valid();
     piece_of()->n_blocks = 1 << 30;
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);

@@ -34,7 +34,7 @@ def run(
         solvers={"groups": groups, "ranks_per_group": ranks, "program": [str(solver), str(STEPS), *extra]},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0], "beta": [5, 6]}},
         validation={"count": VALIDATION},
-        fields=FIELDS,
+        fields={**FIELDS, "cube": {"dtype": "float32", "shape": [5, 4, int(extra[1]) if extra else 900]}},
         **keys,
     )
     result = folder.run(timeout=120)
@@ -43,7 +43,8 @@ def run(
     return result
 
 
-@pytest.mark.parametrize("extra", [(), ("iput",)])
+# Samples of 80 KB go block by block, those of 5 KB several to a message.
+@pytest.mark.parametrize("extra", [("copy", "900"), ("iput", "900"), ("copy", "9"), ("iput", "9")])
 def test_every_sample_once_with_three_trainers_and_five_groups(
     folder: JobFolder, compiled: Callable[[str], Path], extra: tuple[str, ...]
 ) -> None:

@@ -31,7 +31,16 @@ def test_a_job_is_clean(
     include = [f"-I{ROOT / 'c_api' / folder_name}" for folder_name in ("include", "src")]
     flags = ["-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", f"-fsanitize={sanitizer}", *include]
     for name in ("pattern", "trainer"):
-        command = [BIN / "mpicc", *flags, PROGRAMS / f"{name}.c", *sources, "-o", folder.path / name, "-lm", "-lpthread"]
+        command = [
+            BIN / "mpicc",
+            *flags,
+            PROGRAMS / f"{name}.c",
+            *sources,
+            "-o",
+            folder.path / name,
+            "-lm",
+            "-lpthread",
+        ]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     folder.job(

@@ -1,7 +1,7 @@
 /* Sends fields whose every element is a function of (simulation, step, index): value = 4096 simulation + 64 step +
  * flat index mod 61, exact in float32 for simulation < 1000, step < 64. Each field goes in uneven blocks along its first dimension (rank r of P has
  * r+1 shares), 'scalar' from rank 0, 'whole' from rank step mod P; 'cube' is split along its last dimension.
- * Arguments: steps of simulation s are steps + s mod 3; optional "iput" sends without copies. */
+ * Arguments: steps (simulation s has steps + s mod 3), then "copy" or "iput", then the last extent of 'cube'. */
 #include <mpidata.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@ static double value(int64_t simulation, int64_t step, int64_t index) {
 }
 
 static int rank, size, use_iput;
+static int64_t depth = 900;
 
 static void must(int status) {
     if (status == MPIDATA_SUCCESS || status == MPIDATA_END) return;
@@ -47,7 +48,7 @@ static double *part(int64_t simulation, int64_t step, int ndim, const int64_t *s
 }
 
 static int step_once(int64_t simulation, int64_t step) {
-    const int64_t line[1] = {37}, plane[2] = {13, 70}, cube[3] = {5, 4, 900};
+    const int64_t line[1] = {37}, plane[2] = {13, 70}, cube[3] = {5, 4, depth};
     int64_t own[3], start[3];
     double *a = part(simulation, step, 1, line, 0, own, start);
     put_part("line", a, 1, own, start);
@@ -78,6 +79,7 @@ int main(int argc, char **argv) {
     MPI_Comm_size(group, &size);
     int64_t steps = argc > 1 ? atol(argv[1]) : 10;
     use_iput = argc > 2 && !strcmp(argv[2], "iput");
+    if (argc > 3) depth = atol(argv[3]);
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
         for (int64_t step = 0; step < steps + simulation % 3; step++)
             if (step_once(simulation, step)) break;
