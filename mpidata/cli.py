@@ -81,7 +81,8 @@ def check(job: str, overrides: tuple[str, ...]) -> None:
     loaded = load_job(job, overrides)
     warn(loaded)
     simulations, parameters = draw_parameters(loaded).shape
-    click.echo(f"{job}: correct. {loaded.world_size} ranks, {simulations} simulations of {parameters} parameters.")
+    each = f"{parameters} parameter{'s' if parameters != 1 else ''} each"
+    click.echo(f"{job}: correct. {loaded.world_size} ranks, {simulations} simulations with {each}.")
 
 
 def _kinds(command: Callable[..., None]) -> Callable[..., None]:

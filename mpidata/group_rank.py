@@ -45,7 +45,7 @@ class GroupRank:
 
     def place(self) -> str:
         """Say what this rank is doing, for messages."""
-        who = f"solver rank {self.rank}"
+        who = f"Solver rank {self.rank}"
         if self.plan:
             _, group, rank_in_group = self.plan.role_of(self.rank)
             who += f" (group {group}, its rank {rank_in_group})"

@@ -7,7 +7,7 @@
  *     int main(int argc, char **argv) {
  *         MPI_Init(&argc, &argv);
  *         MPI_Comm group;                              // in place of MPI_COMM_WORLD
- *         if (mpidata_init(MPI_COMM_WORLD, &group)) return 1;
+ *         if (mpidata_init(MPI_COMM_WORLD, &group)) return 1;   // the reason is on standard error
  *         int64_t simulation;
  *         while (mpidata_next(&simulation) == MPIDATA_SUCCESS) {
  *             double alpha, u[64][64] = {{0}};
@@ -30,7 +30,8 @@
  *
  * Errors. Every function returns MPIDATA_SUCCESS (0), MPIDATA_END where noted, or an MPIDATA_ERR_ code, and never exits
  * the process. mpidata_last_error() then has the whole sentence. Inside a job an error of use (an undeclared field, a
- * wrong shape, ...) is also reported to the scheduler, which ends the job with it: trying again cannot help.
+ * wrong shape, ...) is also reported to the scheduler, which ends the job with it: trying again cannot help. Outside a
+ * job it goes to standard error.
  *
  * Threads. Plain MPI_Init is enough. All calls of one process come from one thread (the one that may call MPI).
  * "Collective" means: every rank of the group makes the call, in the same order.
@@ -88,7 +89,8 @@ typedef enum {
  *
  * Collective over world; blocks (without spinning) until every rank of the job has joined. MPI must be initialised.
  * Errors: MPIDATA_ERR_ORDER (called twice, MPI not initialised), MPIDATA_ERR_JOB (wrong number of ranks, or an mpirun
- * that does not belong to the MPI this library was built with), MPIDATA_ERR_MPI. */
+ * that does not belong to the MPI this library was built with), MPIDATA_ERR_MPI; the sentence also goes to standard
+ * error, as there is no job yet that could show it. */
 int mpidata_init(MPI_Comm world, MPI_Comm *group);
 
 /* Ask for the next simulation; closes the current one, whose steps so far are then counted as all it has.
@@ -116,7 +118,8 @@ int mpidata_param(const char *name, double *value);
  * @param[in] ndim    0 (a scalar) to MPIDATA_MAX_NDIM
  * @param[in] shape   ndim extents: the declared shape; may be NULL where ndim is 0
  *
- * Local. Blocks only while the send window is full (backpressure of a trainer whose buffer is full). */
+ * Local. Blocks only while the send window (solvers.window in the job file) is full: backpressure of a trainer whose
+ * buffer is full. */
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape);
 
 /* Put this rank's block of a field into the current sample: all ranks that hold a part do so, and the blocks cover the
@@ -146,7 +149,8 @@ int mpidata_wait(void);
  *                  the group.
  *
  * Returns MPIDATA_SUCCESS, or MPIDATA_END when the job is stopping: leave the simulation and finalize. Collective over
- * the group; nonblocking unless the send window is full. A rank that is one whole step ahead of another waits for it. */
+ * the group; nonblocking unless the send window is full. Small samples of a fast solver share messages; one that has
+ * not left yet does so in a later call. A rank that is one whole step ahead of another waits for it. */
 int mpidata_step(double time);
 
 /* Give the current simulation up (it diverged, say): it counts as failed, and the group can call mpidata_next.

@@ -27,7 +27,7 @@ int mpidata_alone_param(const char *name, double *value) {
     char *end;
     double parsed = strtod(text, &end);
     if (end == text || *end || !isfinite(parsed))
-        return mpidata_error(MPIDATA_ERR_PARAMETER, "%s='%.200s' is not a finite number. Set it to one, or unset it.",
+        return mpidata_error(MPIDATA_ERR_PARAMETER, "%s='%.200s' is not a finite number",
                              variable, text);
     *value = parsed;
     return MPIDATA_SUCCESS;

@@ -130,11 +130,11 @@ void mpidata_job_leave(mpidata_job *job) {
 void mpidata_job_who(const mpidata_job *job, int rank, char *text, size_t size) {
     int index, rank_in_group, role = mpidata_plan_role(&job->plan, rank, &index, &rank_in_group);
     if (role == MPIDATA_ROLE_SCHEDULER)
-        (void)snprintf(text, size, "the scheduler (rank %d)", rank);
+        (void)snprintf(text, size, "The scheduler (rank %d)", rank);
     else if (role == MPIDATA_ROLE_TRAINER)
-        (void)snprintf(text, size, "trainer %d (rank %d)", index, rank);
+        (void)snprintf(text, size, "Trainer %d (rank %d)", index, rank);
     else
-        (void)snprintf(text, size, "solver rank %d (group %d, its rank %d)", rank, index, rank_in_group);
+        (void)snprintf(text, size, "Solver rank %d (group %d, its rank %d)", rank, index, rank_in_group);
 }
 
 int mpidata_job_send_event(const mpidata_job *job, mpidata_event *event) {

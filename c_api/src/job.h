@@ -24,7 +24,7 @@ void mpidata_job_leave(mpidata_job *job);
 /* Tell mpidata-rank, this program's parent, that it has left the job in order. */
 void mpidata_job_left(void);
 
-/* "solver rank 5 (group 1, rank 0 of it)": for messages. */
+/* "Solver rank 5 (group 1, rank 0 of it)": for messages. */
 void mpidata_job_who(const mpidata_job *job, int rank, char *text, size_t size);
 
 /* Send an event to the scheduler and wait, for at most a second, until the message has left. */

@@ -314,7 +314,7 @@ static int name_sender(const receiver *r, int rank, int status) {
     if (r->simulation >= 0 && status != MPIDATA_ERR_WIRE)
         return mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. Put each element of each field exactly once.",
                              text, who, (long long)r->simulation, (long long)r->step);
-    return mpidata_error(status, "%.1500s. From %s. Use one build of libmpidata for the whole job.", text, who);
+    return mpidata_error(status, "%.1500s. %s sent it. Use one build of libmpidata for the whole job.", text, who);
 }
 
 /* Take messages of one stream until there are none, or too many blocks are under way. */

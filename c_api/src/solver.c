@@ -47,6 +47,7 @@ static int misuse(int status, const char *advice) {
         mpidata_remember_early_error();
     } else if (solver.alone) {
         (void)mpidata_error(status, "%.1500s. Step %lld. %s", text, (long long)solver.step, advice);
+        (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
     } else {
         mpidata_job_who(&solver.job, solver.job.rank, who, sizeof who);
         (void)mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. %s", text, who,
@@ -101,7 +102,7 @@ static int open_memory(void) {
     return mpidata_window_open(&solver.window, &solver.job);
 }
 
-int mpidata_init(MPI_Comm world, MPI_Comm *group) {
+static int join(MPI_Comm world, MPI_Comm *group) {
     int initialized = 0, finalized = 0;
     if (!group) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_init: group is NULL. Pass the address of an MPI_Comm.");
     MPIDATA_TRY_MPI(MPI_Initialized(&initialized));
@@ -127,6 +128,12 @@ int mpidata_init(MPI_Comm world, MPI_Comm *group) {
         return misuse(MPIDATA_ERR_ORDER, "It happened before mpidata_init.");
     }
     return MPIDATA_SUCCESS;
+}
+
+int mpidata_init(MPI_Comm world, MPI_Comm *group) {
+    int status = join(world, group);
+    if (status) (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
+    return status;
 }
 
 int mpidata_init_f(MPI_Fint world, MPI_Fint *group) {
@@ -156,7 +163,10 @@ int mpidata_param(const char *name, double *value) {
         return MPIDATA_END;
     }
     MPIDATA_TRY(need_simulation("mpidata_param"));
-    if (solver.alone) return mpidata_alone_param(name, value);
+    if (solver.alone) {
+        int status = mpidata_alone_param(name, value);
+        return status ? misuse(status, "Set it to one, or unset it.") : status;
+    }
     int i = mpidata_plan_parameter(&solver.job.plan, name);
     if (i < 0) {
         char names[512];

@@ -29,7 +29,7 @@ def test_check(tmp_path: Path, run: CliRunner) -> None:
     job = write_job(tmp_path)
     result = run.invoke(cli.main, ["check", str(job), "--set", "validation.count=2"])
     assert result.exit_code == 0
-    assert result.output == f"{job}: correct. 7 ranks, 5 simulations of 1 parameters.\n"
+    assert result.output == f"{job}: correct. 7 ranks, 5 simulations with 1 parameter each.\n"
     assert not (tmp_path / "runs").exists()
 
 

@@ -173,19 +173,19 @@ def test_function_with_group_runs_on_all_ranks(tmp_path):
     [
         (
             "def simulate(alpha, beta):\n    yield {'scalar': 1}\n    yield {'scalar': [][1]}\n",
-            "heat:simulate raised IndexError: list index out of range (heat.py line 3). solver rank 2 (group 0, "
+            "heat:simulate raised IndexError: list index out of range (heat.py line 3). Solver rank 2 (group 0, "
             "its rank 0), simulation 7, step 1. Correct the function; it can be run alone, without a job.",
             True,
         ),
         (
             "import sys\ndef simulate(alpha, beta):\n    yield sys.exit(3)\n",
-            "heat:simulate raised SystemExit: 3 (heat.py line 3). solver rank 2 (group 0, its rank 0), simulation 7, "
+            "heat:simulate raised SystemExit: 3 (heat.py line 3). Solver rank 2 (group 0, its rank 0), simulation 7, "
             "step 0. Correct the function; it can be run alone, without a job.",
             True,
         ),
         (
             "1 / 0\n",
-            "heat:simulate raised ZeroDivisionError: division by zero (heat.py line 1). solver rank 2 (group 0, "
+            "heat:simulate raised ZeroDivisionError: division by zero (heat.py line 1). Solver rank 2 (group 0, "
             "its rank 0), outside a simulation. Correct the function; it can be run alone, without a job.",
             True,
         ),

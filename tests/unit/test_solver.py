@@ -81,7 +81,7 @@ def test_dtype_that_cannot_be_sent(library, value):
         simulation.put(temperature=value)
     text = str(caught.value)
     assert text.startswith("Field 'temperature' has dtype ")
-    assert "solver rank 3 (group 0, its rank 1), simulation 8, step 1. Convert it to one of float32" in text
+    assert "Solver rank 3 (group 0, its rank 1), simulation 8, step 1. Convert it to one of float32" in text
 
 
 def test_put_block(library):
@@ -166,7 +166,7 @@ print("after the loop")
             None,
             1,
             [
-                "error ZeroDivisionError: division by zero (heat.py line 18). solver rank 3 (group 0, its rank 1), "
+                "error ZeroDivisionError: division by zero (heat.py line 18). Solver rank 3 (group 0, its rank 1), "
                 "simulation 8, step 2. The traceback is in this rank's log.",
                 "stay 3.0",
             ],
@@ -177,7 +177,7 @@ print("after the loop")
             None,
             1,
             [
-                "error The block of field 'u' has 1 dimensions, but start=() has 0. solver rank 3 (group 0, its rank "
+                "error The block of field 'u' has 1 dimensions, but start=() has 0. Solver rank 3 (group 0, its rank "
                 "1), simulation 8, step 2. Give one index for each dimension.",
                 "stay 3.0",
             ],
