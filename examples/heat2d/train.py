@@ -43,16 +43,19 @@ def evaluate(model: nn.Module, validation: Dataset[Sample]) -> float:
     return float(total[0] / total[1])
 
 
-def plot(path: Path, losses: list[tuple[int, float]], model: nn.Module, sample: Sample) -> None:
-    """Draw the loss curve and, for one validation sample, the true field, the predicted one and their difference."""
+def plot(path: Path, losses: dict[str, list[tuple[int, float]]], model: nn.Module, sample: Sample) -> None:
+    """Draw the loss curves and, for one validation sample, the true field, the predicted one and their difference."""
     from matplotlib import pyplot
 
     with torch.no_grad():
         output = model(inputs({name: value[None] for name, value in sample.items()}))
     true, predicted = sample["temperature"].numpy(), 300 + 100 * output.reshape(64, 64).numpy()
     figure, axes = pyplot.subplots(1, 4, figsize=(18, 4), layout="constrained")
-    axes[0].semilogy(*zip(*losses, strict=True))
-    axes[0].set(title="validation loss", xlabel="batches of each trainer")
+    for name, curve in losses.items():
+        if curve:
+            axes[0].semilogy(*zip(*curve, strict=True), label=name)
+    axes[0].set(title="mean squared error", xlabel="batches of each trainer")
+    axes[0].legend()
     scale = {"vmin": float(true.min()), "vmax": float(true.max())}
     fields = [
         ("true temperature", true, scale),
@@ -75,13 +78,14 @@ def main() -> None:
     loss_function = nn.MSELoss()
 
     validation = stream.validation()
-    losses: list[tuple[int, float]] = []
+    losses: dict[str, list[tuple[int, float]]] = {"training": [], "validation": []}
 
-    def report(batches: int, **training: float) -> None:
-        losses.append((batches, evaluate(model, validation)))
+    def report(batches: int) -> None:
+        validation_loss = evaluate(model, validation)
+        losses["validation"].append((batches, validation_loss))
         if dist.get_rank() == 0:
-            stream.report(validation_loss=losses[-1][1], **training)
-            print(f"batch {batches}: validation loss {losses[-1][1]:.5f}", flush=True)
+            stream.report(validation_loss=validation_loss)
+            print(f"batch {batches}: validation loss {validation_loss:.5f}", flush=True)
 
     report(0)  # before any training
     batches = 0
@@ -90,8 +94,11 @@ def main() -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        if batches % 10 == 1:
+            losses["training"].append((batches, loss.item()))
+            stream.report(training_loss=loss)
         if batches % 50 == 0:
-            report(batches, training_loss=loss.item())
+            report(batches)
     report(batches)
     if dist.get_rank() == 0:  # the plot shows the middle of the first validation simulation
         plot(Path(os.environ["MPIDATA_RUN"]) / "loss.png", losses, model, validation[len(validation) // 20])

@@ -46,7 +46,7 @@ def test_the_plot_is_written(tmp_path: Path) -> None:
         "time": torch.tensor(0.1, dtype=torch.float64),
         "temperature": torch.full((64, 64), 300.0),
     }
-    train.plot(tmp_path / "loss.png", [(0, 1.0), (50, 0.1)], model, sample)
+    train.plot(tmp_path / "loss.png", {"training": [], "validation": [(0, 1.0), (50, 0.1)]}, model, sample)
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
 
 
