@@ -1,0 +1,46 @@
+"""Builds the programs in C, and starts those that use MPI as `mpidata run` starts its ranks."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.contender import ROOT, BenchmarkError, Cell
+from mpidata.launch.command import find_mpirun, mpirun_environment
+
+__all__ = ["PLACEMENT", "built", "mpirun"]
+
+# Those of mpidata.launch.command.mpirun_command; a test compares them.
+PLACEMENT = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+_FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra"]
+
+
+def _output(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise BenchmarkError(f"{' '.join(command)} has failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+@functools.cache
+def built(program: str) -> Path:
+    """Build `programs/<program>.c`, once in a process, and return its path; raises BenchmarkError."""
+    tools = Path(sys.executable).parent
+    target = ROOT / "build" / "benchmarks" / program
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source = ROOT / "benchmarks" / "programs" / f"{program}.c"
+    libraries = []
+    if program == "solver":
+        libraries = _output([str(tools / "mpidata"), "config", "--cflags", "--libs"]).split()
+    _output([str(tools / "mpicc"), *_FLAGS, str(source), "-o", str(target), *libraries])
+    return target
+
+
+def mpirun(ranks: int, command: list[str], cell: Cell) -> tuple[list[str], dict[str, str]]:
+    """Command line and environment of an MPI program, bounded in time."""
+    limit = ["timeout", "-k", "5", f"{cell.limit_s:.0f}"]
+    variables = mpirun_environment(os.geteuid() == 0, environ=os.environ)
+    return [*limit, str(find_mpirun()), "-n", str(ranks), *PLACEMENT, *command], variables

@@ -1,0 +1,1 @@
+"""One file for each contender; `benchmarks.roster` lists them."""

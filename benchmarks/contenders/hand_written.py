@@ -1,0 +1,76 @@
+"""The ceiling: hand-written MPI in C between two ranks, and memcpy within one process."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from benchmarks.build import built, mpirun
+from benchmarks.contender import BenchmarkError, Cell, Result, run_processes
+
+_KEEP = {
+    "gather": ("MPI, gathered", "the ceiling: hand-written C, the best of the ways below, batches copied together"),
+    "hold": ("MPI, not gathered", "the same without the copy: a batch is 32 slots, given back together"),
+    "drop": ("MPI, no batches", "the same, each slot given back at once, so that memory stays in cache"),
+}
+
+
+def _not_built(program: str) -> str | None:
+    try:
+        built(program)
+    except BenchmarkError as error:
+        return str(error)
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class HandWritten:
+    """One way to send, to receive and to keep batches; see programs/ceiling.c."""
+
+    send: str
+    receive: str
+    keep: str
+
+    @property
+    def name(self) -> str:
+        """Distinct for each way."""
+        return f"MPI {self.keep}: {self.send}, {self.receive}"
+
+    @property
+    def row(self) -> str:
+        """By what is done with a batch."""
+        return _KEEP[self.keep][0]
+
+    @property
+    def about(self) -> str:
+        """What is done with a batch."""
+        return _KEEP[self.keep][1]
+
+    def missing(self) -> str | None:
+        """Build it."""
+        return _not_built("ceiling")
+
+    def measure(self, cell: Cell) -> Result:
+        """Run two ranks."""
+        numbers = [str(cell.sample_bytes), str(cell.warm), str(cell.seconds)]
+        program = [str(built("ceiling")), str(cell.folder), *numbers, self.send, self.receive, self.keep]
+        command, variables = mpirun(2, program, cell)
+        return run_processes([command], cell, variables)
+
+
+class MemoryCopy:
+    """memcpy of batches, in one process."""
+
+    name = row = "memcpy"
+    about = "batches copied together, no transport"
+
+    def missing(self) -> str | None:
+        """Build it."""
+        return _not_built("copy")
+
+    def measure(self, cell: Cell) -> Result:
+        """Run it."""
+        return run_processes([[str(built("copy")), str(cell.folder), str(cell.sample_bytes), str(cell.seconds)]], cell)
+
+
+_WAYS = [("isend", "prepost"), ("isend", "probe"), ("issend", "probe")]
+CONTENDERS = [*(HandWritten(*way, keep) for keep in _KEEP for way in _WAYS), MemoryCopy()]

@@ -1,0 +1,69 @@
+"""mpidata: a solver in C and an ordinary loop over MPIStreamDataset, started by `mpidata run`."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+from benchmarks.build import built
+from benchmarks.contender import BATCH, ROOT, BenchmarkError, Cell, Result, run_processes
+
+_TRAINER = ROOT / "benchmarks" / "programs" / "trainer.py"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stream:
+    """A job with one trainer."""
+
+    name: str
+    about: str
+    policy: str = "fifo"
+    put: str = "put"
+    groups: int = 1
+    ranks: int = 1
+
+    @property
+    def row(self) -> str:
+        """A row of its own."""
+        return self.name
+
+    def missing(self) -> str | None:
+        """Build the solver."""
+        try:
+            built("solver")
+        except BenchmarkError as error:
+            return str(error)
+        return None
+
+    def measure(self, cell: Cell) -> Result:
+        """Run the job."""
+        # Each group sends its part of the samples before the clock.
+        own = dataclasses.replace(cell, warm=-(-cell.warm // self.groups // BATCH) * BATCH)
+        own.write()
+        (cell.folder / "job.yaml").write_text(self.job(own))
+        mpidata = str(Path(sys.executable).parent / "mpidata")
+        return run_processes([["timeout", "-k", "5", f"{cell.limit_s:.0f}", mpidata, "run", "job.yaml"]], cell)
+
+    def job(self, cell: Cell) -> str:
+        """The job file; what it does not say is as mpidata has it."""
+        watermark = f", watermark: {BATCH}" if self.policy == "reservoir" else ""
+        return f"""\
+trainers: {{ranks: 1, program: [python, {str(_TRAINER)!r}, {str(cell.folder)!r}, {self.policy}, "{self.groups}"]}}
+solvers:
+  groups: {self.groups}
+  ranks_per_group: {self.ranks}
+  program: [{str(built("solver"))!r}, {str(cell.folder)!r}, "{cell.elements}", "{cell.warm}", {self.put}]
+parameters: {{count: {self.groups}, space: {{alpha: [0, 1]}}}}
+fields: {{u: {{dtype: float32, shape: [{cell.elements}]}}}}
+buffer: {{policy: {self.policy}, capacity: {cell.queue}{watermark}}}
+"""
+
+
+CONTENDERS = [
+    Stream("mpidata fifo", "put, batches copied together"),
+    Stream("mpidata reservoir", "the same; only samples drawn for the first time count", policy="reservoir"),
+    Stream("mpidata iput", "fifo, arrays lent instead of copied", put="iput"),
+    Stream("mpidata 3 solvers", "fifo, 3 groups of one rank", groups=3),
+    Stream("mpidata blocks", "fifo, one group of 2 ranks, half a sample each", ranks=2),
+]

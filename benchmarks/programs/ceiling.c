@@ -1,0 +1,187 @@
+/* The ceiling: what MPI itself reaches in hand-written code that knows nothing but this one stream.
+ *
+ * Rank 1 sends samples from a pool; rank 0 receives into slots and makes batches of 32. Arguments: folder, bytes of a
+ * sample, samples before the clock, seconds,
+ *   isend | issend      how rank 1 sends
+ *   prepost | probe     MPI_Irecv ahead of the messages, or MPI_Improbe and MPI_Imrecv after them
+ *   gather | hold | drop  a batch is copied together; or is 32 slots, given back together; or slots are given back at
+ *                       once, so that there is no batch at all, and memory stays in cache */
+#include "gate.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <string.h>
+
+enum { POOL = 8, DEPTH = 16, SLOTS = GATE_BATCH + DEPTH, TAG_SAMPLE = 1, TAG_END = 2 };
+
+static const char *folder;
+static int bytes;
+static int64_t warm;
+static double seconds;
+static int synchronous, probe;
+static enum { GATHER, HOLD, DROP } keep;
+
+static void must(int code) {
+    if (code != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+static void wait_for_gate(volatile int64_t *gate) {
+    while (!gate[GATE_GO] && !gate[GATE_STOP]) {
+        int flag; /* MPI moves data only inside its calls */
+        must(MPI_Iprobe(0, TAG_END, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+        (void)usleep(200);
+    }
+}
+
+static void send_all(volatile int64_t *gate) {
+    float *pool[POOL];
+    MPI_Request requests[POOL];
+    for (int i = 0; i < POOL; i++) {
+        pool[i] = gate_memory((size_t)bytes);
+        requests[i] = MPI_REQUEST_NULL;
+    }
+    int64_t number = 0;
+    for (int used = 0; !gate[GATE_STOP]; number++) {
+        int k;
+        if (number == warm) {
+            must(MPI_Waitall(POOL, requests, MPI_STATUSES_IGNORE));
+            wait_for_gate(gate);
+            used = 0;
+        }
+        if (used < POOL)
+            k = used++;
+        else
+            must(MPI_Waitany(POOL, requests, &k, MPI_STATUS_IGNORE));
+        pool[k][0] = pool[k][(size_t)bytes / sizeof(float) - 1] = (float)number;
+        must((synchronous ? MPI_Issend : MPI_Isend)(pool[k], bytes, MPI_BYTE, 0, TAG_SAMPLE, MPI_COMM_WORLD, &requests[k]));
+    }
+    must(MPI_Waitall(POOL, requests, MPI_STATUSES_IGNORE));
+    must(MPI_Send(&number, 1, MPI_INT64_T, 0, TAG_END, MPI_COMM_WORLD));
+    for (int i = 0; i < POOL; i++) free(pool[i]);
+}
+
+static float *slots[SLOTS];
+static int free_slots[SLOTS], n_free;
+static MPI_Request requests[DEPTH];
+static int slot_of[DEPTH], active;
+
+/* Begin to receive what can be; the slot freed last comes first, as it is still in cache. */
+static int receive_more(void) {
+    int any = 0;
+    for (int r = 0; r < DEPTH && n_free > 0; r++) {
+        if (requests[r] != MPI_REQUEST_NULL) continue;
+        MPI_Message message = MPI_MESSAGE_NULL;
+        if (probe) {
+            int flag;
+            must(MPI_Improbe(MPI_ANY_SOURCE, TAG_SAMPLE, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE));
+            if (!flag) return any;
+        }
+        slot_of[r] = free_slots[--n_free];
+        if (probe)
+            must(MPI_Imrecv(slots[slot_of[r]], bytes, MPI_BYTE, &message, &requests[r]));
+        else
+            must(MPI_Irecv(slots[slot_of[r]], bytes, MPI_BYTE, MPI_ANY_SOURCE, TAG_SAMPLE, MPI_COMM_WORLD, &requests[r]));
+        active++;
+        any = 1;
+    }
+    return any;
+}
+
+static float *batch;
+static int held[GATE_BATCH], n_held;
+static int64_t received;
+
+/* The samples before the clock: whole, and each of them once. */
+static void check(const float *sample) {
+    static double sum = 0.0;
+    double expected = (double)(warm * (warm - 1) / 2);
+    sum += (double)sample[0];
+    if (sample[0] == sample[(size_t)bytes / sizeof(float) - 1] && (received + 1 < warm || sum == expected)) return;
+    (void)fprintf(stderr, "Sample %lld is not what was sent.\n", (long long)received);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void finish_batch(void) {
+    for (int i = 0; i < n_held && keep == GATHER; i++)
+        memcpy((char *)batch + (size_t)i * (size_t)bytes, slots[held[i]], (size_t)bytes);
+    while (n_held > 0 && keep != DROP) free_slots[n_free++] = held[--n_held];
+    n_held = 0;
+}
+
+/* Take what has come; the number of batches that this completed. */
+static int take(void) {
+    int done[DEPTH], n = 0, batches = 0;
+    if (!active) return 0;
+    must(MPI_Testsome(DEPTH, requests, &n, done, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < n; i++) {
+        int slot = slot_of[done[i]];
+        active--;
+        if (received < warm) check(slots[slot]);
+        received++;
+        held[n_held++] = slot;
+        if (keep == DROP) free_slots[n_free++] = slot;
+        if (n_held < GATE_BATCH) continue;
+        finish_batch();
+        batches++;
+    }
+    return batches;
+}
+
+static void receive_all(volatile int64_t *gate) {
+    int64_t total = -1, batches = 0;
+    MPI_Request end;
+    double start = 0.0, now;
+    for (n_free = 0; n_free < SLOTS; n_free++) {
+        slots[n_free] = gate_memory((size_t)bytes);
+        free_slots[n_free] = n_free;
+    }
+    for (int r = 0; r < DEPTH; r++) requests[r] = MPI_REQUEST_NULL;
+    batch = gate_memory(GATE_BATCH * (size_t)bytes);
+    must(MPI_Irecv(&total, 1, MPI_INT64_T, MPI_ANY_SOURCE, TAG_END, MPI_COMM_WORLD, &end));
+    for (;;) {
+        int any = receive_more(), completed = take();
+        if (completed && !gate[GATE_STOP]) {
+            now = gate_now();
+            if (start > 0.0) batches += completed;
+            if (start > 0.0 && now - start >= seconds) {
+                gate[GATE_STOP] = 1;
+                gate_result(folder, batches * GATE_BATCH, now - start);
+            } else if (start == 0.0 && received == warm) {
+                start = gate_now();
+                gate[GATE_GO] = 1;
+            }
+        }
+        int over = 0;
+        if (gate[GATE_STOP]) must(MPI_Request_get_status(end, &over, MPI_STATUS_IGNORE));
+        if (over && received == total) break;
+        if (!any && !completed) (void)sched_yield();
+    }
+    must(MPI_Wait(&end, MPI_STATUS_IGNORE));
+    for (int r = 0; r < DEPTH; r++) {
+        if (requests[r] == MPI_REQUEST_NULL) continue;
+        must(MPI_Cancel(&requests[r]));
+        must(MPI_Wait(&requests[r], MPI_STATUS_IGNORE));
+    }
+    free(batch);
+    for (int i = 0; i < SLOTS; i++) free(slots[i]);
+}
+
+int main(int argc, char **argv) {
+    int rank;
+    must(MPI_Init(&argc, &argv));
+    must(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    if (argc != 8) MPI_Abort(MPI_COMM_WORLD, 2);
+    folder = argv[1];
+    bytes = atoi(argv[2]);
+    warm = atol(argv[3]);
+    seconds = strtod(argv[4], NULL);
+    synchronous = !strcmp(argv[5], "issend");
+    probe = !strcmp(argv[6], "probe");
+    keep = !strcmp(argv[7], "gather") ? GATHER : !strcmp(argv[7], "hold") ? HOLD : DROP;
+    volatile int64_t *gate = gate_map(folder);
+    if (rank == 1)
+        send_all(gate);
+    else
+        receive_all(gate);
+    return MPI_Finalize();
+}

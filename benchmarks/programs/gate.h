@@ -1,0 +1,56 @@
+/* The gate of gate.py, for C. */
+#ifndef GATE_H
+#define GATE_H
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { GATE_GO = 0, GATE_STOP = 1, GATE_LAST = 4, GATE_SIZE = 4096, GATE_BATCH = 32 };
+
+static inline volatile int64_t *gate_map(const char *folder) {
+    char path[4096];
+    (void)snprintf(path, sizeof path, "%s/gate", folder);
+    int file = open(path, O_RDWR);
+    void *words = file < 0 ? MAP_FAILED : mmap(NULL, GATE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (words == MAP_FAILED) {
+        perror(path);
+        exit(1);
+    }
+    (void)close(file);
+    return words;
+}
+
+static inline double gate_now(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static inline void gate_result(const char *folder, int64_t samples, double seconds) {
+    char path[4096];
+    (void)snprintf(path, sizeof path, "%s/result.json", folder);
+    FILE *file = fopen(path, "w");
+    if (!file || fprintf(file, "{\"samples\": %lld, \"seconds\": %.9f}\n", (long long)samples, seconds) < 0 ||
+        fclose(file)) {
+        perror(path);
+        exit(1);
+    }
+}
+
+/* Memory whose pages are there. */
+static inline float *gate_memory(size_t bytes) {
+    float *memory = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
+    if (!memory) {
+        (void)fprintf(stderr, "Out of memory: %zu bytes.\n", bytes);
+        exit(1);
+    }
+    for (size_t i = 0; i < bytes / sizeof *memory; i++) memory[i] = 1.0f;
+    return memory;
+}
+
+#endif

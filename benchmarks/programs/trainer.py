@@ -1,0 +1,37 @@
+"""Trainer: takes batches from the stream. Arguments: folder, policy, number of groups."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import mpidata
+from benchmarks.consume import consume
+from benchmarks.contender import BATCH, Cell
+from benchmarks.gate import Gate
+
+MOST_STEPS = 1 << 26  # of memory that is not touched costs nothing
+
+cell = Cell.read(Path(sys.argv[1]))
+gate = Gate(cell.folder, cell.limit_s)
+stream = mpidata.MPIStreamDataset(batch_size=BATCH)
+seen = np.zeros(MOST_STEPS, bool)
+
+
+def batches():
+    for batch in stream:
+        yield batch["u"]
+
+
+def marked():
+    for batch in stream:
+        seen[batch["step"].numpy()] = True
+        yield batch["u"]
+
+
+if sys.argv[2] == "reservoir":
+    consume(marked(), cell, gate, warmed=lambda: seen[cell.warm - 1], fresh=lambda: np.count_nonzero(seen[cell.warm :]))
+else:
+    consume(batches(), cell, gate, producers=int(sys.argv[3]))
+for _ in stream:
+    pass  # to the end, so that the job ends in order
