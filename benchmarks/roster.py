@@ -1,0 +1,29 @@
+"""All contenders of the stream benchmark, in the order of the tables."""
+
+from __future__ import annotations
+
+import importlib
+
+from benchmarks.contender import Contender
+
+__all__ = ["contenders"]
+
+_MODULES = [
+    "mpidata_stream",
+    "hand_written",
+    "zeromq_pickle",
+    "zeromq_raw",
+    "adios_sst",
+    "rpc_dataloader",
+    "redis_store",
+    "hdf5_files",
+]
+
+
+def contenders() -> list[Contender]:
+    """All contenders, whether or not they can be run here."""
+    return [
+        contender
+        for module in _MODULES
+        for contender in importlib.import_module(f"benchmarks.contenders.{module}").CONTENDERS
+    ]

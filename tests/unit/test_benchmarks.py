@@ -1,0 +1,185 @@
+"""The parts of the benchmarks that measure nothing: statistics, tables, the gate, and how contenders are listed."""
+
+import itertools
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks import stream, table
+from benchmarks.__main__ import main
+from benchmarks.build import PLACEMENT
+from benchmarks.contender import BATCH, BenchmarkError, Cell, Result, run_processes
+from benchmarks.figures import Figures, Measurement, Spread
+from benchmarks.gate import Gate, GateError
+from benchmarks.roster import contenders
+from mpidata.launch.command import mpirun_command
+
+KB = 1 << 10
+
+
+def measurements(**rates: list[float]) -> list[Measurement]:
+    """Of contenders by name, one rate for each round, 2 s each."""
+    return [
+        Measurement(name, KB, number, int(2 * rate), 2.0)
+        for name, of_rounds in rates.items()
+        for number, rate in enumerate(of_rounds)
+    ]
+
+
+def test_a_spread_is_the_median_with_the_ends() -> None:
+    assert Spread.of([3.0, 1.0, 100.0]) == Spread(3.0, 1.0, 100.0)
+    assert Spread.of([4.0, 2.0]) == Spread(3.0, 2.0, 4.0)
+    assert Spread.of([]) is None
+
+
+def test_ratios_are_taken_within_a_round() -> None:
+    """The machine was twice as fast in the second round; the ratio was not."""
+    figures = Figures(measurements(a=[100, 200, 100], b=[50, 100, 40]), {"a": ["a"], "b": ["b"]})
+    assert figures.ratio("a", "b", KB) == Spread(2.0, 2.0, 2.5)
+    assert figures.rate("a", KB) == Spread(100.0, 100.0, 200.0)
+
+
+def test_a_round_without_the_other_gives_no_ratio() -> None:
+    measured = [one for one in measurements(a=[100, 200], b=[50, 100]) if (one.contender, one.round) != ("b", 1)]
+    figures = Figures(measured, {"a": ["a"], "b": ["b"], "c": ["c"]})
+    assert figures.ratio("a", "b", KB) == Spread(2.0, 2.0, 2.0)
+    assert figures.ratio("a", "c", KB) is None
+    assert figures.ratio("a", "b", 8 * KB) is None
+
+
+def test_the_best_of_a_row_is_that_of_the_medians() -> None:
+    """Not the best of each round, which noise alone would raise."""
+    figures = Figures(measurements(calm=[10, 10, 10], wild=[1, 9, 90]), {"ceiling": ["wild", "calm"]})
+    assert figures.best("ceiling", KB) == "calm"
+    assert figures.rate("ceiling", KB) == Spread(10.0, 10.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("spread", "text"),
+    [
+        (None, "–"),
+        (Spread(0.5, 0.25, 0.75), "0.50 (0.25–0.75)"),
+        (Spread(12.34, 12.34, 12.34), "12.3"),
+        (Spread(1234.5, 99.96, 4321.0), "1234 (100.0–4321)"),
+    ],
+)
+def test_cells(spread: Spread | None, text: str) -> None:
+    assert table.cell(spread) == text
+
+
+def test_sizes_have_names() -> None:
+    assert [table.size_name(size) for size in stream.SIZES] == ["1 KB", "8 KB", "64 KB", "256 KB", "1 MB", "8 MB"]
+    assert table.size_name(100) == "100 B"
+
+
+def test_a_table_has_a_row_for_each_row_and_a_column_for_each_size() -> None:
+    figures = Figures(measurements(a=[1, 2, 3]), {"a": ["a"], "b": ["b"]})
+    lines = table.table(figures, lambda row, size: table.cell(figures.rate(row, size))).splitlines()
+    assert lines == ["| | 1 KB |", "| --- | ---: |", "| a | 2.00 (1.00–3.00) |", "| b | – |"]
+
+
+class Fake:
+    """A contender whose rate is known; it may be missing, or fail."""
+
+    about = "a test"
+
+    def __init__(self, name: str, samples: int, missing: str | None = None) -> None:
+        self.name = self.row = name
+        self._samples, self._missing = samples, missing
+
+    def missing(self) -> str | None:
+        return self._missing
+
+    def measure(self, cell: Cell) -> Result:
+        if self._samples == 0:
+            raise BenchmarkError("a reason")
+        assert Cell.read(cell.folder) == cell
+        return Result(self._samples, cell.seconds)
+
+
+def test_a_run_writes_the_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    everyone: list[Any] = [
+        Fake("mpidata fifo", 900), Fake("MPI, gathered", 1000), Fake("pyzmq, pickle", 300),
+        Fake("gone", 1, missing="no library"), Fake("broken", 0),
+    ]  # fmt: skip
+    without = stream.run(everyone, stream.Settings(rounds=2, seconds=1.0, sizes=[KB, 8 * KB], output=tmp_path))
+    assert without == ["gone: no library"] + [
+        f"broken, {size} bytes, round {number}: failed" for number in (1, 2) for size in (KB, 8 * KB)
+    ]
+    assert "a reason" in capfd.readouterr().err
+    text = (tmp_path / "stream.md").read_text()
+    _, _, ratios = text.partition("## Ratio to: MPI, gathered")
+    assert "| mpidata fifo | 0.90 | 0.90 |" in ratios.partition("##")[0]
+    _, _, ratios = text.partition("## Ratio to: pyzmq, pickle")
+    assert "| mpidata fifo | 3.00 | 3.00 |" in ratios.partition("##")[0]
+    assert "2 rounds of 1 s each" in text
+    assert "- gone: no library" in text
+    assert (tmp_path / "stream.png").read_bytes().startswith(b"\x89PNG")
+    (tmp_path / "stream.md").unlink()
+    assert main(["--render", "--output", str(tmp_path)]) == 0
+    assert (tmp_path / "stream.md").read_text() == text
+
+
+def test_every_contender_takes_its_turn_at_being_first(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    class Noting(Fake):
+        def measure(self, cell: Cell) -> Result:
+            order.append(self.name)
+            return super().measure(cell)
+
+    stream.run([Noting("a", 1), Noting("b", 1)], stream.Settings(2, 1.0, [KB], tmp_path))
+    assert order == ["a", "b", "b", "a"]
+
+
+def test_the_contenders_have_names_of_their_own_and_the_references_are_among_them() -> None:
+    everyone = contenders()
+    assert len({one.name for one in everyone}) == len(everyone)
+    assert set(table.REFERENCES) <= {one.row for one in everyone}
+
+
+def test_the_ceiling_is_started_as_jobs_are() -> None:
+    plan: Any = SimpleNamespace(world=2, run="run")
+    assert mpirun_command(Path("mpirun"), Path("shim"), plan)[3:-2] == PLACEMENT
+
+
+@pytest.mark.parametrize("size", stream.SIZES)
+def test_samples_before_the_clock_are_whole_batches_and_fill_the_queue(tmp_path: Path, size: int) -> None:
+    cell = Cell.plan(tmp_path, size, 2.0)
+    assert cell.warm % BATCH == 0
+    assert cell.warm >= cell.queue >= 2 * BATCH
+    cell.write()
+    assert Cell.read(tmp_path) == cell
+
+
+def test_a_producer_waits_at_the_gate_and_ends_when_told(tmp_path: Path) -> None:
+    Gate.make(tmp_path)
+    consumer, steps = Gate(tmp_path, 0.05), Gate(tmp_path, 0.05).steps(warm=3)
+    assert list(itertools.islice(steps, 3)) == [0, 1, 2]
+    with pytest.raises(GateError):
+        next(steps)
+    steps = Gate(tmp_path, 0.05).steps(warm=1)
+    assert next(steps) == 0
+    consumer.open()
+    assert next(steps) == 1
+    consumer.stop()
+    assert list(steps) == []
+
+
+def test_a_process_that_fails_ends_the_others(tmp_path: Path) -> None:
+    cell = Cell.plan(tmp_path, KB, 0.1)
+    bad = [sys.executable, "-c", "import sys; sys.exit('what went wrong')"]
+    with pytest.raises(BenchmarkError, match="what went wrong"):
+        run_processes([bad, ["sleep", "60"]], cell)
+
+
+def test_a_result_is_that_of_the_last_process(tmp_path: Path) -> None:
+    cell = Cell.plan(tmp_path, KB, 0.1)
+    code = f"import json; json.dump({{'samples': 64, 'seconds': 0.5}}, open({json.dumps('result.json')}, 'w'))"
+    assert run_processes([[sys.executable, "-c", code]], cell) == Result(64, 0.5)
