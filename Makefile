@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-bench
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -12,13 +13,14 @@ NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/cmake/* c_api/include/* 
 TEST_COMMANDS := gfortran=gfortran g++=g++ pkg-config=pkg-config
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo test test-full lint format clean distclean test-packages
+.PHONY: help setup demo test test-full bench lint format clean distclean test-packages
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (3 minutes)'
 	@echo 'make test       set up, then run the fast tests (under 10 minutes)'
 	@echo 'make test-full  set up, then run all tests'
+	@echo 'make bench      set up, then compare the stream with the ceiling and with others (90 minutes; BENCH=--quick: 15)'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make format     let ruff format the Python files'
 	@echo 'make setup      only the set-up: $(VENV) with mpidata (editable) and all it needs'
@@ -56,6 +58,19 @@ test: test-packages setup
 test-full: test-packages setup
 	$(PYTEST) -m 'full or not full' --timeout 1800
 
+# What mpidata is compared with has an environment of its own; what cannot be installed is left out.
+$(PEERS)/made.stamp: tools/make-venv.sh
+	sh tools/make-venv.sh '$(PYTHON)' '$(PEERS)'
+	@touch '$@'
+
+$(PEERS)/packages.stamp: $(PEERS)/made.stamp benchmarks/requirements.txt benchmarks/set-up-peers.sh constraints.txt
+	@echo 'Installing what mpidata is compared with into $(PEERS)'
+	sh benchmarks/set-up-peers.sh '$(PEERS)/bin/python'
+	@touch '$@'
+
+bench: setup $(PEERS)/packages.stamp
+	$(BIN)/python -m benchmarks $(BENCH)
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -68,7 +83,7 @@ format: $(VENV)/packages.stamp
 clean:
 	rm -rf build mpidata.egg-info mpidata/bin mpidata/include mpidata/lib mpidata/share
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
-	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -not -path './.venv*/*' -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(PEERS)
