@@ -62,23 +62,42 @@ def settle(run: RunFolder, plan: Plan, ending: Ending, seconds: float) -> Outcom
     summary = _read(run.summary)
     if summary is None and ending.stopped_by is not None:
         reason = "Ctrl-C" if ending.stopped_by == signal.SIGINT else signal.Signals(ending.stopped_by).name
-        summary = {**_figures(run, plan, seconds), "status": "stopped", "reason": reason}
-        write_json(run.summary, summary)
+        summary = _write(run, {**_figures(run, plan, seconds), "status": "stopped", "reason": reason})
     if ending.stopped_by is not None and summary is not None:
         return Outcome(summary, 128 + ending.stopped_by, None)
     if summary is None:
         cause = _fault(run, plan, _records(run)) or _launcher_fault(run, plan, ending)
-        summary = {**_figures(run, plan, seconds), "status": "failed", "error": cause.sentence}
-        write_json(run.summary, summary)
+        summary = _write(run, {**_figures(run, plan, seconds), "status": "failed", "error": cause.sentence})
         return Outcome(summary, 1, cause.log)
-    # What ends badly after the summary does so because the job has ended.
-    done = run.summary.stat().st_mtime_ns
-    fault = _fault(run, plan, [record for record in _records(run) if record["at"] < done and not record.get("told")])
+    fault = _fault(run, plan, [record for record in _records(run) if _counts(record, run, summary)])
     if fault is not None and (summary.get("status") != "failed" or not summary.get("error")):
-        summary = {**summary, "status": "failed", "error": fault.sentence}
-        write_json(run.summary, summary)
+        summary = _write(run, {**summary, "status": "failed", "error": fault.sentence})
     failed = summary.get("status") not in ("complete", "stopped")
     return Outcome(summary, int(failed), fault.log if fault is not None else None)
+
+
+def _counts(record: dict[str, Any], run: RunFolder, summary: dict[str, Any]) -> bool:
+    """Whether a bad end is a fault of its own, not a consequence of the end of the job.
+
+    A job that fails, and a scheduler that stops one whose ranks are late, end ranks. In a job that ended in order
+    nobody does, so that what ends badly even after its summary does so by itself: a script that cannot save its model.
+    """
+    if record.get("told"):
+        return False
+    in_order = summary.get("status") in ("complete", "stopped") and record["rank"] != 0
+    return in_order or record["at"] < run.summary.stat().st_mtime_ns
+
+
+def _write(run: RunFolder, summary: dict[str, Any]) -> dict[str, Any]:
+    """Write the summary; where the disk is full, the user still sees it."""
+    try:
+        write_json(run.summary, summary)
+    except OSError as error:
+        run.summary.with_name(f".{run.summary.name}.new").unlink(missing_ok=True)
+        unwritten = f"Cannot write {run.summary}: {error.strerror}. Make room, or choose another folder with `output`."
+        cause = f"{summary['error']} " if summary.get("error") else ""
+        return {**summary, "status": "failed", "error": f"{cause}{unwritten}"}
+    return summary
 
 
 def last_lines(path: Path, count: int = 15) -> list[str]:

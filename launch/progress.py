@@ -19,6 +19,8 @@ from rich.text import Text
 __all__ = ["Progress", "Tail", "figures_line"]
 
 _PLAIN_EVERY_S = 5.0
+_JOIN_S = 20.0
+_END_S = 10.0
 
 
 class Tail:
@@ -86,6 +88,9 @@ class Progress:
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
         self._shown = ("", clock())
         self._quiet = False
+        self._began = clock()
+        self._ended: float | None = None
+        self._said: set[str] = set()
 
     def __enter__(self) -> Progress:
         """Start the display."""
@@ -115,6 +120,7 @@ class Progress:
         if lines:
             self._console.print(Text.from_ansi("\n".join(lines)), soft_wrap=True)
         figures = _read(self._path)
+        self._explain_silence(figures is not None)
         if figures is None:
             return
         if self._live is not None:
@@ -124,6 +130,24 @@ class Progress:
         if line != shown and self._clock() - at >= _PLAIN_EVERY_S:
             self._console.print(Text(line), soft_wrap=True)
             self._shown = (line, self._clock())
+
+    def _explain_silence(self, joined: bool) -> None:
+        """Say once what is waited for: all ranks at the start, and at the end programs that work on."""
+        now = self._clock()
+        if not joined and now - self._began > _JOIN_S:
+            self._say_once(
+                "Still waiting for all ranks to join: trainers do so with MPIStreamDataset (or init_process_group), "
+                "solvers with mpidata_init."
+            )
+        if self._ended is None and self._path.with_name("summary.json").exists():
+            self._ended = now
+        if self._ended is not None and now - self._ended > _END_S:
+            self._say_once("The stream is over; waiting for the programs to end.")
+
+    def _say_once(self, sentence: str) -> None:
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self._console.print(Text(sentence), soft_wrap=True)
 
 
 def figures_line(figures: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from mpidata.run_folder import RunFolder
 __all__ = ["Ending", "Signals", "supervise"]
 
 _LOOK_EVERY_S = 0.1
-_GRACE_S = 10.0  # from the summary to the launcher's end: MPI_Finalize hangs now and then
+_GRACE_S = 10.0  # from a failed job's summary to the launcher's end: MPI_Finalize may hang then
 _TERM_S = 2.5  # for mpirun to end its ranks in order after SIGTERM
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -139,15 +140,25 @@ def supervise(
 
 
 def _watch(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals, look: Callable[[], None]) -> None:
-    """Return when the launcher has ended, a signal has come, or the grace after the summary is over."""
-    summary_at = None
+    """Return when the launcher has ended, a signal has come, or the grace after a failure's summary is over.
+
+    The programs of a job that has not failed may work on after they have left the stream: to save a model, say.
+    """
+    failed_at = None
     while launcher.poll() is None and signals.first is None:
         look()
-        if summary_at is None and run.summary.exists():
-            summary_at = time.monotonic()
-        if summary_at is not None and time.monotonic() - summary_at > _GRACE_S:
+        if failed_at is None and run.summary.exists() and _has_failed(run):
+            failed_at = time.monotonic()
+        if failed_at is not None and time.monotonic() - failed_at > _GRACE_S:
             return
         time.sleep(_LOOK_EVERY_S)
+
+
+def _has_failed(run: RunFolder) -> bool:
+    try:
+        return bool(json.loads(run.summary.read_text(encoding="utf-8"))["status"] == "failed")
+    except (OSError, ValueError, KeyError):
+        return True
 
 
 def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) -> int:

@@ -102,6 +102,23 @@ static int open_memory(void) {
     return mpidata_window_open(&solver.window, &solver.job);
 }
 
+/* Called first by MPI_Finalize, which would wait for ever where the scheduler waits for this rank. */
+static int forgot_to_finalize(MPI_Comm comm, int key, void *value, void *state) {
+    (void)comm, (void)key, (void)value, (void)state;
+    if (solver.state != JOINED || solver.alone || solver.broken) return MPI_SUCCESS;
+    (void)mpidata_error(MPIDATA_ERR_ORDER, "MPI_Finalize was called before mpidata_finalize");
+    (void)misuse(MPIDATA_ERR_ORDER, "Call mpidata_finalize at the end of the solver.");
+    return MPI_SUCCESS;
+}
+
+static int watch_finalize(void) {
+    int key = MPI_KEYVAL_INVALID;
+    MPIDATA_TRY_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forgot_to_finalize, &key, NULL));
+    MPIDATA_TRY_MPI(MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL));
+    MPIDATA_TRY_MPI(MPI_Comm_free_keyval(&key)); /* the attribute stays */
+    return MPIDATA_SUCCESS;
+}
+
 static int join(MPI_Comm world, MPI_Comm *group) {
     int initialized = 0, finalized = 0;
     if (!group) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_init: group is NULL. Pass the address of an MPI_Comm.");
@@ -123,6 +140,7 @@ static int join(MPI_Comm world, MPI_Comm *group) {
     MPIDATA_TRY(open_group(solver.job.role, group));
     solver.state = JOINED;
     solver.simulation = -1;
+    MPIDATA_TRY(watch_finalize());
     if (*mpidata_early_error()) {
         (void)mpidata_error(MPIDATA_ERR_ORDER, "%s", mpidata_early_error());
         return misuse(MPIDATA_ERR_ORDER, "It happened before mpidata_init.");
@@ -313,21 +331,29 @@ static int look_for_stop(void) {
     return MPIDATA_SUCCESS;
 }
 
+/* Say that something is wrong with a step, which may not be the present one. */
+static int misuse_of_step(int status, int64_t step, const char *advice) {
+    int64_t present = solver.step;
+    solver.step = step;
+    (void)misuse(status, advice);
+    solver.step = present;
+    return status;
+}
+
 static int check_cover(const int64_t *elements, int64_t step) {
     const mpidata_plan *plan = &solver.job.plan;
     for (int i = 0; i < plan->n_fields; i++) {
         const mpidata_field *field = &plan->fields[i];
         if (elements[i] == field->elements) continue;
         int status = elements[i] ? MPIDATA_ERR_BLOCK : MPIDATA_ERR_FIELD;
+        if (solver.job.rank_in_group != 0) return solver.broken = status; /* the group's rank 0 reports it */
         if (elements[i] == 0)
-            (void)mpidata_error(status, "Field '%s' was not put in step %lld", field->name, (long long)step);
+            (void)mpidata_error(status, "Field '%s' was not put", field->name);
         else
-            (void)mpidata_error(status, "The blocks of field '%s' in step %lld have %lld elements, the field has %lld: %s",
-                                field->name, (long long)step, (long long)elements[i], (long long)field->elements,
+            (void)mpidata_error(status, "The blocks of field '%s' have %lld elements, the field has %lld: %s", field->name,
+                                (long long)elements[i], (long long)field->elements,
                                 elements[i] < field->elements ? "they leave a hole" : "they overlap, or it was put twice");
-        if (solver.job.rank_in_group == 0)
-            return misuse(status, "The blocks of all ranks must cover each field exactly once per step.");
-        return solver.broken = status; /* the group's rank 0 reports it */
+        return misuse_of_step(status, step, "The blocks of all ranks must cover each field exactly once per step.");
     }
     return MPIDATA_SUCCESS;
 }

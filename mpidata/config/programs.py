@@ -46,7 +46,8 @@ def _no_spares(value: int) -> int:
 
 def _arguments(value: Any) -> Any:
     if isinstance(value, str):
-        refuse([((), f"{{key}} is the text {value!r}. Write a list with one text for each argument: [{value}].")])
+        arguments = ", ".join(value.split())
+        refuse([((), f"{{key}} is the text {value!r}. Write a list with one text for each argument: [{arguments}].")])
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -131,3 +131,17 @@ def test_worker_processes_are_refused(folder: JobFolder) -> None:
     folder.job(solvers={"function": "sim:simulate"})
     result = folder.run(timeout=60)
     assert result.status == 1 and "Use num_workers=0" in result.output, result.logs()
+
+
+def test_a_script_that_fails_after_the_stream_fails_the_job(folder: JobFolder) -> None:
+    folder.write(
+        sim="def simulate(alpha):\n    for step in range(10):\n        yield {'u': [[alpha] * 6] * 4}\n",
+        train=(
+            "import mpidata, sys, time\nstream = mpidata.MPIStreamDataset(batch_size=4)\n"
+            "print('batches', sum(1 for _ in stream))\nstream.close()\ntime.sleep(1)\nsys.exit('no space for the model')\n"
+        ),
+    )
+    folder.job(solvers={"function": "sim:simulate"})
+    result = folder.run(timeout=60)
+    assert result.status == 1 and result.summary["status"] == "failed", result.logs()
+    assert "exit status 1" in result.summary["error"] and "no space for the model" in result.output

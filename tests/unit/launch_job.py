@@ -32,7 +32,7 @@ write("progress.json", {
 while not os.path.exists(os.environ.get("TEST_UNTIL", "/")):
     time.sleep(0.02)
 write("summary.json", {
-    "name": "job", "run": str(run), "status": "complete", "error": None, "reason": None,
+    "name": "job", "run": str(run), "status": os.environ.get("TEST_STATUS", "complete"), "error": None, "reason": None,
     "simulations": {"requested": 3, "complete": 3, "failed": 0},
     "samples": {"received": 30, "validation": 0, "per_trainer": [15, 15]},
     "batches": {"per_trainer": [7, 7]}, "bytes": 2000000, "seconds": 1.5,

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from mpidata.launch import outcome
 from mpidata.launch.outcome import last_lines, settle
 from mpidata.launch.result import show_outcome
 from mpidata.launch.supervise import Ending
@@ -86,11 +88,29 @@ def test_a_record_from_before_the_summary_makes_it_failed(case: _Case, status: s
     assert case.log == case.run.logs / "rank-0005-solver-1-0.log" and str(case.log) in error
 
 
-def test_a_record_from_after_the_summary_does_not(case: _Case) -> None:
+def test_a_consequence_of_the_end_does_not(case: _Case) -> None:
     case.summary("complete")
-    case.record(5, ago_s=9, exit=3)
+    case.record(0, ago_s=9, exit=3)
     case.record(4, ago_s=11, signal=15, told=True)
     assert case.settle() == (0, "complete", "")
+
+
+def test_a_bad_end_after_the_summary_counts_too(case: _Case) -> None:
+    case.summary("complete")
+    case.record(5, ago_s=9, exit=3)
+    status, summary_status, error = case.settle()
+    assert (status, summary_status) == (1, "failed") and "exit status 3" in error
+
+
+def test_a_full_disk_still_shows_the_outcome(case: _Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(outcome, "write_json", full)
+    case.record(5, ago_s=9, exit=3)
+    found = settle(case.run, case.plan, Ending(0, None), 3.0)
+    assert (found.exit_status, found.summary["status"]) == (1, "failed") and not case.run.summary.exists()
+    assert "exit status 3" in found.summary["error"] and "No space left on device. Make room" in found.summary["error"]
 
 
 def test_the_scheduler_knows_best_why(case: _Case) -> None:

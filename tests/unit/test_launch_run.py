@@ -134,19 +134,26 @@ def test_no_launcher_at_all(job: _Run) -> None:
     assert job.summary()["status"] == "failed" and job.nothing_left()
 
 
-def test_a_bad_end_that_comes_after_the_summary(job: _Run) -> None:
-    solver = "while ! test -e $MPIDATA_RUN/summary.json; do sleep 0.1; done; sleep 0.2; exit 9"
-    job.start(write_job(job.folder, solver=solver))
-    assert job.finish()[0] == 0 and os.listdir(job.run / "exits")
-    assert job.summary()["status"] == "complete"
-
-
-def test_a_run_that_does_not_end_after_its_summary(job: _Run) -> None:
+def test_a_failed_run_that_does_not_end_after_its_summary(job: _Run) -> None:
     started = time.monotonic()
-    job.start(write_job(job.folder, solver="trap '' TERM; sleep 60 & sleep 60"), TEST_GRACE_S="1")
-    assert job.finish()[0] == 0
+    script = write_job(job.folder, solver="trap '' TERM; sleep 60 & sleep 60")
+    job.start(script, TEST_GRACE_S="1", TEST_STATUS="failed")
+    assert job.finish()[0] == 1
     assert 1 < time.monotonic() - started < 20
-    assert job.summary()["status"] == "complete" and job.nothing_left()
+    assert job.summary()["status"] == "failed" and job.nothing_left()
+
+
+def test_programs_may_work_on_after_the_stream(job: _Run) -> None:
+    job.start(write_job(job.folder, trainer="sleep 3; echo saved"), TEST_GRACE_S="1")
+    assert job.finish()[0] == 0
+    assert "saved" in (job.run / "logs" / "rank-0001-trainer-0.log").read_text()
+
+
+def test_a_bad_end_after_the_stream_is_a_failure(job: _Run) -> None:
+    job.start(write_job(job.folder, trainer="sleep 2; echo no space for the model; exit 3"))
+    status, _, errors = job.finish()
+    assert status == 1 and job.summary()["status"] == "failed"
+    assert "ended with exit status 3" in job.summary()["error"] and "no space for the model" in errors
 
 
 @pytest.mark.parametrize(
