@@ -155,7 +155,7 @@ def run_processes(
 def _watch(processes: Sequence[subprocess.Popen[bytes]], cell: Cell, deadline: float) -> None:
     while processes[-1].poll() is None:
         if time.monotonic() > deadline or any(process.poll() for process in processes):
-            raise BenchmarkError(_logs(cell))
+            raise BenchmarkError(_logs(processes, cell))
         time.sleep(0.02)
     ending = time.monotonic() + _ENDING_S
     while any(process.poll() is None for process in processes) and time.monotonic() < ending:
@@ -166,15 +166,16 @@ def _result(processes: Sequence[subprocess.Popen[bytes]], cell: Cell) -> Result:
     try:
         result = Result(**json.loads((cell.folder / "result.json").read_text()))
     except (OSError, ValueError):
-        raise BenchmarkError(_logs(cell)) from None
+        raise BenchmarkError(_logs(processes, cell)) from None
     if processes[-1].returncode != 0:
-        raise BenchmarkError(_logs(cell))
+        raise BenchmarkError(_logs(processes, cell))
     return result
 
 
-def _logs(cell: Cell) -> str:
+def _logs(processes: Sequence[subprocess.Popen[bytes]], cell: Cell) -> str:
     ends = [log.read_text(errors="replace")[-600:].strip() for log in sorted(cell.folder.glob("log-*.txt"))]
-    return " | ".join(end for end in ends if end) or "No result in time."
+    statuses = [process.poll() for process in processes]
+    return " | ".join([f"No result; exit statuses {statuses}", *(end for end in ends if end)])
 
 
 def peer_python() -> str:
