@@ -46,7 +46,9 @@ def describe() -> dict[str, str]:
 def _mpi() -> str:
     with contextlib.suppress(LaunchError):
         return (
-            next(iter(_output([str(find_mpirun()), "--version"]).splitlines()), "").removeprefix("mpirun ").strip("()")
+            next(iter(_output([str(find_mpirun()), "--version"]).splitlines()), "")
+            .removeprefix("mpirun (")
+            .replace(")", "")
         )
     return "none"
 
