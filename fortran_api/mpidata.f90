@@ -24,7 +24,8 @@
 !>       call MPI_Finalize(ierror)
 !>     end program solver
 !>
-!> Build: compile this file with the solver, by the same compiler, and link libmpidata (`mpidata config --cflags --libs`).
+!> Build: `gfortran $(mpidata config --fflags) solver.f90 -o solver $(mpidata config --flibs)`, with the compiler that
+!> mpidata was installed with; another one's users compile this file with the solver, and link `mpidata config --libs`.
 !>
 !> Memory order. It is kept, as in HDF5's Fortran interface: nothing is transposed. The array `u(nx, ny)` is the field of
 !> `shape: [ny, nx]` in the job file, and its element u(i, j) arrives in Python as tensor[j-1, i-1]. All indices here are

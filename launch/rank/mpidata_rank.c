@@ -147,10 +147,10 @@ static void find_role(const plan_t *plan)
 /* The rank in a sentence, or in the name of its log. */
 static char *rank_name(int sentence)
 {
-    if (my_role == SCHEDULER) return print(sentence ? "rank %ld, scheduler" : "rank-%04ld-scheduler", my_rank);
+    if (my_role == SCHEDULER) return print(sentence ? "rank %ld (the scheduler)" : "rank-%04ld-scheduler", my_rank);
     if (my_role == TRAINER)
-        return print(sentence ? "rank %ld, trainer %ld" : "rank-%04ld-trainer-%ld", my_rank, my_index);
-    return print(sentence ? "rank %ld, a solver of group %ld" : "rank-%04ld-solver-%ld-%ld", my_rank, my_index,
+        return print(sentence ? "rank %ld (trainer %ld)" : "rank-%04ld-trainer-%ld", my_rank, my_index);
+    return print(sentence ? "rank %ld (a solver of group %ld)" : "rank-%04ld-solver-%ld-%ld", my_rank, my_index,
                  my_group_rank);
 }
 

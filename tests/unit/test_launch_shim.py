@@ -157,7 +157,7 @@ def test_a_bad_end_leaves_a_record_and_is_a_death_by_signal(shim: Path, tmp_path
     plan = make_plan(tmp_path, {"solver": ["sh", "-c", "exit 3"], "trainer": ["sh", "-c", "kill -SEGV $$"]})
     done = _run(shim, plan.run, 5)
     assert done.returncode == -signal.SIGKILL
-    assert "exit status 3: rank 5, a solver of group 1." in done.stderr and "rank-0005-solver-1-0.log" in done.stderr
+    assert "exit status 3: rank 5 (a solver of group 1)." in done.stderr and "rank-0005-solver-1-0.log" in done.stderr
     expected = {"rank": 5, "role": "solver", "group": 1, "exit": 3, "signal": None, "told": False, "error": None}
     assert _record(plan.run, 5) == expected
     assert _run(shim, plan.run, 2).returncode == -signal.SIGKILL
@@ -170,7 +170,7 @@ def test_a_program_that_cannot_start(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {"solver": ['./so"lver']})
     done = _run(shim, plan.run, 3)
     assert done.returncode == -signal.SIGKILL
-    sentence = "Cannot start './so\"lver': No such file or directory. Program of rank 3, a solver of group 0, in "
+    sentence = "Cannot start './so\"lver': No such file or directory. Program of rank 3 (a solver of group 0), in "
     assert sentence in done.stderr
     record = _record(plan.run, 3)
     assert record["exit"] == 127 and str(record["error"]).startswith(sentence)
@@ -200,9 +200,9 @@ def test_asked_to_end(shim: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rank", "script", "said"),
     [
-        (3, "true", "rank 3, a solver of group 0 ended with exit status 0 without calling mpidata_init"),
-        (3, JOIN, "rank 3, a solver of group 0 ended with exit status 0, but before mpidata_finalize"),
-        (1, "true", "rank 1, trainer 0 ended with exit status 0 without creating an MPIStreamDataset"),
+        (3, "true", "rank 3 (a solver of group 0) ended with exit status 0 without calling mpidata_init"),
+        (3, JOIN, "rank 3 (a solver of group 0) ended with exit status 0, but before mpidata_finalize"),
+        (1, "true", "rank 1 (trainer 0) ended with exit status 0 without creating an MPIStreamDataset"),
         (1, "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-", "without creating an MPIStreamDataset"),
     ],
 )
