@@ -85,7 +85,7 @@ def _counts(record: dict[str, Any], run: RunFolder, summary: dict[str, Any]) -> 
     if record.get("told"):
         return False
     in_order = summary.get("status") in ("complete", "stopped") and record["rank"] != 0
-    return in_order or record["at"] < run.summary.stat().st_mtime_ns
+    return in_order or bool(record["at"] < run.summary.stat().st_mtime_ns)
 
 
 def _write(run: RunFolder, summary: dict[str, Any]) -> dict[str, Any]:

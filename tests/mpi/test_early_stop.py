@@ -138,7 +138,8 @@ def test_a_script_that_fails_after_the_stream_fails_the_job(folder: JobFolder) -
         sim="def simulate(alpha):\n    for step in range(10):\n        yield {'u': [[alpha] * 6] * 4}\n",
         train=(
             "import mpidata, sys, time\nstream = mpidata.MPIStreamDataset(batch_size=4)\n"
-            "print('batches', sum(1 for _ in stream))\nstream.close()\ntime.sleep(1)\nsys.exit('no space for the model')\n"
+            "print('batches', sum(1 for _ in stream))\nstream.close()\ntime.sleep(1)\n"
+            "sys.exit('no space for the model')\n"
         ),
     )
     folder.job(solvers={"function": "sim:simulate"})
