@@ -17,7 +17,7 @@ MISTAKES = {
     "hole": ["have 18 elements, the field has 24: they leave a hole", "simulation 0, step 2"],
     "no-finalize": ["MPI_Finalize was called before mpidata_finalize", "Call mpidata_finalize at the end"],
     "outside": ["A block of field 'u' covers 3 to 4 in dimension 0, the field has 0 to 3", "group 0, its rank 1)"],
-    "before-init": ["mpidata_put was called before mpidata_init", "Solver rank 2"],
+    "before-init": ["mpidata_put was called before mpidata_init", "Solver rank"],  # both ranks: either comes first
     "parameter": ["Unknown parameter 'alhpa'; the job declares 'alpha'", "simulation 0, step 2"],
     "time": ["mpidata_step: time is nan", "simulation 0, step 2"],
     "next-without-step": ["Field 'u' was put, but no mpidata_step followed", "simulation 0, step 2"],
