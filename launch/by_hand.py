@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from mpidata.config import Job, load_job, warn
+from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, LaunchError, MpidataError
 from mpidata.launch.command import find_mpirun, shim_path
 from mpidata.launch.environment import Place
@@ -53,8 +53,6 @@ def run_by_hand(path: str, overrides: Sequence[str], place: Place) -> NoReturn:
     try:
         shim = shim_path()
         job = load_job(path, overrides)
-        if place.rank == 0:
-            warn(job)
         _check_size(job, place)
         run = _announce(job, place) if place.rank == 0 else find_run(_file(job, place), _TIMEOUT_S)
     except MpidataError as error:
@@ -82,10 +80,7 @@ def _check_size(job: Job, place: Place) -> None:
                 f"Start it with {find_mpirun()} -n {needed}: the mpirun of another MPI starts {needed} jobs of 1 rank."
             )
     ranks = "1 rank" if place.size == 1 else f"{place.size} ranks"
-    raise LaunchError(
-        f"The launcher started {ranks}, but the job has {needed}: 1 scheduler, {job.trainers.ranks} trainers and "
-        f"{job.solvers.groups} groups of {job.solvers.ranks_per_group}. {job.path}. {fix}"
-    )
+    raise LaunchError(f"The launcher started {ranks}, but the job has {needed}: {job.layout}. {job.path}. {fix}")
 
 
 def _announce(job: Job, place: Place) -> Path:

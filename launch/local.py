@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from mpidata.config import load_job, warn
+from mpidata.config import load_job
 from mpidata.launch.cleanup import make_folders, remove_abandoned
 from mpidata.launch.command import command_line, find_mpirun, mpirun_command, mpirun_environment, shim_path
 from mpidata.launch.outcome import settle
@@ -31,14 +31,10 @@ def print_command(path: str, overrides: Sequence[str], console: Console) -> None
         The job file is bad, or mpidata or its MPI is not installed.
     """
     job = load_job(path, overrides)
-    warn(job)
     plan = Plan.of(job, next_run(job))
     command = mpirun_command(find_mpirun(), shim_path(), plan)
     console.print(
-        Text(
-            f"# {plan.world} ranks: 1 scheduler, {plan.trainers} trainers, {plan.groups} groups of "
-            f"{plan.ranks_per_group}; run folder {plan.run}"
-        ),
+        Text(f"# {plan.world} ranks: {job.layout}; run folder {plan.run}"),
         soft_wrap=True,
     )
     console.print(Text(command_line(command, mpirun_environment(os.geteuid() == 0))), soft_wrap=True)
@@ -71,7 +67,6 @@ def run_local(path: str, overrides: Sequence[str], console: Console, errors: Con
     Blocks until the job has ended and none of its processes is left. For the main thread, as it takes signals.
     """
     job = load_job(path, overrides)
-    warn(job)
     mpirun, shim = find_mpirun(), shim_path()
     with Signals() as signals:
         started = time.monotonic()

@@ -75,11 +75,10 @@ def run(job: str, overrides: tuple[str, ...], dry_run: bool) -> None:
 @_SET
 def check(job: str, overrides: tuple[str, ...]) -> None:
     """Check a job file, and the parameters it asks for, without starting anything."""
-    from mpidata.config import load_job, warn
+    from mpidata.config import load_job
     from mpidata.samplers import draw_parameters
 
     loaded = load_job(job, overrides)
-    warn(loaded)
     simulations, parameters = draw_parameters(loaded).shape
     each = f"{parameters} parameter{'s' if parameters != 1 else ''} each"
     click.echo(f"{job}: correct. {loaded.world_size} ranks, {simulations} simulations with {each}.")

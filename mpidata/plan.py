@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LaunchError, MpidataError
+from mpidata.programs import Program, programs_of
 
 if TYPE_CHECKING:
     from mpidata.config import Job
 
-__all__ = ["ROLES", "Field", "Plan", "Program", "find_program"]
+__all__ = ["ROLES", "Field", "Plan", "Program"]
 
 ROLES = ("scheduler", "trainer", "solver")
 _HEADER = "mpidata-plan 1"
-_SINGLE = (
-    "run",
-    "folder",
-    "seed",
-    "world",
-    "trainers",
-    "groups",
-    "ranks_per_group",
-    "window",
-    "simulations",
-    "validation",
-    "policy",
-    "capacity",
-    "watermark",
-    "tail",
+_SINGLE = tuple(
+    "run folder seed start lifetime world trainers groups spares ranks_per_group window retries timeout_s tolerate "
+    "fault_tolerance simulations validation policy capacity watermark tail checkpoint attempt checkpoint_every_s "
+    "checkpoint_keep checkpoint_within_s".split()
 )
-_NUMBERS = tuple(key for key in _SINGLE if key not in ("run", "folder", "policy", "tail"))
+_RECORD = ("record_path", "record_every", "record_when_slow")
+_TYPES: dict[str, type] = dict.fromkeys(
+    ("start", "lifetime", "fault_tolerance", "policy", "tail", "record_when_slow"), str
+)
+_TYPES |= dict.fromkeys(("run", "folder", "record_path"), Path)
+_TYPES |= dict.fromkeys(("timeout_s", "checkpoint_every_s", "checkpoint_within_s"), float)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,19 +41,16 @@ class Field:
 
 
 @dataclasses.dataclass(frozen=True)
-class Program:
-    """What a rank runs: the arguments, executable first, and the environment variables it is given besides its own."""
-
-    arguments: tuple[str, ...]
-    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
 class Plan:
     """The layout of a job and its data.
 
-    World ranks: 0 is the scheduler, then come the trainers, then the solver groups of `ranks_per_group` ranks each.
+    World ranks: 0 is the scheduler, then come the trainers, then, with `start` split, the solver groups of
+    `ranks_per_group` ranks each: `groups` that run at once and `spares`. Groups that are spawned have the next numbers.
     Simulations 0 to `simulations` - 1 are trained on, the next `validation` ones are not.
+
+    `tolerate` is -1 where every simulation may be set aside; `checkpoint` is the number of the checkpoint to start
+    from, 0 for none; `attempt` counts the starts of the run folder from 1; `record_path` is None where nothing is
+    recorded.
     """
 
     run: Path
@@ -79,9 +70,25 @@ class Plan:
     parameters: tuple[str, ...]
     fields: tuple[Field, ...]
     programs: Mapping[str, Program]
+    start: str = "split"
+    lifetime: str = "pool"
+    spares: int = 0
+    retries: int = 2
+    timeout_s: float = 60.0
+    tolerate: int = -1
+    hosts: tuple[str, ...] = ()
+    fault_tolerance: str = "none"
+    checkpoint: int = 0
+    attempt: int = 1
+    checkpoint_every_s: float = 0.0
+    checkpoint_keep: int = 2
+    checkpoint_within_s: float = 60.0
+    record_path: Path | None = None
+    record_every: int = 1
+    record_when_slow: str = "slow_down"
 
     @classmethod
-    def of(cls, job: Job, run: Path) -> Plan:
+    def of(cls, job: Job, run: Path, fault_tolerance: str = "none", checkpoint: int = 0, attempt: int = 1) -> Plan:
         """Plan a job that is to run in the given run folder.
 
         Parameters
@@ -90,16 +97,24 @@ class Plan:
             As `mpidata.config.load_job` returns it.
         run : Path
             The run folder; need not exist.
+        fault_tolerance : str
+            `ulfm` or `none`.
+        checkpoint : int
+            Number of the checkpoint to start from, 0 for none.
+        attempt : int
+            Which start of the run folder it is, from 1.
         """
+        solvers, saving, record = job.solvers, job.saving, job.record
+        run = Path(os.path.abspath(run))
         return cls(
-            run=Path(os.path.abspath(run)),
+            run=run,
             folder=job.folder,
             seed=job.seed,
             world=job.world_size,
             trainers=job.trainers.ranks,
-            groups=job.solvers.groups,
-            ranks_per_group=job.solvers.ranks_per_group,
-            window=job.solvers.window,
+            groups=solvers.groups,
+            ranks_per_group=solvers.ranks_per_group,
+            window=solvers.window,
             simulations=job.simulations,
             validation=job.validation.count,
             policy=job.buffer.policy,
@@ -108,7 +123,23 @@ class Plan:
             tail=job.buffer.tail,
             parameters=job.parameter_names,
             fields=tuple(Field(name, field.dtype, field.shape) for name, field in job.fields.items()),
-            programs=_programs(job),
+            programs=programs_of(job),
+            start=solvers.start,
+            lifetime=solvers.lifetime,
+            spares=solvers.spares,
+            retries=solvers.retries,
+            timeout_s=solvers.timeout_s,
+            tolerate=-1 if solvers.tolerate is None else solvers.tolerate,
+            hosts=solvers.hosts or (),
+            fault_tolerance=fault_tolerance,
+            checkpoint=checkpoint,
+            attempt=attempt,
+            checkpoint_every_s=saving.every_s,
+            checkpoint_keep=saving.keep,
+            checkpoint_within_s=saving.within_s,
+            record_path=_record_path(job, run),
+            record_every=record.every if record is not None else 1,
+            record_when_slow=record.when_slow if record is not None else "slow_down",
         )
 
     @classmethod
@@ -129,13 +160,9 @@ class Plan:
         missing += [f"program {role}" for role in ROLES if role not in reader.programs]
         if missing:
             raise MpidataError(f"The plan lacks {', '.join(missing)}. Start the job again.")
-        single = reader.single
         return cls(
-            run=Path(single["run"]),
-            folder=Path(single["folder"]),
-            policy=single["policy"],
-            tail=single["tail"],
-            **{key: int(single[key]) for key in _NUMBERS},
+            **{key: _TYPES.get(key, int)(value) for key, value in reader.single.items()},
+            hosts=tuple(reader.hosts),
             parameters=tuple(reader.parameters),
             fields=tuple(reader.fields),
             programs={
@@ -157,6 +184,9 @@ class Plan:
         """Write the plan as text, for the file `plan` of the run folder; raises MpidataError on a newline."""
         lines = [_HEADER]
         lines += [f"{key} {getattr(self, key)}" for key in _SINGLE]
+        if self.record_path is not None:
+            lines += [f"{key} {getattr(self, key)}" for key in _RECORD]
+        lines += [f"host {host}" for host in self.hosts]
         lines += [f"parameter {name}" for name in self.parameters]
         lines += [" ".join(["field", f.name, f.dtype, str(len(f.shape)), *map(str, f.shape)]) for f in self.fields]
         for role in ROLES:
@@ -201,12 +231,24 @@ class Plan:
         group, rank_in_group = divmod(rank - 1 - self.trainers, self.ranks_per_group)
         return "solver", group, rank_in_group
 
+    @property
+    def groups_in_world(self) -> int:
+        """Number of groups that start with the world, spares included."""
+        return self.groups + self.spares if self.start == "split" else 0
+
+    def rank_of(self, group: int, rank_in_group: int) -> int | None:
+        """Rank of the world of a group's rank; None for a group that was spawned."""
+        if group >= self.groups_in_world:
+            return None
+        return 1 + self.trainers + group * self.ranks_per_group + rank_in_group
+
 
 class _Reader:
     """Collects the lines of a plan; `take` raises ValueError on one that makes no sense."""
 
     def __init__(self) -> None:
         self.single: dict[str, str] = {}
+        self.hosts: list[str] = []
         self.parameters: list[str] = []
         self.fields: list[Field] = []
         self.programs: dict[str, tuple[list[str], dict[str, str]]] = {}
@@ -214,12 +256,13 @@ class _Reader:
 
     def take(self, line: str) -> None:
         key, _, value = line.partition(" ")
-        if key in _SINGLE:
+        if key in _SINGLE or key in _RECORD:
             if key in self.single:
                 raise ValueError("the key is there twice")
-            if key in _NUMBERS:
-                int(value)
+            _TYPES.get(key, int)(value)
             self.single[key] = value
+        elif key == "host":
+            self.hosts.append(value)
         elif key == "parameter":
             self.parameters.append(value)
         elif key == "field":
@@ -241,30 +284,7 @@ class _Reader:
             raise ValueError("unknown key")
 
 
-def find_program(program: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """Arguments to start a program with: the executable made absolute where it lies in the job file's folder.
-
-    `python` and `python3` mean the Python that runs mpidata. A name that is no file of the folder is left to PATH.
-    """
-    first, *rest = program
-    if first in ("python", "python3"):
-        return (sys.executable, *rest)
-    here = folder / first
-    if here.is_file() and ("/" in first or os.access(here, os.X_OK)):
-        return (os.path.abspath(here), *rest)
-    return tuple(program)
-
-
-def _programs(job: Job) -> dict[str, Program]:
-    threads = {}
-    if "OMP_NUM_THREADS" not in os.environ:
-        threads["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // job.world_size))
-    if job.solvers.function is not None:
-        solver = Program((sys.executable, "-m", "mpidata.function_solver", job.solvers.function), threads)
-    else:
-        solver = Program(find_program(job.solvers.program or (), job.folder))
-    return {
-        "scheduler": Program((sys.executable, "-m", "mpidata.scheduler")),
-        "trainer": Program(find_program(job.trainers.program, job.folder), threads),
-        "solver": solver,
-    }
+def _record_path(job: Job, run: Path) -> Path | None:
+    if job.record is None:
+        return None
+    return run / "record" if job.record.path is None else Path(os.path.abspath(job.folder / job.record.path))

@@ -10,7 +10,7 @@ from pydantic import Field as Key
 from pydantic_core import PydanticCustomError
 
 __all__ = ["Boolean", "Count", "Key", "Location", "Model", "Natural", "Number", "Positive", "Problem", "Text"]
-__all__ += ["idle_key", "origin", "refuse", "stated"]
+__all__ += ["origin", "refuse", "stated"]
 
 Location = tuple[str | int, ...]
 """Keys and indices that lead to a value of the job file."""
@@ -31,25 +31,6 @@ class Model(BaseModel):
     """A mapping of the job file with a fixed set of keys; frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def idle_key(default: Any, description: str, instead: str) -> Any:
-    """Make a key that is checked and kept, but that this version does not act on.
-
-    Parameters
-    ----------
-    default : Any
-        Its value where the job file does not set it.
-    description : str
-        What it is for.
-    instead : str
-        What happens in this version, without a full stop.
-    """
-    return Key(
-        default=default,
-        description=f"{description} It has no effect in this version: {instead}.",
-        json_schema_extra={"instead": instead},
-    )
 
 
 def refuse(problems: Iterable[Problem]) -> None:

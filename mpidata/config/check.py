@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.machinery
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,10 +14,12 @@ from typing import Any
 
 from mpidata.config.base import Location, Problem
 from mpidata.config.messages import sampler_problems, suggestion
-from mpidata.config.programs import is_object_name
-from mpidata.plan import find_program
+from mpidata.config.programs import Solvers, is_object_name
+from mpidata.programs import find_program
 
 __all__ = ["check"]
+
+_BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>\w+)\}|\{|\}")
 
 
 def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Problem], dict[str, Any]]:
@@ -55,7 +58,26 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
 
         found, filled = fit(table, sections["validation"].count if "validation" in sections else 0, folder)
         problems += found
+    if "solvers" in sections and table is not None:
+        space = filled.get("space", table.space)
+        problems += _placeholders(sections["solvers"], ["simulation", *space])
     return problems, filled
+
+
+def _placeholders(solvers: Solvers, known: list[str]) -> Iterator[Problem]:
+    """Look for `{name}` in the arguments of a program that is started for each simulation."""
+    if solvers.lifetime != "simulation" or solvers.program is None:
+        return
+    for number, argument in enumerate(solvers.program[1:], start=1):
+        key = f"'solvers.program[{number}]' is {argument!r}"
+        for brace in _BRACES.finditer(argument):
+            name = brace["name"]
+            if name is None and brace[0] not in ("{{", "}}"):
+                fix = f"Write '{{name}}' for the value of a parameter, and '{2 * brace[0]}' for a brace"
+                yield ("solvers", "program", number), f"{key}. {fix}."
+            elif name is not None and name not in known:
+                fix = suggestion(name, known) or f"The names are {', '.join(known)}."
+                yield ("solvers", "program", number), f"{key}, but there is no parameter {name!r}. {fix}"
 
 
 def _section(data: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`fields`, `buffer`, `validation` and `checkpoint`: what a sample holds, where it waits, and what is kept."""
+"""`fields`, `buffer`, `validation`, `checkpoint`, `record`: what a sample holds, where it waits, what is kept."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import math
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Strict, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, Positive, refuse
+from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, refuse
 
-__all__ = ["Buffer", "Checkpoint", "Field", "FieldName", "Validation", "identifier"]
+__all__ = ["Buffer", "Checkpoint", "Field", "FieldName", "Record", "Validation", "identifier"]
 
 MAX_DIMENSIONS = 6
 MAX_ELEMENTS = 2**31 - 1
@@ -119,7 +119,29 @@ class Validation(Model):
 
 
 class Checkpoint(Model):
-    """Checkpoints, from which a job that was interrupted can go on. None are written in this version."""
+    """Checkpoints: the buffers, the ledger, the state of all simulations and what the training script registered."""
 
-    every_s: Positive = Key(default=300.0, description="Seconds from one checkpoint to the next.")
+    every_s: Annotated[float, Strict(), Key(ge=0, allow_inf_nan=False)] = Key(
+        default=300.0, description="Seconds from one checkpoint to the next; 0: none by itself."
+    )
     keep: Count = Key(default=2, description="Number of checkpoints that are kept: the latest ones.")
+    within_s: Positive = Key(
+        default=60.0,
+        description="Longest time in seconds from SIGTERM or SIGUSR1 to the end of the job, the checkpoint included.",
+    )
+
+
+class Record(Model):
+    """Files with the samples that the trainers receive, which `mpidata.RecordedDataset` reads."""
+
+    path: Text | None = Key(
+        default=None,
+        description="Folder of the files, one for each trainer.",
+        json_schema_extra={"default": "`record` in the run folder"},
+    )
+    every: Count = Key(default=1, description="Every how many steps of a simulation a sample is written: 1 for all.")
+    when_slow: Literal["slow_down", "skip"] = Key(
+        default="slow_down",
+        description="What happens when the disk is slower than the samples come, which the job says: `slow_down` makes "
+        "the solvers wait, `skip` leaves samples out of the files.",
+    )

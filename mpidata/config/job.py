@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, PrivateAttr, Strict
 
-from mpidata.config.base import Key, Location, Model, Text, idle_key, refuse, stated
-from mpidata.config.data import Buffer, Checkpoint, Field, FieldName, Validation
+from mpidata.config.base import Key, Model, Text, refuse
+from mpidata.config.data import Buffer, Checkpoint, Field, FieldName, Record, Validation
 from mpidata.config.parameters import Parameters
 from mpidata.config.programs import Launch, Solvers, Trainers
 
@@ -54,15 +53,20 @@ class Job(Model):
         json_schema_extra={"kind": "mapping from name to field, at least one"},
     )
     buffer: Buffer = Key(default=Buffer(), description="Where samples wait on a trainer.")
-    checkpoint: Checkpoint | None = idle_key(
-        None,
-        "Checkpoints, from which a job that was interrupted can go on.",
-        instead="none are written, and a job that was interrupted starts anew",
+    checkpoint: Checkpoint | None = Key(
+        default=None,
+        description="Checkpoints, from which a job that was interrupted goes on. Without this key they are written "
+        "only when the job is told to end (SIGTERM, SIGUSR1), and where the training script asks for one.",
+        examples=["{every_s: 300, keep: 2}"],
+    )
+    record: Record | None = Key(
+        default=None,
+        description="Files to which the trainers write the samples that they receive. Without this key there are none.",
+        examples=["{path: samples}"],
     )
     launch: Launch = Key(default=Launch(), description="How the job is started.")
 
     _path: Path = PrivateAttr(default=Path("job.yaml"))
-    _origins: dict[Location, str] = PrivateAttr(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -83,42 +87,34 @@ class Job(Model):
 
     @property
     def world_size(self) -> int:
-        """Number of ranks: the scheduler, the trainers and the solvers."""
-        return 1 + self.trainers.ranks + self.solvers.groups * self.solvers.ranks_per_group
+        """Number of ranks that start together: the scheduler, the trainers and, with `start: split`, the solvers."""
+        solvers = self.solvers
+        groups = solvers.groups + solvers.spares if solvers.start == "split" else 0
+        return 1 + self.trainers.ranks + groups * solvers.ranks_per_group
 
-    def without_effect(self) -> list[str]:
-        """Tell which keys the job file sets that this version does not act on: a sentence for each, with its line."""
-        found = [(location, instead) for location, instead, is_set in _idle_keys(self) if is_set]
-        return [
-            f"{self.path.name}: '{'.'.join(location)}' has no effect in this version: {instead}."
-            + stated(self._origins, location)
-            for location, instead in found
-        ]
+    @property
+    def saving(self) -> Checkpoint:
+        """How checkpoints are written; without the key none is written by itself."""
+        return self.checkpoint or Checkpoint(every_s=0.0)
+
+    @property
+    def layout(self) -> str:
+        """What the ranks are, in words."""
+        solvers, trainers = self.solvers, self.trainers.ranks
+        groups = f"{solvers.groups} group{'s' if solvers.groups != 1 else ''} of {solvers.ranks_per_group}"
+        ranks = f"1 scheduler, {trainers} trainer{'s' if trainers != 1 else ''}"
+        if solvers.start == "spawn":
+            return f"{ranks}; {groups} started later"
+        if solvers.spares:
+            return f"{ranks}, {groups} and {solvers.spares} spare{'s' if solvers.spares != 1 else ''}"
+        return f"{ranks} and {groups}"
 
     def resolved(self) -> dict[str, Any]:
-        """All keys and their values as plain data, but for keys without effect that the job file does not set."""
-        data = self.model_dump(mode="json", by_alias=True, exclude_none=True)
-        for location, _, is_set in _idle_keys(self):
-            if not is_set:
-                inner = data
-                for key in location[:-1]:
-                    inner = inner[key]
-                inner.pop(location[-1], None)
-        return data
+        """All keys and their values as plain data."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     def __eq__(self, other: object) -> bool:
         """Compare all keys; the path does not count."""
         return isinstance(other, Job) and self.model_dump() == other.model_dump()
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _idle_keys(model: Model, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str, bool]]:
-    """Find the keys that this version does not act on, with what happens instead, and whether each is set."""
-    for name, info in type(model).model_fields.items():
-        value, location = getattr(model, name), (*above, name)
-        if isinstance(info.json_schema_extra, dict) and "instead" in info.json_schema_extra:
-            is_set = name in model.model_fields_set and value is not None
-            yield location, str(info.json_schema_extra["instead"]), is_set
-        elif isinstance(value, Model):
-            yield from _idle_keys(value, location)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +19,7 @@ from mpidata.config.job import Job
 from mpidata.config.messages import dotted, problems_of, shown
 from mpidata.errors import JobFileError
 
-__all__ = ["load_job", "resolved_yaml", "warn"]
+__all__ = ["load_job", "resolved_yaml"]
 
 
 def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
@@ -58,19 +57,13 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
     if filled:
         sections["parameters"] = sections["parameters"].model_copy(update=filled)
     job = Job.model_validate(sections)
-    job._path, job._origins = path, source.origins
+    job._path = path
     return job
 
 
 def resolved_yaml(job: Job) -> str:
-    """Write the job with its defaults as YAML; loaded from any place, it gives an equal job and the same warnings."""
+    """Write the job with its defaults as YAML; loaded from any place, it gives an equal job."""
     return yaml_text.dump(job.resolved())
-
-
-def warn(job: Job) -> None:
-    """Print on stderr which keys of the job file have no effect in this version."""
-    for sentence in job.without_effect():
-        print(sentence, file=sys.stderr, flush=True)
 
 
 class _Source:

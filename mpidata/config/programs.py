@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, idle_key, refuse
+from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
 
 __all__ = ["Launch", "Solvers", "Trainers", "is_object_name", "object_name"]
 
@@ -27,20 +27,15 @@ def object_name(value: str) -> str:
     return value
 
 
-def _unavailable(*refused: object) -> AfterValidator:
-    """Refuse values of the design that this version cannot honour."""
-
-    def check(value: Any) -> Any:
-        if value in refused:
-            refuse([((), f"{{key}} is {value!r}, which is not available in this version. Remove the key.")])
-        return value
-
-    return AfterValidator(check)
+def _host(name: str) -> str:
+    if not all(c.isalnum() or c in "._-:[]" for c in name):
+        refuse([((), f"{{key}} is {name!r}. Write the name of a host, as mpirun knows it.")])
+    return name
 
 
-def _no_spares(value: int) -> int:
-    if value:
-        refuse([((), f"{{key}} is {value}, and spares are not available in this version. Remove the key.")])
+def _auto_or_boolean(value: Any) -> Any:
+    if value is not True and value is not False and value != "auto":
+        refuse([((), f"{{key}} is {value!r}. It must be one of auto, true, false.")])
     return value
 
 
@@ -103,32 +98,54 @@ class Solvers(Model):
         description="Samples of one solver rank that may be under way to the trainers before the solver waits. Where "
         "samples are small (up to 64 KB), messages, which several samples of a fast solver share (up to 256 KB).",
     )
-    start: Annotated[Literal["split", "spawn"], _unavailable("spawn")] = Key(
+    start: Literal["split", "spawn"] = Key(
         default="split",
-        description="`split`: all ranks start together. `spawn` (solver groups start later) is not available in this "
-        "version.",
+        description="`split`: all ranks start together, the fast path. `spawn`: the solver groups are started later, "
+        "by the running job.",
     )
-    lifetime: Annotated[Literal["pool", "simulation"], _unavailable("simulation")] = Key(
+    lifetime: Literal["pool", "simulation"] = Key(
         default="pool",
-        description="`pool`: a group runs simulation after simulation. `simulation` (a fresh start for each) is not "
-        "available in this version.",
+        description="`pool`: a group runs simulation after simulation. `simulation` (with `start: spawn`): a fresh "
+        "group for each simulation, for a program that can run only once. In the arguments of its program `{name}` "
+        "then stands for the value of a parameter and `{simulation}` for the number of the simulation; a literal brace "
+        "is doubled.",
     )
-    spares: Annotated[Natural, AfterValidator(_no_spares)] = Key(
-        default=0, description="Groups kept in reserve for lost ones. More than 0 is not available in this version."
+    spares: Natural = Key(
+        default=0,
+        description="Groups that start with the others (`start: split`) and wait to take the place of lost ones. When "
+        "there is none left, a new group is started in place of a lost one.",
     )
-    retries: Natural = idle_key(
-        2,
-        "Further tries of one simulation.",
-        instead="a simulation that its solver gives up is not tried again, and a solver that dies ends the job",
+    retries: Natural = Key(
+        default=2,
+        description="Further tries of a simulation whose group died, fell silent or gave it up; and of starting a "
+        "group. A simulation whose every try failed is set aside.",
     )
-    timeout_s: Positive = idle_key(
-        60.0,
-        "Silence in seconds after which a group is declared lost.",
-        instead="a group that falls silent is waited for without limit",
+    timeout_s: Positive = Key(
+        default=60.0,
+        description="Seconds of silence after which a group is ended as hung: the longest time that a rank may compute "
+        "between two calls of libmpidata. Waiting inside a call does not count.",
+    )
+    tolerate: Natural | None = Key(
+        default=None,
+        description="Number of simulations that may be set aside before the job counts as failed.",
+        json_schema_extra={"kind": "whole number, at least 0", "default": "all"},
+    )
+    hosts: (
+        Annotated[
+            tuple[Annotated[Text, AfterValidator(_host)], ...],
+            BeforeValidator(_arguments),
+            Key(min_length=1, json_schema_extra={"kind": "list of texts"}),
+        ]
+        | None
+    ) = Key(
+        default=None,
+        description="Hosts on which groups that are started later run; without this key MPI chooses.",
+        examples=["[node3, node4]"],
+        json_schema_extra={"kind": "list of texts"},
     )
 
     @model_validator(mode="after")
-    def _one_of(self) -> Self:
+    def _consistent(self) -> Self:
         problems: list[Problem] = []
         if self.program is None and self.function is None:
             problems.append(
@@ -137,6 +154,21 @@ class Solvers(Model):
         if self.program is not None and self.function is not None:
             problems.append(
                 (("function",), "'solvers.program' and 'solvers.function' are both given. Remove one of them.")
+            )
+        if self.start == "spawn" and self.spares:
+            problems.append(
+                (
+                    ("spares",),
+                    f"'solvers.spares' is {self.spares}, but with 'start: spawn' a new group takes the place of "
+                    "a lost one. Remove it.",
+                )
+            )
+        if self.start == "split" and self.lifetime == "simulation":
+            problems.append(
+                (
+                    ("lifetime",),
+                    "'solvers.lifetime' is 'simulation', which needs 'start: spawn'. Add that, or remove it.",
+                )
             )
         refuse(problems)
         return self
@@ -147,4 +179,10 @@ class Launch(Model):
 
     with_: Literal["auto", "mpirun"] = Key(
         default="auto", alias="with", description="What starts the ranks: `mpirun`, or `auto`, which chooses by itself."
+    )
+    fault_tolerance: Annotated[bool | Literal["auto"], BeforeValidator(_auto_or_boolean)] = Key(
+        default="auto",
+        description="Whether the job outlives the death of a solver: `auto` where the MPI can do it (Open MPI from "
+        "version 5, with ULFM). `false` may be faster, and is for debugging.",
+        json_schema_extra={"kind": "one of auto, true, false"},
     )

@@ -37,6 +37,7 @@ validation: {count: 10}
 fields:
   temperature: {dtype: float32, shape: [64, 64]}
 buffer: {policy: reservoir, capacity: 2000, watermark: 200, tail: drop}
+checkpoint: {every_s: 300, keep: 2}
 """
 
 _INTRODUCTION = f"""\
@@ -56,8 +57,8 @@ A job is one YAML file. Only `trainers`, `solvers`, `parameters` and `fields` ar
   are added. `--set` may be given several times.
 - Numbers and booleans are those of YAML 1.2: `1e-3` is a number, `no` is a text. The arguments of a program are texts,
   just as they are written.
-- A job has 1 scheduler, `trainers.ranks` trainers and `solvers.groups` × `solvers.ranks_per_group` solver ranks; MPI
-  starts as many ranks as these together.
+- MPI starts 1 scheduler, `trainers.ranks` trainers and, with `start: split`, (`solvers.groups` + `solvers.spares`) ×
+  `solvers.ranks_per_group` solver ranks.
 """
 
 

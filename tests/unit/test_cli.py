@@ -45,24 +45,6 @@ def test_a_bad_job_file(tmp_path: Path, run: CliRunner, command: str, monkeypatc
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("command", [["check"], ["run", "--dry-run"]])
-def test_keys_without_effect(
-    tmp_path: Path, run: CliRunner, command: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shim = tmp_path / "mpidata-rank"
-    shim.touch(mode=0o755)
-    monkeypatch.setenv("MPIDATA_RANK", str(shim))
-    monkeypatch.setattr("mpidata.launch.local.find_mpirun", lambda: Path("/usr/bin/mpirun"))
-    job = write_job(tmp_path)
-    job.write_text(job.read_text() + "checkpoint: {every_s: 60}\n")
-    result = run.invoke(cli.main, [*command, str(job), "--set", "solvers.retries=1"])
-    first, second = result.stderr.splitlines()
-    assert result.exit_code == 0 and "7 ranks" in result.stdout and "no effect" not in result.stdout
-    assert first.startswith("job.yaml: 'solvers.retries' has no effect in this version: ")
-    assert second.startswith("job.yaml: 'checkpoint' has no effect in this version: ") and second.endswith(" (line 6)")
-    assert run.invoke(cli.main, [*command, str(write_job(tmp_path))]).stderr == ""
-
-
 @pytest.mark.parametrize("command", [["check"], ["run"], ["run", "--dry-run"]])
 def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -> None:
     job = tmp_path / "job.yaml"

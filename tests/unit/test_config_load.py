@@ -41,12 +41,92 @@ def test_only_four_sections_are_required_and_the_rest_has_defaults(folder: Path)
     assert (job.validation.count, job.launch.with_, job.parameters.sampler) == (0, "auto", "uniform")
     assert job.fields["u"].dtype == "float32" and job.fields["u"].shape == (4,)
     assert (job.simulations, job.parameter_names, job.world_size) == (8, ("alpha",), 3)
+    solvers = job.solvers
+    assert (solvers.start, solvers.lifetime, solvers.spares, solvers.retries) == ("split", "pool", 0, 2)
+    assert (solvers.timeout_s, solvers.tolerate, solvers.hosts) == (60.0, None, None)
+    assert (job.checkpoint, job.record, job.launch.fault_tolerance) == (None, None, "auto")
+    assert job.saving.model_dump() == {"every_s": 0.0, "keep": 2, "within_s": 60.0}
 
 
 def test_the_example_of_the_reference_page_loads(folder: Path) -> None:
     job = load(folder, EXAMPLE)
     assert job.world_size == 1 + 2 + 4 * 2
     assert job.parameters.space == {"alpha": (0.01, 0.1), "left": (100.0, 500.0)}
+
+
+# The whole job file, with every key but `function`, `window` and `path`.
+WHOLE = """\
+name: heat2d
+seed: 7
+output: runs                     # run folders: runs/heat2d/1, 2, ...
+trainers:
+  ranks: 2
+  program: [python, train.py]    # an ordinary script; uses mpidata.MPIStreamDataset
+solvers:
+  groups: 4                      # simulations running at once
+  ranks_per_group: 2
+  program: [./heat2d]            # any executable linked with libmpidata; or, instead of program:
+  # function: "heat:simulate"    # a Python generator function
+  start: split                   # split | spawn
+  lifetime: pool                 # pool | simulation (spawn only)
+  spares: 1
+  retries: 3                     # further tries of one simulation
+  timeout_s: 30                  # silence after which a group is declared lost
+  tolerate: 5
+  hosts: [node3, "node4:2"]
+parameters:
+  count: 200
+  sampler: sobol                 # uniform | latin_hypercube | halton | sobol | grid | file | "module:Class"
+  space: {alpha: [0.01, 0.1], left: [100, 500]}
+validation: {count: 10}          # further simulations, never trained on
+fields:
+  temperature: {dtype: float32, shape: [64, 64]}
+buffer: {policy: reservoir, capacity: 2000, watermark: 200, tail: drop}      # samples, per trainer
+checkpoint: {every_s: 300, keep: 3}
+record: {path: samples, every: 2, when_slow: skip}
+launch: {with: auto, fault_tolerance: false}
+"""
+
+
+def test_the_whole_job_file_loads_as_it_stands(folder: Path) -> None:
+    job = load(folder, WHOLE)
+    assert (job.name, job.seed, job.output, job.launch.with_, job.world_size) == ("heat2d", 7, "runs", "auto", 13)
+    assert (job.trainers.ranks, job.trainers.program) == (2, ("python", "train.py"))
+    solvers = job.solvers
+    assert (solvers.groups, solvers.ranks_per_group, solvers.program) == (4, 2, ("./heat2d",))
+    assert (solvers.start, solvers.lifetime, solvers.spares) == ("split", "pool", 1)
+    assert (solvers.retries, solvers.timeout_s, solvers.tolerate) == (3, 30.0, 5)
+    assert solvers.hosts == ("node3", "node4:2")
+    assert (job.simulations, job.parameters.sampler, job.validation.count) == (200, "sobol", 10)
+    assert job.parameters.space == {"alpha": (0.01, 0.1), "left": (100.0, 500.0)}
+    assert job.fields["temperature"].dtype == "float32" and job.fields["temperature"].shape == (64, 64)
+    assert job.buffer.model_dump() == {"policy": "reservoir", "capacity": 2000, "watermark": 200, "tail": "drop"}
+    assert job.saving is job.checkpoint and job.saving.model_dump() == {"every_s": 300.0, "keep": 3, "within_s": 60.0}
+    assert job.record is not None
+    assert job.record.model_dump() == {"path": "samples", "every": 2, "when_slow": "skip"}
+    assert job.launch.fault_tolerance is False
+    assert load(folder, resolved_yaml(job)) == job
+
+
+@pytest.mark.parametrize(
+    ("solvers", "ranks", "layout"),
+    [
+        ("spares: 1", 4, "1 scheduler, 1 trainer, 1 group of 1 and 1 spare"),
+        ("groups: 3, spares: 2, ranks_per_group: 2", 12, "1 scheduler, 1 trainer, 3 groups of 2 and 2 spares"),
+        ("groups: 3, ranks_per_group: 2", 8, "1 scheduler, 1 trainer and 3 groups of 2"),
+        ("groups: 3, ranks_per_group: 2, start: spawn", 2, "1 scheduler, 1 trainer; 3 groups of 2 started later"),
+    ],
+)
+def test_the_ranks_that_start_together(folder: Path, solvers: str, ranks: int, layout: str) -> None:
+    job = load(folder, MINIMAL.replace("[./heat2d]", f"[./heat2d], {solvers}"))
+    assert (job.world_size, job.layout) == (ranks, layout)
+
+
+def test_arguments_for_each_simulation(folder: Path) -> None:
+    text = MINIMAL.replace("[./heat2d]", "[./heat2d, 'a={alpha}', '{{x}}{simulation}', plain]")
+    job = load(folder, text, "solvers.start=spawn", "solvers.lifetime=simulation")
+    assert job.solvers.program == ("./heat2d", "a={alpha}", "{{x}}{simulation}", "plain")
+    assert load(folder, text.replace("{alpha}", "{beta")).solvers.program  # a pool's arguments are texts as they are
 
 
 @pytest.mark.parametrize(

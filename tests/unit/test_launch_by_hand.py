@@ -55,16 +55,6 @@ def test_a_run(tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess
     assert os.listdir(tmp_path / "runs" / "job") == ["1"]
 
 
-def test_rank_0_alone_tells_of_keys_without_effect(
-    tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"]
-) -> None:
-    done = start(3, write_job(tmp_path), *_SMALL, "--set", "solvers.retries=1")
-    assert done.returncode == 0, done.stderr
-    warning, folder = done.stderr.splitlines()
-    assert warning.startswith("job.yaml: 'solvers.retries' has no effect in this version: ")
-    assert folder.startswith("mpidata: run folder ")
-
-
 def test_a_wrong_number_of_ranks(tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     started = time.monotonic()
     done = start(3, write_job(tmp_path))

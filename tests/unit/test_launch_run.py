@@ -229,14 +229,6 @@ def test_bad_job_file(job: _Run) -> None:
     assert not (job.folder / "runs").exists()
 
 
-def test_keys_without_effect(job: _Run) -> None:
-    path = write_job(job.folder)
-    job.start(path, "--set", "solvers.timeout_s=5")
-    status, _, stderr = job.finish()
-    assert status == 0 and stderr.startswith("job.yaml: 'solvers.timeout_s' has no effect in this version: ")
-    assert stderr.count("\n") == 1
-
-
 def test_dry_run(job: _Run) -> None:
     path = write_job(job.folder)
     job.start(path, "--dry-run")

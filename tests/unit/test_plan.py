@@ -7,7 +7,8 @@ import pytest
 
 from mpidata.config import load_job
 from mpidata.errors import LaunchError, MpidataError
-from mpidata.plan import Field, Plan, Program, find_program
+from mpidata.plan import Field, Plan, Program
+from mpidata.programs import find_program
 
 JOB = """\
 seed: 7
@@ -38,17 +39,29 @@ mpidata-plan 1
 run {folder}/runs/job/1
 folder {folder}
 seed 7
+start split
+lifetime pool
 world 15
 trainers 2
 groups 4
+spares 0
 ranks_per_group 3
 window 4
+retries 2
+timeout_s 60.0
+tolerate -1
+fault_tolerance none
 simulations 6
 validation 2
 policy firo
 capacity 20
 watermark 3
 tail repeat
+checkpoint 0
+attempt 1
+checkpoint_every_s 0.0
+checkpoint_keep 2
+checkpoint_within_s 60.0
 parameter alpha
 parameter left
 field temperature float32 2 2 64
@@ -70,6 +83,29 @@ argument train.py
     )
     assert Plan.parse(plan.text()) == plan
     assert plan.fields == (Field("temperature", "float32", (2, 64)), Field("scalar", "float64", ()))
+
+
+def test_a_plan_of_a_job_that_outlives_its_groups(folder: Path) -> None:
+    text = "spares: 2, retries: 3, timeout_s: 1.5, tolerate: 4, hosts: [a, b], program"
+    keys = "checkpoint: {every_s: 5, keep: 3, within_s: 7}\nrecord: {path: samples, every: 2, when_slow: skip}\n"
+    (folder / "job.yaml").write_text(JOB.replace("ranks_per_group: 3, program", f"ranks_per_group: 3, {text}") + keys)
+    plan = Plan.of(load_job(folder / "job.yaml"), folder / "run", fault_tolerance="ulfm", checkpoint=12, attempt=2)
+    lines = plan.text().splitlines()
+    for line in ("world 21", "spares 2", "retries 3", "timeout_s 1.5", "tolerate 4", "fault_tolerance ulfm"):
+        assert line in lines
+    for line in (
+        "checkpoint 12",
+        "attempt 2",
+        "checkpoint_every_s 5.0",
+        "checkpoint_keep 3",
+        "checkpoint_within_s 7.0",
+    ):
+        assert line in lines
+    for line in (f"record_path {folder}/samples", "record_every 2", "record_when_slow skip", "host a", "host b"):
+        assert line in lines
+    assert Plan.parse(plan.text()) == plan
+    plan = Plan.of(load_job(folder / "job.yaml", ["record={}"]), folder / "run")
+    assert plan.record_path == folder / "run" / "record"
 
 
 def test_the_threads_that_the_user_set_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,6 +168,16 @@ def test_roles_follow_the_order_of_the_world() -> None:
             plan.role_of(rank)
 
 
+def test_spares_have_ranks_and_spawned_groups_have_none() -> None:
+    plan = plan_of(world=13, spares=2)
+    assert plan.role_of(12) == ("solver", 4, 1) and plan.groups_in_world == 5
+    assert [plan.rank_of(group, 1) for group in (0, 3, 4, 5)] == [4, 10, 12, None]
+    plan = plan_of(world=3, start="spawn")
+    assert plan.groups_in_world == 0 and plan.rank_of(0, 0) is None
+    with pytest.raises(LaunchError, match="There is no rank 3 in this job of 3 ranks."):
+        plan.role_of(3)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -141,10 +187,10 @@ def test_roles_follow_the_order_of_the_world() -> None:
         ("seed 0\n", "", "The plan lacks seed. Start the job again"),
         ("seed 0", "seed 0\nseed 1", "Line 5 of the plan is 'seed 1': the key is there twice"),
         ("field u uint8 1 3", "field u uint8 2 3", "1 extents, not 2"),
-        ("field u uint8 1 3", "field u", "Line 17"),
+        ("field u uint8 1 3", "field u", "Line 29"),
         ("program solver\nargument x\n", "", "The plan lacks program solver"),
         ("program solver", "program spare", "no such role"),
-        ("program scheduler\n", "", "Line 18 of the plan is 'argument x': unknown key"),
+        ("program scheduler\n", "", "Line 30 of the plan is 'argument x': unknown key"),
     ],
 )
 def test_a_broken_plan_is_refused(old: str, new: str, message: str) -> None:

@@ -1,0 +1,31 @@
+/* What a program of the job tells mpidata-rank, its parent, in a page of memory that both map.
+ *
+ * mpidata-rank makes the page (memfd), whose descriptor the program inherits, and names it in MPIDATA_PULSE as
+ * "fd:inode": a program that closed it must not take another file for it. Both check the magic number. */
+#ifndef MPIDATA_PULSE_H
+#define MPIDATA_PULSE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define MPIDATA_PULSE_VARIABLE "MPIDATA_PULSE"
+#define MPIDATA_PULSE_MAGIC UINT32_C(0x4d505031)
+
+enum {
+    MPIDATA_PULSE_JOINED = 1,     /* the program has joined the job */
+    MPIDATA_PULSE_LEFT = 2,       /* it has left it in order */
+    MPIDATA_PULSE_FINALIZING = 4, /* MPI_Finalize has begun */
+    MPIDATA_PULSE_LOST = 8        /* it ends because its group is lost */
+};
+
+typedef struct {
+    uint32_t magic;
+    _Atomic uint32_t flags;
+    /* CLOCK_MONOTONIC of the last sign of life of a solver: when a call of libmpidata is entered, again and again while
+     * it waits inside, and when it returns. 0: it gives none, and is not watched. */
+    _Atomic uint64_t beat_ns;
+} mpidata_pulse;
+
+_Static_assert(sizeof(mpidata_pulse) == 16, "both sides must agree on the page");
+
+#endif
