@@ -22,7 +22,6 @@ typedef struct {
 typedef struct {
     mpidata_trainer *trainer;
     mpidata_assemblies assemblies;
-    mpidata_ledger ledger;
     mpidata_agreement agreement;
     source *sources; /* STREAMS per rank of the world */
     char *message;   /* with headers; 8-byte aligned by malloc */
@@ -34,7 +33,6 @@ typedef struct {
     mpidata_assembly *active[ACTIVE_MAX];
     int n_active;
     int64_t expected_validation; /* validation simulations whose steps are known */
-    int64_t held_validation;
     int end_of_stream;
     mpidata_outgoing *sending;
     MPI_Request send_request;
@@ -58,10 +56,10 @@ static int append(int64_t **list, int64_t *n, int64_t *allocated, int64_t value)
 static int held(receiver *r, int64_t simulation) {
     mpidata_trainer *trainer = r->trainer;
     const mpidata_plan *plan = &trainer->job.plan;
-    if (!mpidata_ledger_completed(&r->ledger, simulation)) return MPIDATA_SUCCESS;
+    if (!mpidata_ledger_completed(&trainer->ledger, simulation)) return MPIDATA_SUCCESS;
     mpidata_event event = {.kind = MPIDATA_EVENT_HELD, .simulation = simulation};
     int status = mpidata_trainer_post(trainer, &event);
-    if (simulation >= plan->simulations && ++r->held_validation == plan->validation) {
+    if (simulation >= plan->simulations && trainer->ledger.validation_complete == plan->validation) {
         trainer->validation_whole = 1;
         (void)pthread_cond_broadcast(&trainer->news);
     }
@@ -75,7 +73,7 @@ static int sample_whole(receiver *r, mpidata_assembly *assembly) {
     slot->time = assembly->time;
     slot->simulation = assembly->simulation;
     slot->step = assembly->step;
-    MPIDATA_TRY(mpidata_ledger_enter(&r->ledger, assembly->simulation, assembly->step));
+    MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, assembly->simulation, assembly->step));
     if (assembly->validation) {
         MPIDATA_TRY(append(&trainer->validation, &trainer->n_validation, &trainer->validation_allocated, assembly->slot));
         trainer->statistics.validation++;
@@ -158,7 +156,7 @@ static int find_or_begin(receiver *r, const mpidata_piece *piece, const double *
 
 static int unwanted(receiver *r, const mpidata_piece *piece) {
     mpidata_trainer *trainer = r->trainer;
-    int stopping, duplicate = mpidata_ledger_has(&r->ledger, piece->simulation, piece->step);
+    int stopping, duplicate = mpidata_ledger_has(&trainer->ledger, piece->simulation, piece->step);
     (void)pthread_mutex_lock(&trainer->lock);
     stopping = trainer->stopping;
     trainer->statistics.duplicates += duplicate && !stopping;
@@ -366,7 +364,7 @@ static int obey(receiver *r, const mpidata_order *order) {
     switch (order->kind) {
     case MPIDATA_ORDER_EXPECT:
         if (order->simulation < 0 || order->simulation >= plan->simulations + plan->validation || order->steps < 0) break;
-        MPIDATA_TRY(mpidata_ledger_expect(&r->ledger, order->simulation, order->steps));
+        mpidata_ledger_expect(&trainer->ledger, order->simulation, order->steps);
         return held(r, order->simulation);
     case MPIDATA_ORDER_END_OF_STREAM: r->end_of_stream = 1; return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_STOP:
@@ -468,7 +466,7 @@ static int open_receiver(receiver *r, mpidata_trainer *trainer) {
     mpidata_assemblies_open(&r->assemblies, &trainer->job.plan);
     r->sources = calloc((size_t)trainer->job.plan.world * STREAMS, sizeof *r->sources);
     if (!r->sources) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
-    return mpidata_ledger_open(&r->ledger, &trainer->job.plan, trainer->job.index);
+    return MPIDATA_SUCCESS;
 }
 
 static void close_receiver(receiver *r) {
@@ -477,7 +475,6 @@ static void close_receiver(receiver *r) {
     free(r->message);
     free(r->dropped);
     free(r->sending);
-    mpidata_ledger_close(&r->ledger);
     mpidata_assemblies_close(&r->assemblies);
 }
 

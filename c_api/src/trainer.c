@@ -93,6 +93,7 @@ static int open_trainer(mpidata_trainer *trainer, MPI_Comm world) {
     MPIDATA_TRY(mpidata_job_join(world, MPIDATA_ROLE_TRAINER, NULL, &trainer->job));
     MPIDATA_TRY_MPI(MPI_Comm_dup(trainer->job.role, &trainer->agreement));
     MPIDATA_TRY(open_locks(trainer));
+    MPIDATA_TRY(mpidata_ledger_open(&trainer->ledger, plan, trainer->job.index));
     mpidata_slots_open(&trainer->slots, plan);
     trainer->outbox_end = &trainer->outbox;
     if (mpidata_buffer_open(&trainer->buffer, plan->policy, plan->capacity, plan->watermark, plan->seed,
@@ -166,6 +167,7 @@ int mpidata_trainer_free(void) {
     the_trainer = NULL;
     mpidata_buffer_close(&trainer->buffer);
     mpidata_slots_close(&trainer->slots);
+    mpidata_ledger_close(&trainer->ledger);
     (void)pthread_mutex_destroy(&trainer->lock);
     (void)pthread_cond_destroy(&trainer->news);
     (void)pthread_cond_destroy(&trainer->wake);

@@ -28,6 +28,7 @@ typedef struct {
     /* All below under the lock. */
     mpidata_slots slots;
     mpidata_buffer buffer;
+    mpidata_ledger ledger; /* the receive thread, which alone changes it, reads it without the lock */
     int64_t *arrived; /* whole samples that wait for room in the buffer, oldest first */
     int64_t n_arrived, arrived_allocated;
     int64_t *validation; /* slots of the validation samples */

@@ -2,37 +2,128 @@
 #include "example_plan.h"
 #include "ledger.h"
 
-int main(void) {
-    mpidata_plan plan;
-    mpidata_ledger ledgers[2];
-    CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
-    for (int t = 0; t < 2; t++) CHECK(!mpidata_ledger_open(&ledgers[t], &plan, t));
+#define COUNT 13 /* simulations, the last 3 for validation */
 
-    for (int64_t simulation = 0; simulation < 13; simulation++)
+static mpidata_plan plan;
+
+static void enter(mpidata_ledger *ledger, int64_t simulation, int64_t first, int64_t last) {
+    for (int64_t step = first; step <= last; step += 2) {
+        CHECK(!mpidata_ledger_has(ledger, simulation, step));
+        CHECK(!mpidata_ledger_enter(ledger, simulation, step));
+        CHECK(mpidata_ledger_has(ledger, simulation, step));
+    }
+}
+
+static void own_steps(mpidata_ledger *ledgers) {
+    for (int64_t simulation = 0; simulation < COUNT; simulation++)
         for (int64_t steps = 0; steps < 7; steps++) {
             int64_t own[2] = {0, 0};
             for (int64_t step = 0; step < steps; step++) own[mpidata_plan_trainer(&plan, simulation, step)]++;
             for (int t = 0; t < 2; t++) CHECK(mpidata_ledger_own(&ledgers[t], simulation, steps) == own[t]);
         }
+}
 
+static void one_try(mpidata_ledger *ledger) {
     /* Simulation 3 has 301 steps; trainer 1 has its even ones, which come in reverse. */
-    mpidata_ledger *ledger = &ledgers[1];
     for (int64_t step = 300; step >= 2; step -= 2) {
         CHECK(!mpidata_ledger_has(ledger, 3, step));
         CHECK(!mpidata_ledger_enter(ledger, 3, step));
         CHECK(mpidata_ledger_has(ledger, 3, step) && !mpidata_ledger_has(ledger, 3, step - 2));
         CHECK(!mpidata_ledger_completed(ledger, 3));
     }
-    CHECK(!mpidata_ledger_expect(ledger, 3, 301) && !mpidata_ledger_completed(ledger, 3));
-    CHECK(!mpidata_ledger_enter(ledger, 3, 0));
+    mpidata_ledger_expect(ledger, 3, 301);
+    CHECK(!mpidata_ledger_completed(ledger, 3));
+    enter(ledger, 3, 0, 0);
     CHECK(mpidata_ledger_completed(ledger, 3) && !mpidata_ledger_completed(ledger, 3));
     CHECK(mpidata_ledger_has(ledger, 3, 300)); /* what comes again is known */
+    CHECK(!ledger->entries[3].bits);
+    mpidata_ledger_expect(ledger, 5, 2);
+    CHECK(!mpidata_ledger_completed(ledger, 5));
+    mpidata_ledger_expect(ledger, 6, 0);
+    CHECK(mpidata_ledger_completed(ledger, 6));
+}
 
-    CHECK(!mpidata_ledger_expect(ledger, 5, 2) && !mpidata_ledger_completed(ledger, 5));
-    CHECK(mpidata_ledger_enter(ledger, 5, 4) == MPIDATA_ERR_WIRE);
-    CHECK(!mpidata_ledger_expect(ledger, 6, 0) && mpidata_ledger_completed(ledger, 6));
-    CHECK(!mpidata_ledger_enter(ledger, 7, 2) && !mpidata_ledger_enter(ledger, 7, 4));
-    CHECK(mpidata_ledger_expect(ledger, 7, 2) == MPIDATA_ERR_WIRE);
+static void further_tries(mpidata_ledger *ledger) {
+    /* The same number again: complete at once, and told again. */
+    mpidata_ledger_expect(ledger, 3, 301);
+    CHECK(mpidata_ledger_completed(ledger, 3) && !mpidata_ledger_completed(ledger, 3));
+    /* More steps: those of the first try stay, the further ones are wanted. */
+    mpidata_ledger_expect(ledger, 3, 305);
+    CHECK(!mpidata_ledger_completed(ledger, 3) && mpidata_ledger_has(ledger, 3, 300));
+    enter(ledger, 3, 302, 302);
+    CHECK(!mpidata_ledger_completed(ledger, 3));
+    enter(ledger, 3, 304, 304);
+    CHECK(mpidata_ledger_completed(ledger, 3) && mpidata_ledger_has(ledger, 3, 304));
+    /* Fewer: the further ones stay known. */
+    mpidata_ledger_expect(ledger, 3, 200);
+    CHECK(mpidata_ledger_completed(ledger, 3) && mpidata_ledger_has(ledger, 3, 304));
+    mpidata_ledger_expect(ledger, 3, 305);
+    CHECK(mpidata_ledger_completed(ledger, 3));
+
+    /* A try with 300 steps of which the last came, then one with 100, then one with 302. */
+    enter(ledger, 7, 298, 298);
+    enter(ledger, 7, 0, 96);
+    mpidata_ledger_expect(ledger, 7, 300);
+    CHECK(!mpidata_ledger_completed(ledger, 7));
+    mpidata_ledger_expect(ledger, 7, 100);
+    CHECK(!mpidata_ledger_completed(ledger, 7));
+    enter(ledger, 7, 98, 98);
+    CHECK(mpidata_ledger_completed(ledger, 7));
+    CHECK(mpidata_ledger_has(ledger, 7, 298) && !mpidata_ledger_has(ledger, 7, 100));
+    mpidata_ledger_expect(ledger, 7, 302);
+    enter(ledger, 7, 100, 296);
+    CHECK(!mpidata_ledger_completed(ledger, 7));
+    enter(ledger, 7, 300, 300);
+    CHECK(mpidata_ledger_completed(ledger, 7) && !ledger->entries[7].bits);
+}
+
+static void validation(mpidata_ledger *ledger) {
+    for (int64_t simulation = 10; simulation < COUNT; simulation++) {
+        mpidata_ledger_expect(ledger, simulation, 0);
+        CHECK(mpidata_ledger_completed(ledger, simulation) && ledger->validation_complete == simulation - 9);
+    }
+    mpidata_ledger_expect(ledger, 11, 4);
+    CHECK(!mpidata_ledger_completed(ledger, 11) && ledger->validation_complete == 2);
+    enter(ledger, 11, 0, 2);
+    CHECK(mpidata_ledger_completed(ledger, 11) && ledger->validation_complete == 3);
+    mpidata_ledger_expect(ledger, 11, 4);
+    CHECK(mpidata_ledger_completed(ledger, 11) && ledger->validation_complete == 3);
+}
+
+static void export_and_import(mpidata_ledger *ledger) {
+    int64_t steps[COUNT], whole[COUNT], words[COUNT];
+    uint8_t complete[COUNT];
+    uint64_t bits[100];
+    enter(ledger, 8, 129, 255); /* own steps 64 to 127 of simulation 8, of which trainer 1 has the odd ones */
+    CHECK(mpidata_ledger_words(ledger) == 2);
+    mpidata_ledger_export(ledger, steps, whole, complete, words, bits);
+    CHECK(complete[3] && steps[3] == 305 && whole[3] == 305 && !words[3]);
+    CHECK(!complete[8] && steps[8] == -1 && !whole[8] && words[8] == 2 && !bits[0] && bits[1] == UINT64_MAX);
+
+    mpidata_ledger again;
+    CHECK(!mpidata_ledger_open(&again, &plan, 1));
+    for (int i = 0; i < COUNT; i++)
+        if (!complete[i]) steps[i] = -1;
+    steps[7] = -1; /* complete here, but not on the other trainer */
+    mpidata_ledger_import(&again, steps, whole);
+    CHECK(again.validation_complete == 3);
+    CHECK(!mpidata_ledger_completed(&again, 3) && mpidata_ledger_has(&again, 3, 304) && !mpidata_ledger_has(&again, 3, 306));
+    CHECK(mpidata_ledger_has(&again, 7, 300) && !mpidata_ledger_completed(&again, 7));
+    mpidata_ledger_expect(&again, 7, 302);
+    CHECK(mpidata_ledger_completed(&again, 7));
+    enter(&again, 8, 129, 255);
+    mpidata_ledger_close(&again);
+}
+
+int main(void) {
+    mpidata_ledger ledgers[2];
+    CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
+    for (int t = 0; t < 2; t++) CHECK(!mpidata_ledger_open(&ledgers[t], &plan, t));
+    own_steps(ledgers);
+    one_try(&ledgers[1]);
+    further_tries(&ledgers[1]);
+    validation(&ledgers[1]);
+    export_and_import(&ledgers[1]);
     for (int t = 0; t < 2; t++) mpidata_ledger_close(&ledgers[t]);
     mpidata_plan_free(&plan);
     return 0;
