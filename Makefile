@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/cmake/* c_api/include/* c_api/src/*.[ch] \
-    fortran_api/CMakeLists.txt fortran_api/*.f90 launch/rank/*.c) setup.py
+    fortran_api/CMakeLists.txt fortran_api/*.f90 launch/rank/*.[ch]) setup.py
 TEST_COMMANDS := gfortran=gfortran g++=g++ pkg-config=pkg-config
 PYTEST := $(BIN)/python -m pytest
 

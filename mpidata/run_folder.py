@@ -68,6 +68,36 @@ class RunFolder:
         """How the run ended; it is there once the run has ended."""
         return self.path / "summary.json"
 
+    @property
+    def stop(self) -> Path:
+        """There when the job is asked to write a checkpoint and end; holds why."""
+        return self.path / "stop"
+
+    @property
+    def over(self) -> Path:
+        """There when the job has failed or was stopped: every program then ends soon, or is ended."""
+        return self.path / "over"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def events(self) -> Path:
+        """What happened, one JSON object a line."""
+        return self.path / "events.jsonl"
+
+    def group_log(self, plan: Plan, group: int, rank_in_group: int) -> Path:
+        """Output of a rank of a solver group, whether that started with the others or was spawned."""
+        rank = plan.rank_of(group, rank_in_group)
+        return self.logs / f"group-{group:04d}-solver-{rank_in_group}.log" if rank is None else self.log(plan, rank)
+
+    def group_exit(self, plan: Plan, group: int, rank_in_group: int) -> Path:
+        """Record of the bad end of a rank of a solver group."""
+        rank = plan.rank_of(group, rank_in_group)
+        return self.exits / (f"group-{group:04d}-{rank_in_group}" if rank is None else f"rank-{rank:04d}")
+
     def log(self, plan: Plan, rank: int) -> Path:
         """Output of the program of a rank."""
         role, index, rank_in_group = plan.role_of(rank)

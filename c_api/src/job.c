@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pulse.h"
 #include "wait.h"
 
 #ifndef MPIDATA_BUILT_WITH
@@ -87,18 +89,30 @@ static int check_place(const mpidata_job *job, int kind, int size) {
     return MPIDATA_SUCCESS;
 }
 
-/* Without it mpidata-rank could not tell a program that ended in order from one that merely ended with status 0. */
-static void tell_parent(char letter) {
-    const char *pipe_name = getenv("MPIDATA_RANK_PIPE");
+/* The page that mpidata-rank reads, NULL where this program was not started by it. */
+static mpidata_pulse *map_pulse(void) {
+    const char *name = getenv(MPIDATA_PULSE_VARIABLE);
     int descriptor;
     unsigned long long inode;
     struct stat status;
-    if (!pipe_name || sscanf(pipe_name, "%d:%llu", &descriptor, &inode) != 2) return;
-    if (fstat(descriptor, &status) || !S_ISFIFO(status.st_mode) || status.st_ino != inode) return;
-    if (write(descriptor, &letter, 1) != 1) return;
+    if (!name || sscanf(name, "%d:%llu", &descriptor, &inode) != 2) return NULL;
+    if (fstat(descriptor, &status) || status.st_ino != inode || status.st_size < (off_t)sizeof(mpidata_pulse))
+        return NULL;
+    mpidata_pulse *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (page == MAP_FAILED) return NULL;
+    if (page->magic == MPIDATA_PULSE_MAGIC) return page;
+    (void)munmap(page, sizeof *page);
+    return NULL;
 }
 
-void mpidata_job_left(void) { tell_parent('l'); }
+/* Without it mpidata-rank could not tell a program that ended in order from one that merely ended with status 0. */
+static void tell_parent(uint32_t flag) {
+    static mpidata_pulse *pulse;
+    if (!pulse) pulse = map_pulse();
+    if (pulse) atomic_fetch_or(&pulse->flags, flag);
+}
+
+void mpidata_job_left(void) { tell_parent(MPIDATA_PULSE_LEFT); }
 
 int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_job *job) {
     memset(job, 0, sizeof *job);
@@ -117,7 +131,7 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
     int color = kind == MPIDATA_ROLE_SOLVER ? 2 + job->index : kind;
     MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->role));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->role, MPI_ERRORS_RETURN));
-    tell_parent('j');
+    tell_parent(MPIDATA_PULSE_JOINED);
     return MPIDATA_SUCCESS;
 }
 

@@ -6,20 +6,27 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mpidata.plan import Field, Plan, Program
 
-SOURCE = Path(__file__).parents[2] / "launch" / "rank" / "mpidata_rank.c"
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "launch" / "rank").glob("*.c"))
 _LAUNCHERS = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "SLURM_", "MPIDATA_")
 
-# What libmpidata tells the shim when a program joins the job and when it has left it.
-JOIN = 'printf j >&"${MPIDATA_RANK_PIPE%%:*}"'
-JOIN_AND_LEAVE = 'printf jl >&"${MPIDATA_RANK_PIPE%%:*}"'
+
+def pulse(flags: int) -> str:
+    """A shell command: tell the shim what libmpidata does, in the page that both share."""
+    return f"""printf '1PPM\\{flags:o}\\0\\0\\0' 1<>"/proc/self/fd/${{MPIDATA_PULSE%%:*}}\""""
+
+
+JOIN = pulse(1)
+JOIN_AND_LEAVE = pulse(3)
 
 # A scheduler that reports some progress and then the end. What to do meanwhile is in the environment.
 SCHEDULER = """
 import json, os, pathlib, time
-os.write(int(os.environ["MPIDATA_RANK_PIPE"].partition(":")[0]), b"jl")
+os.pwrite(int(os.environ["MPIDATA_PULSE"].partition(":")[0]), b"\\3", 4)
 run = pathlib.Path(os.environ["MPIDATA_RUN"])
 def write(name, value):
     (run / (name + ".new")).write_text(json.dumps(value))
@@ -65,14 +72,16 @@ def clean_environment(**more: str) -> dict[str, str]:
 def build_shim(folder: Path, cc: str) -> Path:
     """Compile mpidata-rank, with warnings as errors and no MPI."""
     shim = folder / "mpidata-rank"
-    flags = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
-    done = subprocess.run([cc, *flags, str(SOURCE), "-o", str(shim)], capture_output=True, text=True)
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror", "-DMPIDATA_PATIENCE=100000000"]
+    done = subprocess.run(
+        [cc, *flags, f"-I{ROOT}/c_api/src", *map(str, SOURCES), "-o", str(shim)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return shim
 
 
 def make_plan(
-    folder: Path, programs: Mapping[str, Sequence[str]], environment: Mapping[str, str] | None = None
+    folder: Path, programs: Mapping[str, Sequence[str]], environment: Mapping[str, str] | None = None, **more: Any
 ) -> Plan:
     """A run folder in `folder` with a plan of 2 trainers and 2 groups of 2 ranks, 7 ranks in all."""
     run = folder / "run"
@@ -80,7 +89,7 @@ def make_plan(
         (run / name).mkdir(parents=True, exist_ok=True)
     orderly = ["sh", "-c", JOIN_AND_LEAVE]
     whole = {"scheduler": orderly, "trainer": orderly, "solver": orderly, **programs}
-    plan = Plan(
+    values: dict[str, Any] = dict(
         run=run,
         folder=folder,
         seed=0,
@@ -99,6 +108,7 @@ def make_plan(
         fields=(Field("u", "float64", (2,)),),
         programs={role: Program(tuple(arguments), environment or {}) for role, arguments in whole.items()},
     )
+    plan = Plan(**{**values, **more})
     (run / "plan").write_text(plan.text())
     return plan
 

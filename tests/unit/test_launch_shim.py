@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from launch_job import JOIN, JOIN_AND_LEAVE, SOURCE, build_shim, clean_environment, make_plan  # noqa: E402
+from launch_job import JOIN, JOIN_AND_LEAVE, SOURCES, build_shim, clean_environment, make_plan  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +22,15 @@ def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]
     return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
 
 
-def _start(shim: Path, run: Path, rank: int | None, size: int = 7, **more: str) -> "subprocess.Popen[str]":
+def _start(
+    shim: Path, run: Path, rank: int | None, size: int = 7, arguments: Sequence[str] = (), **more: str
+) -> "subprocess.Popen[str]":
     variables = dict(more)
     if rank is not None:
         variables |= {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(size)}
     # Launchers give each rank a process group of its own.
     return subprocess.Popen(
-        [str(shim), str(run)],
+        [str(shim), str(run), *arguments],
         env=clean_environment(**variables),
         stderr=subprocess.PIPE,
         text=True,
@@ -49,6 +51,9 @@ def _record(run: Path, rank: int) -> dict[str, object]:
     return record
 
 
+_ENDED = {"exit": None, "signal": None, "joined": False, "silent_s": None, "told": False, "error": None}
+
+
 def _wait_for(what: Callable[[], object]) -> None:
     deadline = time.monotonic() + 10
     while not what():
@@ -57,8 +62,9 @@ def _wait_for(what: Callable[[], object]) -> None:
 
 
 def test_the_source_is_short_and_needs_no_mpi() -> None:
-    text = SOURCE.read_text()
-    assert "mpi.h" not in text and len(text.splitlines()) < 400
+    for source in SOURCES:
+        text = source.read_text()
+        assert "mpi.h" not in text and len(text.splitlines()) < 400
 
 
 @pytest.mark.parametrize(
@@ -158,10 +164,10 @@ def test_a_bad_end_leaves_a_record_and_is_a_death_by_signal(shim: Path, tmp_path
     done = _run(shim, plan.run, 5)
     assert done.returncode == -signal.SIGKILL
     assert "exit status 3: rank 5 (a solver of group 1)." in done.stderr and "rank-0005-solver-1-0.log" in done.stderr
-    expected = {"rank": 5, "role": "solver", "group": 1, "exit": 3, "signal": None, "told": False, "error": None}
+    expected = {"rank": 5, "role": "solver", "group": 1, "rank_in_group": 0, **_ENDED, "exit": 3}
     assert _record(plan.run, 5) == expected
     assert _run(shim, plan.run, 2).returncode == -signal.SIGKILL
-    expected = {"rank": 2, "role": "trainer", "trainer": 1, "exit": None, "signal": 11, "told": False, "error": None}
+    expected = {"rank": 2, "role": "trainer", "trainer": 1, **_ENDED, "signal": 11}
     assert _record(plan.run, 2) == expected
     assert sorted(os.listdir(plan.run / "exits")) == ["rank-0002", "rank-0005"]
 

@@ -1,0 +1,68 @@
+/* Which rank this is, and what it is called. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "rank.h"
+
+long read_launcher(void)
+{
+    const char *step = getenv("SLURM_STEP_ID"), *space = getenv("PMIX_NAMESPACE");
+    const int slurm_pmix = step && space && strncmp(space, "slurm.", 6) == 0;
+    if (getenv("OMPI_COMM_WORLD_RANK")) {
+        me.rank = number(getenv("OMPI_COMM_WORLD_RANK"));
+        return number(getenv("OMPI_COMM_WORLD_SIZE"));
+    }
+    if (getenv("PMIX_RANK")) {
+        me.rank = number(getenv("PMIX_RANK"));
+        return slurm_pmix ? number(getenv("SLURM_STEP_NUM_TASKS")) : -1;
+    }
+    if (getenv("PMI_RANK")) {
+        me.rank = number(getenv("PMI_RANK"));
+        return number(getenv("PMI_SIZE"));
+    }
+    me.rank = step ? number(getenv("SLURM_PROCID")) : -1; /* a batch script has SLURM_PROCID too, but no step */
+    return step ? number(getenv("SLURM_STEP_NUM_TASKS")) : -1;
+}
+
+static void find_place_in_group(const plan_t *plan, long size)
+{
+    if ((size >= 0 && size != plan->ranks_per_group) || me.rank >= plan->ranks_per_group)
+        refuse("Group %ld was spawned with %ld ranks, but a group has %ld. %s/plan. Start the job again.", me.index, size,
+               plan->ranks_per_group, me.run_folder);
+    me.role = SOLVER;
+    me.rank_in_group = me.rank;
+}
+
+void find_role(const plan_t *plan, long size)
+{
+    if (me.spawned) {
+        find_place_in_group(plan, size);
+        return;
+    }
+    if ((size >= 0 && size != plan->world) || me.rank >= plan->world)
+        refuse("The launcher started %ld ranks, but the job has %ld. %s/plan. Start it with -n %ld, and with the mpirun of"
+               " the MPI that mpidata is built with.", size, plan->world, me.run_folder, plan->world);
+    me.role = me.rank == 0 ? SCHEDULER : me.rank <= plan->trainers ? TRAINER : SOLVER;
+    me.index = me.role == TRAINER ? me.rank - 1 : 0;
+    if (me.role != SOLVER) return;
+    me.index = (me.rank - 1 - plan->trainers) / plan->ranks_per_group;
+    me.rank_in_group = (me.rank - 1 - plan->trainers) % plan->ranks_per_group;
+}
+
+char *rank_name(void)
+{
+    if (me.spawned) return print("solver %ld of group %ld, which was spawned", me.rank_in_group, me.index);
+    if (me.role == SCHEDULER) return print("rank %ld (the scheduler)", me.rank);
+    if (me.role == TRAINER) return print("rank %ld (trainer %ld)", me.rank, me.index);
+    return print("rank %ld (a solver of group %ld)", me.rank, me.index);
+}
+
+char *file_name(int is_log)
+{
+    if (me.spawned) return print(is_log ? "group-%04ld-solver-%ld.log" : "group-%04ld-%ld", me.index, me.rank_in_group);
+    if (!is_log) return print("rank-%04ld", me.rank);
+    if (me.role == SCHEDULER) return print("rank-%04ld-scheduler.log", me.rank);
+    if (me.role == TRAINER) return print("rank-%04ld-trainer-%ld.log", me.rank, me.index);
+    return print("rank-%04ld-solver-%ld-%ld.log", me.rank, me.index, me.rank_in_group);
+}

@@ -1,0 +1,69 @@
+/* mpidata-rank: what its parts share. */
+#ifndef MPIDATA_RANK_H
+#define MPIDATA_RANK_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "pulse.h"
+
+enum { SCHEDULER, TRAINER, SOLVER, N_ROLES };
+extern const char *const ROLES[N_ROLES];
+
+/* The job, from RUN_FOLDER/plan. */
+typedef struct {
+    char *folder;
+    long world, trainers, groups, spares, ranks_per_group;
+    int spawn, per_simulation, fault_tolerant; /* start: spawn, lifetime: simulation, fault_tolerance: ulfm */
+    double timeout_s;
+    char **arguments[N_ROLES], **environment[N_ROLES]; /* each ends with NULL */
+} plan_t;
+
+/* This rank. */
+typedef struct {
+    const char *run_folder;
+    long rank; /* of the launcher's job: of the world, or of the group if that was spawned; -1: not known yet */
+    int spawned, role, alone; /* alone: what all ranks find alike is behind us */
+    long index, rank_in_group; /* trainer or group; rank within the group */
+} rank_t;
+extern rank_t me;
+
+/* How its program ended. */
+typedef struct {
+    int status; /* as waitpid gives it */
+    pid_t pid;
+    int joined, told; /* told: the rank had been asked to end, or its group was lost */
+    double silent_s;  /* 0, or for how long it was silent when it was ended for that */
+    const char *error; /* a sentence, or NULL */
+} end_t;
+
+/* say.c. Of what all ranks find only rank 0 speaks. */
+__attribute__((format(printf, 1, 2))) _Noreturn void refuse(const char *format, ...);
+__attribute__((format(printf, 1, 2))) char *print(const char *format, ...);
+long number(const char *text); /* from 0 to 10^9, or -1 */
+
+/* plan.c */
+plan_t read_plan(void);
+/* The arguments with {name} replaced by the value of the assignment name=value. */
+void fill_in(char **arguments, char **assignments);
+
+/* place.c */
+long read_launcher(void); /* sets me.rank; returns the number of ranks as the launcher promised it, -1 if it did not */
+void find_role(const plan_t *plan, long size);
+char *rank_name(void);      /* in a sentence */
+char *file_name(int is_log); /* of its log, or of its record, within their folders */
+
+/* pulse.c */
+mpidata_pulse *open_pulse(char **name); /* *name: for MPIDATA_PULSE */
+unsigned flags_of(const mpidata_pulse *pulse);
+uint64_t now_ns(void);
+
+/* record.c */
+void write_record(const end_t *end);
+char *unfinished(int joined); /* what is wrong with a program that ended with status 0 but did not leave the job */
+
+/* watch.c: wait for the program's end, or bring it about. */
+end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child);
+_Noreturn void die(pid_t child); /* with everything the program started */
+
+#endif

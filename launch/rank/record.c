@@ -1,0 +1,56 @@
+/* The record of a bad end. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rank.h"
+
+static const char *truth(int value) { return value ? "true" : "false"; }
+
+static void write_place(FILE *file)
+{
+    if (me.spawned) fputs("{\"rank\": null, ", file);
+    else fprintf(file, "{\"rank\": %ld, ", me.rank);
+    fprintf(file, "\"role\": \"%s\", ", ROLES[me.role]);
+    if (me.role == TRAINER) fprintf(file, "\"trainer\": %ld, ", me.index);
+    if (me.role == SOLVER) fprintf(file, "\"group\": %ld, \"rank_in_group\": %ld, ", me.index, me.rank_in_group);
+}
+
+static void write_text(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (const char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\\') fputc('\\', file);
+        if ((unsigned char)*c >= ' ') fputc(*c, file);
+    }
+    fputc('"', file);
+}
+
+void write_record(const end_t *end)
+{
+    char *path = print("%s/exits/%s", me.run_folder, file_name(0)), *temporary = print("%s.new", path);
+    FILE *file = fopen(temporary, "we");
+    if (!file) return; /* the death itself still tells that something went wrong */
+    write_place(file);
+    if (WIFSIGNALED(end->status)) fprintf(file, "\"exit\": null, \"signal\": %d, ", WTERMSIG(end->status));
+    else fprintf(file, "\"exit\": %d, \"signal\": null, ", WEXITSTATUS(end->status));
+    fprintf(file, "\"pid\": %ld, \"joined\": %s, ", (long)end->pid, truth(end->joined));
+    if (end->silent_s > 0) fprintf(file, "\"silent_s\": %.3f, ", end->silent_s);
+    else fputs("\"silent_s\": null, ", file);
+    fprintf(file, "\"told\": %s, \"error\": ", truth(end->told));
+    if (end->error) write_text(file, end->error);
+    else fputs("null", file);
+    fputs("}\n", file);
+    if (fclose(file) || rename(temporary, path)) unlink(temporary);
+}
+
+char *unfinished(int joined)
+{
+    const char *join = me.role == TRAINER ? "creating an MPIStreamDataset" : "calling mpidata_init";
+    const char *leave = me.role == TRAINER ? "its stream was closed" : "mpidata_finalize";
+    if (joined)
+        return print("The program of %s ended with exit status 0, but before %s. Let it end in order.", rank_name(),
+                     leave);
+    return print("The program of %s ended with exit status 0 without %s. Is it the right program?", rank_name(), join);
+}

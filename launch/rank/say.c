@@ -1,0 +1,52 @@
+/* Texts and sentences. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "rank.h"
+
+/* The scheduler, which may wait for this rank for ever, learns from the record that it has not come. */
+static void leave_word(const char *text)
+{
+    static int writing;
+    if (!me.spawned || me.index < 0 || writing++) return;
+    me.role = SOLVER;
+    me.rank_in_group = me.rank < 0 ? 0 : me.rank;
+    write_record(&(end_t){.status = 1 << 8, .pid = getpid(), .error = text});
+}
+
+/* Rank 0 speaks first: a launcher ends all ranks as soon as one has failed. */
+_Noreturn void refuse(const char *format, ...)
+{
+    char *text = NULL;
+    va_list list;
+    va_start(list, format);
+    if (vasprintf(&text, format, list) < 0) text = NULL;
+    va_end(list);
+    leave_word(text);
+    if (me.rank > 0 && !me.alone) sleep(me.spawned ? 0 : 3);
+    else fprintf(stderr, "mpidata: %s\n", text ? text : "Out of memory.");
+    exit(1);
+}
+
+char *print(const char *format, ...)
+{
+    char *text = NULL;
+    va_list list;
+    va_start(list, format);
+    if (vasprintf(&text, format, list) < 0) refuse("Out of memory. Rank %ld. Give the job more memory.", me.rank);
+    va_end(list);
+    return text;
+}
+
+long number(const char *text)
+{
+    if (!text || !*text) return -1;
+    char *end = NULL;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    return *end || errno || value < 0 || value > 1000000000 ? -1 : value;
+}

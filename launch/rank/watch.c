@@ -1,0 +1,137 @@
+/* Wait for the end of the program, and bring it about where it is due: the program is hung, the job is over, or the rank
+ * is asked to end. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rank.h"
+
+#define SECOND UINT64_C(1000000000)
+#ifndef MPIDATA_PATIENCE /* tests have less */
+#define MPIDATA_PATIENCE SECOND
+#endif
+/* So that within 10 s of the end of a job that has failed every rank is gone. */
+static const uint64_t LOOK_EVERY = 2 * MPIDATA_PATIENCE, AFTER_OVER = 7 * MPIDATA_PATIENCE;
+static const uint64_t FINALIZE = 5 * MPIDATA_PATIENCE, BEFORE_DEATH = SECOND;
+
+typedef struct {
+    const plan_t *plan;
+    const mpidata_pulse *pulse;
+    pid_t child;
+    char *over, *summary;         /* files that tell that the job has ended */
+    uint64_t started, looked;     /* looked: for `over` */
+    uint64_t over_at, final_at;   /* when that was noticed, 0 before */
+    uint64_t watched, watched_at; /* since when it is watched without a gap, and when it was last */
+} watch_t;
+
+_Noreturn void die(pid_t child)
+{
+    if (child > 0) kill(child, SIGKILL);
+    if (getpgrp() == getpid()) kill(0, SIGKILL); /* launchers give each rank a process group of its own */
+    for (;;) kill(getpid(), SIGKILL);
+}
+
+/* The time for which a solver has been silent; 0 if that is no matter.
+ *
+ * What stops all ranks for a while, a suspended job say, must not look like silence: only time in which this process was
+ * awake counts. */
+static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
+{
+    const uint64_t beat = atomic_load(&watch->pulse->beat_ns);
+    if (now - watch->watched_at > 3 * SECOND) watch->watched = now;
+    watch->watched_at = now;
+    if (me.role != SOLVER || !(flags & MPIDATA_PULSE_JOINED) || flags & MPIDATA_PULSE_LEFT || !beat) return 0;
+    const uint64_t since = beat > watch->watched ? beat : watch->watched;
+    return now > since ? now - since : 0;
+}
+
+/* Whether MPI_Finalize has had its time. It waits for the others, rightly: it is overdue only where it can be left without
+ * harm to them, when the job has ended, or for a group of its own world or one that is lost. */
+static int finalize_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
+{
+    if (!(flags & MPIDATA_PULSE_FINALIZING) || !watch->plan->fault_tolerant) return 0;
+    if (!me.spawned && !(flags & MPIDATA_PULSE_LOST) && !watch->over_at && access(watch->summary, F_OK)) return 0;
+    if (!watch->final_at) watch->final_at = now;
+    return now - watch->final_at > FINALIZE;
+}
+
+static int job_is_over(watch_t *watch, uint64_t now)
+{
+    if (!watch->over_at && now - watch->looked >= LOOK_EVERY) {
+        watch->looked = now;
+        if (access(watch->over, F_OK) == 0) watch->over_at = now;
+    }
+    return watch->over_at && now - watch->over_at > AFTER_OVER;
+}
+
+/* End the program, and wait a moment for its end: the peers are to hear of a rank that does nothing any more. */
+static int end_program(pid_t child)
+{
+    int status = SIGKILL; /* as waitpid would give it */
+    kill(child, SIGKILL);
+    for (const uint64_t until = now_ns() + BEFORE_DEATH; now_ns() < until && waitpid(child, &status, WNOHANG) == 0;)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    return status;
+}
+
+/* Tell the scheduler by a file what its program, which may not listen yet, might miss. */
+static void ask_to_stop(void)
+{
+    char *path = print("%s/stop", me.run_folder);
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0) return;
+    if (write(file, "SIGUSR1\n", 8) < 0) (void)unlink(path);
+    close(file);
+}
+
+static void pass_on(watch_t *watch, int signal_number, end_t *end)
+{
+    if (signal_number == SIGTERM || signal_number == SIGINT) { /* comes before a SIGCHLD that waits too */
+        end->told = 1;
+        kill(watch->child, signal_number);
+    } else if (signal_number == SIGUSR1 && me.role == SCHEDULER) {
+        ask_to_stop();
+        if (flags_of(watch->pulse) & MPIDATA_PULSE_JOINED) kill(watch->child, signal_number);
+    }
+}
+
+/* Whether the program was ended. */
+static int end_if_due(watch_t *watch, end_t *end)
+{
+    const uint64_t now = now_ns(), silent = silence(watch, flags_of(watch->pulse), now);
+    const unsigned flags = flags_of(watch->pulse);
+    const int over = job_is_over(watch, now), final = finalize_is_overdue(watch, flags, now);
+    const int hung = watch->plan->timeout_s > 0 && (double)silent > watch->plan->timeout_s * 1e9;
+    if (!over && !final && !hung) return 0;
+    end->status = end_program(watch->child);
+    if (over) end->told = 1;
+    else if (final && flags & MPIDATA_PULSE_LEFT) end->status = 0; /* it had done all it was to do */
+    else if (hung) end->silent_s = (double)silent / 1e9;
+    return 1;
+}
+
+end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child)
+{
+    end_t end = {.pid = child};
+    watch_t watch = {.plan = plan, .pulse = pulse, .child = child, .watched_at = now_ns()};
+    watch.over = print("%s/over", me.run_folder);
+    watch.summary = print("%s/summary.json", me.run_folder);
+    sigset_t signals;
+    sigemptyset(&signals);
+    const int taken[] = {SIGTERM, SIGINT, SIGUSR1, SIGCHLD, SIGRTMIN};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) sigaddset(&signals, taken[i]);
+    for (;;) {
+        const int signal_number = sigtimedwait(&signals, NULL, &(struct timespec){.tv_nsec = 500000000});
+        if (signal_number == SIGRTMIN) die(child); /* the launcher is gone */
+        if (signal_number > 0) pass_on(&watch, signal_number, &end);
+        if (waitpid(child, &end.status, WNOHANG) == child || end_if_due(&watch, &end)) break;
+    }
+    const unsigned flags = flags_of(pulse);
+    end.joined = (flags & MPIDATA_PULSE_JOINED) != 0;
+    if (flags & MPIDATA_PULSE_LOST || access(watch.over, F_OK) == 0) end.told = 1;
+    return end;
+}

@@ -1,0 +1,124 @@
+"""How programs of a job ended: the records that mpidata-rank leaves of bad ends, and the last lines of their logs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+from pathlib import Path
+
+from mpidata.plan import Plan
+from mpidata.run_folder import RunFolder
+
+__all__ = ["Exit", "last_lines", "read_exit", "read_record", "signal_name", "tail"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Exit:
+    """The bad end of a program.
+
+    Parameters
+    ----------
+    cause : str
+        `signal`; `exit`, it ended by itself; `silent`, it hung and was ended; `not_started`, it could not be started at
+        all; or `unknown`.
+    signal, status : int or None
+        The signal that killed it, or its exit status.
+    silent_s : float or None
+        For how long it had been silent.
+    joined : bool
+        Whether it had joined the job.
+    told : bool
+        Whether it ended as a consequence: it was asked to, its group was lost, or the job was over.
+    error : str or None
+        The sentence of mpidata-rank on it, if there is one.
+    rank : int or None
+        Its rank of the world; None for one that was spawned.
+    at : int
+        When it ended, in ns of Unix time.
+    """
+
+    cause: str
+    signal: int | None = None
+    status: int | None = None
+    silent_s: float | None = None
+    joined: bool = False
+    told: bool = False
+    error: str | None = None
+    rank: int | None = None
+    at: int = 0
+
+    def sentence(self) -> str:
+        """Say how it ended, to stand behind its name: `was killed by SIGSEGV`."""
+        if self.cause == "silent":
+            return f"was silent for {self.silent_s:.0f} s"
+        if self.cause == "not_started":
+            return "could not be started"
+        if self.cause == "signal":
+            hint = ", perhaps because memory ran out (see `dmesg`)" if self.signal == signal.SIGKILL else ""
+            return f"was killed by {signal_name(self.signal or 0)}{hint}"
+        if self.cause == "exit" and self.status == 0:
+            return f"ended with exit status 0 {'before mpidata_finalize' if self.joined else 'without mpidata_init'}"
+        return f"ended with exit status {self.status}" if self.cause == "exit" else "ended for an unknown reason"
+
+
+def read_exit(run: Path, plan: Plan, group: int, rank_in_group: int) -> Exit | None:
+    """Read the record of a rank of a solver group.
+
+    Parameters
+    ----------
+    run : Path
+        The run folder.
+    plan : Plan
+        Of the job.
+    group, rank_in_group : int
+        Which rank, of a group of the world or of one that was spawned.
+
+    Returns
+    -------
+    Exit or None
+        None where there is no record: it runs on, ended in order, or died with its mpidata-rank.
+    """
+    return read_record(RunFolder(run).group_exit(plan, group, rank_in_group))
+
+
+def read_record(path: Path) -> Exit | None:
+    """Read one file of the folder `exits`; None if it is not there or makes no sense."""
+    try:
+        at = path.stat().st_mtime_ns
+        record = json.loads(path.read_text(encoding="utf-8"))
+        number, status, silent_s = record["signal"], record["exit"], record.get("silent_s")
+        joined, told, error = bool(record.get("joined")), bool(record.get("told")), record.get("error")
+        rank = record.get("rank")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if silent_s is not None:
+        cause = "silent"
+    elif error and status:
+        cause = "not_started"
+    else:
+        cause = "signal" if number is not None else "exit" if status is not None else "unknown"
+    return Exit(cause, number, status, silent_s, joined, told, error, rank, at)
+
+
+def last_lines(run: Path, plan: Plan, group: int, rank_in_group: int, n: int = 10) -> list[str]:
+    """Last lines of what a rank of a solver group printed; none if there is no log."""
+    return tail(RunFolder(run).group_log(plan, group, rank_in_group), n)
+
+
+def tail(path: Path, count: int) -> list[str]:
+    """Read the last lines of a log; none if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, 2) - 200 * count))
+            return file.read().decode(errors="replace").splitlines()[-count:]
+    except OSError:
+        return []
+
+
+def signal_name(number: int) -> str:
+    """Name of a signal: `SIGSEGV`."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
