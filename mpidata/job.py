@@ -217,6 +217,7 @@ def _join() -> Trainer:
     library = load_checked()
     handle = ctypes.c_int()
     check(library, library.mpidata_trainer_open(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
+    check(library, library.mpidata_trainer_begin())
     communicator = MPI.Comm.f2py(handle.value)
     assert isinstance(communicator, MPI.Intracomm)
     trainer = Trainer(plan, library, communicator)

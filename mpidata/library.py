@@ -1,4 +1,4 @@
-"""ctypes binding of libmpidata: the functions of mpidata.h, trainer.h and scheduler.h.
+"""ctypes binding of libmpidata: the functions of mpidata.h, trainer.h, snapshot.h and scheduler.h.
 
 Nothing is loaded before `load` is called. Calls release the GIL, so a call that waits does not stop other threads.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,11 +16,13 @@ from mpidata.errors import LibraryError
 
 __all__ = [
     "AGAIN",
+    "CHECKPOINT",
     "DTYPES",
     "END",
     "SUCCESS",
     "Event",
     "Library",
+    "Snapshot",
     "Statistics",
     "check",
     "find",
@@ -31,6 +33,7 @@ __all__ = [
 SUCCESS = 0
 END = 1
 AGAIN = 13
+CHECKPOINT = 14
 
 # mpidata_dtype by NumPy's name
 DTYPES = {"float32": 1, "float64": 2, "int32": 3, "int64": 4, "uint8": 5}
@@ -50,6 +53,25 @@ class Statistics(ctypes.Structure):
     ]
 
 
+class Snapshot(ctypes.Structure):
+    """`mpidata_snapshot` of snapshot.h; `count` is indexed by the constants of this class."""
+
+    BUFFER, WAITING, RETIRED, VALIDATION = range(4)
+
+    _fields_ = [
+        ("number", c_int64),
+        ("batch", c_int64),
+        ("count", c_int64 * 4),
+        ("unseen", c_int64),
+        ("next_retired", c_int64),
+        ("capacity", c_int64),
+        ("added", c_int64),
+        ("random", c_uint64 * 4),
+        ("ledger_words", c_int64),
+        ("statistics", Statistics),
+    ]
+
+
 class Event(ctypes.Structure):
     """`mpidata_event` of scheduler.h; `kind` is one of the constants of this class."""
 
@@ -61,6 +83,8 @@ class Event(ctypes.Structure):
     STOP = 6
     GOODBYE = 7
     ERROR = 8
+    CHECKPOINT_WANTED = 9
+    CHECKPOINT_WRITTEN = 10
 
     _fields_ = [
         ("kind", c_int32),
@@ -98,6 +122,7 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_report_error": (c_int, [c_char_p]),
     # trainer.h
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
+    "mpidata_trainer_begin": (c_int, []),
     "mpidata_trainer_start": (c_int, [c_int64]),
     "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
     "mpidata_trainer_validation": (c_int, [POINTER(c_int64), c_double]),
@@ -110,6 +135,21 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_statistics": (c_int, [POINTER(Statistics)]),
     "mpidata_trainer_close": (c_int, [c_double]),
     "mpidata_trainer_free": (c_int, []),
+    # snapshot.h
+    "mpidata_trainer_checkpoint": (c_int, []),
+    "mpidata_trainer_snapshot_take": (c_int, [POINTER(Snapshot)]),
+    "mpidata_trainer_snapshot_samples": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
+    "mpidata_trainer_snapshot_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
+    "mpidata_trainer_snapshot_release": (c_int, [c_int64, c_int64]),
+    "mpidata_trainer_snapshot_ledger": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "mpidata_trainer_snapshot_end": (c_int, [c_int, c_int64, c_char_p]),
+    "mpidata_trainer_restore": (c_int, [POINTER(Snapshot), c_uint64]),
+    "mpidata_trainer_restore_samples": (
+        c_int,
+        [c_int, c_int64, POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p],
+    ),
+    "mpidata_trainer_restore_ledger": (c_int, [c_void_p, c_void_p]),
+    "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
     # scheduler.h
     "mpidata_scheduler_open": (c_int, [c_int, c_char_p]),
     "mpidata_scheduler_poll": (c_int, [POINTER(Event), c_double]),
@@ -119,6 +159,7 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_end_of_stream": (c_int, []),
     "mpidata_scheduler_stop": (c_int, []),
     "mpidata_scheduler_relieve": (c_int, [c_int, c_int64]),
+    "mpidata_scheduler_checkpoint": (c_int, [c_int64]),
     "mpidata_scheduler_all_gone": (c_int, []),
     "mpidata_scheduler_abort": (None, [c_int]),
     "mpidata_scheduler_close": (c_int, []),

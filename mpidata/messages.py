@@ -42,6 +42,9 @@ class Messages(Protocol):
     def relieve(self, trainer: int, samples: int) -> None:
         """Let a trainer take so many samples beyond its capacity."""
 
+    def checkpoint(self, number: int) -> None:
+        """Tell all trainers to write a checkpoint of this number, greater than all before."""
+
     def all_gone(self) -> None:
         """Tell all trainers that every group has left and every trainer has said goodbye."""
 
@@ -113,6 +116,10 @@ class LibraryMessages:
     def relieve(self, trainer: int, samples: int) -> None:
         """Let a trainer take so many samples beyond its capacity."""
         self._check(self._opened.mpidata_scheduler_relieve(trainer, samples))
+
+    def checkpoint(self, number: int) -> None:
+        """Tell all trainers to write a checkpoint of this number, greater than all before."""
+        self._check(self._opened.mpidata_scheduler_checkpoint(number))
 
     def all_gone(self) -> None:
         """Tell all trainers that every group has left and every trainer has said goodbye."""

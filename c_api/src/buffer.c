@@ -58,6 +58,14 @@ int64_t mpidata_buffer_add(mpidata_buffer *buffer, int64_t slot) {
     return evicted;
 }
 
+int64_t mpidata_buffer_at(const mpidata_buffer *buffer, int64_t i) {
+    return buffer->slots[(buffer->head + i) % buffer->allocated];
+}
+
+void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot) {
+    buffer->slots[(buffer->head + buffer->count++) % buffer->allocated] = slot;
+}
+
 void mpidata_buffer_end(mpidata_buffer *buffer) { buffer->ended = 1; }
 
 int64_t mpidata_buffer_available(const mpidata_buffer *buffer) {

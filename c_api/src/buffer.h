@@ -44,6 +44,12 @@ void mpidata_buffer_end(mpidata_buffer *buffer);
 /* Draws that may be made now without waiting for arrivals; INT64_MAX: without end (reservoir, before the end). */
 int64_t mpidata_buffer_available(const mpidata_buffer *buffer);
 
+/* The i-th slot in the policy's order: fifo oldest first, reservoir those never drawn first. */
+int64_t mpidata_buffer_at(const mpidata_buffer *buffer, int64_t i);
+
+/* Append a slot in that order, to a buffer that is filled as it once was; its caller sets `unseen`. */
+void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot);
+
 /* One draw; 0 < available. *removed: the sample has left the buffer with it. */
 int64_t mpidata_buffer_draw(mpidata_buffer *buffer, int *removed);
 

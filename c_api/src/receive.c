@@ -41,18 +41,6 @@ typedef struct {
 
 /* -- whole samples -------------------------------------------------------------------------------------------------- */
 
-static int append(int64_t **list, int64_t *n, int64_t *allocated, int64_t value) {
-    if (*n == *allocated) {
-        int64_t grown_size = *allocated ? 2 * *allocated : 64;
-        int64_t *grown = realloc(*list, (size_t)grown_size * sizeof **list);
-        if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
-        *list = grown;
-        *allocated = grown_size;
-    }
-    (*list)[(*n)++] = value;
-    return MPIDATA_SUCCESS;
-}
-
 static int held(receiver *r, int64_t simulation) {
     mpidata_trainer *trainer = r->trainer;
     const mpidata_plan *plan = &trainer->job.plan;
@@ -75,10 +63,12 @@ static int sample_whole(receiver *r, mpidata_assembly *assembly) {
     slot->step = assembly->step;
     MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, assembly->simulation, assembly->step));
     if (assembly->validation) {
-        MPIDATA_TRY(append(&trainer->validation, &trainer->n_validation, &trainer->validation_allocated, assembly->slot));
+        MPIDATA_TRY(mpidata_slots_append(&trainer->validation, &trainer->n_validation, &trainer->validation_allocated,
+                                         assembly->slot));
         trainer->statistics.validation++;
     } else {
-        MPIDATA_TRY(append(&trainer->arrived, &trainer->n_arrived, &trainer->arrived_allocated, assembly->slot));
+        MPIDATA_TRY(mpidata_slots_append(&trainer->arrived, &trainer->n_arrived, &trainer->arrived_allocated,
+                                         assembly->slot));
         trainer->statistics.received++;
     }
     int64_t simulation = assembly->simulation;
@@ -375,6 +365,7 @@ static int obey(receiver *r, const mpidata_order *order) {
     case MPIDATA_ORDER_RELIEVE:
         if (order->steps < 0 || mpidata_buffer_grow(&trainer->buffer, trainer->buffer.capacity + order->steps)) break;
         return MPIDATA_SUCCESS;
+    case MPIDATA_ORDER_CHECKPOINT: mpidata_checkpoint_want(trainer, order->steps); return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_ALL_GONE:
         trainer->all_gone = 1;
         (void)pthread_cond_broadcast(&trainer->news);

@@ -75,13 +75,15 @@ static int check_event(mpidata_event *event, int bytes, int rank) {
     int64_t simulations = scheduler.job.plan.simulations + scheduler.job.plan.validation;
     int from_trainer = event->kind == MPIDATA_EVENT_HELD || event->kind == MPIDATA_EVENT_STATUS ||
                        event->kind == MPIDATA_EVENT_REPORT || event->kind == MPIDATA_EVENT_STOP ||
-                       event->kind == MPIDATA_EVENT_GOODBYE;
+                       event->kind == MPIDATA_EVENT_GOODBYE || event->kind == MPIDATA_EVENT_CHECKPOINT_WANTED ||
+                       event->kind == MPIDATA_EVENT_CHECKPOINT_WRITTEN;
     int from_solver = event->kind == MPIDATA_EVENT_NEXT || event->kind == MPIDATA_EVENT_FINALIZED;
     int from_both = event->kind == MPIDATA_EVENT_ERROR;
     int fits = (role == MPIDATA_ROLE_TRAINER && (from_trainer || from_both)) ||
                (role == MPIDATA_ROLE_SOLVER && (from_solver || from_both));
     int closes = from_solver || event->kind == MPIDATA_EVENT_HELD;
     if (closes && (event->simulation < -1 || event->simulation >= simulations || event->steps < 0)) fits = 0;
+    if (event->kind == MPIDATA_EVENT_CHECKPOINT_WRITTEN && (event->steps <= 0 || event->statistics[1] < 0)) fits = 0;
     if (bytes <= (int)offsetof(mpidata_event, text)) fits = 0;
     if (!fits)
         return mpidata_error(MPIDATA_ERR_WIRE,
@@ -162,6 +164,11 @@ int mpidata_scheduler_relieve(int trainer, int64_t samples) {
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no trainer %d.", trainer);
     mpidata_order order = {.kind = MPIDATA_ORDER_RELIEVE, .steps = samples};
     return send_later(&order, sizeof order, 1 + trainer, MPIDATA_TAG_ORDER);
+}
+
+int mpidata_scheduler_checkpoint(int64_t number) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_CHECKPOINT, .steps = number};
+    return order_all(&order);
 }
 
 int mpidata_scheduler_all_gone(void) {

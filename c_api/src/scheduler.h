@@ -13,7 +13,10 @@ enum {
     MPIDATA_EVENT_REPORT,       /* trainer reports value under the name in text */
     MPIDATA_EVENT_STOP,         /* trainer left its loop early; failed, text */
     MPIDATA_EVENT_GOODBYE,      /* trainer has closed its stream after drawing everything, or after a stop */
-    MPIDATA_EVENT_ERROR         /* a rank reports an error that ends the job: text, the whole sentence */
+    MPIDATA_EVENT_ERROR,        /* a rank reports an error that ends the job: text, the whole sentence */
+    MPIDATA_EVENT_CHECKPOINT_WANTED, /* trainer's script asks for one: statistics[0], the batch it is at */
+    MPIDATA_EVENT_CHECKPOINT_WRITTEN /* trainer has written its part of checkpoint `steps`: statistics[0], the batch; [1],
+                                        bytes; text, SHA-256; or failed, and text says why */
 };
 
 typedef struct {
@@ -55,6 +58,9 @@ int mpidata_scheduler_stop(void);
 
 /* Tell a trainer whose buffer is full to take `samples` more than its capacity, because another one starves. */
 int mpidata_scheduler_relieve(int trainer, int64_t samples);
+
+/* Tell all trainers to write a checkpoint of this number, greater than all before; each answers CHECKPOINT_WRITTEN. */
+int mpidata_scheduler_checkpoint(int64_t number);
 
 /* Tell all trainers that every group has left and every trainer has said goodbye: nothing is in flight any more. */
 int mpidata_scheduler_all_gone(void);

@@ -58,3 +58,15 @@ void mpidata_slots_unpin(mpidata_slots *slots, int64_t number) {
     mpidata_slot *slot = slots->slots[number];
     if (--slot->pins == 0 && slot->unowned) mpidata_slots_give_back(slots, number);
 }
+
+int mpidata_slots_append(int64_t **list, int64_t *n, int64_t *allocated, int64_t number) {
+    if (*n == *allocated) {
+        int64_t grown_size = *allocated ? 2 * *allocated : 64;
+        int64_t *grown = realloc(*list, (size_t)grown_size * sizeof **list);
+        if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
+        *list = grown;
+        *allocated = grown_size;
+    }
+    (*list)[(*n)++] = number;
+    return MPIDATA_SUCCESS;
+}

@@ -31,4 +31,7 @@ int64_t mpidata_slots_take(mpidata_slots *slots);
 void mpidata_slots_give_back(mpidata_slots *slots, int64_t number);
 void mpidata_slots_unpin(mpidata_slots *slots, int64_t number);
 
+/* Append to a list of slot numbers, which grows. */
+int mpidata_slots_append(int64_t **list, int64_t *n, int64_t *allocated, int64_t number);
+
 #endif

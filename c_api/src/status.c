@@ -43,6 +43,7 @@ const char *mpidata_strerror(int status) {
     case MPIDATA_ERR_MEMORY: return "out of memory";
     case MPIDATA_ERR_WIRE: return "a message does not fit the job";
     case MPIDATA_ERR_AGAIN: return "nothing yet within the given time";
+    case MPIDATA_CHECKPOINT: return "this is the batch of a checkpoint";
     default: return "unknown status code";
     }
 }

@@ -18,6 +18,11 @@ static int need_trainer(void) {
     return mpidata_error(MPIDATA_ERR_ORDER, "This process has not joined a job as a trainer.");
 }
 
+int mpidata_the_trainer(mpidata_trainer **trainer) {
+    *trainer = the_trainer;
+    return need_trainer();
+}
+
 void mpidata_trainer_wake(mpidata_trainer *trainer) {
     trainer->woken = 1;
     (void)pthread_cond_signal(&trainer->wake);
@@ -35,8 +40,7 @@ int mpidata_trainer_post(mpidata_trainer *trainer, const mpidata_event *event) {
     return MPIDATA_SUCCESS;
 }
 
-/* Under the lock. */
-static mpidata_statistics statistics_now(const mpidata_trainer *trainer) {
+mpidata_statistics mpidata_trainer_statistics_now(const mpidata_trainer *trainer) {
     mpidata_statistics statistics = trainer->statistics;
     statistics.drawn = trainer->drawn;
     statistics.fill = trainer->buffer.count;
@@ -47,7 +51,7 @@ static mpidata_statistics statistics_now(const mpidata_trainer *trainer) {
 int mpidata_trainer_post_status(mpidata_trainer *trainer) {
     int final;
     mpidata_event event = {.kind = MPIDATA_EVENT_STATUS, .ended = trainer->told_end};
-    mpidata_statistics statistics = statistics_now(trainer);
+    mpidata_statistics statistics = mpidata_trainer_statistics_now(trainer);
     memcpy(event.statistics, &statistics, sizeof event.statistics);
     event.starved = trainer->waiting && mpidata_trainer_guaranteed(trainer, &final) <= trainer->granted && !final;
     event.full = trainer->n_arrived > 0 || mpidata_buffer_full(&trainer->buffer);
@@ -100,10 +104,6 @@ static int open_trainer(mpidata_trainer *trainer, MPI_Comm world) {
                             (uint64_t)trainer->job.index))
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
                              (long long)plan->capacity);
-    trainer->validation_whole = plan->validation == 0;
-    int failed = pthread_create(&trainer->thread, NULL, mpidata_receive_thread, trainer);
-    if (failed)
-        return mpidata_error(MPIDATA_ERR_MEMORY, "The receive thread cannot be started: %s.", strerror(failed));
     return MPIDATA_SUCCESS;
 }
 
@@ -124,6 +124,21 @@ int mpidata_trainer_open(MPI_Fint world, MPI_Fint *trainers) {
     }
     *trainers = MPI_Comm_c2f(trainer->job.role);
     the_trainer = trainer;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_begin(void) {
+    mpidata_trainer *trainer = the_trainer;
+    MPIDATA_TRY(need_trainer());
+    const mpidata_buffer *buffer = &trainer->buffer;
+    if (trainer->begun) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_begin: called a second time.");
+    if (buffer->unseen > buffer->count || (trainer->next_retired && trainer->next_retired >= trainer->n_retired))
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint's numbers do not fit its samples.");
+    trainer->validation_whole = trainer->ledger.validation_complete == trainer->job.plan.validation;
+    trainer->begun = 1;
+    int failed = pthread_create(&trainer->thread, NULL, mpidata_receive_thread, trainer);
+    if (failed)
+        return mpidata_error(MPIDATA_ERR_MEMORY, "The receive thread cannot be started: %s.", strerror(failed));
     return MPIDATA_SUCCESS;
 }
 
@@ -174,6 +189,7 @@ int mpidata_trainer_free(void) {
     free(trainer->arrived);
     free(trainer->validation);
     free(trainer->retired);
+    mpidata_pinned_free(trainer->checkpoint.pinned);
     mpidata_job_leave(&trainer->job);
     free(trainer);
     return MPIDATA_SUCCESS;
@@ -187,6 +203,22 @@ static int too_small(const mpidata_plan *plan, int64_t least, int64_t count) {
                          "buffer.capacity in the job file, or lower batch_size.",
                          (long long)plan->capacity, (long long)count, (long long)least,
                          plan->policy == MPIDATA_POLICY_FIRO ? " (buffer.watermark + batch_size)" : "");
+}
+
+/* Under the lock: those that a checkpoint had kept, the newest where there is not room for all. */
+static void take_over_retired(mpidata_trainer *trainer, int64_t *retired, int64_t room) {
+    int64_t n = trainer->n_retired, drop = n > room ? n - room : 0, from = drop ? trainer->next_retired : 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t slot = trainer->retired[(from + i) % n];
+        if (i < drop)
+            mpidata_slots_give_back(&trainer->slots, slot);
+        else
+            retired[i - drop] = slot;
+    }
+    if (drop) trainer->next_retired = 0;
+    trainer->n_retired = n - drop;
+    free(trainer->retired);
+    trainer->retired = retired;
 }
 
 int mpidata_trainer_start(int64_t count) {
@@ -210,7 +242,7 @@ int mpidata_trainer_start(int64_t count) {
                                (long long)trainer->batch, (long long)count);
     } else if (!trainer->batch) {
         trainer->batch = count;
-        trainer->retired = retired;
+        take_over_retired(trainer, retired, count);
         retired = NULL;
     }
     mpidata_trainer_wake(trainer);
@@ -283,6 +315,7 @@ static int wait_for_grant(mpidata_trainer *trainer, double deadline) {
         if (!trainer->batch) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_draw before mpidata_trainer_start.");
         grant_alone(trainer);
         if (trainer->left) return MPIDATA_END;
+        if (mpidata_checkpoint_is_due(trainer)) return MPIDATA_CHECKPOINT;
         if (trainer->drawn < trainer->granted) return MPIDATA_SUCCESS;
         if (trainer->finished) return MPIDATA_END;
         trainer->waiting = 1;
@@ -400,7 +433,7 @@ int mpidata_trainer_statistics(mpidata_statistics *statistics) {
     mpidata_trainer *trainer = the_trainer;
     MPIDATA_TRY(need_trainer());
     (void)pthread_mutex_lock(&trainer->lock);
-    *statistics = statistics_now(trainer);
+    *statistics = mpidata_trainer_statistics_now(trainer);
     (void)pthread_mutex_unlock(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /* Trainer side of the library: what Python calls (mpidata/library.py). Not installed.
  *
- * One trainer per process. After mpidata_trainer_open any thread may call, one at a time for draw. A receive thread owned
+ * One trainer per process. After mpidata_trainer_begin any thread may call, one at a time for draw. A receive thread owned
  * by the library makes every further MPI call, hence MPI_THREAD_MULTIPLE.
  * Functions return the codes of mpidata.h; the sentence is in mpidata_last_error(). */
 #ifndef MPIDATA_TRAINER_H
@@ -10,8 +10,11 @@
 
 /* Join the job as a trainer. Collective over world (with mpidata_init on solvers and mpidata_scheduler_open on rank 0);
  * blocks without spinning. world and *trainers are Fortran handles; *trainers is the communicator of the trainers, for
- * the caller's own use (the library's own traffic runs on others). Starts the receive thread. */
+ * the caller's own use (the library's own traffic runs on others). */
 int mpidata_trainer_open(MPI_Fint world, MPI_Fint *trainers);
+
+/* Start the receive thread. Between open and this a checkpoint may be restored (snapshot.h). Does not block. */
+int mpidata_trainer_begin(void);
 
 /* Set how draws are grouped: count samples a draw (1: single-sample mode). Once, before the first draw; the same on all
  * trainers (MPIDATA_ERR_ARGUMENT otherwise, and when the buffer is too small for it). Does not block. */
@@ -25,9 +28,9 @@ int mpidata_trainer_start(int64_t count);
  * step        count int64
  * simulation  count int64
  *
- * MPIDATA_SUCCESS; MPIDATA_END: the stream is over, the same batch number on all trainers; MPIDATA_ERR_AGAIN: nothing
- * within timeout_s seconds (call again: lets the caller handle signals); or an error that ended the job. Sleeps while
- * it waits. */
+ * MPIDATA_SUCCESS; MPIDATA_END: the stream is over, the same batch number on all trainers; MPIDATA_CHECKPOINT: take a
+ * snapshot (snapshot.h) and call again, the same batch number on all trainers; MPIDATA_ERR_AGAIN: nothing within timeout_s
+ * seconds (call again: lets the caller handle signals); or an error that ended the job. Sleeps while it waits. */
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s);
 

@@ -9,12 +9,24 @@
 #include "job.h"
 #include "ledger.h"
 #include "slots.h"
+#include "snapshot.h"
 #include "trainer.h"
 
 typedef struct mpidata_outgoing {
     mpidata_event event;
     struct mpidata_outgoing *next;
 } mpidata_outgoing;
+
+typedef struct mpidata_pinned mpidata_pinned;
+
+/* Checkpoints are numbered by the scheduler. */
+typedef struct {
+    int64_t wanted; /* the newest that the scheduler has ordered */
+    int64_t agreed; /* the newest whose batch the trainers have agreed on */
+    int64_t at;     /* this batch */
+    int due;        /* the snapshot is still to be taken */
+    mpidata_pinned *pinned; /* a snapshot that is being written */
+} mpidata_checkpoint;
 
 typedef struct {
     mpidata_job job;
@@ -46,7 +58,9 @@ typedef struct {
     int all_gone;
     int thread_done;
     int64_t *retired; /* last drawn slots, kept to be repeated (tail: repeat) */
-    int64_t n_retired, next_retired;
+    int64_t n_retired, next_retired, retired_allocated;
+    mpidata_checkpoint checkpoint;
+    int begun; /* the receive thread has been started */
 
     mpidata_statistics statistics;
     mpidata_outgoing *outbox, **outbox_end;
@@ -69,14 +83,30 @@ void mpidata_trainer_wake(mpidata_trainer *trainer);
 /* Under the lock: batches that this trainer can be sure to draw, counted from the start. *final: it is all there is. */
 int64_t mpidata_trainer_guaranteed(const mpidata_trainer *trainer, int *final);
 
+/* This process's trainer, or an error. */
+int mpidata_the_trainer(mpidata_trainer **trainer);
+
+/* Under the lock: the statistics with their present figures. */
+mpidata_statistics mpidata_trainer_statistics_now(const mpidata_trainer *trainer);
+
+/* Under the lock, for checkpoints: the scheduler orders one; the trainers have agreed on its batch; the next draw is the
+ * place for it; tell the scheduler where none can be taken any more. */
+void mpidata_checkpoint_want(mpidata_trainer *trainer, int64_t number);
+void mpidata_checkpoint_agree(mpidata_trainer *trainer, int64_t number, int64_t batch);
+int mpidata_checkpoint_is_due(mpidata_trainer *trainer);
+int mpidata_checkpoint_give_up(mpidata_trainer *trainer);
+void mpidata_pinned_free(mpidata_pinned *pinned);
+
 /* The receive thread's main function; its argument is the mpidata_trainer. */
 void *mpidata_receive_thread(void *trainer);
+
+enum { MPIDATA_AGREEMENT_ENTRIES = 8 };
 
 /* Agreement of the trainers on how many batches all of them can draw; the receive thread calls it again and again. */
 typedef struct {
     MPI_Request request;
     int under_way;
-    int64_t mine[6], all[6];
+    int64_t mine[MPIDATA_AGREEMENT_ENTRIES], all[MPIDATA_AGREEMENT_ENTRIES];
 } mpidata_agreement;
 
 int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did);

@@ -57,7 +57,8 @@ enum {
     MPIDATA_ORDER_END_OF_STREAM,
     MPIDATA_ORDER_STOP,
     MPIDATA_ORDER_RELIEVE, /* take `steps` samples over capacity */
-    MPIDATA_ORDER_ALL_GONE
+    MPIDATA_ORDER_ALL_GONE,
+    MPIDATA_ORDER_CHECKPOINT /* number `steps`, greater than all before */
 };
 
 typedef struct {

@@ -10,10 +10,19 @@ from mpidata import library
 from mpidata.errors import LibraryError
 
 SOURCE = Path(__file__).parents[2] / "c_api"
+TYPES = {
+    "int32_t": ctypes.c_int32,
+    "int64_t": ctypes.c_int64,
+    "uint64_t": ctypes.c_uint64,
+    "double": ctypes.c_double,
+    "char": ctypes.c_char,
+    "mpidata_statistics": library.Statistics,
+}
 
 
 def declarations():
-    headers = [SOURCE / "include" / "mpidata.h", SOURCE / "src" / "trainer.h", SOURCE / "src" / "scheduler.h"]
+    headers = [SOURCE / "include" / "mpidata.h"]
+    headers += [SOURCE / "src" / name for name in ("trainer.h", "snapshot.h", "scheduler.h")]
     text = "\n".join(header.read_text() for header in headers)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = re.findall(r"(?:int|void|const char \*)\s*\b(mpidata_\w+)\(([^;]*)\);", text)
@@ -32,8 +41,7 @@ def test_every_function_of_the_headers_is_bound(name, arguments):
             wanted in (ctypes.c_char_p, ctypes.c_void_p) or hasattr(wanted, "_type_") and hasattr(wanted, "contents")
         )
         if not pointer:
-            expected = {"double": ctypes.c_double, "int64_t": ctypes.c_int64}.get(declared.split()[0], ctypes.c_int)
-            assert wanted is expected
+            assert wanted is TYPES.get(declared.split()[0], ctypes.c_int)
 
 
 def test_declarations_are_found():
@@ -44,16 +52,16 @@ def test_declarations_are_found():
     ("header", "name", "structure"),
     [
         ("trainer.h", "mpidata_statistics", library.Statistics),
+        ("snapshot.h", "mpidata_snapshot", library.Snapshot),
         ("scheduler.h", "mpidata_event", library.Event),
     ],
 )
 def test_structures_are_those_of_the_headers(header, name, structure):
     text = re.sub(r"/\*.*?\*/", "", (SOURCE / "src" / header).read_text(), flags=re.DOTALL)
     body = re.search(r"typedef struct \{([^}]*)\} " + name, text).group(1)
-    types = {"int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64, "double": ctypes.c_double, "char": ctypes.c_char}
     declared = []
     for kind, field, length in re.findall(r"(\w+) (\w+)(?:\[(\d+)\])?;", body):
-        declared.append((field, types[kind] * int(length) if length else types[kind]))
+        declared.append((field, TYPES[kind] * int(length) if length else TYPES[kind]))
     assert declared == structure._fields_
 
 
@@ -61,6 +69,7 @@ def test_constants_are_those_of_the_headers():
     text = (SOURCE / "include" / "mpidata.h").read_text() + (SOURCE / "src" / "scheduler.h").read_text()
     constants = {name: int(value) for name, value in re.findall(r"MPIDATA_(\w+) = (\d+)", text)}
     assert (library.SUCCESS, library.END, library.AGAIN) == tuple(constants[n] for n in ("SUCCESS", "END", "ERR_AGAIN"))
+    assert constants["CHECKPOINT"] == library.CHECKPOINT
     assert library.DTYPES == {name.lower(): constants[name] for name in map(str.upper, library.DTYPES)}
     events = re.search(r"enum \{([^}]*)\}", (SOURCE / "src" / "scheduler.h").read_text()).group(1)
     names = re.findall(r"MPIDATA_EVENT_(\w+)", events)

@@ -52,6 +52,7 @@ def test_every_message_is_a_call(library: Library, messages: LibraryMessages) ->
     told.end_of_stream()
     told.stop()
     told.relieve(1, 8)
+    told.checkpoint(12)
     told.all_gone()
     told.close()
     assert library.calls == [
@@ -60,6 +61,7 @@ def test_every_message_is_a_call(library: Library, messages: LibraryMessages) ->
         ("end_of_stream",),
         ("stop",),
         ("relieve", 1, 8),
+        ("checkpoint", 12),
         ("all_gone",),
         ("close",),
     ]

@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
     void *const fields[5] = {cube, line, plane, scalar, whole}; /* the job file's order: sorted by name */
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     must(mpidata_trainer_open(MPI_Comm_c2f(MPI_COMM_WORLD), &trainers));
+    must(mpidata_trainer_begin());
     must(mpidata_trainer_start(BATCH));
     int status, batches = 0;
     while ((status = mpidata_trainer_validation(&count, 0.1)) == MPIDATA_ERR_AGAIN) continue;

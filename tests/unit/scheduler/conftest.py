@@ -175,6 +175,9 @@ class Job:
                 if not self.gone[group]:
                     self.finalize(group)
 
+    def checkpoint(self, number: int) -> None:
+        self._call("checkpoint", number)
+
     def relieve(self, trainer: int, samples: int) -> None:
         self._call("relieve", trainer, samples)
 
