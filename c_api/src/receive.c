@@ -62,6 +62,7 @@ static int sample_whole(receiver *r, mpidata_assembly *assembly) {
     slot->simulation = assembly->simulation;
     slot->step = assembly->step;
     MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, assembly->simulation, assembly->step));
+    MPIDATA_TRY(mpidata_record_add(&trainer->record, &trainer->slots, assembly->slot));
     if (assembly->validation) {
         MPIDATA_TRY(mpidata_slots_append(&trainer->validation, &trainer->n_validation, &trainer->validation_allocated,
                                          assembly->slot));
@@ -106,7 +107,8 @@ static void fill_buffer(receiver *r, int *did) {
 static int intake_open(receiver *r) {
     mpidata_trainer *trainer = r->trainer;
     (void)pthread_mutex_lock(&trainer->lock);
-    int open = trainer->stopping || (!trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer));
+    int room = !trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer);
+    int open = mpidata_record_lets_in(&trainer->record, room) || trainer->stopping;
     (void)pthread_mutex_unlock(&trainer->lock);
     return open;
 }

@@ -98,6 +98,7 @@ static int open_trainer(mpidata_trainer *trainer, MPI_Comm world) {
     MPIDATA_TRY_MPI(MPI_Comm_dup(trainer->job.role, &trainer->agreement));
     MPIDATA_TRY(open_locks(trainer));
     MPIDATA_TRY(mpidata_ledger_open(&trainer->ledger, plan, trainer->job.index));
+    MPIDATA_TRY(mpidata_record_open(&trainer->record));
     mpidata_slots_open(&trainer->slots, plan);
     trainer->outbox_end = &trainer->outbox;
     if (mpidata_buffer_open(&trainer->buffer, plan->policy, plan->capacity, plan->watermark, plan->seed,
@@ -181,6 +182,7 @@ int mpidata_trainer_free(void) {
         return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_free: mpidata_trainer_close comes first.");
     the_trainer = NULL;
     mpidata_buffer_close(&trainer->buffer);
+    mpidata_record_close(&trainer->record);
     mpidata_slots_close(&trainer->slots);
     mpidata_ledger_close(&trainer->ledger);
     (void)pthread_mutex_destroy(&trainer->lock);

@@ -8,6 +8,7 @@
 #include "buffer.h"
 #include "job.h"
 #include "ledger.h"
+#include "record.h"
 #include "slots.h"
 #include "snapshot.h"
 #include "trainer.h"
@@ -62,6 +63,7 @@ typedef struct {
     mpidata_checkpoint checkpoint;
     int begun; /* the receive thread has been started */
 
+    mpidata_record record;
     mpidata_statistics statistics;
     mpidata_outgoing *outbox, **outbox_end;
     int error;
