@@ -13,12 +13,17 @@ if TYPE_CHECKING:
     import mpidata.solver as solver
     from mpidata.dataset import MPIStreamDataset
     from mpidata.process_group import init_process_group
+    from mpidata.record.dataset import RecordedDataset
 
-__all__ = ["MPIStreamDataset", "__version__", "init_process_group", "solver"]
+__all__ = ["MPIStreamDataset", "RecordedDataset", "__version__", "init_process_group", "solver"]
 
 __version__ = "0.1.0"
 
-_HOME = {"MPIStreamDataset": "mpidata.dataset", "init_process_group": "mpidata.process_group"}
+_HOME = {
+    "MPIStreamDataset": "mpidata.dataset",
+    "RecordedDataset": "mpidata.record.dataset",
+    "init_process_group": "mpidata.process_group",
+}
 
 
 def __getattr__(name: str) -> Any:

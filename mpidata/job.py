@@ -19,6 +19,8 @@ from mpidata.uncaught import end_on_exception, fail
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from mpidata.record.writer import Recorder
+
 __all__ = ["SLICE_S", "Trainer", "join", "run_folder", "wait"]
 
 # Longest time in the library while it waits, so that Python gets to handle signals.
@@ -31,6 +33,7 @@ LOOK_S = 60.0
 # scheduler that has to act, and at once.
 _CLOSE_S = 7 * 86400.0
 _FAILED_CLOSE_S = 3.0
+_FAILED_RECORD_S = 1.0
 
 _trainer: Trainer | None = None
 _join_lock = threading.Lock()
@@ -56,6 +59,8 @@ class Trainer:
         This trainer has left the job.
     drawn : int
         Number of batches (or single samples) drawn so far.
+    recorder : Recorder or None
+        Writes what is received to a file, where the job asks for that.
 
     Notes
     -----
@@ -66,6 +71,7 @@ class Trainer:
         self.plan = plan
         self.library = library
         self.communicator = communicator
+        self.recorder: Recorder | None = None
         self.ended = False
         self.closed = False
         self.drawn = 0
@@ -155,6 +161,8 @@ class Trainer:
                 return
             self.library.mpidata_trainer_stop(1, sentence.encode())
             self.closed = True
+        if self.recorder is not None:
+            self.recorder.finish(_FAILED_RECORD_S)
         self.library.mpidata_trainer_close(_FAILED_CLOSE_S)
 
     def close(self) -> None:
@@ -168,6 +176,8 @@ class Trainer:
             if not self.ended and not self._left:
                 reason = f"the script ended after {self._progress()}, before the stream was over"
                 self.library.mpidata_trainer_stop(0, reason.encode())
+        if self.recorder is not None:
+            self.recorder.finish()
         check(self.library, self.library.mpidata_trainer_close(_CLOSE_S))
 
 
@@ -215,15 +225,28 @@ def _join() -> Trainer:
             "packages that initialise MPI, leave mpi4py.rc.threads alone, or use an MPI built with thread support."
         )
     library = load_checked()
+    recorder = _recorder(plan, library, MPI.COMM_WORLD.rank)  # first, as samples may come at once
     handle = ctypes.c_int()
     check(library, library.mpidata_trainer_open(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
     check(library, library.mpidata_trainer_begin())
     communicator = MPI.Comm.f2py(handle.value)
     assert isinstance(communicator, MPI.Intracomm)
     trainer = Trainer(plan, library, communicator)
+    if recorder is not None:
+        trainer.recorder = recorder
+        recorder.start()
     # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions.
     atexit.register(_close_at_exit, trainer, os.getpid())
     return trainer
+
+
+def _recorder(plan: Plan, library: Library, rank: int) -> Recorder | None:
+    role, index, _ = plan.role_of(rank)
+    if plan.record_path is None or role != "trainer":
+        return None
+    from mpidata.record.writer import Recorder
+
+    return Recorder(plan, library, index)
 
 
 def _report(_: BaseException, sentence: str) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "SUCCESS",
     "Event",
     "Library",
+    "RecordFigures",
     "Snapshot",
     "Statistics",
     "check",
@@ -70,6 +71,12 @@ class Snapshot(ctypes.Structure):
         ("ledger_words", c_int64),
         ("statistics", Statistics),
     ]
+
+
+class RecordFigures(ctypes.Structure):
+    """`mpidata_record_figures` of record.h."""
+
+    _fields_ = [("queued", c_int64), ("written", c_int64), ("skipped", c_int64), ("slowed_s", c_double)]
 
 
 class Event(ctypes.Structure):
@@ -150,6 +157,16 @@ _SIGNATURES: dict[str, _Signature] = {
     ),
     "mpidata_trainer_restore_ledger": (c_int, [c_void_p, c_void_p]),
     "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
+    # record.h
+    "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int]),
+    "mpidata_trainer_record_take": (
+        c_int,
+        [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_int64), c_double],
+    ),
+    "mpidata_trainer_record_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
+    "mpidata_trainer_record_release": (c_int, []),
+    "mpidata_trainer_record_stop": (c_int, []),
+    "mpidata_trainer_record_figures": (c_int, [POINTER(RecordFigures)]),
     # scheduler.h
     "mpidata_scheduler_open": (c_int, [c_int, c_char_p]),
     "mpidata_scheduler_poll": (c_int, [POINTER(Event), c_double]),

@@ -18,6 +18,7 @@ __all__ = ["DRAWN", "RECEIVED", "Figures", "Outcome", "Record", "write_failure"]
 # Order of mpidata_statistics in c_api/src/trainer.h.
 RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES = range(7)
 
+RECORD = "record."
 _RATE_OVER_S = 3.0
 _PROGRESS_S = 0.5
 
@@ -44,9 +45,12 @@ class Figures:
     ----------
     first, last : dict
         First and last value of each name the training script reported, in order of arrival over all trainers.
+    record : dict
+        What the trainers have recorded: `samples`, `skipped` and `slowed_s`; empty before they say so.
     """
 
     def __init__(self, trainers: int, capacity: int) -> None:
+        self.record: dict[str, float] = {}
         self.first: dict[str, float] = {}
         self.last: dict[str, float] = {}
         self._capacity = capacity
@@ -59,7 +63,11 @@ class Figures:
         return copy
 
     def report(self, name: str, value: float) -> None:
-        """Take a value that the training script reported."""
+        """Take a value that the training script reported, or a sum of the record: `record.<what>`."""
+        if name.startswith(RECORD):
+            what = name.removeprefix(RECORD)
+            self.record[what] = round(self.record.get(what, 0) + value, 3)
+            return
         self.first.setdefault(name, value)
         self.last[name] = value
 
@@ -124,6 +132,7 @@ class Figures:
             "bytes": sum(self.per_trainer(BYTES)),
             "seconds": round(seconds, 3),
             "training": self._training(),
+            **({"record": self.record} if self.record else {}),
         }
 
     def _training(self) -> dict[str, dict[str, float]]:

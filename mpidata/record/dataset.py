@@ -1,0 +1,147 @@
+"""RecordedDataset: the samples of a record as a torch dataset."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import Dataset
+
+from mpidata.errors import StreamError
+from mpidata.plan import Field
+from mpidata.record.layout import Header, files_in, open_file, read_index
+
+__all__ = ["RecordedDataset"]
+
+
+class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
+    """The samples that a job has recorded, of all its trainers.
+
+    Parameters
+    ----------
+    path : str or Path
+        Folder of the record: `record.path` of the job file.
+    validation : bool
+        The samples of the validation simulations, instead of those that are trained on.
+
+    Raises
+    ------
+    StreamError
+        There is no such folder, or no record in it.
+    MpidataError
+        A file is damaged, or the files do not belong together.
+
+    Notes
+    -----
+    Each sample is a dict of tensors as the stream's single samples: one per field, ``[*shape]`` in the declared dtype;
+    ``parameters``, ``[n]`` float64; ``time`` (float64), ``step`` and ``simulation`` (int64) without dimensions. Samples
+    are ordered by (simulation, step), whatever the order in which they came.
+
+    Works with a DataLoader's workers: each process opens the files when it first reads from them. A process's threads
+    must not read at the same time. The record may still be written; what came later is not seen.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, validation: bool = False) -> None:
+        folder = Path(path)
+        self._paths = files_in(folder)
+        if not self._paths:
+            what = "has no files of a record" if folder.is_dir() else "is no folder"
+            raise StreamError(f"{folder} {what}. Give the folder that `record.path` of the job file names.")
+        headers: list[Header] = []
+        found: list[npt.NDArray[np.void]] = []
+        for number, file_path in enumerate(self._paths):
+            with open_file(file_path) as file:
+                headers.append(Header.read(file, file_path))
+                _check_alike(headers, self._paths)
+                found.append(_index(file, file_path, number, validation))
+        samples = np.concatenate(found)
+        samples = samples[np.lexsort((samples["file"], samples["step"], samples["simulation"]))]
+        again = np.zeros(len(samples), bool)
+        for name in ("simulation", "step"):
+            column = samples[name]
+            again[1:] = (again[1:] if name == "step" else True) & (column[1:] == column[:-1])
+        self._samples = samples[~again]
+        self._header = headers[0]
+        self._files: list[h5py.File] = []
+        self._process = 0
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The fields by name, in the job file's order; each has `name`, `dtype` and `shape`."""
+        return {field.name: field for field in self._header.fields}
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the columns of ``parameters``."""
+        return self._header.parameters
+
+    def __len__(self) -> int:
+        """Count the samples."""
+        return len(self._samples)
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        """Read one sample; raises IndexError, and StreamError where the disk fails."""
+        try:
+            sample = self._samples[index]
+        except IndexError:
+            raise IndexError(f"There is no sample {index}: the record holds {len(self)} of them.") from None
+        number, row = int(sample["file"]), int(sample["row"])
+        try:
+            file = self._open()[number]
+            tensors = {f.name: _read(file["fields"][f.name], row, f.shape, f.dtype) for f in self._header.fields}
+            n = len(self._header.parameters)
+            tensors["parameters"] = _read(file["parameters"], row, (n,), "float64") if n else torch.empty(0).double()
+        except (OSError, KeyError, ValueError) as error:
+            raise StreamError(
+                f"Sample {index} cannot be read from row {row} of {self._paths[number]}: {error}. Restore "
+                "the file from a copy."
+            ) from None
+        tensors["time"] = torch.tensor(sample["time"], dtype=torch.float64)
+        tensors["step"] = torch.tensor(int(sample["step"]))
+        tensors["simulation"] = torch.tensor(int(sample["simulation"]))
+        return tensors
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the open files out: each process opens its own."""
+        return {**self.__dict__, "_files": [], "_process": 0}
+
+    def _open(self) -> list[h5py.File]:
+        if self._process != os.getpid():  # a forked process must not use the files of its parent
+            self._files = [open_file(path) for path in self._paths]
+            self._process = os.getpid()
+        return self._files
+
+
+_INDEX = np.dtype([("simulation", "i8"), ("step", "i8"), ("time", "f8"), ("file", "i4"), ("row", "i8")])
+
+
+def _index(file: h5py.File, path: Path, number: int, validation: bool) -> npt.NDArray[np.void]:
+    columns = dict(read_index(file, path))
+    kept = (columns["simulation"] >= 0) & (columns["validation"].astype(bool) == validation)
+    samples = np.empty(np.count_nonzero(kept), _INDEX)
+    for name in ("simulation", "step", "time"):
+        samples[name] = columns[name][kept]
+    samples["file"], samples["row"] = number, np.flatnonzero(kept)
+    return samples
+
+
+def _check_alike(headers: list[Header], paths: list[Path]) -> None:
+    first, last = headers[0], headers[-1]
+    where = f"{paths[0]} and {paths[len(headers) - 1]}"
+    if first.run != last.run:
+        raise StreamError(f"{where} are records of two runs, {first.run} and {last.run}. Put them into two folders.")
+    if difference := last.difference(first):
+        raise StreamError(
+            f"{where} do not belong together: the second one has {difference}. Put them into two folders."
+        )
+
+
+def _read(dataset: h5py.Dataset, row: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+    array = np.empty((1, *shape), dtype)
+    dataset.read_direct(array, np.s_[row : row + 1])
+    return torch.from_numpy(array[0]) if shape else torch.tensor(array[0])

@@ -1,0 +1,233 @@
+"""One file of a record, as it is written.
+
+HDF5 only makes room: chunks are allocated many at a time, and samples then go to their places in the file directly,
+with the GIL released. h5py would hold it while it writes, for as long as the disk takes. The file is in HDF5's
+single-writer mode, so that it can be read at any moment, also when its writer was killed.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from mpidata.errors import MpidataError
+from mpidata.record.layout import EMPTY, Header
+
+__all__ = ["RecordFile", "Rows"]
+
+_CHUNK_BYTES = 4 << 20
+_INDEX_ROWS = 1024
+_MOST_CHUNK_BYTES = (1 << 32) - 1  # of HDF5
+_CHUNKS_AT_ONCE = 8
+
+
+class Rows(NamedTuple):
+    """Columns of some samples: simulation, step (int64), time (float64), validation (uint8), parameters (n, p)."""
+
+    simulation: npt.NDArray[np.int64]
+    step: npt.NDArray[np.int64]
+    time: npt.NDArray[np.float64]
+    validation: npt.NDArray[np.uint8]
+    parameters: npt.NDArray[np.float64]
+
+    def part(self, first: int, end: int) -> Rows:
+        """Get the samples [first, end)."""
+        return Rows(*(column[first:end] for column in self))  # type: ignore[arg-type]
+
+
+class _Run(NamedTuple):
+    """Rows that lie in the file one behind the other."""
+
+    first: int
+    end: int
+    offset: int
+
+
+class _Column:
+    """A dataset and where its rows lie."""
+
+    def __init__(
+        self, parent: h5py.Group, name: str, row: tuple[int, ...], dtype: str, fill: int | None = None
+    ) -> None:
+        self.row_bytes = int(np.prod(row, dtype=np.int64)) * np.dtype(dtype).itemsize
+        self.chunk_rows = max(1, min(_CHUNK_BYTES // self.row_bytes, 1 << 16)) if fill is None else _INDEX_ROWS
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        self.dataset = parent.create_dataset(
+            name, (0, *row), dtype, chunks=(self.chunk_rows, *row), maxshape=(None, *row), fillvalue=fill,
+            fill_time="alloc" if fill is not None else "never", dcpl=properties,
+        )  # fmt: skip
+        self._runs: list[_Run] = []
+
+    def grow(self, rows: int) -> None:
+        """Make room for so many rows in all."""
+        have = self._runs[-1].end if self._runs else 0
+        self.dataset.id.set_extent((rows, *self.dataset.shape[1:]))
+        end = -(-rows // self.chunk_rows)
+        first = have // self.chunk_rows
+        if first < end:
+            self._runs += self._find(first, self._offset(first), end - 1, self._offset(end - 1))
+
+    def places(self, first: int, count: int) -> Iterator[tuple[int, int]]:
+        """Offset in the file and number of rows, for each piece of the rows [first, first + count)."""
+        at = bisect.bisect_right(self._runs, first, key=lambda run: run.first) - 1
+        while count > 0:
+            run = self._runs[at]
+            n = min(count, run.end - first)
+            yield run.offset + (first - run.first) * self.row_bytes, n
+            first, count, at = first + n, count - n, at + 1
+
+    def _offset(self, chunk: int) -> int:
+        where = (chunk * self.chunk_rows, *[0] * (self.dataset.ndim - 1))
+        return int(self.dataset.id.get_chunk_info_by_coord(where).byte_offset)
+
+    def _find(self, first: int, first_offset: int, last: int, last_offset: int) -> list[_Run]:
+        """Where the chunks [first, last] lie: HDF5 needs long to tell the place of one, but most are in a row."""
+        rows = self.chunk_rows
+        if last_offset - first_offset == (last - first) * rows * self.row_bytes:
+            return [_Run(first * rows, (last + 1) * rows, first_offset)]
+        middle = (first + last) // 2
+        ahead = self._find(first, first_offset, middle, self._offset(middle))
+        return ahead + self._find(middle + 1, self._offset(middle + 1), last, last_offset)
+
+
+class RecordFile:
+    """A new file of a record.
+
+    Parameters
+    ----------
+    path : Path
+        There is no such file yet.
+    header : Header
+        What its samples hold.
+
+    Raises
+    ------
+    MpidataError
+        A field is too large for a chunk of HDF5.
+    OSError
+        The file cannot be written.
+
+    Notes
+    -----
+    For one thread. The file appears under its name when it can be read.
+    """
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self.path = path
+        self.rows = 0
+        self._capacity = 0
+        self._open = threading.Lock()  # held by who closes, and who needs it open
+        beside = path.with_name(f".{path.name}.new")
+        self._file = h5py.File(beside, "w", libver=("v110", "v110"), rdcc_nbytes=0, locking=False)
+        header.write(self._file)
+        fields = self._file.create_group("fields", track_order=True)
+        self._fields = [
+            _Column(fields, f.name, f.shape, f.dtype) for f in header.fields if _fits(f.name, f.shape, f.dtype)
+        ]
+        self._index = [
+            _Column(self._file, name, (), dtype, fill)
+            for name, dtype, fill in (("time", "f8", 0), ("step", "i8", 0), ("validation", "u1", 0))
+        ]
+        if header.parameters:
+            self._index.append(_Column(self._file, "parameters", (len(header.parameters),), "f8", 0))
+        self._simulation = _Column(self._file, "simulation", (), "i8", EMPTY)
+        self._file.swmr_mode = True
+        self._descriptor = os.open(beside, os.O_WRONLY | os.O_CLOEXEC)
+        os.rename(beside, path)
+
+    def append(self, rows: Rows, write: Callable[[int, int, int, int, int], None]) -> None:
+        """Add samples.
+
+        Parameters
+        ----------
+        rows : Rows
+            Their columns.
+        write : callable
+            Called with (file descriptor, number of the field, first sample, count, offset in the file) to write a
+            field of samples [first, first + count) there.
+
+        Raises
+        ------
+        OSError
+            They cannot be written; the file then has the samples of before.
+        """
+        count = len(rows.simulation)
+        if self.rows + count > self._capacity:
+            self._grow(self.rows + count)
+        for number, column in enumerate(self._fields):
+            done = 0
+            for offset, n in column.places(self.rows, count):
+                write(self._descriptor, number, done, n, offset)
+                done += n
+        values: list[npt.NDArray[Any]] = [rows.time, rows.step, rows.validation, rows.parameters]
+        for column, array in zip(self._index, values, strict=False):
+            self._write(column, array)
+        self._write(self._simulation, rows.simulation)  # last: it makes the rows count
+        self.rows += count
+
+    def sync(self) -> None:
+        """Wait until the disk has everything written so far; any thread, also while another one writes."""
+        with self._open:
+            if not self._file:
+                raise OSError("the file is closed")
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Give back the room that was not used and close the file; OSError where the disk has no room for that."""
+        with self._open:
+            if not self._file:
+                return
+            os.close(self._descriptor)
+            try:
+                self._file.close()
+            except (OSError, RuntimeError, ValueError) as error:
+                raise OSError(str(error)) from None
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # it can be read as it is
+            with h5py.File(self.path, "r+", libver=("v110", "v110"), locking=False) as file:
+                for column in [*(file["fields"][name] for name in file["fields"]), *_columns(file)]:
+                    column.resize(self.rows, axis=0)
+
+    def _grow(self, least: int) -> None:
+        at_once = _CHUNKS_AT_ONCE * max(column.chunk_rows for column in self._fields)
+        capacity = max(least, self._capacity + at_once, self._capacity + self._capacity // 2)
+        for column in [*self._index, self._simulation, *self._fields]:
+            column.grow(capacity)
+        self._file.flush()
+        self._capacity = capacity
+
+    def _write(self, column: _Column, array: npt.NDArray[Any]) -> None:
+        memory = np.ascontiguousarray(array).data.cast("B")
+        for offset, n in column.places(self.rows, len(array)):
+            size = n * column.row_bytes
+            _write_all(self._descriptor, memory[:size], offset)
+            memory = memory[size:]
+
+
+def _write_all(descriptor: int, memory: memoryview, offset: int) -> None:
+    while memory:
+        done = os.pwrite(descriptor, memory, offset)
+        memory, offset = memory[done:], offset + done
+
+
+def _columns(file: h5py.File) -> list[h5py.Dataset]:
+    return [item for item in file.values() if isinstance(item, h5py.Dataset)]
+
+
+def _fits(name: str, shape: tuple[int, ...], dtype: str) -> bool:
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    if size > _MOST_CHUNK_BYTES:
+        raise MpidataError(
+            f"Field '{name}' cannot be recorded: one sample of it has {size} bytes, and HDF5 keeps at most "
+            f"{_MOST_CHUNK_BYTES} in a piece. Leave `record` out, or split the field."
+        )
+    return True

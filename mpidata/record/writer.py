@@ -1,0 +1,240 @@
+"""The recorder of a trainer: a thread that brings received samples from the library's queue into a file."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import math
+import os
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from mpidata.errors import MpidataError
+from mpidata.library import AGAIN, Library, RecordFigures, check
+from mpidata.plan import Plan
+from mpidata.record.earlier import Earlier
+from mpidata.record.file import RecordFile, Rows
+from mpidata.record.layout import Header
+
+__all__ = ["Recorder"]
+
+# What may wait to be written: these many bytes, in at least two samples.
+_QUEUE_BYTES = 256 << 20
+_QUEUE_SAMPLES = 1 << 16
+# Taken and given back at once.
+_TAKE_BYTES = 8 << 20
+_TAKE_SAMPLES = 4096
+# Longest time that a sample waits while others do not come.
+_WAIT_S = 0.1
+_SLOW_S = 0.1
+
+
+class Recorder:
+    """Records what this trainer receives.
+
+    Parameters
+    ----------
+    plan : Plan
+        With a `record_path`.
+    library : Library
+        Not yet opened as a trainer: it must know before the first sample comes.
+    trainer : int
+        Which trainer this is.
+
+    Raises
+    ------
+    MpidataError
+        The record's folder or file cannot be made, or belongs to another run.
+
+    Notes
+    -----
+    Any thread. Nothing here raises when the disk fails: recording then stops, the log says so, and training goes on.
+    """
+
+    def __init__(self, plan: Plan, library: Library, trainer: int) -> None:
+        assert plan.record_path is not None
+        self.folder: Path = plan.record_path
+        self._plan = plan
+        self._library = library
+        header = Header.of(plan, trainer)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._earlier = Earlier(self.folder, header, plan.trainers)
+            self._file = RecordFile(_free_name(self.folder, trainer), header)
+        except (OSError, RuntimeError) as error:
+            raise MpidataError(
+                f"The record cannot be written to {self.folder}: {error}. Give another `record.path` in the job file."
+            ) from None
+        self._bytes = sum(math.prod(f.shape) * np.dtype(f.dtype).itemsize for f in plan.fields)
+        self._thread = threading.Thread(target=self._run, name="mpidata record", daemon=True)
+        self._written = threading.Condition()  # and what follows
+        self._finishing = False
+        self._over = False
+        self._error = ""
+        self._said_slow = False
+        limit = max(2, min(_QUEUE_SAMPLES, _QUEUE_BYTES // self._bytes))
+        skip = plan.record_when_slow == "skip"
+        check(library, library.mpidata_trainer_record_start(plan.record_every, limit, skip))
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    def start(self) -> None:
+        """Begin to write; the library is open now."""
+        self._thread.start()
+
+    def flush(self, timeout_s: float = math.inf) -> bool:
+        """Wait until the disk has all samples that have come so far.
+
+        Returns
+        -------
+        bool
+            False if it has not within the time, or recording has stopped.
+        """
+        wanted = self._figures().queued
+        deadline = time.monotonic() + timeout_s
+        with self._written:
+            while self._figures().written < wanted and not self._over:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._written.wait(min(left, 60.0))
+            if self._over:
+                return False
+        try:
+            self._file.sync()
+        except OSError:
+            return False
+        return True
+
+    def finish(self, timeout_s: float = math.inf) -> None:
+        """Write what has come, close the file, and say what was recorded. For the end of the stream."""
+        with self._written:
+            if self._finishing:
+                return
+            self._finishing = True
+        if self._thread.is_alive():
+            self._thread.join(min(timeout_s, threading.TIMEOUT_MAX))
+        figures = self._figures()
+        if not self._over:
+            self._error = f"the job ended {figures.queued - figures.written} samples too early"
+        self._report(figures)
+
+    def _figures(self) -> RecordFigures:
+        figures = RecordFigures()
+        check(self._library, self._library.mpidata_trainer_record_figures(ctypes.byref(figures)))
+        return figures
+
+    def _run(self) -> None:
+        try:
+            while self._turn():
+                self._watch()
+            self._library.mpidata_trainer_record_stop()
+            self._file.close()
+        except Exception as error:  # whatever it is, the training must not suffer from it
+            self._library.mpidata_trainer_record_stop()
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._error = _reason(error)
+            _say(
+                f"recording to {self.path} has stopped: {self._error}. The job goes on without. Make room, or give "
+                "another `record.path`, for the next run."
+            )
+        with self._written:
+            self._over = True
+            self._written.notify_all()
+
+    def _turn(self) -> bool:
+        """Write some samples; False when there are none left."""
+        most = max(1, min(_TAKE_SAMPLES, _TAKE_BYTES // self._bytes))
+        columns = {
+            name: np.empty(most, dtype) for name, dtype in (("time", "f8"), ("step", "i8"), ("simulation", "i8"))
+        }
+        parameters = np.empty((most, len(self._plan.parameters)))
+        count = ctypes.c_int64()
+        addresses = [array.ctypes.data for array in (parameters, *columns.values())]
+        finishing = self._finishing
+        status = self._library.mpidata_trainer_record_take(
+            most, *addresses, ctypes.byref(count), 0.0 if finishing else _WAIT_S
+        )
+        if status == AGAIN:
+            return not finishing
+        check(self._library, status)
+        n = count.value
+        simulation = columns["simulation"][:n]
+        validation = (simulation >= self._plan.simulations).astype(np.uint8)
+        rows = Rows(simulation, columns["step"][:n], columns["time"][:n], validation, parameters[:n])
+        self._append(rows)
+        check(self._library, self._library.mpidata_trainer_record_release())
+        with self._written:
+            self._written.notify_all()
+        return True
+
+    def _append(self, rows: Rows) -> None:
+        """Write the samples that are not there from an earlier start of the run."""
+        count = len(rows.simulation)
+        old = self._earlier.has(rows.simulation, rows.step) if self._earlier else np.zeros(count, bool)
+        edges = np.flatnonzero(np.diff(np.concatenate([[True], old, [True]]).astype(np.int8)))
+        for first, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            self._file.append(rows.part(first, end), lambda *place, f=first: self._write(f, *place))
+
+    def _write(self, skipped: int, descriptor: int, field: int, first: int, count: int, offset: int) -> None:
+        failed = self._library.mpidata_trainer_record_write(descriptor, field, skipped + first, count, offset)
+        if failed:
+            raise OSError(failed, os.strerror(failed))
+
+    def _watch(self) -> None:
+        """Say once when the disk has become too slow."""
+        if self._said_slow:
+            return
+        figures = self._figures()
+        if figures.skipped:
+            _say(
+                f"the disk is slower than the samples come: some are not recorded to {self.path} "
+                "(record.when_slow: skip)."
+            )
+        elif figures.slowed_s > _SLOW_S:
+            _say(
+                f"the disk is slower than the samples come: recording to {self.path} makes the solvers wait "
+                "(record.when_slow: slow_down)."
+            )
+        self._said_slow = bool(figures.skipped) or figures.slowed_s > _SLOW_S
+
+    def _report(self, figures: RecordFigures) -> None:
+        values = {"samples": self._file.rows, "skipped": figures.skipped, "slowed_s": round(figures.slowed_s, 3)}
+        for name, value in values.items():
+            self._library.mpidata_trainer_report(f"record.{name}".encode(), float(value))
+        _say(
+            f"recorded {self._file.rows} samples to {self.path}"
+            + (f", {figures.skipped} were skipped" if figures.skipped else "")
+            + (f", the solvers waited for the disk for {figures.slowed_s:.1f} s" if figures.slowed_s > _SLOW_S else "")
+            + (f"; it is not whole: {self._error}" if self._error else "")
+            + "."
+        )
+
+
+def _free_name(folder: Path, trainer: int) -> Path:
+    """`trainer-0000.h5`, and `trainer-0000-2.h5` and so on when the run is resumed."""
+    names = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    return next(path for name in names if not (path := folder / f"trainer-{trainer:04d}{name}.h5").exists())
+
+
+def _reason(error: Exception) -> str:
+    number = re.search(r"errno = (\d+)", str(error))  # in what HDF5 says
+    if number:
+        return os.strerror(int(number[1]))
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).strip().rstrip(".") or type(error).__name__
+
+
+def _say(sentence: str) -> None:
+    print(f"mpidata: {sentence}", file=sys.stderr, flush=True)

@@ -1,0 +1,137 @@
+"""A record holds what the solvers sent, whatever the disk does, and the training does not notice."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from jobs import PROGRAMS, JobFolder
+from test_exactness import FIELDS, SIMULATIONS, STEPS, VALIDATION, expected
+
+from mpidata import RecordedDataset
+
+KB, MB = 1 << 10, 1 << 20
+
+
+def check_pattern(dataset: RecordedDataset, parameters: np.ndarray) -> list[tuple[int, int]]:
+    """Compare every element with what pattern.c sends; returns which samples there are."""
+    found = []
+    for i in range(len(dataset)):
+        sample = dataset[i]
+        simulation, step = int(sample["simulation"]), int(sample["step"])
+        assert sample["time"].dtype == torch.float64 and float(sample["time"]) == 0.25 * step
+        assert sample["parameters"].tolist() == parameters[simulation].tolist()
+        for name, field in dataset.fields.items():
+            index = torch.arange(int(np.prod(field.shape))).reshape(field.shape)
+            expected_values = (4096 * simulation + 64 * step + index % 61).to(getattr(torch, field.dtype))
+            assert sample[name].dtype == expected_values.dtype
+            assert torch.equal(sample[name], expected_values), (name, simulation, step)
+        found.append((simulation, step))
+    return found
+
+
+@pytest.mark.parametrize("every", [1, pytest.param(3, marks=pytest.mark.full)])
+def test_a_record_is_what_was_sent(folder: JobFolder, compiled: Callable[[str], Path], every: int) -> None:
+    folder.job(
+        trainers={"ranks": 2, "program": ["python", str(PROGRAMS / "drain.py"), "4"]},
+        solvers={"groups": 2, "ranks_per_group": 2, "program": [str(compiled("pattern")), str(STEPS)]},
+        parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0], "beta": [5, 6]}},
+        validation={"count": VALIDATION},
+        fields=FIELDS,
+        buffer={"policy": "firo", "capacity": 20, "watermark": 5},
+        record={"path": "samples", "every": every},
+    )
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    parameters = np.loadtxt(result.run / "parameters.csv", delimiter=",", skiprows=1)[:, 1:]
+    for validation, first, last in ((False, 0, SIMULATIONS), (True, SIMULATIONS, SIMULATIONS + VALIDATION)):
+        dataset = RecordedDataset(folder.path / "samples", validation=validation)
+        assert dataset.parameter_names == ("alpha", "beta")
+        assert list(dataset.fields) == sorted(FIELDS)  # as job.yaml has them
+        found = check_pattern(dataset, parameters)
+        assert found == sorted(key for key in expected(first, last) if key[1] % every == 0)
+    assert "recorded" in result.log("trainer", 0), result.logs()
+    assert sorted(path.name for path in (folder.path / "samples").iterdir()) == ["trainer-0000.h5", "trainer-0001.h5"]
+
+
+SLOW_DISK = """
+import time
+from mpidata.record import file, writer
+append = file.RecordFile.append
+def slow(self, rows, write):
+    time.sleep(0.02 * len(rows.step))
+    append(self, rows, write)
+file.RecordFile.append = slow
+writer._QUEUE_BYTES = 8 << 20
+writer._TAKE_BYTES = 1 << 20
+import mpidata
+print("drawn", sum(1 for _ in mpidata.MPIStreamDataset(batch_size=1)))
+"""
+SOLVE = """
+import numpy as np
+import mpidata
+for simulation in mpidata.solver.simulations():
+    for step in range(30):
+        simulation.put(u=np.full((256, 1024), 30 * simulation.id + step, np.float32))
+        simulation.step(step)
+"""
+
+
+@pytest.mark.parametrize("when_slow", ["slow_down", pytest.param("skip", marks=pytest.mark.full)])
+def test_a_slow_disk(folder: JobFolder, when_slow: str) -> None:
+    folder.write(train=SLOW_DISK, solve=SOLVE)
+    folder.job(
+        solvers={"program": ["python", "solve.py"]},
+        fields={"u": {"dtype": "float32", "shape": [256, 1024]}},
+        record={"path": "samples", "when_slow": when_slow},
+        buffer={"policy": "fifo", "capacity": 10},
+    )
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    log = result.log("trainer")
+    assert "drawn 120" in log, result.logs()
+    dataset = RecordedDataset(folder.path / "samples")
+    for i in range(len(dataset)):
+        sample = dataset[i]
+        assert torch.all(sample["u"] == 30 * sample["simulation"] + sample["step"])
+    assert log.count(f"(record.when_slow: {when_slow})") == 1, log
+    if when_slow == "slow_down":
+        assert len(dataset) == 120
+        assert result.seconds > 120 * 0.02
+        assert "the solvers waited for the disk for" in log
+    else:
+        assert 10 <= len(dataset) < 120
+        assert f"recorded {len(dataset)} samples" in log and f", {120 - len(dataset)} were skipped" in log
+    for name, value in (("samples", len(dataset)), ("skipped", 120 - len(dataset))):
+        assert result.summary["record"][name] == value
+
+
+FULL_DISK = """
+import resource
+import mpidata
+stream = mpidata.MPIStreamDataset(batch_size=1)
+for number, _ in enumerate(stream, start=1):
+    if number == 6:  # in the middle of the room that the file has now
+        assert stream._trainer.recorder.flush(10)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20 << 20, 20 << 20))
+print("drawn", number)
+"""
+
+
+def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> None:
+    folder.write(train=FULL_DISK, solve=SOLVE)
+    folder.job(
+        solvers={"program": ["python", "solve.py"]},
+        fields={"u": {"dtype": "float32", "shape": [256, 1024]}},
+        record={"path": "samples"},
+        buffer={"policy": "fifo", "capacity": 2},
+    )
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    log = result.log("trainer")
+    assert "drawn 120" in log, result.logs()
+    assert "has stopped: File too large" in log, result.logs()
+    dataset = RecordedDataset(folder.path / "samples")
+    assert 5 < len(dataset) < 20
+    assert all(torch.all(s["u"] == 30 * s["simulation"] + s["step"]) for s in (dataset[i] for i in range(len(dataset))))
