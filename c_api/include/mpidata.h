@@ -71,7 +71,8 @@ enum {
     MPIDATA_ERR_MEMORY = 11,   /* out of memory */
     MPIDATA_ERR_WIRE = 12,     /* a message that does not fit the job */
     MPIDATA_ERR_AGAIN = 13,    /* nothing yet within the given time (trainer and scheduler side only) */
-    MPIDATA_CHECKPOINT = 14    /* this is the batch of a checkpoint (trainer side only) */
+    MPIDATA_CHECKPOINT = 14,   /* this is the batch of a checkpoint (trainer side only) */
+    MPIDATA_ERR_DIED = 15      /* a rank has died (trainer and scheduler side only) */
 };
 
 typedef enum {

@@ -1,14 +1,14 @@
 #include "job.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pulse.h"
+#include "beat.h"
 #include "wait.h"
 
 #ifndef MPIDATA_BUILT_WITH
@@ -58,17 +58,20 @@ static int broadcast(void *buffer, int bytes, MPI_Comm comm) {
     return mpidata_wait_request(&request, MPI_STATUS_IGNORE, NULL, NULL);
 }
 
-static int receive_plan(mpidata_job *job, const char *plan_text) {
-    int bytes = plan_text ? (int)strlen(plan_text) + 1 : 0;
-    MPIDATA_TRY(broadcast(&bytes, (int)sizeof bytes, job->data));
+/* Rank 0 of comm has the plan's text; a spawned group learns its number with it. */
+static int share_plan(MPI_Comm comm, const char *plan_text, int *group, mpidata_plan *plan) {
+    int head[2] = {plan_text ? (int)strlen(plan_text) + 1 : 0, *group}, bytes;
+    MPIDATA_TRY(broadcast(head, (int)sizeof head, comm));
+    bytes = head[0];
+    *group = head[1];
     if (bytes <= 0) return mpidata_error(MPIDATA_ERR_JOB, "Rank 0 of the job sent no plan.");
     char *text = malloc((size_t)bytes);
     if (!text) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while receiving the plan.");
     if (plan_text) memcpy(text, plan_text, (size_t)bytes);
-    int status = broadcast(text, bytes, job->data);
-    if (!status) {
+    int status = broadcast(text, bytes, comm);
+    if (!status && plan) {
         text[bytes - 1] = '\0';
-        status = mpidata_plan_parse(text, &job->plan);
+        status = mpidata_plan_parse(text, plan);
     }
     free(text);
     return status;
@@ -79,7 +82,8 @@ static int check_place(const mpidata_job *job, int kind, int size) {
         return mpidata_error(MPIDATA_ERR_JOB,
                              "The job was planned for %d ranks (1 scheduler, %d trainers, %d groups of %d), but has %d. "
                              "Start it with -n %d, or change trainers.ranks or solvers in the job file.",
-                             job->plan.world, job->plan.trainers, job->plan.groups, job->plan.ranks_per_group, size,
+                             job->plan.world, job->plan.trainers, mpidata_plan_world_groups(&job->plan),
+                             job->plan.ranks_per_group, size,
                              job->plan.world);
     if (kind != job->kind)
         return mpidata_error(MPIDATA_ERR_JOB,
@@ -89,66 +93,158 @@ static int check_place(const mpidata_job *job, int kind, int size) {
     return MPIDATA_SUCCESS;
 }
 
-/* The page that mpidata-rank reads, NULL where this program was not started by it. */
-static mpidata_pulse *map_pulse(void) {
-    const char *name = getenv(MPIDATA_PULSE_VARIABLE);
-    int descriptor;
-    unsigned long long inode;
-    struct stat status;
-    if (!name || sscanf(name, "%d:%llu", &descriptor, &inode) != 2) return NULL;
-    if (fstat(descriptor, &status) || status.st_ino != inode || status.st_size < (off_t)sizeof(mpidata_pulse))
-        return NULL;
-    mpidata_pulse *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (page == MAP_FAILED) return NULL;
-    if (page->magic == MPIDATA_PULSE_MAGIC) return page;
-    (void)munmap(page, sizeof *page);
-    return NULL;
+void mpidata_job_left(void) { mpidata_tell(MPIDATA_PULSE_LEFT); }
+
+/* Are all ranks on one host? */
+static int count_hosts(mpidata_job *job, int size) {
+    MPI_Comm host;
+    int here = 0;
+    MPIDATA_TRY_MPI(MPI_Comm_split_type(job->data, MPI_COMM_TYPE_SHARED, job->rank, MPI_INFO_NULL, &host));
+    MPIDATA_TRY_MPI(MPI_Comm_size(host, &here));
+    MPIDATA_TRY_MPI(MPI_Comm_free(&host));
+    job->one_host = here == size;
+    return MPIDATA_SUCCESS;
 }
 
-/* Without it mpidata-rank could not tell a program that ended in order from one that merely ended with status 0. */
-static void tell_parent(uint32_t flag) {
-    static mpidata_pulse *pulse;
-    if (!pulse) pulse = map_pulse();
-    if (pulse) atomic_fetch_or(&pulse->flags, flag);
-}
-
-void mpidata_job_left(void) { tell_parent(MPIDATA_PULSE_LEFT); }
-
-int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_job *job) {
-    memset(job, 0, sizeof *job);
-    job->data = job->role = MPI_COMM_NULL;
-    ignore_sigpipe();
-    int size = 0;
+static int join_world(MPI_Comm world, int kind, const char *plan_text, mpidata_job *job) {
+    int size = 0, group = 0;
     MPIDATA_TRY_MPI(MPI_Comm_size(world, &size));
     MPIDATA_TRY_MPI(MPI_Comm_rank(world, &job->rank));
-    MPIDATA_TRY(check_promised_size());
     MPIDATA_TRY(mpidata_wait_all_here(world));
     MPIDATA_TRY_MPI(MPI_Comm_dup(world, &job->data));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->data, MPI_ERRORS_RETURN));
-    MPIDATA_TRY(receive_plan(job, plan_text));
+    MPIDATA_TRY(share_plan(job->data, plan_text, &group, &job->plan));
     job->kind = mpidata_plan_role(&job->plan, job->rank, &job->index, &job->rank_in_group);
     MPIDATA_TRY(check_place(job, kind, size));
     int color = kind == MPIDATA_ROLE_SOLVER ? 2 + job->index : kind;
     MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->role));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->role, MPI_ERRORS_RETURN));
-    tell_parent(MPIDATA_PULSE_JOINED);
+    MPIDATA_TRY(count_hosts(job, size));
+    color = kind == MPIDATA_ROLE_SOLVER ? MPI_UNDEFINED : 0;
+    MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->hub));
+    if (job->hub != MPI_COMM_NULL) MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->hub, MPI_ERRORS_RETURN));
+    return MPIDATA_SUCCESS;
+}
+
+enum { TAG_JOIN = 1 };
+
+/* In a spawned group: `parent` leads to the scheduler alone. */
+static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *job) {
+    MPI_Comm bridge = MPI_COMM_NULL, between = MPI_COMM_NULL;
+    int size = 0;
+    MPIDATA_TRY_MPI(MPI_Comm_dup(world, &job->role));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->role, MPI_ERRORS_RETURN));
+    MPIDATA_TRY_MPI(MPI_Comm_size(world, &size));
+    MPIDATA_TRY_MPI(MPI_Comm_rank(world, &job->rank_in_group));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN));
+    MPIDATA_TRY_MPI(MPI_Intercomm_merge(parent, 1, &bridge));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(bridge, MPI_ERRORS_RETURN));
+    MPIDATA_TRY(share_plan(bridge, NULL, &job->index, &job->plan));
+    job->spawned = 1;
+    job->kind = MPIDATA_ROLE_SOLVER;
+    if (kind != MPIDATA_ROLE_SOLVER || size != job->plan.ranks_per_group)
+        return mpidata_error(MPIDATA_ERR_JOB, "Group %d was spawned with %d ranks of role %s. It needs %d solver ranks.",
+                             job->index, size, mpidata_role_name(kind), job->plan.ranks_per_group);
+    MPIDATA_TRY(mpidata_wait_all_here(bridge));
+    MPIDATA_TRY_MPI(MPI_Intercomm_create(job->role, 0, bridge, 0, TAG_JOIN, &between));
+    MPIDATA_TRY_MPI(MPI_Intercomm_merge(between, 1, &job->data));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->data, MPI_ERRORS_RETURN));
+    MPIDATA_TRY_MPI(MPI_Comm_rank(job->data, &job->rank));
+    /* Connections that stay open would be waited for in MPI_Finalize. */
+    MPIDATA_TRY_MPI(MPI_Comm_free(&between));
+    MPIDATA_TRY_MPI(MPI_Comm_free(&bridge));
+    MPIDATA_TRY_MPI(MPI_Comm_free(&parent));
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_job_greet(MPI_Comm comm, const char *plan_text, int group) {
+    MPIDATA_TRY(share_plan(comm, plan_text, &group, NULL));
+    return mpidata_wait_all_here(comm);
+}
+
+int mpidata_job_join_group(const mpidata_job *job, MPI_Comm bridge, MPI_Comm *data) {
+    MPI_Comm between = MPI_COMM_NULL;
+    int leads = job->kind == MPIDATA_ROLE_SCHEDULER;
+    MPIDATA_TRY_MPI(MPI_Intercomm_create(job->hub, 0, leads ? bridge : MPI_COMM_NULL, 1, TAG_JOIN, &between));
+    MPIDATA_TRY_MPI(MPI_Intercomm_merge(between, 0, data));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(*data, MPI_ERRORS_RETURN));
+    MPIDATA_TRY_MPI(MPI_Comm_free(&between));
+    return MPIDATA_SUCCESS;
+}
+
+/* Called by MPI_Finalize: mpidata-rank bounds it, as it may hang after a death. */
+static int finalize_begins(MPI_Comm comm, int key, void *value, void *state) {
+    (void)comm, (void)key, (void)value, (void)state;
+    mpidata_tell(MPIDATA_PULSE_FINALIZING);
+    return MPI_SUCCESS;
+}
+
+static int watch_finalize(void) {
+    int key = MPI_KEYVAL_INVALID;
+    MPIDATA_TRY_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finalize_begins, &key, NULL));
+    MPIDATA_TRY_MPI(MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL));
+    MPIDATA_TRY_MPI(MPI_Comm_free_keyval(&key)); /* the attribute stays */
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_job *job) {
+    MPI_Comm parent = MPI_COMM_NULL;
+    memset(job, 0, sizeof *job);
+    job->data = job->role = job->hub = MPI_COMM_NULL;
+    ignore_sigpipe();
+    MPIDATA_TRY(check_promised_size());
+    MPIDATA_TRY_MPI(MPI_Comm_get_parent(&parent));
+    if (parent == MPI_COMM_NULL)
+        MPIDATA_TRY(join_world(world, kind, plan_text, job));
+    else
+        MPIDATA_TRY(join_spawned(world, parent, kind, job));
+    MPIDATA_TRY(watch_finalize());
+    mpidata_beat();
+    mpidata_tell(MPIDATA_PULSE_JOINED);
     return MPIDATA_SUCCESS;
 }
 
 void mpidata_job_leave(mpidata_job *job) {
     if (job->role != MPI_COMM_NULL) (void)MPI_Comm_free(&job->role);
-    /* `data` is left to MPI_Finalize: freeing it is collective over ranks that leave at other times. */
+    if (job->hub != MPI_COMM_NULL) (void)MPI_Comm_free(&job->hub);
+    /* That of the world is left to MPI_Finalize: freeing it is collective over ranks that leave at other times. */
+    if (job->spawned && job->data != MPI_COMM_NULL) (void)MPI_Comm_free(&job->data);
     mpidata_plan_free(&job->plan);
 }
 
-void mpidata_job_who(const mpidata_job *job, int rank, char *text, size_t size) {
-    int index, rank_in_group, role = mpidata_plan_role(&job->plan, rank, &index, &rank_in_group);
-    if (role == MPIDATA_ROLE_SCHEDULER)
-        (void)snprintf(text, size, "The scheduler (rank %d)", rank);
-    else if (role == MPIDATA_ROLE_TRAINER)
-        (void)snprintf(text, size, "Trainer %d (rank %d)", index, rank);
+void mpidata_job_who(const mpidata_job *job, char *text, size_t size) {
+    if (job->kind == MPIDATA_ROLE_SCHEDULER)
+        (void)snprintf(text, size, "The scheduler (rank %d)", job->rank);
+    else if (job->kind == MPIDATA_ROLE_TRAINER)
+        (void)snprintf(text, size, "Trainer %d (rank %d)", job->index, job->rank);
+    else if (job->spawned)
+        (void)snprintf(text, size, "Solver rank %d of the spawned group %d", job->rank_in_group, job->index);
     else
-        (void)snprintf(text, size, "Solver rank %d (group %d, its rank %d)", rank, index, rank_in_group);
+        (void)snprintf(text, size, "Solver rank %d (group %d, its rank %d)", job->rank, job->index, job->rank_in_group);
+}
+
+int mpidata_job_listen(mpidata_job *job) {
+    int here = 0;
+    int32_t what = 0;
+    MPIDATA_TRY_MPI(MPI_Iprobe(0, MPIDATA_TAG_STOP, job->data, &here, MPI_STATUS_IGNORE));
+    if (!here) return MPIDATA_SUCCESS;
+    MPIDATA_TRY_MPI(MPI_Recv(&what, 1, MPI_INT32_T, 0, MPIDATA_TAG_STOP, job->data, MPI_STATUS_IGNORE));
+    if (what == MPIDATA_STOP_LOST)
+        return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has given group %d up.", job->index);
+    job->told_to_stop = 1;
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_job_waits(mpidata_job *job, double since) {
+    char path[4096];
+    double now = mpidata_now(), every = job->plan.timeout_s / 4, last = since > job->touched ? since : job->touched;
+    if (job->plan.ranks_per_group == 1 || now - last < every) return;
+    job->touched = now;
+    if (snprintf(path, sizeof path, "%s/waiting/group-%d", job->plan.run, job->index) >= (int)sizeof path) return;
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0) return;
+    (void)futimens(file, NULL);
+    (void)close(file);
 }
 
 int mpidata_job_send_event(const mpidata_job *job, mpidata_event *event) {

@@ -11,6 +11,7 @@ typedef struct {
     int64_t whole;   /* every own step below this one has been received */
     int64_t steps;   /* all steps of the simulation, -1: not known yet */
     int64_t missing; /* own steps below `steps` still to come, where these are known */
+    int32_t expected_by; /* the try that told `steps` */
     int complete;    /* mpidata_ledger_completed has said so of these `steps` */
 } mpidata_ledger_entry;
 

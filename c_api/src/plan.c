@@ -106,10 +106,11 @@ static int parse_word(const char *value, const char *const *words, int n) {
 /* Keys for the launcher only are left alone here. */
 static int parse_line(mpidata_plan *plan, const char *key, const char *value) {
     static const char *const policies[] = {"fifo", "firo", "reservoir"}, *const tails[] = {"drop", "repeat"};
+    static const char *const starts[] = {"split", "spawn"};
     struct { const char *key; int *target; int low; } ints[] = {
         {"world", &plan->world, 1},     {"trainers", &plan->trainers, 1},
         {"groups", &plan->groups, 0},   {"ranks_per_group", &plan->ranks_per_group, 1},
-        {"window", &plan->window, 1},
+        {"window", &plan->window, 1},   {"spares", &plan->spares, 0},
     };
     struct { const char *key; int64_t *target; } longs[] = {
         {"simulations", &plan->simulations}, {"validation", &plan->validation},
@@ -132,6 +133,13 @@ static int parse_line(mpidata_plan *plan, const char *key, const char *value) {
         if ((plan->policy = parse_word(value, policies, 3)) < 0) return bad_line(value);
     } else if (!strcmp(key, "tail")) {
         if ((plan->tail = parse_word(value, tails, 2)) < 0) return bad_line(value);
+    } else if (!strcmp(key, "start")) {
+        if ((plan->spawn = parse_word(value, starts, 2)) < 0) return bad_line(value);
+    } else if (!strcmp(key, "timeout_s")) {
+        plan->timeout_s = atof(value);
+        if (!(plan->timeout_s > 0)) return bad_line(value);
+    } else if (!strcmp(key, "run")) {
+        if (!(plan->run = strdup(value))) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while reading the plan.");
     } else if (!strcmp(key, "parameter")) {
         return append_parameter(plan, value);
     } else if (!strcmp(key, "field")) {
@@ -152,8 +160,8 @@ static int parse_lines(mpidata_plan *plan, char *copy) {
     if (!plan->world || !plan->trainers || !plan->ranks_per_group || !plan->window || !plan->n_fields ||
         !plan->capacity)
         return bad_line("(a key is missing)");
-    if (plan->world != 1 + plan->trainers + plan->groups * plan->ranks_per_group)
-        return bad_line("(world is not 1 + trainers + groups * ranks_per_group)");
+    if (plan->world != 1 + plan->trainers + mpidata_plan_world_groups(plan) * plan->ranks_per_group)
+        return bad_line("(world is not 1 + trainers + the groups' ranks)");
     return MPIDATA_SUCCESS;
 }
 
@@ -168,6 +176,7 @@ int mpidata_plan_parse(const char *text, mpidata_plan *plan) {
 }
 
 void mpidata_plan_free(mpidata_plan *plan) {
+    free(plan->run);
     free(plan->parameters);
     free(plan->fields);
     memset(plan, 0, sizeof *plan);
@@ -187,9 +196,7 @@ int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_
     return MPIDATA_ROLE_SOLVER;
 }
 
-int mpidata_plan_group_leader(const mpidata_plan *plan, int group) {
-    return 1 + plan->trainers + group * plan->ranks_per_group;
-}
+int mpidata_plan_world_groups(const mpidata_plan *plan) { return plan->spawn ? 0 : plan->groups + plan->spares; }
 
 const char *mpidata_role_name(int role) {
     static const char *const names[] = {"scheduler", "trainer", "solver"};

@@ -23,7 +23,10 @@ typedef struct {
 } mpidata_field;
 
 typedef struct {
-    int world, trainers, groups, ranks_per_group, window;
+    int world, trainers, groups, spares, ranks_per_group, window;
+    int spawn; /* groups are spawned: the world has none */
+    double timeout_s;
+    char *run; /* run folder */
     uint64_t seed;
     int64_t simulations, validation;
     int policy, tail;
@@ -38,9 +41,11 @@ typedef struct {
 int mpidata_plan_parse(const char *text, mpidata_plan *plan);
 void mpidata_plan_free(mpidata_plan *plan);
 
+/* Groups that are in the world from the start; spawned ones have higher numbers. */
+int mpidata_plan_world_groups(const mpidata_plan *plan);
+
 /* Role of a rank of the world; *index: which trainer or group; *rank_in_group: 0 for the others. */
 int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group);
-int mpidata_plan_group_leader(const mpidata_plan *plan, int group);
 const char *mpidata_role_name(int role);
 
 /* Trainer that takes a sample, whatever the group or try. */

@@ -8,20 +8,23 @@
 enum {
     MPIDATA_EVENT_NEXT = 1,     /* group asks for a simulation; simulation/steps: the one it closes (-1: none), failed, text */
     MPIDATA_EVENT_FINALIZED,    /* group has left; simulation/steps/failed as for NEXT */
-    MPIDATA_EVENT_HELD,         /* trainer holds every step it was to expect of `simulation` */
+    MPIDATA_EVENT_HELD,         /* trainer holds every step it was to expect of `simulation`; steps: by which try */
     MPIDATA_EVENT_STATUS,       /* trainer's `statistics`; starved, full */
     MPIDATA_EVENT_REPORT,       /* trainer reports value under the name in text */
     MPIDATA_EVENT_STOP,         /* trainer left its loop early; failed, text */
     MPIDATA_EVENT_GOODBYE,      /* trainer has closed its stream after drawing everything, or after a stop */
     MPIDATA_EVENT_ERROR,        /* a rank reports an error that ends the job: text, the whole sentence */
     MPIDATA_EVENT_CHECKPOINT_WANTED, /* trainer's script asks for one: statistics[0], the batch it is at */
-    MPIDATA_EVENT_CHECKPOINT_WRITTEN /* trainer has written its part of checkpoint `steps`: statistics[0], the batch; [1],
+    MPIDATA_EVENT_CHECKPOINT_WRITTEN, /* trainer has written its part of checkpoint `steps`: statistics[0], the batch; [1],
                                         bytes; text, SHA-256; or failed, and text says why */
+    MPIDATA_EVENT_DIED = 16     /* a rank has died, as MPI says: index, and of a solver steps: its rank in the group */
 };
+
+enum { MPIDATA_SENDER_TRAINER = 1, MPIDATA_SENDER_SOLVER = 2 };
 
 typedef struct {
     int32_t kind;
-    int32_t rank;        /* rank in the job's world of the sender */
+    int32_t rank;        /* of the sender in the job's world, or in its link with a spawned group */
     int32_t index;       /* group, or trainer */
     int32_t failed;      /* NEXT, FINALIZED: the simulation was given up; STOP: the script failed */
     int64_t simulation;
@@ -29,7 +32,7 @@ typedef struct {
     int32_t starved;     /* STATUS: a draw waits for samples */
     int32_t full;        /* STATUS: the buffer has no room */
     int32_t ended;       /* STATUS: the script knows that the stream is over */
-    int32_t unused;
+    int32_t sender;      /* MPIDATA_SENDER_...: what index counts */
     int64_t statistics[7]; /* STATUS: mpidata_statistics of trainer.h, in its order */
     double value;        /* REPORT */
     char text[2048];     /* UTF-8, ends with 0 */
@@ -47,8 +50,9 @@ int mpidata_scheduler_dispatch(int group, int64_t simulation, int validation, co
 /* Answer a group's NEXT: there are no more. */
 int mpidata_scheduler_no_more(int group);
 
-/* Tell all trainers that `simulation` has `steps` steps in all; each answers HELD when it holds its own. */
-int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int validation);
+/* Tell all trainers that `simulation` has `steps` steps in all, says its try number `try`; each answers HELD when it holds
+ * its own. */
+int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int try);
 
 /* Tell all trainers that no more samples will come. */
 int mpidata_scheduler_end_of_stream(void);
@@ -61,6 +65,28 @@ int mpidata_scheduler_relieve(int trainer, int64_t samples);
 
 /* Tell all trainers to write a checkpoint of this number, greater than all before; each answers CHECKPOINT_WRITTEN. */
 int mpidata_scheduler_checkpoint(int64_t number);
+
+/* Tell all trainers that every validation sample that will come is there. */
+int mpidata_scheduler_validation(void);
+
+/* Give a group up: its ranks end at their next call, the trainers drop what it has not finished and what may still come. */
+int mpidata_scheduler_lose(int group);
+
+/* A spawned group has left in order: its communicator is freed. */
+int mpidata_scheduler_gone(int group);
+
+/* Are all ranks of the world on one host? */
+int mpidata_scheduler_one_host(int *yes);
+
+/* How a group that MPI_Comm_spawn has started joins the job. greet and join may be called from another thread than the
+ * rest, one group at a time in join; the order is greet, invite, join, link.
+ * greet: give it the plan and its number. intercomm, *bridge: Fortran handles; blocks until its ranks have answered.
+ * invite: tell the trainers to join it. join: do so with them, blocks for milliseconds; *comm is the new communicator, a
+ * Fortran handle. link: listen to it. */
+int mpidata_scheduler_greet(MPI_Fint intercomm, int group, MPI_Fint *bridge);
+int mpidata_scheduler_invite(int group);
+int mpidata_scheduler_join(MPI_Fint bridge, MPI_Fint *comm);
+int mpidata_scheduler_link(int group, MPI_Fint comm);
 
 /* Tell all trainers that every group has left and every trainer has said goodbye: nothing is in flight any more. */
 int mpidata_scheduler_all_gone(void);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "alone.h"
+#include "beat.h"
 #include "wait.h"
 #include "window.h"
 
@@ -49,7 +50,7 @@ static int misuse(int status, const char *advice) {
         (void)mpidata_error(status, "%.1500s. Step %lld. %s", text, (long long)solver.step, advice);
         (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
     } else {
-        mpidata_job_who(&solver.job, solver.job.rank, who, sizeof who);
+        mpidata_job_who(&solver.job, who, sizeof who);
         (void)mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. %s", text, who,
                             (long long)solver.simulation, (long long)solver.step, advice);
         if (!solver.broken) {
@@ -70,10 +71,24 @@ int mpidata_report_error(const char *sentence) {
     return mpidata_job_send_event(&solver.job, &event);
 }
 
+static void end_this_rank(void) {
+    mpidata_tell(MPIDATA_PULSE_LOST);
+    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
+    _exit(1);
+}
+
+/* Every call ends here. A group that has lost a rank, or that the scheduler has given up, cannot go on: another one takes
+ * its simulation over. */
+static int settle(int status) {
+    if (status == MPIDATA_ERR_DIED && solver.state == JOINED && !solver.alone) end_this_rank();
+    mpidata_beat();
+    return status;
+}
+
 /* A peer's death must not end the whole job, as MPI's default handler would. */
-static void end_this_rank(MPI_Comm *comm, int *code, ...) {
+static void group_failed(MPI_Comm *comm, int *code, ...) {
     (void)comm;
-    (void)mpidata_check_mpi(*code, "on the group's communicator");
+    if (mpidata_check_mpi(*code, "on the group's communicator") == MPIDATA_ERR_DIED) end_this_rank();
     (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
     _exit(1);
 }
@@ -82,7 +97,7 @@ static int open_group(MPI_Comm from, MPI_Comm *group) {
     MPI_Errhandler handler;
     MPIDATA_TRY_MPI(MPI_Comm_dup(from, &solver.group));
     MPIDATA_TRY_MPI(MPI_Comm_size(solver.group, &solver.group_size));
-    MPIDATA_TRY_MPI(MPI_Comm_create_errhandler(end_this_rank, &handler));
+    MPIDATA_TRY_MPI(MPI_Comm_create_errhandler(group_failed, &handler));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(solver.group, handler));
     MPIDATA_TRY_MPI(MPI_Errhandler_free(&handler));
     *group = solver.group;
@@ -293,7 +308,7 @@ static int stage(const char *name, const void *values, mpidata_dtype dtype, int 
 }
 
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
-    return stage(field, values, dtype, ndim, shape, NULL, 0);
+    return settle(stage(field, values, dtype, ndim, shape, NULL, 0));
 }
 
 static int need_start(const char *field, int ndim, const int64_t *start) {
@@ -306,28 +321,23 @@ static int need_start(const char *field, int ndim, const int64_t *start) {
 int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                       const int64_t *start) {
     MPIDATA_TRY(need_start(field, ndim, start));
-    return stage(field, values, dtype, ndim, shape, start, 0);
+    return settle(stage(field, values, dtype, ndim, shape, start, 0));
 }
 
 int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start) {
-    return stage(field, values, dtype, ndim, shape, start, 1);
+    return settle(stage(field, values, dtype, ndim, shape, start, 1));
 }
 
 int mpidata_wait(void) {
-    return solver.state == JOINED && !solver.alone ? mpidata_window_drain(&solver.window, 1) : MPIDATA_SUCCESS;
+    return settle(solver.state == JOINED && !solver.alone ? mpidata_window_drain(&solver.window, 1) : MPIDATA_SUCCESS);
 }
 
 /* -- step ----------------------------------------------------------------------------------------------------------- */
 
 static int look_for_stop(void) {
-    int here = 0;
-    if (solver.job.rank_in_group != 0 || solver.stopping) return MPIDATA_SUCCESS;
-    MPIDATA_TRY_MPI(MPI_Iprobe(0, MPIDATA_TAG_STOP, solver.job.data, &here, MPI_STATUS_IGNORE));
-    if (!here) return MPIDATA_SUCCESS;
-    MPIDATA_TRY_MPI(
-        MPI_Recv(NULL, 0, MPI_BYTE, 0, MPIDATA_TAG_STOP, solver.job.data, MPI_STATUS_IGNORE));
-    solver.stopping = 1;
+    MPIDATA_TRY(mpidata_job_listen(&solver.job));
+    if (solver.job.told_to_stop) solver.stopping = 1;
     return MPIDATA_SUCCESS;
 }
 
@@ -364,7 +374,7 @@ static int finish_tally(void) {
     int n = solver.job.plan.n_fields;
     int64_t step = solver.tally_step;
     if (step < 0) return MPIDATA_SUCCESS;
-    MPIDATA_TRY(mpidata_wait_request(&solver.tally_request, MPI_STATUS_IGNORE, mpidata_window_progress, &solver.window));
+    MPIDATA_TRY(mpidata_wait_request(&solver.tally_request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window));
     solver.tally_step = -1;
     if (solver.tally_sum[n]) solver.stopping = 1;
     return check_cover(solver.tally_sum, step);
@@ -399,16 +409,13 @@ static int step_of_many(double time) {
     MPIDATA_TRY(finish_tally());
     if (solver.stopping) return MPIDATA_END;
     int stop = 0;
-    if (solver.job.rank_in_group == 0) {
-        MPIDATA_TRY(look_for_stop());
-        stop = solver.stopping;
-        solver.stopping = 0; /* takes effect for the whole group at the next step */
-    }
+    MPIDATA_TRY(mpidata_job_listen(&solver.job));
+    if (solver.job.rank_in_group == 0) stop = solver.job.told_to_stop; /* for all ranks at the next step */
     MPIDATA_TRY(start_tally(stop));
     return commit(time);
 }
 
-int mpidata_step(double time) {
+static int step_now(double time) {
     if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_step"));
     if (!isfinite(time)) {
@@ -419,6 +426,8 @@ int mpidata_step(double time) {
     solver.step++;
     return MPIDATA_SUCCESS;
 }
+
+int mpidata_step(double time) { return settle(step_now(time)); }
 
 /* -- next, fail, finalize ------------------------------------------------------------------------------------------- */
 
@@ -456,7 +465,7 @@ static int ask_scheduler(mpidata_event *event) {
     MPIDATA_TRY_MPI(MPI_Irecv(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, MPIDATA_TAG_TASK, solver.job.data,
                               &request));
     MPIDATA_TRY(mpidata_job_send_event(&solver.job, event));
-    return mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_window_progress, &solver.window);
+    return mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window);
 }
 
 static int next_alone(int64_t *simulation) {
@@ -471,7 +480,7 @@ static int next_alone(int64_t *simulation) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_next(int64_t *simulation) {
+static int next_simulation(int64_t *simulation) {
     if (!simulation) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_next: simulation is NULL.");
     if (solver.state != JOINED) return need_simulation("mpidata_next");
     if (solver.alone) return next_alone(simulation);
@@ -483,7 +492,7 @@ int mpidata_next(int64_t *simulation) {
     if (solver.group_size > 1) {
         MPI_Request request;
         MPIDATA_TRY_MPI(MPI_Ibcast(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, solver.job.role, &request));
-        MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_window_progress, &solver.window));
+        MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window));
     }
     if (solver.task->kind != MPIDATA_TASK_RUN) {
         solver.no_more = 1;
@@ -496,7 +505,9 @@ int mpidata_next(int64_t *simulation) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_fail(const char *reason) {
+int mpidata_next(int64_t *simulation) { return settle(next_simulation(simulation)); }
+
+static int fail_simulation(const char *reason) {
     if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_fail"));
     if (solver.alone) {
@@ -511,6 +522,8 @@ int mpidata_fail(const char *reason) {
     return MPIDATA_SUCCESS;
 }
 
+int mpidata_fail(const char *reason) { return settle(fail_simulation(reason)); }
+
 static int leave_job(void) {
     mpidata_event event = {0};
     MPIDATA_TRY(close_simulation(&event));
@@ -523,7 +536,7 @@ static int leave_job(void) {
 
 int mpidata_finalize(void) {
     if (solver.state != JOINED) return need_simulation("mpidata_finalize");
-    int status = solver.alone ? MPIDATA_SUCCESS : solver.broken ? solver.broken : leave_job();
+    int status = settle(solver.alone ? MPIDATA_SUCCESS : solver.broken ? solver.broken : leave_job());
     if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
     if (!solver.alone) {
         mpidata_window_close(&solver.window);

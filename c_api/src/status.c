@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "failure.h"
+
 static _Thread_local char last_error[MPIDATA_TEXT_MAX];
 
 int mpidata_error(int status, const char *format, ...) {
@@ -22,7 +24,8 @@ int mpidata_check_mpi(int mpi_status, const char *what) {
     char text[MPI_MAX_ERROR_STRING] = "unknown error";
     int length = 0;
     if (MPI_Error_string(mpi_status, text, &length) != MPI_SUCCESS) length = 0;
-    return mpidata_error(MPIDATA_ERR_MPI, "MPI call failed: %s: %s.", what, text);
+    return mpidata_error(mpidata_is_failure(mpi_status) ? MPIDATA_ERR_DIED : MPIDATA_ERR_MPI, "MPI call failed: %s: %s.",
+                         what, text);
 }
 
 const char *mpidata_last_error(void) { return last_error; }
@@ -44,6 +47,7 @@ const char *mpidata_strerror(int status) {
     case MPIDATA_ERR_WIRE: return "a message does not fit the job";
     case MPIDATA_ERR_AGAIN: return "nothing yet within the given time";
     case MPIDATA_CHECKPOINT: return "this is the batch of a checkpoint";
+    case MPIDATA_ERR_DIED: return "a rank has died";
     default: return "unknown status code";
     }
 }

@@ -15,7 +15,7 @@
 /* Keep the sentence and return `status`, so that a caller can write `return mpidata_error(...)`. */
 int mpidata_error(int status, const char *format, ...) MPIDATA_PRINTF(2, 3);
 
-/* MPIDATA_SUCCESS, or MPIDATA_ERR_MPI with the sentence "<what>: <MPI's own text>". */
+/* MPIDATA_SUCCESS, or MPIDATA_ERR_MPI (_DIED where a rank has died) with the sentence "<what>: <MPI's own text>". */
 int mpidata_check_mpi(int mpi_status, const char *what);
 
 /* Return from the calling function with the error where an MPI call fails. */

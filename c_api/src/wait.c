@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <time.h>
 
+#include "beat.h"
+
 enum { YIELDS = 40, SHORTEST_NS = 20000, LONGEST_NS = 1000000 };
 
 long mpidata_backoff_next(mpidata_backoff *backoff) {
@@ -14,6 +16,7 @@ long mpidata_backoff_next(mpidata_backoff *backoff) {
 }
 
 void mpidata_backoff_pause(mpidata_backoff *backoff) {
+    mpidata_beat();
     long sleep_ns = mpidata_backoff_next(backoff);
     if (sleep_ns == 0) {
         (void)sched_yield();

@@ -10,7 +10,7 @@ typedef struct {
 
 /* Nanoseconds to sleep now; 0: yield. Counts the pause. */
 long mpidata_backoff_next(mpidata_backoff *backoff);
-void mpidata_backoff_pause(mpidata_backoff *backoff);
+void mpidata_backoff_pause(mpidata_backoff *backoff); /* a sign of life, too */
 
 double mpidata_now(void); /* seconds, monotonic */
 

@@ -19,7 +19,7 @@ static int reserve(char **memory, size_t *capacity, size_t bytes) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_window_open(mpidata_window *window, const mpidata_job *job) {
+int mpidata_window_open(mpidata_window *window, mpidata_job *job) {
     memset(window, 0, sizeof *window);
     window->job = job;
     window->filling = -1;
@@ -90,14 +90,21 @@ static int send_idle_bundles(mpidata_window *window) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_window_progress(void *context) {
-    mpidata_window *window = context;
+/* Requests fail in one way only: their trainer has died. */
+static int test_piece(mpidata_staged_piece *piece, int *done) {
+    int class = MPI_SUCCESS, result = MPI_Testall(piece->n_requests, piece->requests, done, MPI_STATUSES_IGNORE);
+    if (result != MPI_SUCCESS && MPI_Error_class(result, &class) == MPI_SUCCESS && class == MPI_ERR_IN_STATUS)
+        return mpidata_error(MPIDATA_ERR_DIED, "Trainer %d has died.", piece->trainer);
+    return mpidata_check_mpi(result, "MPI_Testall");
+}
+
+int mpidata_window_progress(mpidata_window *window) {
     int any = 0;
     for (int i = 0; i < window->n_pieces; i++) {
         mpidata_staged_piece *piece = &window->pieces[i];
         int done = 0;
         if (!piece->n_requests) continue;
-        MPIDATA_TRY_MPI(MPI_Testall(piece->n_requests, piece->requests, &done, MPI_STATUSES_IGNORE));
+        MPIDATA_TRY(test_piece(piece, &done));
         if (!done) continue;
         piece_empty(piece);
         if (window->bundles) window->bundles[piece->trainer].in_flight--;
@@ -106,12 +113,20 @@ int mpidata_window_progress(void *context) {
     return any ? send_idle_bundles(window) : MPIDATA_SUCCESS;
 }
 
+int mpidata_window_wait(void *context) {
+    mpidata_window *window = context;
+    MPIDATA_TRY(mpidata_job_listen(window->job));
+    return mpidata_window_progress(window);
+}
+
 static int wait_for_free_piece(mpidata_window *window, int *number) {
     mpidata_backoff backoff = {0};
     MPIDATA_TRY(mpidata_window_progress(window));
-    while ((*number = free_piece(window)) < 0) {
+    if ((*number = free_piece(window)) >= 0) return MPIDATA_SUCCESS;
+    for (double since = mpidata_now(); (*number = free_piece(window)) < 0;) {
         mpidata_backoff_pause(&backoff);
-        MPIDATA_TRY(mpidata_window_progress(window));
+        mpidata_job_waits(window->job, since);
+        MPIDATA_TRY(mpidata_window_wait(window));
     }
     return MPIDATA_SUCCESS;
 }
@@ -279,9 +294,10 @@ int mpidata_window_drain(mpidata_window *window, int lent_only) {
     mpidata_backoff backoff = {0};
     MPIDATA_TRY(mpidata_window_flush(window));
     MPIDATA_TRY(mpidata_window_progress(window));
-    while (any_in_flight(window, lent_only)) {
+    for (double since = mpidata_now(); any_in_flight(window, lent_only);) {
         mpidata_backoff_pause(&backoff);
-        MPIDATA_TRY(mpidata_window_progress(window));
+        mpidata_job_waits(window->job, since);
+        MPIDATA_TRY(mpidata_window_wait(window));
     }
     return MPIDATA_SUCCESS;
 }

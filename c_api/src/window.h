@@ -36,7 +36,7 @@ typedef struct {
 } mpidata_bundle;
 
 typedef struct {
-    const mpidata_job *job;
+    mpidata_job *job;
     mpidata_staged_piece *pieces; /* n_pieces to be in flight, and one to stage what is bundled */
     int n_pieces;
     int filling;             /* piece of the sample that is being put, -1: none yet */
@@ -44,7 +44,7 @@ typedef struct {
     int tag;                 /* of what is bundled */
 } mpidata_window;
 
-int mpidata_window_open(mpidata_window *window, const mpidata_job *job);
+int mpidata_window_open(mpidata_window *window, mpidata_job *job);
 void mpidata_window_close(mpidata_window *window);
 
 /* Stage one block, converting where its dtype is not the declared one. lend: send it from `values` without a copy, where
@@ -60,8 +60,11 @@ int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t st
 /* Forget what has been staged since the last commit. */
 void mpidata_window_drop(mpidata_window *window);
 
-/* Let MPI move data; complete what can be completed. Matches mpidata_wait_request's callback. */
-int mpidata_window_progress(void *window);
+/* Let MPI move data; complete what can be completed. */
+int mpidata_window_progress(mpidata_window *window);
+
+/* The same while this rank waits, and listen to the scheduler. Matches mpidata_wait_request's callback. */
+int mpidata_window_wait(void *window);
 
 /* Send all bundles. Blocks while every message of the window is in flight. */
 int mpidata_window_flush(mpidata_window *window);

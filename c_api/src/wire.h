@@ -19,8 +19,10 @@ enum {
     MPIDATA_TAG_EVENT = 3,
     MPIDATA_TAG_TASK = 4,
     MPIDATA_TAG_ORDER = 5,
-    MPIDATA_TAG_STOP = 6 /* scheduler -> rank 0 of each group, empty */
+    MPIDATA_TAG_STOP = 6 /* scheduler -> rank 0 of a group, an int32: MPIDATA_STOP_LEAVE; or -> each rank: _LOST */
 };
+
+enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2 };
 
 #define MPIDATA_PIECE_MAGIC 0x3144504Du
 #define MPIDATA_INLINE_MAX 65536  /* payload bytes up to which a piece is small */
@@ -53,18 +55,22 @@ typedef struct {
 } mpidata_task;
 
 enum {
-    MPIDATA_ORDER_EXPECT = 1, /* simulation has this many steps */
+    MPIDATA_ORDER_EXPECT = 1, /* simulation has this many steps, says this try */
     MPIDATA_ORDER_END_OF_STREAM,
     MPIDATA_ORDER_STOP,
     MPIDATA_ORDER_RELIEVE, /* take `steps` samples over capacity */
     MPIDATA_ORDER_ALL_GONE,
-    MPIDATA_ORDER_CHECKPOINT /* number `steps`, greater than all before */
+    MPIDATA_ORDER_CHECKPOINT, /* number `steps`, greater than all before */
+    MPIDATA_ORDER_VALIDATION, /* every validation sample that will come is there */
+    MPIDATA_ORDER_JOIN, /* join the spawned group `simulation` */
+    MPIDATA_ORDER_LOST, /* group `simulation` is lost: drop what it has not finished, and what may still come of it */
+    MPIDATA_ORDER_GONE  /* group `simulation` has left; its communicator can be freed */
 };
 
 typedef struct {
     int32_t kind;
-    int32_t validation;
-    int64_t simulation;
+    int32_t try; /* EXPECT: which try of the simulation had these steps */
+    int64_t simulation; /* or group */
     int64_t steps;
 } mpidata_order;
 

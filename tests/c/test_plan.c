@@ -36,7 +36,7 @@ int main(void) {
     CHECK(mpidata_plan_role(&plan, 0, &index, &rank_in_group) == MPIDATA_ROLE_SCHEDULER);
     CHECK(mpidata_plan_role(&plan, 2, &index, &rank_in_group) == MPIDATA_ROLE_TRAINER && index == 1);
     CHECK(mpidata_plan_role(&plan, 6, &index, &rank_in_group) == MPIDATA_ROLE_SOLVER && index == 1 && rank_in_group == 1);
-    CHECK(mpidata_plan_group_leader(&plan, 1) == 5);
+    CHECK(mpidata_plan_world_groups(&plan) == plan.groups);
     CHECK(mpidata_plan_trainer(&plan, 3, 4) == 1 && mpidata_plan_trainer(&plan, 3, 5) == 0);
     mpidata_plan_free(&plan);
 

@@ -1,0 +1,15 @@
+/* Deaths of ranks, where MPI tells of them: User-Level Failure Mitigation (ULFM) of Open MPI 5. Elsewhere a death ends the
+ * job, and these functions never find one. */
+#ifndef MPIDATA_FAILURE_H
+#define MPIDATA_FAILURE_H
+
+#include <mpi.h>
+
+/* Does this MPI error say that a rank has died? */
+int mpidata_is_failure(int mpi_status);
+
+/* Acknowledge the deaths in an intracommunicator, so that receives from any source work again. dead: a flag per rank, set
+ * for those found; newly: room for all ranks, gets the *n_newly ranks not flagged before. */
+int mpidata_acknowledge_failures(MPI_Comm comm, char *dead, int *newly, int *n_newly);
+
+#endif

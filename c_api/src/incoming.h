@@ -1,0 +1,80 @@
+/* What comes from the solvers, from messages to whole samples. Messages are matched first and received second, so that
+ * nothing is preposted and the blocks land at their places in a slot without a copy. No receive is waited for: a sender
+ * that computes, hangs or dies in the middle of a message holds up nobody else's.
+ * The receive thread's own; functions take the trainer's lock where they need it. */
+#ifndef MPIDATA_INCOMING_H
+#define MPIDATA_INCOMING_H
+
+#include "assembly.h"
+#include "link.h"
+#include "trainer_state.h"
+
+enum { MPIDATA_ACTIVE_MAX = 32, MPIDATA_PENDING_MAX = 32, MPIDATA_STREAMS = 2 };
+
+/* A matched message that waits for the one before it. */
+typedef struct mpidata_queued {
+    MPI_Message message;
+    MPI_Status status;
+    struct mpidata_queued *next;
+} mpidata_queued;
+
+/* One stream (training or validation samples) from one rank. */
+typedef struct {
+    int group, rank, validation;
+    const mpidata_link *link;
+    int lost; /* its group is: what comes is dropped */
+    mpidata_assembly *assembly; /* of the announced piece whose block messages are still to come; NULL: drop them */
+    mpidata_block *blocks;
+    int n_blocks, next, allocated;
+    char *message; /* pieces under way, NULL: none */
+    size_t bytes;
+    MPI_Request request;
+    mpidata_queued *first, *last;
+} mpidata_source;
+
+typedef struct {
+    mpidata_link link;
+    mpidata_source *sources; /* MPIDATA_STREAMS per rank */
+    int gone, lost; /* its one group has left, or is lost */
+} mpidata_inlet;
+
+/* A block under way. */
+typedef struct {
+    mpidata_assembly *assembly; /* NULL: to be dropped */
+    char *scrap;                /* where a block to be dropped goes, else NULL */
+} mpidata_active;
+
+typedef struct {
+    mpidata_trainer *trainer;
+    mpidata_inlet **inlets;
+    int n_inlets;
+    mpidata_assemblies assemblies;
+    char *spare; /* memory for pieces */
+    size_t spare_capacity;
+    MPI_Request requests[MPIDATA_ACTIVE_MAX];
+    mpidata_active active[MPIDATA_ACTIVE_MAX];
+    int n_active;
+    mpidata_source *pending[MPIDATA_PENDING_MAX]; /* with pieces under way, or queued messages */
+    int n_pending;
+    int64_t simulation, step; /* of the last piece, for error messages; -1: none */
+} mpidata_incoming;
+
+int mpidata_incoming_open(mpidata_incoming *in, mpidata_trainer *trainer);
+void mpidata_incoming_close(mpidata_incoming *in);
+
+/* Listen to these groups, too. */
+int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int first_group, int n_groups);
+
+/* Take what has come; *did becomes 1 if there was anything. */
+int mpidata_incoming_take(mpidata_incoming *in, int *did);
+
+/* The group is lost. */
+int mpidata_incoming_lose(mpidata_incoming *in, int group);
+
+/* The spawned group has left in order. */
+void mpidata_incoming_gone(mpidata_incoming *in, int group);
+
+/* Under the lock: post that this trainer holds its share of a simulation, if that is so and was not told. */
+int mpidata_incoming_held(mpidata_incoming *in, int64_t simulation);
+
+#endif
