@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mpidata.groups import Groups
 from mpidata.summary import Outcome
 
 __all__ = ["Ending"]
@@ -26,8 +27,10 @@ class Ending:
 
     Parameters
     ----------
-    trainers, groups : int
-        Number of trainers and of solver groups.
+    trainers : int
+        Number of trainers.
+    groups : Groups
+        Those that are alive have not left.
 
     Attributes
     ----------
@@ -41,20 +44,15 @@ class Ending:
     For one thread. Times are in seconds, of a clock that never goes back.
     """
 
-    def __init__(self, trainers: int, groups: int) -> None:
+    def __init__(self, trainers: int, groups: Groups) -> None:
         self.outcome: Outcome = {"status": "complete", "error": None, "reason": None}
         self.stopping = False
         self._trainers_in_loop = set(range(trainers))
         self._trainers = set(range(trainers))
-        self._groups = set(range(groups))
+        self._groups = groups
         self._by = float("inf")
         self._figures: set[int] = set()
         self._figures_by = 0.0
-
-    @property
-    def groups(self) -> list[int]:
-        """Groups that have not left."""
-        return sorted(self._groups)
 
     @property
     def trainers(self) -> list[int]:
@@ -65,10 +63,6 @@ class Ending:
     def status(self) -> int:
         """Exit status of the job's processes: 1 if it has failed, else 0."""
         return int(self.outcome["status"] == "failed")
-
-    def group_left(self, group: int) -> None:
-        """Record that a group has left."""
-        self._groups.discard(group)
 
     def trainer_left_loop(self, trainer: int) -> None:
         """Record that a trainer has left its loop, or knows that the stream is over."""
@@ -109,7 +103,7 @@ class Ending:
 
     def is_over(self, now: float) -> bool:
         """Whether all trainers and groups have left, and the last figures have come."""
-        return not self._groups and self._trainers_final(now)
+        return not self._groups.alive and self._trainers_final(now)
 
     def is_due(self, now: float) -> bool:
         """Whether to wait no longer and end the ranks that are left. May turn the outcome into failed."""
@@ -117,7 +111,7 @@ class Ending:
             return False
         if self.outcome["status"] != "failed" and self._trainers_in_loop:
             self.fail(now, self._stuck())
-        return self.outcome["status"] == "failed" or (bool(self._groups) and self._trainers_final(now))
+        return self.outcome["status"] == "failed" or (bool(self._groups.alive) and self._trainers_final(now))
 
     def _trainers_final(self, now: float) -> bool:
         return not self._trainers and (not self._figures or now >= self._figures_by)

@@ -92,6 +92,10 @@ class Event(ctypes.Structure):
     ERROR = 8
     CHECKPOINT_WANTED = 9
     CHECKPOINT_WRITTEN = 10
+    DIED = 16
+
+    TRAINER = 1
+    SOLVER = 2
 
     _fields_ = [
         ("kind", c_int32),
@@ -103,7 +107,7 @@ class Event(ctypes.Structure):
         ("starved", c_int32),
         ("full", c_int32),
         ("ended", c_int32),
-        ("unused", c_int32),
+        ("sender", c_int32),
         ("statistics", c_int64 * 7),
         ("value", c_double),
         ("text", ctypes.c_char * 2048),
@@ -177,6 +181,14 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_stop": (c_int, []),
     "mpidata_scheduler_relieve": (c_int, [c_int, c_int64]),
     "mpidata_scheduler_checkpoint": (c_int, [c_int64]),
+    "mpidata_scheduler_validation": (c_int, []),
+    "mpidata_scheduler_lose": (c_int, [c_int]),
+    "mpidata_scheduler_gone": (c_int, [c_int]),
+    "mpidata_scheduler_one_host": (c_int, [POINTER(c_int)]),
+    "mpidata_scheduler_greet": (c_int, [c_int, c_int, POINTER(c_int)]),
+    "mpidata_scheduler_invite": (c_int, [c_int]),
+    "mpidata_scheduler_join": (c_int, [c_int, POINTER(c_int)]),
+    "mpidata_scheduler_link": (c_int, [c_int, c_int]),
     "mpidata_scheduler_all_gone": (c_int, []),
     "mpidata_scheduler_abort": (None, [c_int]),
     "mpidata_scheduler_close": (c_int, []),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
 from mpidata.library import AGAIN, Event, Library, check, load_checked
+from mpidata.plan import Plan
+from mpidata.spawning import Spawner
 
 __all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "text_of"]
 
@@ -30,8 +33,27 @@ class Messages(Protocol):
     def no_more(self, group: int) -> None:
         """Tell a group that there are no more simulations."""
 
-    def expect(self, simulation: int, steps: int, validation: bool) -> None:
-        """Tell all trainers how many steps a simulation has in all."""
+    def expect(self, simulation: int, steps: int, by_try: int) -> None:
+        """Tell all trainers how many steps a simulation has in all, as this try of it says."""
+
+    def validation(self) -> None:
+        """Tell all trainers that every validation sample that will come is there."""
+
+    def lose(self, group: int) -> None:
+        """Give a group up: its ranks are to end, and the trainers to drop what it has not finished."""
+
+    def gone(self, group: int) -> None:
+        """Close the connection with a group that has left, if it was spawned."""
+
+    @property
+    def can_spawn(self) -> bool:
+        """Whether groups can be spawned in this job."""
+
+    def spawn(self, group: int, values: Sequence[str]) -> None:
+        """Begin to spawn a group whose program's placeholders get these values, each `name=value`."""
+
+    def spawned(self) -> list[tuple[int, str]]:
+        """Take the groups that have joined, each with "", and those that could not be started, with a sentence."""
 
     def end_of_stream(self) -> None:
         """Tell all trainers that no samples will come any more."""
@@ -63,12 +85,14 @@ class LibraryMessages:
     For one thread. Nothing blocks but `open` and `poll`. Everything raises LibraryError when MPI fails.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
         self._event = Event()
         self._library: Library | None = None
+        self._spawner: Spawner | None = None
 
-    def open(self, plan: str) -> None:
-        """Initialise MPI and join the job, whose ranks all get this plan's text.
+    def open(self) -> None:
+        """Initialise MPI and join the job, whose ranks all get the plan.
 
         Raises
         ------
@@ -82,7 +106,7 @@ class LibraryMessages:
         from mpi4py import MPI
 
         self._library = load_checked()
-        self._check(self._library.mpidata_scheduler_open(MPI.COMM_WORLD.py2f(), plan.encode()))
+        self._check(self._library.mpidata_scheduler_open(MPI.COMM_WORLD.py2f(), self._plan.text().encode()))
 
     def poll(self, timeout_s: float) -> Event | None:
         """Next event, or None if none came in time; valid until the next call. Sleeps while it waits."""
@@ -101,9 +125,40 @@ class LibraryMessages:
         """Tell a group that there are no more simulations."""
         self._check(self._opened.mpidata_scheduler_no_more(group))
 
-    def expect(self, simulation: int, steps: int, validation: bool) -> None:
-        """Tell all trainers how many steps a simulation has in all."""
-        self._check(self._opened.mpidata_scheduler_expect(simulation, steps, validation))
+    def expect(self, simulation: int, steps: int, by_try: int) -> None:
+        """Tell all trainers how many steps a simulation has in all, as this try of it says."""
+        self._check(self._opened.mpidata_scheduler_expect(simulation, steps, by_try))
+
+    def validation(self) -> None:
+        """Tell all trainers that every validation sample that will come is there."""
+        self._check(self._opened.mpidata_scheduler_validation())
+
+    def lose(self, group: int) -> None:
+        """Give a group up: its ranks are to end, and the trainers to drop what it has not finished."""
+        self._check(self._opened.mpidata_scheduler_lose(group))
+
+    def gone(self, group: int) -> None:
+        """Close the connection with a group that has left, if it was spawned."""
+        self._check(self._opened.mpidata_scheduler_gone(group))
+
+    @property
+    def can_spawn(self) -> bool:
+        """Whether groups can be spawned in this job: in the spawn start, else with ULFM and on one host."""
+        if self._plan.start == "spawn":
+            return True
+        one_host = ctypes.c_int()
+        self._check(self._opened.mpidata_scheduler_one_host(ctypes.byref(one_host)))
+        return self._plan.fault_tolerance == "ulfm" and bool(one_host.value)
+
+    def spawn(self, group: int, values: Sequence[str]) -> None:
+        """Begin to spawn a group whose program's placeholders get these values, each `name=value`."""
+        if self._spawner is None:
+            self._spawner = Spawner(self._plan, self._opened)
+        self._spawner.start(group, values)
+
+    def spawned(self) -> list[tuple[int, str]]:
+        """Take the groups that have joined, each with "", and those that could not be started, with a sentence."""
+        return self._spawner.news() if self._spawner is not None else []
 
     def end_of_stream(self) -> None:
         """Tell all trainers that no samples will come any more."""

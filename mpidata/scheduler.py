@@ -17,14 +17,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mpidata.dispatcher import Dispatcher
 from mpidata.ending import Ending
 from mpidata.errors import MpidataError
+from mpidata.exits import read_record
+from mpidata.groups import Groups
 from mpidata.library import Event
+from mpidata.losses import Losses
 from mpidata.messages import MIXED, LibraryMessages, Messages, index_of, text_of
 from mpidata.plan import Plan
 from mpidata.relief import Relief
 from mpidata.samplers import read_parameters
-from mpidata.simulations import NONE, Simulations
+from mpidata.simulations import Simulations
 from mpidata.summary import Record, write_failure
 
 __all__ = ["Scheduler", "main"]
@@ -75,26 +79,33 @@ class Scheduler:
                 f"{len(plan.parameters)} parameters. Start the job again with `mpidata run`."
             )
         self.plan = plan
-        self.simulations = Simulations(count, plan.groups, plan.trainers, first=range(plan.simulations, count))
-        self.ending = Ending(plan.trainers, plan.groups)
-        self._parameters = np.array(parameters, dtype=np.float64, order="C")
+        first = range(plan.simulations, count)
+        self.simulations = Simulations(count, plan.trainers, first, plan.retries)
+        self.groups = Groups(plan, messages.can_spawn)
+        self.losses = Losses(plan)
+        self.ending = Ending(plan.trainers, self.groups)
         self._messages = messages
         self._clock = clock
-        self._record = Record(plan, self.simulations, clock())
+        self._record = Record(plan, self.simulations, self.losses, clock())
+        self._dispatcher = Dispatcher(
+            plan, parameters, messages, self._record, self.simulations, self.groups, self.losses
+        )
         self._relief = Relief(plan.trainers)
         self._next_tick = clock()
         self._over = False
         self._drained = False
+        self._validated = plan.validation == 0
         self._signal = 0
         self._on: dict[int, Callable[[Event], None]] = {
-            Event.NEXT: self._on_next,
-            Event.FINALIZED: self._on_finalized,
+            Event.NEXT: lambda event: self._dispatcher.next(event.index, event),
+            Event.FINALIZED: lambda event: self._dispatcher.finalized(event.index, event),
             Event.HELD: self._on_held,
             Event.STATUS: self._on_status,
             Event.REPORT: self._on_report,
             Event.STOP: self._on_stop,
             Event.GOODBYE: self._on_goodbye,
             Event.ERROR: self._on_error,
+            Event.DIED: self._on_died,
         }
 
     def interrupt(self, number: int, frame: object = None) -> None:
@@ -111,8 +122,7 @@ class Scheduler:
         """
         try:
             self._record.start()
-            if self.simulations.all_settled:
-                self._end_stream()
+            self._look_at_what_is_settled()
             while not self._over:
                 self._turn()
         except MpidataError as error:
@@ -130,6 +140,9 @@ class Scheduler:
             if handler is None:
                 raise MpidataError(f"Rank {event.rank} sent a message of unknown kind {event.kind}. {MIXED}")
             handler(event)
+            if self._dispatcher.error and not self.ending.stopping:
+                self._fail(self._dispatcher.error)
+            self._look_at_what_is_settled()
         now = self._clock()
         if event is None or now >= self._next_tick:
             self._tick(now)
@@ -137,63 +150,44 @@ class Scheduler:
     def _tick(self, now: float) -> None:
         self._next_tick = now + _POLL_S
         self._record.keep(now)
+        self._dispatcher.tick(now)
         if self.ending.is_over(now):
             self._finish(abort=self.ending.status or None)
         elif self._signal:
             self.ending.stop(now, signal.Signals(self._signal).name)
             self._finish(abort=128 + self._signal)
         elif self.ending.is_due(now):
-            self._record.note("overdue", groups=self.ending.groups, trainers=self.ending.trainers)
+            self._record.note("overdue", groups=self.groups.alive, trainers=self.ending.trainers)
             self._finish(abort=self.ending.status)
-
-    def _on_next(self, event: Event) -> None:
-        group = index_of(event, self.plan.groups)
-        self._close(group, event)
-        simulation = NONE if self.ending.stopping else self.simulations.take(group)
-        if simulation == NONE:
-            self._messages.no_more(group)
-            return
-        self._messages.dispatch(group, simulation, self.simulations.is_first(simulation), self._parameters[simulation])
-        self._record.write_numbers("dispatch", simulation=simulation, group=group)
-
-    def _on_finalized(self, event: Event) -> None:
-        group = index_of(event, self.plan.groups)
-        self._close(group, event)
-        self.ending.group_left(group)
-        self._record.note("group_left", group=group)
-        pending = self.simulations.pending
-        if pending and not self.ending.groups and not self.ending.stopping:
-            self._fail(
-                f"All {self.plan.groups} groups have left, but {pending} of {self.simulations.count} simulations have "
-                "not been run. A solver that runs one simulation and leaves needs as many groups as simulations "
-                "(solvers.groups); any other calls next until that says that there are no more."
-            )
-
-    def _close(self, group: int, event: Event) -> None:
-        """Take note of the simulation that the group has just ended, if any."""
-        simulation, steps, failed = event.simulation, event.steps, bool(event.failed)
-        if self.ending.stopping and not failed:
-            return  # cut short, so neither complete nor failed, and its number of steps says nothing
-        if simulation == NONE:
-            self.simulations.check_idle(group)
-            return
-        self.simulations.close(group, simulation, steps, failed)
-        if failed:
-            values = dict(zip(self.plan.parameters, self._parameters[simulation].tolist(), strict=True))
-            why = text_of(event)
-            self._record.note("simulation_failed", simulation=simulation, group=group, parameters=values, reason=why)
-        if not self.ending.stopping:
-            self._messages.expect(simulation, steps, self.simulations.is_first(simulation))
 
     def _on_held(self, event: Event) -> None:
         simulation = event.simulation
-        if not self.simulations.hold(index_of(event, self.plan.trainers), simulation):
+        if not self.simulations.hold(index_of(event, self.plan.trainers), simulation, event.steps):
             return
         if not self.simulations.has_failed(simulation):
             steps = self.simulations.steps(simulation)
             self._record.write_numbers("simulation_complete", simulation=simulation, steps=steps)
-        if self.simulations.all_settled and not self.ending.stopping:
+
+    def _look_at_what_is_settled(self) -> None:
+        if not self._validated and self.simulations.first_settled == self.plan.validation:
+            self._validated = True
+            self._messages.validation()
+        if not self._drained and self.simulations.all_settled and not self.ending.stopping:
             self._end_stream()
+
+    def _on_died(self, event: Event) -> None:
+        if event.sender == Event.SOLVER:
+            self._dispatcher.died(event.index, event.steps)
+            return
+        trainer = index_of(event, self.plan.trainers)
+        if trainer not in self.ending.trainers:  # it had nothing more to do
+            return
+        ended = read_record(self.plan.run / "exits" / f"rank-{event.rank:04d}")
+        how = "vanished without a record" if ended is None else ended.sentence()
+        self._fail_now(
+            f"Trainer {trainer} (rank {event.rank}) {how}. Its output is in {self.plan.run}/logs. Resume the job with "
+            f"`mpidata run --resume {self.plan.run}`."
+        )
 
     def _on_status(self, event: Event) -> None:
         trainer = index_of(event, self.plan.trainers)
@@ -235,20 +229,27 @@ class Scheduler:
         text = text_of(event)
         self._record.note("error", rank=event.rank, error=text)
         self.ending.fail_at_once(self._clock(), text)
+        self._dispatcher.stopping = True
 
     def _end_stream(self) -> None:
         self._drained = True
         self._record.note("end_of_stream")
         self._messages.end_of_stream()
+        self._dispatcher.feed()
 
     def _stop(self, reason: str) -> None:
         if self.ending.stop(self._clock(), reason):
-            self._messages.stop()
+            self._tell_all_to_leave()
 
     def _fail(self, error: str) -> None:
         self._record.note("error", error=error)
         if self.ending.fail(self._clock(), error):
-            self._messages.stop()
+            self._tell_all_to_leave()
+
+    def _tell_all_to_leave(self) -> None:
+        self._dispatcher.stopping = True
+        self._messages.stop()
+        self._dispatcher.feed()
 
     def _fail_now(self, error: str) -> None:
         self.ending.fail(self._clock(), error)
@@ -261,6 +262,9 @@ class Scheduler:
         if not self._record.end(self.ending.outcome, self._clock()):
             abort = abort or 1
         if abort is not None:
+            # Where a rank's end is not the end of all, its mpidata-rank looks for this.
+            with contextlib.suppress(OSError):
+                (self.plan.run / "over").touch()
             self._messages.abort(abort)
         self._over = True
         with contextlib.suppress(MpidataError):  # nobody waits for it any more
@@ -275,14 +279,18 @@ def main() -> int:
     run = Path(os.environ["MPIDATA_RUN"])
     # Python's own handler for Ctrl-C would have to wait until all ranks have joined.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    messages = LibraryMessages()
+    messages = None
     try:
         plan = Plan.read(run / "plan")
-        scheduler = Scheduler(plan, read_parameters(run / "parameters.csv"), messages)
-        messages.open(plan.text())
+        parameters = read_parameters(run / "parameters.csv")
+        messages = LibraryMessages(plan)
+        messages.open()
+        scheduler = Scheduler(plan, parameters, messages)
     except (MpidataError, OSError) as error:
         write_failure(run, str(error))
-        messages.abort(1)
+        if messages is not None:
+            messages.abort(1)
+        os._exit(1)
     signal.signal(signal.SIGTERM, scheduler.interrupt)
     signal.signal(signal.SIGINT, scheduler.interrupt)
     scheduler.run()

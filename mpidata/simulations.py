@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from collections import deque
+from collections.abc import Iterable, Mapping
 
 from mpidata.errors import MpidataError
 
 __all__ = ["COMPLETE", "COUNTED", "FAILED", "NONE", "PENDING", "RUNNING", "Simulations"]
 
 PENDING, RUNNING, COUNTED, COMPLETE, FAILED = range(5)
-_STATES = ("pending", "running", "counted", "complete", "failed")
 
 NONE = -1
 """In place of a simulation: there is none."""
@@ -19,8 +20,9 @@ class Simulations:
     """Which simulations wait, which group runs which, and what the trainers hold of them.
 
     A simulation is *pending* until a group takes it, *running* until the group closes it, *counted* from then (the
-    number of its steps is known) until every trainer holds its share, then *complete*. One that its group gave up is
-    *failed*. A simulation is *settled* when every trainer has said that it holds its share, failed ones included.
+    number of its steps is known) until every trainer holds its share, then *complete*. One that its group gave up, or
+    whose group was lost before the trainers held all of it, is pending again as long as it has tries left, and *failed*
+    after the last one. A simulation is *settled* when nothing more is to come of it.
 
     Nothing here knows what a simulation is but its id, so the same queue serves any task that a group works off and
     whose samples the trainers count.
@@ -29,10 +31,13 @@ class Simulations:
     ----------
     count : int
         Number of simulations; their ids are 0 to `count` - 1.
-    groups, trainers : int
-        Number of solver groups and of trainers.
+    trainers : int
+        Number of trainers.
     first : range, optional
-        Ids to be taken before all others: the validation simulations. The order is otherwise that of the ids.
+        Ids to be taken before all others: the validation simulations. The order is otherwise that of the ids, but what
+        is to be tried again goes before what was never tried.
+    retries : int
+        Further tries of a simulation that failed.
 
     Attributes
     ----------
@@ -40,34 +45,47 @@ class Simulations:
         Number of simulations in each state, indexed by PENDING, RUNNING, COUNTED, COMPLETE, FAILED.
     settled : int
         Number of settled simulations.
-    running : list of int
-        The simulation each group runs, or NONE.
+    first_settled : int
+        Number of those among `first`.
+    running : dict of int to int
+        The simulation of each group that runs one.
 
     Notes
     -----
-    For one thread. Every method takes constant time.
+    For one thread. Every method but `restore` takes constant time (`lose`: per simulation of the group).
     """
 
-    def __init__(self, count: int, groups: int, trainers: int, first: range = range(0)) -> None:
+    def __init__(self, count: int, trainers: int, first: range = range(0), retries: int = 0) -> None:
         self.count = count
         self.totals = [count, 0, 0, 0, 0]
         self.settled = 0
-        self.running = [NONE] * groups
+        self.first_settled = 0
+        self.running: dict[int, int] = {}
         self._trainers = trainers
         self._first = first
+        self._retries = retries
         self._taken = 0
+        self._again: deque[int] = deque()
+        self._closed: dict[int, set[int]] = {}  # by group: closed, and not settled yet
         self._state = bytearray(count)
+        self._tries = bytearray(count)
         self._steps = array("q", bytes(8 * count))
         self._held = array("i", bytes(4 * count))
+        self._closed_by = array("i", bytes(4 * count))
 
     @property
     def pending(self) -> int:
-        """Number of simulations that no group has taken yet."""
+        """Number of simulations that no group runs or has run in full."""
         return self.totals[PENDING]
 
     @property
+    def complete(self) -> int:
+        """Number of complete simulations."""
+        return self.totals[COMPLETE]
+
+    @property
     def all_settled(self) -> bool:
-        """Whether the trainers hold everything of every simulation."""
+        """Whether nothing more is to come of any simulation."""
         return self.settled == self.count
 
     def state(self, simulation: int) -> int:
@@ -75,38 +93,61 @@ class Simulations:
         return self._state[simulation]
 
     def steps(self, simulation: int) -> int:
-        """Return the steps a simulation has in all; 0 before its group has closed it."""
+        """Return the steps a simulation has in all, as its last try to be closed said; 0 before."""
         return self._steps[simulation]
 
+    def tries(self, simulation: int) -> int:
+        """Return how often a simulation was begun."""
+        return self._tries[simulation]
+
     def has_failed(self, simulation: int) -> bool:
-        """Whether its group has given this simulation up."""
+        """Whether a simulation has failed on every try."""
         return self._state[simulation] == FAILED
 
     def is_first(self, simulation: int) -> bool:
         """Whether a simulation is of those taken before all others."""
         return simulation in self._first
 
+    def restore(self, complete: Mapping[int, int], tries: Mapping[int, int], failed: Iterable[int]) -> None:
+        """Begin with what an earlier run has left, before anything is taken.
+
+        Parameters
+        ----------
+        complete : mapping of int to int
+            Steps of each complete simulation.
+        tries : mapping of int to int
+            Tries that the others have used.
+        failed : iterable of int
+            Simulations that failed on every try.
+        """
+        for simulation, used in tries.items():
+            self._tries[simulation] = min(used, 255)
+        for simulation, steps in complete.items():
+            self._steps[simulation] = steps
+            self._held[simulation] = self._trainers
+            self._move(simulation, COMPLETE)
+            self._settle(simulation)
+        for simulation in failed:
+            if self._state[simulation] == PENDING:
+                self._move(simulation, FAILED)
+                self._settle(simulation)
+
     def take(self, group: int) -> int:
-        """Give a group the next pending simulation to run.
+        """Give a group the next pending simulation to run; returns its id, or NONE when none is pending."""
+        simulation = self._next()
+        if simulation != NONE:
+            self._move(simulation, RUNNING)
+            self._tries[simulation] = min(self._tries[simulation] + 1, 255)
+            self.running[group] = simulation
+        return simulation
+
+    def close(self, group: int, simulation: int, steps: int, failed: bool) -> bool:
+        """Record that a group has ended its simulation, or given it up, after so many steps.
 
         Returns
         -------
-        int
-            Its id, or NONE when no simulation is pending.
-        """
-        taken = self._taken
-        if taken == self.count:
-            return NONE
-        self._taken = taken + 1
-        simulation = self._at(taken)
-        self._state[simulation] = RUNNING
-        self.totals[PENDING] -= 1
-        self.totals[RUNNING] += 1
-        self.running[group] = simulation
-        return simulation
-
-    def close(self, group: int, simulation: int, steps: int, failed: bool) -> None:
-        """Record that a group has ended its simulation, or given it up, after so many steps.
+        bool
+            Whether the trainers are now to expect these steps; False for one that will be tried again.
 
         Raises
         ------
@@ -116,19 +157,48 @@ class Simulations:
         self._check_runs(group, simulation)
         if steps < 0:
             raise MpidataError(f"Group {group} closed simulation {simulation} with {steps} steps. {_MIXED}")
-        self.running[group] = NONE
-        state = FAILED if failed else COUNTED
-        self._state[simulation] = state
+        del self.running[group]
         self._steps[simulation] = steps
-        self.totals[RUNNING] -= 1
-        self.totals[state] += 1
+        self._held[simulation] = 0
+        if failed and self._may_retry(simulation):
+            self._retry(simulation)
+            return False
+        self._move(simulation, FAILED if failed else COUNTED)
+        self._closed.setdefault(group, set()).add(simulation)
+        self._closed_by[simulation] = group
+        return True
+
+    def give_back(self, group: int) -> int:
+        """Take a simulation back from a group that never began it; its try does not count."""
+        simulation = self.running.pop(group, NONE)
+        if simulation != NONE:
+            self._tries[simulation] -= 1
+            self._retry(simulation)
+        return simulation
 
     def check_idle(self, group: int) -> None:
         """Raise MpidataError if a group runs a simulation."""
         self._check_runs(group, NONE)
 
-    def hold(self, trainer: int, simulation: int) -> bool:
-        """Record that a trainer holds its share of a simulation.
+    def lose(self, group: int) -> list[int]:
+        """Record that a group is lost; returns the simulations it has not finished, pending again or failed."""
+        lost = []
+        if (running := self.running.pop(group, NONE)) != NONE:
+            lost.append(running)
+        closed = self._closed.pop(group, set())
+        lost += sorted(simulation for simulation in closed if self._state[simulation] == COUNTED)
+        for simulation in closed.difference(lost):  # given up for good: what the trainers have of it is all there is
+            self._settle(simulation)
+        for simulation in lost:
+            if self._may_retry(simulation):
+                self._retry(simulation)
+            else:
+                self._move(simulation, FAILED)
+                self._settle(simulation)
+        return lost
+
+    def hold(self, trainer: int, simulation: int, by_try: int) -> bool:
+        """Record that a trainer holds its share of a simulation, as large as a try of it has said.
 
         Returns
         -------
@@ -138,26 +208,59 @@ class Simulations:
         Raises
         ------
         MpidataError
-            No such simulation, its steps are not known yet, or all trainers hold it already.
+            No such simulation, or all trainers hold it already.
         """
         if not 0 <= simulation < self.count:
             raise MpidataError(f"Trainer {trainer} holds simulation {simulation} of {self.count}. {_MIXED}")
         state = self._state[simulation]
-        held = self._held[simulation] + 1
-        if state < COUNTED or held > self._trainers:
-            raise MpidataError(f"Trainer {trainer} holds simulation {simulation}, which is {_STATES[state]}. {_MIXED}")
-        self._held[simulation] = held
-        if held < self._trainers:
+        if by_try != self._tries[simulation] or state not in (COUNTED, FAILED):
+            if state == COMPLETE:
+                raise MpidataError(f"Trainer {trainer} holds simulation {simulation} a second time. {_MIXED}")
+            return False  # of a try that was lost meanwhile
+        self._held[simulation] += 1
+        if self._held[simulation] < self._trainers:
             return False
         if state == COUNTED:
-            self._state[simulation] = COMPLETE
-            self.totals[COUNTED] -= 1
-            self.totals[COMPLETE] += 1
-        self.settled += 1
+            self._move(simulation, COMPLETE)
+        group = self._closed_by[simulation]
+        if simulation not in self._closed.get(group, ()):
+            return False
+        self._closed[group].discard(simulation)
+        self._settle(simulation)
         return True
 
+    def _next(self) -> int:
+        if self._again:
+            return self._again.popleft()
+        while self._taken < self.count:
+            simulation = self._at(self._taken)
+            self._taken += 1
+            if self._state[simulation] == PENDING:
+                return simulation
+        return NONE
+
+    def _may_retry(self, simulation: int) -> bool:
+        return self._tries[simulation] <= self._retries
+
+    def _retry(self, simulation: int) -> None:
+        self._held[simulation] = 0
+        self._move(simulation, PENDING)
+        if self.is_first(simulation):
+            self._again.appendleft(simulation)
+        else:
+            self._again.append(simulation)
+
+    def _move(self, simulation: int, state: int) -> None:
+        self.totals[self._state[simulation]] -= 1
+        self.totals[state] += 1
+        self._state[simulation] = state
+
+    def _settle(self, simulation: int) -> None:
+        self.settled += 1
+        self.first_settled += self.is_first(simulation)
+
     def _check_runs(self, group: int, simulation: int) -> None:
-        runs = self.running[group]
+        runs = self.running.get(group, NONE)
         if runs != simulation:
             raise MpidataError(
                 f"Group {group} closed {_name(simulation)}, but the scheduler gave it {_name(runs)}. {_MIXED}"

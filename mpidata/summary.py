@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from mpidata.events import Events, write_json
+from mpidata.losses import Losses
 from mpidata.plan import Plan
 from mpidata.simulations import COMPLETE, FAILED, RUNNING, Simulations
 
@@ -108,7 +109,9 @@ class Figures:
             "seconds": round(seconds, 3),
         }
 
-    def summary(self, run: Path, outcome: Outcome, simulations: Simulations, seconds: float) -> dict[str, object]:
+    def summary(
+        self, run: Path, outcome: Outcome, simulations: Simulations, losses: Losses | None, seconds: float
+    ) -> dict[str, object]:
         """Contents of summary.json of a run that took so many seconds.
 
         `requested` counts the validation simulations too. `received` are distinct training samples.
@@ -123,6 +126,9 @@ class Figures:
                 "complete": simulations.totals[COMPLETE],
                 "failed": simulations.totals[FAILED],
             },
+            "lost_groups": losses.groups if losses else 0,
+            "retries": losses.retries if losses else [],
+            "set_aside": losses.set_aside if losses else [],
             "samples": {
                 "received": sum(received),
                 "validation": sum(self.per_trainer(VALIDATION)),
@@ -146,8 +152,8 @@ class Record:
     ----------
     plan : Plan
         Of the job; its run folder exists.
-    simulations : Simulations
-        Their states are looked up whenever figures are written.
+    simulations, losses : Simulations, Losses
+        Looked up whenever figures are written.
     now : float
         The time, in seconds, of a clock that never goes back; so are the other times.
 
@@ -156,10 +162,11 @@ class Record:
     For one thread. Everything but `keep` and `end` raises OSError when events.jsonl cannot be written.
     """
 
-    def __init__(self, plan: Plan, simulations: Simulations, now: float) -> None:
+    def __init__(self, plan: Plan, simulations: Simulations, losses: Losses, now: float) -> None:
         self.figures = Figures(plan.trainers, plan.capacity)
         self._plan = plan
         self._simulations = simulations
+        self._losses = losses
         self._started = self._next_progress = now
         self._events = Events(plan.run / "events.jsonl")
         self.write_numbers = self._events.write_numbers
@@ -183,7 +190,7 @@ class Record:
         seconds = now - self._started
         self._write_progress(now)
         try:
-            summary = self.figures.summary(self._plan.run, outcome, self._simulations, seconds)
+            summary = self.figures.summary(self._plan.run, outcome, self._simulations, self._losses, seconds)
             try:
                 self.note("end", **outcome)
             finally:
@@ -213,6 +220,6 @@ def write_failure(run: Path, error: str) -> None:
     print(error, file=sys.stderr, flush=True)
     outcome: Outcome = {"status": "failed", "error": error, "reason": None}
     figures = Figures(trainers=0, capacity=1)
-    summary = figures.summary(run, outcome, Simulations(0, groups=0, trainers=0), seconds=0.0)
+    summary = figures.summary(run, outcome, Simulations(0, trainers=0), None, seconds=0.0)
     with contextlib.suppress(OSError):
         write_json(run / "summary.json", summary, durable=True)

@@ -1,0 +1,213 @@
+"""Which group runs which simulation, and what becomes of a simulation whose group gives it up or is lost."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.errors import MpidataError
+from mpidata.groups import Groups
+from mpidata.library import Event
+from mpidata.losses import Cause, Losses
+from mpidata.messages import Messages, text_of
+from mpidata.plan import Plan
+from mpidata.simulations import NONE, Simulations
+from mpidata.summary import Record
+
+__all__ = ["Dispatcher"]
+
+
+class Dispatcher:
+    """Gives simulations to the groups that ask, again where a try has failed, and replaces groups that are lost.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    parameters : ndarray, float64, shape (simulations + validation, number of parameters)
+        Row i belongs to simulation i.
+    messages : Messages
+        To and from the other ranks.
+    record : Record
+        Of the run.
+    simulations, groups, losses : Simulations, Groups, Losses
+        Their states, which only this object changes.
+
+    Attributes
+    ----------
+    error : str
+        Why the job must fail, or "".
+    stopping : bool
+        Set from outside: groups that ask are to leave.
+
+    Notes
+    -----
+    For one thread.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        parameters: NDArray[np.float64],
+        messages: Messages,
+        record: Record,
+        simulations: Simulations,
+        groups: Groups,
+        losses: Losses,
+    ) -> None:
+        self.error = ""
+        self.stopping = False
+        self._plan = plan
+        self._parameters = np.array(parameters, dtype=np.float64, order="C")
+        self._messages = messages
+        self._record = record
+        self._simulations = simulations
+        self._groups = groups
+        self._losses = losses
+        self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet
+
+    def tick(self, now: float) -> None:
+        """Take in groups that were spawned, and spawn those that are needed."""
+        for group, error in self._messages.spawned():
+            if error:
+                self._spawn_failed(group, error, now)
+            else:
+                self._groups.spawned(group)
+                self._record.note("group_joined", group=group)
+                if self.stopping:
+                    self._messages.stop()
+        if not self.stopping and self._simulations.pending:
+            self._spawn(now)
+
+    def next(self, group: int, event: Event) -> None:
+        """Take in that a group asks for a simulation, having closed the one before."""
+        if group in self._groups.lost:
+            return
+        if group in self._reserved:
+            self._reserved.discard(group)
+            self._dispatch(group, self._simulations.running[group])
+            return
+        self._close(group, event)
+        if self._plan.lifetime == "simulation":  # it was started for one
+            self._messages.no_more(group)
+            return
+        self._groups.ask(group)
+        self.feed()
+
+    def finalized(self, group: int, event: Event) -> None:
+        """Take in that a group leaves the job in order."""
+        if group in self._groups.lost:
+            return
+        if group in self._reserved:
+            self._reserved.discard(group)
+            self._simulations.give_back(group)
+        else:
+            self._close(group, event)
+        self._groups.leave(group)
+        self._messages.gone(group)
+        self._record.note("group_left", group=group)
+        self._promote()
+        self.feed()
+        pending = self._simulations.pending
+        if pending and not self._groups.any_left and not self.stopping:
+            self.error = self.error or (
+                f"All {self._plan.groups} groups have left, but {pending} of {self._simulations.count} simulations "
+                "have not been run. A solver that runs one simulation and leaves needs as many groups as simulations "
+                "(solvers.groups), or `start: spawn`; any other calls next until that says that there are no more."
+            )
+
+    def died(self, group: int, rank_in_group: int) -> None:
+        """Give up a group, a rank of which has died."""
+        if group not in self._groups.alive:
+            return
+        cause = Cause.of_group(self._plan, group, rank_in_group)
+        self._groups.lose(group)
+        self._losses.groups += 1
+        self._messages.lose(group)
+        self._reserved.discard(group)
+        self._record.note("group_lost", group=group, rank_in_group=cause.rank_in_group, **cause.told())
+        if self.stopping:
+            return
+        for simulation in self._simulations.lose(group):
+            self._failed(simulation, group, cause)
+        self._promote()
+        self.feed()
+        if not self._groups.any_left and not self._simulations.all_settled:
+            self.error = self.error or (
+                f"No group is left: the last one, group {group}, {cause.sentence}. Its output is in "
+                f"{self._plan.run}/logs. Resume the job with `mpidata run --resume {self._plan.run}`."
+            )
+
+    def feed(self) -> None:
+        """Give what is pending to the groups that wait; let them go when nothing more can come."""
+        if self.stopping or self._simulations.all_settled:
+            for group in self._groups.release():
+                self._messages.no_more(group)
+            return
+        if not self._simulations.pending:
+            return
+        for group in self._groups.ready():
+            simulation = self._simulations.take(group)
+            if simulation == NONE:
+                self._groups.ask(group)
+                return
+            self._dispatch(group, simulation)
+
+    def _dispatch(self, group: int, simulation: int) -> None:
+        first = self._simulations.is_first(simulation)
+        self._messages.dispatch(group, simulation, first, self._parameters[simulation])
+        self._record.write_numbers("dispatch", simulation=simulation, group=group)
+
+    def _promote(self) -> None:
+        if not self.stopping and not self._simulations.all_settled:
+            for group in self._groups.promote():
+                self._record.note("spare_takes_over", group=group)
+
+    def _close(self, group: int, event: Event) -> None:
+        """Take note of the simulation that the group has just ended, if any."""
+        simulation, steps, failed = event.simulation, event.steps, bool(event.failed)
+        if self.stopping and not failed:
+            return  # cut short, so neither complete nor failed, and its number of steps says nothing
+        if simulation == NONE:
+            self._simulations.check_idle(group)
+            return
+        expected = self._simulations.close(group, simulation, steps, failed)
+        if failed:
+            self._failed(simulation, group, Cause("given_up", f"gave it up: {text_of(event)}", 0))
+        if expected and not self.stopping:
+            self._messages.expect(simulation, steps, self._simulations.tries(simulation))
+
+    def _failed(self, simulation: int, group: int, cause: Cause) -> None:
+        """Note that a try has failed: another one will follow, or that was the last."""
+        tries = self._simulations.tries(simulation)
+        if not self._simulations.has_failed(simulation):
+            self._record.note("retry", **self._losses.retry(simulation, tries, group, cause))
+            return
+        entry = self._losses.give_up(simulation, tries, group, cause, self._parameters[simulation].tolist())
+        self._record.note("set_aside", **entry)
+        self.error = self.error or self._losses.verdict(self._simulations.complete)
+
+    def _spawn(self, now: float) -> None:
+        one_each = self._plan.lifetime == "simulation"
+        # A simulation that a group is started for is pending no more; others stay so until a started group asks.
+        pending = self._simulations.pending + (len(self._groups.starting) if one_each else 0)
+        for group in self._groups.to_spawn(pending, now):
+            values: list[str] = []
+            if one_each:
+                simulation = self._simulations.take(group)
+                self._reserved.add(group)
+                row = self._parameters[simulation].tolist()
+                values = [f"{name}={value!r}" for name, value in zip(self._plan.parameters, row, strict=True)]
+            self._record.note("spawn", group=group)
+            self._messages.spawn(group, values)
+
+    def _spawn_failed(self, group: int, error: str, now: float) -> None:
+        self._reserved.discard(group)
+        self._simulations.give_back(group)
+        again = self._groups.spawn_failed(group, now)
+        self._record.note("spawn_failed", group=group, error=error, again=again)
+        if not self._groups.any_left and not self.stopping:
+            raise MpidataError(
+                f"Group {group} could not be started, and no group is left. {error}. Its output is in "
+                f"{self._plan.run}/logs."
+            )

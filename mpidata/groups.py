@@ -1,0 +1,150 @@
+"""The solver groups of a job: which there are, which wait for a simulation, and what takes the place of a lost one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from mpidata.plan import Plan
+
+__all__ = ["Groups"]
+
+# Between attempts to spawn a group: doubled at each that fails.
+_FIRST_PAUSE_S = 0.5
+
+
+class Groups:
+    """Which groups there are and what they do.
+
+    A group is *active* when it may be given simulations: as many as `plan.groups` are. Others that are alive are
+    *spares*: they have joined, or will, and wait until one takes the place of an active group that is lost or has left.
+    When there is no spare, a group is *spawned*, where that is possible; numbers of groups are never used again.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    can_spawn : bool
+        Whether groups can be started while the job runs.
+
+    Attributes
+    ----------
+    starting : set of int
+        Groups that are being spawned.
+    lost : set of int
+        Groups that were declared lost.
+    given_up : int
+        Groups that could not be spawned on any try.
+
+    Notes
+    -----
+    For one thread. Times are in seconds, of a clock that never goes back.
+    """
+
+    def __init__(self, plan: Plan, can_spawn: bool) -> None:
+        self.starting: set[int] = set()
+        self.lost: set[int] = set()
+        self.given_up = 0
+        self._plan = plan
+        self._can_spawn = can_spawn
+        self._alive = set(range(plan.groups_in_world))
+        self._active = set(range(min(plan.groups, plan.groups_in_world)))
+        self._asking: deque[int] = deque()
+        self._next = plan.groups_in_world
+        self._failed_spawns = 0
+        self._spawn_from = 0.0
+        # Places for which a group may be spawned: in the split start only those of groups that were lost.
+        self._vacant = plan.groups if plan.start == "spawn" else 0
+
+    @property
+    def alive(self) -> list[int]:
+        """Groups that have joined the job, or will with the world, and have neither left nor been lost."""
+        return sorted(self._alive)
+
+    @property
+    def any_left(self) -> bool:
+        """Whether a group is there, or may still come, that can run simulations."""
+        return bool(self._alive or self.starting) or self._may_spawn()
+
+    def ask(self, group: int) -> None:
+        """Record that a group waits for its next simulation."""
+        self._asking.append(group)
+
+    def ready(self) -> Iterator[int]:
+        """Take active groups that wait for a simulation, in the order in which they asked."""
+        for _ in range(len(self._asking)):
+            group = self._asking.popleft()
+            if group in self._active:
+                yield group
+            else:
+                self._asking.append(group)
+
+    def release(self) -> list[int]:
+        """Take all groups that wait for a simulation, spares too."""
+        asking = list(self._asking)
+        self._asking.clear()
+        return asking
+
+    def leave(self, group: int) -> None:
+        """Record that a group has left in order."""
+        if self._plan.start == "spawn" and group in self._active:
+            self._vacant += 1
+        self._remove(group)
+
+    def lose(self, group: int) -> None:
+        """Record that a group is lost."""
+        self._vacant += group in self._active
+        self._remove(group)
+        self.lost.add(group)
+
+    def promote(self) -> list[int]:
+        """Let spares take the places of active groups that have gone; returns them."""
+        free = self._plan.groups - len(self._active) - len(self.starting)
+        # One that waits already first: it can start at once.
+        spares = [group for group in self._asking if group not in self._active]
+        spares += sorted(self._alive.difference(self._active, spares))
+        promoted = spares[: max(0, free)]
+        self._active.update(promoted)
+        self._vacant = max(0, self._vacant - len(promoted))
+        return promoted
+
+    def to_spawn(self, pending: int, now: float) -> list[int]:
+        """Numbers of groups to be spawned now, for so many simulations that wait; they count as starting from here."""
+        if not self._may_spawn() or now < self._spawn_from:
+            return []
+        wanted = min(self._vacant, pending - len(self.starting))
+        if self._failed_spawns:
+            wanted = min(wanted, 1 - len(self.starting))
+        numbers = list(range(self._next, self._next + max(0, wanted)))
+        self._next += len(numbers)
+        self.starting.update(numbers)
+        self._vacant -= len(numbers)
+        return numbers
+
+    def spawned(self, group: int) -> None:
+        """Record that a spawned group has joined."""
+        self.starting.discard(group)
+        self._failed_spawns = 0
+        self._alive.add(group)
+        self._active.add(group)
+
+    def spawn_failed(self, group: int, now: float) -> bool:
+        """Record that a group could not be spawned; returns whether it will be tried again."""
+        self.starting.discard(group)
+        if self._failed_spawns < self._plan.retries:
+            self._spawn_from = now + _FIRST_PAUSE_S * 2**self._failed_spawns
+            self._failed_spawns += 1
+            self._vacant += 1
+            return True
+        self.given_up += 1
+        self._failed_spawns = 0
+        return False
+
+    def _may_spawn(self) -> bool:
+        return self._can_spawn and self._vacant > 0
+
+    def _remove(self, group: int) -> None:
+        self._alive.discard(group)
+        self._active.discard(group)
+        if group in self._asking:
+            self._asking.remove(group)

@@ -1,0 +1,135 @@
+"""What was lost and tried again, and what was set aside: causes, for the log and the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mpidata.exits import last_lines, read_exit
+from mpidata.plan import Plan
+
+__all__ = ["Cause", "Losses"]
+
+# With nothing complete by then, the program is at fault and not a simulation.
+_HOPELESS = 3
+
+
+class Cause:
+    """Why a try of a simulation failed.
+
+    Parameters
+    ----------
+    kind : str
+        `signal`, `exit`, `silent`, `not_started`, `given_up` or `unknown`.
+    sentence : str
+        "was killed by SIGSEGV", say; without a subject.
+    rank_in_group : int or None
+        The rank of the group at which it happened, where one is known.
+    signal, status : int or None
+        Of the program that died.
+    output : list of str
+        Its last lines.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        sentence: str,
+        rank_in_group: int | None = None,
+        signal: int | None = None,
+        status: int | None = None,
+        output: Sequence[str] = (),
+    ) -> None:
+        self.kind = kind
+        self.sentence = sentence
+        self.rank_in_group = rank_in_group
+        self.signal = signal
+        self.status = status
+        self.output = list(output)
+
+    @classmethod
+    def of_group(cls, plan: Plan, group: int, rank_in_group: int) -> Cause:
+        """Find out why a group has lost a rank, from the records of its ranks' programs.
+
+        Ranks that only followed, as they cannot go on without the others, do not count.
+        """
+        others = [rank for rank in range(plan.ranks_per_group) if rank != rank_in_group]
+        for rank in (rank_in_group, *others):
+            ended = read_exit(plan.run, plan, group, rank)
+            if ended is not None and not ended.told:
+                output = last_lines(plan.run, plan, group, rank)
+                return cls(ended.cause, ended.sentence(), rank, ended.signal, ended.status, output)
+        return cls(
+            "unknown",
+            "vanished without a record: its mpidata-rank was killed with it, or its host is gone",
+            rank_in_group,
+            output=last_lines(plan.run, plan, group, rank_in_group),
+        )
+
+    def told(self) -> dict[str, Any]:
+        """Write it for events.jsonl and the summary."""
+        return {"cause": self.kind, "how": self.sentence, "signal": self.signal, "exit": self.status}
+
+
+class Losses:
+    """Counts what was lost, and says when a job is past saving.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    set_aside : sequence of mapping, optional
+        Entries that an earlier run has left.
+
+    Attributes
+    ----------
+    retries : list of dict
+        A try that failed and was followed by another: simulation, try, group and cause.
+    set_aside : list of dict
+        Simulations that failed on every try: simulation, parameters, tries, cause, last output.
+    groups : int
+        Groups that were lost.
+    """
+
+    def __init__(self, plan: Plan, set_aside: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.retries: list[dict[str, Any]] = []
+        self.set_aside: list[dict[str, Any]] = [dict(entry) for entry in set_aside]
+        self.groups = 0
+        self._plan = plan
+
+    def retry(self, simulation: int, tries: int, group: int, cause: Cause) -> dict[str, Any]:
+        """Note that a try has failed and another one follows; returns the entry."""
+        entry = {"simulation": simulation, "try": tries, "group": group, **cause.told()}
+        self.retries.append(entry)
+        return entry
+
+    def give_up(self, simulation: int, tries: int, group: int, cause: Cause, values: Sequence[float]) -> dict[str, Any]:
+        """Note that a simulation has failed on its last try; returns the entry."""
+        parameters = dict(zip(self._plan.parameters, values, strict=True))
+        entry = {"simulation": simulation, "parameters": parameters, "tries": tries, "group": group, **cause.told()}
+        entry["output"] = cause.output
+        self.set_aside.append(entry)
+        return entry
+
+    def verdict(self, complete: int) -> str:
+        """Say in a sentence why the job must fail, or "" while it need not.
+
+        Parameters
+        ----------
+        complete : int
+            Number of complete simulations.
+        """
+        count, tolerate = len(self.set_aside), self._plan.tolerate
+        total = self._plan.simulations + self._plan.validation
+        if tolerate >= 0 and count > tolerate:
+            return f"{count} simulations failed on every try, more than solvers.tolerate, {tolerate}. {self._last()}"
+        if tolerate < 0 and not complete and count >= min(total, _HOPELESS):
+            return f"{count} simulations failed on every try, and none is complete. {self._last()}"
+        return ""
+
+    def _last(self) -> str:
+        entry = self.set_aside[-1]
+        return (
+            f"The last one was simulation {entry['simulation']}, whose solver (group {entry['group']}) {entry['how']}. "
+            f"Its output is in summary.json and in {self._plan.run}/logs. Correct it and start the job again."
+        )
