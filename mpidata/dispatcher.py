@@ -9,7 +9,7 @@ from mpidata.errors import MpidataError
 from mpidata.groups import Groups
 from mpidata.library import Event
 from mpidata.losses import Cause, Losses
-from mpidata.messages import Messages, text_of
+from mpidata.messages import MIXED, Messages, text_of
 from mpidata.plan import Plan
 from mpidata.simulations import NONE, Simulations
 from mpidata.summary import Record
@@ -81,7 +81,7 @@ class Dispatcher:
 
     def next(self, group: int, event: Event) -> None:
         """Take in that a group asks for a simulation, having closed the one before."""
-        if group in self._groups.lost:
+        if not self._is_alive(group):
             return
         if group in self._reserved:
             self._reserved.discard(group)
@@ -96,7 +96,7 @@ class Dispatcher:
 
     def finalized(self, group: int, event: Event) -> None:
         """Take in that a group leaves the job in order."""
-        if group in self._groups.lost:
+        if not self._is_alive(group):
             return
         if group in self._reserved:
             self._reserved.discard(group)
@@ -152,6 +152,12 @@ class Dispatcher:
                 self._groups.ask(group)
                 return
             self._dispatch(group, simulation)
+
+    def _is_alive(self, group: int) -> bool:
+        """Whether a group counts; a message of one that is lost may still come."""
+        if group not in self._groups.alive and group not in self._groups.lost:
+            raise MpidataError(f"There is no group {group}. {MIXED}")
+        return group not in self._groups.lost
 
     def _dispatch(self, group: int, simulation: int) -> None:
         first = self._simulations.is_first(simulation)

@@ -92,7 +92,7 @@ class Event(ctypes.Structure):
     ERROR = 8
     CHECKPOINT_WANTED = 9
     CHECKPOINT_WRITTEN = 10
-    DIED = 16
+    DIED = 11
 
     TRAINER = 1
     SOLVER = 2

@@ -17,7 +17,7 @@ enum {
     MPIDATA_EVENT_CHECKPOINT_WANTED, /* trainer's script asks for one: statistics[0], the batch it is at */
     MPIDATA_EVENT_CHECKPOINT_WRITTEN, /* trainer has written its part of checkpoint `steps`: statistics[0], the batch; [1],
                                         bytes; text, SHA-256; or failed, and text says why */
-    MPIDATA_EVENT_DIED = 16     /* a rank has died, as MPI says: index, and of a solver steps: its rank in the group */
+    MPIDATA_EVENT_DIED          /* a rank has died, as MPI says: index, and of a solver steps: its rank in the group */
 };
 
 enum { MPIDATA_SENDER_TRAINER = 1, MPIDATA_SENDER_SOLVER = 2 };

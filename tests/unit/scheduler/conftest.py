@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -34,7 +34,7 @@ class Job:
         run = folder / "demo" / "1"
         run.mkdir(parents=True)
         sizes = {"trainers": 1, "groups": 1, "ranks_per_group": 1, "window": 4, "simulations": 3, "validation": 0}
-        sizes |= {"seed": 0, "world": 3, "capacity": 100, "watermark": 10} | plan
+        sizes |= {"seed": 0, "world": 3, "capacity": 100, "watermark": 10, "retries": 0} | plan
         self.plan = Plan(
             run=run, folder=folder, policy="fifo", tail="drop", parameters=("alpha", "beta"),
             fields=(Field("u", "float32", (4,)),), programs=dict.fromkeys(("scheduler", "trainer", "solver"), PROGRAM),
@@ -49,8 +49,9 @@ class Job:
         self.queue: deque[Event] = deque()
         self.later: list[tuple[float, int, Event]] = []
         self.before: dict[str, Callable[..., bool | None]] = {}
-        self.running = [-1] * self.plan.groups
-        self.gone = [False] * self.plan.groups
+        self.running = [-1] * self.plan.groups_in_world
+        self.has_left = [False] * self.plan.groups_in_world
+        self.news: list[tuple[int, str]] = []
         self.held: list[dict[int, int]] = [{} for _ in range(self.plan.trainers)]
         self.scheduler = Scheduler(self.plan, self.parameters, self, clock=lambda: self.now)
 
@@ -70,7 +71,7 @@ class Job:
             self.queue.append(event)
 
     def begin(self) -> None:
-        for group in range(self.plan.groups):
+        for group in range(self.plan.groups_in_world):
             self.event(Event.NEXT, group)
 
     def run(self) -> int:
@@ -126,7 +127,7 @@ class Job:
 
     def finalize(self, group: int, after: float = 0.0) -> bool:
         """False: the usual answer is not to follow."""
-        self.gone[group] = True
+        self.has_left[group] = True
         self.event(Event.FINALIZED, group, after, **self.close_running(group))
         return False
 
@@ -148,18 +149,47 @@ class Job:
             self.event(Event.NEXT, group, **self.close_running(group))
 
     def no_more(self, group: int) -> None:
-        if self._call("no_more", group):
+        if self._call("no_more", group) and not self.has_left[group]:
             self.finalize(group)
 
-    def expect(self, simulation: int, steps: int, validation: bool) -> None:
-        assert validation == (simulation >= self.plan.simulations)
+    def expect(self, simulation: int, steps: int, by_try: int) -> None:
         if not self._call("expect", simulation, steps):
             return
         trainers = self.plan.trainers
         for trainer in range(trainers):
             first = (trainer - simulation) % trainers
             self.held[trainer][simulation] = len(range(first, steps, trainers))
-            self.event(Event.HELD, trainer, simulation=simulation)
+            self.event(Event.HELD, trainer, simulation=simulation, steps=by_try)
+
+    can_spawn = False
+
+    def validation(self) -> None:
+        self._call("validation")
+
+    def lose(self, group: int) -> None:
+        self._call("lose", group)
+        self.has_left[group] = True
+
+    def gone(self, group: int) -> None:
+        self._call("gone", group)
+
+    def spawn(self, group: int, values: Sequence[str]) -> None:
+        self.running.append(-1)
+        self.has_left.append(False)
+        if self._call("spawn", group, tuple(values)):
+            self.news.append((group, ""))
+
+    def spawned(self) -> list[tuple[int, str]]:
+        news, self.news = self.news, []
+        for group, error in news:
+            if not error:
+                self.event(Event.NEXT, group)
+        return news
+
+    def die(self, group: int, rank_in_group: int = 0, after: float = 0.0) -> None:
+        """A rank of the group dies; the simulation that it runs is never closed."""
+        self.running[group] = -1
+        self.event(Event.DIED, group, after, sender=Event.SOLVER, steps=rank_in_group)
 
     def end_of_stream(self) -> None:
         if self._call("end_of_stream"):
@@ -170,9 +200,9 @@ class Job:
         if self._call("stop"):
             for trainer in range(self.plan.trainers):
                 self.goodbye(trainer)
-            for group in range(self.plan.groups):
+            for group in range(len(self.running)):
                 self.running[group] = -1
-                if not self.gone[group]:
+                if not self.has_left[group]:
                     self.finalize(group)
 
     def checkpoint(self, number: int) -> None:
@@ -208,6 +238,7 @@ class Echo(Job):
         if self.to_hold:
             event.kind = Event.HELD
             event.index, event.simulation = self.to_hold.popleft()
+            event.steps = 1
         elif self.waiting:
             group = self.waiting.pop()
             event.kind, event.index, event.simulation, event.steps = Event.NEXT, group, self.asking[group], 10
@@ -219,7 +250,7 @@ class Echo(Job):
         self.asking[group] = simulation
         self.waiting.append(group)
 
-    def expect(self, simulation: int, steps: int, validation: bool) -> None:
+    def expect(self, simulation: int, steps: int, by_try: int) -> None:
         self.to_hold.extend((trainer, simulation) for trainer in range(self.plan.trainers))
 
 
