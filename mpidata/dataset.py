@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, SupportsFloat
 
 import torch
@@ -11,6 +11,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from mpidata import job
 from mpidata.batches import BatchMemory
+from mpidata.checkpoint.state import Stateful
 from mpidata.errors import StreamError
 from mpidata.library import check
 from mpidata.plan import Field
@@ -141,6 +142,69 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
         numbers = {name: _number(name, value) for name, value in values.items()}
         for name, number in numbers.items():
             check(self._trainer.library, self._trainer.library.mpidata_trainer_report(name.encode(), number))
+
+    @property
+    def resumed(self) -> int:
+        """Number of the batch (or single sample) that this run goes on from; 0 where it starts afresh."""
+        return self._trainer.checkpoints.resumed.batch
+
+    def register(self, **objects: Stateful) -> None:
+        """Have the states of these objects kept in checkpoints, and restore them where one is continued.
+
+        Parameters
+        ----------
+        **objects : Stateful
+            Anything with state_dict() and load_state_dict(): the model, the optimizer, ...
+
+        Raises
+        ------
+        StreamError
+            An object lacks these methods; the names are not those that the checkpoint holds, or a state does not fit;
+            or this is the second call in this process.
+
+        Notes
+        -----
+        Once, before the loop, when the objects are on their devices. Not collective: each trainer keeps the states of
+        its own objects. Where the number of trainers has changed, trainer i takes those of trainer i modulo the former
+        number. The states are taken within the iteration, between two batches, with torch.save.
+        """
+        self._trainer.checkpoints.register(objects)
+
+    def checkpoint(self) -> None:
+        """Ask for a checkpoint, at one of the next batches, the same on all trainers.
+
+        Notes
+        -----
+        Any number of trainers may ask at the same batch, which makes one checkpoint; not collective. Does not block:
+        the checkpoint is taken within the iteration and written while training goes on. While one is being written,
+        the next one waits.
+        """
+        check(self._trainer.library, self._trainer.library.mpidata_trainer_checkpoint())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return this trainer's place in the stream: ``{"batch": n}``, after n batches (or single samples).
+
+        Notes
+        -----
+        The samples of a stream exist only once, so its state cannot be in here: it is in the job's checkpoints, which
+        `mpidata run --resume` continues. This is for a StatefulDataLoader of torchdata around the stream, which may
+        itself be registered.
+        """
+        return {"batch": self._trainer.drawn}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Check that the stream is where it was at a `state_dict()`; raises StreamError if it is not.
+
+        Notes
+        -----
+        Moves nothing: a stream goes on only from where the job's checkpoint continues it.
+        """
+        if state_dict.get("batch") not in (self.resumed, self._trainer.drawn):
+            raise StreamError(
+                f"load_state_dict: the state is of batch {state_dict.get('batch')!r}, but this stream is at batch "
+                f"{self._trainer.drawn}. A stream cannot be set back by itself: register what belongs together with "
+                "stream.register(...), and continue the job with `mpidata run --resume`."
+            )
 
     def close(self) -> None:
         """Leave the job before the script ends; stops the whole job when the stream is not over.

@@ -6,15 +6,15 @@ import atexit
 import ctypes
 import os
 import threading
-import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpidata.errors import LibraryError, StreamError
-from mpidata.library import AGAIN, END, Library, check, load_checked
+from mpidata.errors import LibraryError, MpidataError, StreamError
+from mpidata.library import AGAIN, CHECKPOINT, END, Library, check, load_checked
 from mpidata.plan import Plan
 from mpidata.uncaught import end_on_exception, fail
+from mpidata.waiting import wait
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -58,7 +58,9 @@ class Trainer:
     closed : bool
         This trainer has left the job.
     drawn : int
-        Number of batches (or single samples) drawn so far.
+        Number of batches (or single samples) drawn so far, those before a resume included.
+    checkpoints : Checkpoints
+        The part of this trainer in them.
     recorder : Recorder or None
         Writes what is received to a file, where the job asks for that.
 
@@ -68,6 +70,8 @@ class Trainer:
     """
 
     def __init__(self, plan: Plan, library: Library, communicator: MPI.Intracomm | None) -> None:
+        from mpidata.checkpoint.taking import Checkpoints  # loads h5py
+
         self.plan = plan
         self.library = library
         self.communicator = communicator
@@ -75,11 +79,31 @@ class Trainer:
         self.ended = False
         self.closed = False
         self.drawn = 0
+        self.checkpoints = Checkpoints(plan, library, communicator.Get_rank() if communicator else 0)
         self._started: tuple[int | None] | None = None
         self._left = ""
         self._failed = False
         self._timer: threading.Timer | None = None
         self._lock = threading.RLock()
+
+    def begin(self) -> None:
+        """Continue the plan's checkpoint, if any, and let samples come in.
+
+        Raises
+        ------
+        StreamError, LibraryError
+            The checkpoint cannot be continued; the job has been told.
+        """
+        error: MpidataError | None = None
+        try:
+            self.checkpoints.restore()
+            self.drawn = self.checkpoints.resumed.batch
+        except MpidataError as caught:
+            error = caught
+        check(self.library, self.library.mpidata_trainer_begin())
+        if error is not None:
+            self.fail(str(error))
+            raise error
 
     def start(self, batch_size: int | None) -> None:
         """Fix the batch size of the process's one stream (None: single samples); raises StreamError on another one."""
@@ -105,12 +129,14 @@ class Trainer:
             Of the parameters, time, step and simulation arrays.
         """
         status = AGAIN
-        while status == AGAIN:
+        while status in (AGAIN, CHECKPOINT):
             if self.ended:
                 return False
             if self.closed:
                 raise StreamError("The stream is closed. Iterate before stream.close().")
             status = self.library.mpidata_trainer_draw(fields, *addresses, SLICE_S)
+            if status == CHECKPOINT:
+                self.checkpoints.take()
         if status == END:
             self.ended = True
             return False
@@ -119,7 +145,11 @@ class Trainer:
         return True
 
     def stay(self) -> None:
-        """Begin a pass over the stream: takes back a stop that `leave` has planned."""
+        """Begin a pass over the stream: takes back a stop that `leave` has planned.
+
+        Raises StreamError if the script has not claimed the state that a checkpoint holds for it.
+        """
+        self.checkpoints.check_claimed()
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -136,7 +166,7 @@ class Trainer:
         with self._lock:
             if self.ended or self.closed or self._failed or self._timer is not None:
                 return
-            delay = LOOK_S if self.drawn <= 1 else LEAVE_S
+            delay = LOOK_S if self.drawn - self.checkpoints.resumed.batch <= 1 else LEAVE_S
             reason = f"the script left its loop early, after {self._progress()}"
             self._timer = threading.Timer(delay, self._leave_now, [reason])
             self._timer.daemon = True
@@ -176,6 +206,7 @@ class Trainer:
             if not self.ended and not self._left:
                 reason = f"the script ended after {self._progress()}, before the stream was over"
                 self.library.mpidata_trainer_stop(0, reason.encode())
+        self.checkpoints.finish()
         if self.recorder is not None:
             self.recorder.finish()
         check(self.library, self.library.mpidata_trainer_close(_CLOSE_S))
@@ -228,13 +259,13 @@ def _join() -> Trainer:
     recorder = _recorder(plan, library, MPI.COMM_WORLD.rank)  # first, as samples may come at once
     handle = ctypes.c_int()
     check(library, library.mpidata_trainer_open(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
-    check(library, library.mpidata_trainer_begin())
     communicator = MPI.Comm.f2py(handle.value)
     assert isinstance(communicator, MPI.Intracomm)
     trainer = Trainer(plan, library, communicator)
     if recorder is not None:
         trainer.recorder = recorder
         recorder.start()
+    trainer.begin()
     # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions.
     atexit.register(_close_at_exit, trainer, os.getpid())
     return trainer
@@ -261,19 +292,3 @@ def _close_at_exit(trainer: Trainer, process: int) -> None:
         trainer.close()
     except LibraryError as error:
         fail(str(error))
-
-
-def wait(request: MPI.Request, longest_s: float = 0.002) -> None:
-    """Wait for an MPI request asleep: MPI's own waits spin.
-
-    Parameters
-    ----------
-    request : mpi4py.MPI.Request
-        Its communicator's other ranks may take long.
-    longest_s : float
-        Longest time between two looks at it, seconds.
-    """
-    pause = 2e-5
-    while not request.Test():
-        time.sleep(pause)
-        pause = min(1.5 * pause, longest_s)

@@ -155,11 +155,8 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_snapshot_ledger": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "mpidata_trainer_snapshot_end": (c_int, [c_int, c_int64, c_char_p]),
     "mpidata_trainer_restore": (c_int, [POINTER(Snapshot), c_uint64]),
-    "mpidata_trainer_restore_samples": (
-        c_int,
-        [c_int, c_int64, POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p],
-    ),
-    "mpidata_trainer_restore_ledger": (c_int, [c_void_p, c_void_p]),
+    "mpidata_trainer_restore_samples": (c_int, [c_int, c_int64, *[c_void_p] * 5]),
+    "mpidata_trainer_restore_ledger": (c_int, [c_void_p]),
     "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
     # record.h
     "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int]),

@@ -129,9 +129,8 @@ void mpidata_ledger_export(const mpidata_ledger *ledger, int64_t *steps, int64_t
     }
 }
 
-void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps, const int64_t *whole) {
+void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps) {
     for (int64_t i = 0; i < count_entries(ledger); i++) {
-        ledger->entries[i].whole = whole[i] > 0 ? whole[i] : 0;
         if (steps[i] < 0) continue;
         ledger->entries[i].steps = steps[i];
         become_complete(ledger, i);

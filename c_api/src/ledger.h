@@ -49,8 +49,7 @@ int64_t mpidata_ledger_words(const mpidata_ledger *ledger);
 void mpidata_ledger_export(const mpidata_ledger *ledger, int64_t *steps, int64_t *whole, uint8_t *complete,
                            int64_t *words, uint64_t *bits);
 
-/* Fill an empty ledger: simulation i is complete with steps[i] steps, or, where these are -1, its own steps below whole[i]
- * are there. Steps that are there besides are entered afterwards. */
-void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps, const int64_t *whole);
+/* Fill an empty ledger: simulation i is complete with steps[i] steps, or, where these are -1, has nothing yet. */
+void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps);
 
 #endif

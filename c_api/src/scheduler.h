@@ -16,7 +16,7 @@ enum {
     MPIDATA_EVENT_ERROR,        /* a rank reports an error that ends the job: text, the whole sentence */
     MPIDATA_EVENT_CHECKPOINT_WANTED, /* trainer's script asks for one: statistics[0], the batch it is at */
     MPIDATA_EVENT_CHECKPOINT_WRITTEN, /* trainer has written its part of checkpoint `steps`: statistics[0], the batch; [1],
-                                        bytes; text, SHA-256; or failed, and text says why */
+                                        bytes; text, SHA-256; or failed (2: the loop is over), and text says why */
     MPIDATA_EVENT_DIED          /* a rank has died, as MPI says: index, and of a solver steps: its rank in the group */
 };
 

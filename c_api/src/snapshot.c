@@ -82,7 +82,7 @@ int mpidata_checkpoint_give_up(mpidata_trainer *trainer) {
     } else {
         return MPIDATA_SUCCESS;
     }
-    return post_written(trainer, trainer->checkpoint.agreed, 1, 0, "the training loop is over");
+    return post_written(trainer, trainer->checkpoint.agreed, 2, 0, "the training loop is over");
 }
 
 int mpidata_trainer_checkpoint(void) {
@@ -391,10 +391,10 @@ int mpidata_trainer_restore_samples(int place, int64_t count, const void *const 
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_restore_ledger(const int64_t *steps, const int64_t *whole) {
+int mpidata_trainer_restore_ledger(const int64_t *steps) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_unbegun(&trainer));
-    mpidata_ledger_import(&trainer->ledger, steps, whole);
+    mpidata_ledger_import(&trainer->ledger, steps);
     return MPIDATA_SUCCESS;
 }
 

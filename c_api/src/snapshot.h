@@ -64,8 +64,8 @@ int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream);
 int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
                                     const double *time, const int64_t *step, const int64_t *simulation);
 
-/* The ledger, as mpidata_ledger_import takes it; then the further steps that it has. */
-int mpidata_trainer_restore_ledger(const int64_t *steps, const int64_t *whole);
+/* The ledger, as mpidata_ledger_import takes it; then the steps of the other simulations that it has. */
+int mpidata_trainer_restore_ledger(const int64_t *steps);
 int mpidata_trainer_restore_received(int64_t count, const int64_t *simulation, const int64_t *step);
 
 #endif

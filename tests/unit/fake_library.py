@@ -123,6 +123,10 @@ class FakeLibrary:
         self.stopped.append((failed, reason.decode()))
         return SUCCESS
 
+    def mpidata_trainer_checkpoint(self):
+        self.calls.append("checkpoint")
+        return SUCCESS
+
     def mpidata_trainer_close(self, timeout):
         self.calls.append("close")
         return SUCCESS

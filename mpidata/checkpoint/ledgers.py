@@ -1,0 +1,65 @@
+"""What the ledgers of a checkpoint's trainers say together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Ledger", "complete_steps", "received_steps"]
+
+Ledger = Mapping[str, NDArray[Any]]
+"""Arrays of `mpidata_ledger_export` by name."""
+
+_Numbers = NDArray[np.int64]
+
+
+def complete_steps(ledgers: Sequence[Ledger]) -> _Numbers:
+    """Find the simulations that are complete on all trainers.
+
+    Parameters
+    ----------
+    ledgers : sequence of Ledger
+        One of each trainer.
+
+    Returns
+    -------
+    ndarray, int64, shape (simulations,)
+        Number of steps of each complete simulation, -1 for the others.
+    """
+    steps = ledgers[0]["steps"].astype(np.int64)
+    complete = np.logical_and.reduce([(entry["complete"] != 0) & (entry["steps"] == steps) for entry in ledgers])
+    return np.where(complete, steps, -1)
+
+
+def received_steps(ledger: Ledger, trainer: int, trainers: int, wanted: NDArray[np.bool_]) -> tuple[_Numbers, _Numbers]:
+    """List the steps that a ledger holds.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of trainer number `trainer` of `trainers`.
+    wanted : ndarray, bool, shape (simulations,)
+        Simulations to list.
+
+    Returns
+    -------
+    simulation, step : ndarray, int64, shape (number of steps,)
+        The steps, by simulation.
+    """
+    simulations: list[_Numbers] = []
+    steps: list[_Numbers] = []
+    ends = np.cumsum(ledger["words"])
+    bits = np.ascontiguousarray(ledger["bits"], dtype="<u8")
+    for simulation in np.flatnonzero(wanted & ((ledger["words"] > 0) | (ledger["whole"] > 0))):
+        first = (trainer - simulation) % trainers
+        end = ends[simulation]
+        words = bits[end - ledger["words"][simulation] : end]
+        own = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+        below = np.arange(first, ledger["whole"][simulation], trainers, dtype=np.int64)
+        steps += [below, own * trainers + first]
+        simulations.append(np.full(len(below) + len(own), simulation, np.int64))
+    nothing = np.empty(0, np.int64)
+    return np.concatenate([nothing, *simulations]), np.concatenate([nothing, *steps])

@@ -1,0 +1,187 @@
+"""The way back: a checkpoint's samples, generator, ledger and state into a trainer that has not begun yet."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.checkpoint.files import path_of, trainer_file
+from mpidata.checkpoint.ledgers import complete_steps, received_steps
+from mpidata.checkpoint.trainer_file import TrainerFile
+from mpidata.library import Library, Snapshot, Statistics, check
+from mpidata.plan import Plan
+
+__all__ = ["Resumed", "open_all", "restore"]
+
+_READ_BYTES = 64 << 20
+_Rows = NDArray[np.int64]
+
+
+class Resumed(NamedTuple):
+    """What a trainer goes on from: the number of batches drawn, and the registered objects' states."""
+
+    batch: int
+    state: dict[str, bytes]
+
+
+class _Part(NamedTuple):
+    """Samples for one place: ascending rows of a file."""
+
+    place: int
+    file: TrainerFile
+    rows: _Rows
+
+
+@contextlib.contextmanager
+def open_all(checkpoint: Path) -> Iterator[list[TrainerFile]]:
+    """Open the files of all trainers of a checkpoint, in order; raises StreamError if that cannot be done."""
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(TrainerFile(checkpoint / trainer_file(0)))
+        others = [TrainerFile(checkpoint / trainer_file(trainer)) for trainer in range(1, first.head.trainers)]
+        yield [first, *map(stack.enter_context, others)]
+
+
+def restore(plan: Plan, library: Library, index: int) -> Resumed:
+    """Fill this process's trainer from the plan's checkpoint.
+
+    With as many trainers as the checkpoint has, each continues its own file: the same arrivals then lead to the same
+    draws. With another number the samples are dealt out anew, those never drawn first, and the draws have a new seed.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job; names the checkpoint.
+    library : Library
+        Opened as a trainer, which has not begun.
+    index : int
+        Number of this trainer.
+
+    Returns
+    -------
+    Resumed
+        The rest, for the script.
+
+    Raises
+    ------
+    StreamError
+        The checkpoint cannot be read, or belongs to another job.
+    LibraryError
+        It makes no sense to the library, or memory is short.
+    """
+    with open_all(path_of(plan.run / "checkpoints", plan.checkpoint)) as files:
+        for file in files:
+            file.check(plan)
+        same = len(files) == plan.trainers
+        own = files[index % len(files)]
+        state, parts = _continue(plan, own) if same else _deal(plan, files, index)
+        # In the order of starts, so that no two of them draw alike.
+        stream = 0 if same else (plan.attempt << 32) + index
+        check(library, library.mpidata_trainer_restore(ctypes.byref(state), stream))
+        for part in parts:
+            _put(plan, library, part)
+        _restore_ledger(plan, library, files, index, same)
+        return Resumed(own.head.batch, own.state())
+
+
+def _places(file: TrainerFile) -> list[_Rows]:
+    """Rows of the samples of each place."""
+    ends = np.cumsum(file.head.count)
+    return [np.arange(end - count, end) for end, count in zip(ends, file.head.count, strict=True)]
+
+
+def _continue(plan: Plan, file: TrainerFile) -> tuple[Snapshot, list[_Part]]:
+    head = file.head
+    capacity = max(plan.capacity, plan.capacity + head.capacity - head.plan_capacity)
+    state = Snapshot(
+        batch=head.batch, unseen=head.unseen, next_retired=head.next_retired, capacity=capacity, added=head.added
+    )
+    state.random[:] = head.random
+    state.statistics = Statistics(*head.statistics)
+    buffer, waiting, retired, validation = _places(file)
+    more = buffer[capacity:]  # where the job file's capacity is smaller now
+    state.unseen = min(head.unseen, capacity)
+    parts = [
+        _Part(Snapshot.BUFFER, file, buffer[:capacity]),
+        _Part(Snapshot.WAITING, file, np.concatenate([more[~file.seen[more]], waiting])),
+        _Part(Snapshot.RETIRED, file, retired),
+        _Part(Snapshot.VALIDATION, file, validation),
+    ]
+    return state, parts
+
+
+def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[Snapshot, list[_Part]]:
+    """Deal out to this trainer: samples never drawn into the buffer, then those drawn before, while there is room.
+
+    The library would replace the latter anyway. What is kept for the tail's repeats may be anything that was drawn.
+    """
+    statistics = np.zeros(len(files[0].head.statistics), np.int64)
+    unseen, seen, rest = [], [], []
+    room = plan.capacity
+    for number, file in enumerate(files):
+        if number % plan.trainers == index:
+            statistics += file.head.statistics
+        mine = (file.simulation + file.step) % plan.trainers == index
+        buffer, waiting, _, validation = (rows[mine[rows]] for rows in _places(file))
+        new = np.concatenate([buffer[~file.seen[buffer]], waiting])
+        unseen.append(_Part(Snapshot.BUFFER, file, new[:room]))
+        rest += [_Part(Snapshot.WAITING, file, new[room:]), _Part(Snapshot.VALIDATION, file, validation)]
+        room = max(0, room - len(new))
+        seen.append(_Part(Snapshot.BUFFER, file, buffer[file.seen[buffer]]))
+    n_unseen = plan.capacity - room
+    for number, part in enumerate(seen):
+        seen[number] = part._replace(rows=part.rows[:room])
+        room -= len(seen[number].rows)
+    like = files[index % len(files)]
+    rest.append(_Part(Snapshot.RETIRED, like, _places(like)[Snapshot.RETIRED]))
+    state = Snapshot(
+        batch=like.head.batch, unseen=n_unseen, capacity=plan.capacity, added=plan.capacity - room,
+        statistics=Statistics(*statistics.tolist()),
+    )  # fmt: skip
+    return state, [*unseen, *seen, *rest]
+
+
+def _put(plan: Plan, library: Library, part: _Part) -> None:
+    """Hand samples over, a piece of the file at a time."""
+    sample_bytes = sum(int(np.prod(f.shape, dtype=int)) * np.dtype(f.dtype).itemsize for f in plan.fields)
+    window = max(1, _READ_BYTES // max(1, sample_bytes))
+    start = 0
+    while start < len(part.rows):
+        first = int(part.rows[start])
+        end = int(np.searchsorted(part.rows, first + window))
+        rows = part.rows[start:end] - first
+        last = int(part.rows[end - 1]) + 1
+        names = [f"fields/{f.name}" for f in plan.fields]
+        arrays = [
+            np.ascontiguousarray(part.file.rows(name, first, last)[rows])
+            for name in [*names, "parameters", "time", "step", "simulation"]
+        ]
+        addresses = [array.ctypes.data for array in arrays]
+        pointers = (ctypes.c_void_p * len(names))(*addresses[: len(names)])
+        status = library.mpidata_trainer_restore_samples(part.place, len(rows), pointers, *addresses[len(names) :])
+        check(library, status)
+        start = end
+
+
+def _restore_ledger(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int, same: bool) -> None:
+    steps = complete_steps([file.ledger for file in files])
+    check(library, library.mpidata_trainer_restore_ledger(_address(steps)))
+    for number, file in enumerate(files):
+        if same and number != index:
+            continue
+        # Of those that are not complete on all trainers every step counts: they run again.
+        simulation, step = received_steps(file.ledger, number, len(files), steps < 0)
+        mine = (simulation + step) % plan.trainers == index
+        simulation, step = (np.ascontiguousarray(array[mine]) for array in (simulation, step))
+        address = (_address(simulation), _address(step))
+        check(library, library.mpidata_trainer_restore_received(len(step), *address))
+
+
+def _address(array: NDArray[Any]) -> int:
+    address: int = array.ctypes.data
+    return address

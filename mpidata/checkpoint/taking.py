@@ -1,0 +1,197 @@
+"""A trainer's part in checkpoints: takes a snapshot within draw, writes it in a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.checkpoint.files import Digest, digest, trainer_file, unfinished
+from mpidata.checkpoint.restore import Resumed, restore
+from mpidata.checkpoint.trainer_file import Head, write
+from mpidata.errors import StreamError
+from mpidata.library import Library, Snapshot, Statistics, check
+from mpidata.plan import Plan
+
+__all__ = ["Checkpoints"]
+
+# Of samples that are written between two looks at what else is to be done; their pins go when they are written.
+_WRITE_BYTES = 32 << 20
+_WRITE_SAMPLES = 4096
+
+
+class Checkpoints:
+    """The checkpoints of a trainer.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    library : Library
+        Opened as a trainer.
+    index : int
+        Number of this trainer.
+
+    Attributes
+    ----------
+    resumed : Resumed
+        What this trainer goes on from; batch 0 and no state in a job that starts afresh.
+
+    Notes
+    -----
+    Methods are for the thread that draws, or for one that keeps it from drawing.
+    """
+
+    def __init__(self, plan: Plan, library: Library, index: int) -> None:
+        self.resumed = Resumed(0, {})
+        self._names: tuple[str, ...] = ()
+        self._state: Callable[[], dict[str, bytes]] = dict
+        self._plan = plan
+        self._library = library
+        self._index = index
+        self._writing: threading.Thread | None = None
+
+    def restore(self) -> None:
+        """Continue the plan's checkpoint, if it names one; raises StreamError or LibraryError if that cannot be done.
+
+        Notes
+        -----
+        Before the trainer begins. Blocks while it reads.
+        """
+        if self._plan.checkpoint:
+            self.resumed = restore(self._plan, self._library, self._index)
+
+    def register(self, objects: Mapping[str, Any]) -> None:
+        """Keep these objects' states in checkpoints from now on, and restore them where a checkpoint is continued.
+
+        Raises
+        ------
+        StreamError
+            The objects or their names do not do, do not fit the checkpoint, or this is the second call.
+        """
+        from mpidata.checkpoint import state  # loads torch
+
+        if self._names:
+            raise StreamError(
+                f"register: the script has registered {', '.join(self._names)} already. Register all objects at once."
+            )
+        state.check_stateful(objects)
+        if self._plan.checkpoint:
+            state.restore_state(objects, self.resumed.state)
+            self.resumed = self.resumed._replace(state={})
+        self._names = tuple(objects)
+        self._state = partial(state.save_state, dict(objects))
+
+    def check_claimed(self) -> None:
+        """Raise StreamError if the checkpoint holds states that the script has not registered anything for."""
+        if self.resumed.state:
+            names = ", ".join(sorted(self.resumed.state))
+            raise StreamError(
+                f"The checkpoint that this run continues holds the state of {names}, but the script began its loop "
+                "without it. Call stream.register(...) with the same names as before the loop."
+            )
+
+    def take(self) -> None:
+        """Take the snapshot that is due, and let it be written while training goes on.
+
+        Notes
+        -----
+        Takes as long as saving the registered objects into memory. What fails is told to the scheduler and on
+        standard error, and training goes on.
+        """
+        self.finish()
+        try:
+            state = self._state()
+            snapshot = Snapshot()
+            check(self._library, self._library.mpidata_trainer_snapshot_take(ctypes.byref(snapshot)))
+        except Exception as error:  # a registered object may raise anything
+            self._give_up(f"trainer {self._index} cannot save its state: {type(error).__name__}: {error}")
+            return
+        self._writing = threading.Thread(target=self._write, args=(snapshot, state), name="checkpoint", daemon=True)
+        self._writing.start()
+
+    def finish(self) -> None:
+        """Wait until a snapshot that is being written is."""
+        if self._writing is not None:
+            self._writing.join()
+            self._writing = None
+
+    def _write(self, snapshot: Snapshot, state: dict[str, bytes]) -> None:
+        folder = unfinished(self._plan.run / "checkpoints", snapshot.number)
+        path = folder / trainer_file(self._index)
+        try:
+            written = self._write_file(path, snapshot, state)
+        except Exception as error:  # whatever it is, training goes on
+            reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
+            with contextlib.suppress(OSError):
+                path.unlink()
+            self._give_up(f"trainer {self._index} cannot write {path}: {reason}")
+            return
+        self._library.mpidata_trainer_snapshot_end(0, written.bytes, written.sha256.encode())
+
+    def _give_up(self, reason: str) -> None:
+        self._library.mpidata_trainer_snapshot_end(1, 0, reason.encode())
+        print(f"A checkpoint was given up: {reason}. Training goes on without it.", file=sys.stderr, flush=True)
+
+    def _write_file(self, path: Path, snapshot: Snapshot, state: dict[str, bytes]) -> Digest:
+        plan = self._plan
+        head = Head(
+            trainer=self._index, trainers=plan.trainers, plan_capacity=plan.capacity, policy=plan.policy,
+            simulations=plan.simulations, number=snapshot.number, batch=snapshot.batch, count=tuple(snapshot.count),
+            unseen=snapshot.unseen, next_retired=snapshot.next_retired, capacity=snapshot.capacity,
+            added=snapshot.added, random=tuple(snapshot.random),
+            statistics=tuple(getattr(snapshot.statistics, field[0]) for field in Statistics._fields_),
+        )  # fmt: skip
+        arrays = self._samples(snapshot) | self._ledger(snapshot)
+        arrays |= {f"state/{name}": np.frombuffer(contents, np.uint8) for name, contents in state.items()}
+        write(path, head, plan.fields, arrays, lambda file, places: self._write_fields(file, places, sum(head.count)))
+        return digest(path)
+
+    def _samples(self, snapshot: Snapshot) -> dict[str, NDArray[Any]]:
+        samples = sum(snapshot.count)
+        arrays: dict[str, NDArray[Any]] = {
+            "parameters": np.empty((samples, len(self._plan.parameters)), np.float64),
+            "time": np.empty(samples, np.float64),
+            "step": np.empty(samples, np.int64),
+            "simulation": np.empty(samples, np.int64),
+        }
+        self._call("samples", *[array.ctypes.data for array in arrays.values()])
+        buffer, waiting, retired, _ = snapshot.count
+        seen = np.zeros(samples, np.uint8)
+        if self._plan.policy == "reservoir":
+            seen[snapshot.unseen : buffer] = 1
+        seen[buffer + waiting : buffer + waiting + retired] = 1
+        return {**arrays, "seen": seen}
+
+    def _ledger(self, snapshot: Snapshot) -> dict[str, NDArray[Any]]:
+        simulations = self._plan.simulations + self._plan.validation
+        arrays: dict[str, NDArray[Any]] = {
+            "ledger/steps": np.empty(simulations, np.int64),
+            "ledger/whole": np.empty(simulations, np.int64),
+            "ledger/complete": np.empty(simulations, np.uint8),
+            "ledger/words": np.empty(simulations, np.int64),
+            "ledger/bits": np.empty(snapshot.ledger_words, np.uint64),
+        }
+        self._call("ledger", *[array.ctypes.data for array in arrays.values()])
+        return arrays
+
+    def _write_fields(self, file: int, places: list[int], samples: int) -> None:
+        sizes = [int(np.prod(f.shape, dtype=int)) * np.dtype(f.dtype).itemsize for f in self._plan.fields]
+        window = min(_WRITE_SAMPLES, max(1, _WRITE_BYTES // max(1, sum(sizes))))
+        for first in range(0, samples, window):
+            count = min(window, samples - first)
+            for field, (place, size) in enumerate(zip(places, sizes, strict=True)):
+                self._call("write", file, field, first, count, place + first * size)
+            self._call("release", first, count)
+
+    def _call(self, what: str, *arguments: object) -> None:
+        check(self._library, getattr(self._library, f"mpidata_trainer_snapshot_{what}")(*arguments))

@@ -1,0 +1,27 @@
+"""Waiting for MPI without spinning."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["wait"]
+
+
+def wait(request: MPI.Request, longest_s: float = 0.002) -> None:
+    """Wait for an MPI request asleep: MPI's own waits spin.
+
+    Parameters
+    ----------
+    request : mpi4py.MPI.Request
+        Its communicator's other ranks may take long.
+    longest_s : float
+        Longest time between two looks at it, seconds.
+    """
+    pause = 2e-5
+    while not request.Test():
+        time.sleep(pause)
+        pause = min(1.5 * pause, longest_s)

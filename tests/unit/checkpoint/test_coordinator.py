@@ -1,0 +1,234 @@
+"""The coordinator over trainers that a test plays."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from fake_library import make_plan  # noqa: E402
+
+from mpidata.checkpoint import newest_valid, numbers, path_of, read_scheduler  # noqa: E402
+from mpidata.checkpoint.coordinator import OVER, Coordinator  # noqa: E402
+from mpidata.checkpoint.files import digest, trainer_file, unfinished  # noqa: E402
+from mpidata.errors import MpidataError  # noqa: E402
+from mpidata.library import Event  # noqa: E402
+
+
+class Job:
+    def __init__(self, run: Path, **plan: Any) -> None:
+        self.plan = make_plan(run=run, trainers=2, world=9, **plan)
+        self.folder = run / "checkpoints"
+        self.orders: list[int] = []
+        self.notes: list[tuple[str, dict[str, Any]]] = []
+        self.state: dict[str, Any] = {"tries": [1, 2]}
+        self.coordinator = Coordinator(self.plan, self, lambda: dict(self.state), self.note, now=0.0)
+
+    def checkpoint(self, number: int) -> None:
+        self.orders.append(number)
+
+    def note(self, event: str, **values: Any) -> None:
+        self.notes.append((event, values))
+
+    def tick(self, now: float, **options: bool) -> None:
+        """Tick until what runs in threads is done."""
+        self.coordinator.tick(now, **options)
+        while self.coordinator._task is not None:
+            self.coordinator._task.join()
+            self.coordinator.tick(now, **options)
+
+    def write(self, trainer: int, number: int, batch: int = 40, failed: int = 0, text: str = "") -> None:
+        event = Event(kind=Event.CHECKPOINT_WRITTEN, index=trainer, steps=number, failed=failed, text=text.encode())
+        if not failed:
+            path = unfinished(self.folder, number) / trainer_file(trainer)
+            path.write_bytes(bytes([trainer]) * 5000)
+            event.text, event.statistics[1] = digest(path).sha256.encode(), 5000
+        event.statistics[0] = batch
+        self.coordinator.written(event)
+
+    def whole(self, now: float, number: int, batch: int = 40) -> None:
+        for trainer in range(2):
+            self.write(trainer, number, batch)
+        self.tick(now)
+
+    def ask(self, trainer: int, batch: int, now: float) -> None:
+        event = Event(kind=Event.CHECKPOINT_WANTED, index=trainer)
+        event.statistics[0] = batch
+        self.coordinator.asked(event, now)
+        self.tick(now)
+
+
+def test_one_from_the_order_to_the_rename(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.tick(1000.0)
+    assert not job.coordinator.busy and job.orders == []
+    job.coordinator.want(1000.0)
+    job.state["tries"] = "later"
+    job.tick(1000.0)
+    assert job.coordinator.busy and job.orders == [1]
+    job.write(1, 1)
+    job.tick(1001.0)
+    assert newest_valid(job.folder) == (0, [])
+    job.write(0, 1)
+    job.tick(1002.5)
+    assert newest_valid(job.folder) == (1, []) and job.coordinator.last_valid == 1
+    assert read_scheduler(path_of(job.folder, 1)) == {"tries": [1, 2]}
+    (event, values) = job.notes.pop()
+    assert event == "checkpoint" and values["bytes"] > 10000
+    assert values | {"bytes": 0} == {"number": 1, "batch": 40, "seconds": 2.5, "bytes": 0}
+    assert not job.coordinator.busy and not list(job.folder.glob("*.new"))
+
+
+def test_periodic_ones_and_how_many_are_kept(tmp_path: Path) -> None:
+    job = Job(tmp_path, checkpoint_every_s=300.0, checkpoint_keep=2)
+    job.tick(299.0)
+    assert job.orders == []
+    job.tick(300.0, may_begin=False)
+    assert job.orders == []
+    for number in range(1, 5):
+        job.tick(301.0 * number)
+        assert job.orders[-1] == number
+        job.tick(301.0 * number + 1)
+        job.whole(301.0 * number + 2, number)
+    assert numbers(job.folder) == [3, 4]
+    job.tick(301.0 * 4 + 299)
+    assert len(job.orders) == 4
+
+
+def test_want_while_one_is_written_is_satisfied_by_it(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.coordinator.want(1.0)
+    job.tick(1.0)
+    job.coordinator.want(2.0)
+    job.whole(3.0, 1)
+    job.tick(4.0)
+    assert job.orders == [1] and not job.coordinator.busy
+
+
+def test_all_trainers_ask_at_one_batch_for_one_checkpoint(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.ask(0, 38, 1.0)
+    job.ask(1, 38, 1.0)
+    job.whole(2.0, 1, batch=40)
+    assert job.orders == [1] and not job.coordinator.busy
+
+
+def test_a_question_of_a_later_batch_waits(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.ask(0, 38, 1.0)
+    job.ask(1, 41, 1.0)
+    assert job.orders == [1]
+    job.whole(2.0, 1, batch=40)
+    assert job.orders == [1, 2]
+
+
+def test_a_trainer_that_cannot_write_gives_the_checkpoint_up(tmp_path: Path) -> None:
+    job = Job(tmp_path, checkpoint_every_s=10.0)
+    job.tick(10.0)
+    job.write(0, 1)
+    job.write(1, 1, failed=1, text="trainer 1 cannot write: No space left on device")
+    job.tick(12.0)
+    assert job.notes == [
+        ("checkpoint_failed", {"number": 1, "reason": "trainer 1 cannot write: No space left on device"})
+    ]
+    assert job.coordinator.failure == "trainer 1 cannot write: No space left on device"
+    assert list(job.folder.iterdir()) == [] and job.coordinator.last_valid == 0
+    job.tick(19.0)
+    assert job.orders == [1]
+    job.tick(20.0)
+    job.whole(21.0, 2)
+    assert job.coordinator.failure is None and job.coordinator.last_valid == 2
+
+
+def test_after_the_loop_there_are_none(tmp_path: Path) -> None:
+    job = Job(tmp_path, checkpoint_every_s=10.0)
+    job.tick(10.0)
+    for trainer in range(2):
+        job.write(trainer, 1, failed=OVER, text="the training loop is over")
+    job.tick(11.0)
+    job.tick(100.0)
+    job.coordinator.want(100.0)
+    assert job.orders == [1] and not job.coordinator.busy
+    assert job.coordinator.failure == "the training loop is over"
+
+
+def test_a_file_that_is_not_what_was_written(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.coordinator.want(1.0)
+    job.tick(1.0)
+    for trainer in range(2):
+        job.write(trainer, 1)
+    (unfinished(job.folder, 1) / trainer_file(1)).write_bytes(b"short")
+    job.tick(2.0)
+    assert "trainer-0001.h5 has 5 bytes, but its trainer wrote 5000" in (job.coordinator.failure or "")
+    assert list(job.folder.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    job = Job(tmp_path / "removed")
+    job.coordinator.want(1.0)
+    job.tick(1.0)
+    assert "No such file" in (job.coordinator.failure or "") and job.orders == [] and not job.coordinator.busy
+
+
+def test_numbers_go_on_after_a_resume(tmp_path: Path) -> None:
+    for name in ("000003", "000004", "000005", "000006.new"):
+        (tmp_path / "checkpoints" / name).mkdir(parents=True)
+    job = Job(tmp_path, checkpoint=4)  # 5 is damaged
+    assert job.coordinator.last_valid == 4
+    job.coordinator.want(1.0)
+    job.tick(1.0)
+    assert job.orders == [6]
+    job.whole(2.0, 6)
+    assert numbers(job.folder) == [4, 6] and newest_valid(job.folder) == (6, [])
+
+
+def test_the_end_of_the_job(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.coordinator.close(1.0)
+    job.coordinator.want(1.0)
+    assert not job.coordinator.busy
+
+    job = Job(tmp_path)
+    job.coordinator.want(1.0)
+    job.tick(1.0)
+    for trainer in range(2):
+        job.write(trainer, 1)
+    job.coordinator.close(2.0)
+    assert newest_valid(job.folder) == (1, [])
+
+    job = Job(tmp_path, checkpoint=1)
+    job.coordinator.want(1.0)
+    job.tick(1.0)
+    job.write(0, 2)
+    job.coordinator.close(2.0)
+    assert [path.name for path in job.folder.iterdir()] == ["000001"]
+
+
+def test_the_loop_is_not_held_up_by_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(tmp_path)
+    monkeypatch.setattr("mpidata.checkpoint.coordinator.sync_folder", lambda path: time.sleep(0.3))
+    job.coordinator.want(1.0)
+    job.tick(1.0)
+    for trainer in range(2):
+        job.write(trainer, 1)
+    started = time.monotonic()
+    job.coordinator.tick(2.0)
+    job.coordinator.tick(2.0)
+    assert time.monotonic() - started < 0.2 and job.coordinator.busy
+    job.tick(2.0)
+    assert not job.coordinator.busy
+
+
+def test_what_trainers_say_is_checked(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.coordinator.want(1.0)
+    job.tick(1.0)
+    job.coordinator.written(Event(index=0, steps=7, text=b"of another one"))
+    with pytest.raises(MpidataError, match="as number 2 of 2"):
+        job.coordinator.written(Event(index=2, steps=1))
+    with pytest.raises(MpidataError, match="sent 'x' as a checksum"):
+        job.coordinator.written(Event(index=1, steps=1, text=b"x"))
