@@ -11,6 +11,7 @@ from typing import Any
 
 from mpidata.events import write_json
 from mpidata.launch.supervise import Ending
+from mpidata.losses import read_losses
 from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder
 
@@ -198,6 +199,7 @@ def _figures(run: RunFolder, plan: Plan, seconds: float) -> dict[str, Any]:
             "complete": simulations.get("complete", 0),
             "failed": simulations.get("failed", 0),
         },
+        **read_losses(run.events),
         "samples": {
             "received": samples.get("received", 0),
             "validation": samples.get("validation", 0),

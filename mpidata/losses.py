@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mpidata.exits import last_lines, read_exit
 from mpidata.plan import Plan
 
-__all__ = ["Cause", "Losses"]
+__all__ = ["Cause", "Losses", "read_losses"]
 
 # With nothing complete by then, the program is at fault and not a simulation.
 _HOPELESS = 3
@@ -133,3 +135,35 @@ class Losses:
             f"The last one was simulation {entry['simulation']}, whose solver (group {entry['group']}) {entry['how']}. "
             f"Its output is in summary.json and in {self._plan.run}/logs. Correct it and start the job again."
         )
+
+
+def read_losses(events: Path) -> dict[str, Any]:
+    """Gather what the summary says of losses from events.jsonl, for a run whose scheduler could not write it.
+
+    Parameters
+    ----------
+    events : Path
+        The file. Only what follows its last `start` counts; a line that was cut off does not.
+
+    Returns
+    -------
+    dict
+        `lost_groups`, `retries` and `set_aside`, as in summary.json.
+    """
+    retries: list[dict[str, Any]] = []
+    set_aside: list[dict[str, Any]] = []
+    lost = 0
+    try:
+        with open(events, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                kind = line.partition('"event": "')[2].partition('"')[0]
+                if kind == "start":
+                    retries, set_aside, lost = [], [], 0
+                lost += kind == "group_lost"
+                if kind in ("retry", "set_aside") and line.endswith("}\n"):
+                    entry = json.loads(line)
+                    del entry["time"], entry["event"]
+                    (retries if kind == "retry" else set_aside).append(entry)
+    except (OSError, ValueError, KeyError):
+        pass
+    return {"lost_groups": lost, "retries": retries, "set_aside": set_aside}

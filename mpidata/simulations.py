@@ -68,7 +68,7 @@ class Simulations:
         self._again: deque[int] = deque()
         self._closed: dict[int, set[int]] = {}  # by group: closed, and not settled yet
         self._state = bytearray(count)
-        self._tries = bytearray(count)
+        self._tries = array("i", bytes(4 * count))
         self._steps = array("q", bytes(8 * count))
         self._held = array("i", bytes(4 * count))
         self._closed_by = array("i", bytes(4 * count))
@@ -121,7 +121,7 @@ class Simulations:
             Simulations that failed on every try.
         """
         for simulation, used in tries.items():
-            self._tries[simulation] = min(used, 255)
+            self._tries[simulation] = used
         for simulation, steps in complete.items():
             self._steps[simulation] = steps
             self._held[simulation] = self._trainers
@@ -137,7 +137,7 @@ class Simulations:
         simulation = self._next()
         if simulation != NONE:
             self._move(simulation, RUNNING)
-            self._tries[simulation] = min(self._tries[simulation] + 1, 255)
+            self._tries[simulation] += 1
             self.running[group] = simulation
         return simulation
 
@@ -208,14 +208,18 @@ class Simulations:
         Raises
         ------
         MpidataError
-            No such simulation, or all trainers hold it already.
+            No such simulation, no such try of it, or all trainers hold it already.
         """
         if not 0 <= simulation < self.count:
             raise MpidataError(f"Trainer {trainer} holds simulation {simulation} of {self.count}. {_MIXED}")
-        state = self._state[simulation]
-        if by_try != self._tries[simulation] or state not in (COUNTED, FAILED):
-            if state == COMPLETE:
-                raise MpidataError(f"Trainer {trainer} holds simulation {simulation} a second time. {_MIXED}")
+        state, tries = self._state[simulation], self._tries[simulation]
+        if not 1 <= by_try <= tries or (by_try == tries and state == RUNNING):
+            raise MpidataError(
+                f"Trainer {trainer} holds all of try {by_try} of simulation {simulation}, which has not ended. {_MIXED}"
+            )
+        if state == COMPLETE:
+            raise MpidataError(f"Trainer {trainer} holds simulation {simulation} a second time. {_MIXED}")
+        if by_try < tries or state == PENDING:
             return False  # of a try that was lost meanwhile
         self._held[simulation] += 1
         if self._held[simulation] < self._trainers:

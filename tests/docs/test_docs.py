@@ -15,7 +15,7 @@ from pages import PAGES, README, ROOT, Block, blocks, files, prose, spans, table
 import mpidata.cli
 from mpidata.config import load_job
 from mpidata.simulations import Simulations
-from mpidata.summary import Figures
+from mpidata.summary import Figures, Outcome
 
 HEAT = ROOT / "examples" / "heat2d"
 RUNNING = ROOT / "docs" / "running.md"
@@ -156,14 +156,15 @@ def keys(value: dict[str, object], above: str = "") -> set[str]:
 
 
 def test_the_keys_of_summary_and_progress() -> None:
-    figures, simulations = Figures(trainers=1, capacity=1), Simulations(1, groups=1, trainers=1)
-    summary = figures.summary(Path("/runs/rod/1"), {"status": "", "error": None, "reason": None}, simulations, 1.0)
+    figures, simulations = Figures(trainers=1, capacity=1), Simulations(1, trainers=1)
+    outcome: Outcome = {"status": "", "error": None, "reason": None}
+    summary = figures.summary(Path("/runs/rod/1"), outcome, simulations, None, 1.0)
     assert set(table(RUNNING, "`summary.json`:")) == keys(summary)
     assert set(table(RUNNING, "`progress.json`:")) == keys(figures.progress(simulations, 1.0))
 
 
 def test_the_events() -> None:
-    sources = [(ROOT / "mpidata" / name).read_text() for name in ("scheduler.py", "summary.py")]
+    sources = [(ROOT / "mpidata" / name).read_text() for name in ("scheduler.py", "dispatcher.py", "summary.py")]
     written = set(re.findall(r'\b(?:note|write_numbers)\("(\w+)"', "".join(sources)))
     assert set(table(RUNNING, "`events.jsonl`:")) == written
 

@@ -179,7 +179,7 @@ def test_stopped_by_a_signal(case: _Case) -> None:
 
 
 def test_the_scheduler_s_progress_has_all_that_the_summary_needs(case: _Case) -> None:
-    figures, simulations = Figures(trainers=2, capacity=8), Simulations(3, groups=2, trainers=2)
+    figures, simulations = Figures(trainers=2, capacity=8), Simulations(3, trainers=2)
     figures.report("loss", 4.0)
     figures.report("loss", 0.5)
     for trainer in range(2):
@@ -188,7 +188,7 @@ def test_the_scheduler_s_progress_has_all_that_the_summary_needs(case: _Case) ->
     assert case.settle(143, signal.SIGINT) == (130, "stopped", "")
     written = json.loads(case.run.summary.read_text())
     outcome: SchedulersOutcome = {"status": "stopped", "error": None, "reason": "Ctrl-C"}
-    assert written == figures.summary(case.run.path, outcome, simulations, 3.0)
+    assert written == figures.summary(case.run.path, outcome, simulations, None, 3.0)
 
 
 def test_stopped_before_there_was_any_progress(case: _Case, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fake_library import make_plan
 
 from mpidata.errors import LibraryError, MpidataError
 from mpidata.library import AGAIN, SUCCESS, Event
@@ -40,7 +41,7 @@ def library() -> Library:
 
 @pytest.fixture
 def messages(library: Library) -> LibraryMessages:
-    found = LibraryMessages()
+    found = LibraryMessages(make_plan())
     found._library = library
     return found
 
@@ -48,7 +49,10 @@ def messages(library: Library) -> LibraryMessages:
 def test_every_message_is_a_call(library: Library, messages: LibraryMessages) -> None:
     told: Messages = messages
     told.no_more(3)
-    told.expect(5, 20, True)
+    told.expect(5, 20, 2)
+    told.validation()
+    told.lose(4)
+    told.gone(3)
     told.end_of_stream()
     told.stop()
     told.relieve(1, 8)
@@ -57,7 +61,10 @@ def test_every_message_is_a_call(library: Library, messages: LibraryMessages) ->
     told.close()
     assert library.calls == [
         ("no_more", 3),
-        ("expect", 5, 20, True),
+        ("expect", 5, 20, 2),
+        ("validation",),
+        ("lose", 4),
+        ("gone", 3),
         ("end_of_stream",),
         ("stop",),
         ("relieve", 1, 8),
@@ -98,7 +105,7 @@ def test_a_failed_call_raises(library: Library, messages: LibraryMessages, name:
 
 def test_not_open() -> None:
     with pytest.raises(RuntimeError):
-        LibraryMessages().stop()
+        LibraryMessages(make_plan()).stop()
 
 
 def test_text_that_is_cut_within_a_character() -> None:

@@ -68,11 +68,12 @@ def test_holding_what_does_not_exist(simulation: int) -> None:
 def test_holding_what_is_not_counted_or_held_by_all() -> None:
     simulations = Simulations(1, trainers=1)
     simulations.take(0)
-    with pytest.raises(MpidataError, match="which is running"):
-        simulations.hold(0, 0, 1)
+    for by_try in (0, 1, 2):
+        with pytest.raises(MpidataError, match=f"holds all of try {by_try} of simulation 0, which has not ended"):
+            simulations.hold(0, 0, by_try)
     simulations.close(0, 0, steps=0, failed=False)
     assert simulations.hold(0, 0, 1)
-    with pytest.raises(MpidataError, match="which is complete"):
+    with pytest.raises(MpidataError, match="holds simulation 0 a second time"):
         simulations.hold(0, 0, 1)
     assert simulations.settled == 1
 

@@ -2,7 +2,9 @@ import json
 from pathlib import Path
 
 import pytest
+from fake_library import make_plan
 
+from mpidata.losses import Cause, Losses
 from mpidata.simulations import Simulations
 from mpidata.summary import BYTES, DRAWN, DUPLICATES, FILL, RECEIVED, VALIDATION, Figures, Outcome, write_failure
 
@@ -19,13 +21,13 @@ def statistics(**values: int) -> list[int]:
 
 
 def some_simulations() -> Simulations:
-    simulations = Simulations(5, groups=3, trainers=2)
+    simulations = Simulations(5, trainers=2)
     for group in range(3):
         simulations.take(group)
     simulations.close(0, 0, steps=4, failed=False)
     simulations.close(1, 1, steps=4, failed=True)
     for trainer in range(2):
-        simulations.hold(trainer, 0)
+        simulations.hold(trainer, 0, 1)
     return simulations
 
 
@@ -40,7 +42,11 @@ def some_figures() -> Figures:
 
 
 def test_summary_has_exactly_these_keys() -> None:
-    summary = some_figures().summary(Path("/runs/heat2d/3"), COMPLETE, some_simulations(), seconds=12.34567)
+    losses = Losses(make_plan())
+    losses.groups = 2
+    losses.retry(1, 1, 0, Cause("exit", "ended with exit status 3", 0, status=3))
+    losses.give_up(1, 2, 1, Cause("signal", "was killed by SIGSEGV", 1, signal=11, output=["last", "words"]), [0.5, 2])
+    summary = some_figures().summary(Path("/runs/heat2d/3"), COMPLETE, some_simulations(), losses, seconds=12.34567)
     assert summary == {
         "name": "heat2d",
         "run": "/runs/heat2d/3",
@@ -48,6 +54,31 @@ def test_summary_has_exactly_these_keys() -> None:
         "error": None,
         "reason": None,
         "simulations": {"requested": 5, "complete": 1, "failed": 1},
+        "lost_groups": 2,
+        "retries": [
+            {
+                "simulation": 1,
+                "try": 1,
+                "group": 0,
+                "cause": "exit",
+                "how": "ended with exit status 3",
+                "signal": None,
+                "exit": 3,
+            }
+        ],
+        "set_aside": [
+            {
+                "simulation": 1,
+                "parameters": {"alpha": 0.5, "beta": 2},
+                "tries": 2,
+                "group": 1,
+                "cause": "signal",
+                "how": "was killed by SIGSEGV",
+                "signal": 11,
+                "exit": None,
+                "output": ["last", "words"],
+            }
+        ],
         "samples": {"received": 40, "validation": 3, "per_trainer": [30, 10]},
         "batches": {"per_trainer": [3, 3]},
         "bytes": 1500,
@@ -72,7 +103,7 @@ def test_progress_has_exactly_these_keys() -> None:
 
 def test_samples_per_second_are_those_of_the_last_seconds() -> None:
     figures = Figures(trainers=1, capacity=10)
-    simulations = Simulations(1, groups=1, trainers=1)
+    simulations = Simulations(1, trainers=1)
     rates = []
     for tick in range(40):
         seconds = tick / 2

@@ -21,7 +21,9 @@ def test_every_simulation_runs_once_validation_first(make_job: MakeJob, trainers
     assert dispatched == [13, 14, 15, 16, *range(13)]
     assert sorted(job.called("expect")) == [(simulation, simulation) for simulation in range(17)]
     assert len(job.called("no_more")) == groups
-    assert [call[0] for call in job.calls if call[0] not in ("dispatch", "expect", "no_more")] == [
+    assert sorted(job.called("gone")) == [(group,) for group in range(groups)]
+    assert [call[0] for call in job.calls if call[0] not in ("dispatch", "expect", "no_more", "gone")] == [
+        "validation",
         "end_of_stream",
         "all_gone",
         "close",
@@ -40,8 +42,8 @@ def test_end_of_stream_waits_for_the_last_trainer(make_job: MakeJob) -> None:
     seen = []
 
     def expect(simulation: int, steps: int) -> bool:
-        job.event(Event.HELD, 0, simulation=simulation)
-        job.event(Event.HELD, 1, after=3.0 + simulation, simulation=simulation)
+        job.event(Event.HELD, 0, simulation=simulation, steps=1)
+        job.event(Event.HELD, 1, after=3.0 + simulation, simulation=simulation, steps=1)
         return False
 
     job.before["expect"] = expect
@@ -112,9 +114,11 @@ def test_a_failed_simulation_is_listed_and_the_job_goes_on(make_job: MakeJob) ->
     assert (3, 2) in job.called("expect")
     assert job.summary["status"] == "complete"
     assert job.summary["simulations"] == {"requested": 5, "complete": 4, "failed": 1}
-    (event,) = job.events("simulation_failed")
-    assert event["parameters"] == {"alpha": 6.0, "beta": 7.0}
-    assert event["reason"] == "it diverged" and event["simulation"] == 3
+    (entry,) = job.summary["set_aside"]
+    assert entry["simulation"] == 3 and entry["parameters"] == {"alpha": 6.0, "beta": 7.0}
+    assert entry["cause"] == "given_up" and entry["how"] == "gave it up: it diverged" and entry["tries"] == 1
+    (event,) = job.events("set_aside")
+    assert {**entry, "time": event["time"], "event": "set_aside"} == event
     assert sorted(event["simulation"] for event in job.events("simulation_complete")) == [0, 1, 2, 4]
 
 

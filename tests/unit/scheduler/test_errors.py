@@ -48,11 +48,13 @@ def test_an_error_after_a_stop_counts(make_job: MakeJob) -> None:
 @pytest.mark.parametrize(
     "event, words",
     [
-        ({"kind": Event.NEXT, "index": 9}, "as number 9 of 1"),
+        ({"kind": Event.NEXT, "index": 9}, "There is no group 9"),
         ({"kind": Event.STATUS, "index": -1}, "as number -1 of 1"),
         ({"kind": 77}, "unknown kind 77"),
         ({"kind": Event.NEXT, "simulation": 2}, "Group 0 closed simulation 2"),
-        ({"kind": Event.HELD, "simulation": 0}, "Trainer 0 holds simulation 0, which is pending"),
+        ({"kind": Event.NEXT, "index": -1}, "There is no group -1"),
+        ({"kind": Event.HELD, "simulation": 0, "steps": 1}, "Trainer 0 holds all of try 1 of simulation 0, which has"),
+        ({"kind": Event.HELD, "simulation": 3, "steps": 1}, "Trainer 0 holds simulation 3 of 3"),
     ],
 )
 def test_a_message_that_cannot_be_ends_the_job(make_job: MakeJob, event: dict[str, int], words: str) -> None:
