@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mpidata.checkpoint.coordinator import Coordinator
 from mpidata.dispatcher import Dispatcher
 from mpidata.ending import Ending
 from mpidata.errors import MpidataError
@@ -91,6 +92,7 @@ class Scheduler:
             plan, parameters, messages, self._record, self.simulations, self.groups, self.losses
         )
         self._relief = Relief(plan.trainers)
+        self.checkpoints = Coordinator(plan, messages, dict, self._record.note, clock())
         self._next_tick = clock()
         self._over = False
         self._drained = False
@@ -106,6 +108,8 @@ class Scheduler:
             Event.GOODBYE: self._on_goodbye,
             Event.ERROR: self._on_error,
             Event.DIED: self._on_died,
+            Event.CHECKPOINT_WANTED: lambda event: self.checkpoints.asked(event, self._clock()),
+            Event.CHECKPOINT_WRITTEN: lambda event: self.checkpoints.written(event),
         }
 
     def interrupt(self, number: int, frame: object = None) -> None:
@@ -151,6 +155,7 @@ class Scheduler:
         self._next_tick = now + _POLL_S
         self._record.keep(now)
         self._dispatcher.tick(now)
+        self.checkpoints.tick(now, may_begin=not self.ending.stopping)
         if self.ending.is_over(now):
             self._finish(abort=self.ending.status or None)
         elif self._signal:
@@ -259,6 +264,7 @@ class Scheduler:
         """End the job: in order, or the ranks that are left with this status."""
         if abort is None:
             self._messages.all_gone()
+        self.checkpoints.close(self._clock())
         if not self._record.end(self.ending.outcome, self._clock()):
             abort = abort or 1
         if abort is not None:
