@@ -1,0 +1,156 @@
+"""A checkpoint of a running job, and jobs that continue it: every sample is used once over all of them."""
+
+import dataclasses
+import io
+import json
+import os
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from jobs import JobFolder, Result, environment
+
+from mpidata.checkpoint import newest_valid, path_of, received
+from mpidata.checkpoint.restore import open_all
+from mpidata.checkpoint.trainer_file import TrainerFile
+from mpidata.launch.command import find_mpirun, mpirun_command, mpirun_environment, shim_path
+from mpidata.plan import Plan
+
+SIMULATIONS, STEPS = 16, 12
+
+SIMULATE = f"""
+import time
+
+def simulate(alpha):
+    for step in range({STEPS}):
+        time.sleep(0.02)
+        yield {{"u": [[alpha + step] * 6] * 4}}
+"""
+
+TRAIN = """
+import json
+import os
+from pathlib import Path
+import torch
+import mpidata
+
+class Used:
+    def __init__(self):
+        self.samples = []
+    def state_dict(self):
+        return {"samples": list(self.samples)}
+    def load_state_dict(self, state):
+        self.samples = state["samples"]
+
+model, used = torch.nn.Linear(2, 2), Used()
+optimizer = torch.optim.Adam(model.parameters())
+stream = mpidata.MPIStreamDataset(batch_size=4)
+stream.register(model=model, optimizer=optimizer, used=used)
+print("resumed", stream.resumed, len(used.samples))
+done = Path(os.environ["MPIDATA_RUN"]) / "checkpoints" / "000001"
+for batch in stream:
+    expected = batch["parameters"][:, 0] + batch["step"]
+    assert torch.equal(batch["u"], expected.float().reshape(4, 1, 1).expand(4, 4, 6))
+    used.samples += list(zip(batch["simulation"].tolist(), batch["step"].tolist()))
+    optimizer.zero_grad()
+    model(torch.ones(2)).sum().backward()
+    optimizer.step()
+    if stream.state_dict()["batch"] == 5:
+        stream.checkpoint()
+    if not stream.resumed and done.exists():
+        break
+with open(f"used-{os.environ['RANK']}.json", "w") as file:
+    json.dump(used.samples, file)
+"""
+
+
+def again(folder: JobFolder, run: Path, checkpoint: int, trainers: int) -> Result:
+    """Continue the run's checkpoint in the same folder."""
+    plan = Plan.read(run / "plan")
+    world = plan.world - plan.trainers + trainers
+    plan = dataclasses.replace(plan, checkpoint=checkpoint, attempt=plan.attempt + 1, trainers=trainers, world=world)
+    (run / "plan").write_text(plan.text())
+    (run / "summary.json").unlink()
+    command = mpirun_command(find_mpirun(), shim_path(), plan)
+    variables = environment() | mpirun_environment(os.geteuid() == 0)
+    done = subprocess.run(command, cwd=folder.path, env=variables, capture_output=True, text=True, timeout=60)
+    folder.assert_nothing_left()
+    result = folder.result(done.returncode, done.stdout + done.stderr, 0.0)
+    assert result.summary["status"] == "complete", result.logs()
+    return result
+
+
+def used(folder: JobFolder, trainers: int) -> Counter[tuple[int, int]]:
+    found = [json.loads((folder.path / f"used-{trainer}.json").read_text()) for trainer in range(trainers)]
+    return Counter((simulation, step) for samples in found for simulation, step in samples)
+
+
+ALL = Counter((simulation, step) for simulation in range(SIMULATIONS) for step in range(STEPS))
+
+
+def run_until_checkpoint(folder: JobFolder) -> Path:
+    """Run the job until its first checkpoint is there; returns the run folder."""
+    folder.write(sim=SIMULATE, train=TRAIN)
+    folder.job(
+        trainers={"ranks": 2},
+        solvers={"function": "sim:simulate", "groups": 2},
+        parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
+        validation={"count": 1},
+        buffer={"policy": "firo", "capacity": 20, "watermark": 6, "tail": "drop"},
+    )
+    result = folder.run(timeout=60)
+    assert result.status == 0 and result.run is not None, result.logs()
+    assert newest_valid(result.run / "checkpoints") == (1, []), result.logs()
+    assert [path.name for path in (result.run / "checkpoints").iterdir()] == ["000001"]
+    return result.run
+
+
+def history(file: TrainerFile) -> list[tuple[int, int]]:
+    """What the trainer's script had used when the checkpoint was taken."""
+    samples = torch.load(io.BytesIO(file.state()["used"]), weights_only=False)["samples"]
+    return [(simulation, step) for simulation, step in samples]
+
+
+def test_a_checkpoint_and_a_job_that_continues_it(folder: JobFolder) -> None:
+    run = run_until_checkpoint(folder)
+    checkpoint = path_of(run / "checkpoints", 1)
+    with open_all(checkpoint) as files:
+        (batch,) = {file.head.batch for file in files}
+        assert batch >= 5
+        for file in files:
+            samples = sum(file.head.count)
+            expected = file.rows("parameters", 0, samples)[:, 0] + file.step
+            assert np.array_equal(file.rows("fields/u", 0, samples)[:, 3, 5], expected.astype(np.float32))
+            before = history(file)
+            held = list(zip(file.simulation.tolist(), file.step.tolist(), strict=True))[: samples - file.head.count[3]]
+            assert len(before) == 4 * batch
+            assert len({*before, *held}) == len(before) + len(held) == file.head.statistics[0]
+    assert set(received(checkpoint).tolist()) == {-1, STEPS} and len(received(checkpoint)) == SIMULATIONS + 1
+
+    second = again(folder, run, 1, trainers=2)
+    assert f"resumed {batch} {4 * batch}" in second.log("trainer", 0)
+    assert used(folder, 2) == ALL
+    assert second.summary["samples"]["received"] == len(ALL) and second.summary["samples"]["validation"] == STEPS
+    assert second.summary["batches"]["per_trainer"] == [len(ALL) // 8] * 2
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("trainers", [1, 3])
+def test_a_job_with_another_number_of_trainers_continues_it(folder: JobFolder, trainers: int) -> None:
+    run = run_until_checkpoint(folder)
+    with open_all(path_of(run / "checkpoints", 1)) as files:
+        histories = [history(file) for file in files]
+    result = again(folder, run, 1, trainers=trainers)
+    assert result.summary["samples"]["received"] == len(ALL) and result.summary["samples"]["validation"] == STEPS
+    # Trainer i has gone on from the history of trainer i modulo 2.
+    for trainer in range(trainers, 2):
+        (folder.path / f"used-{trainer}.json").write_text(json.dumps(histories[trainer]))
+    found = used(folder, max(trainers, 2))
+    for trainer in range(2, trainers):
+        found -= Counter(histories[trainer % 2])
+    assert max(found.values()) == 1
+    # The tail that does not make a batch on all trainers is dropped.
+    assert len(ALL) - len(found) < 4 * trainers + len(ALL) // 8
