@@ -1,8 +1,9 @@
 """One file of a record, as it is written.
 
-HDF5 only makes room: chunks are allocated many at a time, and samples then go to their places in the file directly,
-with the GIL released. h5py would hold it while it writes, for as long as the disk takes. The file is in HDF5's
-single-writer mode, so that it can be read at any moment, also when its writer was killed.
+HDF5 only makes room: chunks are allocated many at a time, and samples then go from their slots to their places in the
+file, without a copy, the GIL or h5py's lock, which a training loop may need. What a full disk refuses is then a sample and
+not HDF5's bookkeeping. The file is in HDF5's single-writer mode, so that it can be read at any moment, also when its writer
+was killed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _CHUNK_BYTES = 4 << 20
 _INDEX_ROWS = 1024
 _MOST_CHUNK_BYTES = (1 << 32) - 1  # of HDF5
 _CHUNKS_AT_ONCE = 8
+_METADATA_BYTES = 4 << 20  # more than HDF5 adds to a file when it grows
 
 
 class Rows(NamedTuple):
@@ -86,6 +88,11 @@ class _Column:
             yield run.offset + (first - run.first) * self.row_bytes, n
             first, count, at = first + n, count - n, at + 1
 
+    @property
+    def end(self) -> int:
+        """Offset in the file behind all rows."""
+        return max(run.offset + (run.end - run.first) * self.row_bytes for run in self._runs)
+
     def _offset(self, chunk: int) -> int:
         where = (chunk * self.chunk_rows, *[0] * (self.dataset.ndim - 1))
         return int(self.dataset.id.get_chunk_info_by_coord(where).byte_offset)
@@ -128,7 +135,7 @@ class RecordFile:
         self._capacity = 0
         self._open = threading.Lock()  # held by who closes, and who needs it open
         beside = path.with_name(f".{path.name}.new")
-        self._file = h5py.File(beside, "w", libver=("v110", "v110"), rdcc_nbytes=0, locking=False)
+        self._file = h5py.File(beside, "w", libver=("v110", "v110"), rdcc_nbytes=0)
         header.write(self._file)
         fields = self._file.create_group("fields", track_order=True)
         self._fields = [
@@ -193,7 +200,7 @@ class RecordFile:
             except (OSError, RuntimeError, ValueError) as error:
                 raise OSError(str(error)) from None
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # it can be read as it is
-            with h5py.File(self.path, "r+", libver=("v110", "v110"), locking=False) as file:
+            with h5py.File(self.path, "r+", libver=("v110", "v110")) as file:
                 for column in [*(file["fields"][name] for name in file["fields"]), *_columns(file)]:
                     column.resize(self.rows, axis=0)
 
@@ -202,6 +209,10 @@ class RecordFile:
         capacity = max(least, self._capacity + at_once, self._capacity + self._capacity // 2)
         for column in [*self._index, self._simulation, *self._fields]:
             column.grow(capacity)
+        # HDF5 notes the file's size before it makes the file as long: a killed writer must not leave it too short.
+        end = max(column.end for column in [*self._fields, *self._index, self._simulation]) + _METADATA_BYTES
+        if os.fstat(self._descriptor).st_size < end:
+            os.ftruncate(self._descriptor, end)
         self._file.flush()
         self._capacity = capacity
 

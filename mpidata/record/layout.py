@@ -101,9 +101,15 @@ def open_file(path: Path) -> h5py.File:
     MpidataError
         It cannot be read.
     """
+    # Without a chunk cache, HDF5 reads a sample and not the whole chunk that it lies in.
     try:
-        # Without a chunk cache, HDF5 reads a sample and not the whole chunk that it lies in.
-        return h5py.File(path, "r", libver="latest", swmr=True, rdcc_nbytes=0, locking=False)
+        try:
+            return h5py.File(path, "r", rdcc_nbytes=0)
+        except OSError as error:
+            if "already open for write" not in str(error):
+                raise
+            # Only here, as HDF5 then tries again and again to read what is damaged.
+            return h5py.File(path, "r", libver="latest", swmr=True, rdcc_nbytes=0)
     except (OSError, ValueError) as error:
         raise MpidataError(f"{path} cannot be read as HDF5: {error}. Remove it, or restore it from a copy.") from None
 

@@ -11,6 +11,7 @@ from jobs import JobFolder, environment, ranks_of
 from pages import PAGES, README, ROOT, blocks, files
 
 SOLVER = ROOT / "docs" / "solver.md"
+RECORDING = ROOT / "docs" / "recording.md"
 TRAINING = ROOT / "docs" / "training.md"
 SMALL = ["--set", "name=job", "--set", "parameters.count=8"]
 
@@ -83,6 +84,18 @@ def test_the_job_of_the_readme(folder: JobFolder, solver: str, require: Callable
     assert result.summary["samples"]["received"] == 800
     loss = result.summary["training"]["training_loss"]
     assert loss["last"] < loss["first"]
+
+
+def test_the_record_of_the_readmes_job(folder: JobFolder) -> None:
+    (folder.path / "offline.py").write_text(files(RECORDING)["offline.py"])
+    record = ["--set", "record={path: samples}", "--set", "solvers={groups: 1, program: [python, solver.py]}"]
+    result = folder.run(*SMALL, *record, timeout=100)
+    assert result.status == 0, result.logs()
+    assert result.summary["record"] == {"samples": 800.0, "skipped": 0.0, "slowed_s": 0.0}
+    said = shell(folder.path, "python offline.py")
+    assert "800 samples of ['temperature'] and ('alpha',)" in said
+    losses = [float(line.split()[-1]) for line in said.splitlines() if line.startswith("epoch")]
+    assert len(losses) == 2 and losses[1] < losses[0]
 
 
 def test_the_pieces_of_the_training_page(folder: JobFolder) -> None:

@@ -78,7 +78,8 @@ for simulation in mpidata.solver.simulations():
 """
 
 
-@pytest.mark.parametrize("when_slow", ["slow_down", pytest.param("skip", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("when_slow", ["slow_down", "skip"])
 def test_a_slow_disk(folder: JobFolder, when_slow: str) -> None:
     folder.write(train=SLOW_DISK, solve=SOLVE)
     folder.job(
@@ -119,6 +120,7 @@ print("drawn", number)
 """
 
 
+@pytest.mark.full
 def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> None:
     folder.write(train=FULL_DISK, solve=SOLVE)
     folder.job(
