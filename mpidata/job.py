@@ -264,6 +264,7 @@ def _join() -> Trainer:
     trainer = Trainer(plan, library, communicator)
     if recorder is not None:
         trainer.recorder = recorder
+        trainer.checkpoints.record_first = recorder.flush
         recorder.start()
     trainer.begin()
     # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions.

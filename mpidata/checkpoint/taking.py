@@ -45,6 +45,8 @@ class Checkpoints:
     ----------
     resumed : Resumed
         What this trainer goes on from; batch 0 and no state in a job that starts afresh.
+    record_first : callable
+        Called before a checkpoint counts: what the record has by then is not sent again after a resume.
 
     Notes
     -----
@@ -53,6 +55,7 @@ class Checkpoints:
 
     def __init__(self, plan: Plan, library: Library, index: int) -> None:
         self.resumed = Resumed(0, {})
+        self.record_first: Callable[[], object] = lambda: None
         self._names: tuple[str, ...] = ()
         self._state: Callable[[], dict[str, bytes]] = dict
         self._plan = plan
@@ -130,6 +133,7 @@ class Checkpoints:
         path = folder / trainer_file(self._index)
         try:
             written = self._write_file(path, snapshot, state)
+            self.record_first()
         except Exception as error:  # whatever it is, training goes on
             reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
             with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
 """One file of a record, as it is written.
 
 HDF5 only makes room: chunks are allocated many at a time, and samples then go from their slots to their places in the
-file, without a copy, the GIL or h5py's lock, which a training loop may need. What a full disk refuses is then a sample and
-not HDF5's bookkeeping. The file is in HDF5's single-writer mode, so that it can be read at any moment, also when its writer
-was killed.
+file, without a copy, the GIL or h5py's lock, which a training loop may need. What a full disk refuses is then a sample
+and not HDF5's bookkeeping. The file is in HDF5's single-writer mode, so that it can be read at any moment, also when
+its writer was killed.
 """
 
 from __future__ import annotations
