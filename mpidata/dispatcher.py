@@ -16,6 +16,8 @@ from mpidata.summary import Record
 
 __all__ = ["Dispatcher"]
 
+_RECORD_S = 1.0
+
 
 class Dispatcher:
     """Gives simulations to the groups that ask, again where a try has failed, and replaces groups that are lost.
@@ -64,10 +66,12 @@ class Dispatcher:
         self._simulations = simulations
         self._groups = groups
         self._losses = losses
+        self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, and until when to wait for its record
         self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet
 
     def tick(self, now: float) -> None:
         """Take in groups that were spawned, and spawn those that are needed."""
+        self._look_into_losses(now)
         for group, error in self._messages.spawned():
             if error:
                 self._spawn_failed(group, error, now)
@@ -116,27 +120,39 @@ class Dispatcher:
                 "(solvers.groups), or `start: spawn`; any other calls next until that says that there are no more."
             )
 
-    def died(self, group: int, rank_in_group: int) -> None:
+    def died(self, group: int, rank_in_group: int, now: float) -> None:
         """Give up a group, a rank of which has died."""
         if group not in self._groups.alive:
             return
-        cause = Cause.of_group(self._plan, group, rank_in_group)
         self._groups.lose(group)
         self._losses.groups += 1
         self._messages.lose(group)
         self._reserved.discard(group)
-        self._record.note("group_lost", group=group, rank_in_group=cause.rank_in_group, **cause.told())
-        if self.stopping:
-            return
-        for simulation in self._simulations.lose(group):
-            self._failed(simulation, group, cause)
         self._promote()
-        self.feed()
-        if not self._groups.any_left and not self._simulations.all_settled:
-            self.error = self.error or (
-                f"No group is left: the last one, group {group}, {cause.sentence}. Its output is in "
-                f"{self._plan.run}/logs. Resume the job with `mpidata run --resume {self._plan.run}`."
-            )
+        self._lost[group] = (rank_in_group, now + _RECORD_S)
+        self._look_into_losses(now)
+
+    def _look_into_losses(self, now: float) -> None:
+        """Return the simulations of lost groups to the queue when the cause is known.
+
+        MPI may tell of a death before the rank's mpidata-rank has written how its program ended.
+        """
+        for group, (rank_in_group, deadline) in list(self._lost.items()):
+            cause = Cause.of_group(self._plan, group, rank_in_group)
+            if cause.kind == "unknown" and now < deadline:
+                continue
+            del self._lost[group]
+            self._record.note("group_lost", group=group, rank_in_group=cause.rank_in_group, **cause.told())
+            if self.stopping:
+                continue
+            for simulation in self._simulations.lose(group):
+                self._failed(simulation, group, cause)
+            self.feed()
+            if not self._groups.any_left and not self._simulations.all_settled:
+                self.error = self.error or (
+                    f"No group is left: the last one, group {group}, {cause.sentence}. Its output is in "
+                    f"{self._plan.run}/logs. Resume the job with `mpidata run --resume {self._plan.run}`."
+                )
 
     def feed(self) -> None:
         """Give what is pending to the groups that wait; let them go when nothing more can come."""

@@ -144,12 +144,14 @@ class Scheduler:
             if handler is None:
                 raise MpidataError(f"Rank {event.rank} sent a message of unknown kind {event.kind}. {MIXED}")
             handler(event)
-            if self._dispatcher.error and not self.ending.stopping:
-                self._fail(self._dispatcher.error)
-            self._look_at_what_is_settled()
         now = self._clock()
         if event is None or now >= self._next_tick:
             self._tick(now)
+        if self._over:
+            return
+        if self._dispatcher.error and not self.ending.stopping:
+            self._fail(self._dispatcher.error)
+        self._look_at_what_is_settled()
 
     def _tick(self, now: float) -> None:
         self._next_tick = now + _POLL_S
@@ -182,7 +184,7 @@ class Scheduler:
 
     def _on_died(self, event: Event) -> None:
         if event.sender == Event.SOLVER:
-            self._dispatcher.died(event.index, event.steps)
+            self._dispatcher.died(event.index, event.steps, self._clock())
             return
         trainer = index_of(event, self.plan.trainers)
         if trainer not in self.ending.trainers:  # it had nothing more to do

@@ -34,6 +34,8 @@ static void set_environment(const plan_t *plan)
 {
     set("MPIDATA_RUN", me.run_folder, 1);
     set("PYTHONUNBUFFERED", "1", 0); /* or the last words of a killed program are lost */
+    /* Open MPI's remote writes over TCP crash a receiver whose sender dies in the middle of a large message. */
+    if (plan->fault_tolerant) set("OMPI_MCA_btl_tcp_flags", "send", 0);
     if (me.role == TRAINER) {
         /* The scheduler has the first place of its host; the true value is known when MPI runs. */
         long local = number(getenv("OMPI_COMM_WORLD_LOCAL_RANK"));
