@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -226,6 +228,10 @@ class Dispatcher:
     def _spawn_failed(self, group: int, error: str, now: float) -> None:
         self._reserved.discard(group)
         self._simulations.give_back(group)
+        # Ranks of it that are left cannot be told by a message, as they have not joined.
+        with contextlib.suppress(OSError):
+            (self._plan.run / "given-up").mkdir(exist_ok=True)
+            (self._plan.run / "given-up" / f"group-{group}").touch()
         again = self._groups.spawn_failed(group, now)
         self._record.note("spawn_failed", group=group, error=error, again=again)
         if not self._groups.any_left and not self.stopping:

@@ -23,6 +23,7 @@ typedef struct {
     const mpidata_pulse *pulse;
     pid_t child;
     char *over, *summary;         /* files that tell that the job has ended */
+    char *given_up;               /* one that tells that it waits no more for this spawned group */
     uint64_t started, looked;     /* looked: for `over` */
     uint64_t over_at, final_at;   /* when that was noticed, 0 before */
     uint64_t watched, watched_at; /* since when it is watched without a gap, and when it was last */
@@ -59,11 +60,19 @@ static int finalize_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
     return now - watch->final_at > FINALIZE;
 }
 
-static int job_is_over(watch_t *watch, uint64_t now)
+/* A spawned rank that has not joined cannot be told in any other way that nobody waits for it any more. */
+static int nobody_waits(const watch_t *watch, unsigned flags)
+{
+    if (!me.spawned || flags & MPIDATA_PULSE_JOINED) return 0;
+    return access(watch->given_up, F_OK) == 0 || access(watch->summary, F_OK) == 0;
+}
+
+static int job_is_over(watch_t *watch, unsigned flags, uint64_t now)
 {
     if (!watch->over_at && now - watch->looked >= LOOK_EVERY) {
         watch->looked = now;
         if (access(watch->over, F_OK) == 0) watch->over_at = now;
+        if (nobody_waits(watch, flags)) return 1;
     }
     return watch->over_at && now - watch->over_at > AFTER_OVER;
 }
@@ -104,7 +113,7 @@ static int end_if_due(watch_t *watch, end_t *end)
 {
     const uint64_t now = now_ns(), silent = silence(watch, flags_of(watch->pulse), now);
     const unsigned flags = flags_of(watch->pulse);
-    const int over = job_is_over(watch, now), final = finalize_is_overdue(watch, flags, now);
+    const int over = job_is_over(watch, flags, now), final = finalize_is_overdue(watch, flags, now);
     const int hung = watch->plan->timeout_s > 0 && (double)silent > watch->plan->timeout_s * 1e9;
     if (!over && !final && !hung) return 0;
     end->status = end_program(watch->child);
@@ -120,6 +129,7 @@ end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child)
     watch_t watch = {.plan = plan, .pulse = pulse, .child = child, .watched_at = now_ns()};
     watch.over = print("%s/over", me.run_folder);
     watch.summary = print("%s/summary.json", me.run_folder);
+    watch.given_up = print("%s/given-up/group-%ld", me.run_folder, me.index);
     sigset_t signals;
     sigemptyset(&signals);
     const int taken[] = {SIGTERM, SIGINT, SIGUSR1, SIGCHLD, SIGRTMIN};
