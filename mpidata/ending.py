@@ -53,6 +53,7 @@ class Ending:
         self._by = float("inf")
         self._figures: set[int] = set()
         self._figures_by = 0.0
+        self._from_outside = False
 
     @property
     def trainers(self) -> list[int]:
@@ -86,6 +87,14 @@ class Ending:
             self.outcome["reason"] = reason
         return self._limit(now + _STOP_S)
 
+    def stop_from_outside(self, reason: str, by: float) -> None:
+        """End the job because somebody wants it to end by then; a trainer that is late is ended and not at fault."""
+        if self.outcome["status"] == "complete":
+            self.outcome["status"] = "stopped"
+            self.outcome["reason"] = reason
+        self._from_outside = True
+        self._limit(by)
+
     def fail(self, now: float, error: str) -> bool:
         """End the job because of an error; returns whether it was not stopping already.
 
@@ -109,6 +118,8 @@ class Ending:
         """Whether to wait no longer and end the ranks that are left. May turn the outcome into failed."""
         if now < self._by:
             return False
+        if self._from_outside:
+            return True
         if self.outcome["status"] != "failed" and self._trainers_in_loop:
             self.fail(now, self._stuck())
         return self.outcome["status"] == "failed" or (bool(self._groups.alive) and self._trainers_final(now))

@@ -48,7 +48,7 @@ def programs_of(job: Job) -> dict[str, Program]:
     else:
         solver = Program(find_program(job.solvers.program or (), job.folder))
     return {
-        "scheduler": Program((sys.executable, "-m", "mpidata.scheduler")),
+        "scheduler": Program((sys.executable, "-m", "mpidata.rank_zero")),
         "trainer": Program(find_program(job.trainers.program, job.folder), threads),
         "solver": solver,
     }

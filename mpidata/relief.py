@@ -50,7 +50,9 @@ class Relief:
     def __init__(self, trainers: int) -> None:
         self._trainers = [_Trainer() for _ in range(trainers)]
 
-    def status(self, trainer: int, starved: bool, full: bool, statistics: Sequence[int]) -> list[tuple[int, int, int]]:
+    def status(
+        self, trainer: int, starved: bool, full: bool, statistics: Sequence[int], waits: bool = False
+    ) -> list[tuple[int, int, int | None]]:
         """Take a trainer's status and say whom to relieve.
 
         Parameters
@@ -61,11 +63,14 @@ class Relief:
             Whether a draw waits for samples, and whether the buffer has no room.
         statistics : sequence of int
             In the order of mpidata_statistics.
+        waits : bool
+            Whether a simulation waits for a group without which no trainer may ever draw: a validation simulation.
 
         Returns
         -------
-        list of (int, int, int)
-            A full trainer, the samples it shall take beyond its capacity, and the trainer that starves. Mostly empty.
+        list of (int, int, int or None)
+            A full trainer, the samples it shall take beyond its capacity, and the trainer that starves, if it is for
+            one. Mostly empty.
         """
         known = self._trainers[trainer]
         received, drawn = statistics[RECEIVED], statistics[DRAWN]
@@ -74,7 +79,7 @@ class Relief:
         known.starved = 0 if not starved else 1 if moved else known.starved + 1
         known.full = 0 if not full else 1 if moved else known.full + 1
         starving = next((i for i, other in enumerate(self._trainers) if other.starved >= _TWICE), None)
-        if starving is None:
+        if starving is None and not waits:
             return []
         return [(i, self._room(i), starving) for i, other in enumerate(self._trainers) if other.full >= _TWICE]
 

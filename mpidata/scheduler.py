@@ -1,18 +1,12 @@
-"""The scheduler of a job, rank 0: which group runs which simulation, and when the job is over.
-
-Run as `python -m mpidata.scheduler` by the launcher, with the run folder in MPIDATA_RUN.
-"""
+"""The scheduler of a job, rank 0: it hears of everything, and brings the job to its end."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +19,15 @@ from mpidata.exits import read_record
 from mpidata.groups import Groups
 from mpidata.library import Event
 from mpidata.losses import Losses
-from mpidata.messages import MIXED, LibraryMessages, Messages, index_of, text_of
+from mpidata.messages import MIXED, Messages, index_of, text_of
 from mpidata.plan import Plan
 from mpidata.relief import Relief
-from mpidata.samplers import read_parameters
+from mpidata.resuming import restore, state_of
 from mpidata.simulations import Simulations
-from mpidata.summary import Record, write_failure
+from mpidata.stopping import OutsideStop
+from mpidata.summary import Record
 
-__all__ = ["Scheduler", "main"]
+__all__ = ["Scheduler"]
 
 # Short enough to write a summary between a launcher's SIGTERM and its SIGKILL.
 _POLL_S = 0.1
@@ -92,12 +87,13 @@ class Scheduler:
             plan, parameters, messages, self._record, self.simulations, self.groups, self.losses
         )
         self._relief = Relief(plan.trainers)
-        self.checkpoints = Coordinator(plan, messages, dict, self._record.note, clock())
+        self._resumed = restore(plan, self.simulations, self.losses, self._record.figures)
+        self.checkpoints = Coordinator(plan, messages, self._state, self._record.note, clock())
+        self._outside = OutsideStop(plan, self.checkpoints)
         self._next_tick = clock()
         self._over = False
         self._drained = False
         self._validated = plan.validation == 0
-        self._signal = 0
         self._on: dict[int, Callable[[Event], None]] = {
             Event.NEXT: lambda event: self._dispatcher.next(event.index, event),
             Event.FINALIZED: lambda event: self._dispatcher.finalized(event.index, event),
@@ -113,8 +109,8 @@ class Scheduler:
         }
 
     def interrupt(self, number: int, frame: object = None) -> None:
-        """End the job as stopped at the next occasion. To be installed as a signal handler."""
-        self._signal = number
+        """End the job as stopped: at once by SIGINT, else after a checkpoint. To be installed as a signal handler."""
+        self._outside.interrupt(number, frame)
 
     def run(self) -> None:
         """Schedule until the job is over, complete or stopped in order.
@@ -126,6 +122,8 @@ class Scheduler:
         """
         try:
             self._record.start()
+            if self._resumed:
+                self._record.note("resume", **self._resumed)
             self._look_at_what_is_settled()
             while not self._over:
                 self._turn()
@@ -160,12 +158,18 @@ class Scheduler:
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
         if self.ending.is_over(now):
             self._finish(abort=self.ending.status or None)
-        elif self._signal:
-            self.ending.stop(now, signal.Signals(self._signal).name)
-            self._finish(abort=128 + self._signal)
+        elif self._outside.at_once:
+            self.ending.stop(now, signal.Signals(self._outside.at_once).name)
+            self._finish(abort=128 + self._outside.at_once)
+        elif (reason := self._outside.tick(now)) and not self.ending.stopping:
+            self.ending.stop_from_outside(reason, self._outside.by)
+            self._tell_all_to_leave()
         elif self.ending.is_due(now):
             self._record.note("overdue", groups=self.groups.alive, trainers=self.ending.trainers)
             self._finish(abort=self.ending.status)
+
+    def _state(self) -> dict[str, object]:
+        return state_of(self.simulations, self.losses, self._record.figures)
 
     def _on_held(self, event: Event) -> None:
         simulation = event.simulation
@@ -205,9 +209,11 @@ class Scheduler:
         if self.ending.stopping or self._drained:
             return
         starved, full = bool(event.starved), bool(event.full)
-        for relieved, samples, other in self._relief.status(trainer, starved, full, statistics):
+        waits = self.simulations.first_waits
+        for relieved, samples, other in self._relief.status(trainer, starved, full, statistics, waits):
             self._messages.relieve(relieved, samples)
-            reason = f"trainer {other} starves while the groups wait for room on trainer {relieved}"
+            what = "a validation simulation is to be run again" if other is None else f"trainer {other} starves"
+            reason = f"{what} while the groups wait for room on trainer {relieved}"
             self._record.note("relief", trainer=relieved, samples=samples, reason=reason)
 
     def _on_report(self, event: Event) -> None:
@@ -277,33 +283,3 @@ class Scheduler:
         self._over = True
         with contextlib.suppress(MpidataError):  # nobody waits for it any more
             self._messages.close()
-
-
-def main() -> int:
-    """Run the scheduler of the run folder in MPIDATA_RUN; returns its exit status. Initialises MPI."""
-    if not os.environ.get("MPIDATA_RUN"):
-        print("MPIDATA_RUN is not set. The scheduler is started by `mpidata run job.yaml`.", file=sys.stderr)
-        return 2
-    run = Path(os.environ["MPIDATA_RUN"])
-    # Python's own handler for Ctrl-C would have to wait until all ranks have joined.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    messages = None
-    try:
-        plan = Plan.read(run / "plan")
-        parameters = read_parameters(run / "parameters.csv")
-        messages = LibraryMessages(plan)
-        messages.open()
-        scheduler = Scheduler(plan, parameters, messages)
-    except (MpidataError, OSError) as error:
-        write_failure(run, str(error))
-        if messages is not None:
-            messages.abort(1)
-        os._exit(1)
-    signal.signal(signal.SIGTERM, scheduler.interrupt)
-    signal.signal(signal.SIGINT, scheduler.interrupt)
-    scheduler.run()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

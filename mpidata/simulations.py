@@ -108,6 +108,20 @@ class Simulations:
         """Whether a simulation is of those taken before all others."""
         return simulation in self._first
 
+    @property
+    def first_waits(self) -> bool:
+        """Whether one of `first` is to be tried again and no group has taken it yet."""
+        return bool(self._again) and self.is_first(self._again[0])
+
+    def unfinished_tries(self) -> dict[int, int]:
+        """Count the tries that failed, of simulations that are neither complete nor failed."""
+        running = set(self.running.values())
+        return {
+            simulation: used - (simulation in running)
+            for simulation, used in enumerate(self._tries)
+            if self._state[simulation] in (PENDING, RUNNING) and used > (simulation in running)
+        }
+
     def restore(self, complete: Mapping[int, int], tries: Mapping[int, int], failed: Iterable[int]) -> None:
         """Begin with what an earlier run has left, before anything is taken.
 

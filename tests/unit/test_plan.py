@@ -69,7 +69,7 @@ field scalar float64 0
 program scheduler
 argument {sys.executable}
 argument -m
-argument mpidata.scheduler
+argument mpidata.rank_zero
 program trainer
 argument {sys.executable}
 argument train.py

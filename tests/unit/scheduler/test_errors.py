@@ -102,7 +102,7 @@ def test_a_table_of_another_shape_is_refused(make_job: MakeJob) -> None:
 
 def run_module(run: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"MPIDATA_RUN": run}
-    command = [sys.executable, "-m", "mpidata.scheduler"]
+    command = [sys.executable, "-m", "mpidata.rank_zero"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 

@@ -1,5 +1,8 @@
+import hashlib
 from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from mpidata.library import Event
 
@@ -148,13 +151,50 @@ def test_a_signal_stops_the_job_at_once(make_job: MakeJob) -> None:
     job = make_job(trainers=2, simulations=100)
 
     def dispatch(group: int, simulation: int) -> bool:
-        job.scheduler.interrupt(15)
+        job.scheduler.interrupt(2)
         return False
 
     job.before["dispatch"] = dispatch
-    assert job.run() == 128 + 15
+    assert job.run() == 128 + 2
     assert job.now < 1000.2
-    assert job.summary["status"] == "stopped" and job.summary["reason"] == "SIGTERM"
+    assert job.summary["status"] == "stopped" and job.summary["reason"] == "SIGINT"
+
+
+@pytest.mark.parametrize("how", ["signal", "file"])
+def test_a_stop_from_outside_waits_for_a_checkpoint(make_job: MakeJob, how: str) -> None:
+    job = make_job(trainers=1, simulations=100, checkpoint_within_s=20.0)
+    job.before["dispatch"] = lambda group, simulation: False
+    if how == "signal":
+        job.scheduler.interrupt(10)
+    else:
+        (job.plan.run / "stop").write_text("SIGUSR1")
+    told = []
+
+    def checkpoint(number: int) -> None:
+        told.append(job.now)
+        (job.plan.run / "checkpoints" / f"{number:06d}.new" / "trainer-0000.h5").write_bytes(b"state")
+        digest = hashlib.sha256(b"state").hexdigest()
+        job.event(Event.CHECKPOINT_WRITTEN, 0, after=3.0, steps=number, statistics=[7, 5, 0, 0, 0, 0, 0], text=digest)
+
+    job.before["checkpoint"] = checkpoint
+    assert job.run() == 0
+    assert job.summary["status"] == "stopped"
+    assert job.summary["reason"] == "SIGUSR1: checkpoint 1 was written"
+    (written,) = job.events("checkpoint")
+    assert written["number"] == 1 and job.now >= told[0] + 3.0
+
+
+def test_a_stop_from_outside_does_not_wait_for_ever(make_job: MakeJob) -> None:
+    job = make_job(trainers=1, simulations=100, checkpoint_within_s=20.0)
+    job.before["dispatch"] = lambda group, simulation: False
+    job.before["stop"] = lambda: False  # nobody leaves
+    job.scheduler.interrupt(15)
+    began = job.now
+    assert job.run() == 1000
+    assert began + 19 < job.now < began + 22
+    assert job.summary["status"] == "stopped"
+    assert job.summary["reason"] == "SIGTERM: no checkpoint could be written in time"
+    assert (job.plan.run / "over").exists()
 
 
 def test_a_full_trainer_is_relieved_when_another_one_starves(make_job: MakeJob) -> None:

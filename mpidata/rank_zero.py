@@ -1,0 +1,48 @@
+"""The program of rank 0: the scheduler of the run folder in MPIDATA_RUN. Run with `python -m mpidata.rank_zero`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from mpidata.errors import MpidataError
+from mpidata.messages import LibraryMessages
+from mpidata.plan import Plan
+from mpidata.samplers import read_parameters
+from mpidata.scheduler import Scheduler
+from mpidata.summary import write_failure
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run the scheduler of the run folder in MPIDATA_RUN; returns its exit status. Initialises MPI."""
+    if not os.environ.get("MPIDATA_RUN"):
+        print("MPIDATA_RUN is not set. The scheduler is started by `mpidata run job.yaml`.", file=sys.stderr)
+        return 2
+    run = Path(os.environ["MPIDATA_RUN"])
+    # Python's own handler for Ctrl-C would have to wait until all ranks have joined.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    messages = None
+    try:
+        plan = Plan.read(run / "plan")
+        parameters = read_parameters(run / "parameters.csv")
+        messages = LibraryMessages(plan)
+        messages.open()
+        scheduler = Scheduler(plan, parameters, messages)
+    except (MpidataError, OSError) as error:
+        write_failure(run, str(error))
+        (run / "over").touch()
+        if messages is not None:
+            messages.abort(1)
+        os._exit(1)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+        signal.signal(number, scheduler.interrupt)
+    scheduler.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""What the scheduler puts into a checkpoint, and how it goes on from one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mpidata.checkpoint import path_of, read_scheduler, received
+from mpidata.losses import Losses
+from mpidata.plan import Plan
+from mpidata.simulations import Simulations
+from mpidata.summary import Figures
+
+__all__ = ["restore", "state_of"]
+
+
+def state_of(simulations: Simulations, losses: Losses, figures: Figures) -> dict[str, Any]:
+    """Make the scheduler's part of a checkpoint: what does not follow from the trainers' ledgers, as JSON knows it."""
+    return {
+        "tries": {str(simulation): used for simulation, used in simulations.unfinished_tries().items()},
+        "retries": list(losses.retries),
+        "set_aside": list(losses.set_aside),
+        "lost_groups": losses.groups,
+        "first": dict(figures.first),
+        "last": dict(figures.last),
+    }
+
+
+def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figures) -> dict[str, int] | None:
+    """Go on from the plan's checkpoint, before anything is dispatched.
+
+    A simulation is complete if the trainers' ledgers say so; one that is not runs again from its beginning, and the
+    trainers drop the steps they hold already.
+
+    Returns
+    -------
+    dict or None
+        Numbers for the event `resume`; None where the plan has no checkpoint.
+
+    Raises
+    ------
+    MpidataError
+        The checkpoint cannot be read.
+    """
+    if not plan.checkpoint:
+        return None
+    folder: Path = path_of(plan.run / "checkpoints", plan.checkpoint)
+    state = read_scheduler(folder)
+    steps = received(folder)
+    complete = {int(i): int(steps[i]) for i in (steps >= 0).nonzero()[0]}
+    losses.retries.extend(state.get("retries", []))
+    losses.set_aside.extend(state.get("set_aside", []))
+    losses.groups = state.get("lost_groups", 0)
+    figures.first.update(state.get("first", {}))
+    figures.last.update(state.get("last", {}))
+    tries = {int(simulation): used for simulation, used in state.get("tries", {}).items()}
+    simulations.restore(complete, tries, [entry["simulation"] for entry in losses.set_aside])
+    return {"checkpoint": plan.checkpoint, "attempt": plan.attempt, "complete": len(complete)}
