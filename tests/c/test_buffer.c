@@ -90,10 +90,40 @@ static void all_unseen(void) {
     mpidata_buffer_close(&b);
 }
 
+/* One arrival or draw, as the turn says; returns the slot that it brought up. */
+static int64_t turn(mpidata_buffer *b, int number, int64_t slot) {
+    int removed;
+    if (number % 5 < 3) return mpidata_buffer_full(b) ? -2 : mpidata_buffer_add(b, slot);
+    return mpidata_buffer_available(b) ? mpidata_buffer_draw(b, &removed) : -3;
+}
+
+/* A buffer that is filled as another one is goes on as that one does. */
+static void continued(int policy) {
+    for (int before = 0; before < 200; before += 13) {
+        mpidata_buffer a, b;
+        CHECK(!mpidata_buffer_open(&a, policy, 20, 4, 7, 3));
+        CHECK(!mpidata_buffer_open(&b, policy, 20, 4, 8, 4));
+        for (int i = 0; i < before; i++) (void)turn(&a, i, i);
+        for (int64_t i = 0; i < a.count; i++) mpidata_buffer_put_back(&b, mpidata_buffer_at(&a, i));
+        b.unseen = a.unseen;
+        b.random = a.random;
+        for (int i = before; i < before + 300; i++) CHECK(turn(&a, i, i) == turn(&b, i, i));
+        CHECK(a.count == b.count && a.count > 0);
+        mpidata_buffer_end(&a);
+        mpidata_buffer_end(&b);
+        for (int removed; a.count;) CHECK(mpidata_buffer_draw(&a, &removed) == mpidata_buffer_draw(&b, &removed));
+        mpidata_buffer_close(&a);
+        mpidata_buffer_close(&b);
+    }
+}
+
 int main(void) {
     fifo();
     firo();
     reservoir();
     all_unseen();
+    continued(MPIDATA_POLICY_FIFO);
+    continued(MPIDATA_POLICY_FIRO);
+    continued(MPIDATA_POLICY_RESERVOIR);
     return 0;
 }

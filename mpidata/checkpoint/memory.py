@@ -1,0 +1,102 @@
+"""Whether the memory that the buffers, and checkpoints of them, need is there."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from mpidata.errors import LaunchError
+from mpidata.plan import Plan
+
+__all__ = ["available_bytes", "check_memory", "sample_bytes"]
+
+_LINE = 64  # c_api/src/slots.c aligns to it
+_SLOT = 128  # what the library keeps of each sample besides
+
+
+def sample_bytes(plan: Plan) -> int:
+    """Memory of one sample on a trainer, in bytes."""
+    fields = sum(_aligned(math.prod(f.shape) * np.dtype(f.dtype).itemsize) for f in plan.fields)
+    return fields + _aligned(8 * len(plan.parameters)) + _LINE + _SLOT
+
+
+def available_bytes(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Memory that a new program can get on this host, in bytes; None where that cannot be found out.
+
+    The free memory of the machine, or what the control group of this process is still allowed, whichever is less.
+    """
+    found = []
+    for line in _text(proc / "meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            found.append(int(line.split()[1]) * 1024)
+    for line in _text(proc / "self" / "cgroup").splitlines():
+        if not line.startswith("0::/"):
+            continue
+        folder = cgroup / line[4:]
+        for group in [folder, *folder.parents]:
+            limit, used = _text(group / "memory.max").strip(), _text(group / "memory.current").strip()
+            if limit.isdecimal() and used.isdecimal():
+                found.append(max(0, int(limit) - int(used)))
+            if group == cgroup:
+                break
+    return min(found, default=None)
+
+
+def check_memory(plan: Plan, trainers: int, available: int | None) -> list[str]:
+    """Compare the memory of the trainers' buffers with what a host has.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    trainers : int
+        Number of trainers on the host.
+    available : int or None
+        Its free memory in bytes, as `available_bytes` finds it; None: nothing is checked.
+
+    Returns
+    -------
+    list of str
+        Sentences to warn with: the buffers fit, but not twice, as a checkpoint may need.
+
+    Raises
+    ------
+    LaunchError
+        The buffers do not fit.
+
+    Notes
+    -----
+    The validation samples are not counted, as the number of their steps is not known.
+    """
+    if available is None:
+        return []
+    buffers = trainers * plan.capacity * sample_bytes(plan)
+    what = f"{_size(buffers)} for {'one buffer' if trainers == 1 else f'{trainers} buffers'} of {plan.capacity} samples"
+    if buffers > available:
+        raise LaunchError(
+            f"The buffers do not fit into memory: {what}, and {_size(available)} are free on this host. Key "
+            "'buffer.capacity'. Lower it, or use more hosts."
+        )
+    if plan.checkpoint_every_s and 2 * buffers > available:
+        return [
+            f"While a checkpoint is written, up to {_size(2 * buffers)} may be needed ({what}, and as much for what "
+            f"arrives meanwhile), but {_size(available)} are free on this host. Lower buffer.capacity to be safe."
+        ]
+    return []
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _LINE) * _LINE
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,54 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from fake_library import make_plan  # noqa: E402
+
+from mpidata.checkpoint.memory import available_bytes, check_memory, sample_bytes  # noqa: E402
+from mpidata.errors import LaunchError  # noqa: E402
+from mpidata.plan import Field  # noqa: E402
+
+MIB = 1 << 20
+
+
+def plan(every_s: float = 300.0):
+    field = Field("u", "float32", (1 << 18,))
+    return make_plan(fields=(field,), capacity=100, checkpoint_every_s=every_s)
+
+
+def test_a_sample_is_what_the_library_takes() -> None:
+    assert MIB < sample_bytes(plan()) < MIB + 400
+
+
+def test_the_buffers_must_fit() -> None:
+    with pytest.raises(LaunchError, match=r"200.\d MiB for 2 buffers of 100 samples, and 190.0 MiB are free.*capacity"):
+        check_memory(plan(), 2, 190 * MIB)
+    assert check_memory(plan(), 2, 500 * MIB) == []
+    assert check_memory(plan(), 2, None) == []
+
+
+def test_a_checkpoint_may_need_them_twice() -> None:
+    (warning,) = check_memory(plan(), 2, 300 * MIB)
+    assert "up to 400.1 MiB may be needed" in warning and "300.0 MiB are free" in warning
+    assert check_memory(plan(every_s=0.0), 2, 300 * MIB) == []
+
+
+def test_the_least_of_machine_and_control_groups(tmp_path: Path) -> None:
+    proc, cgroup = tmp_path / "proc", tmp_path / "cgroup"
+    (proc / "self").mkdir(parents=True)
+    (cgroup / "job" / "step").mkdir(parents=True)
+    assert available_bytes(proc, cgroup) is None
+    (proc / "meminfo").write_text("MemTotal:  9000 kB\nMemAvailable:   8000 kB\n")
+    assert available_bytes(proc, cgroup) == 8000 * 1024
+    (proc / "self" / "cgroup").write_text("0::/job/step\n")
+    (cgroup / "job" / "step" / "memory.max").write_text("max\n")
+    (cgroup / "job" / "memory.max").write_text("5000000\n")
+    (cgroup / "job" / "memory.current").write_text("1000000\n")
+    assert available_bytes(proc, cgroup) == 4000000
+
+
+def test_this_machine_has_some() -> None:
+    assert available_bytes() is None or available_bytes() > 0

@@ -1,0 +1,131 @@
+"""What a trainer is filled with from a checkpoint, with the same and with another number of trainers."""
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+
+from trainers import RestoringLibrary, plan_of, write_trainer  # noqa: E402
+
+from mpidata.checkpoint import path_of, received  # noqa: E402
+from mpidata.checkpoint.restore import Resumed, restore  # noqa: E402
+from mpidata.errors import StreamError  # noqa: E402
+from mpidata.plan import Field, Plan  # noqa: E402
+
+# By trainer of two: buffer (2 unseen first), waiting, retired, validation. Trainer = (simulation + step) mod 2.
+PLACES = [
+    ([(2, 4), (0, 2), (1, 1), (0, 0), (3, 3)], [(2, 6)], [(1, 3)], [(6, 0), (6, 2)]),
+    ([(2, 5), (0, 3), (1, 2), (0, 1)], [(2, 7), (2, 9)], [], [(6, 1)]),
+]
+# Simulation 0 is complete on both, 1 on the first only, 2 is going on; 6, for validation, is complete.
+LEDGERS = [
+    {0: (4, 4, []), 1: (5, 5, []), 2: (-1, 0, [4, 6, 130]), 3: (-1, 0, [3]), 6: (3, 3, [])},
+    {0: (4, 4, []), 1: (5, 0, [0, 2]), 2: (-1, 0, [5, 7, 9]), 6: (3, 3, [])},
+]
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Plan:
+    plan = plan_of(tmp_path, 2)
+    for trainer in range(2):
+        state = {"model": b"state of %d" % trainer}
+        write_trainer(plan, trainer, PLACES[trainer], 2, LEDGERS[trainer], state, capacity=10)
+    return plan
+
+
+def with_trainers(old: Plan, trainers: int, index: int, **changes: object) -> tuple[RestoringLibrary, Resumed]:
+    plan = dataclasses.replace(old, trainers=trainers, world=3 + trainers, **changes)  # type: ignore[arg-type]
+    library = RestoringLibrary(plan)
+    return library, restore(plan, library, index)
+
+
+def test_the_same_trainers_go_on_with_their_own(old: Plan) -> None:
+    for index in range(2):
+        library, resumed = with_trainers(old, 2, index)
+        assert resumed == Resumed(12, {"model": b"state of %d" % index})
+        assert library.places == [list(place) for place in PLACES[index]]
+        state = library.state
+        assert (state.batch, state.unseen, state.added, state.capacity) == (12, 2, 40, 10)
+        assert tuple(state.random) == (1, 2, 3, 2**64 - 1) and library.stream == 0
+        assert (state.statistics.received, state.statistics.bytes) == (10 + index, 90)
+        assert library.complete == {0: 4, 6: 3}
+        one = {(1, 1), (1, 3)} | {(2, 4), (2, 6), (2, 130)} | {(3, 3)}
+        assert library.received == (one if index == 0 else {(1, 0), (1, 2), (2, 5), (2, 7), (2, 9)})
+
+
+def test_which_simulations_are_complete(old: Plan) -> None:
+    assert received(path_of(old.run / "checkpoints", 5)).tolist() == [4, -1, -1, -1, -1, -1, 3]
+
+
+@pytest.mark.parametrize("trainers", [1, 3, 4])
+def test_other_trainers_share_everything(old: Plan, trainers: int) -> None:
+    shares = [with_trainers(old, trainers, index)[0] for index in range(trainers)]
+    for index, library in enumerate(shares):
+        for place in (0, 1, 3):
+            assert all(sum(sample) % trainers == index for sample in library.places[place])
+        assert all(sum(sample) % trainers == index for sample in library.received)
+        assert library.complete == {0: 4, 6: 3}
+        assert library.stream == (2 << 32) + index and library.state.batch == 12
+        unseen = {(2, 4), (0, 2), (2, 6), (2, 5), (0, 3), (2, 7), (2, 9)}
+        assert set(library.places[0][: library.state.unseen]) == {s for s in unseen if sum(s) % trainers == index}
+        assert library.places[1] == [] and library.places[2] == list(PLACES[index % 2][2])
+    held = [sample for library in shares for place in (0, 3) for sample in library.places[place]]
+    wanted = [sample for places in PLACES for place in (0, 1, 3) for sample in places[place]]
+    if trainers == 1:  # the buffer has 8 places: 7 unseen ones, and one of those seen
+        assert len(shares[0].places[0]) == 8 and shares[0].state.unseen == 7
+        assert set(held) < set(wanted)
+    else:
+        assert sorted(held) == sorted(wanted)
+    steps = {(1, 0), (1, 1), (1, 2), (1, 3)} | {(2, step) for step in (4, 5, 6, 7, 9, 130)} | {(3, 3)}
+    assert sorted(step for library in shares for step in library.received) == sorted(steps)
+    assert sum(library.state.statistics.received for library in shares) == 21
+
+
+def test_more_unseen_ones_than_room_wait(old: Plan) -> None:
+    library, _ = with_trainers(old, 1, 0, capacity=5)
+    assert library.places[0] == [(2, 4), (0, 2), (2, 6), (2, 5), (0, 3)] and library.state.unseen == 5
+    assert library.places[1] == [(2, 7), (2, 9)]
+
+
+def test_a_smaller_capacity_than_before(old: Plan) -> None:
+    library, _ = with_trainers(old, 2, 0, capacity=1)  # and 2 more, as relief had added 2
+    assert library.state.capacity == 3 and library.state.unseen == 2
+    assert library.places[0] == [(2, 4), (0, 2), (1, 1)]
+    assert library.places[1] == [(2, 6)]  # what was drawn before makes room
+
+
+def test_large_files_are_read_in_pieces(old: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpidata.checkpoint.restore._READ_BYTES", 70)
+    library, _ = with_trainers(old, 2, 0)
+    assert library.places == [list(place) for place in PLACES[0]]
+    shares = [with_trainers(old, 3, index)[0] for index in range(3)]
+    assert sum(len(library.places[0]) for library in shares) == 12
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"fields": (Field("temperature", "float32", (2, 4)),)}, "has other fields"),
+        ({"parameters": ("alpha",)}, "has 2 parameters instead of 1"),
+        ({"simulations": 9}, "has 6 simulations and 1 for validation"),
+        ({"policy": "fifo"}, "has buffer.policy reservoir instead of fifo"),
+        ({"checkpoint": 4}, "000004/trainer-0000.h5 cannot be read"),
+    ],
+)
+def test_a_checkpoint_of_another_job_is_refused(old: Plan, changes: dict[str, object], what: str) -> None:
+    with pytest.raises(StreamError, match=f"The checkpoint cannot be continued.*{what}"):
+        with_trainers(old, 2, 0, **changes)
+
+
+def test_files_that_are_damaged_are_refused(old: Plan) -> None:
+    path = path_of(old.run / "checkpoints", 5) / "trainer-0001.h5"
+    contents = path.read_bytes()
+    path.write_bytes(contents[:300])
+    with pytest.raises(StreamError, match="trainer-0001.h5 cannot be read"):
+        with_trainers(old, 2, 0)
+    path.write_bytes(b"no file of HDF5")
+    with pytest.raises(StreamError, match="trainer-0001.h5 cannot be read"):
+        received(path.parent)

@@ -1,0 +1,134 @@
+"""Made-up trainer files of a checkpoint, and a library that keeps what is restored."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from fake_library import make_plan, memory  # noqa: E402
+
+from mpidata.checkpoint.files import path_of, trainer_file  # noqa: E402
+from mpidata.checkpoint.trainer_file import Head, write  # noqa: E402
+from mpidata.library import Snapshot  # noqa: E402
+from mpidata.plan import Plan  # noqa: E402
+
+Sample = tuple[int, int]  # simulation, step
+
+SIMULATIONS, VALIDATION = 6, 1
+
+
+def plan_of(run: Path, trainers: int, **changes: Any) -> Plan:
+    values = dict(
+        run=run, trainers=trainers, world=1 + trainers + 2, simulations=SIMULATIONS, validation=VALIDATION,
+        policy="reservoir", capacity=8, checkpoint=5, attempt=2,
+    )  # fmt: skip
+    return make_plan(**{**values, **changes})
+
+
+def number(sample: Sample) -> int:
+    return 100 * sample[0] + sample[1]
+
+
+def write_trainer(
+    plan: Plan,
+    trainer: int,
+    places: Sequence[Sequence[Sample]],
+    unseen: int = 0,
+    ledger: dict[int, tuple[int, int, Sequence[int]]] | None = None,
+    state: dict[str, bytes] | None = None,
+    **changes: Any,
+) -> Path:
+    """Write a trainer's file; ledger: by simulation its steps (-1: not known), whole, and further steps received."""
+    count = plan.simulations + plan.validation
+    samples = [sample for place in places for sample in place]
+    numbers = np.array([number(sample) for sample in samples], np.float64)
+    values: dict[str, Any] = dict(
+        number=plan.checkpoint, trainer=trainer, trainers=plan.trainers, batch=12,
+        count=tuple(len(place) for place in places), unseen=unseen, next_retired=0, capacity=plan.capacity,
+        plan_capacity=plan.capacity, added=40, random=(1, 2, 3, 2**64 - 1),
+        statistics=(10 + trainer, 4, 3, 12, 5, 8, 90),
+        policy=plan.policy, simulations=plan.simulations,
+    )  # fmt: skip
+    seen = np.zeros(len(samples), np.uint8)
+    seen[unseen : len(places[0])] = plan.policy == "reservoir"
+    steps, whole, complete, words = np.full(count, -1), np.zeros(count, int), np.zeros(count, int), np.zeros(count, int)
+    bits: list[int] = []
+    for simulation, (total, below, received) in sorted((ledger or {}).items()):
+        steps[simulation], whole[simulation] = total, below
+        complete[simulation] = 0 <= total <= below
+        own = [step // plan.trainers for step in received]
+        words[simulation] = max([bit // 64 + 1 for bit in own], default=0)
+        bits += [sum(1 << bit - 64 * word for bit in own if bit // 64 == word) for word in range(words[simulation])]
+    arrays = {
+        "parameters": np.stack([numbers, -numbers], axis=1),
+        "time": 0.5 * numbers,
+        "step": np.array([step for _, step in samples], np.int64),
+        "simulation": np.array([simulation for simulation, _ in samples], np.int64),
+        "seen": seen,
+        "ledger/steps": steps.astype(np.int64),
+        "ledger/whole": whole.astype(np.int64),
+        "ledger/complete": complete.astype(np.uint8),
+        "ledger/words": words.astype(np.int64),
+        "ledger/bits": np.array(bits, np.uint64),
+    }
+    arrays |= {f"state/{name}": np.frombuffer(contents, np.uint8) for name, contents in (state or {}).items()}
+    folder = path_of(plan.run / "checkpoints", plan.checkpoint)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def write_fields(file: int, offsets: list[int]) -> None:
+        import os
+
+        for field, offset in zip(plan.fields, offsets, strict=True):
+            contents = np.empty((len(samples), *field.shape), field.dtype)
+            contents[...] = numbers.reshape(-1, *[1] * len(field.shape))
+            os.pwrite(file, contents.tobytes(), offset)
+
+    path = folder / trainer_file(trainer)
+    write(path, Head(**{**values, **changes}), plan.fields, arrays, write_fields)
+    return path
+
+
+class RestoringLibrary:
+    """Keeps what it is told before it begins, as lists of samples by place."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.state: Any = None
+        self.stream = -1
+        self.places: list[list[Sample]] = [[], [], [], []]
+        self.complete: dict[int, int] = {}
+        self.received: set[Sample] = set()
+
+    def mpidata_trainer_restore(self, state: Any, stream: int) -> int:
+        self.state, self.stream = Snapshot.from_buffer_copy(state._obj), stream
+        return 0
+
+    def mpidata_trainer_restore_samples(
+        self, place: int, count: int, fields: Any, parameters: int, times: int, steps: int, simulations: int
+    ) -> int:
+        step, simulation = memory(steps, (count,), "int64"), memory(simulations, (count,), "int64")
+        numbers = 100 * simulation + step
+        for field, address in zip(self.plan.fields, fields, strict=True):
+            values = memory(address, (count, *field.shape), field.dtype).reshape(count, -1)
+            assert np.array_equal(values, np.repeat(numbers[:, None], values.shape[1], axis=1).astype(field.dtype))
+        assert np.array_equal(memory(parameters, (count, 2), "float64"), np.stack([numbers, -numbers], axis=1))
+        assert np.array_equal(memory(times, (count,), "float64"), 0.5 * numbers)
+        self.places[place] += zip(simulation.tolist(), step.tolist(), strict=True)
+        return 0
+
+    def mpidata_trainer_restore_ledger(self, steps: int) -> int:
+        values = memory(steps, (SIMULATIONS + VALIDATION,), "int64").tolist()
+        self.complete = {simulation: total for simulation, total in enumerate(values) if total >= 0}
+        return 0
+
+    def mpidata_trainer_restore_received(self, count: int, simulations: int, steps: int) -> int:
+        if count:
+            pairs = zip(memory(simulations, (count,), "int64"), memory(steps, (count,), "int64"), strict=True)
+            new = {(int(simulation), int(step)) for simulation, step in pairs}
+            assert len(new) == count and not new & self.received
+            self.received |= new
+        return 0
