@@ -17,9 +17,12 @@ from typing import NoReturn
 
 from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, LaunchError, MpidataError
+from mpidata.launch.cleanup import processes_of
 from mpidata.launch.command import find_mpirun, shim_path
 from mpidata.launch.environment import Place
-from mpidata.run_folder import prepare_run, write_text
+from mpidata.launch.fault_tolerance import is_on, without_ulfm
+from mpidata.resume import look_at, make_ready
+from mpidata.run_folder import RunFolder, prepare_run, write_text
 
 __all__ = ["find_run", "run_by_hand", "tell_run"]
 
@@ -29,17 +32,19 @@ _SKEW_S = 30.0  # between the clocks of two hosts
 _KEEP_S = 3600.0
 
 
-def run_by_hand(path: str, overrides: Sequence[str], place: Place) -> NoReturn:
+def run_by_hand(path: str | None, overrides: Sequence[str], place: Place, resume: str | None = None) -> NoReturn:
     """Become the shim of this rank.
 
     Parameters
     ----------
-    path : str
-        The job file.
+    path : str or None
+        The job file; None with `resume`.
     overrides : sequence of str
         Keys to set, `a.b=value`.
     place : Place
         Of this process.
+    resume : str, optional
+        The folder of a run to go on with.
 
     Raises
     ------
@@ -52,9 +57,11 @@ def run_by_hand(path: str, overrides: Sequence[str], place: Place) -> NoReturn:
     """
     try:
         shim = shim_path()
-        job = load_job(path, overrides)
+        # Rank 0 alone looks for the checkpoint; the others take the job file as it is before that.
+        job = load_job(str(path) if resume is None else RunFolder(Path(resume)).job, overrides)
         _check_size(job, place)
-        run = _announce(job, place) if place.rank == 0 else find_run(_file(job, place), _TIMEOUT_S)
+        file = _file(job, place)
+        run = _announce(job, overrides, file, resume) if place.rank == 0 else find_run(file, _TIMEOUT_S)
     except MpidataError as error:
         if place.rank == 0 or (place.rank == 1 and isinstance(error, _NobodyTold)):
             raise
@@ -83,19 +90,33 @@ def _check_size(job: Job, place: Place) -> None:
     raise LaunchError(f"The launcher started {ranks}, but the job has {needed}: {job.layout}. {job.path}. {fix}")
 
 
-def _announce(job: Job, place: Place) -> Path:
-    """Make the run folder and tell the other ranks, also when that fails."""
-    file = _file(job, place)
+def _announce(job: Job, overrides: Sequence[str], file: Path, resume: str | None) -> Path:
+    """Make the run folder, or make it ready, and tell the other ranks, also when that fails."""
     _remove_old(file.parent)
     try:
-        run, _ = prepare_run(job)
+        fault_tolerance = is_on(job.launch.fault_tolerance, os.environ)
+        run = _resume(resume, overrides, fault_tolerance) if resume else prepare_run(job, fault_tolerance)[0]
+        os.set_inheritable(run.hold(), True)  # for as long as this rank runs
     except MpidataError as error:
         with contextlib.suppress(OSError):
             tell_run(file, error=str(error))
         raise
     tell_run(file, run=run.path)
     print(f"mpidata: run folder {run.path}", file=sys.stderr, flush=True)
+    if fault_tolerance == "none":
+        print(f"mpidata: {without_ulfm(job.launch.fault_tolerance)}", file=sys.stderr, flush=True)
     return run.path
+
+
+def _resume(resume: str, overrides: Sequence[str], fault_tolerance: str) -> RunFolder:
+    found = look_at(resume, overrides)
+    os.close(found.run.hold())
+    if processes_of(found.run.path):
+        raise LaunchError(f"Processes of {found.run.path} are still running. Wait for their end, or stop them.")
+    for sentence in (*found.problems, found.sentence):
+        print(f"mpidata: {sentence}", file=sys.stderr)
+    make_ready(found, fault_tolerance)
+    return found.run
 
 
 def tell_run(file: Path, run: Path | None = None, error: str | None = None) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mpidata.errors import LaunchError
 
-__all__ = ["JobFolders", "end_processes", "make_folders", "processes_of", "remove_abandoned"]
+__all__ = ["JobFolders", "end_processes", "make_folders", "processes_of", "ranks_of", "remove_abandoned"]
 
 _MARK = "MPIDATA_RUN"
 _SEGMENTS = Path("/dev/shm")
@@ -98,6 +98,32 @@ def processes_of(run: Path) -> list[int]:
                 if mark in Path(entry.path, "environ").read_bytes().split(b"\0"):
                     found.append(int(entry.name))
     return found
+
+
+def ranks_of(run: Path) -> tuple[list[int], int | None]:
+    """Find the processes mpidata-rank of a run on this machine.
+
+    Parameters
+    ----------
+    run : Path
+        The run folder.
+
+    Returns
+    -------
+    ranks : list of int
+        Process ids of all ranks of the world that run here.
+    scheduler : int or None
+        Process id of rank 0, if it is among them.
+    """
+    ranks, scheduler = [], None
+    for pid in processes_of(run):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:] == [str(run).encode(), b""]:
+                ranks.append(pid)
+                variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                if any(name + b"=0" in variables for name in (b"OMPI_COMM_WORLD_RANK", b"PMIX_RANK", b"PMI_RANK")):
+                    scheduler = pid
+    return ranks, scheduler
 
 
 def end_processes(run: Path, timeout_s: float = 3.0) -> list[int]:

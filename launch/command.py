@@ -65,8 +65,11 @@ def mpirun_command(mpirun: Path, shim: Path, plan: Plan) -> list[str]:
         Of the job.
     """
     # Ranks outnumber cores as a rule here, and mostly wait; bound to cores they would wait for one another.
-    placement = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-    return [str(mpirun), "-n", str(plan.world), *placement, str(shim), str(plan.run)]
+    options = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+    if plan.fault_tolerance == "ulfm":
+        # Without the second one the death of a spawned rank would take those along that were spawned with it.
+        options += ["--with-ft", "ulfm", "--prtemca", "state_base_recoverable", "1"]
+    return [str(mpirun), "-n", str(plan.world), *options, str(shim), str(plan.run)]
 
 
 def mpirun_environment(

@@ -1,28 +1,38 @@
-"""`mpidata run JOB` on one machine: start the job, show it, and see to its end."""
+"""`mpidata run JOB` on one machine: start the job, show it, see to its end, and start it again where that is asked."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from mpidata.config import load_job
-from mpidata.launch.cleanup import make_folders, remove_abandoned
+from mpidata.config import Job, load_job
+from mpidata.errors import LaunchError
+from mpidata.launch.attempt import Attempt
+from mpidata.launch.cleanup import make_folders, processes_of, remove_abandoned
 from mpidata.launch.command import command_line, find_mpirun, mpirun_command, mpirun_environment, shim_path
-from mpidata.launch.outcome import settle
+from mpidata.launch.fault_tolerance import of_mpirun, without_ulfm
+from mpidata.launch.outcome import Outcome, settle
 from mpidata.launch.progress import Progress
+from mpidata.launch.restarts import Restarts
 from mpidata.launch.result import show_outcome
-from mpidata.launch.supervise import Signals, supervise
+from mpidata.launch.signals import Signals
+from mpidata.launch.supervise import supervise
 from mpidata.plan import Plan
-from mpidata.run_folder import next_run, prepare_run
+from mpidata.resume import Resume, look_at, make_ready
+from mpidata.run_folder import RunFolder, next_run, prepare_run
 
 __all__ = ["print_command", "run_local"]
 
+_RESTARTS = "With --restarts 3, say, it would be resumed by itself from its last checkpoint."
+_GONE_S = 5.0  # for the ranks of a run whose `mpidata run` was killed
 
-def print_command(path: str, overrides: Sequence[str], console: Console) -> None:
+
+def print_command(path: str | None, overrides: Sequence[str], console: Console, resume: str | None = None) -> None:
     """Print the command that `run_local` would start, and where the run folder would be; nothing is made.
 
     Raises
@@ -30,32 +40,43 @@ def print_command(path: str, overrides: Sequence[str], console: Console) -> None
     MpidataError
         The job file is bad, or mpidata or its MPI is not installed.
     """
-    job = load_job(path, overrides)
-    plan = Plan.of(job, next_run(job))
-    command = mpirun_command(find_mpirun(), shim_path(), plan)
-    console.print(
-        Text(f"# {plan.world} ranks: {job.layout}; run folder {plan.run}"),
-        soft_wrap=True,
-    )
+    mpirun, found = find_mpirun(), look_at(resume, overrides) if resume is not None else None
+    job = found.job if found is not None else load_job(str(path), overrides)
+    ft = of_mpirun(job.launch.fault_tolerance, mpirun)
+    plan = Plan.of(job, found.run.path if found is not None else next_run(job), ft)
+    command = mpirun_command(mpirun, shim_path(), plan)
+    console.print(Text(f"# {plan.world} ranks: {job.layout}; run folder {plan.run}"), soft_wrap=True)
     console.print(Text(command_line(command, mpirun_environment(os.geteuid() == 0))), soft_wrap=True)
 
 
-def run_local(path: str, overrides: Sequence[str], console: Console, errors: Console) -> int:
+def run_local(
+    path: str | None,
+    overrides: Sequence[str],
+    console: Console,
+    errors: Console,
+    resume: str | None = None,
+    restarts: int = 0,
+) -> int:
     """Run a job on this machine.
 
     Parameters
     ----------
-    path : str
-        The job file.
+    path : str or None
+        The job file; None with `resume`.
     overrides : sequence of str
         Keys to set, `a.b=value`.
     console, errors : rich.console.Console
         For the display and the summary, and for what went wrong.
+    resume : str, optional
+        The folder of a run to go on with.
+    restarts : int
+        How often to resume the run by itself when a process of it has died.
 
     Returns
     -------
     int
-        Exit status: 0 complete or stopped by the training scripts, 1 failed, 128 + signal if that stopped it.
+        Exit status: 0 complete or stopped by the training scripts, 1 failed, 75 stopped by SIGTERM or SIGUSR1,
+        128 + signal if another one stopped it.
 
     Raises
     ------
@@ -66,17 +87,68 @@ def run_local(path: str, overrides: Sequence[str], console: Console, errors: Con
     -----
     Blocks until the job has ended and none of its processes is left. For the main thread, as it takes signals.
     """
-    job = load_job(path, overrides)
+    found = look_at(resume, overrides) if resume is not None else None
+    job = found.job if found is not None else load_job(str(path), overrides)
     mpirun, shim = find_mpirun(), shim_path()
+    fault_tolerance = of_mpirun(job.launch.fault_tolerance, mpirun)
     with Signals() as signals:
-        started = time.monotonic()
-        run, plan = prepare_run(job)
-        remove_abandoned()
-        with make_folders() as folders:
-            variables = mpirun_environment(os.geteuid() == 0, folders.session, folders.segments, os.environ)
-            with Progress(run.progress, run.log(plan, 1), console) as progress:
-                console.print(Text(f"{job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
-                ending = supervise(run, mpirun_command(mpirun, shim, plan), variables, signals, progress.look)
-        outcome = settle(run, plan, ending, time.monotonic() - started)
+        if found is not None:
+            run = found.run
+            lock, waited = _hold(run)
+            if waited:  # its ranks may have ended a checkpoint meanwhile
+                found = look_at(run.path, overrides)
+            _say(found, console)
+            plan = make_ready(found, fault_tolerance)
+        else:
+            run, plan = prepare_run(job, fault_tolerance)
+            lock = run.hold()
+        if plan.fault_tolerance == "none":
+            then = f"It is then resumed by itself, at most {restarts} times." if restarts else _RESTARTS
+            console.print(Text(f"{without_ulfm(job.launch.fault_tolerance)} {then}"), soft_wrap=True)
+        again = Restarts(restarts)
+        try:
+            while True:
+                attempt = Attempt.of(run, plan)
+                outcome = _start(job, attempt, mpirun, shim, signals, console)
+                why = again.why(outcome, attempt.joined()) if signals.first is None else None
+                if why is None:
+                    break
+                errors.print(Text(f"{outcome.summary.get('error')}\n{why}"), soft_wrap=True)
+                found = look_at(run.path)
+                _say(found, console)
+                plan = make_ready(found, plan.fault_tolerance)
+        finally:
+            os.close(lock)
     show_outcome(outcome, console, errors)
     return outcome.exit_status
+
+
+def _hold(run: RunFolder) -> tuple[int, bool]:
+    """Make sure that nothing of the run goes on and that nobody else resumes it; True if there was to wait."""
+    lock, waited = run.hold(), False
+    deadline = time.monotonic() + _GONE_S
+    while processes_of(run.path):
+        waited = True
+        if time.monotonic() > deadline:
+            os.close(lock)
+            raise LaunchError(f"Processes of {run.path} are still running. Wait for their end, or stop them.")
+        time.sleep(0.1)
+    return lock, waited
+
+
+def _say(found: Resume, console: Console) -> None:
+    for sentence in (*found.problems, found.sentence):
+        console.print(Text(sentence), soft_wrap=True)
+
+
+def _start(job: Job, attempt: Attempt, mpirun: Path, shim: Path, signals: Signals, console: Console) -> Outcome:
+    """Start the ranks of an attempt and wait for their end."""
+    run, plan = attempt.run, attempt.plan
+    started = time.monotonic()
+    remove_abandoned()
+    with make_folders() as folders:
+        variables = mpirun_environment(os.geteuid() == 0, folders.session, folders.segments, os.environ)
+        with Progress(run.progress, run.log(plan, 1), console) as progress:
+            console.print(Text(f"{job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
+            ending = supervise(attempt, mpirun_command(mpirun, shim, plan), variables, signals, progress.look)
+    return settle(attempt, ending, time.monotonic() - started)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shlex
 import signal
 from pathlib import Path
 from typing import Any
 
 from mpidata.events import write_json
+from mpidata.exits import Exit, signal_name
+from mpidata.launch.attempt import Attempt
 from mpidata.launch.supervise import Ending
 from mpidata.losses import read_losses
-from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder
 
-__all__ = ["Outcome", "last_lines", "settle"]
+__all__ = ["AGAIN", "Outcome", "settle"]
+
+AGAIN = 75
+"""Exit status of a run that was told to end and can be run again: EX_TEMPFAIL."""
 
 _ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+).*?Errorcode: (-?\d+)", re.DOTALL)
 _KILLED = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exited on\s+signal (\d+)")
@@ -30,63 +35,80 @@ class Outcome:
     summary : dict
         Contents of summary.json.
     exit_status : int
-        Of `mpidata run`: 0 complete or stopped by the training scripts, 1 failed, 128 + signal if that stopped it.
+        Of `mpidata run`: 0 complete or stopped by the training scripts, 1 failed, 75 stopped by SIGTERM or SIGUSR1,
+        128 + signal if another one stopped it.
     log : Path or None
         The file to look into for what went wrong.
+    died : bool
+        Whether it failed because a process died, not because of what a program did: then it may be resumed as it is.
     """
 
     summary: dict[str, Any]
     exit_status: int
     log: Path | None
+    died: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class _Fault:
     sentence: str
     log: Path
+    died: bool = False
+    at: int = 0  # when, in ns of Unix time
 
 
-def settle(run: RunFolder, plan: Plan, ending: Ending, seconds: float) -> Outcome:
+def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
     """Find out how a run ended, and write its summary if the run could not.
 
     Parameters
     ----------
-    run : RunFolder
-        Of a run whose processes have all ended.
-    plan : Plan
-        Of the job.
+    attempt : Attempt
+        Whose processes have all ended.
     ending : Ending
         Of its launcher.
     seconds : float
         How long it took, for a summary that is written here.
     """
+    run = attempt.run
     summary = _read(run.summary)
-    if summary is None and ending.stopped_by is not None:
-        reason = "Ctrl-C" if ending.stopped_by == signal.SIGINT else signal.Signals(ending.stopped_by).name
-        summary = _write(run, {**_figures(run, plan, seconds), "status": "stopped", "reason": reason})
-    if ending.stopped_by is not None and summary is not None:
-        return Outcome(summary, 128 + ending.stopped_by, None)
+    if ending.stopped_by is not None and (summary is None or summary.get("status") == "stopped"):
+        return _stopped(attempt, ending.stopped_by, summary, seconds)
     if summary is None:
-        cause = _fault(run, plan, _records(run)) or _launcher_fault(run, plan, ending)
-        summary = _write(run, {**_figures(run, plan, seconds), "status": "failed", "error": cause.sentence})
-        return Outcome(summary, 1, cause.log)
-    fault = _fault(run, plan, [record for record in _records(run) if _counts(record, run, summary)])
+        cause = _fault(attempt, _blamed(attempt)) or _launcher_fault(attempt, ending)
+        summary = _write(run, {**_figures(attempt, seconds), "status": "failed", "error": cause.sentence})
+        return Outcome(summary, 1, cause.log, cause.died)
+    fault = _fault(attempt, [record for record in _blamed(attempt) if _counts(record, run, summary)])
+    died = bool(summary.get("died"))
     if fault is not None and (summary.get("status") != "failed" or not summary.get("error")):
+        died = fault.died and summary.get("status") != "complete" and fault.at < run.summary.stat().st_mtime_ns
         summary = _write(run, {**summary, "status": "failed", "error": fault.sentence})
     failed = summary.get("status") not in ("complete", "stopped")
-    return Outcome(summary, int(failed), fault.log if fault is not None else None)
+    return Outcome(summary, int(failed), fault.log if fault is not None else None, failed and died)
 
 
-def _counts(record: dict[str, Any], run: RunFolder, summary: dict[str, Any]) -> bool:
+def _stopped(attempt: Attempt, number: int, summary: dict[str, Any] | None, seconds: float) -> Outcome:
+    reason = "Ctrl-C" if number == signal.SIGINT else signal_name(number)
+    if summary is None:
+        summary = _write(attempt.run, {**_figures(attempt, seconds), "status": "stopped", "reason": reason})
+    return Outcome(summary, AGAIN if number in (signal.SIGTERM, signal.SIGUSR1) else 128 + number, None)
+
+
+def _blamed(attempt: Attempt) -> list[Exit]:
+    """Read the records of bad ends that can have ended the job: a solver's is survived where MPI allows it."""
+    survived = attempt.fault_tolerant and attempt.joined()
+    return [r for r in attempt.records() if not survived or (r.rank or 0) <= attempt.plan.trainers]
+
+
+def _counts(record: Exit, run: RunFolder, summary: dict[str, Any]) -> bool:
     """Whether a bad end is a fault of its own, not a consequence of the end of the job.
 
     A job that fails, and a scheduler that stops one whose ranks are late, end ranks. In a job that ended in order
     nobody does, so that what ends badly even after its summary does so by itself: a script that cannot save its model.
     """
-    if record.get("told"):
+    if record.told:
         return False
-    in_order = summary.get("status") in ("complete", "stopped") and record["rank"] != 0
-    return in_order or bool(record["at"] < run.summary.stat().st_mtime_ns)
+    in_order = summary.get("status") in ("complete", "stopped") and record.rank != 0
+    return in_order or record.at < run.summary.stat().st_mtime_ns
 
 
 def _write(run: RunFolder, summary: dict[str, Any]) -> dict[str, Any]:
@@ -101,16 +123,6 @@ def _write(run: RunFolder, summary: dict[str, Any]) -> dict[str, Any]:
     return summary
 
 
-def last_lines(path: Path, count: int = 15) -> list[str]:
-    """Read the last lines of a log; none if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, file.seek(0, 2) - 200 * count))
-            return file.read().decode(errors="replace").splitlines()[-count:]
-    except OSError:
-        return []
-
-
 def _read(path: Path) -> dict[str, Any] | None:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -119,48 +131,43 @@ def _read(path: Path) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _records(run: RunFolder) -> list[dict[str, Any]]:
-    """Read the records of ranks that ended badly, those first that nobody had told to end, and in order of time.
-
-    The first one to go is the cause, as a rule; a launcher tells the others to end when it notices.
-    """
-    records = []
-    for path in run.exits.glob("rank-*"):
-        record = None if path.suffix else _read(path)
-        if record is not None and isinstance(record.get("rank"), int):
-            records.append({**record, "at": path.stat().st_mtime_ns})
-    return sorted(records, key=lambda record: (bool(record.get("told")), record["at"]))
-
-
-def _fault(run: RunFolder, plan: Plan, records: list[dict[str, Any]]) -> _Fault | None:
-    if not records or records[0].get("told") or not 0 <= records[0]["rank"] < plan.world:
+def _fault(attempt: Attempt, records: list[Exit]) -> _Fault | None:
+    """Find the fault in the first record that nobody had told to come."""
+    if not records or records[0].told or records[0].rank is None:
         return None
-    record = records[0]
-    if record.get("error"):
-        return _Fault(record["error"], run.log(plan, record["rank"]))
-    if record.get("signal") is not None:
-        return _ended(run, plan, record["rank"], _killed_by(record["signal"]))
-    return _ended(run, plan, record["rank"], f"ended with exit status {record.get('exit')}")
+    record, rank = records[0], records[0].rank
+    solver = rank > attempt.plan.trainers
+    # A script that ends with an exit status has failed; a solver that does so in the middle has died.
+    died = record.cause in ("signal", "silent") or (record.cause == "exit" and solver and record.joined)
+    if record.error:
+        return _Fault(record.error, attempt.run.log(attempt.plan, rank), died, record.at)
+    return _ended(attempt, rank, record.sentence(), died, record.at)
 
 
-def _launcher_fault(run: RunFolder, plan: Plan, ending: Ending) -> _Fault:
+def _launcher_fault(attempt: Attempt, ending: Ending) -> _Fault:
     """Find the fault where no program left a record, in what the launcher said."""
-    text = run.launcher_log.read_text(errors="replace") if run.launcher_log.exists() else ""
-    if (said := re.search(r"^mpidata: (.*)$", text, re.MULTILINE)) is not None:  # a shim that could not start
-        return _Fault(said[1], run.launcher_log)
+    plan, log = attempt.plan, attempt.run.launcher_log
+    text, joined = attempt.launcher_said(), attempt.joined()
+    if (said := re.search(r"^mpidata: (.*)$", text, re.MULTILINE)) is not None and not joined:
+        return _Fault(said[1], log)  # a shim that could not start
+    if ending.scheduler_gone:
+        return _ended(attempt, 0, "is gone, killed together with its mpidata-rank", True)
     if (match := _ABORT.search(text)) and int(match[1]) < plan.world:
-        return _ended(run, plan, int(match[1]), f"called MPI_Abort with {match[2]}")
+        solver = int(match[1]) > plan.trainers
+        return _ended(attempt, int(match[1]), f"called MPI_Abort with {match[2]}", solver and joined)
     if (match := _KILLED.search(text)) and int(match[1]) < plan.world:
-        return _ended(run, plan, int(match[1]), _killed_by(int(match[2])))
-    how = f"was killed by {_name(-ending.status)}" if ending.status < 0 else f"ended with exit status {ending.status}"
-    if not any(run.logs.glob("rank-*")):
-        return _Fault(f"The launcher {how} before any rank had started. See {run.launcher_log}.", run.launcher_log)
+        return _ended(attempt, int(match[1]), Exit("signal", int(match[2])).sentence(), True)
+    killed = ending.status < 0
+    how = f"was killed by {signal_name(-ending.status)}" if killed else f"ended with exit status {ending.status}"
+    if not any(attempt.run.logs.glob("rank-*")):
+        return _Fault(f"The launcher {how} before any rank had started. See {log}.", log, killed)
     if ending.status == 0:
-        return _ended(run, plan, 0, "ended without a summary")
-    return _Fault(f"The launcher {how} and the job with it. See {run.launcher_log}.", run.launcher_log)
+        return _ended(attempt, 0, "ended without a summary", joined)
+    return _Fault(f"The launcher {how} and the job with it. See {log}.", log, killed or joined)
 
 
-def _ended(run: RunFolder, plan: Plan, rank: int, how: str) -> _Fault:
+def _ended(attempt: Attempt, rank: int, how: str, died: bool, at: int = 0) -> _Fault:
+    plan, log = attempt.plan, attempt.run.log(attempt.plan, rank)
     role, index, rank_in_group = plan.role_of(rank)
     of_group = f", number {rank_in_group} of the group" if plan.ranks_per_group > 1 else ""
     who = {
@@ -168,24 +175,14 @@ def _ended(run: RunFolder, plan: Plan, rank: int, how: str) -> _Fault:
         "trainer": f"Trainer {index} (rank {rank})",
         "solver": f"A solver of group {index} (rank {rank}{of_group})",
     }[role]
-    log = run.log(plan, rank)
-    return _Fault(f"{who} {how}. Its output is in {log}. Correct it and start the job again.", log)
+    go_on = f"mpidata run --resume {shlex.quote(str(attempt.run.path))}"
+    fix = f"Go on with `{go_on}`" if died else f"Correct it and go on with `{go_on}`"
+    return _Fault(f"{who} {how}. Its output is in {log}. {fix}.", log, died, at)
 
 
-def _killed_by(number: int) -> str:
-    hint = ", perhaps because memory ran out (see `dmesg`)" if number == signal.SIGKILL else ""
-    return f"was killed by {_name(number)}{hint}"
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _figures(run: RunFolder, plan: Plan, seconds: float) -> dict[str, Any]:
+def _figures(attempt: Attempt, seconds: float) -> dict[str, Any]:
     """Make the figures of a summary from the scheduler's last progress."""
+    run, plan = attempt.run, attempt.plan
     progress = _read(run.progress) or {}
     simulations, samples = progress.get("simulations", {}), progress.get("samples", {})
     return {

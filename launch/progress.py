@@ -29,12 +29,12 @@ class Tail:
     Parameters
     ----------
     path : Path
-        A log.
+        A log. What is in it already is not new.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._offset = 0
+        self._offset = path.stat().st_size if path.exists() else 0
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._rest = ""
 

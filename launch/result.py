@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from mpidata.launch.outcome import Outcome, last_lines
+from mpidata.checkpoint import numbers
+from mpidata.exits import tail
+from mpidata.launch.outcome import Outcome
+from mpidata.run_folder import RunFolder
 
 __all__ = ["show_outcome"]
 
@@ -27,6 +32,8 @@ def show_outcome(outcome: Outcome, console: Console, errors: Console) -> None:
     summary = outcome.summary
     status = summary["status"]
     rows = _rows(summary)
+    if status == "failed" or (status == "stopped" and outcome.exit_status):
+        rows.append(("checkpoint", _checkpoint(Path(summary["run"]))))
     width = max(len(key) for key, _ in rows)
     console.print()
     console.print(Text(f"{summary['name']}: {status}", _COLOURS.get(status, "bold")), end="")
@@ -36,7 +43,7 @@ def show_outcome(outcome: Outcome, console: Console, errors: Console) -> None:
     if status != "failed":
         return
     errors.print()
-    if outcome.log is not None and (lines := last_lines(outcome.log)):
+    if outcome.log is not None and (lines := tail(outcome.log, 15)):
         errors.print(Text(f"Last lines of {outcome.log}:"), soft_wrap=True)
         errors.print(Text.from_ansi("\n".join(f"  {line}" for line in lines)), soft_wrap=True)
     sentence = summary.get("error") or f"The run failed. Its events are in {summary['run']}/events.jsonl."
@@ -57,6 +64,13 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     for name, value in summary["training"].items():
         rows.append((name, f"{_number(value.get('first'))} -> {_number(value.get('last'))}"))
     return [*rows, ("run folder", summary["run"])]
+
+
+def _checkpoint(run: Path) -> str:
+    """Say from where the run could go on."""
+    written = numbers(RunFolder(run).checkpoints)
+    command = f"mpidata run --resume {shlex.quote(str(run))}"
+    return f"{written[-1]}; go on with {command}" if written else f"none; {command} starts over"
 
 
 def _number(value: float | None) -> str:

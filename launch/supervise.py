@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
+import dataclasses
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import FrameType
 
 from mpidata.errors import LaunchError
+from mpidata.launch.attempt import Attempt
 from mpidata.launch.cleanup import end_processes, processes_of
+from mpidata.launch.signals import Signals
+from mpidata.launch.watch import Watch
 from mpidata.run_folder import RunFolder
 
-__all__ = ["Ending", "Signals", "supervise"]
+__all__ = ["Ending", "supervise"]
 
 _LOOK_EVERY_S = 0.1
-_GRACE_S = 10.0  # from a failed job's summary to the launcher's end: MPI_Finalize may hang then
 _TERM_S = 2.5  # for mpirun to end its ranks in order after SIGTERM
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
+@dataclasses.dataclass(frozen=True)
 class Ending:
     """How the launcher of a job ended.
 
@@ -33,53 +35,18 @@ class Ending:
     status : int
         Its exit status, negative for a signal. It says little: mpirun gives 0 after killing a job, too.
     stopped_by : int or None
-        The signal that stopped the job before there was a summary.
+        The signal that stopped the job, if one came before there was a summary.
+    scheduler_gone : bool
+        Whether rank 0 was killed with its mpidata-rank.
     """
 
-    def __init__(self, status: int, stopped_by: int | None) -> None:
-        self.status = status
-        self.stopped_by = stopped_by
-
-
-class Signals:
-    """Collects SIGINT, SIGTERM and SIGHUP while it is entered; an ignored one (nohup) stays ignored.
-
-    Attributes
-    ----------
-    first : int or None
-        The first signal that came.
-    count : int
-        How many came.
-
-    Notes
-    -----
-    To be entered by the main thread.
-    """
-
-    def __init__(self) -> None:
-        self.first: int | None = None
-        self.count = 0
-        self._before: dict[int, object] = {}
-
-    def __enter__(self) -> Signals:
-        """Take the signals."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) != signal.SIG_IGN or number == signal.SIGINT:
-                self._before[number] = signal.signal(number, self._take)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Give them back to who had them."""
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-
-    def _take(self, number: int, _: FrameType | None) -> None:
-        self.first = self.first or number
-        self.count += 1
+    status: int
+    stopped_by: int | None = None
+    scheduler_gone: bool = False
 
 
 def supervise(
-    run: RunFolder,
+    attempt: Attempt,
     command: Sequence[str],
     variables: Mapping[str, str],
     signals: Signals,
@@ -89,14 +56,15 @@ def supervise(
 
     Parameters
     ----------
-    run : RunFolder
-        Where the ranks write.
+    attempt : Attempt
+        To start.
     command : sequence of str
         The launcher and its arguments.
     variables : mapping of str to str
         What to add to the environment.
     signals : Signals
-        Entered by the caller. The first one ends the job, the second one at once.
+        Entered by the caller. SIGTERM and SIGUSR1 let the job write a checkpoint first; any other, and a second one, do
+        not.
     look : callable
         Called some times a second meanwhile.
 
@@ -115,6 +83,7 @@ def supervise(
     Blocks. For the main thread: the launcher is told to end when the thread that started it does, so that a `kill -9`
     of this process leaves no rank behind.
     """
+    run = attempt.run
     environment = {**os.environ, **variables, "MPIDATA_RUN": str(run.path)}
     _prctl()(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # where process 1 of a container reaps nothing, orphans would stay
     with open(run.launcher_log, "ab") as log:
@@ -130,35 +99,17 @@ def supervise(
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise LaunchError(f"Cannot start {command[0]}: {error}. Install an MPI, or correct PATH.") from None
-    stopped_by = None
+    stopped_by, gone = None, False
     try:
-        _watch(launcher, run, signals, look)
-        stopped_by = None if run.summary.exists() else signals.first
+        with Watch(attempt, signals) as watch:
+            while launcher.poll() is None and not watch.is_due():
+                look()
+                time.sleep(_LOOK_EVERY_S)
+            stopped_by = signals.first if watch.asked or not run.summary.exists() else None
+            gone = watch.scheduler_gone
     finally:
         status = _end(launcher, run, signals)
-    return Ending(status, stopped_by)
-
-
-def _watch(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals, look: Callable[[], None]) -> None:
-    """Return when the launcher has ended, a signal has come, or the grace after a failure's summary is over.
-
-    The programs of a job that has not failed may work on after they have left the stream: to save a model, say.
-    """
-    failed_at = None
-    while launcher.poll() is None and signals.first is None:
-        look()
-        if failed_at is None and run.summary.exists() and _has_failed(run):
-            failed_at = time.monotonic()
-        if failed_at is not None and time.monotonic() - failed_at > _GRACE_S:
-            return
-        time.sleep(_LOOK_EVERY_S)
-
-
-def _has_failed(run: RunFolder) -> bool:
-    try:
-        return bool(json.loads(run.summary.read_text(encoding="utf-8"))["status"] == "failed")
-    except (OSError, ValueError, KeyError):
-        return True
+    return Ending(status, stopped_by, gone)
 
 
 def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) -> int:

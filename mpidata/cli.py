@@ -47,10 +47,12 @@ def main() -> None:
 
 
 @main.command()
-@_JOB
+@click.argument("job", type=click.Path(), required=False)
 @_SET
+@click.option("--resume", metavar="RUN", type=click.Path(), help="Go on with the run of this folder; no JOB then.")
+@click.option("--restarts", metavar="N", type=click.IntRange(min=0), default=0, help="Resume by itself up to N times.")
 @click.option("--dry-run", is_flag=True, help="Print the launcher's command; start nothing.")
-def run(job: str, overrides: tuple[str, ...], dry_run: bool) -> None:
+def run(job: str | None, overrides: tuple[str, ...], resume: str | None, restarts: int, dry_run: bool) -> None:
     """Run the job of a job file.
 
     On one machine: mpidata run JOB. Under a launcher, with one rank for the scheduler, one per trainer and one per rank
@@ -58,16 +60,20 @@ def run(job: str, overrides: tuple[str, ...], dry_run: bool) -> None:
     """
     from mpidata.launch.environment import find_place  # each command loads only what it needs
 
+    if (job is None) == (resume is None):
+        raise click.UsageError("Give either a job file, or --resume with the folder of a run.")
     if not dry_run and (place := find_place(os.environ)) is not None:
         from mpidata.launch.by_hand import run_by_hand
 
-        run_by_hand(job, overrides, place)
+        if restarts:
+            raise click.UsageError("--restarts is for `mpidata run` without a launcher, which could not be restarted.")
+        run_by_hand(job, overrides, place, resume)
     from mpidata.launch.local import print_command, run_local
 
     if dry_run:
-        print_command(job, overrides, _console())
+        print_command(job, overrides, _console(), resume)
     else:
-        sys.exit(run_local(job, overrides, _console(), _console(stderr=True)))
+        sys.exit(run_local(job, overrides, _console(), _console(stderr=True), resume, restarts))
 
 
 @main.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,6 +105,24 @@ class RunFolder:
         place = {"scheduler": "", "trainer": f"-{index}", "solver": f"-{index}-{rank_in_group}"}[role]
         return self.logs / f"rank-{rank:04d}-{role}{place}.log"
 
+    def hold(self) -> int:
+        """Keep others from starting this run, until the returned file descriptor is closed or this process ends.
+
+        Raises
+        ------
+        LaunchError
+            Another process holds it.
+        """
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise LaunchError(f"{self.path} is still running. Wait for its end, or stop it.") from None
+        except OSError:  # a file system without locks
+            pass
+        return descriptor
+
 
 def next_run(job: Job) -> Path:
     """Where the next run of a job would go; nothing is made."""
@@ -112,13 +131,15 @@ def next_run(job: Job) -> Path:
     return parent / str(max(numbers, default=0) + 1)
 
 
-def prepare_run(job: Job) -> tuple[RunFolder, Plan]:
+def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Plan]:
     """Make the next run folder of a job, with its job file, parameters and plan.
 
     Parameters
     ----------
     job : Job
         As `mpidata.config.load_job` returns it.
+    fault_tolerance : str
+        `ulfm` or `none`.
 
     Returns
     -------
@@ -142,7 +163,7 @@ def prepare_run(job: Job) -> tuple[RunFolder, Plan]:
         run = RunFolder(_make_folder(job))
         run.logs.mkdir()
         run.exits.mkdir()
-        plan = Plan.of(job, run.path)
+        plan = Plan.of(job, run.path, fault_tolerance)
         write_parameters(run.parameters, job, table)
         write_text(run.job, resolved_yaml(job))
         write_text(run.plan, plan.text())

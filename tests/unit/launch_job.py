@@ -1,13 +1,17 @@
 """A job of shell scripts, for the tests of the launch; no program of it uses MPI."""
 
+import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mpidata.launch.cleanup import processes_of
 from mpidata.plan import Field, Plan, Program
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +27,9 @@ def pulse(flags: int) -> str:
 JOIN = pulse(1)
 JOIN_AND_LEAVE = pulse(3)
 
+# For a program: wait until all have joined.
+JOINED = "while ! test -e $MPIDATA_RUN/events.jsonl; do sleep 0.1; done;"
+
 # A scheduler that reports some progress and then the end. What to do meanwhile is in the environment.
 SCHEDULER = """
 import json, os, pathlib, time
@@ -36,10 +43,21 @@ write("progress.json", {
     "samples": {"received": 20, "per_second": 5.0, "validation": 0, "per_trainer": [12, 8]},
     "batches": [4, 5], "fill": [0.5, 0.25], "capacity": 8, "bytes": 1500000, "report": {"loss": 0.5},
     "training": {"loss": {"first": 1.0, "last": 0.5}}, "seconds": 1.0})
-while not os.path.exists(os.environ.get("TEST_UNTIL", "/")):
+while not os.path.exists(os.environ.get("TEST_JOIN", "/").format(run=run)):
     time.sleep(0.02)
+with open(run / "events.jsonl", "a") as events:
+    events.write('{"event": "start"}\\n')
+stop = None
+if "TEST_KILL" in os.environ:
+    time.sleep(1)
+    os.kill(os.getpid(), 9)
+while not os.path.exists(os.environ.get("TEST_UNTIL", "/").format(run=run)) and stop is None:
+    time.sleep(0.02)
+    if (run / "stop").exists() and "TEST_DEAF" not in os.environ:
+        stop = (run / "stop").read_text().strip()
+status = "stopped" if stop else os.environ.get("TEST_STATUS", "complete")
 write("summary.json", {
-    "name": "job", "run": str(run), "status": os.environ.get("TEST_STATUS", "complete"), "error": None, "reason": None,
+    "name": "job", "run": str(run), "status": status, "error": None, "reason": stop,
     "simulations": {"requested": 3, "complete": 3, "failed": 0},
     "samples": {"received": 30, "validation": 0, "per_trainer": [15, 15]},
     "batches": {"per_trainer": [7, 7]}, "bytes": 2000000, "seconds": 1.5,
@@ -49,12 +67,14 @@ write("summary.json", {
 # `mpidata` with the scheduler above in place of the real one.
 _MPIDATA = """
 import dataclasses, os, sys
-from mpidata.launch import supervise
+from mpidata.launch import watch
+from mpidata.launch.cleanup import processes_of
 from mpidata.plan import Plan, Program
-supervise._GRACE_S = float(os.environ.get("TEST_GRACE_S", supervise._GRACE_S))
+watch._GRACE_S = float(os.environ.get("TEST_GRACE_S", watch._GRACE_S))
+watch._LATE_S = float(os.environ.get("TEST_LATE_S", watch._LATE_S))
 true_plan = Plan.of.__func__
-def plan(cls, job, run):
-    made = true_plan(cls, job, run)
+def plan(cls, *given):
+    made = true_plan(cls, *given)
     scheduler = Program((sys.executable, "-S", {scheduler!r}))
     return dataclasses.replace(made, programs={{**made.programs, "scheduler": scheduler}})
 Plan.of = classmethod(plan)
@@ -136,3 +156,60 @@ def mpidata_command(job: Path, *arguments: str) -> list[str]:
     """`mpidata`, with the test's scheduler, run from elsewhere than the folder of the module that stands in for it."""
     code = f"exec(compile(open({str(job.parent / 'mpidata.py')!r}).read(), 'mpidata', 'exec'))"
     return [sys.executable, "-c", code, *arguments]
+
+
+class Run:
+    """Starts `mpidata run` in a folder of its own."""
+
+    def __init__(self, folder: Path, shim: Path) -> None:
+        self.folder = folder
+        self.run = folder / "runs" / "job" / "1"
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+        self.process: subprocess.Popen[str] | None = None
+        self._environment = clean_environment(MPIDATA_RANK=str(shim), TMPDIR=str(self.temporary))
+
+    def start(self, job: Path, *arguments: str, **more: str) -> "subprocess.Popen[str]":
+        self.process = subprocess.Popen(
+            mpidata_command(job, "run", str(job), *arguments),
+            env={**self._environment, **more},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        return self.process
+
+    def finish(self) -> tuple[int, str, str]:
+        assert self.process is not None
+        stdout, stderr = self.process.communicate(timeout=40)
+        return self.process.returncode, stdout, stderr
+
+    def wait_for(self, what: Callable[[], object]) -> None:
+        assert self.process is not None
+        deadline = time.monotonic() + 20
+        while not what():
+            assert self.process.poll() is None and time.monotonic() < deadline, "it did not happen"
+            time.sleep(0.02)
+
+    def wait_for_ranks(self) -> None:
+        # Each program says something when it has started.
+        self.wait_for(lambda: sum(path.stat().st_size > 0 for path in self.run.glob("logs/rank-*")) >= 6)
+
+    def summary(self) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads((self.run / "summary.json").read_text())
+        return value
+
+    def nothing_left(self) -> bool:
+        return not processes_of(self.run) and not os.listdir(self.temporary)
+
+    def again(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run another `mpidata run` to its end."""
+        command = mpidata_command(self.folder / "job.yaml", "run", *arguments)
+        return subprocess.run(command, env=self._environment, capture_output=True, text=True, timeout=40)
+
+    def end(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+        for pid in processes_of(self.run):
+            os.kill(pid, signal.SIGKILL)

@@ -34,7 +34,7 @@ def start(shim: Path, require: Callable[[str], str]) -> Callable[..., "subproces
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         return subprocess.run(
             [mpirun, "-n", str(ranks), "--map-by", ":OVERSUBSCRIBE"]
-            + mpidata_command(job, "run", str(job), *arguments),
+            + mpidata_command(job, "run", *([] if "--resume" in arguments else [str(job)]), *arguments),
             env=clean_environment(MPIDATA_RANK=str(shim), **root),
             capture_output=True,
             text=True,
@@ -48,11 +48,30 @@ def test_a_run(tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess
     done = start(3, write_job(tmp_path, solver="echo $MPIDATA_RUN"), *_SMALL)
     run = tmp_path / "runs" / "job" / "1"
     assert done.returncode == 0, done.stderr
-    assert done.stderr == f"mpidata: run folder {run}\n"
+    folder, warning = done.stderr.splitlines()
+    assert folder == f"mpidata: run folder {run}"
+    assert warning.endswith(" runs without ULFM: if any rank dies, this run ends there.")
     assert json.loads((run / "summary.json").read_text())["status"] == "complete"
     assert len(os.listdir(run / "logs")) == 3
     assert (run / "logs" / "rank-0002-solver-0-0.log").read_text() == f"{run}\n"
     assert os.listdir(tmp_path / "runs" / "job") == ["1"]
+
+
+def test_resume_by_hand(tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+    job, run = write_job(tmp_path, solver="echo started"), tmp_path / "runs" / "job" / "1"
+    assert start(3, job, *_SMALL).returncode == 0
+    refused = start(3, job, "--resume", str(run))
+    assert refused.returncode == 2 and refused.stderr.count("is complete, so there is nothing to resume") == 1
+    (run / "summary.json").write_text('{"status": "stopped"}')
+    done = start(3, job, "--resume", str(run))
+    assert done.returncode == 0, done.stderr
+    assert f"mpidata: Resuming {run}: there is no checkpoint that can be used, so it starts over.\n" in done.stderr
+    assert json.loads((run / "summary.json").read_text())["status"] == "complete"
+    assert (run / "logs" / "rank-0002-solver-0-0.log").read_text() == "started\nstarted\n"
+    assert os.listdir(tmp_path / "runs" / "job") == ["1"]
+    started = time.monotonic()
+    assert "--restarts is for `mpidata run` without a launcher" in start(3, job, "--restarts", "1").stderr
+    assert time.monotonic() - started < 15
 
 
 def test_a_wrong_number_of_ranks(tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:

@@ -29,6 +29,13 @@ def test_command(tmp_path: Path) -> None:
     assert shlex.split(line)[1:] == command
 
 
+def test_command_of_a_job_that_outlives_its_solvers(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {}, fault_tolerance="ulfm")
+    command = mpirun_command(Path("/mpi/bin/mpirun"), Path("/bin/mpidata-rank"), plan)
+    ulfm = ["--with-ft", "ulfm", "--prtemca", "state_base_recoverable", "1"]
+    assert command[-7:] == [*ulfm, "/bin/mpidata-rank", str(plan.run)]
+
+
 def test_environment_of_root_and_of_others() -> None:
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     assert mpirun_environment(root=True) == root

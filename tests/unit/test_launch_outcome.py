@@ -1,3 +1,4 @@
+import dataclasses
 import errno
 import json
 import os
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from mpidata.exits import tail
 from mpidata.launch import outcome
-from mpidata.launch.outcome import last_lines, settle
+from mpidata.launch.attempt import Attempt
+from mpidata.launch.outcome import settle
 from mpidata.launch.result import show_outcome
 from mpidata.launch.supervise import Ending
 from mpidata.plan import Plan
@@ -48,10 +51,16 @@ class _Case:
     def __init__(self, folder: Path) -> None:
         self.plan: Plan = make_plan(folder, {})
         self.run = RunFolder(self.plan.run)
+        self.attempt = Attempt.of(self.run, self.plan)
+
+    def fault_tolerant(self) -> None:
+        """All ranks have joined, and the death of a solver is no matter."""
+        self.attempt = dataclasses.replace(self.attempt, plan=dataclasses.replace(self.plan, fault_tolerance="ulfm"))
+        self.run.events.write_text("start\n")
 
     def record(self, rank: int, ago_s: float, **more: Any) -> None:
         path = self.run.exits / f"rank-{rank:04d}"
-        values = {"rank": rank, "exit": None, "signal": None, "told": False, "error": None, **more}
+        values = {"rank": rank, "exit": None, "signal": None, "told": False, "error": None, "joined": True, **more}
         path.write_text(json.dumps(values))
         os.utime(path, (time.time() - ago_s, time.time() - ago_s))
 
@@ -60,9 +69,9 @@ class _Case:
         os.utime(self.run.summary, (time.time() - ago_s, time.time() - ago_s))
 
     def settle(self, status: int = 0, stopped_by: int | None = None) -> tuple[int, str, str]:
-        outcome = settle(self.run, self.plan, Ending(status, stopped_by), 3.0)
+        outcome = settle(self.attempt, Ending(status, stopped_by), 3.0)
         assert json.loads(self.run.summary.read_text()) == outcome.summary
-        self.log = outcome.log
+        self.log, self.died = outcome.log, outcome.died
         return outcome.exit_status, outcome.summary["status"], outcome.summary.get("error") or ""
 
 
@@ -108,7 +117,7 @@ def test_a_full_disk_still_shows_the_outcome(case: _Case, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(outcome, "write_json", full)
     case.record(5, ago_s=9, exit=3)
-    found = settle(case.run, case.plan, Ending(0, None), 3.0)
+    found = settle(case.attempt, Ending(0, None), 3.0)
     assert (found.exit_status, found.summary["status"]) == (1, "failed") and not case.run.summary.exists()
     assert "exit status 3" in found.summary["error"] and "No space left on device. Make room" in found.summary["error"]
 
@@ -119,6 +128,83 @@ def test_the_scheduler_knows_best_why(case: _Case) -> None:
     assert case.settle() == (1, "failed", "The field is unknown.")
     case.summary("failed")
     assert "exit status 3" in case.settle()[2]
+
+
+def test_the_death_of_a_solver_is_survived(case: _Case) -> None:
+    case.record(5, ago_s=11, signal=11)
+    case.fault_tolerant()
+    case.summary("complete")
+    assert case.settle() == (0, "complete", "")
+    case.record(2, ago_s=9, exit=3)
+    assert case.settle()[2].startswith("Trainer 1 (rank 2) ended with exit status 3. ") and not case.died
+
+
+@pytest.mark.parametrize(
+    ("rank", "ago_s", "record", "summary", "died"),
+    [
+        (0, 11, {"signal": 9}, None, True),
+        (0, 11, {"exit": 1}, None, False),
+        (2, 11, {"signal": 11}, "failed", True),
+        (2, 9, {"signal": 11}, "complete", False),
+        (2, 9, {"signal": 11}, "failed", False),  # a consequence, for all that is known
+        (2, 11, {"exit": 1}, "failed", False),
+        (5, 11, {"signal": 11}, None, True),
+        (5, 11, {"exit": 3}, None, True),
+        (5, 11, {"signal": 9, "silent_s": 60.0}, None, True),
+        (5, 11, {"exit": 127, "error": "Cannot start.", "joined": False}, None, False),
+    ],
+)
+def test_what_may_be_resumed_as_it_is(
+    case: _Case, rank: int, ago_s: float, record: dict[str, Any], summary: str | None, died: bool
+) -> None:
+    case.record(rank, ago_s, **record)
+    if summary is not None:
+        case.summary(summary)
+    assert case.settle()[:2] == (1, "failed") and case.died is died
+
+
+def test_what_the_scheduler_says_of_a_death(case: _Case) -> None:
+    case.summary("failed", "Trainer 1 died.")
+    case.run.summary.write_text(json.dumps({"status": "failed", "error": "Trainer 1 died.", "died": True}))
+    assert case.settle() == (1, "failed", "Trainer 1 died.") and case.died
+
+
+@pytest.mark.parametrize(
+    ("ending", "joined", "said", "died"),
+    [
+        (Ending(-9), True, "The launcher was killed by SIGKILL and the job with it. ", True),
+        (Ending(1), True, "The launcher ended with exit status 1 and the job with it. ", True),
+        (Ending(1), False, "The launcher ended with exit status 1 and the job with it. ", False),
+        (Ending(0, scheduler_gone=True), True, "The scheduler (rank 0) is gone, killed together with its", True),
+    ],
+)
+def test_the_launcher_or_the_scheduler_died(case: _Case, ending: Ending, joined: bool, said: str, died: bool) -> None:
+    (case.run.logs / "rank-0000-scheduler.log").touch()
+    if joined:
+        case.run.events.write_text("start\n")
+    found = settle(case.attempt, ending, 3.0)
+    assert found.summary["error"].startswith(said) and found.died is died
+
+
+def test_only_this_start_counts(case: _Case) -> None:
+    case.run.launcher_log.write_text(_KILLED)
+    case.run.events.write_text("start\n")
+    (case.run.logs / "rank-0000-scheduler.log").touch()
+    case.attempt = Attempt.of(case.run, case.plan)
+    assert not case.attempt.joined()
+    assert case.settle(7)[2].startswith("The launcher ended with exit status 7 and the job with it. ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_told_to_end(case: _Case, number: int) -> None:
+    assert case.settle(0, number) == (75, "stopped", "")
+    assert json.loads(case.run.summary.read_text())["reason"] == signal.Signals(number).name
+    case.summary("stopped")
+    assert case.settle(0, number) == (75, "stopped", "")
+    case.summary("complete")
+    assert case.settle(0, number) == (0, "complete", "")
+    case.summary("failed", "It failed.")
+    assert case.settle(0, number) == (1, "failed", "It failed.")
 
 
 def test_the_first_to_go_is_the_cause(case: _Case) -> None:
@@ -192,7 +278,7 @@ def test_the_scheduler_s_progress_has_all_that_the_summary_needs(case: _Case) ->
 
 
 def test_stopped_before_there_was_any_progress(case: _Case, capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = settle(case.run, case.plan, Ending(143, signal.SIGINT), 3.0)
+    outcome = settle(case.attempt, Ending(143, signal.SIGINT), 3.0)
     assert outcome.summary["simulations"] == {"requested": 3, "complete": 0, "failed": 0}
     assert outcome.summary["samples"] == {"received": 0, "validation": 0, "per_trainer": []}
     assert outcome.summary["training"] == {} and outcome.summary["bytes"] == 0
@@ -202,16 +288,16 @@ def test_stopped_before_there_was_any_progress(case: _Case, capsys: pytest.Captu
 
 def test_last_lines(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    assert last_lines(path) == []
+    assert tail(path, 2) == []
     path.write_bytes(b"".join(b"line %d \xff\n" % i for i in range(10000)))
-    assert last_lines(path, 2) == ["line 9998 \ufffd", "line 9999 \ufffd"]
+    assert tail(path, 2) == ["line 9998 \ufffd", "line 9999 \ufffd"]
 
 
 def test_what_is_shown_of_a_failure(case: _Case, capsys: pytest.CaptureFixture[str]) -> None:
     case.run.progress.write_text(json.dumps(_PROGRESS))
     case.record(1, ago_s=1, exit=1)
     case.run.log(case.plan, 1).write_text("".join(f"line {i} [bold]\n" for i in range(20)))
-    outcome = settle(case.run, case.plan, Ending(0, None), 3.0)
+    outcome = settle(case.attempt, Ending(0, None), 3.0)
     show_outcome(outcome, Console(width=40), Console(stderr=True, width=40))
     stdout, stderr = capsys.readouterr()
     assert "2 of 9 complete, 1 failed" in stdout and f"  {case.run.path}\n" in stdout

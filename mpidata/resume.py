@@ -1,0 +1,156 @@
+"""Going on with a run: what can be resumed, from where, and how its folder is made ready for the next start."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpidata.errors import JobFileError, LaunchError
+from mpidata.plan import Plan
+from mpidata.run_folder import RunFolder, write_text
+
+if TYPE_CHECKING:
+    from mpidata.config import Job
+
+__all__ = ["Resume", "look_at", "make_ready"]
+
+_FIXED = ("name", "output", "seed", "parameters", "validation", "fields")
+
+
+@dataclasses.dataclass(frozen=True)
+class Resume:
+    """How a run goes on.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Its folder.
+    job : Job
+        What is to run, with the overrides.
+    attempt : int
+        Number of the next start of the folder.
+    checkpoint : int
+        Number of the checkpoint to start from; 0: there is none, so the run starts over.
+    problems : list of str
+        One sentence for each newer checkpoint that cannot be used.
+    """
+
+    run: RunFolder
+    job: Job
+    attempt: int
+    checkpoint: int
+    problems: list[str]
+
+    @property
+    def sentence(self) -> str:
+        """Say from where the run goes on."""
+        if self.checkpoint:
+            return f"Resuming {self.run.path} from checkpoint {self.checkpoint}."
+        return f"Resuming {self.run.path}: there is no checkpoint that can be used, so it starts over."
+
+
+def look_at(path: str | Path, overrides: Sequence[str] = ()) -> Resume:
+    """Find out how a run can go on; nothing is changed.
+
+    Parameters
+    ----------
+    path : str or Path
+        The run folder.
+    overrides : sequence of str
+        Keys of the job file to set, `a.b=value`.
+
+    Raises
+    ------
+    LaunchError
+        It is no run folder, or the run is complete.
+    JobFileError
+        An override is wrong, or would change what the simulations are.
+
+    Notes
+    -----
+    Reads the files of the newest checkpoint.
+    """
+    from mpidata.checkpoint import (
+        newest_valid,
+    )  # these load pydantic and more, which a rank that only joins never needs
+    from mpidata.config import load_job
+
+    run = RunFolder(Path(os.path.abspath(path)))
+    if not run.plan.is_file():
+        raise LaunchError(f"{run.path} is no run folder: it has no plan. Name one such as runs/rod/1.")
+    before = Plan.read(run.plan)
+    if _status(run.summary) == "complete":
+        raise LaunchError(f"{run.path} is complete, so there is nothing to resume. Start a new run of the job file.")
+    job, old = load_job(run.job, overrides), load_job(run.job) if overrides else None
+    changed = [key for key in _FIXED if old is not None and getattr(job, key) != getattr(old, key)]
+    if changed:
+        raise JobFileError(
+            f"{run.job.name}: '{key}' cannot be changed when a run is resumed, as it says which simulations it has. "
+            "Leave it, or start a new run."
+            for key in changed
+        )
+    checkpoint, problems = newest_valid(run.checkpoints)
+    return Resume(run, job, 1 + max(before.attempt, *_numbers(run)), checkpoint, problems)
+
+
+def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
+    """Prepare a run folder for its next start.
+
+    What the last start left is kept: `summary.json` as `summary-1.json`, `exits` as `exits-1`. Logs and events go on.
+
+    Parameters
+    ----------
+    resume : Resume
+        As `look_at` gives it.
+    fault_tolerance : str
+        `ulfm` or `none`.
+
+    Returns
+    -------
+    Plan
+        That is now in the folder.
+
+    Raises
+    ------
+    LaunchError
+        The folder cannot be written.
+
+    Notes
+    -----
+    The caller holds the run; see `RunFolder.hold`.
+    """
+    from mpidata.config import resolved_yaml
+
+    run, last = resume.run, resume.attempt - 1
+    plan = Plan.of(resume.job, run.path, fault_tolerance, resume.checkpoint, resume.attempt)
+    try:
+        for path, kept in ((run.summary, f"summary-{last}.json"), (run.exits, f"exits-{last}")):
+            with contextlib.suppress(FileNotFoundError):
+                path.rename(run.path / kept)
+        for path in (run.stop, run.over, run.progress):
+            path.unlink(missing_ok=True)
+        run.exits.mkdir()
+        write_text(run.job, resolved_yaml(resume.job))
+        write_text(run.plan, plan.text())
+    except OSError as error:
+        raise LaunchError(f"Cannot write into {run.path}: {error.strerror}. Make room, or make it writable.") from None
+    return plan
+
+
+def _status(summary: Path) -> str | None:
+    try:
+        return str(json.loads(summary.read_text(encoding="utf-8"))["status"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _numbers(run: RunFolder) -> list[int]:
+    """Numbers of the starts of which something is kept; a preparation that was interrupted must not hide them."""
+    found = (re.fullmatch(r"(?:summary|exits)-(\d+)(?:\.json)?", entry.name) for entry in run.path.iterdir())
+    return [0, *(int(match[1]) for match in found if match)]
