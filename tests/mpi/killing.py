@@ -1,0 +1,134 @@
+"""Kills solver ranks of a running job at random moments, and tells what the trainers must receive all the same."""
+
+import csv
+import hashlib
+import json
+import random
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import psutil
+
+HEAT2D = Path(__file__).parents[2] / "examples" / "heat2d"
+# How a solver rank ends, and the cause that the summary must give. The last two through programs/kill_switch.c.
+WAYS = {
+    signal.SIGKILL: "signal",
+    signal.SIGSEGV: "signal",
+    signal.SIGSTOP: "silent",
+    signal.SIGRTMIN + 1: "exit",
+    signal.SIGRTMIN + 2: "exit",
+}
+
+
+def events_of(folder: Path) -> list[dict]:
+    """Events of the newest run of the job in a folder."""
+    runs = sorted((folder / "runs" / "job").glob("[0-9]*"), key=lambda run: int(run.name))
+    try:
+        lines = (runs[-1] / "events.jsonl").read_text().splitlines()
+    except (IndexError, OSError):
+        return []
+    found = []
+    for line in lines:
+        try:
+            found.append(json.loads(line))
+        except ValueError:  # not written to its end yet
+            break
+    return found
+
+
+def solver_ranks(folder: Path, ranks_per_group: int, trainers: int) -> dict[int, list]:
+    """Solver programs that run, by group."""
+    found: dict[int, list] = {}
+    for process in psutil.process_iter():
+        try:
+            if not process.environ().get("MPIDATA_RUN", "").startswith(str(folder)) or process.name() != "heat2d":
+                continue
+            shim = process.parent().cmdline()
+            if "--group" in shim:
+                group = int(shim[shim.index("--group") + 1])
+            else:
+                rank = int(process.environ()["OMPI_COMM_WORLD_RANK"])
+                group = (rank - 1 - trainers) // ranks_per_group
+            found.setdefault(group, []).append(process)
+        except (psutil.Error, AttributeError, KeyError):
+            continue
+    return found
+
+
+class Killer(threading.Thread):
+    """Kills `count` solver ranks of the job in a folder, one after the other, each of a group that runs simulations."""
+
+    def __init__(self, folder: Path, count: int, seed: int, **layout: int) -> None:
+        super().__init__(daemon=True)
+        self.killed: list[tuple[int, int]] = []  # group, signal
+        self._folder = folder
+        self._count = count
+        self._random = random.Random(seed)
+        self._layout = layout
+        self._stop = threading.Event()
+
+    def run(self) -> None:
+        while len(self.killed) < self._count and not self._stop.is_set():
+            self._stop.wait(self._random.uniform(0.1, 0.7))
+            events = events_of(self._folder)
+            if any(event["event"] == "end_of_stream" for event in events):
+                return
+            # Every rank of a group that was given a simulation has returned from mpidata_init.
+            running = {event["group"] for event in events if event["event"] == "dispatch"}
+            running -= {event["group"] for event in events if event["event"] == "group_lost"}
+            running -= {group for group, _ in self.killed}
+            ranks = solver_ranks(self._folder, **self._layout)
+            victims = [(group, process) for group in sorted(running) for process in ranks.get(group, [])]
+            if victims:
+                group, process = self._random.choice(victims)
+                way = self._random.choice(list(WAYS))
+                process.send_signal(way)
+                self.killed.append((group, way))
+
+    def stop(self) -> None:
+        self._stop.set()
+        self.join()
+
+
+def expected_samples(run: Path, simulations: int) -> dict[str, str]:
+    """Fingerprint of every sample that the heat example makes, by "simulation/step", computed anew."""
+    sys.path.insert(0, str(HEAT2D))
+    try:
+        from heat2d import simulate
+    finally:
+        sys.path.remove(str(HEAT2D))
+    alone = SimpleNamespace(rank=0, size=1)
+    expected = {}
+    with open(run / "parameters.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            simulation = int(row["simulation"])
+            if simulation < simulations:
+                values = {name: float(value) for name, value in row.items() if name != "simulation"}
+                for step, (_, field) in enumerate(simulate(alone, values)):
+                    bits = np.ascontiguousarray(field, dtype=np.float32).tobytes()
+                    expected[f"{simulation}/{step}"] = hashlib.sha256(bits).hexdigest()
+    return expected
+
+
+def counted_samples(folder: Path, trainers: int) -> dict[str, list[str]]:
+    """What programs/census.py has noted on all trainers."""
+    counted: dict[str, list[str]] = {}
+    for trainer in range(trainers):
+        for key, prints in json.loads((folder / f"census-{trainer}.json").read_text()).items():
+            counted.setdefault(key, []).extend(prints)
+    return counted
+
+
+def wait_for_event(folder: Path, name: str, timeout_s: float = 30) -> dict:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        for event in events_of(folder):
+            if event["event"] == name:
+                return event
+        time.sleep(0.02)
+    raise AssertionError(f"no event {name!r} within {timeout_s} s")
