@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import test_checkpoint
 import torch
 from jobs import PROGRAMS, JobFolder
 from test_exactness import FIELDS, SIMULATIONS, STEPS, VALIDATION, expected
@@ -66,7 +67,12 @@ file.RecordFile.append = slow
 writer._QUEUE_BYTES = 8 << 20
 writer._TAKE_BYTES = 1 << 20
 import mpidata
-print("drawn", sum(1 for _ in mpidata.MPIStreamDataset(batch_size=1)))
+stream = mpidata.MPIStreamDataset(batch_size=1)
+most = 0
+for drawn, _ in enumerate(stream, start=1):
+    figures = stream._trainer.recorder._figures()
+    most = max(most, figures.queued - figures.written)
+print("drawn", drawn, "most", most)
 """
 SOLVE = """
 import numpy as np
@@ -96,6 +102,8 @@ def test_a_slow_disk(folder: JobFolder, when_slow: str) -> None:
     for i in range(len(dataset)):
         sample = dataset[i]
         assert torch.all(sample["u"] == 30 * sample["simulation"] + sample["step"])
+    # 8 by the limit, and those that one rank may have on their way
+    assert int(log.partition("most ")[2].split()[0]) <= 8 + 4, log
     assert log.count(f"(record.when_slow: {when_slow})") == 1, log
     if when_slow == "slow_down":
         assert len(dataset) == 120
@@ -137,3 +145,41 @@ def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> 
     dataset = RecordedDataset(folder.path / "samples")
     assert 5 < len(dataset) < 20
     assert all(torch.all(s["u"] == 30 * s["simulation"] + s["step"]) for s in (dataset[i] for i in range(len(dataset))))
+
+
+LAGGING = """
+import time
+from mpidata.record import file
+append = file.RecordFile.append
+def late(self, rows, write):
+    time.sleep(0.4)
+    append(self, rows, write)
+file.RecordFile.append = late
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("trainers", [2, 3])
+def test_a_job_whose_trainer_was_killed_and_that_is_continued(folder: JobFolder, trainers: int) -> None:
+    """The record lags behind, so that what the checkpoint holds would be missing if that did not wait for it."""
+    kill = test_checkpoint.TRAIN.replace("        break\n", "        os.kill(os.getpid(), 9)\n")
+    folder.write(sim=test_checkpoint.SIMULATE, train=LAGGING + kill)
+    folder.job(
+        trainers={"ranks": 2},
+        solvers={"function": "sim:simulate", "groups": 2},
+        parameters={"count": test_checkpoint.SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
+        validation={"count": 1},
+        buffer={"policy": "firo", "capacity": 20, "watermark": 6, "tail": "drop"},
+        record={"path": "samples"},
+    )
+    first = folder.run()
+    assert first.status != 0, first.logs()
+    before = len(RecordedDataset(folder.path / "samples"))
+    assert 40 < before < len(test_checkpoint.ALL)
+    test_checkpoint.again(folder, first.run, 1, trainers)
+    for validation, wanted in ((False, sorted(test_checkpoint.ALL)), (True, [(16, step) for step in range(12)])):
+        dataset = RecordedDataset(folder.path / "samples", validation=validation)
+        samples = [dataset[i] for i in range(len(dataset))]
+        assert [(int(s["simulation"]), int(s["step"])) for s in samples] == wanted
+        assert all(torch.all(s["u"] == (s["parameters"] + s["step"]).float()) for s in samples)
+    assert len(list((folder.path / "samples").iterdir())) == 2 + trainers
