@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from mpidata.checkpoint.memory import available_bytes, check_memory
 from mpidata.config import Job, load_job
 from mpidata.errors import LaunchError
 from mpidata.launch.attempt import Attempt
@@ -91,6 +92,8 @@ def run_local(
     job = found.job if found is not None else load_job(str(path), overrides)
     mpirun, shim = find_mpirun(), shim_path()
     fault_tolerance = of_mpirun(job.launch.fault_tolerance, mpirun)
+    for warning in check_memory(Plan.of(job, Path()), job.trainers.ranks, available_bytes()):
+        errors.print(Text(warning), soft_wrap=True)
     with Signals() as signals:
         if found is not None:
             run = found.run
