@@ -124,7 +124,7 @@ class Dispatcher:
 
     def died(self, group: int, rank_in_group: int, now: float) -> None:
         """Give up a group, a rank of which has died."""
-        if group not in self._groups.alive:
+        if not self._groups.is_alive(group):
             return
         self._groups.lose(group)
         self._losses.groups += 1
@@ -173,7 +173,7 @@ class Dispatcher:
 
     def _is_alive(self, group: int) -> bool:
         """Whether a group counts; a message of one that is lost may still come."""
-        if group not in self._groups.alive and group not in self._groups.lost:
+        if not self._groups.is_alive(group) and group not in self._groups.lost:
             raise MpidataError(f"There is no group {group}. {MIXED}")
         return group not in self._groups.lost
 

@@ -61,6 +61,10 @@ class Groups:
         """Groups that have joined the job, or will with the world, and have neither left nor been lost."""
         return sorted(self._alive)
 
+    def is_alive(self, group: int) -> bool:
+        """Whether a group is one of these; takes constant time."""
+        return group in self._alive
+
     @property
     def any_left(self) -> bool:
         """Whether a group is there, or may still come, that can run simulations."""
