@@ -13,8 +13,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import psutil
+from heat2d_job import HEAT2D
+from jobs import JobFolder
 
-HEAT2D = Path(__file__).parents[2] / "examples" / "heat2d"
+STEPS = 100
 # How a solver rank ends, and the cause that the summary must give. The last two through programs/kill_switch.c.
 WAYS = {
     signal.SIGKILL: "signal",
@@ -70,11 +72,11 @@ class Killer(threading.Thread):
         self._count = count
         self._random = random.Random(seed)
         self._layout = layout
-        self._stop = threading.Event()
+        self._ended = threading.Event()
 
     def run(self) -> None:
-        while len(self.killed) < self._count and not self._stop.is_set():
-            self._stop.wait(self._random.uniform(0.1, 0.7))
+        while len(self.killed) < self._count and not self._ended.is_set():
+            self._ended.wait(self._random.uniform(0.1, 0.7))
             events = events_of(self._folder)
             if any(event["event"] == "end_of_stream" for event in events):
                 return
@@ -91,7 +93,7 @@ class Killer(threading.Thread):
                 self.killed.append((group, way))
 
     def stop(self) -> None:
-        self._stop.set()
+        self._ended.set()
         self.join()
 
 
@@ -132,3 +134,15 @@ def wait_for_event(folder: Path, name: str, timeout_s: float = 30) -> dict:
                 return event
         time.sleep(0.02)
     raise AssertionError(f"no event {name!r} within {timeout_s} s")
+
+
+def check_exactly_once(folder: JobFolder, run: Path, count: int) -> None:
+    counted = counted_samples(folder.path, trainers=2)
+    expected = expected_samples(run, count)
+    assert len(expected) == count * STEPS
+    assert counted.keys() == expected.keys(), f"missing: {sorted(expected.keys() - counted.keys())[:10]}"
+    for key, prints in counted.items():
+        # `tail: repeat` gives one trainer a sample again if the other has one more.
+        assert set(prints) == {expected[key]}, f"sample {key} is not the one that was sent"
+    repeated = {key: len(prints) for key, prints in counted.items() if len(prints) > 1}
+    assert sum(repeated.values()) - len(repeated) <= 1, f"given twice: {repeated}"

@@ -1,0 +1,91 @@
+"""A rank on which all depends is killed at some moment, then the run is resumed: every sample is used exactly once."""
+
+import json
+import random
+import signal
+import statistics
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from heat2d_job import write_heat2d_job
+from jobs import PROGRAMS, JobFolder, Result, ranks_of
+from killing import STEPS, check_exactly_once, events_of
+
+COUNT = 40
+VICTIMS = ("trainer", "scheduler", "mpirun")
+
+
+def victim_of(folder: Path, victim: str) -> psutil.Process | None:
+    for process in ranks_of(folder):
+        try:
+            command = " ".join(process.cmdline())
+            found = {
+                "trainer": "census_resumed.py" in command and process.environ().get("RANK") == "1",
+                "scheduler": "mpidata.rank_zero" in command,
+                "mpirun": process.name() in ("prterun", "mpirun"),
+            }[victim]
+        except psutil.Error:
+            continue
+        if found and process.name() != "mpidata-rank":
+            return process
+    return None
+
+
+def kill_at(folder: JobFolder, victim: str, moment: float, in_checkpoint: bool) -> Result:
+    """Run the job and kill -9 the victim `moment` seconds after its start, or while a checkpoint is being written."""
+    started = time.monotonic()
+    process = folder.start()
+    while not any(event["event"] == "start" for event in events_of(folder.path)):
+        assert process.poll() is None and time.monotonic() < started + 60
+        time.sleep(0.02)
+    time.sleep(moment)
+    checkpoints = folder.path / "runs" / "job" / "1" / "checkpoints"
+    while in_checkpoint and not list(checkpoints.glob("*.new/*")) and process.poll() is None:
+        time.sleep(0.001)
+    found = victim_of(folder.path, victim)
+    assert found is not None, "the job was over before"
+    killed = time.monotonic()
+    found.send_signal(signal.SIGKILL)
+    result = folder.finish(process, timeout=60, started=started)
+    folder.assert_nothing_left()
+    assert time.monotonic() - killed < 15, "the others took too long to end"
+    return result
+
+
+def resume(folder: JobFolder) -> Result:
+    run = folder.path / "runs" / "job" / "1"
+    command = [*folder.command()[:2], "--resume", str(run)]
+    return folder.run(command=command, timeout=150)
+
+
+def check_victim(folder: JobFolder, built: Path, victim: str, moment: float, in_checkpoint: bool = False) -> None:
+    program = ["python", str(PROGRAMS / "census_resumed.py")]
+    checkpoint = {"every_s": 1.0, "keep": 2}
+    buffer = {"policy": "fifo", "capacity": 500}
+    write_heat2d_job(folder, built, COUNT, {"groups": 2}, program=program, checkpoint=checkpoint, buffer=buffer)
+    first = kill_at(folder, victim, moment, in_checkpoint)
+    assert first.status == 1, first.logs()
+    assert first.summary["status"] == "failed" and "--resume" in first.summary["error"], first.summary["error"]
+    second = resume(folder)
+    assert second.status == 0, second.logs()
+    assert second.run == first.run and second.summary["status"] == "complete"
+    assert second.summary["samples"]["received"] == COUNT * STEPS
+    check_exactly_once(folder, second.run, COUNT)
+    for trainer in range(2):
+        losses = json.loads((folder.path / f"losses-{trainer}.json").read_text())
+        assert len(losses) == COUNT * STEPS // 2 // 5
+        assert statistics.mean(losses[-50:]) < statistics.mean(losses[:50])
+
+
+def test_a_trainer_dies(folder: JobFolder, built_heat2d: Path) -> None:
+    check_victim(folder, built_heat2d, "trainer", moment=1.5)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_any_moment(folder: JobFolder, built_heat2d: Path, victim: str, seed: int) -> None:
+    chosen = random.Random(f"{victim} {seed}")
+    check_victim(folder, built_heat2d, victim, chosen.uniform(0.0, 4.0), in_checkpoint=seed % 3 == 0)
