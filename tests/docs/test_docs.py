@@ -106,7 +106,7 @@ def test_job_files_load(block: Block, tmp_path: Path) -> None:
     if block.name == "fragment":
         job = {**yaml.safe_load(files(README)["job.yaml"]), **job}
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-    assert load_job(tmp_path / "job.yaml").world_size > 2
+    assert load_job(tmp_path / "job.yaml").world_size >= 2
 
 
 @pytest.mark.parametrize("block", **ids(blocks("python")))
