@@ -126,7 +126,7 @@ class Watch:
         self._ranks = len(ranks)
         if joined:
             self._first("joined")
-        if len(ranks) == self._attempt.plan.world:
+        if len(ranks) >= self._attempt.plan.world:
             self._first("ranks")  # all of them are here, so that none is left when none is left here
         if scheduler is not None and self._scheduler is None:
             with contextlib.suppress(OSError, AttributeError):  # an old kernel or Python

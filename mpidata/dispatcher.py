@@ -74,7 +74,8 @@ class Dispatcher:
     def tick(self, now: float) -> None:
         """Take in groups that were spawned, and spawn those that are needed."""
         self._look_into_losses(now)
-        for group, error in self._messages.spawned():
+        invite = not self.stopping and not self._simulations.all_settled
+        for group, error in self._messages.spawned(invite):
             if error:
                 self._spawn_failed(group, error, now)
             else:

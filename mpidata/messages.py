@@ -52,8 +52,15 @@ class Messages(Protocol):
     def spawn(self, group: int, values: Sequence[str]) -> None:
         """Begin to spawn a group whose program's placeholders get these values, each `name=value`."""
 
-    def spawned(self) -> list[tuple[int, str]]:
-        """Take the groups that have joined, each with "", and those that could not be started, with a sentence."""
+    def spawned(self, invite: bool) -> list[tuple[int, str]]:
+        """Take the groups that have joined, each with "", and those that could not be started, with a sentence.
+
+        `invite`: groups that are ready may join.
+        """
+
+    @property
+    def joining(self) -> bool:
+        """Whether the trainers are just joining a spawned group, in which nothing may interrupt them."""
 
     def end_of_stream(self) -> None:
         """Tell all trainers that no samples will come any more."""
@@ -156,9 +163,22 @@ class LibraryMessages:
             self._spawner = Spawner(self._plan, self._opened)
         self._spawner.start(group, values)
 
-    def spawned(self) -> list[tuple[int, str]]:
-        """Take the groups that have joined, each with "", and those that could not be started, with a sentence."""
-        return self._spawner.news() if self._spawner is not None else []
+    def spawned(self, invite: bool) -> list[tuple[int, str]]:
+        """Take the groups that have joined, each with "", and those that could not be started, with a sentence.
+
+        `invite`: groups that are ready may join.
+        """
+        return self._spawner.news(invite) if self._spawner is not None else []
+
+    @property
+    def joining(self) -> bool:
+        """Whether the trainers are just joining a spawned group, in which nothing may interrupt them."""
+        return self._spawner is not None and self._spawner.joining
+
+    @property
+    def spawning(self) -> bool:
+        """Whether a group is on its way into the job: MPI must not be finalized then."""
+        return self._spawner is not None and self._spawner.busy
 
     def end_of_stream(self) -> None:
         """Tell all trainers that no samples will come any more."""

@@ -41,6 +41,9 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
         signal.signal(number, scheduler.interrupt)
     scheduler.run()
+    if messages.spawning:
+        sys.stdout.flush()
+        os._exit(0)  # a thread is in MPI_Comm_spawn, and MPI_Finalize would pull the ground from under it
     return 0
 
 

@@ -156,7 +156,7 @@ class Scheduler:
         self._record.keep(now)
         self._dispatcher.tick(now)
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
-        if self.ending.is_over(now):
+        if self.ending.is_over(now) and not self._messages.joining:
             self._finish(abort=self.ending.status or None)
         elif self._outside.at_once:
             self.ending.stop(now, signal.Signals(self._outside.at_once).name)

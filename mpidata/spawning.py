@@ -72,8 +72,23 @@ class Spawner:
         command = [str(self._plan.run), "--group", str(group), *values]
         threading.Thread(target=self._bring, args=(begun, command, info), daemon=True).start()
 
-    def news(self) -> list[tuple[int, str]]:
+    @property
+    def busy(self) -> bool:
+        """Whether a group is on its way into the job."""
+        return bool(self._starts)
+
+    @property
+    def joining(self) -> bool:
+        """Whether the trainers are just joining a group, in which nothing may interrupt them."""
+        return self._joining is not None and not self._joining.joined.is_set()
+
+    def news(self, invite: bool) -> list[tuple[int, str]]:
         """Take the groups that have joined, each with "", and those that could not be started, with a sentence.
+
+        Parameters
+        ----------
+        invite : bool
+            Whether groups that are ready may join: the job has work for them.
 
         Raises
         ------
@@ -90,10 +105,10 @@ class Spawner:
                 found.append((start.group, error))
         for group, _ in found:
             del self._starts[group]
-        self._let_join(now)
+        self._let_join(now, invite)
         return found
 
-    def _let_join(self, now: float) -> None:
+    def _let_join(self, now: float, invite: bool) -> None:
         """Let the next group in: all trainers must join groups in one order, so only one at a time."""
         joining = self._joining
         if joining is not None and (joining.error or (not joining.joined.is_set() and now - joining.since > _JOIN_S)):
@@ -101,7 +116,7 @@ class Spawner:
                 f"The spawned group {joining.group} died while it joined the job ({joining.error or 'no answer'}), and "
                 f"the trainers may wait for it. Resume the job with `mpidata run --resume {self._plan.run}`."
             )
-        if joining is None or joining.joined.is_set():
+        if invite and (joining is None or joining.joined.is_set()):
             ready = [start for start in self._starts.values() if start.greeted.is_set() and not start.error]
             self._joining = ready[0] if ready else None
             if ready:

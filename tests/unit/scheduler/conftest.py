@@ -179,7 +179,9 @@ class Job:
         if self._call("spawn", group, tuple(values)):
             self.news.append((group, ""))
 
-    def spawned(self) -> list[tuple[int, str]]:
+    joining = False
+
+    def spawned(self, invite: bool) -> list[tuple[int, str]]:
         news, self.news = self.news, []
         for group, error in news:
             if not error:
