@@ -41,6 +41,8 @@ class Dispatcher:
     ----------
     error : str
         Why the job must fail, or "".
+    died_out : bool
+        Whether that is only because no group is left.
     stopping : bool
         Set from outside: groups that ask are to leave.
 
@@ -60,6 +62,7 @@ class Dispatcher:
         losses: Losses,
     ) -> None:
         self.error = ""
+        self.died_out = False
         self.stopping = False
         self._plan = plan
         self._parameters = np.array(parameters, dtype=np.float64, order="C")
@@ -152,6 +155,7 @@ class Dispatcher:
                 self._failed(simulation, group, cause)
             self.feed()
             if not self._groups.any_left and not self._simulations.all_settled:
+                self.died_out = not self.error
                 self.error = self.error or (
                     f"No group is left: the last one, group {group}, {cause.sentence}. Its output is in "
                     f"{self._plan.run}/logs. Resume the job with `mpidata run --resume {self._plan.run}`."

@@ -148,6 +148,8 @@ class Scheduler:
         if self._over:
             return
         if self._dispatcher.error and not self.ending.stopping:
+            if self._dispatcher.died_out:
+                self.ending.outcome["died"] = True
             self._fail(self._dispatcher.error)
         self._look_at_what_is_settled()
 
@@ -195,6 +197,8 @@ class Scheduler:
             return
         ended = read_record(self.plan.run / "exits" / f"rank-{event.rank:04d}")
         how = "vanished without a record" if ended is None else ended.sentence()
+        if ended is None or ended.cause == "signal":
+            self.ending.outcome["died"] = True
         self._fail_now(
             f"Trainer {trainer} (rank {event.rank}) {how}. Its output is in {self.plan.run}/logs. Resume the job with "
             f"`mpidata run --resume {self.plan.run}`."

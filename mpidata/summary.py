@@ -7,7 +7,8 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict
+
+from typing_extensions import NotRequired, TypedDict
 
 from mpidata.events import Events, write_json
 from mpidata.losses import Losses
@@ -25,11 +26,15 @@ _PROGRESS_S = 0.5
 
 
 class Outcome(TypedDict):
-    """How a run ended: `status` is complete, failed or stopped; `error` a sentence or None; `reason` why it stopped."""
+    """How a run ended: `status` is complete, failed or stopped; `error` a sentence or None; `reason` why it stopped.
+
+    `died` is there, and true, where it failed because processes died: it can be resumed as it is.
+    """
 
     status: str
     error: str | None
     reason: str | None
+    died: NotRequired[bool]
 
 
 class Figures:
