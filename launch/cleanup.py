@@ -18,7 +18,7 @@ __all__ = ["JobFolders", "end_processes", "make_folders", "processes_of", "ranks
 
 _MARK = "MPIDATA_RUN"
 _SEGMENTS = Path("/dev/shm")
-_NEW_S = 60.0
+_NEW_S = 10.0
 
 
 @dataclasses.dataclass(frozen=True)

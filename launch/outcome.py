@@ -163,7 +163,9 @@ def _launcher_fault(attempt: Attempt, ending: Ending) -> _Fault:
         return _Fault(f"The launcher {how} before any rank had started. See {log}.", log, killed)
     if ending.status == 0:
         return _ended(attempt, 0, "ended without a summary", joined)
-    return _Fault(f"The launcher {how} and the job with it. See {log}.", log, killed or joined)
+    died = killed or joined
+    fix = f"See {log}. {_resume(attempt)}" if died else f"See {log}."
+    return _Fault(f"The launcher {how} and the job with it. {fix}", log, died)
 
 
 def _ended(attempt: Attempt, rank: int, how: str, died: bool, at: int = 0) -> _Fault:
@@ -175,9 +177,12 @@ def _ended(attempt: Attempt, rank: int, how: str, died: bool, at: int = 0) -> _F
         "trainer": f"Trainer {index} (rank {rank})",
         "solver": f"A solver of group {index} (rank {rank}{of_group})",
     }[role]
-    go_on = f"mpidata run --resume {shlex.quote(str(attempt.run.path))}"
-    fix = f"Go on with `{go_on}`" if died else f"Correct it and go on with `{go_on}`"
-    return _Fault(f"{who} {how}. Its output is in {log}. {fix}.", log, died, at)
+    resume = _resume(attempt) if died else f"Correct it. {_resume(attempt)}"
+    return _Fault(f"{who} {how}. Its output is in {log}. {resume}", log, died, at)
+
+
+def _resume(attempt: Attempt) -> str:
+    return f"Resume the job with `mpidata run --resume {shlex.quote(str(attempt.run.path))}`."
 
 
 def _figures(attempt: Attempt, seconds: float) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from mpidata.run_folder import RunFolder
 
 __all__ = ["show_outcome"]
 
+_SHOWN = 5
 _COLOURS = {"complete": "bold green", "stopped": "bold yellow", "failed": "bold red"}
 
 
@@ -40,6 +41,7 @@ def show_outcome(outcome: Outcome, console: Console, errors: Console) -> None:
     console.print(Text(f" ({summary['reason']})" if summary.get("reason") else ""), soft_wrap=True)
     for key, text in rows:  # never folded: a path must stay in one piece
         console.print(Text(f"  {key:<{width}}  {text}"), soft_wrap=True)
+    _show_set_aside(summary.get("set_aside") or [], summary["run"], console)
     if status != "failed":
         return
     errors.print()
@@ -61,9 +63,26 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("batches", " + ".join(map(str, summary["batches"]["per_trainer"])) or "0"),
         ("data", f"{summary['bytes'] / 1e6:.1f} MB in {seconds:.1f} s"),
     ]
+    if retries := summary.get("retries"):
+        lost = summary.get("lost_groups", 0)
+        rows.insert(1, ("retries", f"{len(retries)}, {lost} group{'s' if lost != 1 else ''} lost"))
     for name, value in summary["training"].items():
         rows.append((name, f"{_number(value.get('first'))} -> {_number(value.get('last'))}"))
     return [*rows, ("run folder", summary["run"])]
+
+
+def _show_set_aside(entries: list[dict[str, Any]], run: str, console: Console) -> None:
+    """List the simulations that failed on every try, with the causes and what their solvers said last."""
+    if not entries:
+        return
+    console.print(Text("\nSet aside, as they failed on every try:", "bold yellow"), soft_wrap=True)
+    for entry in entries[:_SHOWN]:
+        values = ", ".join(f"{name} = {value:.6g}" for name, value in entry["parameters"].items())
+        who = f"simulation {entry['simulation']} ({values}), {entry['tries']} tries"
+        console.print(Text(f"  {who}: its solver {entry['how']}"), soft_wrap=True)
+        console.print(Text.from_ansi("\n".join(f"    {line}" for line in entry["output"])), soft_wrap=True)
+    if len(entries) > _SHOWN:
+        console.print(Text(f"  and {len(entries) - _SHOWN} more: see {run}/summary.json"), soft_wrap=True)
 
 
 def _checkpoint(run: Path) -> str:

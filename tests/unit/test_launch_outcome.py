@@ -303,3 +303,32 @@ def test_what_is_shown_of_a_failure(case: _Case, capsys: pytest.CaptureFixture[s
     assert "2 of 9 complete, 1 failed" in stdout and f"  {case.run.path}\n" in stdout
     assert "  line 5 [bold]\n" in stderr and "line 4 " not in stderr
     assert stderr.endswith(f"{outcome.summary['error']}\n")
+
+
+def test_what_is_shown_of_losses(case: _Case, capsys: pytest.CaptureFixture[str]) -> None:
+    entry = {
+        "simulation": 7,
+        "parameters": {"alpha": 0.5},
+        "tries": 3,
+        "how": "was killed by SIGSEGV",
+        "output": ["oh"],
+    }
+    case.run.summary.write_text(json.dumps({"status": "complete"}))
+    outcome = settle(case.attempt, Ending(0, None), 3.0)
+    case.run.summary.unlink()
+    figures = settle(case.attempt, Ending(0, signal.SIGINT), 3.0).summary
+    losses = {"status": "complete", "retries": [{}, {}], "lost_groups": 1, "set_aside": [entry] * 6}
+    show_outcome(dataclasses.replace(outcome, summary=figures | losses), Console(width=40), Console(stderr=True))
+    stdout, stderr = capsys.readouterr()
+    assert "  retries      2, 1 group lost\n" in stdout and stderr == "" and "checkpoint" not in stdout
+    assert stdout.count("  simulation 7 (alpha = 0.5), 3 tries: its solver was killed by SIGSEGV\n    oh\n") == 5
+    assert f"  and 1 more: see {case.run.path}/summary.json\n" in stdout
+
+
+def test_from_where_a_run_can_go_on(case: _Case, capsys: pytest.CaptureFixture[str]) -> None:
+    show_outcome(settle(case.attempt, Ending(0, signal.SIGTERM), 3.0), Console(), Console(stderr=True))
+    assert f"none; mpidata run --resume {case.run.path} starts over\n" in capsys.readouterr().out
+    (case.run.checkpoints / "000003").mkdir(parents=True)
+    (case.run.checkpoints / "000004.new").mkdir()
+    show_outcome(settle(case.attempt, Ending(0, signal.SIGTERM), 3.0), Console(), Console(stderr=True))
+    assert f"3; go on with mpidata run --resume {case.run.path}\n" in capsys.readouterr().out
