@@ -100,8 +100,7 @@ def run_local(
             lock, waited = _hold(run)
             if waited:  # its ranks may have ended a checkpoint meanwhile
                 found = look_at(run.path, overrides)
-            _say(found, console)
-            plan = make_ready(found, fault_tolerance)
+            plan = _make_ready(found, fault_tolerance, console)
         else:
             run, plan = prepare_run(job, fault_tolerance)
             lock = run.hold()
@@ -117,9 +116,7 @@ def run_local(
                 if why is None:
                     break
                 errors.print(Text(f"{outcome.summary.get('error')}\n{why}"), soft_wrap=True)
-                found = look_at(run.path)
-                _say(found, console)
-                plan = make_ready(found, plan.fault_tolerance)
+                plan = _make_ready(look_at(run.path), plan.fault_tolerance, console)
         finally:
             os.close(lock)
     show_outcome(outcome, console, errors)
@@ -139,9 +136,10 @@ def _hold(run: RunFolder) -> tuple[int, bool]:
     return lock, waited
 
 
-def _say(found: Resume, console: Console) -> None:
+def _make_ready(found: Resume, fault_tolerance: str, console: Console) -> Plan:
     for sentence in (*found.problems, found.sentence):
         console.print(Text(sentence), soft_wrap=True)
+    return make_ready(found, fault_tolerance)
 
 
 def _start(job: Job, attempt: Attempt, mpirun: Path, shim: Path, signals: Signals, console: Console) -> Outcome:

@@ -157,15 +157,16 @@ def keys(value: dict[str, object], above: str = "") -> set[str]:
 
 def test_the_keys_of_summary_and_progress() -> None:
     figures, simulations = Figures(trainers=1, capacity=1), Simulations(1, trainers=1)
-    outcome: Outcome = {"status": "", "error": None, "reason": None}
+    outcome: Outcome = {"status": "", "error": None, "reason": None, "died": True}
     summary = figures.summary(Path("/runs/rod/1"), outcome, simulations, None, 1.0)
     assert set(table(RUNNING, "`summary.json`:")) == keys(summary)
     assert set(table(RUNNING, "`progress.json`:")) == keys(figures.progress(simulations, 1.0))
 
 
 def test_the_events() -> None:
-    sources = [(ROOT / "mpidata" / name).read_text() for name in ("scheduler.py", "dispatcher.py", "summary.py")]
-    written = set(re.findall(r'\b(?:note|write_numbers)\("(\w+)"', "".join(sources)))
+    names = ("scheduler.py", "dispatcher.py", "summary.py", "checkpoint/coordinator.py")
+    sources = [(ROOT / "mpidata" / name).read_text() for name in names]
+    written = set(re.findall(r'\b_?(?:note|write_numbers)\("(\w+)"', "".join(sources)))
     assert set(table(RUNNING, "`events.jsonl`:")) == written
 
 
