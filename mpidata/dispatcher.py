@@ -93,9 +93,13 @@ class Dispatcher:
         """Take in that a group asks for a simulation, having closed the one before."""
         if not self._is_alive(group):
             return
+        self._groups.works(group)
         if group in self._reserved:
             self._reserved.discard(group)
-            self._dispatch(group, self._simulations.running[group])
+            if self.stopping:
+                self._messages.no_more(group)
+            else:
+                self._dispatch(group, self._simulations.running[group])
             return
         self._close(group, event)
         if self._plan.lifetime == "simulation":  # it was started for one
@@ -110,7 +114,8 @@ class Dispatcher:
             return
         if group in self._reserved:
             self._reserved.discard(group)
-            self._simulations.give_back(group)
+            if not self.stopping:
+                self._give_up(self._simulations.running[group], 0, group, "left without asking for it")
         else:
             self._close(group, event)
         self._groups.leave(group)
@@ -154,7 +159,7 @@ class Dispatcher:
             for simulation in self._simulations.lose(group):
                 self._failed(simulation, group, cause)
             self.feed()
-            if not self._groups.any_left and not self._simulations.all_settled:
+            if self._simulations.pending and not self._groups.any_left:
                 self.died_out = not self.error
                 self.error = self.error or (
                     f"No group is left: the last one, group {group}, {cause.sentence}. Its output is in "
@@ -200,10 +205,17 @@ class Dispatcher:
         if simulation == NONE:
             self._simulations.check_idle(group)
             return
-        expected = self._simulations.close(group, simulation, steps, failed)
         if failed:
-            self._failed(simulation, group, Cause("given_up", f"gave it up: {text_of(event)}", 0))
-        if expected and not self.stopping:
+            self._give_up(simulation, steps, group, f"gave it up: {text_of(event)}")
+        else:
+            self._simulations.close(group, simulation, steps, failed=False)
+            self._messages.expect(simulation, steps, self._simulations.tries(simulation))
+
+    def _give_up(self, simulation: int, steps: int, group: int, how: str) -> None:
+        """Take note of a simulation that its group has not run to its end, though it is well."""
+        last = self._simulations.close(group, simulation, steps, failed=True)
+        self._failed(simulation, group, Cause.given_up(self._plan, group, how))
+        if last and not self.stopping:
             self._messages.expect(simulation, steps, self._simulations.tries(simulation))
 
     def _failed(self, simulation: int, group: int, cause: Cause) -> None:
@@ -218,9 +230,7 @@ class Dispatcher:
 
     def _spawn(self, now: float) -> None:
         one_each = self._plan.lifetime == "simulation"
-        # A simulation that a group is started for is pending no more; others stay so until a started group asks.
-        pending = self._simulations.pending + (len(self._groups.starting) if one_each else 0)
-        for group in self._groups.to_spawn(pending, now):
+        for group in self._groups.to_spawn(self._simulations.pending, now):
             values: list[str] = []
             if one_each:
                 simulation = self._simulations.take(group)
@@ -239,8 +249,8 @@ class Dispatcher:
             (self._plan.run / "given-up" / f"group-{group}").touch()
         again = self._groups.spawn_failed(group, now)
         self._record.note("spawn_failed", group=group, error=error, again=again)
-        if not self._groups.any_left and not self.stopping:
-            raise MpidataError(
+        if self._simulations.pending and not self._groups.any_left and not self.stopping:
+            self.error = self.error or (
                 f"Group {group} could not be started, and no group is left. {error}. Its output is in "
-                f"{self._plan.run}/logs."
+                f"{self._plan.run}/logs. Correct it and resume the job with `mpidata run --resume {self._plan.run}`."
             )

@@ -34,7 +34,7 @@ class Groups:
     lost : set of int
         Groups that were declared lost.
     given_up : int
-        Groups that could not be spawned on any try.
+        Places that no group could be spawned for on any try.
 
     Notes
     -----
@@ -51,6 +51,7 @@ class Groups:
         self._active = set(range(min(plan.groups, plan.groups_in_world)))
         self._asking: deque[int] = deque()
         self._next = plan.groups_in_world
+        self._untried: set[int] = set()
         self._failed_spawns = 0
         self._spawn_from = 0.0
         # Places for which a group may be spawned: in the split start only those of groups that were lost.
@@ -69,6 +70,12 @@ class Groups:
     def any_left(self) -> bool:
         """Whether a group is there, or may still come, that can run simulations."""
         return bool(self._alive or self.starting) or self._may_spawn()
+
+    def works(self, group: int) -> None:
+        """Record that a group has asked for a simulation: what was spawned runs as it should."""
+        if group in self._untried:
+            self._untried.discard(group)
+            self._failed_spawns = 0
 
     def ask(self, group: int) -> None:
         """Record that a group waits for its next simulation."""
@@ -92,12 +99,13 @@ class Groups:
     def leave(self, group: int) -> None:
         """Record that a group has left in order."""
         if self._plan.start == "spawn" and group in self._active:
-            self._vacant += 1
+            self._vacate(group)
         self._remove(group)
 
     def lose(self, group: int) -> None:
         """Record that a group is lost."""
-        self._vacant += group in self._active
+        if group in self._active:
+            self._vacate(group)
         self._remove(group)
         self.lost.add(group)
 
@@ -116,7 +124,9 @@ class Groups:
         """Numbers of groups to be spawned now, for so many simulations that wait; they count as starting from here."""
         if not self._may_spawn() or now < self._spawn_from:
             return []
-        wanted = min(self._vacant, pending - len(self.starting))
+        # A simulation that a group is started for is pending no more; others stay so until a started group asks.
+        on_their_way = len(self.starting) + len(self._untried) if self._plan.lifetime == "pool" else 0
+        wanted = min(self._vacant, pending - on_their_way)
         if self._failed_spawns:
             wanted = min(wanted, 1 - len(self.starting))
         numbers = list(range(self._next, self._next + max(0, wanted)))
@@ -128,15 +138,22 @@ class Groups:
     def spawned(self, group: int) -> None:
         """Record that a spawned group has joined."""
         self.starting.discard(group)
-        self._failed_spawns = 0
         self._alive.add(group)
         self._active.add(group)
+        self._untried.add(group)
 
     def spawn_failed(self, group: int, now: float) -> bool:
         """Record that a group could not be spawned; returns whether it will be tried again."""
         self.starting.discard(group)
+        self._spawn_from = now + _FIRST_PAUSE_S * 2**self._failed_spawns
+        return self._fail()
+
+    def _may_spawn(self) -> bool:
+        return self._can_spawn and self._vacant > 0
+
+    def _fail(self) -> bool:
+        """Count an attempt to fill a place that came to nothing; returns whether there will be another one."""
         if self._failed_spawns < self._plan.retries:
-            self._spawn_from = now + _FIRST_PAUSE_S * 2**self._failed_spawns
             self._failed_spawns += 1
             self._vacant += 1
             return True
@@ -144,10 +161,16 @@ class Groups:
         self._failed_spawns = 0
         return False
 
-    def _may_spawn(self) -> bool:
-        return self._can_spawn and self._vacant > 0
+    def _vacate(self, group: int) -> None:
+        # A program that always ends before it asks for work must not be started for ever. One that is started for a
+        # single simulation uses up the tries of that.
+        if group in self._untried and self._plan.lifetime == "pool":
+            self._fail()
+        else:
+            self._vacant += 1
 
     def _remove(self, group: int) -> None:
+        self._untried.discard(group)
         self._alive.discard(group)
         self._active.discard(group)
         if group in self._asking:

@@ -68,6 +68,11 @@ class Cause:
             output=last_lines(plan.run, plan, group, rank_in_group),
         )
 
+    @classmethod
+    def given_up(cls, plan: Plan, group: int, sentence: str) -> Cause:
+        """Make the cause of a try that its group has given up, with what the group's rank 0 printed last."""
+        return cls("given_up", sentence, 0, output=last_lines(plan.run, plan, group, 0))
+
     def told(self) -> dict[str, Any]:
         """Write it for events.jsonl and the summary."""
         return {"cause": self.kind, "how": self.sentence, "signal": self.signal, "exit": self.status}
@@ -123,10 +128,11 @@ class Losses:
         """
         count, tolerate = len(self.set_aside), self._plan.tolerate
         total = self._plan.simulations + self._plan.validation
+        many = f"{count} simulation{'s' * (count > 1)}"
         if tolerate >= 0 and count > tolerate:
-            return f"{count} simulations failed on every try, more than solvers.tolerate, {tolerate}. {self._last()}"
+            return f"{many} failed on every try, more than solvers.tolerate, {tolerate}. {self._last()}"
         if tolerate < 0 and not complete and count >= min(total, _HOPELESS):
-            return f"{count} simulations failed on every try, and none is complete. {self._last()}"
+            return f"{many} failed on every try, and none is complete. {self._last()}"
         return ""
 
     def _last(self) -> str:

@@ -245,6 +245,8 @@ class Scheduler:
     def _on_error(self, event: Event) -> None:
         text = text_of(event)
         self._record.note("error", rank=event.rank, error=text)
+        if event.sender == Event.SOLVER and event.index in self.groups.lost:
+            return  # what follows from the loss is no fault of the program
         self.ending.fail_at_once(self._clock(), text)
         self._dispatcher.stopping = True
 

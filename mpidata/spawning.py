@@ -125,13 +125,11 @@ class Spawner:
                 ready[0].invited.set()
 
     def _failure(self, start: _Start, now: float) -> str:
-        if start.greeted.is_set() and not start.error:
-            return ""
         for rank in range(self._plan.ranks_per_group):
             ended = read_exit(self._plan.run, self._plan, start.group, rank)
             if ended is not None:
                 return f"Its program {ended.sentence()} before it joined the job"
-        if start.error:
+        if start.error or start.greeted.is_set():
             return start.error
         return f"It did not join the job within {_GREET_S:g} s" if now - start.since > _GREET_S else ""
 
@@ -154,6 +152,8 @@ class Spawner:
             start.error = f"MPI cannot spawn it: {_reason(error)}. Are there enough slots for more ranks?"
         except LibraryError as error:
             start.error = str(error)
+        except Exception as error:
+            start.error = f"The scheduler cannot spawn it: {type(error).__name__}: {error}"
         start.joined.set()
 
 

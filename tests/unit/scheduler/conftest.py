@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mpidata.library import Event
 from mpidata.plan import Field, Plan, Program
+from mpidata.run_folder import RunFolder
 from mpidata.scheduler import Scheduler
 from mpidata.summary import BYTES, DRAWN, RECEIVED, VALIDATION
 
@@ -30,16 +31,19 @@ class Job:
     Time passes in polls that find nothing, and only then do delayed events come.
     """
 
-    def __init__(self, folder: Path, **plan: Any) -> None:
+    def __init__(self, folder: Path, can_spawn: bool = False, **plan: Any) -> None:
         run = folder / "demo" / "1"
         run.mkdir(parents=True)
         sizes = {"trainers": 1, "groups": 1, "ranks_per_group": 1, "window": 4, "simulations": 3, "validation": 0}
-        sizes |= {"seed": 0, "world": 3, "capacity": 100, "watermark": 10, "retries": 0} | plan
+        sizes |= {"seed": 0, "capacity": 100, "watermark": 10, "retries": 0} | plan
+        in_world = 0 if sizes.get("start") == "spawn" else sizes["groups"] + sizes.get("spares", 0)
+        sizes["world"] = 1 + sizes["trainers"] + in_world * sizes["ranks_per_group"]
         self.plan = Plan(
             run=run, folder=folder, policy="fifo", tail="drop", parameters=("alpha", "beta"),
             fields=(Field("u", "float32", (4,)),), programs=dict.fromkeys(("scheduler", "trainer", "solver"), PROGRAM),
             **sizes,
         )  # fmt: skip
+        self.can_spawn = can_spawn or self.plan.start == "spawn"
         self.count = self.plan.simulations + self.plan.validation
         self.parameters: NDArray[np.float64] = np.arange(2.0 * self.count).reshape(self.count, 2)
         self.now = 1000.0
@@ -51,7 +55,9 @@ class Job:
         self.before: dict[str, Callable[..., bool | None]] = {}
         self.running = [-1] * self.plan.groups_in_world
         self.has_left = [False] * self.plan.groups_in_world
+        self.stopped = False
         self.news: list[tuple[int, str]] = []
+        self.tries: dict[int, int] = {}  # that trainers were last told to expect
         self.held: list[dict[int, int]] = [{} for _ in range(self.plan.trainers)]
         self.scheduler = Scheduler(self.plan, self.parameters, self, clock=lambda: self.now)
 
@@ -59,7 +65,9 @@ class Job:
 
     def event(self, kind: int, index: int = 0, after: float = 0.0, **values: Any) -> None:
         event = Event(kind=kind, index=index, simulation=-1)
-        event.rank = 1 + index if kind in range(Event.HELD, Event.ERROR) else 1 + self.plan.trainers + index
+        of_trainer = kind in range(Event.HELD, Event.ERROR)
+        event.sender = Event.TRAINER if of_trainer else Event.SOLVER
+        event.rank = 1 + index if of_trainer else 1 + self.plan.trainers + index
         for name, value in values.items():
             if name == "statistics":
                 event.statistics[:] = value
@@ -131,6 +139,27 @@ class Job:
         self.event(Event.FINALIZED, group, after, **self.close_running(group))
         return False
 
+    def die(self, group: int, rank_in_group: int = 0, after: float = 0.0, **record: Any) -> bool:
+        """A rank of the group dies, and leaves a record if any is given; the simulation that it runs is never closed.
+
+        False: the usual answer is not to follow.
+        """
+        self.running[group] = -1
+        if record:
+            self.write_record(group, rank_in_group, **record)
+        self.event(Event.DIED, group, after, steps=rank_in_group)
+        return False
+
+    def write_record(self, group: int, rank_in_group: int, **record: Any) -> None:
+        path = RunFolder(self.plan.run).group_exit(self.plan, group, rank_in_group)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"signal": None, "exit": None, "joined": True, **record}))
+
+    def print(self, group: int, text: str, rank_in_group: int = 0) -> None:
+        path = RunFolder(self.plan.run).group_log(self.plan, group, rank_in_group)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
     def goodbye(self, trainer: int, after: float = 0.0) -> None:
         received = sum(steps for simulation, steps in self.held[trainer].items() if simulation < self.plan.simulations)
         validation = sum(self.held[trainer].values()) - received
@@ -153,6 +182,7 @@ class Job:
             self.finalize(group)
 
     def expect(self, simulation: int, steps: int, by_try: int) -> None:
+        self.tries[simulation] = by_try
         if not self._call("expect", simulation, steps):
             return
         trainers = self.plan.trainers
@@ -160,8 +190,6 @@ class Job:
             first = (trainer - simulation) % trainers
             self.held[trainer][simulation] = len(range(first, steps, trainers))
             self.event(Event.HELD, trainer, simulation=simulation, steps=by_try)
-
-    can_spawn = False
 
     def validation(self) -> None:
         self._call("validation")
@@ -175,7 +203,7 @@ class Job:
 
     def spawn(self, group: int, values: Sequence[str]) -> None:
         self.running.append(-1)
-        self.has_left.append(False)
+        self.has_left.append(True)  # so long as it has not joined
         if self._call("spawn", group, tuple(values)):
             self.news.append((group, ""))
 
@@ -185,13 +213,9 @@ class Job:
         news, self.news = self.news, []
         for group, error in news:
             if not error:
+                self.has_left[group] = False
                 self.event(Event.NEXT, group)
         return news
-
-    def die(self, group: int, rank_in_group: int = 0, after: float = 0.0) -> None:
-        """A rank of the group dies; the simulation that it runs is never closed."""
-        self.running[group] = -1
-        self.event(Event.DIED, group, after, sender=Event.SOLVER, steps=rank_in_group)
 
     def end_of_stream(self) -> None:
         if self._call("end_of_stream"):
@@ -200,8 +224,9 @@ class Job:
 
     def stop(self) -> None:
         if self._call("stop"):
-            for trainer in range(self.plan.trainers):
+            for trainer in range(0 if self.stopped else self.plan.trainers):
                 self.goodbye(trainer)
+            self.stopped = True
             for group in range(len(self.running)):
                 self.running[group] = -1
                 if not self.has_left[group]:

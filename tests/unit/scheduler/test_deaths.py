@@ -1,0 +1,291 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpidata.library import Event
+from mpidata.losses import read_losses
+
+MakeJob = Callable[..., Any]
+
+
+def die_at(job: Any, *times: tuple[int, int], **record: Any) -> None:
+    """The group dies when it gets the simulation, for each pair of both; once."""
+    left = list(times)
+
+    def dispatch(group: int, simulation: int) -> bool | None:
+        if (group, simulation) not in left:
+            return None
+        left.remove((group, simulation))
+        return bool(job.die(group, **record))
+
+    job.before["dispatch"] = dispatch
+
+
+def test_a_simulation_whose_group_dies_is_run_by_another_one(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=2, simulations=5, retries=1)
+    die_at(job, (0, 0), signal=11)
+    assert job.run() == 0
+    assert [group for group, simulation in job.called("dispatch") if simulation == 0] == [0, 1]
+    assert [group for group, _ in job.called("dispatch")].count(0) == 1
+    assert job.called("lose") == [(0,)] and job.tries == {0: 2, 1: 1, 2: 1, 3: 1, 4: 1}
+    assert job.summary["status"] == "complete" and job.summary["simulations"]["complete"] == 5
+    assert job.summary["lost_groups"] == 1 and job.summary["set_aside"] == []
+    (retry,) = job.summary["retries"]
+    assert retry == {
+        "simulation": 0,
+        "try": 1,
+        "group": 0,
+        "cause": "signal",
+        "how": "was killed by SIGSEGV",
+        "signal": 11,
+        "exit": None,
+    }
+    (lost,) = job.events("group_lost")
+    assert lost["rank_in_group"] == 0 and lost["how"] == retry["how"]
+
+
+def test_what_is_tried_again_goes_before_what_is_new(make_job: MakeJob) -> None:
+    job = make_job(groups=2, simulations=20, retries=1)
+    die_at(job, (0, 0), exit=3)
+    assert job.run() == 0
+    order = [simulation for _, simulation in job.called("dispatch")]
+    assert order.count(0) == 2 and order.index(0, 1) < 4
+
+
+def test_a_death_without_a_record_is_looked_into_for_a_second(make_job: MakeJob) -> None:
+    job = make_job(groups=2, retries=1)
+    job.steps = lambda simulation: 4
+    die_at(job, (0, 0))
+    assert job.run() == 0
+    assert 1001 <= job.now < 1002
+    assert job.summary["retries"][0]["cause"] == "unknown"
+    assert "vanished without a record" in job.summary["retries"][0]["how"]
+
+
+def test_a_record_that_comes_late_counts(make_job: MakeJob) -> None:
+    job = make_job(groups=2, retries=1, ranks_per_group=2)
+    # MPI has told of rank 1 first, which only followed rank 0.
+    job.before["dispatch"] = lambda group, simulation: None if group or job.die(0, rank_in_group=1) else False
+    poll = job.poll
+
+    def write_then_poll(timeout_s: float) -> Event | None:
+        if job.now >= 1000.4:
+            job.write_record(0, 0, exit=3)
+            job.write_record(0, 1, exit=1, told=True)
+        return poll(timeout_s)  # type: ignore[no-any-return]
+
+    job.poll = write_then_poll
+    assert job.run() == 0
+    assert job.summary["lost_groups"] == 1 and job.events("group_lost")[0]["rank_in_group"] == 0
+    assert [entry["how"] for entry in job.summary["retries"]] == ["ended with exit status 3"]
+
+
+def test_a_group_dies_before_the_trainers_hold_what_it_has_closed(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=2, simulations=3, retries=1)
+
+    def expect(simulation: int, steps: int) -> bool | None:
+        if simulation != 0 or job.tries[0] == 2:
+            return None
+        job.event(Event.HELD, 0, simulation=0, steps=1)
+        job.die(job.called("dispatch").index((0, 0)), exit=3)
+        job.event(Event.HELD, 1, after=0.5, simulation=0, steps=1)  # too late: of the lost try
+        return False
+
+    job.before["expect"] = expect
+    assert job.run() == 0
+    assert [simulation for _, simulation in job.called("dispatch")].count(0) == 2
+    assert sorted(event["simulation"] for event in job.events("simulation_complete")) == [0, 1, 2]
+    assert job.tries[0] == 2 and 0 in [entry["simulation"] for entry in job.summary["retries"]]
+
+
+def test_what_the_trainers_hold_is_not_run_again(make_job: MakeJob) -> None:
+    job = make_job(groups=2, simulations=6, retries=2)
+    # The group has completed 0 and 2 when it dies in the middle of 4.
+    die_at(job, (0, 4), signal=9)
+    assert job.run() == 0
+    assert sorted(simulation for _, simulation in job.called("dispatch")) == [0, 1, 2, 3, 4, 4, 5]
+
+
+def test_late_messages_of_a_lost_group_are_ignored(make_job: MakeJob) -> None:
+    job = make_job(groups=2, simulations=4, retries=1)
+    die_at(job, (0, 0), signal=9)
+
+    def lose(group: int) -> None:
+        job.event(Event.NEXT, 0, simulation=0, steps=10)
+        job.event(Event.ERROR, 0, text="MPI_ERR_PROC_FAILED")
+        job.event(Event.DIED, 0, steps=0)
+        job.event(Event.FINALIZED, 0)
+
+    job.before["lose"] = lose
+    assert job.run() == 0
+    assert job.summary["status"] == "complete" and job.summary["lost_groups"] == 1
+    assert job.called("lose") == [(0,)] and job.called("gone") == [(1,)]
+    assert job.tries == {0: 2, 1: 1, 2: 1, 3: 1}
+
+
+def test_a_spare_waits_and_takes_over(make_job: MakeJob) -> None:
+    job = make_job(groups=1, spares=2, simulations=4, retries=1)
+    die_at(job, (0, 2), signal=9)
+    assert job.run() == 0
+    assert job.called("dispatch") == [(0, 0), (0, 1), (0, 2), (1, 2), (1, 3)]
+    assert [event["group"] for event in job.events("spare_takes_over")] == [1]
+    assert sorted(job.called("no_more")) == [(1,), (2,)]
+    assert job.summary["simulations"]["complete"] == 4
+
+
+def test_a_spare_that_dies_is_no_loss_to_the_simulations(make_job: MakeJob) -> None:
+    job = make_job(groups=1, spares=1, can_spawn=True, simulations=4)
+    job.before["dispatch"] = lambda group, simulation: None if simulation or job.die(1, signal=9) else None
+    assert job.run() == 0
+    assert job.called("spawn") == [] and job.summary["lost_groups"] == 1 and job.summary["retries"] == []
+
+
+def test_the_last_group_dies(make_job: MakeJob) -> None:
+    job = make_job(groups=1, simulations=4, retries=3)
+    job.print(0, "reading the mesh\nno memory\n")
+    die_at(job, (0, 1), signal=9)
+    assert job.run() == 1
+    assert job.summary["status"] == "failed" and job.called("stop") == [()]
+    assert "No group is left: the last one, group 0, was killed by SIGKILL" in job.summary["error"]
+    assert f"mpidata run --resume {job.plan.run}" in job.summary["error"]
+    assert job.summary["simulations"] == {"requested": 4, "complete": 1, "failed": 0}
+
+
+def test_a_group_that_dies_with_nothing_to_do_is_not_missed(make_job: MakeJob) -> None:
+    job = make_job(trainers=1, groups=2, simulations=2)
+    # Both have closed their simulations; group 0 leaves, group 1 dies while it waits; then the trainer holds 0.
+    job.before["dispatch"] = lambda group, simulation: job.finalize(0) if group == 0 else None
+
+    def expect(simulation: int, steps: int) -> bool | None:
+        if simulation == 1:
+            return None
+        job.event(Event.HELD, 0, after=2.0, simulation=0, steps=1)
+        job.event(Event.DIED, 1, after=1.0)
+        return False
+
+    job.before["expect"] = expect
+    assert job.run() == 0
+    assert job.summary["status"] == "complete" and job.summary["lost_groups"] == 1
+
+
+def test_what_fails_on_every_try_is_set_aside_with_its_last_words(make_job: MakeJob) -> None:
+    job = make_job(groups=4, simulations=6, retries=1)
+    for group in range(4):
+        job.print(group, "".join(f"line {i} of {group}\n" for i in range(30)))
+    job.before["dispatch"] = lambda group, simulation: job.die(group, exit=3) if simulation == 2 else None
+    assert job.run() == 0
+    assert job.summary["status"] == "complete"
+    assert job.summary["simulations"] == {"requested": 6, "complete": 5, "failed": 1}
+    assert job.summary["lost_groups"] == 2
+    assert [entry["try"] for entry in job.summary["retries"]] == [1]
+    (entry,) = job.summary["set_aside"]
+    last = entry["group"]
+    assert entry == {
+        "simulation": 2,
+        "parameters": {"alpha": 4.0, "beta": 5.0},
+        "tries": 2,
+        "group": last,
+        "cause": "exit",
+        "how": "ended with exit status 3",
+        "signal": None,
+        "exit": 3,
+        "output": [f"line {i} of {last}" for i in range(20, 30)],
+    }
+    assert last == [group for group, simulation in job.called("dispatch") if simulation == 2][1]
+
+
+def test_a_simulation_given_up_is_tried_again_then_set_aside(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=2, simulations=5, retries=2)
+    job.fails = {3: "it diverged"}
+    job.print(0, "dt too large\n")
+    job.print(1, "dt too large\n")
+    assert job.run() == 0
+    assert [simulation for _, simulation in job.called("dispatch")].count(3) == 3
+    assert [call[0] for call in job.called("expect")].count(3) == 1 and job.tries[3] == 3
+    assert [entry["how"] for entry in job.summary["retries"]] == ["gave it up: it diverged"] * 2
+    (entry,) = job.summary["set_aside"]
+    assert entry["cause"] == "given_up" and entry["tries"] == 3 and entry["output"] == ["dt too large"]
+    assert job.summary["lost_groups"] == 0 and job.summary["status"] == "complete"
+
+
+@pytest.mark.parametrize("tolerate, status", [(-1, 0), (2, 0), (1, 1), (0, 1)])
+def test_how_many_failures_are_tolerated(make_job: MakeJob, tolerate: int, status: int) -> None:
+    job = make_job(groups=2, simulations=10, tolerate=tolerate)
+    job.fails = {3: "it diverged", 4: "it diverged"}
+    assert job.run() == status
+    if status:
+        count = ["1 simulation", "2 simulations"][tolerate]
+        assert f"{count} failed on every try, more than solvers.tolerate, {tolerate}" in job.summary["error"]
+
+
+def test_a_program_that_always_fails_ends_the_job_early(make_job: MakeJob) -> None:
+    job = make_job(groups=2, simulations=1000)
+    job.fails = dict.fromkeys(range(1000), "no input")
+    assert job.run() == 1
+    assert "3 simulations failed on every try, and none is complete" in job.summary["error"]
+    assert "gave it up: no input" in job.summary["error"]
+
+
+def test_validation_goes_on_when_one_of_it_has_failed(make_job: MakeJob) -> None:
+    job = make_job(groups=3, simulations=4, validation=2)
+    die_at(job, (0, 4), signal=9)
+    assert job.run() == 0
+    assert job.called("validation") == [()] and job.summary["set_aside"][0]["simulation"] == 4
+
+
+def test_a_trainer_that_dies_ends_the_job_and_is_named(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=1, simulations=100)
+    (job.plan.run / "exits").mkdir()
+    (job.plan.run / "exits" / "rank-0002").write_text('{"signal": 9, "exit": null}')
+    job.before["dispatch"] = lambda group, simulation: False
+    job.event(Event.DIED, 1, after=1.0, sender=Event.TRAINER, rank=2)
+    assert job.run() == 1
+    assert job.now < 1001.5 and (job.plan.run / "over").exists()
+    assert job.summary["status"] == "failed"
+    assert "Trainer 1 (rank 2) was killed by SIGKILL" in job.summary["error"]
+    assert f"mpidata run --resume {job.plan.run}" in job.summary["error"]
+
+
+def test_a_trainer_that_dies_after_its_goodbye_is_no_loss(make_job: MakeJob) -> None:
+    job = make_job(trainers=2)
+
+    def end_of_stream() -> bool:
+        job.goodbye(0)
+        job.event(Event.DIED, 0, after=1.0, sender=Event.TRAINER, rank=1)
+        job.goodbye(1, after=2.0)
+        return False
+
+    job.before["end_of_stream"] = end_of_stream
+    assert job.run() == 0
+    assert job.summary["status"] == "complete"
+
+
+def test_deaths_while_the_job_stops_are_no_retries(make_job: MakeJob) -> None:
+    job = make_job(groups=2, simulations=100, retries=3)
+    job.before["dispatch"] = lambda group, simulation: False
+
+    def stop() -> bool:
+        job.die(0, signal=9)
+        job.die(1, signal=9)
+        job.goodbye(0)
+        return False
+
+    job.before["stop"] = stop
+    job.event(Event.STOP, 0, after=1.0, text="left")
+    assert job.run() == 0
+    assert job.summary["status"] == "stopped" and job.summary["error"] is None
+    assert job.summary["retries"] == [] and job.summary["lost_groups"] == 2
+    assert len(job.called("dispatch")) == 2
+
+
+def test_events_tell_what_the_summary_tells(make_job: MakeJob) -> None:
+    job = make_job(groups=6, simulations=6, retries=1)
+    job.fails = {4: "it diverged"}
+    job.before["dispatch"] = lambda group, simulation: job.die(group, signal=6) if simulation == 2 else None
+    assert job.run() == 0
+    told = read_losses(job.plan.run / "events.jsonl")
+    assert told == {key: job.summary[key] for key in ("lost_groups", "retries", "set_aside")}
+    assert len(told["retries"]) == len(told["set_aside"]) == told["lost_groups"] == 2
+    assert read_losses(Path("/nowhere")) == {"lost_groups": 0, "retries": [], "set_aside": []}

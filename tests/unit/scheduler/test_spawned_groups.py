@@ -1,0 +1,242 @@
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mpidata.library import Event
+
+MakeJob = Callable[..., Any]
+
+
+def times(job: Any, name: str) -> list[float]:
+    """When a call was made, filled while the job runs."""
+    seen: list[float] = []
+    before = job.before.get(name)
+
+    def note(*values: Any) -> bool | None:
+        seen.append(job.now - 1000)
+        return before(*values) if before else None
+
+    job.before[name] = note
+    return seen
+
+
+def test_a_job_whose_groups_are_all_spawned(make_job: MakeJob) -> None:
+    job = make_job(start="spawn", groups=3, simulations=8)
+    assert job.run() == 0
+    assert job.called("spawn") == [(0, ()), (1, ()), (2, ())]
+    assert sorted(job.called("gone")) == [(0,), (1,), (2,)]
+    assert job.summary["simulations"]["complete"] == 8
+    names = [event["event"] for event in job.events()]
+    assert names.count("spawn") == names.count("group_joined") == names.count("group_left") == 3
+
+
+def test_no_more_groups_are_spawned_than_there_are_simulations(make_job: MakeJob) -> None:
+    job = make_job(start="spawn", groups=5, simulations=2)
+    assert job.run() == 0
+    assert len(job.called("spawn")) == 2
+
+
+@pytest.mark.parametrize("start", ["split", "spawn"])
+def test_a_spawned_group_takes_the_place_of_a_lost_one(make_job: MakeJob, start: str) -> None:
+    job = make_job(start=start, can_spawn=True, groups=1, simulations=4, retries=1)
+    died = times(job, "lose")
+    spawned = times(job, "spawn")
+    job.before["dispatch"] = lambda group, simulation: job.die(0, signal=11) if (group, simulation) == (0, 1) else None
+    assert job.run() == 0
+    assert job.called("dispatch") == [(0, 0), (0, 1), (1, 1), (1, 2), (1, 3)]
+    assert job.called("spawn")[-1] == (1, ()) and spawned[-1] - died[0] < 0.3
+    assert job.summary["status"] == "complete" and job.summary["lost_groups"] == 1
+
+
+def test_without_spawning_the_job_goes_on_with_fewer_groups(make_job: MakeJob) -> None:
+    job = make_job(groups=2, simulations=6, retries=1)
+    job.before["dispatch"] = lambda group, simulation: job.die(0, signal=11) if group == 0 else None
+    assert job.run() == 0
+    assert job.called("spawn") == [] and job.summary["status"] == "complete"
+
+
+def test_a_spawn_that_fails_is_tried_again_with_growing_pauses(make_job: MakeJob) -> None:
+    job = make_job(start="spawn", groups=1, simulations=3, retries=3)
+
+    def spawn(group: int, values: tuple[str, ...]) -> bool:
+        if group < 3:
+            job.news.append((group, "There are no slots"))
+        return group == 3
+
+    job.before["spawn"] = spawn
+    spawned = times(job, "spawn")
+    assert job.run() == 0
+    pauses = [b - a for a, b in itertools.pairwise(spawned)]
+    assert pauses == pytest.approx([0.5, 1.0, 2.0], abs=0.3)
+    assert job.summary["status"] == "complete"
+    assert [(event["error"], event["again"]) for event in job.events("spawn_failed")] == [
+        ("There are no slots", True)
+    ] * 3
+
+
+def test_a_place_that_cannot_be_filled_is_given_up(make_job: MakeJob) -> None:
+    job = make_job(start="spawn", groups=2, simulations=6, retries=1)
+    job.before["spawn"] = lambda group, values: group == 0 or bool(job.news.append((group, "There are no slots")))
+    job.before["dispatch"] = lambda group, simulation: bool(
+        job.event(Event.NEXT, group, after=3.0, **job.close_running(group))
+    )
+    assert job.run() == 0
+    # Group 0 has asked for work meanwhile: spawning works, so the count begins anew.
+    assert [group for group, _ in job.called("spawn")] == [0, 1, 2, 3]
+    assert [event["again"] for event in job.events("spawn_failed")] == [True, True, False]
+    assert job.summary["status"] == "complete" and job.scheduler.groups.given_up == 1
+
+
+def test_the_job_fails_when_no_group_can_be_spawned(make_job: MakeJob) -> None:
+    job = make_job(start="spawn", groups=3, simulations=6, retries=1)
+    job.before["spawn"] = lambda group, values: bool(job.news.append((group, "Its program could not be started")))
+    assert job.run() == 1
+    assert job.summary["status"] == "failed" and len(job.called("spawn")) == 6
+    assert "could not be started, and no group is left. Its program could not be started" in job.summary["error"]
+    assert job.called("stop") == [()]
+
+
+def test_a_spawn_that_fails_when_all_is_done_is_no_failure(make_job: MakeJob) -> None:
+    job = make_job(can_spawn=True, groups=2, simulations=6, retries=0)
+
+    def dispatch(group: int, simulation: int) -> bool:
+        if group == 0:
+            return bool(job.die(0, signal=11))
+        job.event(Event.NEXT, group, after=1.0, **job.close_running(group))
+        return False
+
+    def end_of_stream() -> bool:
+        job.news.append((2, "It did not join the job"))
+        job.goodbye(0, after=3.0)
+        return False
+
+    job.before |= {"dispatch": dispatch, "spawn": lambda group, values: False, "end_of_stream": end_of_stream}
+    assert job.run() == 0
+    assert job.called("spawn") == [(2, ())] and len(job.events("spawn_failed")) == 1
+    assert job.summary["status"] == "complete" and job.summary["simulations"]["failed"] == 1
+
+
+@pytest.mark.parametrize("end", ["die", "leave"])
+def test_a_program_that_always_ends_before_its_first_simulation(make_job: MakeJob, end: str) -> None:
+    job = make_job(start="spawn", groups=2, simulations=6, retries=2)
+
+    def spawned() -> list[tuple[int, str]]:
+        news, job.news = job.news, []
+        for group, _ in news:
+            job.die(group, exit=1) if end == "die" else job.finalize(group)
+        return news
+
+    job.spawned = spawned
+    assert job.run() == 1
+    assert len(job.called("spawn")) == 6 and job.called("dispatch") == []
+    assert ("No group is left" if end == "die" else "groups have left") in job.summary["error"]
+
+
+def test_each_simulation_has_a_group_of_its_own(make_job: MakeJob) -> None:
+    job = make_job(start="spawn", lifetime="simulation", groups=2, simulations=5)
+    assert job.run() == 0
+    values = [(f"alpha={2.0 * i}", f"beta={2.0 * i + 1}") for i in range(5)]
+    assert job.called("spawn") == list(enumerate(values))
+    assert sorted(job.called("dispatch")) == [(i, i) for i in range(5)]
+    assert sorted(job.called("no_more")) == [(i,) for i in range(5)]
+    assert job.summary["simulations"]["complete"] == 5
+
+
+def test_groups_of_one_simulation_that_just_leave(make_job: MakeJob) -> None:
+    job = make_job(start="spawn", lifetime="simulation", groups=2, simulations=5)
+    job.before["dispatch"] = lambda group, simulation: job.finalize(group)
+    assert job.run() == 0
+    assert len(job.called("spawn")) == 5 and job.called("no_more") == []
+    assert job.summary["simulations"]["complete"] == 5
+
+
+def test_no_more_groups_run_at_once_than_there_are_places(make_job: MakeJob) -> None:
+    job = make_job(start="spawn", lifetime="simulation", groups=2, simulations=6)
+    most = 0
+
+    def dispatch(group: int, simulation: int) -> bool:
+        nonlocal most
+        most = max(most, sum(running >= 0 for running in job.running))
+        job.event(Event.NEXT, group, after=2.0, **job.close_running(group))
+        return False
+
+    job.before["dispatch"] = dispatch
+    alive = []
+    job.before["spawn"] = lambda group, values: alive.append(len(job.scheduler.groups.alive))
+    assert job.run() == 0
+    assert max(alive) < 2 and len(alive) == 6
+
+
+def test_a_simulation_s_own_group_dies_and_another_one_gets_the_same_values(make_job: MakeJob) -> None:
+    job = make_job(start="spawn", lifetime="simulation", groups=1, simulations=2, retries=1)
+    job.before["dispatch"] = lambda group, simulation: job.die(0, signal=11) if group == 0 else None
+    assert job.run() == 0
+    first, again, second = job.called("spawn")
+    assert first == (0, ("alpha=0.0", "beta=1.0")) and again == (1, first[1]) and second[1] != first[1]
+    assert job.summary["retries"][0]["simulation"] == 0 and job.summary["simulations"]["complete"] == 2
+
+
+@pytest.mark.parametrize("end", ["die", "leave"])
+def test_a_simulation_whose_own_group_never_asks_for_it_is_set_aside(make_job: MakeJob, end: str) -> None:
+    job = make_job(start="spawn", lifetime="simulation", groups=1, simulations=3, retries=1)
+    usual = job.spawned
+
+    def spawned() -> list[tuple[int, str]]:
+        for group, _ in list(job.news):
+            if job.called("spawn")[group][1][0] == "alpha=2.0":
+                job.news.remove((group, ""))
+                job.die(group, exit=2) if end == "die" else job.finalize(group)
+                return [(group, "")]
+        return usual()  # type: ignore[no-any-return]
+
+    job.spawned = spawned
+    assert job.run() == 0
+    (entry,) = job.summary["set_aside"]
+    assert entry["simulation"] == 1 and entry["tries"] == 2
+    assert entry["how"] == ("ended with exit status 2" if end == "die" else "left without asking for it")
+    assert job.summary["simulations"] == {"requested": 3, "complete": 2, "failed": 1}
+
+
+def test_a_spawn_that_fails_uses_up_no_try(make_job: MakeJob) -> None:
+    job = make_job(start="spawn", lifetime="simulation", groups=1, simulations=2, retries=1)
+    job.before["spawn"] = lambda group, values: group != 0 or bool(job.news.append((group, "There are no slots")))
+    assert job.run() == 0
+    assert job.tries == {0: 1, 1: 1} and job.summary["retries"] == []
+    assert [values[0] for _, values in job.called("spawn")] == ["alpha=0.0", "alpha=0.0", "alpha=2.0"]
+
+
+@pytest.mark.parametrize("lifetime", ["pool", "simulation"])
+def test_a_stop_while_groups_are_spawned(make_job: MakeJob, lifetime: str) -> None:
+    job = make_job(start="spawn", lifetime=lifetime, groups=2, simulations=100)
+    job.before["spawn"] = lambda group, values: False
+
+    def stop() -> None:
+        if not job.stopped:
+            job.news += [(0, ""), (1, "It is too late")]
+
+    job.before["stop"] = stop
+    job.event(Event.STOP, 0, after=1.0, text="left")
+    assert job.run() == 0
+    assert job.called("dispatch") == [] and len(job.called("spawn")) == 2
+    assert job.summary["status"] == "stopped" and job.now < 1003
+    assert job.summary["retries"] == job.summary["set_aside"] == []
+
+
+def test_a_group_that_asks_after_a_stop_is_let_go(make_job: MakeJob) -> None:
+    job = make_job(start="spawn", lifetime="simulation", groups=1, simulations=100)
+    job.before["spawn"] = lambda group, values: False
+
+    def stop() -> bool:
+        if not job.stopped:
+            job.news.append((0, ""))
+            job.goodbye(0)
+        job.stopped = True
+        return False  # the group's question is under way
+
+    job.before["stop"] = stop
+    job.event(Event.STOP, 0, after=1.0, text="left")
+    assert job.run() == 0
+    assert job.called("no_more") == [(0,)] and job.called("dispatch") == []
+    assert job.summary["set_aside"] == []
