@@ -149,7 +149,8 @@ def read_losses(events: Path) -> dict[str, Any]:
     Parameters
     ----------
     events : Path
-        The file. Only what follows its last `start` counts; a line that was cut off does not.
+        The file. What came before its last `start` counts only if the run was resumed there; a line that was cut off
+        does not count.
 
     Returns
     -------
@@ -159,12 +160,16 @@ def read_losses(events: Path) -> dict[str, Any]:
     retries: list[dict[str, Any]] = []
     set_aside: list[dict[str, Any]] = []
     lost = 0
+    before = retries, set_aside, lost
     try:
         with open(events, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 kind = line.partition('"event": "')[2].partition('"')[0]
                 if kind == "start":
+                    before = retries, set_aside, lost
                     retries, set_aside, lost = [], [], 0
+                elif kind == "resume":
+                    retries, set_aside, lost = before
                 lost += kind == "group_lost"
                 if kind in ("retry", "set_aside") and line.endswith("}\n"):
                     entry = json.loads(line)
