@@ -122,7 +122,7 @@ def test_a_spawn_that_fails_when_all_is_done_is_no_failure(make_job: MakeJob) ->
 def test_a_program_that_always_ends_before_its_first_simulation(make_job: MakeJob, end: str) -> None:
     job = make_job(start="spawn", groups=2, simulations=6, retries=2)
 
-    def spawned() -> list[tuple[int, str]]:
+    def spawned(invite: bool) -> list[tuple[int, str]]:
         news, job.news = job.news, []
         for group, _ in news:
             job.die(group, exit=1) if end == "die" else job.finalize(group)
@@ -183,13 +183,13 @@ def test_a_simulation_whose_own_group_never_asks_for_it_is_set_aside(make_job: M
     job = make_job(start="spawn", lifetime="simulation", groups=1, simulations=3, retries=1)
     usual = job.spawned
 
-    def spawned() -> list[tuple[int, str]]:
+    def spawned(invite: bool) -> list[tuple[int, str]]:
         for group, _ in list(job.news):
             if job.called("spawn")[group][1][0] == "alpha=2.0":
                 job.news.remove((group, ""))
                 job.die(group, exit=2) if end == "die" else job.finalize(group)
                 return [(group, "")]
-        return usual()  # type: ignore[no-any-return]
+        return usual(invite)  # type: ignore[no-any-return]
 
     job.spawned = spawned
     assert job.run() == 0
