@@ -111,13 +111,15 @@ class Spawner:
     def _let_join(self, now: float, invite: bool) -> None:
         """Let the next group in: all trainers must join groups in one order, so only one at a time."""
         joining = self._joining
-        if joining is not None and (joining.error or (not joining.joined.is_set() and now - joining.since > _JOIN_S)):
+        joined = joining is None or joining.joined.is_set()  # an error is there before this
+        if joining is not None and (joining.error or (not joined and now - joining.since > _JOIN_S)):
             raise MpidataError(
                 f"The spawned group {joining.group} died while it joined the job ({joining.error or 'no answer'}), and "
                 f"the trainers may wait for it. Resume the job with `mpidata run --resume {self._plan.run}`."
             )
-        if invite and (joining is None or joining.joined.is_set()):
-            ready = [start for start in self._starts.values() if start.greeted.is_set() and not start.error]
+        if invite and joined:
+            waiting = [start for start in self._starts.values() if not start.invited.is_set()]
+            ready = [start for start in waiting if start.greeted.is_set() and not start.error]
             self._joining = ready[0] if ready else None
             if ready:
                 ready[0].since = now

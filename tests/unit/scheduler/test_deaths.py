@@ -161,7 +161,7 @@ def test_a_group_that_dies_with_nothing_to_do_is_not_missed(make_job: MakeJob) -
     def expect(simulation: int, steps: int) -> bool | None:
         if simulation == 1:
             return None
-        job.event(Event.HELD, 0, after=2.0, simulation=0, steps=1)
+        job.event(Event.HELD, 0, after=4.0, simulation=0, steps=1)
         job.event(Event.DIED, 1, after=1.0)
         return False
 

@@ -1,0 +1,145 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_library import make_plan
+
+from mpidata.losses import Cause, Losses, read_losses
+from mpidata.plan import Plan
+from mpidata.run_folder import RunFolder
+
+
+def a_plan(tmp_path: Path, **changes: Any) -> Plan:
+    (tmp_path / "exits").mkdir()
+    (tmp_path / "logs").mkdir()
+    sizes = {"run": tmp_path, "groups": 2, "ranks_per_group": 3, "world": 8, "simulations": 10, "validation": 2}
+    return make_plan(**sizes | changes)
+
+
+def record(plan: Plan, group: int, rank: int, **values: Any) -> None:
+    run = RunFolder(plan.run)
+    run.group_exit(plan, group, rank).write_text(json.dumps({"signal": None, "exit": None, "joined": True, **values}))
+    run.group_log(plan, group, rank).write_text(f"last words of {group}, {rank}\n")
+
+
+@pytest.mark.parametrize(
+    "values, kind, sentence",
+    [
+        ({"signal": 11}, "signal", "was killed by SIGSEGV"),
+        ({"exit": 3}, "exit", "ended with exit status 3"),
+        ({"signal": 9, "silent_s": 61.2}, "silent", "was silent for 61 s"),
+        ({"exit": 1, "error": "No such program"}, "not_started", "could not be started"),
+    ],
+)
+@pytest.mark.parametrize("group", [1, 5])
+def test_the_cause_is_in_the_record_of_the_rank(
+    tmp_path: Path, group: int, values: dict[str, Any], kind: str, sentence: str
+) -> None:
+    plan = a_plan(tmp_path)
+    record(plan, group, 2, **values)
+    cause = Cause.of_group(plan, group, 2)
+    assert (cause.kind, cause.sentence, cause.rank_in_group) == (kind, sentence, 2)
+    assert cause.output == [f"last words of {group}, 2"]
+    assert cause.told() == {
+        "cause": kind,
+        "how": sentence,
+        "signal": values.get("signal"),
+        "exit": values.get("exit"),
+    }
+
+
+def test_a_rank_that_only_followed_is_not_the_cause(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path)
+    record(plan, 0, 0, exit=1, told=True)
+    record(plan, 0, 1, signal=9, told=True)
+    record(plan, 0, 2, signal=6)
+    record(plan, 1, 0, signal=11)
+    cause = Cause.of_group(plan, 0, 0)
+    assert (cause.signal, cause.rank_in_group, cause.output) == (6, 2, ["last words of 0, 2"])
+
+
+def test_a_death_that_nobody_has_recorded(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path)
+    record(plan, 0, 0, exit=1, told=True)
+    cause = Cause.of_group(plan, 0, 1)
+    assert cause.kind == "unknown" and cause.rank_in_group == 1 and cause.output == []
+    assert "vanished without a record" in cause.sentence
+
+
+def test_the_output_of_what_is_given_up_is_that_of_the_group_s_rank_0(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path)
+    RunFolder(plan.run).group_log(plan, 1, 0).write_text("".join(f"{i}\n" for i in range(100)))
+    cause = Cause.given_up(plan, 1, "gave it up: it diverged")
+    assert cause.kind == "given_up" and cause.output == [str(i) for i in range(90, 100)]
+
+
+def losses(plan: Plan, set_aside: int) -> Losses:
+    found = Losses(plan)
+    for simulation in range(set_aside):
+        found.give_up(simulation, 3, 1, Cause("exit", "ended with exit status 3", status=3), [0.5, 2.0])
+    return found
+
+
+@pytest.mark.parametrize(
+    "tolerate, set_aside, complete, words",
+    [
+        (-1, 0, 0, ""),
+        (-1, 2, 0, ""),
+        (-1, 3, 0, "3 simulations failed on every try, and none is complete"),
+        (-1, 11, 1, ""),
+        (0, 1, 9, "1 simulation failed on every try, more than solvers.tolerate, 0"),
+        (2, 2, 0, ""),
+        (2, 3, 9, "3 simulations failed on every try, more than solvers.tolerate, 2"),
+    ],
+)
+def test_the_verdict(tmp_path: Path, tolerate: int, set_aside: int, complete: int, words: str) -> None:
+    verdict = losses(a_plan(tmp_path, tolerate=tolerate), set_aside).verdict(complete)
+    assert verdict.startswith(words) and bool(verdict) == bool(words)
+    if words:
+        last = f"simulation {set_aside - 1}, whose solver (group 1) ended with exit status 3"
+        assert last in verdict and str(tmp_path) in verdict
+
+
+def test_the_verdict_on_a_job_of_two_simulations_that_both_fail(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path, simulations=2, validation=0)
+    assert losses(plan, 1).verdict(0) == "" and losses(plan, 2).verdict(0) != ""
+
+
+def write_events(path: Path, *events: tuple[str, dict[str, Any]]) -> Path:
+    lines = [json.dumps({"time": 1.5, "event": name, **values}) + "\n" for name, values in events]
+    path.write_text("".join(lines))
+    return path
+
+
+def test_losses_are_read_back_from_the_events(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    write_events(
+        path,
+        ("start", {"world": 4}),
+        ("retry", {"simulation": 9}),
+        ("group_lost", {"group": 9}),
+        ("start", {"world": 4}),
+        ("group_lost", {"group": 0}),
+        ("retry", {"simulation": 1, "how": 'said "event": "start"'}),
+        ("set_aside", {"simulation": 2}),
+    )
+    with open(path, "a") as file:
+        file.write('{"time": 1.5, "event": "retry", "simul')
+    assert read_losses(path) == {
+        "lost_groups": 1,
+        "retries": [{"simulation": 1, "how": 'said "event": "start"'}],
+        "set_aside": [{"simulation": 2}],
+    }
+
+
+def test_losses_before_a_resume_count(tmp_path: Path) -> None:
+    path = write_events(
+        tmp_path / "events.jsonl",
+        ("start", {}),
+        ("retry", {"simulation": 1}),
+        ("start", {}),
+        ("resume", {"checkpoint": 1}),
+        ("retry", {"simulation": 2}),
+    )
+    assert [entry["simulation"] for entry in read_losses(path)["retries"]] == [1, 2]
