@@ -114,6 +114,9 @@ class Job:
         if not self.queue:
             due = sorted(item for item in self.later if item[0] <= self.now + timeout_s)
             if not due:
+                # Files are written by a thread, whose work takes none of the job's time.
+                if (writing := self.scheduler.checkpoints._task) is not None:
+                    writing.join(10)
                 self.now += timeout_s
                 assert self.now < 5000, "the scheduler waits for ever"
                 return None
