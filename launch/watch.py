@@ -17,7 +17,8 @@ from mpidata.launch.signals import Signals
 
 __all__ = ["Watch"]
 
-_GRACE_S = 10.0  # from a bad end, or the summary of one, to the end of all ranks: MPI_Finalize may hang then
+_GRACE_S = 10.0  # from the end of a rank on which all depends, or of a stop, to the end of all ranks
+_FAILED_S = 2.0  # from the summary of a job that has failed: the scheduler has waited for who may still leave in order
 _LATE_S = 3.0  # for the scheduler to write the summary of a job that took all the time it had
 _EMPTY_S = 5.0  # for the launcher to end when all ranks have
 _SCAN_EVERY_S = 1.0
@@ -98,7 +99,9 @@ class Watch:
         if self._first("summary"):
             self._end_by = float("inf") if status == "complete" else self._end_by
             # Programs of a job that is complete, or that its scripts have stopped, may work on: to save a model, say.
-            if status == "failed" or (status == "stopped" and self.asked):
+            if status == "failed":
+                self._fail(now, _FAILED_S)
+            elif status == "stopped" and self.asked:
                 self._fail(now)
         if self._ranks == 0 and "ranks" in self._seen and self._first("empty"):
             self._limit(now + _EMPTY_S)
@@ -132,9 +135,9 @@ class Watch:
             with contextlib.suppress(OSError, AttributeError):  # an old kernel or Python
                 self._scheduler = os.pidfd_open(scheduler)
 
-    def _fail(self, now: float) -> None:
+    def _fail(self, now: float, grace_s: float | None = None) -> None:
         _write(self._attempt.run.over, "over")
-        self._limit(now + _GRACE_S)
+        self._limit(now + (_GRACE_S if grace_s is None else grace_s))
 
     def _first(self, what: str) -> bool:
         first = what not in self._seen

@@ -71,6 +71,7 @@ from mpidata.launch import watch
 from mpidata.launch.cleanup import processes_of
 from mpidata.plan import Plan, Program
 watch._GRACE_S = float(os.environ.get("TEST_GRACE_S", watch._GRACE_S))
+watch._FAILED_S = float(os.environ.get("TEST_GRACE_S", watch._FAILED_S))
 watch._LATE_S = float(os.environ.get("TEST_LATE_S", watch._LATE_S))
 true_plan = Plan.of.__func__
 def plan(cls, *given):
