@@ -52,8 +52,13 @@ class JobFolders:
             os.close(lock)
 
 
-def make_folders() -> JobFolders:
+def make_folders(run: Path) -> JobFolders:
     """Make the folders of a new job.
+
+    Parameters
+    ----------
+    run : Path
+        Its run folder, whose path goes into the file `run` of each, for whoever wonders where they come from.
 
     Raises
     ------
@@ -67,7 +72,11 @@ def make_folders() -> JobFolders:
     segments = None
     with contextlib.suppress(OSError):
         segments = Path(tempfile.mkdtemp(prefix=_prefix(), dir=_SEGMENTS))
-    locks = tuple(_lock(folder) for folder in (session, segments) if folder is not None)
+    made = [folder for folder in (session, segments) if folder is not None]
+    locks = tuple(map(_lock, made))
+    for folder in made:
+        with contextlib.suppress(OSError):
+            (folder / "run").write_text(f"{run}\n", encoding="utf-8")
     return JobFolders(session, segments, locks)
 
 

@@ -147,7 +147,7 @@ def _start(job: Job, attempt: Attempt, mpirun: Path, shim: Path, signals: Signal
     run, plan = attempt.run, attempt.plan
     started = time.monotonic()
     remove_abandoned()
-    with make_folders() as folders:
+    with make_folders(run.path) as folders:
         variables = mpirun_environment(os.geteuid() == 0, folders.session, folders.segments, os.environ)
         with Progress(run.progress, run.log(plan, 1), console) as progress:
             console.print(Text(f"{job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)

@@ -1,6 +1,5 @@
 """Jobs for the tests: written to a folder, run with a timeout, checked to leave nothing behind."""
 
-import fcntl
 import json
 import os
 import subprocess
@@ -136,26 +135,18 @@ class JobFolder:
                     process.kill()
                 raise AssertionError(f"processes left behind: {lines}")
             time.sleep(0.05)
-        abandoned = [str(path) for path in job_folders() if not _locked(path)]
+        abandoned = [str(path) for path in folders_of(self.path)]
         assert not abandoned, f"left behind: {abandoned}"
 
 
-def job_folders() -> list[Path]:
-    """Folders for temporary files and shared memory of this user's jobs; a job that goes on holds locks on its own."""
-    prefix = f"mpidata-{os.getuid()}-*"
-    return [*Path("/dev/shm").glob(prefix), *Path(tempfile.gettempdir()).glob(prefix)]
-
-
-def _locked(path: Path) -> bool:
-    try:
-        new = time.time() - path.stat().st_mtime < 2  # made a moment ago by another job, which has yet to lock it
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:  # it has just been removed
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return new
+def folders_of(folder: Path) -> list[Path]:
+    """Folders for temporary files and shared memory of jobs whose run folders lie in this folder."""
+    found = []
+    for parent in (Path("/dev/shm"), Path(tempfile.gettempdir())):
+        for path in parent.glob("mpidata-*"):
+            try:
+                if (path / "run").read_text().startswith(f"{folder}/"):
+                    found.append(path)
+            except OSError:
+                continue
+    return found

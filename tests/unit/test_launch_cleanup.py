@@ -39,12 +39,13 @@ def _age(folder: Path) -> None:
 def test_folders_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path / "shm")
-    with cleanup.make_folders() as folders:
+    with cleanup.make_folders(tmp_path) as folders:
         assert folders.segments is None  # there is no such place
     (tmp_path / "shm").mkdir()
     (tmp_path / "shm" / "sm_segment.other").touch()
-    with cleanup.make_folders() as folders:
+    with cleanup.make_folders(tmp_path) as folders:
         assert folders.segments is not None and folders.segments.parent == tmp_path / "shm"
+        assert (folders.session / "run").read_text() == (folders.segments / "run").read_text() == f"{tmp_path}\n"
         (folders.session / "ompi.1" / "0").mkdir(parents=True)
         (folders.segments / "sm_segment.1").touch()
     assert os.listdir(tmp_path) == ["shm"] and os.listdir(tmp_path / "shm") == ["sm_segment.other"]
@@ -60,7 +61,7 @@ def test_what_a_killed_job_has_left_is_removed(tmp_path: Path, monkeypatch: pyte
         (folder / "file").touch()
     _age(abandoned)
     _age(foreign)
-    with cleanup.make_folders() as folders:
+    with cleanup.make_folders(tmp_path) as folders:
         _age(folders.session)  # one that goes on for long
         cleanup.remove_abandoned()
         assert folders.session.is_dir()
@@ -70,4 +71,4 @@ def test_what_a_killed_job_has_left_is_removed(tmp_path: Path, monkeypatch: pyte
 def test_no_place_for_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(LaunchError, match="TMPDIR"):
-        cleanup.make_folders()
+        cleanup.make_folders(tmp_path)
