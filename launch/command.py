@@ -54,8 +54,8 @@ def find_mpirun() -> Path:
     return Path(os.path.abspath(found))
 
 
-def mpirun_command(mpirun: Path, shim: Path, plan: Plan) -> list[str]:
-    """Command that starts all ranks of a plan on this machine.
+def mpirun_command(mpirun: Path, shim: Path, plan: Plan, hosts: Path | None = None) -> list[str]:
+    """Command that starts all ranks of a plan, on this machine unless `hosts` is given.
 
     Parameters
     ----------
@@ -63,9 +63,13 @@ def mpirun_command(mpirun: Path, shim: Path, plan: Plan) -> list[str]:
         As `find_mpirun` and `shim_path` give them.
     plan : Plan
         Of the job.
+    hosts : Path, optional
+        File with the host of each rank, one a line.
     """
-    # Ranks outnumber cores as a rule here, and mostly wait; bound to cores they would wait for one another.
-    options = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+    # Ranks outnumber cores as a rule here, and mostly wait; bound to cores they would wait for one another. A trainer
+    # bound to a core would have its receive thread there too.
+    where = [":OVERSUBSCRIBE"] if hosts is None else ["seq:OVERSUBSCRIBE", "--hostfile", str(hosts)]
+    options = ["--map-by", *where, "--bind-to", "none"]
     if plan.fault_tolerance == "ulfm":
         # Without the second one the death of a spawned rank would take those along that were spawned with it.
         options += ["--with-ft", "ulfm", "--prtemca", "state_base_recoverable", "1"]

@@ -20,6 +20,7 @@ _OTHER_RANKS = (
     "JSM_NAMESPACE_RANK",
     "MPIRUN_RANK",
 )
+_NO_STEPS = ("4294967290", "4294967291", "4294967292")  # salloc's shell, a batch script, what is beside the job
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +60,8 @@ def find_place(environ: Mapping[str, str]) -> Place | None:
     The shim `mpidata-rank` reads the same variables in the same order.
     """
     step = environ.get("SLURM_STEP_ID")  # a batch script has SLURM_PROCID too, but is in no step
+    if step in _NO_STEPS:
+        step = None
     slurm = f"slurm-{environ.get('SLURM_JOB_ID', '')}.{step}"
     if "OMPI_COMM_WORLD_RANK" in environ:
         job = environ.get("PMIX_NAMESPACE") or _parent()

@@ -11,20 +11,22 @@ from rich.console import Console
 from rich.text import Text
 
 from mpidata.checkpoint.memory import available_bytes, check_memory
-from mpidata.config import Job, load_job
+from mpidata.config import load_job
 from mpidata.errors import LaunchError
 from mpidata.launch.attempt import Attempt
+from mpidata.launch.begun import find_begun, note_begun
 from mpidata.launch.cleanup import make_folders, processes_of, remove_abandoned
-from mpidata.launch.command import command_line, find_mpirun, mpirun_command, mpirun_environment, shim_path
-from mpidata.launch.fault_tolerance import of_mpirun, without_ulfm
+from mpidata.launch.command import command_line, shim_path
+from mpidata.launch.fault_tolerance import without_ulfm
 from mpidata.launch.outcome import Outcome, settle
 from mpidata.launch.progress import Progress
 from mpidata.launch.restarts import Restarts
 from mpidata.launch.result import show_outcome
 from mpidata.launch.signals import Signals
+from mpidata.launch.slurm import Launcher, find_launcher
 from mpidata.launch.supervise import supervise
 from mpidata.plan import Plan
-from mpidata.resume import Resume, look_at, make_ready
+from mpidata.resume import Resume, is_complete, look_at, make_ready
 from mpidata.run_folder import RunFolder, next_run, prepare_run
 
 __all__ = ["print_command", "run_local"]
@@ -41,13 +43,16 @@ def print_command(path: str | None, overrides: Sequence[str], console: Console, 
     MpidataError
         The job file is bad, or mpidata or its MPI is not installed.
     """
-    mpirun, found = find_mpirun(), look_at(resume, overrides) if resume is not None else None
+    found = look_at(resume, overrides) if resume is not None else None
     job = found.job if found is not None else load_job(str(path), overrides)
-    ft = of_mpirun(job.launch.fault_tolerance, mpirun)
+    launcher = find_launcher(job, os.environ)
+    ft = launcher.fault_tolerance()
     plan = Plan.of(job, found.run.path if found is not None else next_run(job), ft)
-    command = mpirun_command(mpirun, shim_path(), plan)
+    command = launcher.command(shim_path(), plan)
     console.print(Text(f"# {plan.world} ranks: {job.layout}; run folder {plan.run}"), soft_wrap=True)
-    console.print(Text(command_line(command, mpirun_environment(os.geteuid() == 0))), soft_wrap=True)
+    for line in launcher.describe():
+        console.print(Text(f"# {line}"), soft_wrap=True)
+    console.print(Text(command_line(command, launcher.environment(None, {}))), soft_wrap=True)
 
 
 def run_local(
@@ -57,6 +62,7 @@ def run_local(
     errors: Console,
     resume: str | None = None,
     restarts: int = 0,
+    name: str | None = None,
 ) -> int:
     """Run a job on this machine.
 
@@ -72,6 +78,8 @@ def run_local(
         The folder of a run to go on with.
     restarts : int
         How often to resume the run by itself when a process of it has died.
+    name : str, optional
+        Go on with the run that was begun under this name, or begin it.
 
     Returns
     -------
@@ -90,9 +98,14 @@ def run_local(
     """
     found = look_at(resume, overrides) if resume is not None else None
     job = found.job if found is not None else load_job(str(path), overrides)
-    mpirun, shim = find_mpirun(), shim_path()
-    fault_tolerance = of_mpirun(job.launch.fault_tolerance, mpirun)
-    for warning in check_memory(Plan.of(job, Path()), job.trainers.ranks, available_bytes()):
+    if name is not None and (begun := find_begun(job, name)) is not None:
+        if is_complete(begun):
+            console.print(Text(f"{begun.path}, begun as {name}, is complete."), soft_wrap=True)
+            return 0
+        found = look_at(begun.path, overrides)
+    launcher, shim = find_launcher(job, os.environ), shim_path()
+    fault_tolerance = launcher.fault_tolerance()
+    for warning in check_memory(Plan.of(job, Path()), launcher.trainers_here, available_bytes()):
         errors.print(Text(warning), soft_wrap=True)
     with Signals() as signals:
         if found is not None:
@@ -104,6 +117,8 @@ def run_local(
         else:
             run, plan = prepare_run(job, fault_tolerance)
             lock = run.hold()
+            if name is not None:
+                note_begun(job, name, run)
         if plan.fault_tolerance == "none":
             then = f"It is then resumed by itself, at most {restarts} times." if restarts else _RESTARTS
             console.print(Text(f"{without_ulfm(job.launch.fault_tolerance)} {then}"), soft_wrap=True)
@@ -111,7 +126,7 @@ def run_local(
         try:
             while True:
                 attempt = Attempt.of(run, plan)
-                outcome = _start(job, attempt, mpirun, shim, signals, console)
+                outcome = _start(launcher, attempt, shim, signals, console)
                 why = again.why(outcome, attempt.joined()) if signals.first is None else None
                 if why is None:
                     break
@@ -142,14 +157,15 @@ def _make_ready(found: Resume, fault_tolerance: str, console: Console) -> Plan:
     return make_ready(found, fault_tolerance)
 
 
-def _start(job: Job, attempt: Attempt, mpirun: Path, shim: Path, signals: Signals, console: Console) -> Outcome:
+def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, console: Console) -> Outcome:
     """Start the ranks of an attempt and wait for their end."""
     run, plan = attempt.run, attempt.plan
     started = time.monotonic()
     remove_abandoned()
     with make_folders(run.path) as folders:
-        variables = mpirun_environment(os.geteuid() == 0, folders.session, folders.segments, os.environ)
+        launcher.prepare(run, plan, os.environ)
+        variables = launcher.environment(folders, os.environ)
         with Progress(run.progress, run.log(plan, 1), console) as progress:
-            console.print(Text(f"{job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
-            ending = supervise(attempt, mpirun_command(mpirun, shim, plan), variables, signals, progress.look)
+            console.print(Text(f"{launcher.job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
+            ending = supervise(attempt, launcher.command(shim, plan), variables, signals, progress.look)
     return settle(attempt, ending, time.monotonic() - started)

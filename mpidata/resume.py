@@ -18,7 +18,7 @@ from mpidata.run_folder import RunFolder, write_text
 if TYPE_CHECKING:
     from mpidata.config import Job
 
-__all__ = ["Resume", "look_at", "make_ready"]
+__all__ = ["Resume", "is_complete", "look_at", "make_ready"]
 
 _FIXED = ("name", "output", "seed", "parameters", "validation", "fields")
 
@@ -85,7 +85,7 @@ def look_at(path: str | Path, overrides: Sequence[str] = ()) -> Resume:
     if not run.plan.is_file():
         raise LaunchError(f"{run.path} is no run folder: it has no plan. Name one such as runs/rod/1.")
     before = Plan.read(run.plan)
-    if _status(run.summary) == "complete":
+    if is_complete(run):
         raise LaunchError(f"{run.path} is complete, so there is nothing to resume. Start a new run of the job file.")
     job, old = load_job(run.job, overrides), load_job(run.job) if overrides else None
     changed = [key for key in _FIXED if old is not None and getattr(job, key) != getattr(old, key)]
@@ -141,6 +141,11 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
     except OSError as error:
         raise LaunchError(f"Cannot write into {run.path}: {error.strerror}. Make room, or make it writable.") from None
     return plan
+
+
+def is_complete(run: RunFolder) -> bool:
+    """Whether all of a run is done."""
+    return _status(run.summary) == "complete"
 
 
 def _status(summary: Path) -> str | None:

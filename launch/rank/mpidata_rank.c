@@ -103,6 +103,14 @@ static void read_arguments(int argc, char **argv)
     me.run_folder = argv[1];
 }
 
+/* Where the job goes to several hosts, each log begins with the name of its own. */
+static void say_host(int log)
+{
+    char host[256] = "";
+    if (access(print("%s/hosts", me.run_folder), F_OK) || gethostname(host, sizeof host - 1)) return;
+    dprintf(log, "mpidata: %s is on %s\n", rank_name(), host);
+}
+
 static char **own_arguments(const plan_t *plan, char **assignments)
 {
     char **arguments = plan->arguments[me.role];
@@ -140,6 +148,7 @@ int main(int argc, char **argv)
     const int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (log < 0) refuse("Cannot write %s: %s. Make the output folder writable.", log_path, strerror(errno));
     if (chdir(plan.folder)) refuse("Cannot enter %s: %s. Host of rank %ld.", plan.folder, strerror(errno), me.rank);
+    say_host(log);
     set_environment(&plan);
     const mpidata_pulse *pulse = open_pulse(&pulse_name);
     set(MPIDATA_PULSE_VARIABLE, pulse_name, 1);

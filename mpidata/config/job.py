@@ -11,6 +11,7 @@ from mpidata.config.base import Key, Model, Text, refuse
 from mpidata.config.data import Buffer, Checkpoint, Field, FieldName, Record, Validation
 from mpidata.config.parameters import Parameters
 from mpidata.config.programs import Launch, Solvers, Trainers
+from mpidata.config.slurm import Slurm
 
 __all__ = ["Job"]
 
@@ -65,6 +66,7 @@ class Job(Model):
         examples=["{path: samples}"],
     )
     launch: Launch = Key(default=Launch(), description="How the job is started.")
+    slurm: Slurm = Key(default=Slurm(), description="What `mpidata submit` asks Slurm for.")
 
     _path: Path = PrivateAttr(default=Path("job.yaml"))
 

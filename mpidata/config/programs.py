@@ -72,6 +72,17 @@ class Trainers(Model):
         "job file's folder, then on PATH. It runs in the job file's folder.",
         examples=["[python, train.py]"],
     )
+    per_node: Count | None = Key(
+        default=None,
+        description="Number of trainers on each node of an allocation that has trainers. Solvers go to the other "
+        "nodes, and to these only where the others are full.",
+        json_schema_extra={"default": "as many as fit"},
+    )
+    gpus_per_rank: Natural = Key(
+        default=0,
+        description="GPUs of each trainer, which `mpidata submit` asks for. A trainer sees all GPUs of its node; the "
+        "first of its own is LOCAL_RANK times this number.",
+    )
 
 
 class Solvers(Model):
@@ -177,8 +188,22 @@ class Solvers(Model):
 class Launch(Model):
     """How the job is started."""
 
-    with_: Literal["auto", "mpirun"] = Key(
-        default="auto", alias="with", description="What starts the ranks: `mpirun`, or `auto`, which chooses by itself."
+    with_: Literal["auto", "mpirun", "srun"] = Key(
+        default="auto",
+        alias="with",
+        description="What starts the ranks: `mpirun`, `srun` (within a Slurm allocation), or `auto`: `srun` in an "
+        "allocation where the MPI is MPICH or the job is heterogeneous, else `mpirun`.",
+    )
+    options: Annotated[
+        tuple[Text, ...],
+        BeforeValidator(_arguments),
+        AfterValidator(_printable),
+        Key(json_schema_extra={"kind": "list of texts"}),
+    ] = Key(
+        default=(),
+        description="Further arguments for what starts the ranks, after those of mpidata.",
+        examples=["[--mca, pml, ucx]"],
+        json_schema_extra={"kind": "list of texts", "default": "none"},
     )
     fault_tolerance: Annotated[bool | Literal["auto"], BeforeValidator(_auto_or_boolean)] = Key(
         default="auto",

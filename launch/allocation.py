@@ -1,0 +1,138 @@
+"""The nodes that Slurm has given to this job, from its environment."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+
+from mpidata.errors import LaunchError
+
+__all__ = ["Allocation", "Node", "expand_counts", "expand_names", "read_allocation"]
+
+_PART = re.compile(r"((?:[^,\[\]]|\[[^\]]*\])+)(?:,|$)")
+_RANGE = re.compile(r"([^\[\]]*)\[([\d,-]+)\](.*)")
+_COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A node of an allocation.
+
+    Parameters
+    ----------
+    name : str
+        As Slurm knows it.
+    cpus : int
+        Number of its CPUs that belong to the job.
+    gpus : int or None
+        Number of its GPUs that belong to the job; None where Slurm does not tell.
+    """
+
+    name: str
+    cpus: int
+    gpus: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Allocation:
+    """What Slurm has given to a job.
+
+    Parameters
+    ----------
+    job : str
+        Its number.
+    components : tuple of tuple of Node
+        One tuple of nodes; of a heterogeneous job one for each component, in order.
+    """
+
+    job: str
+    components: tuple[tuple[Node, ...], ...]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes."""
+        return tuple(node for component in self.components for node in component)
+
+
+def read_allocation(environ: Mapping[str, str]) -> Allocation | None:
+    """Nodes of the Slurm job that this process belongs to, or None outside of one.
+
+    Parameters
+    ----------
+    environ : mapping of str to str
+        The environment of a batch script or of salloc's shell.
+
+    Raises
+    ------
+    LaunchError
+        Its variables make no sense.
+    """
+    job = environ.get("SLURM_JOB_ID", "")
+    if not job or "SLURM_JOB_NODELIST" not in environ:
+        return None
+    if "SLURM_HET_SIZE" not in environ:
+        return Allocation(job, (_component(environ, ""),))
+    number = _number(environ, "SLURM_HET_SIZE")
+    return Allocation(job, tuple(_component(environ, f"_HET_GROUP_{i}") for i in range(number or 0)))
+
+
+def expand_names(text: str) -> list[str]:
+    """Write out a list of hosts: `n[1-2,07],m` is n1, n2, n07, m. Raises ValueError where it is none."""
+    names = []
+    position = 0
+    for part in _PART.finditer(text):
+        if part.start() != position:
+            break
+        position = part.end()
+        names += _expand(part[1])
+    if position != len(text) or not names:
+        raise ValueError(f"{text!r} is no list of hosts")
+    return names
+
+
+def expand_counts(text: str) -> list[int]:
+    """Write out numbers: `2(x3),4` is 2, 2, 2, 4. Raises ValueError where there are none."""
+    counts = []
+    for part in text.split(","):
+        match = _COUNT.fullmatch(part)
+        if match is None:
+            raise ValueError(f"{text!r} are no numbers")
+        counts += [int(match[1])] * int(match[2] or 1)
+    return counts
+
+
+def _expand(text: str) -> list[str]:
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        return [text]
+    before, ranges, after = match.groups()
+    numbers = []
+    for part in ranges.split(","):
+        first, dash, last = part.partition("-")
+        if not dash:
+            numbers.append(first)
+            continue
+        numbers += [str(i).zfill(len(first)) for i in range(int(first), int(last) + 1)]
+    return [f"{before}{number}{rest}" for number in numbers for rest in _expand(after)]
+
+
+def _component(environ: Mapping[str, str], suffix: str) -> tuple[Node, ...]:
+    nodes, cpus = f"SLURM_JOB_NODELIST{suffix}", f"SLURM_JOB_CPUS_PER_NODE{suffix}"
+    try:
+        names, counts = expand_names(environ.get(nodes, "")), expand_counts(environ.get(cpus, ""))
+        if len(names) != len(counts):
+            raise ValueError(f"{len(names)} nodes, and CPUs of {len(counts)}")
+    except ValueError as error:
+        raise LaunchError(
+            f"Slurm's variables make no sense: {error}. {nodes}={environ.get(nodes)!r}, {cpus}={environ.get(cpus)!r}. "
+            "Unset SLURM_JOB_ID to run without Slurm."
+        ) from None
+    # Known for the node of the script only; those of a component are alike.
+    gpus = _number(environ, "SLURM_GPUS_ON_NODE") if suffix in ("", "_HET_GROUP_0") else None
+    return tuple(Node(name, count, gpus) for name, count in zip(names, counts, strict=True))
+
+
+def _number(environ: Mapping[str, str], name: str) -> int | None:
+    value = environ.get(name)
+    return int(value) if value is not None and value.isdecimal() else None

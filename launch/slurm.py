@@ -1,0 +1,244 @@
+"""What starts the ranks: mpirun or srun, here or on the nodes of a Slurm allocation."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from mpidata.build_flags import build_record
+from mpidata.config import Job
+from mpidata.errors import LaunchError, LibraryError
+from mpidata.launch.allocation import Allocation, read_allocation
+from mpidata.launch.cleanup import JobFolders
+from mpidata.launch.command import find_mpirun, mpirun_command, mpirun_environment
+from mpidata.launch.fault_tolerance import choose, of_mpirun
+from mpidata.launch.placement import Layout, Placement, place
+from mpidata.plan import Plan
+from mpidata.run_folder import RunFolder, write_text
+
+__all__ = ["Launcher", "find_launcher", "hydra_command", "srun_command"]
+
+_PLUGINS = {"Open MPI": "pmix", "MPICH": "pmi2", "MVAPICH": "pmi2", "Intel MPI": "pmi2", "Cray MPICH": "cray_shasta"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Launcher:
+    """What starts the ranks of a job.
+
+    Parameters
+    ----------
+    job : Job
+        To start.
+    program : Path
+        The mpirun or srun.
+    mpi : str
+        Name of the MPI that mpidata is built with.
+    allocation : Allocation or None
+        The nodes to use; None: this machine.
+    placement : Placement or None
+        Where each rank goes; None: to this machine.
+    """
+
+    job: Job
+    program: Path
+    mpi: str
+    allocation: Allocation | None = None
+    placement: Placement | None = None
+
+    @property
+    def is_srun(self) -> bool:
+        """Whether it is srun."""
+        return self.program.name == "srun"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all ranks are on this machine."""
+        return self.placement is None or len({*self.placement.hosts, *self.placement.unused}) == 1
+
+    @property
+    def trainers_here(self) -> int:
+        """Number of trainers on this machine, if the first trainer is here."""
+        ranks = self.job.trainers.ranks
+        return ranks if self.placement is None else self.placement.hosts[1 : 1 + ranks].count(self.placement.hosts[0])
+
+    def fault_tolerance(self) -> str:
+        """Choose `ulfm` or `none`; raises LaunchError where it is wanted, but not available."""
+        wanted = self.job.launch.fault_tolerance
+        return choose(wanted, False) if self.is_srun else of_mpirun(wanted, self.program)
+
+    def command(self, shim: Path, plan: Plan) -> list[str]:
+        """Command that starts all ranks; files named in it are those of `files`."""
+        options = list(self.job.launch.options)
+        hosts = plan.run / "hosts" if self.placement is not None else None
+        if self.is_srun and self.placement is not None:
+            command = srun_command(self.program, shim, plan, self.placement.components, _PLUGINS.get(self.mpi), options)
+            return command
+        if self.mpi == "Open MPI":
+            command = mpirun_command(self.program, shim, plan, hosts)
+        else:
+            command = hydra_command(self.program, shim, plan, hosts)
+        return [*command[:-2], *options, *command[-2:]]
+
+    def environment(self, folders: JobFolders | None, environ: Mapping[str, str]) -> dict[str, str]:
+        """Variables that it needs besides the environment."""
+        variables: dict[str, str] = {}
+        if self.mpi == "Open MPI":
+            # Folders of other machines are not ours to remove.
+            here = folders if self.is_local else None
+            session, segments = (here.session, here.segments) if here is not None else (None, None)
+            variables = mpirun_environment(os.geteuid() == 0, session, segments, environ)
+        if self.is_srun and self.job.solvers.start == "spawn":
+            variables["SLURM_OVERLAP"] = "1"  # or the step of a spawned group would wait for the end of the first one
+        return variables
+
+    def files(self, plan: Plan) -> dict[Path, str]:
+        """Files that the command needs, with their contents."""
+        if self.placement is None:
+            return {}
+        names = list(self.placement.hosts)
+        extra = [] if self.is_srun or self.mpi != "Open MPI" else list(self.placement.unused)
+        files = {plan.run / "hosts": _lines(_hydra_hosts(names) if self._is_hydra else names + extra)}
+        if len(self.placement.components) > 1:
+            first = 0
+            for number, count in enumerate(self.placement.components):
+                files[plan.run / f"hosts-{number}"] = _lines(names[first : first + count])
+                first += count
+        return files
+
+    def prepare(self, run: RunFolder, plan: Plan, environ: Mapping[str, str]) -> None:
+        """Write what the ranks need into the run folder; raises LaunchError where it cannot be written."""
+        try:
+            for path, text in self.files(plan).items():
+                write_text(path, text)
+            if self.placement is not None and "OMP_NUM_THREADS" not in environ:
+                write_text(run.plan, with_threads(plan, self.placement.trainer_cpus).text())
+        except OSError as error:
+            raise LaunchError(f"Cannot write into {run.path}: {error.strerror}. Make room there.") from None
+
+    def describe(self) -> list[str]:
+        """Say where the ranks go, one line for each node; nothing where all are on this machine."""
+        return [] if self.placement is None else list(self.placement.lines(Layout.of(self.job)))
+
+    @property
+    def _is_hydra(self) -> bool:
+        return not self.is_srun and self.mpi != "Open MPI"
+
+
+def find_launcher(job: Job, environ: Mapping[str, str]) -> Launcher:
+    """Choose what starts the ranks of a job.
+
+    Parameters
+    ----------
+    job : Job
+        With `launch.with`.
+    environ : mapping of str to str
+        The environment.
+
+    Raises
+    ------
+    LaunchError
+        What the job file wants cannot be had, or the ranks do not fit on the allocation.
+    """
+    allocation, mpi, wanted = read_allocation(environ), _linked_mpi(), job.launch.with_
+    if allocation is None:
+        if wanted == "srun":
+            raise LaunchError(
+                "'launch.with' is 'srun', but this is no Slurm allocation: SLURM_JOB_ID is not set. Use "
+                "`mpidata submit` or salloc, or set it to auto."
+            )
+        return Launcher(job, find_mpirun(), mpi)
+    heterogeneous = len(allocation.components) > 1
+    if wanted == "mpirun" and heterogeneous:
+        raise LaunchError(
+            f"'launch.with' is 'mpirun', which cannot use all components of a heterogeneous job (Slurm job "
+            f"{allocation.job}). Set it to auto, or use a homogeneous job."
+        )
+    srun = wanted == "srun" or heterogeneous or (wanted == "auto" and mpi != "Open MPI")
+    if srun and mpi == "Open MPI" and job.solvers.start == "spawn":
+        raise LaunchError(
+            f"'solvers.start' is 'spawn', but Open MPI cannot start groups later under srun (Slurm job "
+            f"{allocation.job}). Use 'start: split', or a homogeneous job with 'launch.with: mpirun'."
+        )
+    program = _find_srun(environ) if srun else find_mpirun()
+    return Launcher(job, program, mpi, allocation, place(Layout.of(job), allocation))
+
+
+def srun_command(
+    srun: Path, shim: Path, plan: Plan, components: tuple[int, ...], plugin: str | None, options: list[str]
+) -> list[str]:
+    """Command that starts all ranks of a plan with srun.
+
+    Parameters
+    ----------
+    srun, shim : Path
+        Its path, and that of mpidata-rank.
+    plan : Plan
+        Of the job.
+    components : tuple of int
+        Number of ranks in each component of a heterogeneous job; one number for any other.
+    plugin : str or None
+        Slurm's plugin for the MPI; None: Slurm's default.
+    options : list of str
+        Further options.
+    """
+    # Not bound: a trainer's receive thread must not be kept on the core of its loop. One rank that dies ends all, or
+    # the others would wait for it.
+    common = ["--distribution=arbitrary", "--overcommit", "--cpu-bind=none", "--kill-on-bad-exit=1", *options]
+    command = [str(srun), *([f"--mpi={plugin}"] if plugin else [])]
+    if len(components) == 1:
+        return [*command, "-n", str(plan.world), f"--nodelist={plan.run / 'hosts'}", *common, str(shim), str(plan.run)]
+    for number, ranks in enumerate(components):
+        command += [] if number == 0 else [":"]
+        command += [f"--het-group={number}", "-n", str(ranks), f"--nodelist={plan.run / f'hosts-{number}'}"]
+        command += [*common, str(shim), str(plan.run)]
+    return command
+
+
+def hydra_command(mpirun: Path, shim: Path, plan: Plan, hosts: Path | None = None) -> list[str]:
+    """Command that starts all ranks of a plan with the mpirun of MPICH; `hosts` as `Launcher.files` writes it."""
+    where = [] if hosts is None else ["-f", str(hosts)]
+    return [str(mpirun), "-n", str(plan.world), *where, str(shim), str(plan.run)]
+
+
+def with_threads(plan: Plan, cpus: int) -> Plan:
+    """Let each trainer use the CPUs that it has to itself, but one for its receive thread."""
+    programs = dict(plan.programs)
+    for role, threads in (("trainer", max(1, cpus - 1)), ("solver", 1)):
+        program = programs[role]
+        if "OMP_NUM_THREADS" in program.environment:
+            environment = {**program.environment, "OMP_NUM_THREADS": str(threads)}
+            programs[role] = dataclasses.replace(program, environment=environment)
+    return dataclasses.replace(plan, programs=programs)
+
+
+def _find_srun(environ: Mapping[str, str]) -> Path:
+    found = shutil.which("srun", path=environ.get("PATH"))
+    if found is None:
+        raise LaunchError("There is no srun on PATH, though this is a Slurm allocation. Add its folder to PATH.")
+    return Path(found)
+
+
+def _linked_mpi() -> str:
+    try:
+        name = build_record()["mpi"]
+    except (LibraryError, KeyError):
+        return "Open MPI"
+    return next((mpi for mpi in sorted(_PLUGINS, key=len, reverse=True) if mpi.lower() in name.lower()), "Open MPI")
+
+
+def _hydra_hosts(hosts: list[str]) -> list[str]:
+    """Write `a, a, b` as `a:2, b:1`."""
+    runs: list[tuple[str, int]] = []
+    for host in hosts:
+        if runs and runs[-1][0] == host:
+            runs[-1] = (host, runs[-1][1] + 1)
+        else:
+            runs.append((host, 1))
+    return [f"{host}:{count}" for host, count in runs]
+
+
+def _lines(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,145 @@
+"""`slurm`: what `mpidata submit` asks Slurm for, and with which template."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator
+
+from mpidata.config.base import Count, Key, Model, Natural, Problem, Text, refuse
+
+__all__ = ["Slurm"]
+
+_OPTION = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_TIME = re.compile(r"\d+(:\d\d){0,2}|\d+-\d+(:\d\d){0,2}")
+_COMPUTED = ("job-name", "nodes", "ntasks", "ntasks-per-node", "chdir")
+
+
+def _scalar(value: Any) -> Any:
+    if not isinstance(value, str | bool | int | float):
+        refuse([((), "{key} must be a text, a number, true or false.")])
+    return value
+
+
+Value = Annotated[Any, AfterValidator(_scalar)]
+
+
+def _one_line(name: str, value: Any) -> list[Problem]:
+    bad = isinstance(value, str) and not value.isprintable()
+    return [((name,), f"{{key}} is {value!r}. Write it on one line.")] if bad else []
+
+
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    problems: list[Problem] = []
+    for name, value in options.items():
+        problems += _one_line(name, value)
+        if not _OPTION.fullmatch(name):
+            fix = name.lstrip("-")
+            problems.append(((name,), f"{{key}} is no option of sbatch. Write it without dashes before: {fix!r}."))
+        elif name == "time":
+            problems.append(((name,), "{key} has a key of its own: set 'slurm.time' instead."))
+        elif name in _COMPUTED:
+            problems.append(((name,), "{key} follows from the job. Remove it, or copy the template and change it."))
+    refuse(problems)
+    return options
+
+
+def _minutes(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _time(text: str) -> str:
+    if not _TIME.fullmatch(text):
+        refuse([((), f"{{key}} is {text!r}. Write minutes, hours:minutes:seconds, or days-hours:minutes:seconds.")])
+    return text
+
+
+def _values(values: dict[str, Any]) -> dict[str, Any]:
+    problems: list[Problem] = []
+    for name, value in values.items():
+        problems += _one_line(name, value)
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            problems.append(((name,), f"{{key}}: {name!r} is not a name. Use letters, digits and underscores."))
+    refuse(problems)
+    return values
+
+
+def _list(value: Any) -> Any:
+    if isinstance(value, str):
+        refuse([((), f"{{key}} is the text {value!r}. Write a list with one text for each line: [{value!r}].")])
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _lines(lines: tuple[str, ...]) -> tuple[str, ...]:
+    refuse([((i,), f"{{key}} is {line!r}. Write one line each.") for i, line in enumerate(lines) if "\n" in line])
+    return lines
+
+
+Options = Annotated[
+    dict[str, Value], AfterValidator(_options), Key(json_schema_extra={"kind": "mapping from option to value"})
+]
+_KIND: dict[str, Any] = {"kind": "mapping from option to value", "default": "none"}
+
+
+class Slurm(Model):
+    """How `mpidata submit` makes a batch script of the job. Nothing here counts for `mpidata run`."""
+
+    template: Text = Key(
+        default="homogeneous",
+        description="The template of the script: `homogeneous` (nodes of one kind), `heterogeneous` (the trainers on "
+        "nodes of another kind than the solvers), `preemptible` (may be interrupted, and may take longer than its time "
+        "limit: it is put back into the queue and goes on), or a file of your own.",
+    )
+    nodes: Count | None = Key(
+        default=None,
+        description="Number of nodes; in a heterogeneous job of those for solvers.",
+        json_schema_extra={"default": "as Slurm chooses"},
+    )
+    time: Annotated[Text, BeforeValidator(_minutes), AfterValidator(_time)] | None = Key(
+        default=None,
+        description="Time limit. `preemptible` needs it.",
+        examples=["12:00:00"],
+        json_schema_extra={"kind": "text: minutes, hours:minutes:seconds, or days-hours:minutes:seconds"},
+    )
+    options: Options = Key(
+        default={},
+        description="Options of sbatch, for all nodes; `true` for one that takes no value.",
+        examples=["{account: abc, partition: cpu, exclusive: true}"],
+        json_schema_extra=_KIND,
+    )
+    trainer_options: Options = Key(
+        default={},
+        description="The same, for the trainers' nodes of a heterogeneous job only.",
+        examples=["{partition: gpu}"],
+        json_schema_extra=_KIND,
+    )
+    solver_options: Options = Key(
+        default={},
+        description="The same, for the solvers' nodes of a heterogeneous job only.",
+        json_schema_extra=_KIND,
+    )
+    setup: Annotated[
+        tuple[Text, ...],
+        BeforeValidator(_list),
+        AfterValidator(_lines),
+        Key(json_schema_extra={"kind": "list of texts"}),
+    ] = Key(
+        default=(),
+        description="Lines of shell that the script runs first.",
+        examples=["[module load gcc]"],
+        json_schema_extra={"kind": "list of texts", "default": "none"},
+    )
+    signal_s: Natural | None = Key(
+        default=None,
+        description="Seconds before the time limit at which a preemptible job is told to write its checkpoint.",
+        json_schema_extra={"default": "`checkpoint.within_s` + 30"},
+    )
+    values: Annotated[
+        dict[str, Value], AfterValidator(_values), Key(json_schema_extra={"kind": "mapping from name to value"})
+    ] = Key(
+        default={},
+        description="Values for placeholders of a template of your own: `{{queue}}` for `queue`.",
+        examples=["{queue: long}"],
+        json_schema_extra={"kind": "mapping from name to value", "default": "none"},
+    )
