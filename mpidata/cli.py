@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -51,8 +52,11 @@ def main() -> None:
 @_SET
 @click.option("--resume", metavar="RUN", type=click.Path(), help="Go on with the run of this folder; no JOB then.")
 @click.option("--restarts", metavar="N", type=click.IntRange(min=0), default=0, help="Resume by itself up to N times.")
+@click.option("--as", "name", metavar="NAME", help="Go on with the run that was begun under this NAME, or begin it.")
 @click.option("--dry-run", is_flag=True, help="Print the launcher's command; start nothing.")
-def run(job: str | None, overrides: tuple[str, ...], resume: str | None, restarts: int, dry_run: bool) -> None:
+def run(
+    job: str | None, overrides: tuple[str, ...], resume: str | None, restarts: int, name: str | None, dry_run: bool
+) -> None:
     """Run the job of a job file.
 
     On one machine: mpidata run JOB. Under a launcher, with one rank for the scheduler, one per trainer and one per rank
@@ -62,18 +66,46 @@ def run(job: str | None, overrides: tuple[str, ...], resume: str | None, restart
 
     if (job is None) == (resume is None):
         raise click.UsageError("Give either a job file, or --resume with the folder of a run.")
+    if name is not None and resume is not None:
+        raise click.UsageError("--as finds the run to go on with by itself. Leave out --resume.")
     if not dry_run and (place := find_place(os.environ)) is not None:
         from mpidata.launch.by_hand import run_by_hand
 
-        if restarts:
-            raise click.UsageError("--restarts is for `mpidata run` without a launcher, which could not be restarted.")
+        if restarts or name is not None:
+            option = "--restarts" if restarts else "--as"
+            raise click.UsageError(f"{option} is for `mpidata run` without a launcher, which could not be restarted.")
         run_by_hand(job, overrides, place, resume)
     from mpidata.launch.local import print_command, run_local
 
     if dry_run:
         print_command(job, overrides, _console(), resume)
     else:
-        sys.exit(run_local(job, overrides, _console(), _console(stderr=True), resume, restarts))
+        sys.exit(run_local(job, overrides, _console(), _console(stderr=True), resume, restarts, name))
+
+
+@main.command()
+@click.argument("job", type=click.Path(), required=False)
+@_SET
+@click.option("--template", metavar="TEMPLATE", help="A template or file in place of slurm.template.")
+@click.option("--print", "show", is_flag=True, help="Print the script; submit nothing.")
+@click.option("--show-template", metavar="NAME", help="Print a template, to change a copy of it; no JOB then.")
+def submit(
+    job: str | None, overrides: tuple[str, ...], template: str | None, show: bool, show_template: str | None
+) -> None:
+    """Submit the job of a job file to Slurm."""
+    from mpidata.config import load_job
+    from mpidata.launch import submit as submitting
+    from mpidata.launch.template import read_template
+
+    if (job is None) == (show_template is None):
+        raise click.UsageError("Give either a job file, or --show-template with the name of a template.")
+    if show_template is not None:
+        click.echo(read_template(show_template, Path())[0], nl=False)
+    elif show:
+        click.echo(submitting.batch_script(load_job(str(job), overrides), overrides, template), nl=False)
+    else:
+        number, submitted = submitting.submit(str(job), overrides, template)
+        click.echo(f"Submitted {submitted.name} as job {number}. Its output: {submitted.folder}/slurm-{number}.out")
 
 
 @main.command()

@@ -1,0 +1,161 @@
+"""`mpidata submit JOB`: a batch script of the job, for Slurm."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpidata.config import Job, load_job
+from mpidata.errors import LaunchError
+from mpidata.launch.placement import Layout, tasks_per_node
+from mpidata.launch.template import read_template, render
+
+__all__ = ["batch_script", "submit"]
+
+_AFTER_CHECKPOINT_S = 30
+_TIMEOUT_S = 60.0
+
+
+def batch_script(job: Job, overrides: Sequence[str] = (), template: str | None = None) -> str:
+    """Write the batch script of a job.
+
+    Parameters
+    ----------
+    job : Job
+        With `slurm`.
+    overrides : sequence of str
+        Keys that the script's `mpidata run` sets, `a.b=value`.
+    template : str, optional
+        A template in place of that of the job file.
+
+    Raises
+    ------
+    LaunchError
+        The template cannot be used, or the nodes that the job file asks for are too few.
+    """
+    text, where = read_template(template or job.slurm.template, job.folder)
+    missing = {} if job.slurm.time else {"time": "Set 'slurm.time', \"12:00:00\" say."}
+    return render(text, _values(job, overrides), missing, where)
+
+
+def submit(path: str, overrides: Sequence[str], template: str | None = None) -> tuple[str, Job]:
+    """Give a job to Slurm; returns its number there, and the job.
+
+    Parameters
+    ----------
+    path : str
+        The job file.
+    overrides : sequence of str
+        Keys to set, `a.b=value`.
+    template : str, optional
+        A template in place of that of the job file.
+
+    Raises
+    ------
+    MpidataError
+        The job file or the template is bad, or Slurm refuses the job.
+    """
+    job = load_job(path, overrides)
+    script = batch_script(job, overrides, template)
+    try:
+        done = subprocess.run(
+            ["sbatch", "--parsable"], input=script, capture_output=True, text=True, timeout=_TIMEOUT_S
+        )
+    except FileNotFoundError:
+        raise LaunchError(
+            "There is no sbatch on PATH. Submit where Slurm's commands are (a login node), or print the script with "
+            "--print."
+        ) from None
+    except (OSError, subprocess.SubprocessError) as error:
+        raise LaunchError(f"Cannot run sbatch: {error}. See the script with --print.") from None
+    if done.returncode != 0:
+        said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+        raise LaunchError(f"sbatch refused the job: {said}. See the script with --print, and the key 'slurm'.")
+    return done.stdout.strip().partition(";")[0], job
+
+
+def _values(job: Job, overrides: Sequence[str]) -> dict[str, str]:
+    slurm, layout = job.slurm, Layout.of(job)
+    settings = [word for override in overrides for word in ("--set", override)]
+    signal_s = math.ceil(job.saving.within_s) + _AFTER_CHECKPOINT_S if slurm.signal_s is None else slurm.signal_s
+    values = {
+        "name": _directive_value(job.name),
+        "folder": _directive_value(str(job.folder)),
+        "run": shlex.join([*_mpidata(), "run", str(job.path), *settings]),
+        "setup": "\n".join(slurm.setup),
+        "signal_s": str(signal_s),
+        "resources": _directives(_resources(job, layout)),
+        "options": _directives(slurm.options),
+        "trainer_resources": _directives(_trainer_resources(layout)),
+        "trainer_options": _directives({**slurm.options, **slurm.trainer_options}),
+        "solver_resources": _directives(_solver_resources(job, layout)),
+        "solver_options": _directives({**slurm.options, **slurm.solver_options}),
+        "ranks": str(job.world_size),
+        "cpus": str(layout.cpus),
+    }
+    if slurm.time is not None:
+        values["time"] = slurm.time
+    return {**values, **{name: _text(value) for name, value in slurm.values.items()}}
+
+
+def _resources(job: Job, layout: Layout) -> dict[str, Any]:
+    """Nodes of one kind for all ranks."""
+    nodes = job.slurm.nodes
+    if nodes is None and layout.per_node is not None:
+        nodes = math.ceil(layout.trainers / layout.per_node)
+    if nodes is None:
+        asked: dict[str, Any] = {"ntasks": layout.cpus}
+    else:
+        asked = {"nodes": nodes, "ntasks-per-node": tasks_per_node(layout, nodes)}
+    return {**asked, **_gpus(layout)}
+
+
+def _trainer_resources(layout: Layout) -> dict[str, Any]:
+    """Nodes for trainers alone."""
+    per_node = min(layout.per_node or layout.trainers, layout.trainers)
+    nodes = math.ceil(layout.trainers / per_node)
+    return {"nodes": nodes, "ntasks-per-node": 2 * per_node, **_gpus(layout)}
+
+
+def _solver_resources(job: Job, layout: Layout) -> dict[str, Any]:
+    """Nodes for solvers alone."""
+    if job.slurm.nodes is None:
+        return {"ntasks": layout.solvers}
+    groups = math.ceil((layout.groups + layout.later) / job.slurm.nodes)
+    return {"nodes": job.slurm.nodes, "ntasks-per-node": groups * layout.ranks_per_group}
+
+
+def _gpus(layout: Layout) -> dict[str, Any]:
+    if not layout.gpus_per_rank:
+        return {}
+    return {"gpus-per-node": layout.gpus_per_rank * min(layout.per_node or layout.trainers, layout.trainers)}
+
+
+def _directives(options: Mapping[str, Any]) -> str:
+    """Write options of sbatch, one `#SBATCH` line each."""
+    lines = []
+    for name, value in options.items():
+        if value is not False:
+            lines.append(f"#SBATCH --{name}" + ("" if value is True else f"={_directive_value(_text(value))}"))
+    return "\n".join(lines)
+
+
+def _directive_value(text: str) -> str:
+    """Quote a value for a line that sbatch reads, not a shell."""
+    return text if all(c.isalnum() or c in "/._-:=,+%@[]*&|()" for c in text) else '"' + text.replace('"', '\\"') + '"'
+
+
+def _text(value: Any) -> str:
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+def _mpidata() -> list[str]:
+    """Start of the command, such that the script needs no activated environment."""
+    beside = Path(os.path.dirname(sys.executable)) / "mpidata"
+    return [str(beside)] if beside.exists() else [sys.executable, "-c", "from mpidata.cli import main; main()"]
