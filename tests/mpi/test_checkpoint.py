@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import os
+import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -154,3 +155,68 @@ def test_a_job_with_another_number_of_trainers_continues_it(folder: JobFolder, t
     assert max(found.values()) == 1
     # The tail that does not make a batch on all trainers is dropped.
     assert len(ALL) - len(found) < 4 * trainers + len(ALL) // 8
+
+
+HOLD_UP = """
+import ctypes
+import json
+import time
+import numpy as np
+import torch
+import mpidata
+from mpidata import job
+from mpidata.checkpoint.taking import Checkpoints
+from mpidata.library import Statistics
+
+held_up, take = [], Checkpoints.take
+
+def timed(self):
+    started = time.perf_counter()
+    take(self)
+    held_up.append(time.perf_counter() - started)
+
+Checkpoints.take = timed
+model = torch.nn.Linear(10, 10)
+stream = mpidata.MPIStreamDataset(batch_size=4)
+stream.register(model=model)
+statistics, asked = Statistics(), False
+for batch in stream:
+    job.join().library.mpidata_trainer_statistics(ctypes.byref(statistics))
+    if not asked and statistics.fill == statistics.capacity:
+        asked = True
+        stream.checkpoint()
+    if held_up:
+        break
+stream.close()
+source, target = np.ones(1 << 28, np.uint8), np.ones(1 << 28, np.uint8)
+copies = []
+for _ in range(9):
+    started = time.perf_counter()
+    np.copyto(target, source)
+    copies.append(8 * (time.perf_counter() - started))
+with open("held-up.json", "w") as file:
+    json.dump({"held_up_s": held_up, "memcpy_s": sorted(copies)[4]}, file)
+"""
+
+
+@pytest.mark.full
+def test_training_is_not_held_up_for_longer_than_copying_the_buffer_takes(folder: JobFolder) -> None:
+    """With a buffer of 2 GiB; it needs twice that, and room on the disk."""
+    simulate = (
+        "import numpy as np\nu = np.ones((512, 512), np.float32)\ndef simulate(alpha):\n    for _ in range(400):\n"
+    )
+    folder.write(sim=simulate + "        yield {'u': u}\n", train=HOLD_UP)
+    folder.job(
+        solvers={"function": "sim:simulate"},
+        parameters={"count": 100, "space": {"alpha": [0.0, 1.0]}},
+        fields={"u": {"dtype": "float32", "shape": [512, 512]}},
+        buffer={"policy": "reservoir", "capacity": 2048, "watermark": 10},
+    )
+    result = folder.run(timeout=300)
+    assert result.status == 0 and result.run is not None, result.logs()
+    measured = json.loads((folder.path / "held-up.json").read_text())
+    print(measured)
+    assert len(measured["held_up_s"]) == 1 and measured["held_up_s"][0] <= 1.2 * measured["memcpy_s"]
+    checkpoint = path_of(result.run / "checkpoints", 1)
+    assert newest_valid(checkpoint.parent) == (1, []) and (checkpoint / "trainer-0000.h5").stat().st_size > 2 << 30
+    shutil.rmtree(checkpoint)  # pytest keeps the folder
