@@ -1,24 +1,19 @@
 """A checkpoint of a running job, and jobs that continue it: every sample is used once over all of them."""
 
-import dataclasses
 import io
 import json
-import os
 import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from jobs import JobFolder, Result, environment
+from jobs import BIN, JobFolder, Result
 
 from mpidata.checkpoint import newest_valid, path_of, received
 from mpidata.checkpoint.restore import open_all
 from mpidata.checkpoint.trainer_file import TrainerFile
-from mpidata.launch.command import find_mpirun, mpirun_command, mpirun_environment, shim_path
-from mpidata.plan import Plan
 
 SIMULATIONS, STEPS = 16, 12
 
@@ -34,6 +29,7 @@ def simulate(alpha):
 TRAIN = """
 import json
 import os
+import time
 from pathlib import Path
 import torch
 import mpidata
@@ -61,26 +57,20 @@ for batch in stream:
     optimizer.step()
     if stream.state_dict()["batch"] == 5:
         stream.checkpoint()
-    if not stream.resumed and done.exists():
-        break
+    if not stream.resumed:
+        time.sleep(0.1)
+        if done.exists():
+            break
 with open(f"used-{os.environ['RANK']}.json", "w") as file:
     json.dump(used.samples, file)
 """
 
 
-def again(folder: JobFolder, run: Path, checkpoint: int, trainers: int) -> Result:
-    """Continue the run's checkpoint in the same folder."""
-    plan = Plan.read(run / "plan")
-    world = plan.world - plan.trainers + trainers
-    plan = dataclasses.replace(plan, checkpoint=checkpoint, attempt=plan.attempt + 1, trainers=trainers, world=world)
-    (run / "plan").write_text(plan.text())
-    (run / "summary.json").unlink()
-    command = mpirun_command(find_mpirun(), shim_path(), plan)
-    variables = environment() | mpirun_environment(os.geteuid() == 0)
-    done = subprocess.run(command, cwd=folder.path, env=variables, capture_output=True, text=True, timeout=60)
-    folder.assert_nothing_left()
-    result = folder.result(done.returncode, done.stdout + done.stderr, 0.0)
-    assert result.summary["status"] == "complete", result.logs()
+def again(folder: JobFolder, run: Path, trainers: int) -> Result:
+    """Continue the run with so many trainers."""
+    command = [str(BIN / "mpidata"), "run", "--resume", str(run), "--set", f"trainers.ranks={trainers}"]
+    result = folder.run(timeout=80, command=command)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     return result
 
 
@@ -102,8 +92,8 @@ def run_until_checkpoint(folder: JobFolder) -> Path:
         validation={"count": 1},
         buffer={"policy": "firo", "capacity": 20, "watermark": 6, "tail": "drop"},
     )
-    result = folder.run(timeout=60)
-    assert result.status == 0 and result.run is not None, result.logs()
+    result = folder.run(timeout=80)
+    assert result.status == 0 and result.summary["status"] == "stopped" and result.run is not None, result.logs()
     assert newest_valid(result.run / "checkpoints") == (1, []), result.logs()
     assert [path.name for path in (result.run / "checkpoints").iterdir()] == ["000001"]
     return result.run
@@ -131,7 +121,7 @@ def test_a_checkpoint_and_a_job_that_continues_it(folder: JobFolder) -> None:
             assert len({*before, *held}) == len(before) + len(held) == file.head.statistics[0]
     assert set(received(checkpoint).tolist()) == {-1, STEPS} and len(received(checkpoint)) == SIMULATIONS + 1
 
-    second = again(folder, run, 1, trainers=2)
+    second = again(folder, run, trainers=2)
     assert f"resumed {batch} {4 * batch}" in second.log("trainer", 0)
     assert used(folder, 2) == ALL
     assert second.summary["samples"]["received"] == len(ALL) and second.summary["samples"]["validation"] == STEPS
@@ -144,7 +134,7 @@ def test_a_job_with_another_number_of_trainers_continues_it(folder: JobFolder, t
     run = run_until_checkpoint(folder)
     with open_all(path_of(run / "checkpoints", 1)) as files:
         histories = [history(file) for file in files]
-    result = again(folder, run, 1, trainers=trainers)
+    result = again(folder, run, trainers=trainers)
     assert result.summary["samples"]["received"] == len(ALL) and result.summary["samples"]["validation"] == STEPS
     # Trainer i has gone on from the history of trainer i modulo 2.
     for trainer in range(trainers, 2):
