@@ -15,6 +15,7 @@ __all__ = ["PLACEMENT", "built", "mpirun"]
 
 # Those of mpidata.launch.command.mpirun_command; a test compares them.
 PLACEMENT = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+_SOLVERS = ["solver", "growth", "dying"]
 _FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra"]
 
 
@@ -33,7 +34,7 @@ def built(program: str) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     source = ROOT / "benchmarks" / "programs" / f"{program}.c"
     libraries = []
-    if program == "solver":
+    if program in _SOLVERS:
         libraries = _output([str(tools / "mpidata"), "config", "--cflags", "--libs"]).split()
     _output([str(tools / "mpicc"), *_FLAGS, str(source), "-o", str(target), *libraries])
     return target

@@ -1,0 +1,191 @@
+"""What the benchmarks beside the stream's have in common: values by case and round, their page and their plots."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmarks.figures import Spread
+from benchmarks.machine import describe
+from benchmarks.table import cell
+
+__all__ = ["Benchmark", "Case", "Results", "Settings", "curves", "exponent", "grid", "page"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How long to measure, and where the pages go."""
+
+    rounds: int
+    seconds: float
+    output: Path
+
+    def sentence(self) -> str:
+        """For a page."""
+        return f"{self.rounds} {'round' if self.rounds == 1 else 'rounds'} of {self.seconds:g} s each, alternated."
+
+
+class Benchmark(Protocol):
+    """A module with one benchmark: NAME, ABOUT, `run`, which says what has failed, and `render`."""
+
+    NAME: str
+    ABOUT: str
+
+    def run(self, settings: Settings) -> list[str]:
+        """Measure and write the page, after every round; returns what is missing or has failed."""
+
+    def render(self, output: Path) -> None:
+        """Write the page anew from what was measured."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What is measured in turn: a name, and how; `measure` returns values by name and may raise BenchmarkError."""
+
+    name: str
+    measure: Callable[[], Mapping[str, float]]
+
+
+class Results:
+    """Values of cases in rounds.
+
+    Parameters
+    ----------
+    values : mapping
+        `values[case][quantity]` is a list with one number for each round, None where it failed.
+    """
+
+    def __init__(self, values: Mapping[str, Mapping[str, Sequence[float | None]]]) -> None:
+        self._values = values
+
+    @property
+    def cases(self) -> list[str]:
+        """Names of the cases, in the order of measuring."""
+        return list(self._values)
+
+    def spread(self, case: str, quantity: str, factor: float = 1.0) -> Spread | None:
+        """Median and ends over the rounds."""
+        return Spread.of(factor * value for value in self._of(case, quantity) if value is not None)
+
+    def ratio(self, case: str, to: str, quantity: str) -> Spread | None:
+        """That of two cases, taken within each round."""
+        pairs = zip(self._of(case, quantity), self._of(to, quantity), strict=False)
+        return Spread.of(mine / other for mine, other in pairs if mine is not None and other)
+
+    def _of(self, case: str, quantity: str) -> Sequence[float | None]:
+        return self._values.get(case, {}).get(quantity, [])
+
+
+def run_rounds(
+    name: str, cases: Sequence[Case], settings: Settings, render: Callable[[Path], None], **more: Any
+) -> list[str]:
+    """Measure all cases in turn, round after round, each round beginning with another one; returns what has failed.
+
+    After every round, <name>.json is written and rendered. `more` goes into the file, too.
+    """
+    from benchmarks.contender import BenchmarkError
+
+    machine, failed = describe(), []
+    values: dict[str, dict[str, list[float | None]]] = {case.name: {} for case in cases}
+    for number in range(settings.rounds):
+        first = number % max(1, len(cases))
+        for case in [*cases[first:], *cases[:first]]:
+            try:
+                found = case.measure()
+                told = ", ".join(f"{quantity} {value:.4g}" for quantity, value in found.items())
+                print(f"{number + 1:2d}  {name}: {case.name:28s} {told}", flush=True)
+            except BenchmarkError as error:
+                found = {}
+                failed.append(f"{case.name}, round {number + 1}: failed")
+                print(f"{failed[-1]}: {error}", flush=True)
+            for quantity in found.keys() | values[case.name].keys():
+                row = values[case.name].setdefault(quantity, [None] * number)
+                row.append(found.get(quantity))
+        done = dataclasses.replace(settings, rounds=number + 1)
+        contents = {"machine": machine, "settings": done.sentence(), "without": failed, "values": values, **more}
+        settings.output.mkdir(parents=True, exist_ok=True)
+        path = settings.output / f"{name}.json"
+        path.write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        render(settings.output)
+    return failed
+
+
+def grid(corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[Spread | None | str]]) -> str:
+    """Make a table of Markdown."""
+    lines = [f"| {corner} | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(columns)]
+    for name, entries in rows.items():
+        texts = [entry if isinstance(entry, str) else cell(entry) for entry in entries]
+        lines.append(f"| {name} | " + " | ".join(texts) + " |")
+    return "\n".join(lines)
+
+
+def page(name: str, title: str, contents: Mapping[str, Any], parts: Sequence[str]) -> str:
+    """Make the page of a benchmark: title, plot, parts, what is missing, machine."""
+    text = [
+        f"# {title}",
+        contents["settings"] + f" Median (lowest–highest). [How to read it](../../docs/benchmarks.md#{name}).",
+        f"![{title}]({name}.png)",
+        *parts,
+    ]
+    if contents["without"]:
+        text += ["## What is missing", "\n".join(f"- {line}" for line in contents["without"])]
+    text += ["## Machine", "\n".join(f"- {what}: {value}" for what, value in contents["machine"].items())]
+    return "\n\n".join(text) + "\n"
+
+
+def exponent(points: Sequence[tuple[float, float]]) -> float | None:
+    """Slope of the line through the points in logarithms: 1 where y grows as x, 0 where it does not."""
+    logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
+    if len({x for x, _ in logs}) < 2:
+        return None
+    middle_x = sum(x for x, _ in logs) / len(logs)
+    middle_y = sum(y for _, y in logs) / len(logs)
+    return sum((x - middle_x) * (y - middle_y) for x, y in logs) / sum((x - middle_x) ** 2 for x, _ in logs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plot:
+    """One plot: lines by name, each with (x, spread)."""
+
+    lines: Mapping[str, Sequence[tuple[float, Spread | None]]]
+    x: str
+    y: str
+    log: str = "xy"
+
+
+def curves(path: Path, plots: Sequence[Plot]) -> None:
+    """Draw plots beside one another, and write a PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, len(plots), figsize=(6.5 * len(plots), 5), layout="constrained", squeeze=False)
+    for axis, plot in zip(axes[0], plots, strict=True):
+        for name, points in plot.lines.items():
+            known = [(x, spread) for x, spread in points if spread]
+            middle = [spread.median for _, spread in known]
+            errors = [[s.median - s.low for _, s in known], [s.high - s.median for _, s in known]]
+            axis.errorbar([x for x, _ in known], middle, yerr=errors, marker="o", capsize=3, label=name)
+        if "x" in plot.log:
+            axis.set_xscale("log")
+        if "y" in plot.log:
+            axis.set_yscale("log")
+        else:
+            axis.set_ylim(bottom=0)
+        axis.set(xlabel=plot.x, ylabel=plot.y)
+        axis.grid(alpha=0.3)
+        if len(plot.lines) > 1:
+            axis.legend(fontsize=8)
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
+def load(output: Path, name: str) -> tuple[dict[str, Any], Results]:
+    """Read <name>.json."""
+    contents = json.loads((output / f"{name}.json").read_text(encoding="utf-8"))
+    return contents, Results(contents["values"])

@@ -1,0 +1,117 @@
+"""The scheduler alone: made-up groups and trainers answer at once. Arguments: folder, groups, simulations, seconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.library import Event
+from mpidata.plan import Field, Plan, Program
+from mpidata.scheduler import Scheduler
+
+STEPS = 10
+WARM_S = 0.2
+
+
+class Done(BaseException):
+    """Time is up."""
+
+
+class Answers:
+    """Each group asks for the next simulation as soon as it has one; the trainer holds all of it at once."""
+
+    can_spawn = False
+
+    def __init__(self, groups: int, seconds: float) -> None:
+        self._seconds = seconds
+        self._event = Event()
+        self._asking = deque((group, -1) for group in range(groups))
+        self._held: deque[tuple[int, int]] = deque()
+        self._dispatched = 0
+        self._from = (0.0, 0.0, 0)
+        self._began = time.perf_counter()
+        self.result: dict[str, float] = {}
+
+    def poll(self, timeout_s: float) -> Event:
+        event = self._event
+        if self._held:
+            event.kind, event.index, event.failed = Event.HELD, 0, 0
+            event.simulation, event.steps = self._held.popleft()
+        elif self._asking:
+            event.kind, event.failed = Event.NEXT, 0
+            event.index, event.simulation = self._asking.popleft()
+            event.steps = STEPS
+        else:
+            raise Done
+        return event
+
+    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
+        self._asking.append((group, simulation))
+        self._dispatched += 1
+        if self._dispatched % 256 == 0:
+            self._look()
+
+    def _look(self) -> None:
+        now, used = time.perf_counter(), time.process_time()
+        if not self._from[0]:
+            if now - self._began >= WARM_S:
+                self._from = (now, used, self._dispatched)
+        elif now - self._from[0] >= self._seconds:
+            count = self._dispatched - self._from[2]
+            self.result = {"per_second": count / (now - self._from[0]), "cpu_us": 1e6 * (used - self._from[1]) / count}
+            raise Done
+
+    def expect(self, simulation: int, steps: int, by_try: int) -> None:
+        self._held.append((simulation, by_try))
+
+    def abort(self, status: int) -> NoReturn:
+        raise RuntimeError(f"The scheduler gave up with status {status}.")
+
+    def spawned(self) -> Sequence[tuple[int, str]]:
+        return []
+
+    def __getattr__(self, name: str) -> Any:  # nothing else matters here
+        return lambda *_: None
+
+
+def resident_mb() -> float:
+    """Memory of this process now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def main() -> None:
+    folder, groups, simulations, seconds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+    program = Program(("program",))
+    plan = Plan(
+        run=folder, folder=folder, seed=0, world=2 + groups, trainers=1, groups=groups, ranks_per_group=1, window=4,
+        simulations=simulations, validation=0, policy="fifo", capacity=100, watermark=1, tail="drop",
+        parameters=("a", "b", "c", "d"), fields=(Field("u", "float32", (4,)),),
+        programs=dict.fromkeys(("scheduler", "trainer", "solver"), program),
+    )  # fmt: skip
+    before = resident_mb()
+    answers = Answers(groups, seconds)
+    messages: Any = answers
+    scheduler = Scheduler(plan, np.random.default_rng(0).random((simulations, 4)), messages)
+    queued = resident_mb()
+    try:
+        scheduler.run()
+    except Done:
+        pass
+    if not answers.result:
+        raise SystemExit("The simulations were used up before time. Give more of them.")
+    memory = {"queue_mb": queued - before, "queued_mb": queued, "end_mb": resident_mb()}
+    (folder / "result.json").write_text(json.dumps({**answers.result, **memory}))
+
+
+if __name__ == "__main__":
+    main()
