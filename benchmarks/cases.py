@@ -168,18 +168,20 @@ def curves(path: Path, plots: Sequence[Plot]) -> None:
     for axis, plot in zip(axes[0], plots, strict=True):
         for name, points in plot.lines.items():
             known = [(x, spread) for x, spread in points if spread]
+            if not known:
+                continue
             middle = [spread.median for _, spread in known]
             errors = [[s.median - s.low for _, s in known], [s.high - s.median for _, s in known]]
             axis.errorbar([x for x, _ in known], middle, yerr=errors, marker="o", capsize=3, label=name)
-        if "x" in plot.log:
+        if "x" in plot.log and axis.has_data():
             axis.set_xscale("log")
-        if "y" in plot.log:
+        if "y" in plot.log and axis.has_data():
             axis.set_yscale("log")
         else:
             axis.set_ylim(bottom=0)
         axis.set(xlabel=plot.x, ylabel=plot.y)
         axis.grid(alpha=0.3)
-        if len(plot.lines) > 1:
+        if len(axis.get_legend_handles_labels()[1]) > 1:
             axis.legend(fontsize=8)
     figure.savefig(path, dpi=110)
     pyplot.close(figure)

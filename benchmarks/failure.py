@@ -87,7 +87,5 @@ def render(output: Path) -> None:
     ]
     title = "Failure: from kill -9 to the next sample"
     (output / f"{NAME}.md").write_text(page(NAME, title, contents, parts), encoding="utf-8")
-    lines = {
-        start: [(ranks, results.spread(_name(start, ranks), "to_sample")) for ranks in RANKS] for start in STARTS
-    }
+    lines = {start: [(ranks, results.spread(_name(start, ranks), "to_sample")) for ranks in RANKS] for start in STARTS}
     curves(output / f"{NAME}.png", [Plot(lines, "ranks of a group", "s from the kill to the next sample", log="")])

@@ -11,7 +11,6 @@ from pathlib import Path
 from benchmarks.build import built
 from benchmarks.cases import Case, Plot, Results, Settings, curves, exponent, grid, load, page, run_rounds
 from benchmarks.contender import ROOT, BenchmarkError, Cell, run_processes
-from benchmarks.figures import Spread
 
 __all__ = ["ABOUT", "NAME", "render", "run"]
 

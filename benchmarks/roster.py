@@ -1,12 +1,14 @@
-"""All contenders of the stream benchmark, in the order of the tables."""
+"""All contenders of the stream benchmark, in the order of the tables, and the other benchmarks."""
 
 from __future__ import annotations
 
 import importlib
 
+from benchmarks import failure, growth, scheduling, training
+from benchmarks.cases import Benchmark
 from benchmarks.contender import Contender
 
-__all__ = ["contenders"]
+__all__ = ["benchmarks", "contenders"]
 
 _MODULES = [
     "mpidata_stream",
@@ -18,6 +20,11 @@ _MODULES = [
     "redis_store",
     "hdf5_files",
 ]
+
+
+def benchmarks() -> list[Benchmark]:
+    """The benchmarks beside the stream's, quick ones first."""
+    return [scheduling, failure, training, growth]
 
 
 def contenders() -> list[Contender]:

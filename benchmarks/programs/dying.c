@@ -1,5 +1,6 @@
-/* A solver whose first try of simulation 0 dies at step 5 by SIGKILL, on its last rank. Others go on until the second try
- * has begun, so that nobody but the replacement can have it. Notes the moments in files. Argument: folder. */
+/* A solver whose first try of simulation 0 dies at step 5 by SIGKILL, on its last rank, which alone puts; not before the
+ * other group is at work. That goes on until the second try has begun, so that nobody but the replacement can have it.
+ * Notes the moments in files. Argument: folder. */
 #include <mpidata.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,10 +26,11 @@ int main(int argc, char **argv) {
     double began = now(), joined, given;
     int rank, size, wrote = 0;
     int64_t simulation;
-    char died[4096], again[4096];
+    char died[4096], again[4096], busy[4096];
     MPI_Comm group;
     if (argc != 2) return 2;
     (void)snprintf(died, sizeof died, "%s/died", argv[1]);
+    (void)snprintf(busy, sizeof busy, "%s/busy", argv[1]);
     (void)snprintf(again, sizeof again, "%s/again", argv[1]);
     MPI_Init(&argc, &argv);
     must(mpidata_init(MPI_COMM_WORLD, &group));
@@ -44,15 +46,21 @@ int main(int argc, char **argv) {
             if (size > 1) MPI_Bcast(&over, 1, MPI_INT, 0, group);
             if (over) break;
             float u = (float)step;
-            if (rank == 0) must(mpidata_put("u", &u, MPIDATA_FLOAT32, 0, NULL));
+            if (rank == size - 1) must(mpidata_put("u", &u, MPIDATA_FLOAT32, 0, NULL));
             (void)usleep(1000);
             if (simulation == 0 && !second && step == DIES_AT && rank == size - 1) {
+                for (int i = 0; access(busy, F_OK) != 0 && i < 60000; i++) (void)usleep(1000);
                 FILE *file = fopen(died, "w");
                 if (file) (void)fprintf(file, "%.6f\n", now());
                 if (file) (void)fclose(file);
                 (void)kill(getpid(), SIGKILL);
             }
             if (mpidata_step((double)step)) break;
+            if (simulation != 0 && !wrote && rank == 0) {
+                FILE *file = fopen(busy, "w");
+                if (file) (void)fclose(file);
+                wrote = 1;
+            }
             if (second && !wrote && rank == 0) {
                 FILE *file = fopen(again, "w");
                 if (file) (void)fprintf(file, "%.6f %.6f %.6f\n", began, joined, given);

@@ -76,7 +76,7 @@ class Answers:
     def abort(self, status: int) -> NoReturn:
         raise RuntimeError(f"The scheduler gave up with status {status}.")
 
-    def spawned(self) -> Sequence[tuple[int, str]]:
+    def spawned(self, *_: object) -> Sequence[tuple[int, str]]:
         return []
 
     def __getattr__(self, name: str) -> Any:  # nothing else matters here

@@ -11,13 +11,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks import stream, table
-from benchmarks.__main__ import main
+from benchmarks import cases, scheduling, stream, table
+from benchmarks.__main__ import choose, main
 from benchmarks.build import PLACEMENT
 from benchmarks.contender import BATCH, BenchmarkError, Cell, Result, run_processes
 from benchmarks.figures import Figures, Measurement, Spread
 from benchmarks.gate import Gate, GateError
-from benchmarks.roster import contenders
+from benchmarks.roster import benchmarks, contenders
 from mpidata.launch.command import mpirun_command
 
 KB = 1 << 10
@@ -145,7 +145,7 @@ def test_the_contenders_have_names_of_their_own_and_the_references_are_among_the
 
 
 def test_the_ceiling_is_started_as_jobs_are() -> None:
-    plan: Any = SimpleNamespace(world=2, run="run")
+    plan: Any = SimpleNamespace(world=2, run="run", fault_tolerance="ulfm")
     assert mpirun_command(Path("mpirun"), Path("shim"), plan)[3:-2] == PLACEMENT
 
 
@@ -183,3 +183,87 @@ def test_a_result_is_that_of_the_last_process(tmp_path: Path) -> None:
     cell = Cell.plan(tmp_path, KB, 0.1)
     code = f"import json; json.dump({{'samples': 64, 'seconds': 0.5}}, open({json.dumps('result.json')}, 'w'))"
     assert run_processes([[sys.executable, "-c", code]], cell) == Result(64, 0.5)
+
+
+def test_the_exponent_of_growth() -> None:
+    assert cases.exponent([(1, 5.0), (2, 10.0), (8, 40.0)]) == pytest.approx(1.0)
+    assert cases.exponent([(1, 8.0), (4, 2.0)]) == pytest.approx(-1.0)
+    assert cases.exponent([(10, 3.0), (1000, 3.0)]) == pytest.approx(0.0)
+    assert cases.exponent([(2, 3.0), (2, 4.0)]) is None
+
+
+def test_cases_are_measured_in_turn_and_one_that_fails_is_named(tmp_path: Path) -> None:
+    order: list[str] = []
+    rendered: list[Path] = []
+
+    def measure(name: str, value: float) -> dict[str, float]:
+        order.append(name)
+        if order.count("b") == 1 and name == "b":
+            raise BenchmarkError("a reason")
+        return {"s": value * (1 + order.count("a"))}
+
+    both = [cases.Case("a", lambda: measure("a", 1.0)), cases.Case("b", lambda: measure("b", 2.0))]
+    failed = cases.run_rounds("x", both, cases.Settings(3, 1.0, tmp_path), rendered.append)
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert failed == ["b, round 1: failed"] and rendered == [tmp_path] * 3
+    contents, results = cases.load(tmp_path, "x")
+    assert results.spread("a", "s") == Spread(3.0, 2.0, 4.0)
+    assert results.ratio("b", "a", "s") == Spread(pytest.approx(1.6666, rel=1e-3), pytest.approx(4 / 3), 2.0)
+    assert contents["settings"] == "3 rounds of 1 s each, alternated."
+
+
+def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [one.NAME for one in benchmarks()]
+    assert names == ["scheduler", "failure", "training", "growth"]
+    assert [[one.NAME for one in choose(only)[1]] for only in (None, ["growth"], ["pyzmq"])] == [names, ["growth"], []]
+    assert [len(choose(only)[0]) for only in (None, ["growth"], ["stream"])] == [
+        len(contenders()),
+        0,
+        len(contenders()),
+    ]
+    assert {one.row for one in choose(["pyzmq", "failure"])[0]} == {"pyzmq, pickle", "pyzmq, raw"}
+    assert main(["--list", "--only", "failure"]) == 0
+    assert capsys.readouterr().out.startswith("failure: from kill -9")
+
+
+def page_of(module: Any, output: Path, values: dict[str, dict[str, list[float]]]) -> str:
+    contents = {"machine": {"cores": "2"}, "settings": "2 rounds.", "without": [], "values": values}
+    (output / f"{module.NAME}.json").write_text(json.dumps(contents))
+    assert main(["--render", "--output", str(output), "--only", module.NAME]) == 0
+    assert (output / f"{module.NAME}.png").read_bytes().startswith(b"\x89PNG")
+    return (output / f"{module.NAME}.md").read_text()
+
+
+def test_the_pages(tmp_path: Path) -> None:
+    scheduler, failure, training, growth = benchmarks()
+    cost = {f"{n} groups": {"cpu_us": [10.0 * n**0.5] * 2, "per_second": [5e4, 7e4]} for n in (1, 10, 100)}
+    text = page_of(scheduler, tmp_path, cost)
+    assert "| thousand dispatches a second | 60.0 (50.0–70.0) |" in text and "grows as groups^0.50" in text
+    text = page_of(failure, tmp_path, {"spare, 1 rank": {"to_sample": [0.1, 0.2]}})
+    assert "| until its first new sample is in the training loop | 0.15 (0.10–0.20) | – | – | – |" in text
+    steps = {"small, memory": {"step_ms": [2.0, 4.0]}, "small, stream, fifo": {"step_ms": [2.2, 4.0]}}
+    text = page_of(training, tmp_path, steps)
+    assert "| stream, fifo | 1.05 (1.00–1.10) | – |" in text
+    text = page_of(growth, tmp_path, {f"{n} fields": {"cpu_us": [20.0, 20.0]} for n in (1, 2, 4)})
+    assert "| CPU of a sample on all ranks, µs | 20.0 | 20.0 | 20.0 | – | – | 0.00 |" in text
+
+
+def test_the_scheduler_alone_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the messages that it needs today."""
+    monkeypatch.setattr(scheduling, "SIMULATIONS", 100_000)
+    found = scheduling.measure(groups=100, seconds=0.05)
+    assert found["per_second"] > 1000 and 1 < found["cpu_us"] < 1000
+    assert 1 < found["queue_mb"] < 300
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("module", ["training", "growth", "failure"])
+def test_a_case_of_each_is_measured(module: str) -> None:
+    (benchmark,) = choose([module])[1]
+    measured: dict[str, Any] = {
+        "training": lambda: benchmark.measure("small", "stream, fifo", 0.2),  # type: ignore[attr-defined]
+        "growth": lambda: benchmark.measure("trainers", 2, 0.2),  # type: ignore[attr-defined]
+        "failure": lambda: benchmark.measure("spare", 2),  # type: ignore[attr-defined]
+    }
+    found = measured[module]()
+    assert all(value >= 0 for value in found.values()) and any(value > 0 for value in found.values()), found
