@@ -19,16 +19,17 @@ static int chain_of(int64_t simulation, int64_t step) {
     return (int)(hash >> 54);
 }
 
-mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, int group, int64_t simulation,
-                                        int64_t step) {
+mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, int group, int64_t turn,
+                                        int64_t simulation, int64_t step) {
     mpidata_assembly *assembly = assemblies->chains[chain_of(simulation, step)];
-    while (assembly && (assembly->simulation != simulation || assembly->step != step || assembly->group != group))
+    while (assembly && (assembly->simulation != simulation || assembly->step != step || assembly->group != group ||
+                        assembly->turn != turn))
         assembly = assembly->next;
     return assembly;
 }
 
-mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t simulation, int64_t step,
-                                       int64_t slot) {
+mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t turn, int64_t simulation,
+                                       int64_t step, int64_t slot) {
     const mpidata_plan *plan = assemblies->plan;
     mpidata_assembly *assembly = calloc(1, sizeof *assembly);
     if (!assembly) return NULL;
@@ -39,6 +40,7 @@ mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group
     }
     for (int i = 0; i < plan->n_fields; i++) assembly->missing[i] = plan->fields[i].elements;
     assembly->group = group;
+    assembly->turn = turn;
     assembly->simulation = simulation;
     assembly->step = step;
     assembly->slot = slot;

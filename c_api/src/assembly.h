@@ -5,7 +5,8 @@
 #include "wire.h"
 
 typedef struct mpidata_assembly {
-    int group; /* two tries of a simulation do not mix */
+    int group;
+    int64_t turn; /* of the group: two tries of a simulation do not mix, not even those of one group */
     int64_t simulation, step, slot;
     int lost; /* its group is lost: to be freed when its last block under way has ended */
     double time;
@@ -30,12 +31,12 @@ typedef struct {
 void mpidata_assemblies_open(mpidata_assemblies *assemblies, const mpidata_plan *plan);
 void mpidata_assemblies_close(mpidata_assemblies *assemblies);
 
-mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, int group, int64_t simulation,
-                                        int64_t step);
+mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, int group, int64_t turn,
+                                        int64_t simulation, int64_t step);
 
 /* New, into `slot`; NULL where memory is short. */
-mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t simulation, int64_t step,
-                                       int64_t slot);
+mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t turn, int64_t simulation,
+                                       int64_t step, int64_t slot);
 
 /* Announce a block, not in place yet (outstanding + 1); refuses one that overlaps another, naming both ranks. */
 int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,

@@ -135,11 +135,9 @@ static int under_way(const mpidata_incoming *in, const mpidata_assembly *assembl
 
 /* -- pieces --------------------------------------------------------------------------------------------------------- */
 
-static int find_or_begin(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece,
-                         const double *parameters, mpidata_assembly **assembly) {
+static int begin_assembly(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece,
+                          const double *parameters, mpidata_assembly **assembly) {
     mpidata_trainer *trainer = in->trainer;
-    *assembly = mpidata_assembly_find(&in->assemblies, source->group, piece->simulation, piece->step);
-    if (*assembly) return MPIDATA_SUCCESS;
     (void)pthread_mutex_lock(&trainer->lock);
     int64_t slot = mpidata_slots_take(&trainer->slots);
     if (slot >= 0 && trainer->job.plan.n_parameters)
@@ -147,7 +145,7 @@ static int find_or_begin(mpidata_incoming *in, const mpidata_source *source, con
                (size_t)trainer->job.plan.n_parameters * sizeof(double));
     (void)pthread_mutex_unlock(&trainer->lock);
     if (slot >= 0)
-        *assembly = mpidata_assembly_new(&in->assemblies, source->group, piece->simulation, piece->step, slot);
+        *assembly = mpidata_assembly_new(&in->assemblies, source->group, piece->turn, piece->simulation, piece->step, slot);
     if (!*assembly)
         return mpidata_error(MPIDATA_ERR_MEMORY,
                              "Out of memory: no room for another sample of %zu bytes. Lower buffer.capacity in the job "
@@ -157,12 +155,14 @@ static int find_or_begin(mpidata_incoming *in, const mpidata_source *source, con
     return MPIDATA_SUCCESS;
 }
 
-static int unwanted(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece) {
+/* Another try may have brought the sample since the first piece of it came: it is made whole nevertheless, and dropped
+ * then, or it would be waited for at the end of the stream. */
+static int unwanted(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece, int begun) {
     mpidata_trainer *trainer = in->trainer;
     if (source->lost) return 1;
     (void)pthread_mutex_lock(&trainer->lock);
     int stopping = trainer->stopping;
-    int duplicate = mpidata_ledger_has(&trainer->ledger, piece->simulation, piece->step);
+    int duplicate = !begun && mpidata_ledger_has(&trainer->ledger, piece->simulation, piece->step);
     trainer->statistics.duplicates += duplicate && !stopping;
     (void)pthread_mutex_unlock(&trainer->lock);
     return stopping || duplicate;
@@ -228,9 +228,10 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
     in->simulation = piece->simulation;
     in->step = piece->step;
     MPIDATA_TRY(check_route(in, piece, source));
-    if (unwanted(in, source, piece))
+    assembly = mpidata_assembly_find(&in->assemblies, source->group, piece->turn, piece->simulation, piece->step);
+    if (unwanted(in, source, piece, assembly != NULL))
         return piece->inline_bytes ? MPIDATA_SUCCESS : expect_blocks(source, NULL, blocks, piece->n_blocks);
-    MPIDATA_TRY(find_or_begin(in, source, piece, parameters, &assembly));
+    if (!assembly) MPIDATA_TRY(begin_assembly(in, source, piece, parameters, &assembly));
     if (source->rank < assembly->first_rank) {
         assembly->first_rank = source->rank;
         assembly->time = piece->time;

@@ -502,6 +502,7 @@ static int next_simulation(int64_t *simulation) {
     solver.validation = solver.task->validation;
     solver.step = 0;
     solver.running = 1;
+    solver.window.turn++;
     return MPIDATA_SUCCESS;
 }
 

@@ -273,7 +273,7 @@ int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t st
     for (int i = 0; i < piece->n_blocks; i++) total += piece->blocks[i].bytes;
     mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = piece->n_blocks, .simulation = simulation,
                           .step = step, .time = time,
-                          .inline_bytes = total <= MPIDATA_INLINE_MAX ? (int64_t)total : 0};
+                          .inline_bytes = total <= MPIDATA_INLINE_MAX ? (int64_t)total : 0, .turn = window->turn};
     int trainer = mpidata_plan_trainer(&window->job->plan, simulation, step);
     return window->bundles ? commit_bundled(window, piece, &head, parameters, trainer)
                            : commit_alone(window, piece, &head, parameters, trainer);

@@ -42,6 +42,7 @@ typedef struct {
     int filling;             /* piece of the sample that is being put, -1: none yet */
     mpidata_bundle *bundles; /* one per trainer; NULL where samples are not small */
     int tag;                 /* of what is bundled */
+    int64_t turn;            /* which of its group's simulations is the present one, from 1 */
 } mpidata_window;
 
 int mpidata_window_open(mpidata_window *window, mpidata_job *job);

@@ -42,7 +42,7 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
     if (bytes < sizeof *head || head->magic != MPIDATA_PIECE_MAGIC)
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not the header of a piece", bytes);
     if (head->n_blocks < 1 || head->n_blocks > MPIDATA_BLOCKS_MAX || head->inline_bytes < 0 ||
-        head->inline_bytes > MPIDATA_INLINE_MAX || head->step < 0 || head->simulation < 0 ||
+        head->inline_bytes > MPIDATA_INLINE_MAX || head->turn < 1 || head->step < 0 || head->simulation < 0 ||
         head->simulation >= plan->simulations + plan->validation || !isfinite(head->time))
         return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",
                              (long long)head->simulation, (long long)head->step);

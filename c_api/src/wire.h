@@ -36,6 +36,7 @@ typedef struct {
     int64_t step;
     double time;
     int64_t inline_bytes; /* payload behind the header; 0: one message per block follows */
+    int64_t turn;         /* which of its group's simulations this is, from 1 */
 } mpidata_piece;
 
 typedef struct {

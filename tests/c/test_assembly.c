@@ -44,10 +44,12 @@ int main(void) {
     copies();
     mpidata_assemblies all;
     mpidata_assemblies_open(&all, &plan);
-    CHECK(!mpidata_assembly_find(&all, 0, 1, 2));
-    mpidata_assembly *a = mpidata_assembly_new(&all, 0, 1, 2, 17), *other = mpidata_assembly_new(&all, 0, 2, 1, 18);
-    CHECK(mpidata_assembly_find(&all, 0, 1, 2) == a && mpidata_assembly_find(&all, 0, 2, 1) == other && all.count == 2);
-    CHECK(!mpidata_assembly_find(&all, 3, 1, 2)); /* another group's try of the same simulation */
+    CHECK(!mpidata_assembly_find(&all, 0, 9, 1, 2));
+    mpidata_assembly *a = mpidata_assembly_new(&all, 0, 9, 1, 2, 17), *other = mpidata_assembly_new(&all, 0, 9, 2, 1, 18);
+    CHECK(mpidata_assembly_find(&all, 0, 9, 1, 2) == a && mpidata_assembly_find(&all, 0, 9, 2, 1) == other);
+    CHECK(all.count == 2);
+    CHECK(!mpidata_assembly_find(&all, 3, 9, 1, 2)); /* another group's try of the same simulation */
+    CHECK(!mpidata_assembly_find(&all, 0, 10, 1, 2)); /* another try of the same group */
 
     mpidata_block upper = block(0, 2, 0, 0, 0, 2, 6, 0), lower = block(0, 2, 2, 0, 0, 2, 6, 0);
     mpidata_block overlapping = block(0, 2, 1, 5, 0, 2, 1, 0);
@@ -65,7 +67,8 @@ int main(void) {
     a->outstanding = 0;
     CHECK(mpidata_assembly_whole(&all, a));
     mpidata_assembly_free(&all, a);
-    CHECK(!mpidata_assembly_find(&all, 0, 1, 2) && mpidata_assembly_find(&all, 0, 2, 1) == other && all.count == 1);
+    CHECK(!mpidata_assembly_find(&all, 0, 9, 1, 2) && mpidata_assembly_find(&all, 0, 9, 2, 1) == other);
+    CHECK(all.count == 1);
     mpidata_assemblies_close(&all);
     CHECK(all.count == 0);
     mpidata_plan_free(&plan);

@@ -11,7 +11,7 @@ static mpidata_plan plan;
 /* One whole 'temperature' inline. */
 static size_t valid(void) {
     mpidata_piece piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = 3, .step = 4, .time = 0.5,
-                           .inline_bytes = 24 * 4};
+                           .inline_bytes = 24 * 4, .turn = 1};
     mpidata_block block = {.field = 0, .ndim = 2, .shape = {4, 6}};
     size_t header = mpidata_piece_header_bytes(plan.n_parameters, 1);
     memset(memory, 0, sizeof memory);
@@ -51,6 +51,9 @@ int main(void) {
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
     (void)valid();
     piece_of()->n_blocks = 0;
+    CHECK(check(bytes) == MPIDATA_ERR_WIRE);
+    (void)valid();
+    piece_of()->turn = 0;
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
     (void)valid();
     piece_of()->simulation = 13;

@@ -1,0 +1,101 @@
+#define _GNU_SOURCE
+#include "beat.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static mpidata_pulse *page;
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Make a page of this size, and name it in the environment as another inode where `off` is not 0. */
+static void make_page(off_t size, uint32_t magic, unsigned long long off) {
+    char name[64];
+    struct stat status;
+    int descriptor = memfd_create("pulse", 0);
+    CHECK(descriptor >= 0 && ftruncate(descriptor, size) == 0 && fstat(descriptor, &status) == 0);
+    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    CHECK(page != MAP_FAILED);
+    if (size >= (off_t)sizeof *page) page->magic = magic;
+    (void)snprintf(name, sizeof name, "%d:%llu", descriptor, (unsigned long long)status.st_ino + off);
+    CHECK(setenv(MPIDATA_PULSE_VARIABLE, name, 1) == 0);
+}
+
+static void the_page_of_the_parent(void) {
+    make_page(sizeof *page, MPIDATA_PULSE_MAGIC, 0);
+    uint64_t before = now_ns();
+    mpidata_beat();
+    CHECK(page->beat_ns + 20000000 >= before && page->beat_ns <= now_ns()); /* its clock is a coarse one */
+    mpidata_tell(MPIDATA_PULSE_JOINED);
+    mpidata_tell(MPIDATA_PULSE_LEFT);
+    CHECK(page->flags == (MPIDATA_PULSE_JOINED | MPIDATA_PULSE_LEFT));
+    uint64_t first = page->beat_ns;
+    const struct timespec moment = {.tv_nsec = 20000000};
+    (void)nanosleep(&moment, NULL);
+    mpidata_beat();
+    CHECK(page->beat_ns > first);
+}
+
+/* Another file that has got the descriptor's number must stay as it is. */
+static void not_the_page(void) {
+    mpidata_beat();
+    mpidata_tell(MPIDATA_PULSE_JOINED);
+    CHECK(page->beat_ns == 0 && page->flags == 0);
+}
+
+static void another_inode(void) {
+    make_page(sizeof *page, MPIDATA_PULSE_MAGIC, 1);
+    not_the_page();
+}
+
+static void another_magic(void) {
+    make_page(sizeof *page, MPIDATA_PULSE_MAGIC + 1, 0);
+    not_the_page();
+}
+
+static void no_page(void) {
+    CHECK(unsetenv(MPIDATA_PULSE_VARIABLE) == 0);
+    mpidata_beat();
+    mpidata_tell(MPIDATA_PULSE_JOINED);
+}
+
+static void too_short(void) {
+    make_page(0, 0, 0);
+    mpidata_beat(); /* would die of SIGBUS */
+}
+
+static void nonsense(void) {
+    CHECK(setenv(MPIDATA_PULSE_VARIABLE, "999:x", 1) == 0);
+    mpidata_beat();
+}
+
+/* In a process of its own, as the page is looked for once. */
+static void apart(void (*test)(void)) {
+    int status = 0;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        test();
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+int main(void) {
+    apart(the_page_of_the_parent);
+    apart(another_inode);
+    apart(another_magic);
+    apart(no_page);
+    apart(too_short);
+    apart(nonsense);
+    return 0;
+}

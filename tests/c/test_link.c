@@ -1,0 +1,47 @@
+#include <string.h>
+
+#include "check.h"
+#include "example_plan.h"
+#include "link.h"
+
+static mpidata_plan plan; /* 2 trainers, 2 groups of 2 */
+
+static int group_of(const mpidata_link *link, int rank, int expected_in_group) {
+    int rank_in_group, group = mpidata_link_group(link, &plan, rank, &rank_in_group);
+    CHECK(rank_in_group == expected_in_group);
+    return group;
+}
+
+static int names(const mpidata_link *link, int rank, const char *expected) {
+    char text[128];
+    mpidata_link_who(link, &plan, rank, text, sizeof text);
+    return strcmp(text, expected) == 0;
+}
+
+int main(void) {
+    const mpidata_link world = {.first_group = 0, .n_groups = 2, .n_ranks = 7};
+    const mpidata_link spawned = {.first_group = 5, .n_groups = 1, .n_ranks = 5};
+    CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
+
+    for (int rank = 0; rank < 3; rank++) {
+        CHECK(group_of(&world, rank, 0) == -1);
+        CHECK(group_of(&spawned, rank, 0) == -1);
+    }
+    CHECK(group_of(&world, 3, 0) == 0 && group_of(&world, 4, 1) == 0);
+    CHECK(group_of(&world, 5, 0) == 1 && group_of(&world, 6, 1) == 1);
+    CHECK(group_of(&world, 7, 0) == -1);
+    CHECK(group_of(&spawned, 3, 0) == 5 && group_of(&spawned, 4, 1) == 5);
+    CHECK(group_of(&spawned, 5, 0) == -1);
+
+    CHECK(mpidata_link_leader(&world, &plan, 0) == 3 && mpidata_link_leader(&world, &plan, 1) == 5);
+    CHECK(mpidata_link_leader(&world, &plan, -1) == -1 && mpidata_link_leader(&world, &plan, 2) == -1);
+    CHECK(mpidata_link_leader(&spawned, &plan, 5) == 3);
+    CHECK(mpidata_link_leader(&spawned, &plan, 4) == -1 && mpidata_link_leader(&spawned, &plan, 6) == -1);
+
+    CHECK(names(&world, 0, "The scheduler (rank 0)") && names(&spawned, 0, "The scheduler (rank 0)"));
+    CHECK(names(&world, 2, "Trainer 1 (rank 2)") && names(&spawned, 2, "Trainer 1 (rank 2)"));
+    CHECK(names(&world, 6, "Solver rank 6 (group 1, its rank 1)"));
+    CHECK(names(&spawned, 4, "Solver rank 1 of the spawned group 5"));
+    mpidata_plan_free(&plan);
+    return 0;
+}
