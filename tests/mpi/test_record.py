@@ -176,7 +176,7 @@ def test_a_job_whose_trainer_was_killed_and_that_is_continued(folder: JobFolder,
     assert first.status != 0, first.logs()
     before = len(RecordedDataset(folder.path / "samples"))
     assert 40 < before < len(test_checkpoint.ALL)
-    test_checkpoint.again(folder, first.run, 1, trainers)
+    test_checkpoint.again(folder, first.run, trainers)
     for validation, wanted in ((False, sorted(test_checkpoint.ALL)), (True, [(16, step) for step in range(12)])):
         dataset = RecordedDataset(folder.path / "samples", validation=validation)
         samples = [dataset[i] for i in range(len(dataset))]
