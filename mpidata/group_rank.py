@@ -29,11 +29,22 @@ class StopSimulation(SystemExit):
 
 
 class GroupRank:
-    """The rank of a solver group that this process is, from init to finalize."""
+    """The rank of a solver group that this process is, from init to finalize.
 
-    def __init__(self, library: Library, communicator: MPI.Intracomm | None, plan: Plan | None, rank: int = 0) -> None:
+    `rank` is that in MPI_COMM_WORLD, which for a spawned group is the group's own.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        communicator: MPI.Intracomm | None,
+        plan: Plan | None,
+        rank: int = 0,
+        spawned: bool = False,
+    ) -> None:
         self.library = library
         self.rank = rank
+        self.spawned = spawned
         self.communicator = communicator
         self.plan = plan
         self.current: Simulation | None = None
@@ -46,7 +57,9 @@ class GroupRank:
     def place(self) -> str:
         """Say what this rank is doing, for messages."""
         who = f"Solver rank {self.rank}"
-        if self.plan:
+        if self.spawned:
+            who += " of a spawned group"
+        elif self.plan:
             _, group, rank_in_group = self.plan.role_of(self.rank)
             who += f" (group {group}, its rank {rank_in_group})"
         if self.current is None:

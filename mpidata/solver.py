@@ -107,10 +107,11 @@ def joined() -> GroupRank:
         end_on_exception(plan.folder if plan else None, _report)
         library = load_checked()
         handle = ctypes.c_int()
+        spawned = MPI.Comm.Get_parent() != MPI.COMM_NULL  # mpidata_init frees that
         check(library, library.mpidata_init_f(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
         communicator = MPI.Comm.f2py(handle.value)
         assert isinstance(communicator, MPI.Intracomm)
-        _rank = GroupRank(library, communicator, plan, MPI.COMM_WORLD.Get_rank())
+        _rank = GroupRank(library, communicator, plan, MPI.COMM_WORLD.Get_rank(), spawned)
         atexit.register(_finalize_at_exit, os.getpid())
     return _rank
 

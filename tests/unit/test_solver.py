@@ -84,6 +84,11 @@ def test_dtype_that_cannot_be_sent(library, value):
     assert "Solver rank 3 (group 0, its rank 1), simulation 8, step 1. Convert it to one of float32" in text
 
 
+def test_the_rank_of_a_spawned_group_is_not_one_of_the_world(library):
+    rank = GroupRank(library, None, library.plan, rank=9, spawned=True)
+    assert rank.place() == "Solver rank 9 of a spawned group, outside a simulation"
+
+
 def test_put_block(library):
     simulation = next(solver.simulations())
     simulation.put_block("temperature", np.arange(12.0).reshape(2, 6)[:, ::2], start=(0, 32))
