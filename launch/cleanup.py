@@ -17,6 +17,7 @@ from mpidata.errors import LaunchError
 __all__ = ["JobFolders", "end_processes", "make_folders", "processes_of", "ranks_of", "remove_abandoned"]
 
 _MARK = "MPIDATA_RUN"
+_RANKS = (b"OMPI_COMM_WORLD_RANK", b"PMIX_RANK", b"PMI_RANK")
 _SEGMENTS = Path("/dev/shm")
 _NEW_S = 10.0
 
@@ -109,7 +110,7 @@ def processes_of(run: Path) -> list[int]:
     return found
 
 
-def ranks_of(run: Path) -> tuple[list[int], int | None]:
+def ranks_of(run: Path) -> dict[int, int]:
     """Find the processes mpidata-rank of a run on this machine.
 
     Parameters
@@ -119,20 +120,17 @@ def ranks_of(run: Path) -> tuple[list[int], int | None]:
 
     Returns
     -------
-    ranks : list of int
-        Process ids of all ranks of the world that run here.
-    scheduler : int or None
-        Process id of rank 0, if it is among them.
+    dict of int to int
+        Process id of each rank of the world that runs here.
     """
-    ranks, scheduler = [], None
+    found = {}
     for pid in processes_of(run):
-        with contextlib.suppress(OSError):
-            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:] == [str(run).encode(), b""]:
-                ranks.append(pid)
+        with contextlib.suppress(OSError, ValueError, StopIteration):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:] == [os.fsencode(run), b""]:
                 variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-                if any(name + b"=0" in variables for name in (b"OMPI_COMM_WORLD_RANK", b"PMIX_RANK", b"PMI_RANK")):
-                    scheduler = pid
-    return ranks, scheduler
+                values = dict(variable.partition(b"=")[::2] for variable in variables)
+                found[next(int(values[name]) for name in _RANKS if name in values)] = pid
+    return found
 
 
 def end_processes(run: Path, timeout_s: float = 3.0) -> list[int]:

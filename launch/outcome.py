@@ -74,7 +74,7 @@ def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
     if ending.stopped_by is not None and (summary is None or summary.get("status") == "stopped"):
         return _stopped(attempt, ending.stopped_by, summary, seconds)
     if summary is None:
-        cause = _fault(attempt, _blamed(attempt)) or _launcher_fault(attempt, ending)
+        cause = _vanished(attempt, ending) or _fault(attempt, _blamed(attempt)) or _launcher_fault(attempt, ending)
         summary = _write(run, {**_figures(attempt, seconds), "status": "failed", "error": cause.sentence})
         return Outcome(summary, 1, cause.log, cause.died)
     fault = _fault(attempt, [record for record in _blamed(attempt) if _counts(record, run, summary)])
@@ -131,6 +131,12 @@ def _read(path: Path) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def _vanished(attempt: Attempt, ending: Ending) -> _Fault | None:
+    if ending.vanished is None:
+        return None
+    return _ended(attempt, ending.vanished, "is gone, killed together with its mpidata-rank", True)
+
+
 def _fault(attempt: Attempt, records: list[Exit]) -> _Fault | None:
     """Find the fault in the first record that nobody had told to come."""
     if not records or records[0].told or records[0].rank is None:
@@ -150,8 +156,6 @@ def _launcher_fault(attempt: Attempt, ending: Ending) -> _Fault:
     text, joined = attempt.launcher_said(), attempt.joined()
     if (said := re.search(r"^mpidata: (.*)$", text, re.MULTILINE)) is not None and not joined:
         return _Fault(said[1], log)  # a shim that could not start
-    if ending.scheduler_gone:
-        return _ended(attempt, 0, "is gone, killed together with its mpidata-rank", True)
     if (match := _ABORT.search(text)) and int(match[1]) < plan.world:
         solver = int(match[1]) > plan.trainers
         return _ended(attempt, int(match[1]), f"called MPI_Abort with {match[2]}", solver and joined)

@@ -36,13 +36,13 @@ class Ending:
         Its exit status, negative for a signal. It says little: mpirun gives 0 after killing a job, too.
     stopped_by : int or None
         The signal that stopped the job, if one came before there was a summary.
-    scheduler_gone : bool
-        Whether rank 0 was killed with its mpidata-rank.
+    vanished : int or None
+        A rank that was killed with its mpidata-rank, and without which the job could not go on.
     """
 
     status: int
     stopped_by: int | None = None
-    scheduler_gone: bool = False
+    vanished: int | None = None
 
 
 def supervise(
@@ -99,17 +99,17 @@ def supervise(
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise LaunchError(f"Cannot start {command[0]}: {error}. Install an MPI, or correct PATH.") from None
-    stopped_by, gone = None, False
+    stopped_by, vanished = None, None
     try:
         with Watch(attempt, signals) as watch:
             while launcher.poll() is None and not watch.is_due():
                 look()
                 time.sleep(_LOOK_EVERY_S)
             stopped_by = signals.first if watch.asked or not run.summary.exists() else None
-            gone = watch.scheduler_gone
+            vanished = watch.vanished
     finally:
         status = _end(launcher, run, signals)
-    return Ending(status, stopped_by, gone)
+    return Ending(status, stopped_by, vanished)
 
 
 def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) -> int:

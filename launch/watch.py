@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import select
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from mpidata.exits import read_record
 from mpidata.launch.attempt import Attempt
-from mpidata.launch.cleanup import ranks_of
+from mpidata.launch.ranks import LocalRanks
 from mpidata.launch.signals import Signals
 
 __all__ = ["Watch"]
@@ -21,7 +19,7 @@ _GRACE_S = 10.0  # from the end of a rank on which all depends, or of a stop, to
 _FAILED_S = 2.0  # from the summary of a job that has failed: the scheduler has waited for who may still leave in order
 _LATE_S = 3.0  # for the scheduler to write the summary of a job that took all the time it had
 _EMPTY_S = 5.0  # for the launcher to end when all ranks have
-_SCAN_EVERY_S = 1.0
+_FIND_EVERY_S = 0.5
 
 
 class Watch:
@@ -38,8 +36,9 @@ class Watch:
 
     Attributes
     ----------
-    scheduler_gone : bool
-        Whether rank 0 has ended without a record and without a summary: it was killed with its mpidata-rank.
+    vanished : int or None
+        A rank without which the job cannot go on, and that has ended without a record: it was killed with its
+        mpidata-rank.
     asked : bool
         Whether the job was asked to write a checkpoint and end.
 
@@ -49,40 +48,48 @@ class Watch:
     """
 
     def __init__(self, attempt: Attempt, signals: Signals, clock: Callable[[], float] = time.monotonic) -> None:
-        self.scheduler_gone = False
+        self.vanished: int | None = None
         self.asked = False
         self._attempt = attempt
         self._signals = signals
         self._clock = clock
         self._end_by = float("inf")
         self._seen: set[str] = set()
-        self._next_scan = clock()
-        self._ranks = 0
-        self._scheduler: int | None = None
+        self._next_find = clock()
+        self._ranks = LocalRanks(attempt.run.path)
 
     def __enter__(self) -> Watch:
         """Do nothing."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget the scheduler's process."""
-        if self._scheduler is not None:
-            os.close(self._scheduler)
+        """Forget the processes."""
+        self._ranks.close()
 
     def is_due(self) -> bool:
         """Whether to end what is left of the job now. To be called some times a second."""
         now, joined = self._clock(), self._attempt.joined()
         if self._signals.ends_at_once or (self._signals.asks_for_checkpoint and not self._may_stop(now, joined)):
             return True
+        if now >= self._next_find:  # the last time when all are there
+            self._next_find = float("inf") if joined else now + _FIND_EVERY_S
+            self._ranks.find()
+        self._ranks.look()
         summary = self._attempt.run.summary
         if summary.exists():
             self._after_summary(summary, now)
-        elif not joined and any(not record.told for record in self._attempt.records()):
-            return True  # those that have not joined would be waited for without end
-        else:
+        elif joined:
             self._look_for_deaths(now)
-        self._scan(now, joined)
+        elif self._cannot_join():
+            return True
         return now > self._end_by
+
+    def _cannot_join(self) -> bool:
+        """Whether a rank has died before all had joined: the others would wait for it without end."""
+        if any(not record.told for record in self._attempt.records()):
+            return True
+        self.vanished = min(filter(self._has_no_record, self._ranks.gone), default=None)
+        return self.vanished is not None
 
     def _may_stop(self, now: float, joined: bool) -> bool:
         """Ask the job to stop; False where it cannot, as it has not begun."""
@@ -103,37 +110,22 @@ class Watch:
                 self._fail(now, _FAILED_S)
             elif status == "stopped" and self.asked:
                 self._fail(now)
-        if self._ranks == 0 and "ranks" in self._seen and self._first("empty"):
+        if len(self._ranks.gone) == self._attempt.plan.world and self._first("empty"):
             self._limit(now + _EMPTY_S)
 
     def _look_for_deaths(self, now: float) -> None:
         """Notice that the scheduler has died, which ends the job, or a trainer, which the scheduler should notice."""
-        exits, plan = self._attempt.run.exits, self._attempt.plan
-        if self._scheduler is not None and select.select([self._scheduler], [], [], 0)[0] and self._first("gone"):
-            self.scheduler_gone = True
-            self._fail(now)
-        if (exits / "rank-0000").exists() and self._first("scheduler"):
+        exits, plan, gone = self._attempt.run.exits, self._attempt.plan, self._ranks.gone
+        if (0 in gone or not self._has_no_record(0)) and self._first("scheduler"):
+            self.vanished = 0 if self._has_no_record(0) else None
             self._fail(now)
         for rank in range(1, 1 + plan.trainers):
             record = read_record(exits / f"rank-{rank:04d}")
             if record is not None and not record.told and self._first("trainer"):
                 self._limit(now + _GRACE_S)
 
-    def _scan(self, now: float, joined: bool) -> None:
-        """Find the ranks of this machine: until all have joined, and again when the job is over."""
-        over = "summary" in self._seen
-        if now < self._next_scan or (joined and not over and "joined" in self._seen):
-            return
-        self._next_scan = now + _SCAN_EVERY_S
-        ranks, scheduler = ranks_of(self._attempt.run.path)
-        self._ranks = len(ranks)
-        if joined:
-            self._first("joined")
-        if len(ranks) >= self._attempt.plan.world:
-            self._first("ranks")  # all of them are here, so that none is left when none is left here
-        if scheduler is not None and self._scheduler is None:
-            with contextlib.suppress(OSError, AttributeError):  # an old kernel or Python
-                self._scheduler = os.pidfd_open(scheduler)
+    def _has_no_record(self, rank: int) -> bool:
+        return not (self._attempt.run.exits / f"rank-{rank:04d}").exists()
 
     def _fail(self, now: float, grace_s: float | None = None) -> None:
         _write(self._attempt.run.over, "over")

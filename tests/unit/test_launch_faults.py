@@ -45,9 +45,8 @@ def test_the_scheduler_dies(job: Run, victim: str) -> None:
     )
     job.wait_for_ranks()
     job.wait_for((job.run / "events.jsonl").exists)
-    scheduler = ranks_of(job.run)[1]
-    assert scheduler is not None
-    time.sleep(1.2)  # until it has been looked for
+    time.sleep(0.7)  # mpidata has looked for the ranks
+    scheduler = ranks_of(job.run)[0]
     child = int(Path(f"/proc/{scheduler}/task/{scheduler}/children").read_text())
     os.kill(child if victim == "program" else scheduler, signal.SIGKILL)
     started = time.monotonic()
@@ -110,6 +109,20 @@ def test_a_death_before_all_have_joined_starts_again(job: Run) -> None:
     assert "starts over" in stdout and job.summary()["status"] == "complete"
     assert {"exits-1", "exits-2", "summary-1.json", "summary-2.json"} <= set(os.listdir(job.run))
     assert "\nattempt 3\n" in (job.run / "plan").read_text() and job.nothing_left()
+
+
+def test_a_rank_that_vanishes_before_all_have_joined(job: Run) -> None:
+    go = job.folder / "go"
+    job.start(write_job(job.folder, *2 * ("echo started; while ! test -e go; do sleep 0.1; done",)), TEST_JOIN=str(go))
+    job.wait_for_ranks()
+    time.sleep(1)  # mpidata has looked for them
+    os.kill(ranks_of(job.run)[4], signal.SIGKILL)
+    job.wait_for((job.run / "exits-1").exists)
+    go.touch()
+    status, _, stderr = job.finish()
+    assert status == 0 and "Starting again (1 of 3)." in stderr
+    gone = "A solver of group 0 (rank 4, number 1 of the group) is gone, killed together with its mpidata-rank. "
+    assert stderr.startswith(gone) and job.nothing_left()
 
 
 @pytest.mark.full
