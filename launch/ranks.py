@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import select
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-from mpidata.launch.cleanup import ranks_of
+from mpidata.launch.cleanup import processes_of, ranks_of
 
 __all__ = ["LocalRanks"]
+
+_ALL_WITHIN_S = 10.0  # the launcher starts all ranks of a host at once
 
 
 class LocalRanks:
@@ -18,6 +22,10 @@ class LocalRanks:
     ----------
     run : Path
         The run folder.
+    launcher : int
+        Process id of the launcher.
+    clock : callable, optional
+        Gives seconds.
 
     Attributes
     ----------
@@ -29,9 +37,12 @@ class LocalRanks:
     To be closed. Where the kernel has no process descriptors (Linux before 5.3) it finds nothing.
     """
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, launcher: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.gone: set[int] = set()
         self._run = run
+        self._launcher = launcher
+        self._clock = clock
+        self._last = clock()  # when a rank was found
         self._ranks: dict[int, int] = {}  # by descriptor
         self._poll = select.poll()
 
@@ -55,6 +66,7 @@ class LocalRanks:
                 except (OSError, AttributeError):  # it has ended, or there is no such call
                     continue
                 self._ranks[descriptor] = rank
+                self._last = self._clock()
                 self._poll.register(descriptor, select.POLLIN)
 
     def look(self) -> None:
@@ -62,3 +74,21 @@ class LocalRanks:
         for descriptor, _ in self._poll.poll(0):
             self.gone.add(self._ranks[descriptor])
             self._poll.unregister(descriptor)
+
+    def missing(self, world: int) -> int | None:
+        """Tell a rank that must have ended before it was found; None if there is none, or ranks run elsewhere, too."""
+        found = set(self._ranks.values())
+        if not found or len(found) == world or self._clock() - self._last < _ALL_WITHIN_S:
+            return None
+        here = set(ranks_of(self._run).values())
+        # The launcher's other children are daemons on other hosts, or what talks to them.
+        if any(_parent(pid) == self._launcher and pid not in here for pid in processes_of(self._run)):
+            return None
+        return min(set(range(world)) - found)
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, ValueError):
+        return 0

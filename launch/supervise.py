@@ -101,7 +101,7 @@ def supervise(
             raise LaunchError(f"Cannot start {command[0]}: {error}. Install an MPI, or correct PATH.") from None
     stopped_by, vanished = None, None
     try:
-        with Watch(attempt, signals) as watch:
+        with Watch(attempt, launcher.pid, signals) as watch:
             while launcher.poll() is None and not watch.is_due():
                 look()
                 time.sleep(_LOOK_EVERY_S)

@@ -29,6 +29,8 @@ class Watch:
     ----------
     attempt : Attempt
         That goes on.
+    launcher : int
+        Its process id.
     signals : Signals
         Entered by the caller.
     clock : callable, optional
@@ -47,7 +49,9 @@ class Watch:
     For one thread. What it finds is limited to this machine, but for the files.
     """
 
-    def __init__(self, attempt: Attempt, signals: Signals, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, attempt: Attempt, launcher: int, signals: Signals, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.vanished: int | None = None
         self.asked = False
         self._attempt = attempt
@@ -56,7 +60,7 @@ class Watch:
         self._end_by = float("inf")
         self._seen: set[str] = set()
         self._next_find = clock()
-        self._ranks = LocalRanks(attempt.run.path)
+        self._ranks = LocalRanks(attempt.run.path, launcher)
 
     def __enter__(self) -> Watch:
         """Do nothing."""
@@ -89,6 +93,8 @@ class Watch:
         if any(not record.told for record in self._attempt.records()):
             return True
         self.vanished = min(filter(self._has_no_record, self._ranks.gone), default=None)
+        if self.vanished is None:
+            self.vanished = self._ranks.missing(self._attempt.plan.world)
         return self.vanished is not None
 
     def _may_stop(self, now: float, joined: bool) -> bool:
