@@ -81,10 +81,9 @@ class LocalRanks:
         if not found or len(found) == world or self._clock() - self._last < _ALL_WITHIN_S:
             return None
         here = set(ranks_of(self._run).values())
-        # The launcher's other children are daemons on other hosts, or what talks to them.
-        if any(_parent(pid) == self._launcher and pid not in here for pid in processes_of(self._run)):
-            return None
-        return min(set(range(world)) - found)
+        children = {pid for pid in processes_of(self._run) if _parent(pid) == self._launcher}
+        # Other children of the launcher talk to other hosts; ranks that are not its children were started by a daemon.
+        return None if children != here else min(set(range(world)) - found)
 
 
 def _parent(pid: int) -> int:

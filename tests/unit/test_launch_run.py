@@ -140,6 +140,7 @@ def test_nothing_outlives_a_kill(job: Run, victim: str) -> None:
     program = "trap '' TERM; echo started; sleep 60 & sleep 60"
     process = job.start(write_job(job.folder, program, program), TEST_UNTIL="/never")
     job.wait_for_ranks()
+    job.wait_for((job.run / "events.jsonl").exists)  # or it would be started again
     launcher = [pid for pid in processes_of(job.run) if Path(f"/proc/{pid}/comm").read_text() == "prterun\n"]
     os.kill(process.pid if victim == "mpidata" else launcher[0], signal.SIGKILL)
     status = job.finish()[0]
