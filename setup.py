@@ -26,7 +26,7 @@ PACKAGE_DIR = {
     "mpidata.launch": "launch",
     "mpidata.slurm_templates": "slurm_templates",
 }
-PACKAGES = [*PACKAGE_DIR, "mpidata.checkpoint", "mpidata.config", "mpidata.record"]
+PACKAGES = [*PACKAGE_DIR, "mpidata.checkpoint", "mpidata.config", "mpidata.doctor", "mpidata.record"]
 
 PRODUCTS = ["lib/libmpidata.so", "include/mpidata.h", "bin/mpidata-rank", "share/mpidata/build.json"]
 

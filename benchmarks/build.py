@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.contender import ROOT, BenchmarkError, Cell
-from mpidata.launch.command import find_mpirun, mpirun_environment
+from mpidata.launch.command import mpirun_environment
+from mpidata.launch.mpirun import find_mpirun
 
 __all__ = ["PLACEMENT", "built", "mpirun"]
 

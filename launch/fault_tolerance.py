@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from mpidata.build_flags import build_record
-from mpidata.errors import LaunchError, LibraryError
+from mpidata.errors import LaunchError
+from mpidata.linked_mpi import linked_mpi
 
 __all__ = ["choose", "describe_mpi", "has_ulfm", "is_on", "of_mpirun", "without_ulfm"]
 
@@ -76,12 +76,5 @@ def describe_mpi(mpirun: Path) -> str:
 
 def without_ulfm(wanted: bool | Literal["auto"]) -> str:
     """Say at the start of a job without fault tolerance what that means."""
-    why = "launch.fault_tolerance is false" if wanted is False else f"{_mpi()} runs without ULFM"
+    why = "launch.fault_tolerance is false" if wanted is False else f"{linked_mpi() or 'The MPI'} runs without ULFM"
     return f"{why}: if any rank dies, this run ends there."
-
-
-def _mpi() -> str:
-    try:
-        return build_record()["mpi"].split(",")[0].strip() or "The MPI"
-    except (LibraryError, KeyError):
-        return "The MPI"

@@ -8,14 +8,16 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from mpidata.build_flags import build_record
 from mpidata.config import Job
-from mpidata.errors import LaunchError, LibraryError
+from mpidata.errors import LaunchError
 from mpidata.launch.allocation import Allocation, read_allocation
 from mpidata.launch.cleanup import JobFolders
-from mpidata.launch.command import find_mpirun, mpirun_command, mpirun_environment
+from mpidata.launch.command import mpirun_command, mpirun_environment
 from mpidata.launch.fault_tolerance import choose, of_mpirun
+from mpidata.launch.mpirun import find_mpirun
 from mpidata.launch.placement import Layout, Placement, place
+from mpidata.linked_mpi import linked_mpi
+from mpidata.mpi_name import OPEN_MPI, MpiName
 from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder, write_text
 
@@ -34,8 +36,8 @@ class Launcher:
         To start.
     program : Path
         The mpirun or srun.
-    mpi : str
-        Name of the MPI that mpidata is built with.
+    mpi : MpiName
+        That mpidata is built with.
     allocation : Allocation or None
         The nodes to use; None: this machine.
     placement : Placement or None
@@ -44,7 +46,7 @@ class Launcher:
 
     job: Job
     program: Path
-    mpi: str
+    mpi: MpiName
     allocation: Allocation | None = None
     placement: Placement | None = None
 
@@ -74,9 +76,11 @@ class Launcher:
         options = list(self.job.launch.options)
         hosts = plan.run / "hosts" if self.placement is not None else None
         if self.is_srun and self.placement is not None:
-            command = srun_command(self.program, shim, plan, self.placement.components, _PLUGINS.get(self.mpi), options)
+            command = srun_command(
+                self.program, shim, plan, self.placement.components, _PLUGINS.get(self.mpi.name), options
+            )
             return command
-        if self.mpi == "Open MPI":
+        if self.mpi.name == OPEN_MPI:
             command = mpirun_command(self.program, shim, plan, hosts)
         else:
             command = hydra_command(self.program, shim, plan, hosts)
@@ -85,11 +89,11 @@ class Launcher:
     def environment(self, folders: JobFolders | None, environ: Mapping[str, str]) -> dict[str, str]:
         """Variables that it needs besides the environment."""
         variables: dict[str, str] = {}
-        if self.mpi == "Open MPI":
+        if self.mpi.name == OPEN_MPI:
             # Folders of other machines are not ours to remove.
             here = folders if self.is_local else None
             session, segments = (here.session, here.segments) if here is not None else (None, None)
-            variables = mpirun_environment(os.geteuid() == 0, session, segments, environ)
+            variables = mpirun_environment(os.geteuid() == 0, session, segments, environ, self.mpi.major == "4")
         if self.is_srun and self.job.solvers.start == "spawn":
             variables["SLURM_OVERLAP"] = "1"  # or the step of a spawned group would wait for the end of the first one
         return variables
@@ -99,7 +103,7 @@ class Launcher:
         if self.placement is None:
             return {}
         names = list(self.placement.hosts)
-        extra = [] if self.is_srun or self.mpi != "Open MPI" else list(self.placement.unused)
+        extra = [] if self.is_srun or self.mpi.name != OPEN_MPI else list(self.placement.unused)
         files = {plan.run / "hosts": _lines(_hydra_hosts(names) if self._is_hydra else names + extra)}
         if len(self.placement.components) > 1:
             first = 0
@@ -124,7 +128,7 @@ class Launcher:
 
     @property
     def _is_hydra(self) -> bool:
-        return not self.is_srun and self.mpi != "Open MPI"
+        return not self.is_srun and self.mpi.name != OPEN_MPI
 
 
 def find_launcher(job: Job, environ: Mapping[str, str]) -> Launcher:
@@ -142,7 +146,7 @@ def find_launcher(job: Job, environ: Mapping[str, str]) -> Launcher:
     LaunchError
         What the job file wants cannot be had, or the ranks do not fit on the allocation.
     """
-    allocation, mpi, wanted = read_allocation(environ), _linked_mpi(), job.launch.with_
+    allocation, mpi, wanted = read_allocation(environ), linked_mpi() or MpiName(OPEN_MPI), job.launch.with_
     if allocation is None:
         if wanted == "srun":
             raise LaunchError(
@@ -156,8 +160,8 @@ def find_launcher(job: Job, environ: Mapping[str, str]) -> Launcher:
             f"'launch.with' is 'mpirun', which cannot use all components of a heterogeneous job (Slurm job "
             f"{allocation.job}). Set it to auto, or use a homogeneous job."
         )
-    srun = wanted == "srun" or heterogeneous or (wanted == "auto" and mpi != "Open MPI")
-    if srun and mpi == "Open MPI" and job.solvers.start == "spawn":
+    srun = wanted == "srun" or heterogeneous or (wanted == "auto" and mpi.name != OPEN_MPI)
+    if srun and mpi.name == OPEN_MPI and job.solvers.start == "spawn":
         raise LaunchError(
             f"'solvers.start' is 'spawn', but Open MPI cannot start groups later under srun (Slurm job "
             f"{allocation.job}). Use 'start: split', or a homogeneous job with 'launch.with: mpirun'."
@@ -219,14 +223,6 @@ def _find_srun(environ: Mapping[str, str]) -> Path:
     if found is None:
         raise LaunchError("There is no srun on PATH, though this is a Slurm allocation. Add its folder to PATH.")
     return Path(found)
-
-
-def _linked_mpi() -> str:
-    try:
-        name = build_record()["mpi"]
-    except (LibraryError, KeyError):
-        return "Open MPI"
-    return next((mpi for mpi in sorted(_PLUGINS, key=len, reverse=True) if mpi.lower() in name.lower()), "Open MPI")
 
 
 def _hydra_hosts(hosts: list[str]) -> list[str]:

@@ -122,6 +122,24 @@ def check(job: str, overrides: tuple[str, ...]) -> None:
     click.echo(f"{job}: correct. {loaded.world_size} ranks, {simulations} simulations with {each}.")
 
 
+@main.command()
+@click.argument("job", type=click.Path(), required=False)
+@_SET
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def doctor(job: str | None, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Check this machine and its MPI, and with a JOB what that needs. Exit status 1 if something must be mended."""
+    from mpidata.doctor import examine, finding
+
+    if overrides and job is None:
+        raise click.UsageError("--set changes a key of a job file; give one.")
+    found = examine(job, overrides)
+    if as_json:
+        click.echo(finding.as_json(found))
+    else:
+        finding.show(found, _console())
+    sys.exit(any(each.state == "failed" for each in found))
+
+
 def _kinds(command: Callable[..., None]) -> Callable[..., None]:
     for kind, text in reversed(KINDS.items()):
         command = click.option(f"--{kind}", kind, is_flag=True, help=f"{text[0].upper()}{text[1:]}.")(command)

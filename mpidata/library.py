@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mpidata.errors import LibraryError
+from mpidata.linked_mpi import mpi_of_mpi4py, mpi_of_record
 
 __all__ = [
     "AGAIN",
@@ -234,7 +235,10 @@ def load() -> Library:
     try:
         library = ctypes.CDLL(os.fspath(path))
     except OSError as error:
-        raise LibraryError(f"Cannot load {path}: {error}. Build it with the MPI of this environment.") from None
+        raise LibraryError(
+            f"Cannot load {path}, built with {mpi_of_record(path)}: {error}. Install mpidata anew with MPICC set to "
+            "the mpicc of this environment's MPI."
+        ) from None
     for name, (result, arguments) in _SIGNATURES.items():
         try:
             function = getattr(library, name)
@@ -264,16 +268,10 @@ def load_checked() -> Library:
         return library
     if not initialized.value:
         raise LibraryError(
-            f"{find()} was built with another MPI than the one mpi4py runs on ({_mpi4py_library()}). Build mpidata "
-            "with that MPI's mpicc, or choose the other one with MPI4PY_MPIABI."
+            f"{find()} was built with {mpi_of_record(find())}, but mpi4py runs on {mpi_of_mpi4py()}. Install mpidata "
+            "anew with MPICC set to that MPI's mpicc, or have mpi4py use the other one (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
         )
     return library
-
-
-def _mpi4py_library() -> str:
-    from mpi4py import MPI
-
-    return MPI.Get_library_version().splitlines()[0].split(",")[0].strip("\0 ")
 
 
 def check(library: Library, status: int) -> None:

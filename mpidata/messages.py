@@ -151,11 +151,14 @@ class LibraryMessages:
     @property
     def can_spawn(self) -> bool:
         """Whether groups can be spawned in this job: in the spawn start, else with ULFM and on one host."""
-        if self._plan.start == "spawn":
-            return True
-        one_host = ctypes.c_int()
-        self._check(self._opened.mpidata_scheduler_one_host(ctypes.byref(one_host)))
-        return self._plan.fault_tolerance == "ulfm" and bool(one_host.value)
+        return self._plan.start == "spawn" or (self._plan.fault_tolerance == "ulfm" and self.one_host)
+
+    @property
+    def one_host(self) -> bool:
+        """Whether all ranks of the world are on one host."""
+        yes = ctypes.c_int()
+        self._check(self._opened.mpidata_scheduler_one_host(ctypes.byref(yes)))
+        return bool(yes.value)
 
     def spawn(self, group: int, values: Sequence[str]) -> None:
         """Begin to spawn a group whose program's placeholders get these values, each `name=value`."""

@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 from mpidata.errors import MpidataError
+from mpidata.linked_mpi import mpi_of_mpi4py
 from mpidata.messages import LibraryMessages
 from mpidata.plan import Plan
 from mpidata.samplers import read_parameters
 from mpidata.scheduler import Scheduler
 from mpidata.summary import write_failure
+from mpidata.transport import find_fabrics, look_at_process, slower_than_it_could_be
 
 __all__ = ["main"]
 
@@ -31,6 +33,10 @@ def main() -> int:
         parameters = read_parameters(run / "parameters.csv")
         messages = LibraryMessages(plan)
         messages.open()
+        for sentence in slower_than_it_could_be(
+            look_at_process(), find_fabrics(), messages.one_host, plan.start == "spawn", mpi_of_mpi4py()
+        ):
+            print(f"mpidata: {sentence}", flush=True)
         scheduler = Scheduler(plan, parameters, messages)
     except (MpidataError, OSError) as error:
         write_failure(run, str(error))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mpidata.build_flags import rank_program
 from mpidata.errors import LibraryError, MpidataError
 from mpidata.exits import read_exit
 from mpidata.library import Library, check
+from mpidata.linked_mpi import linked_mpi
+from mpidata.mpi_name import OPEN_MPI
 from mpidata.plan import Plan
 
 if TYPE_CHECKING:
@@ -28,9 +32,9 @@ _JOIN_S = 15.0
 class _Start:
     """One group on its way into the job; the thread sets what the scheduler reads."""
 
-    def __init__(self, group: int, now: float) -> None:
+    def __init__(self, group: int) -> None:
         self.group = group
-        self.since = now
+        self.since = math.inf
         self.greeted = threading.Event()
         self.invited = threading.Event()
         self.joined = threading.Event()
@@ -58,15 +62,21 @@ class Spawner:
         self._library = library
         self._starts: dict[int, _Start] = {}
         self._joining: _Start | None = None
+        # MPICH mixes up two groups that are spawned at the same moment. Open MPI does not, and there a spawn that hangs
+        # must not hold up the others.
+        linked = linked_mpi()
+        self._concurrent = linked is None or linked.name == OPEN_MPI
+        self._one_at_a_time = threading.Lock()
 
     def start(self, group: int, values: Sequence[str]) -> None:
         """Begin to spawn a group, whose program's placeholders get these values, each `name=value`."""
         from mpi4py import MPI
 
-        begun = self._starts[group] = _Start(group, time.monotonic())
+        begun = self._starts[group] = _Start(group)
         info = MPI.Info.Create()
-        info.Set("map_by", ":OVERSUBSCRIBE")
-        info.Set("bind_to", "none")
+        if self._concurrent:
+            info.Set("map_by", ":OVERSUBSCRIBE")
+            info.Set("bind_to", "none")
         if self._plan.hosts:
             info.Set("host", ",".join(self._plan.hosts))
         command = [str(self._plan.run), "--group", str(group), *values]
@@ -140,23 +150,39 @@ class Spawner:
         from mpi4py import MPI
 
         try:
-            shim = str(rank_program())
-            between = MPI.COMM_SELF.Spawn(shim, command, maxprocs=self._plan.ranks_per_group, info=info)
-            bridge = ctypes.c_int()
-            check(
-                self._library,
-                self._library.mpidata_scheduler_greet(between.py2f(), start.group, ctypes.byref(bridge)),
-            )
-            start.greeted.set()
-            start.invited.wait()
-            check(self._library, self._library.mpidata_scheduler_join(bridge, ctypes.byref(start.comm)))
+            with self._turn():
+                start.since = time.monotonic()
+                self._spawn_and_join(start, command, info)
         except MPI.Exception as error:
             start.error = f"MPI cannot spawn it: {_reason(error)}. Are there enough slots for more ranks?"
-        except LibraryError as error:
+        except MpidataError as error:
             start.error = str(error)
         except Exception as error:
             start.error = f"The scheduler cannot spawn it: {type(error).__name__}: {error}"
         start.joined.set()
+
+    def _spawn_and_join(self, start: _Start, command: list[str], info: MPI.Info) -> None:
+        from mpi4py import MPI
+
+        between = MPI.COMM_SELF.Spawn(str(rank_program()), command, maxprocs=self._plan.ranks_per_group, info=info)
+        bridge = ctypes.c_int()
+        greeted = self._library.mpidata_scheduler_greet(between.py2f(), start.group, ctypes.byref(bridge))
+        check(self._library, greeted)
+        start.greeted.set()
+        start.invited.wait()
+        check(self._library, self._library.mpidata_scheduler_join(bridge, ctypes.byref(start.comm)))
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        if self._concurrent:
+            yield
+        elif self._one_at_a_time.acquire(timeout=_GREET_S):
+            try:
+                yield
+            finally:
+                self._one_at_a_time.release()
+        else:
+            raise LibraryError(f"Another group has not joined the job within {_GREET_S:g} s")
 
 
 def _reason(error: BaseException) -> str:

@@ -9,11 +9,8 @@
 #include <unistd.h>
 
 #include "beat.h"
+#include "identity.h"
 #include "wait.h"
-
-#ifndef MPIDATA_BUILT_WITH
-#define MPIDATA_BUILT_WITH "an MPI of unknown name"
-#endif
 
 static char early_error[MPIDATA_TEXT_MAX];
 
@@ -47,7 +44,7 @@ static int check_promised_size(void) {
                              "The launcher started %s ranks, but MPI_COMM_WORLD has %d. This mpirun (or srun --mpi=...) "
                              "does not belong to the MPI of libmpidata, %s. Start the job with the mpirun of that MPI, "
                              "or let `mpidata run` choose it.",
-                             promised, size, MPIDATA_BUILT_WITH);
+                             promised, size, mpidata_built_with());
     }
     return MPIDATA_SUCCESS;
 }
@@ -192,6 +189,7 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
     memset(job, 0, sizeof *job);
     job->data = job->role = job->hub = MPI_COMM_NULL;
     ignore_sigpipe();
+    MPIDATA_TRY(mpidata_check_identity());
     MPIDATA_TRY(check_promised_size());
     MPIDATA_TRY_MPI(MPI_Comm_get_parent(&parent));
     if (parent == MPI_COMM_NULL)

@@ -9,6 +9,7 @@
 
 #include "alone.h"
 #include "beat.h"
+#include "identity.h"
 #include "wait.h"
 #include "window.h"
 
@@ -137,6 +138,7 @@ static int watch_finalize(void) {
 static int join(MPI_Comm world, MPI_Comm *group) {
     int initialized = 0, finalized = 0;
     if (!group) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_init: group is NULL. Pass the address of an MPI_Comm.");
+    MPIDATA_TRY(mpidata_check_identity());
     MPIDATA_TRY_MPI(MPI_Initialized(&initialized));
     MPIDATA_TRY_MPI(MPI_Finalized(&finalized));
     if (!initialized || finalized)

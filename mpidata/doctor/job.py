@@ -1,0 +1,66 @@
+"""Checks of a job file against this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from mpidata.checkpoint.memory import check_memory
+from mpidata.config import Job
+from mpidata.doctor.finding import Finding
+from mpidata.errors import LaunchError
+from mpidata.plan import Plan
+
+__all__ = ["memory", "programs", "slots"]
+
+
+def memory(plan: Plan, trainers: int, available: int | None) -> Finding:
+    """Compare the buffers of the trainers on this host with its free memory, in bytes."""
+    free = "unknown" if available is None else f"{available / 2**30:.1f} GiB free"
+    try:
+        warnings = check_memory(plan, trainers, available)
+    except LaunchError as error:
+        return Finding("memory", "failed", free, str(error))
+    if warnings:
+        return Finding("memory", "warning", free, " ".join(warnings))
+    return Finding("memory", "ok", f"{free}, enough for the buffers of {trainers} trainers" if trainers else free)
+
+
+def slots(plan: Plan, cores: int, environ: Mapping[str, str]) -> Finding:
+    """Compare the ranks of the job with the cores of this host, or with the tasks of the allocation."""
+    groups = plan.groups * plan.ranks_per_group if plan.start == "spawn" else 0
+    ranks = plan.world + groups
+    tasks = environ.get("SLURM_NTASKS", "")
+    if tasks.isdecimal():
+        found = f"{ranks} ranks, {tasks} tasks in the allocation"
+        if ranks > int(tasks):
+            fix = f"The job does not fit: allocate {ranks} tasks (--ntasks={ranks}), or lower solvers.groups."
+            return Finding("slots", "failed", found, fix)
+        return Finding("slots", "ok", found)
+    found = f"{ranks} ranks, {cores} cores on this host"
+    if ranks > cores:
+        return Finding(
+            "slots", "warning", found, "They share cores, which is fine for a try. Lower solvers.groups for speed."
+        )
+    return Finding("slots", "ok", found)
+
+
+def programs(job: Job) -> list[Finding]:
+    """Look for the programs of the job on this host."""
+    found = []
+    for role, program in (("trainers", job.trainers.program), ("solvers", job.solvers.program)):
+        if program is None:
+            continue
+        name = program[0]
+        path = shutil.which(name, path=None if os.sep not in name else "")
+        if os.sep in name:
+            file = Path(job.folder) / name
+            path = str(file) if os.access(file, os.X_OK) and file.is_file() else None
+        if path is None:
+            fix = f"Build it, or correct '{role}.program'."
+            found.append(Finding(f"{role}.program", "failed", f"{name} is not an executable file here", fix))
+        else:
+            found.append(Finding(f"{role}.program", "ok", path))
+    return found

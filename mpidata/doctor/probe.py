@@ -1,0 +1,84 @@
+"""Programs that the doctor starts, each bounded in time, with nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpidata.doctor.ranks import read
+from mpidata.launch.cleanup import end_processes, make_folders
+from mpidata.launch.command import mpirun_environment, mpirun_options
+from mpidata.mpi_name import OPEN_MPI, MpiName
+
+__all__ = ["ask", "ask_ranks", "slurm_plugins"]
+
+_RANKS_S = 20.0
+_PROCESS_S = 60.0
+
+
+def ask(what: str) -> tuple[dict[str, Any] | None, str]:
+    """Run `mpidata.doctor.ranks` in a process of its own; what it reports (None: nothing), and all it printed."""
+    output = _run([sys.executable, "-m", "mpidata.doctor.ranks", what], {}, _PROCESS_S)
+    return read(output), output
+
+
+def ask_ranks(what: str, ranks: int, mpirun: Path, mpi: MpiName, ulfm: bool) -> tuple[dict[str, Any] | None, str]:
+    """Run `mpidata.doctor.ranks` under mpirun as a job would run; what rank 0 reports, and all that was printed."""
+    started, is_open_mpi = time.monotonic(), mpi.name == OPEN_MPI
+    with make_folders(Path(tempfile.gettempdir())) as folders:
+        variables: dict[str, str] = {}
+        if is_open_mpi:
+            root, old = os.geteuid() == 0, mpi.major == "4"
+            variables = mpirun_environment(root, folders.session, folders.segments, os.environ, old)
+        command = [str(mpirun), "-n", str(ranks), *(mpirun_options(ulfm) if is_open_mpi else [])]
+        output = _run([*command, sys.executable, "-m", "mpidata.doctor.ranks", what], variables, _RANKS_S)
+    result = read(output)
+    if result is not None:
+        result.setdefault("seconds", time.monotonic() - started)
+    return result, output
+
+
+def slurm_plugins() -> str | None:
+    """Return what `srun --mpi=list` prints; None where there is no srun."""
+    if shutil.which("srun") is None:
+        return None
+    return _run(["srun", "--mpi=list"], {}, _RANKS_S)
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str], timeout_s: float) -> str:
+    """Run a program and return what it prints; after the time, or when it has ended, kill all that it started."""
+    # By this variable its processes are found again, wherever they hang; none of them joins a job.
+    mark = Path(tempfile.gettempdir(), f"mpidata-doctor-{os.getpid()}-{time.monotonic_ns()}")
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                command,
+                env={**os.environ, **variables, "MPIDATA_RUN": str(mark)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return str(error)
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            end_processes(mark)
+        output.seek(0)
+        return output.read().decode(errors="replace")
