@@ -17,6 +17,8 @@ if(NOT mpidata_probe_runs EQUAL 0)
 endif()
 string(REGEX MATCH "version=([^\n]*)" _ "${probe_output}")
 string(REGEX REPLACE "[\"\\\\]" "" MPIDATA_BUILT_WITH "${CMAKE_MATCH_1}")
+# MPICH 4 has a tab here, which JSON does not allow in a text.
+string(REGEX REPLACE "[ \t\r]+" " " MPIDATA_BUILT_WITH "${MPIDATA_BUILT_WITH}")
 string(STRIP "${MPIDATA_BUILT_WITH}" MPIDATA_BUILT_WITH)
 string(REGEX MATCH "library=([^\n]*)" _ "${probe_output}")
 get_filename_component(MPIDATA_MPI_LIBRARY_DIR "${CMAKE_MATCH_1}" DIRECTORY)
