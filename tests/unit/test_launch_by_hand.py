@@ -57,6 +57,7 @@ def test_a_run(tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess
     assert os.listdir(tmp_path / "runs" / "job") == ["1"]
 
 
+@pytest.mark.full
 def test_resume_by_hand(tmp_path: Path, start: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     job, run = write_job(tmp_path, solver="echo started"), tmp_path / "runs" / "job" / "1"
     assert start(3, job, *_SMALL).returncode == 0

@@ -29,6 +29,7 @@ def job(tmp_path: Path, shim: Path) -> Iterator[Run]:
     run.end()
 
 
+@pytest.mark.full
 def test_a_solver_s_death_is_survived(job: Run) -> None:
     solver = f'{JOINED} test "$OMPI_COMM_WORLD_RANK" = 5 && {{ touch $MPIDATA_RUN/dead; kill -SEGV $$; }}; true'
     job.start(write_job(job.folder, trainer=f"{JOINED} sleep 1", solver=solver), TEST_UNTIL="{run}/dead")
@@ -38,7 +39,7 @@ def test_a_solver_s_death_is_survived(job: Run) -> None:
     assert job.nothing_left()
 
 
-@pytest.mark.parametrize("victim", ["program", pytest.param("shim", marks=pytest.mark.full)])
+@pytest.mark.parametrize("victim", [pytest.param("program", marks=pytest.mark.full), "shim"])
 def test_the_scheduler_dies(job: Run, victim: str) -> None:
     job.start(
         write_job(job.folder, *2 * ("trap '' TERM; echo started; sleep 60",)), TEST_UNTIL="/never", TEST_GRACE_S="1"
@@ -86,6 +87,7 @@ def test_asked_to_stop_in_vain(job: Run) -> None:
     assert job.nothing_left()
 
 
+@pytest.mark.full
 def test_asked_to_stop_before_all_have_joined(job: Run) -> None:
     job.start(write_job(job.folder), "--set", "trainers.program=[sleep, '60']", TEST_JOIN="/never")
     job.wait_for(lambda: (job.run / "progress.json").exists())
@@ -96,6 +98,7 @@ def test_asked_to_stop_before_all_have_joined(job: Run) -> None:
     assert not (job.run / "stop").exists() and job.nothing_left()
 
 
+@pytest.mark.full
 def test_a_death_before_all_have_joined_starts_again(job: Run) -> None:
     trainer = (
         'n=$(($(cat n 2>/dev/null || echo 0) + 1)); test "$RANK" = 1 && echo $n >n && test $n -lt 3 && kill -9 $$; true'
@@ -138,6 +141,7 @@ def test_restarts(job: Run) -> None:
     assert stdout.count("job: failed") == 1 and job.nothing_left()
 
 
+@pytest.mark.full
 def test_what_a_program_does_is_no_reason_to_restart(job: Run) -> None:
     path = write_job(job.folder, trainer=f"{JOINED} exit 3")
     job.start(path, "--restarts", "2", TEST_UNTIL="/never", TEST_GRACE_S="0.5")
