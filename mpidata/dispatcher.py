@@ -72,11 +72,13 @@ class Dispatcher:
         self._groups = groups
         self._losses = losses
         self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, and until when to wait for its record
+        self._leaving: set[int] = set()  # groups that have left, but of which samples may still be under way
         self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet
 
     def tick(self, now: float) -> None:
         """Take in groups that were spawned, and spawn those that are needed."""
         self._look_into_losses(now)
+        self._part()
         invite = not self.stopping and not self._simulations.all_settled
         for group, error in self._messages.spawned(invite):
             if error:
@@ -119,7 +121,8 @@ class Dispatcher:
         else:
             self._close(group, event)
         self._groups.leave(group)
-        self._messages.gone(group)
+        self._leaving.add(group)
+        self._part()
         self._record.note("group_left", group=group)
         self._promote()
         self.feed()
@@ -132,9 +135,10 @@ class Dispatcher:
             )
 
     def died(self, group: int, rank_in_group: int, now: float) -> None:
-        """Give up a group, a rank of which has died."""
-        if not self._groups.is_alive(group):
+        """Give up a group, a rank of which has died; what one that has left had sent may be lost with it."""
+        if not self._groups.is_alive(group) and not (group in self._leaving and self._simulations.is_awaited(group)):
             return
+        self._leaving.discard(group)
         self._groups.lose(group)
         self._losses.groups += 1
         self._messages.lose(group)
@@ -142,6 +146,12 @@ class Dispatcher:
         self._promote()
         self._lost[group] = (rank_in_group, now + _RECORD_S)
         self._look_into_losses(now)
+
+    def _part(self) -> None:
+        """Close the connections with groups that have left and of which the trainers hold everything."""
+        for group in [group for group in self._leaving if not self._simulations.is_awaited(group)]:
+            self._leaving.discard(group)
+            self._messages.gone(group)
 
     def _look_into_losses(self, now: float) -> None:
         """Return the simulations of lost groups to the queue when the cause is known.

@@ -100,6 +100,10 @@ class Simulations:
         """Return how often a simulation was begun."""
         return self._tries[simulation]
 
+    def is_awaited(self, group: int) -> bool:
+        """Whether the trainers lack something of the simulations that a group has closed."""
+        return bool(self._closed.get(group))
+
     def has_failed(self, simulation: int) -> bool:
         """Whether a simulation has failed on every try."""
         return self._state[simulation] == FAILED

@@ -57,6 +57,7 @@ void mpidata_assembly_free(mpidata_assemblies *assemblies, mpidata_assembly *ass
     while (*link != assembly) link = &(*link)->next;
     *link = assembly->next;
     assemblies->count--;
+    assemblies->lost -= assembly->lost;
     free(assembly->missing);
     free(assembly->blocks);
     free(assembly->block_ranks);

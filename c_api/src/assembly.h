@@ -25,7 +25,7 @@ enum { MPIDATA_ASSEMBLY_CHAINS = 1024 };
 typedef struct {
     const mpidata_plan *plan;
     mpidata_assembly *chains[MPIDATA_ASSEMBLY_CHAINS];
-    int64_t count;
+    int64_t count, lost; /* all; those of lost groups */
 } mpidata_assemblies;
 
 void mpidata_assemblies_open(mpidata_assemblies *assemblies, const mpidata_plan *plan);

@@ -532,8 +532,9 @@ int mpidata_incoming_lose(mpidata_incoming *in, int group) {
     for (int chain = 0; chain < MPIDATA_ASSEMBLY_CHAINS; chain++)
         for (mpidata_assembly *assembly = in->assemblies.chains[chain], *next; assembly; assembly = next) {
             next = assembly->next;
-            if (assembly->group != group) continue;
+            if (assembly->group != group || assembly->lost) continue;
             assembly->lost = 1;
+            in->assemblies.lost++;
             if (!under_way(in, assembly)) drop_assembly(in, assembly);
         }
     (void)pthread_mutex_unlock(&in->trainer->lock);

@@ -224,7 +224,11 @@ void mpidata_job_who(const mpidata_job *job, char *text, size_t size) {
 int mpidata_job_listen(mpidata_job *job) {
     int here = 0;
     int32_t what = 0;
-    MPIDATA_TRY_MPI(MPI_Iprobe(0, MPIDATA_TAG_STOP, job->data, &here, MPI_STATUS_IGNORE));
+    int status = mpidata_check_mpi(MPI_Iprobe(0, MPIDATA_TAG_STOP, job->data, &here, MPI_STATUS_IGNORE), "MPI_Iprobe");
+    if (status == MPIDATA_ERR_DIED)
+        return mpidata_error(status, "The scheduler (rank 0) has died. Resume the job with `mpidata run --resume %s`.",
+                             job->plan.run);
+    MPIDATA_TRY(status);
     if (!here) return MPIDATA_SUCCESS;
     MPIDATA_TRY_MPI(MPI_Recv(&what, 1, MPI_INT32_T, 0, MPIDATA_TAG_STOP, job->data, MPI_STATUS_IGNORE));
     if (what == MPIDATA_STOP_LOST)

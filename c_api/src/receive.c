@@ -41,7 +41,8 @@ static void fill_buffer(receiver *r, int *did) {
         memmove(trainer->arrived, trainer->arrived + n, (size_t)trainer->n_arrived * sizeof *trainer->arrived);
         *did = 1;
     }
-    if (r->end_of_stream && !trainer->buffer.ended && !trainer->n_arrived && !r->incoming.assemblies.count) {
+    if (r->end_of_stream && !trainer->buffer.ended && !trainer->n_arrived &&
+        r->incoming.assemblies.count == r->incoming.assemblies.lost) {
         mpidata_buffer_end(&trainer->buffer);
         n = 1;
     }
