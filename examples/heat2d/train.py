@@ -76,6 +76,7 @@ def main() -> None:
     model = DistributedDataParallel(nn.Sequential(*layers, nn.Linear(256, 64 * 64)))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     loss_function = nn.MSELoss()
+    stream.register(model=model, optimizer=optimizer)  # goes into the checkpoints, and comes back when a run is resumed
 
     validation = stream.validation()
     losses: dict[str, list[tuple[int, float]]] = {"training": [], "validation": []}
@@ -87,9 +88,9 @@ def main() -> None:
             stream.report(validation_loss=validation_loss)
             print(f"batch {batches}: validation loss {validation_loss:.5f}", flush=True)
 
-    report(0)  # before any training
-    batches = 0
-    for batches, batch in enumerate(stream, start=1):
+    batches = stream.resumed
+    report(batches)  # before any training, or where an earlier run has come to
+    for batches, batch in enumerate(stream, start=batches + 1):
         loss = loss_function(model(inputs(batch)), targets(batch))
         optimizer.zero_grad()
         loss.backward()
