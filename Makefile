@@ -10,7 +10,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/cmake/* c_api/include/* c_api/src/*.[ch] \
     fortran_api/CMakeLists.txt fortran_api/*.f90 launch/rank/*.[ch]) setup.py
-TEST_COMMANDS := gfortran=gfortran g++=g++ pkg-config=pkg-config
+SLURM := munged=munge slurmctld=slurmctld slurmd=slurmd srun=slurm-client '/usr/lib/*/libpmix.so=libpmix-dev'
+TEST_COMMANDS := gfortran=gfortran g++=g++ pkg-config=pkg-config $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help setup demo test test-full bench lint format clean distclean test-packages

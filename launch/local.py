@@ -167,5 +167,7 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
         variables = launcher.environment(folders, os.environ)
         with Progress(run.progress, run.log(plan, 1), console) as progress:
             console.print(Text(f"{launcher.job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
+            for line in launcher.describe():
+                console.print(Text(line), soft_wrap=True)
             ending = supervise(attempt, launcher.command(shim, plan), variables, signals, progress.look)
     return settle(attempt, ending, time.monotonic() - started)

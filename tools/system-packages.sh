@@ -1,11 +1,19 @@
 #!/bin/sh
 # Installs Debian packages for the commands that are missing: system-packages.sh <command>=<package> ...
+# A name that begins with a slash is that of a file, and may hold wildcards.
 # Where it may not (not root, not Debian) it says what is missing and ends with status 1.
 set -u
 missing=""
 packages=""
+there() {
+    case $1 in
+        # shellcheck disable=SC2086 # to fill in the wildcards
+        /*) ls $1 >/dev/null 2>&1 ;;
+        *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
 for pair in "$@"; do
-    if ! command -v "${pair%%=*}" >/dev/null 2>&1; then
+    if ! there "${pair%%=*}"; then
         missing="$missing ${pair%%=*}"
         packages="$packages ${pair#*=}"
     fi

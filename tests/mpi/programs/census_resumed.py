@@ -1,9 +1,14 @@
-"""Trainer: counts every sample of the heat example, in a state that goes into the checkpoints, and trains a little."""
+"""Trainer: counts every sample of the heat example, in a state that goes into the checkpoints, and trains a little.
+
+An argument says for how many seconds to sleep after each batch.
+"""
 
 import hashlib
 import json
 import os
 import pathlib
+import sys
+import time
 
 import torch
 
@@ -47,6 +52,7 @@ for batch in stream:
     loss.backward()
     optimizer.step()
     census.losses.append(float(loss.detach()))
+    time.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 0.0)
 path = pathlib.Path(f"census-{trainer}.json")
 path.write_text(json.dumps(census.counted))
 pathlib.Path(f"losses-{trainer}.json").write_text(json.dumps(census.losses))

@@ -1,0 +1,131 @@
+"""`mpidata submit` against a real Slurm: every template runs the heat example to its end."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from batch import BatchFolder, summaries
+from jobs import BIN
+from killing import STEPS, check_exactly_once
+
+COUNT = 40
+
+
+def test_a_homogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
+    folder.heat2d(built_heat2d, count=4)
+    job = folder.submit("--set", "trainers.per_node=1", "--set", "slurm.nodes=4")
+    result = folder.wait(job, timeout=100)
+    assert result.status == 0, result.logs()
+    assert result.summary["status"] == "complete"
+    check_exactly_once(folder, result.run, 4)
+    places = {"scheduler": "n1", "trainer-0": "n1", "trainer-1": "n2", "solver-0-0": "n3", "solver-1-0": "n4"}
+    assert folder.hosts(result.run) == places
+    assert "n1: the scheduler, trainer 0\n" in result.output  # said before it starts
+
+
+def test_mistakes_are_refused(folder: BatchFolder) -> None:
+    folder.job(trainers={"program": ["true"]}, solvers={"program": ["true"], "groups": 9})
+    mpidata = BIN / "mpidata"
+    script = f"""
+    {mpidata} run job.yaml; echo "few $?"
+    {mpidata} run job.yaml --set trainers.per_node=1 --set trainers.ranks=3 --set solvers.groups=1; echo "per_node $?"
+    srun --mpi=pmix -n 4 {mpidata} run job.yaml; echo "by hand $?"
+    """
+    result = folder.wait(folder.sbatch(script, "--nodes=2", "--ntasks-per-node=2"), timeout=60)
+    assert result.run is None and result.seconds < 40
+    few, per_node, by_hand = re.split(r"few 2\n|per_node 2\n", result.output)
+    assert "have 4 CPUs, but the job needs 10 (1 trainers, 9 groups of 1)" in few and "mpidata submit" in few
+    assert "room for 2 of 3 trainers at 1 a node" in per_node and "n1: 2 CPUs, n2: 2 CPUs" in per_node
+    assert "started 4 ranks, but the job has 11" in by_hand and "by hand 2" in by_hand
+
+
+def test_sbatch_refuses(folder: BatchFolder) -> None:
+    folder.job(trainers={"program": ["true"]}, solvers={"program": ["true"]})
+    done = folder.call(str(BIN / "mpidata"), "submit", "job.yaml", "--set", "slurm.options={partition: gpus}")
+    assert done.returncode == 2 and "sbatch refused the job" in done.stderr and "partition" in done.stderr
+
+
+@pytest.mark.full
+def test_a_job_by_srun(folder: BatchFolder, built_heat2d: Path) -> None:
+    folder.heat2d(built_heat2d, count=8, launch={"with": "srun"})
+    result = folder.wait(folder.submit(), timeout=150)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    check_exactly_once(folder, result.run, 8)
+    assert len(set(folder.hosts(result.run).values())) == 3
+
+
+@pytest.mark.full
+def test_a_heterogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
+    folder.heat2d(built_heat2d, count=8, slurm={"template": "heterogeneous"})
+    result = folder.wait(folder.submit("--set", "trainers.per_node=1", "--set", "slurm.nodes=2"), timeout=150)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    check_exactly_once(folder, result.run, 8)
+    hosts = folder.hosts(result.run)
+    assert hosts["scheduler"] == hosts["trainer-0"] != hosts["trainer-1"]
+    assert {hosts["solver-0-0"], hosts["solver-1-0"]}.isdisjoint({hosts["trainer-0"], hosts["trainer-1"]})
+
+
+def preemptible(folder: BatchFolder, built: Path, pause: float, limit: str = "10") -> str:
+    """Submit a preemptible job whose trainers sleep, with a checkpoint every 2 s."""
+    folder.heat2d(
+        built,
+        COUNT,
+        pause,
+        checkpoint={"every_s": 2.0, "within_s": 20.0},
+        slurm={"template": "preemptible", "time": limit},
+        buffer={"policy": "fifo", "capacity": 500},
+    )
+    return folder.submit("--set", "slurm.signal_s=60")
+
+
+def check_whole(folder: BatchFolder, job: str, starts: int | None, timeout: float) -> list[dict]:
+    """Wait for the job's end; every sample was used exactly once in the work that counts. Returns all summaries.
+
+    `starts` is None where it depends on how fast the machine is.
+    """
+    result = folder.wait(job, timeout)
+    assert result.status == 0 and result.run is not None and result.run.name == "1", result.logs()
+    assert result.summary["status"] == "complete" and result.summary["samples"]["received"] == COUNT * STEPS
+    check_exactly_once(folder, result.run, COUNT)
+    restarts = int(folder.state(job)["Restarts"])
+    assert starts in (None, restarts + 1)
+    assert len(re.findall("Resuming .* from checkpoint", result.output)) == restarts
+    return summaries(result.run)
+
+
+@pytest.mark.full
+def test_a_preemptible_job_without_interruption(folder: BatchFolder, built_heat2d: Path) -> None:
+    check_whole(folder, preemptible(folder, built_heat2d, pause=0), starts=1, timeout=150)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+def test_a_job_is_preempted(folder: BatchFolder, built_heat2d: Path) -> None:
+    job = preemptible(folder, built_heat2d, pause=0.03)
+    folder.wait_for_start(job)
+    urgent = folder.sbatch("sleep 3", "--partition=urgent", "--nodes=8", "--exclusive")
+    first, _ = check_whole(folder, job, starts=2, timeout=300)
+    assert first["status"] == "stopped" and first["reason"].startswith("SIGUSR1: checkpoint ")
+    assert folder.state(urgent)["JobState"] == "COMPLETED"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+def test_a_job_is_requeued(folder: BatchFolder, built_heat2d: Path) -> None:
+    job = preemptible(folder, built_heat2d, pause=0.03)
+    folder.wait_for_start(job)
+    run = folder.path / "runs" / "job" / "1"
+    while not list(run.glob("checkpoints/0*[0-9]")):
+        time.sleep(0.1)
+    assert folder.call("scontrol", "requeue", job).returncode == 0
+    check_whole(folder, job, starts=2, timeout=300)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_a_job_takes_longer_than_its_time_limit(folder: BatchFolder, built_heat2d: Path) -> None:
+    job = preemptible(folder, built_heat2d, pause=0.2, limit="2")
+    *before, last = check_whole(folder, job, starts=None, timeout=800)
+    assert before and {summary["status"] for summary in before} == {"stopped"} and last["status"] == "complete"
+    assert all(summary["reason"].startswith("SIGUSR1") for summary in before)
