@@ -19,8 +19,8 @@ from mpidata.summary import Figures, Outcome
 
 HEAT = ROOT / "examples" / "heat2d"
 RUNNING = ROOT / "docs" / "running.md"
-OPTIONS_OF_OTHERS = {"--mpi", "--oversubscribe"}
-FOLDERS = "c_api|docs|examples|fortran_api|launch|mpidata|tests"
+OPTIONS_OF_OTHERS = {"--mpi", "--oversubscribe", "--requeue", "--signal"}
+FOLDERS = "c_api|docs|examples|fortran_api|launch|mpidata|slurm_templates|tests"
 
 C_PRELUDE = """
 #include <math.h>
@@ -83,11 +83,12 @@ def test_files_named_in_prose_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_options_and_targets_exist(page: Path) -> None:
-    helps = {c: CliRunner().invoke(mpidata.cli.main, [c, "--help"]).output for c in ("run", "check", "config")}
+    commands = ("run", "check", "config", "submit")
+    helps = {c: CliRunner().invoke(mpidata.cli.main, [c, "--help"]).output for c in commands}
     known = {command: set(re.findall(r"--[a-z-]+", text)) for command, text in helps.items()}
     code = [*spans(page), *(line for block in blocks("sh", "text", page=page) for line in block.text.splitlines())]
     for line in code:
-        for command, rest in re.findall(r"mpidata (run|check|config)\b([^)#]*)", line):
+        for command, rest in re.findall(rf"mpidata ({'|'.join(commands)})\b([^)#]*)", line):
             assert set(re.findall(r"--[a-z-]+", rest)) <= known[command], line
         if line.startswith("--"):
             assert re.split("[ =]", line)[0] in set.union(*known.values()) | OPTIONS_OF_OTHERS, line

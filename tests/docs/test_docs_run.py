@@ -43,6 +43,8 @@ def harmless(line: str) -> str:
         return f'make -n -C "$ROOT" {shlex.join(words[1:])}'
     if words[:2] == ["mpidata", "run"] and "--dry-run" not in words:
         return f"{shlex.join(words)} --dry-run"
+    if words[:2] == ["mpidata", "submit"] and "--show-template" not in words:
+        return f"{shlex.join(words)} --print --set slurm.time=60"
     return line
 
 

@@ -83,6 +83,13 @@ class BatchFolder(JobFolder):
             assert self.state(job).get("JobState") not in _ENDED, self._logs(job)
             time.sleep(0.1)
 
+    def wait_for_checkpoint(self, timeout: float = 60) -> None:
+        """Wait until the first run has a checkpoint."""
+        started = time.monotonic()
+        while not list((self.path / "runs" / "job" / "1").glob("checkpoints/[0-9]*[0-9]")):
+            assert time.monotonic() < started + timeout
+            time.sleep(0.1)
+
     def hosts(self, run: Path) -> dict[str, str]:
         """Host of each rank, as its log names it: `scheduler`, `trainer-0`, `solver-0-1`."""
         found = {}

@@ -1,15 +1,17 @@
 """`mpidata submit` against a real Slurm: every template runs the heat example to its end."""
 
 import re
-import time
 from pathlib import Path
 
 import pytest
+import yaml
 from batch import BatchFolder, summaries
-from jobs import BIN
+from jobs import BIN, ranks_of
 from killing import STEPS, check_exactly_once
+from pages import README, blocks, files
 
 COUNT = 40
+FIFO = {"policy": "fifo", "capacity": 500}
 
 
 def test_a_homogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
@@ -66,6 +68,40 @@ def test_a_heterogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
     assert {hosts["solver-0-0"], hosts["solver-1-0"]}.isdisjoint({hosts["trainer-0"], hosts["trainer-1"]})
 
 
+@pytest.mark.full
+@pytest.mark.timeout(400)
+def test_a_heterogeneous_job_goes_on_after_a_death(folder: BatchFolder, built_heat2d: Path) -> None:
+    """Under srun the death of a solver ends the step, and the run goes on from its last checkpoint."""
+    keys = {"checkpoint": {"every_s": 2.0}, "slurm": {"template": "heterogeneous"}, "buffer": FIFO}
+    folder.heat2d(built_heat2d, COUNT, pause=0.03, **keys)
+    job = folder.submit("--set", "trainers.per_node=1")
+    folder.wait_for_start(job)
+    folder.wait_for_checkpoint()
+    next(process for process in ranks_of(folder.path) if process.name() == "heat2d").kill()
+    result = folder.wait(job, timeout=300)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    assert "Starting again (restart 1 of 3)" in result.output
+    check_exactly_once(folder, result.run, COUNT)
+
+
+@pytest.mark.full
+def test_the_readmes_section(folder: BatchFolder) -> None:
+    """As a new user would: the job of the README, with the keys of its section on clusters."""
+    for name, text in files(README).items():
+        (folder.path / name).write_text(text)
+    (slurm,) = [block.text for block in blocks("yaml", page=README) if "slurm:" in block.text]
+    small = "parameters: {count: 8, sampler: sobol, space: {alpha: [0.01, 0.4]}}\n"
+    job = yaml.safe_load((folder.path / "job.yaml").read_text()) | yaml.safe_load(slurm) | yaml.safe_load(small)
+    (folder.path / "job.yaml").write_text(yaml.safe_dump({**job, "name": "job"}))
+    built = folder.call("sh", "-c", "mpicc solver.c -o solver $(mpidata config --cflags --libs)")
+    assert built.returncode == 0, built.stderr
+    assert "--comment=surrogate" in folder.call("sh", "-c", "mpidata submit job.yaml --print").stdout
+    result = folder.wait(folder.submit("--template", "preemptible"), timeout=150)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    assert result.summary["samples"]["received"] == 800
+    assert len(set(folder.hosts(result.run).values())) == 4
+
+
 def preemptible(folder: BatchFolder, built: Path, pause: float, limit: str = "10") -> str:
     """Submit a preemptible job whose trainers sleep, with a checkpoint every 2 s."""
     folder.heat2d(
@@ -74,7 +110,7 @@ def preemptible(folder: BatchFolder, built: Path, pause: float, limit: str = "10
         pause,
         checkpoint={"every_s": 2.0, "within_s": 20.0},
         slurm={"template": "preemptible", "time": limit},
-        buffer={"policy": "fifo", "capacity": 500},
+        buffer=FIFO,
     )
     return folder.submit("--set", "slurm.signal_s=60")
 
@@ -115,9 +151,7 @@ def test_a_job_is_preempted(folder: BatchFolder, built_heat2d: Path) -> None:
 def test_a_job_is_requeued(folder: BatchFolder, built_heat2d: Path) -> None:
     job = preemptible(folder, built_heat2d, pause=0.03)
     folder.wait_for_start(job)
-    run = folder.path / "runs" / "job" / "1"
-    while not list(run.glob("checkpoints/0*[0-9]")):
-        time.sleep(0.1)
+    folder.wait_for_checkpoint()
     assert folder.call("scontrol", "requeue", job).returncode == 0
     check_whole(folder, job, starts=2, timeout=300)
 
