@@ -90,7 +90,7 @@ def main() -> None:
 
     batches = stream.resumed
     report(batches)  # before any training, or where an earlier run has come to
-    for batches, batch in enumerate(stream, start=batches + 1):
+    for batches, batch in enumerate(stream, start=stream.resumed + 1):
         loss = loss_function(model(inputs(batch)), targets(batch))
         optimizer.zero_grad()
         loss.backward()

@@ -138,8 +138,8 @@ class Solvers(Model):
     )
     tolerate: Natural | None = Key(
         default=None,
-        description="Number of simulations that may be set aside before the job counts as failed. Without it the job fails "
-        "only if the first three to fail on every try do so while none has completed.",
+        description="Number of simulations that may be set aside before the job counts as failed. Without it the job "
+        "fails only if the first three to fail on every try do so while none has completed.",
         json_schema_extra={"kind": "whole number, at least 0", "default": "all"},
     )
     hosts: (
