@@ -76,7 +76,7 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         while len(self.killed) < self._count and not self._ended.is_set():
-            self._ended.wait(self._random.uniform(0.1, 0.7))
+            self._ended.wait(self._random.uniform(0.05, 0.4))
             events = events_of(self._folder)
             if any(event["event"] == "end_of_stream" for event in events):
                 return
