@@ -55,5 +55,8 @@ def test_a_job_is_clean(
     assert result.status == 0, result.logs()
     for trainer in range(2):
         assert "validation 1" in result.log("trainer", trainer)
+        _, _, recorded = result.log("trainer", trainer).partition("recorded ")
+        numbers = recorded.split()[::2]
+        assert numbers[0] == numbers[1] and int(numbers[0]) > 40, recorded
         assert "Sanitizer" not in result.log("trainer", trainer)
     assert os.listdir(folder.path / "runs" / "job" / "1" / "exits") == []

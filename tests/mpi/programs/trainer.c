@@ -1,7 +1,11 @@
 /* A trainer in C, to run the receive thread under the sanitizers: draws batches of 4 of pattern.c's samples, checks the
- * field 'line', waits for the validation samples, reports, and closes. */
+ * field 'line', waits for the validation samples, reports, records every other step into nothing, and closes. */
+#include "record.h"
 #include "trainer.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,6 +15,27 @@ static void must(int status) {
     if (status == MPIDATA_SUCCESS) return;
     (void)fprintf(stderr, "%s: %s\n", mpidata_strerror(status), mpidata_last_error());
     _Exit(1);
+}
+
+static atomic_int over;
+static int64_t recorded;
+
+static void *record(void *unused) {
+    enum { MOST = 8, FIELDS = 5 };
+    double parameters[MOST], time[MOST];
+    int64_t step[MOST], simulation[MOST], n;
+    int file = open("/dev/null", O_WRONLY), ending = 0;
+    for (;;) {
+        ending = ending || over;
+        int status = mpidata_trainer_record_take(MOST, parameters, time, step, simulation, &n, 0.05);
+        if (status == MPIDATA_ERR_AGAIN && ending) return unused;
+        if (status == MPIDATA_ERR_AGAIN) continue;
+        must(status);
+        for (int field = 0; field < FIELDS; field++)
+            if (mpidata_trainer_record_write(file, field, 0, n, 0)) _Exit(1);
+        recorded += n;
+        must(mpidata_trainer_record_release());
+    }
 }
 
 int main(int argc, char **argv) {
@@ -23,7 +48,10 @@ int main(int argc, char **argv) {
     static int64_t whole[BATCH * WHOLE];
     void *const fields[5] = {cube, line, plane, scalar, whole}; /* the job file's order: sorted by name */
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    pthread_t recorder;
+    must(mpidata_trainer_record_start(2, 6, 0));
     must(mpidata_trainer_open(MPI_Comm_c2f(MPI_COMM_WORLD), &trainers));
+    if (pthread_create(&recorder, NULL, record, NULL)) return 1;
     must(mpidata_trainer_begin());
     must(mpidata_trainer_start(BATCH));
     int status, batches = 0;
@@ -42,8 +70,13 @@ int main(int argc, char **argv) {
                 }
         must(mpidata_trainer_report("batches", ++batches));
     }
+    over = 1;
+    (void)pthread_join(recorder, NULL);
+    mpidata_record_figures figures;
+    must(mpidata_trainer_record_figures(&figures));
     must(mpidata_trainer_close(60.0));
     must(mpidata_trainer_free());
     (void)printf("batches %d, validation %lld\n", batches, (long long)count);
+    (void)printf("recorded %lld of %lld\n", (long long)recorded, (long long)figures.queued);
     return MPI_Finalize();
 }
