@@ -23,7 +23,7 @@ __all__ = ["ABOUT", "NAME", "render", "run"]
 NAME = "training"
 ABOUT = "the step of two models, with data in memory, from the stream and from files"
 MODELS = ["small", "medium"]
-SOURCES = ["memory", "stream, fifo", "stream, reservoir", "files"]
+SOURCES = ["memory", "stream, fifo", "stream, reservoir", "stream, recorded", "files"]
 _SAMPLE_BYTES = 64 << 10
 _QUEUE = 128
 _RECORDED = 16_384
@@ -69,6 +69,8 @@ def measure(model: str, source: str, seconds: float) -> dict[str, float]:
 
 def _job(cell: Cell, policy: str, arguments: list[str]) -> str:
     watermark = f", watermark: {BATCH}" if policy == "reservoir" else ""
+    record = "record: {path: record, when_slow: skip}" if policy == "recorded" else ""
+    policy = policy.replace("recorded", "fifo")
     program = ", ".join(repr(argument) for argument in [str(_PROGRAM), *arguments])
     return f"""\
 trainers: {{ranks: 1, program: [python, {program}]}}
@@ -76,6 +78,7 @@ solvers: {{program: [{str(built("solver"))!r}, {str(cell.folder)!r}, "{cell.elem
 parameters: {{count: 1, space: {{alpha: [0, 1]}}}}
 fields: {{u: {{dtype: float32, shape: [{cell.elements}]}}}}
 buffer: {{policy: {policy}, capacity: {cell.queue}{watermark}}}
+{record}
 """
 
 
@@ -122,7 +125,7 @@ def render(output: Path) -> None:
     steps = {s: [results.spread(f"{m}, {s}", "step_ms") for m in MODELS] for s in SOURCES}
     ratios = {s: [results.ratio(f"{m}, {s}", f"{m}, memory", "step_ms") for m in MODELS] for s in SOURCES[1:]}
     rates = {s: [results.spread(f"{m}, {s}", "per_second", 1e-3) for m in MODELS] for s in SOURCES}
-    online = {s: [results.ratio(f"{m}, {s}", f"{m}, files", "per_second") for m in MODELS] for s in SOURCES[1:3]}
+    online = {s: [results.ratio(f"{m}, {s}", f"{m}, files", "per_second") for m in MODELS] for s in SOURCES[1:4]}
     parts = [
         f"Samples of {_SAMPLE_BYTES >> 10} KB in batches of {BATCH}; one thread computes.",
         "## A step, ms",
