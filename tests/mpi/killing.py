@@ -1,7 +1,9 @@
 """Kills solver ranks of a running job at random moments, and tells what the trainers must receive all the same."""
 
 import csv
+import functools
 import hashlib
+import io
 import json
 import random
 import signal
@@ -99,6 +101,11 @@ class Killer(threading.Thread):
 
 def expected_samples(run: Path, simulations: int) -> dict[str, str]:
     """Fingerprint of every sample that the heat example makes, by "simulation/step", computed anew."""
+    return _compute_samples((run / "parameters.csv").read_text(), simulations)
+
+
+@functools.cache
+def _compute_samples(table: str, simulations: int) -> dict[str, str]:
     sys.path.insert(0, str(HEAT2D))
     try:
         from heat2d import simulate
@@ -106,14 +113,13 @@ def expected_samples(run: Path, simulations: int) -> dict[str, str]:
         sys.path.remove(str(HEAT2D))
     alone = SimpleNamespace(rank=0, size=1)
     expected = {}
-    with open(run / "parameters.csv", newline="") as file:
-        for row in csv.DictReader(file):
-            simulation = int(row["simulation"])
-            if simulation < simulations:
-                values = {name: float(value) for name, value in row.items() if name != "simulation"}
-                for step, (_, field) in enumerate(simulate(alone, values)):
-                    bits = np.ascontiguousarray(field, dtype=np.float32).tobytes()
-                    expected[f"{simulation}/{step}"] = hashlib.sha256(bits).hexdigest()
+    for row in csv.DictReader(io.StringIO(table)):
+        simulation = int(row["simulation"])
+        if simulation < simulations:
+            values = {name: float(value) for name, value in row.items() if name != "simulation"}
+            for step, (_, field) in enumerate(simulate(alone, values)):
+                bits = np.ascontiguousarray(field, dtype=np.float32).tobytes()
+                expected[f"{simulation}/{step}"] = hashlib.sha256(bits).hexdigest()
     return expected
 
 
