@@ -44,4 +44,4 @@ def test_kills_in_the_spawn_start(folder: JobFolder, built_heat2d: Path) -> None
 def test_ten_kills(folder: JobFolder, built_heat2d: Path, seed: int) -> None:
     start, ranks = ("split", "spawn")[seed % 2], 1 + seed // 2 % 2
     solvers = {"start": start, "ranks_per_group": ranks} | ({"spares": 1} if start == "split" else {})
-    kill_and_check(folder, built_heat2d, kills=10, seed=seed, count=500, timeout=300, **solvers)
+    kill_and_check(folder, built_heat2d, kills=10, seed=seed, count=1000, timeout=300, **solvers)
