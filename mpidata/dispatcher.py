@@ -13,7 +13,7 @@ from mpidata.library import Event
 from mpidata.losses import Cause, Losses
 from mpidata.messages import MIXED, Messages, text_of
 from mpidata.plan import Plan
-from mpidata.simulations import NONE, Simulations
+from mpidata.simulations import COMPLETE, NONE, Simulations
 from mpidata.summary import Record
 
 __all__ = ["Dispatcher"]
@@ -236,7 +236,7 @@ class Dispatcher:
             return
         entry = self._losses.give_up(simulation, tries, group, cause, self._parameters[simulation].tolist())
         self._record.note("set_aside", **entry)
-        self.error = self.error or self._losses.verdict(self._simulations.complete)
+        self.error = self.error or self._losses.verdict(self._simulations.totals[COMPLETE])
 
     def _spawn(self, now: float) -> None:
         one_each = self._plan.lifetime == "simulation"

@@ -43,10 +43,8 @@ class Simulations:
     ----------
     totals : list of int
         Number of simulations in each state, indexed by PENDING, RUNNING, COUNTED, COMPLETE, FAILED.
-    settled : int
-        Number of settled simulations.
-    first_settled : int
-        Number of those among `first`.
+    settled, first_settled : int
+        Number of settled simulations, and of those among `first`.
     running : dict of int to int
         The simulation of each group that runs one.
 
@@ -77,11 +75,6 @@ class Simulations:
     def pending(self) -> int:
         """Number of simulations that no group runs or has run in full."""
         return self.totals[PENDING]
-
-    @property
-    def complete(self) -> int:
-        """Number of complete simulations."""
-        return self.totals[COMPLETE]
 
     @property
     def all_settled(self) -> bool:

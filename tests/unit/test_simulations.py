@@ -192,7 +192,7 @@ def test_going_on_from_an_earlier_run() -> None:
     simulations.restore({0: 10, 4: 3}, {1: 2, 5: 1}, [2])
     assert simulations.totals == [3, 0, 0, 2, 1]
     assert simulations.settled == 3 and simulations.first_settled == 1
-    assert simulations.steps(0) == 10 and simulations.complete == 2
+    assert simulations.steps(0) == 10 and simulations.totals[COMPLETE] == 2
     assert [simulations.take(group) for group in range(4)] == [5, 1, 3, NONE]
     assert [simulations.tries(i) for i in (5, 1, 3)] == [2, 3, 1]
     assert simulations.lose(1) == [1] and simulations.has_failed(1)
