@@ -75,6 +75,7 @@ class Killer(threading.Thread):
         self._random = random.Random(seed)
         self._layout = layout
         self._ended = threading.Event()
+        (folder / "kills").touch()  # programs/census.py waits for them
 
     def run(self) -> None:
         while len(self.killed) < self._count and not self._ended.is_set():
@@ -93,6 +94,8 @@ class Killer(threading.Thread):
                 way = self._random.choice(list(WAYS))
                 process.send_signal(way)
                 self.killed.append((group, way))
+                with (self._folder / "kills").open("a") as kills:
+                    kills.write("x")
 
     def stop(self) -> None:
         self._ended.set()

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 from heat2d_job import write_heat2d_job
-from jobs import JobFolder
+from jobs import PROGRAMS, JobFolder
 from killing import STEPS, WAYS, Killer, check_exactly_once
 
 
 def kill_and_check(
     folder: JobFolder, built: Path, kills: int, seed: int, count: int, timeout: float, **solvers: object
 ) -> None:
-    write_heat2d_job(folder, built, count, solvers)
+    program = ["python", str(PROGRAMS / "census.py"), str(kills), str(count * STEPS // 2)]
+    write_heat2d_job(folder, built, count, solvers, program=program)
     layout = {"ranks_per_group": int(solvers.get("ranks_per_group", 1)), "trainers": 2}
     killer = Killer(folder.path, kills, seed, **layout)
     killer.start()

@@ -61,7 +61,8 @@ def resume(folder: JobFolder) -> Result:
 
 
 def check_victim(folder: JobFolder, built: Path, victim: str, moment: float, in_checkpoint: bool = False) -> None:
-    program = ["python", str(PROGRAMS / "census_resumed.py")]
+    # 400 batches take 8 s or more, on any machine: the kill comes before the end.
+    program = ["python", str(PROGRAMS / "census_resumed.py"), "0.02"]
     checkpoint = {"every_s": 1.0, "keep": 2}
     buffer = {"policy": "fifo", "capacity": 500}
     write_heat2d_job(folder, built, COUNT, {"groups": 2}, program=program, checkpoint=checkpoint, buffer=buffer)
