@@ -56,7 +56,7 @@ def rank_program() -> Path:
 def build_record() -> dict[str, str]:
     """Read what the library was built with.
 
-    Keys: version, mpi, mpicc, mpi_library_dir, fortran_compiler ("" where there was none).
+    Keys: version, mpi, mpicc, mpi_library, mpi_library_dir, fortran_compiler ("" where there was none).
 
     Raises
     ------
@@ -88,7 +88,7 @@ def flags(kind: str) -> list[str]:
         "fflags": [f"-I{include}"] if has_fortran else [str(prefix() / "share" / "mpidata" / "mpidata.f90")],
         # A Fortran solver is linked by the plain compiler: the embedded MPI has no wrapper for Fortran.
         "flibs": [*library, *(["-lmpidata_fortran"] if has_fortran else []), "-lmpidata"]
-        + [f"-L{mpi}", f"-Wl,-rpath,{mpi}", "-lmpi"],
+        + [f"-L{mpi}", f"-Wl,-rpath,{mpi}", f"-l{record.get('mpi_library', 'mpi')}"],
         "prefix": [str(prefix())],
         "pkgconfig": [str(prefix() / "lib" / "pkgconfig")],
         "mpicc": [record["mpicc"]],

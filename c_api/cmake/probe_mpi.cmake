@@ -1,4 +1,5 @@
-# Ask the MPI library who it is and where it lies: MPIDATA_BUILT_WITH, MPIDATA_MPI_LIBRARY_DIR.
+# Ask the MPI library who it is and where it lies: MPIDATA_BUILT_WITH, MPIDATA_MPI_LIBRARY_DIR,
+# MPIDATA_MPI_LIBRARY (as after -l: Debian calls that of MPICH mpich).
 # Asked anew at every configure, as another MPI may have been installed at the same place.
 unset(mpidata_probe_runs CACHE)
 unset(mpidata_probe_compiles CACHE)
@@ -22,4 +23,6 @@ string(REGEX REPLACE "[ \t\r]+" " " MPIDATA_BUILT_WITH "${MPIDATA_BUILT_WITH}")
 string(STRIP "${MPIDATA_BUILT_WITH}" MPIDATA_BUILT_WITH)
 string(REGEX MATCH "library=([^\n]*)" _ "${probe_output}")
 get_filename_component(MPIDATA_MPI_LIBRARY_DIR "${CMAKE_MATCH_1}" DIRECTORY)
+get_filename_component(MPIDATA_MPI_LIBRARY "${CMAKE_MATCH_1}" NAME)
+string(REGEX REPLACE "^lib(.*)\\.(so|a)[.0-9]*$" "\\1" MPIDATA_MPI_LIBRARY "${MPIDATA_MPI_LIBRARY}")
 message(STATUS "MPI library: ${MPIDATA_BUILT_WITH} (${MPIDATA_MPI_LIBRARY_DIR})")

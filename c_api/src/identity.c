@@ -3,6 +3,8 @@
 #include <ctype.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "status.h"
@@ -54,4 +56,10 @@ int mpidata_check_identity(void) {
                          "This program runs on %s, but its libmpidata was built with %s. Compile and link it with the mpicc "
                          "that `mpidata config --mpicc` prints, or install mpidata anew with MPICC set to the mpicc of %s.",
                          name, mpidata_built_with(), name);
+}
+
+/* When the library is loaded: MPI_Init of a program that the launcher does not fit may end it with words of its own. */
+__attribute__((constructor)) static void speak_up(void) {
+    const char *run = getenv("MPIDATA_RUN");
+    if (run && *run && mpidata_check_identity()) (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
 }

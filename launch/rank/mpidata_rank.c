@@ -154,6 +154,7 @@ int main(int argc, char **argv)
     set(MPIDATA_PULSE_VARIABLE, pulse_name, 1);
 
     int error = 0;
+    const off_t begun = lseek(log, 0, SEEK_END);
     const pid_t child = start(arguments, log, &mask, &error);
     if (error) {
         sentence = print("Cannot start '%s': %s. Program of %s, in %s. Build it, or correct `program` in the job file.",
@@ -165,6 +166,7 @@ int main(int argc, char **argv)
     const int in_order = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !(flags & MPIDATA_PULSE_LOST);
     if (in_order && (end.told || flags & MPIDATA_PULSE_LEFT)) return 0;
     if (in_order) sentence = unfinished(end.joined);
+    else if (!sentence && !end.joined && WIFEXITED(end.status)) sentence = own_word(log_path, begun);
     end.error = sentence;
     write_record(&end);
     say(&end, log_path);

@@ -60,6 +60,7 @@ uint64_t now_ns(void);
 
 /* record.c */
 void write_record(const end_t *end);
+char *own_word(const char *log, long begun); /* what the program's libmpidata said after `begun`; NULL: nothing */
 char *unfinished(int joined); /* what is wrong with a program that ended with status 0 but did not leave the job */
 
 /* watch.c: wait for the program's end, or bring it about. */

@@ -1,6 +1,8 @@
 /* The record of a bad end. */
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +45,23 @@ void write_record(const end_t *end)
     else fputs("null", file);
     fputs("}\n", file);
     if (fclose(file) || rename(temporary, path)) unlink(temporary);
+}
+
+char *own_word(const char *log, long begun)
+{
+    char *line = NULL, *word = NULL;
+    size_t room = 0;
+    FILE *file = fopen(log, "re");
+    if (!file || fseek(file, begun, SEEK_SET)) return NULL;
+    while (getline(&line, &room, file) > 0) {
+        if (strncmp(line, "mpidata: ", 9) != 0) continue;
+        line[strcspn(line, "\n")] = 0;
+        free(word);
+        word = print("%s It is the program of %s.", line + 9, rank_name());
+    }
+    free(line);
+    fclose(file);
+    return word;
 }
 
 char *unfinished(int joined)

@@ -79,5 +79,5 @@ def spawn(result: Mapping[str, Any] | None, said: str, needed: bool) -> Finding:
     lines: Sequence[str] = said.strip().splitlines()
     why = str(result.get("error") if result else (lines[-1] if lines else "no answer within 20 s")).strip()
     state: State = "failed" if needed else "warning"
-    fix = "Use `start: split`, with `spares` to replace lost groups"
-    return Finding("spawn", state, f"MPI_Comm_spawn does not work: {why}", f"{fix}, or an MPI that can spawn.")
+    fix = "Use `start: split`, or an MPI that can spawn."
+    return Finding("spawn", state, f"MPI_Comm_spawn does not work: {why}", fix)
