@@ -57,7 +57,8 @@ char *own_word(const char *log, long begun)
         if (strncmp(line, "mpidata: ", 9) != 0) continue;
         line[strcspn(line, "\n")] = 0;
         free(word);
-        word = print("%s It is the program of %s.", line + 9, rank_name());
+        const char *stop = line[strlen(line) - 1] == '.' ? "" : ".";
+        word = print("%s%s It is the program of %s.", line + 9, stop, rank_name());
     }
     free(line);
     fclose(file);
