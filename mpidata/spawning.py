@@ -154,7 +154,10 @@ class Spawner:
                 start.since = time.monotonic()
                 self._spawn_and_join(start, command, info)
         except MPI.Exception as error:
-            start.error = f"MPI cannot spawn it: {_reason(error)}. Are there enough slots, and can this MPI spawn at all? `mpidata doctor` tries it"
+            start.error = (
+                f"MPI cannot spawn it: {_reason(error)}. Are there enough slots, and can this MPI spawn at all? "
+                "`mpidata doctor` tries it"
+            )
         except MpidataError as error:
             start.error = str(error)
         except Exception as error:

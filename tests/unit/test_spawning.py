@@ -202,7 +202,8 @@ def test_mpi_refuses(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     ((group, error),) = news_of(spawner, 1)
     assert group == 0
     assert error == (
-        "MPI cannot spawn it: MPI_ERR_SPAWN: could not spawn processes. Are there enough slots for more ranks?"
+        "MPI cannot spawn it: MPI_ERR_SPAWN: could not spawn processes. Are there enough slots, and can this MPI "
+        "spawn at all? `mpidata doctor` tries it"
     )
     assert spawner.news(True) == [] and library.calls == []
 
