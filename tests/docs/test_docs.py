@@ -83,7 +83,7 @@ def test_files_named_in_prose_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_options_and_targets_exist(page: Path) -> None:
-    commands = ("run", "check", "config", "submit")
+    commands = ("run", "check", "config", "doctor", "submit")
     helps = {c: CliRunner().invoke(mpidata.cli.main, [c, "--help"]).output for c in commands}
     known = {command: set(re.findall(r"--[a-z-]+", text)) for command, text in helps.items()}
     code = [*spans(page), *(line for block in blocks("sh", "text", page=page) for line in block.text.splitlines())]
