@@ -1,0 +1,39 @@
+"""`mpidata doctor` on this machine, and the word of a job about a slow transport."""
+
+import json
+import os
+import subprocess
+
+import pytest
+from jobs import BIN, PROGRAMS, JobFolder, environment
+
+SIM = "def simulate(alpha):\n    yield {'u': [[alpha] * 6] * 4}\n"
+
+
+def test_the_doctor(folder: JobFolder) -> None:
+    folder.write(train="", sim=SIM)
+    folder.job(solvers={"function": "sim:simulate"})
+    command = [str(BIN / "mpidata"), "doctor", "job.yaml", "--json"]
+    done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=150)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    found = {check["check"]: check for check in report["checks"]}
+    assert report["ok"]
+    for name in ("libmpidata", "one MPI", "two ranks", "threads", "ULFM", "spawn", "on one host", "memory"):
+        assert found[name]["state"] == "ok", found[name]
+    assert "shared memory" in found["on one host"]["found"] and "MPI_THREAD_MULTIPLE" in found["threads"]["found"]
+    for process in os.popen("ps -eo args").read().splitlines():
+        assert "mpidata.doctor.ranks" not in process or str(BIN) not in process
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_job_says_once_that_its_transport_is_slow(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch, slow: bool
+) -> None:
+    if slow:
+        monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
+    folder.write(sim=SIM)
+    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"function": "sim:simulate"})
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    assert result.log("scheduler").count("do not share memory") == slow
