@@ -11,6 +11,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/cmake/* c_api/include/* c_api/src/*.[ch] \
     fortran_api/CMakeLists.txt fortran_api/*.f90 launch/rank/*.[ch]) setup.py
 SLURM := munged=munge slurmctld=slurmctld slurmd=slurmd srun=slurm-client '/usr/lib/*/libpmix.so=libpmix-dev'
+OTHER_MPIS := mpicc.mpich=libmpich-dev mpirun.mpich=mpich mpicc.openmpi=libopenmpi-dev mpirun.openmpi=openmpi-bin
 TEST_COMMANDS := gfortran=gfortran g++=g++ pkg-config=pkg-config $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
@@ -57,6 +58,7 @@ test: test-packages setup
 	$(PYTEST)
 
 test-full: test-packages setup
+	@sh tools/system-packages.sh $(OTHER_MPIS) || echo 'The tests with these MPIs are left out.'
 	$(PYTEST) -m 'full or not full' --timeout 1800
 
 # What mpidata is compared with has an environment of its own; what cannot be installed is left out.

@@ -21,7 +21,13 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def record(prefix: Path, fortran_compiler: str) -> None:
     """Write what CMake writes."""
-    known = {"version": "1.2.3", "mpi": "Some MPI 4.5", "mpicc": "/mpi/bin/mpicc", "mpi_library": "mpi", "mpi_library_dir": "/mpi/lib"}
+    known = {
+        "version": "1.2.3",
+        "mpi": "Some MPI 4.5",
+        "mpicc": "/mpi/bin/mpicc",
+        "mpi_library": "mpi",
+        "mpi_library_dir": "/mpi/lib",
+    }
     text = json.dumps(known | {"fortran_compiler": fortran_compiler})
     (prefix / "share" / "mpidata" / "build.json").write_text(text)
 

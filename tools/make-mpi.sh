@@ -1,0 +1,38 @@
+#!/bin/sh
+# An environment with another MPI than that of .venv, and mpidata built for it: make-mpi.sh <mpi> <folder> <python>
+# <mpi>: mpich (5, from PyPI), debian-mpich (4.0) or debian-openmpi (4.1). What else mpidata needs is taken from the
+# environment of <python>. Run from the top folder. Fails with a sentence where packages are missing.
+set -eu
+mpi=$1
+venv=$2
+python=$3
+here=$(dirname "$0")
+
+case $mpi in
+mpich) from_pypi='mpich>=5,<6' ;;
+debian-mpich) from_pypi='' mpicc=mpicc.mpich ;;
+debian-openmpi) from_pypi='' mpicc=mpicc.openmpi ;;
+*) echo "There is no MPI '$mpi' here: mpich, debian-mpich or debian-openmpi." >&2 && exit 1 ;;
+esac
+if [ -z "$from_pypi" ] && ! command -v "$mpicc" >/dev/null; then
+    echo "There is no $mpicc. On Debian: sh tools/system-packages.sh mpicc.mpich=libmpich-dev mpicc.openmpi=libopenmpi-dev" >&2
+    exit 1
+fi
+
+sh "$here/make-venv.sh" "$python" "$venv"
+pip="$venv/bin/python -m pip --disable-pip-version-check"
+site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+"$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$site/shared.pth"
+# Its own, whatever is in the shared folder: they find the MPI beside them.
+# shellcheck disable=SC2086 # words
+$pip install -q --ignore-installed -c constraints.txt setuptools cmake ninja
+# shellcheck disable=SC2086
+[ -z "$from_pypi" ] || $pip install -q --ignore-installed "$from_pypi"
+$pip install -q --ignore-installed --no-deps -c constraints.txt mpi4py
+if [ "$mpi" = debian-mpich ]; then
+    # mpi4py's wheel asks for libmpi.so.12, as MPICH calls it; Debian calls it otherwise.
+    cc -shared -o "$venv/lib/libmpi.so.12" -Wl,-soname,libmpi.so.12 -Wl,--no-as-needed -lmpich
+fi
+export MPICC="${mpicc:-$PWD/$venv/bin/mpicc}"
+export PATH="$PWD/$venv/bin:$PATH"
+$pip install -q --force-reinstall --no-deps --no-build-isolation .
