@@ -12,7 +12,7 @@ NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/cmake/* c_api/include/* 
     fortran_api/CMakeLists.txt fortran_api/*.f90 launch/rank/*.[ch]) setup.py
 SLURM := munged=munge slurmctld=slurmctld slurmd=slurmd srun=slurm-client '/usr/lib/*/libpmix.so=libpmix-dev'
 OTHER_MPIS := mpicc.mpich=libmpich-dev mpirun.mpich=mpich mpicc.openmpi=libopenmpi-dev mpirun.openmpi=openmpi-bin
-TEST_COMMANDS := gfortran=gfortran g++=g++ pkg-config=pkg-config $(SLURM)
+TEST_COMMANDS := ip=iproute2 unshare=util-linux gfortran=gfortran g++=g++ pkg-config=pkg-config $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help setup demo test test-full bench lint format clean distclean test-packages

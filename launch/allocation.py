@@ -1,14 +1,14 @@
-"""The nodes that Slurm has given to this job, from its environment."""
+"""The nodes that a job may use: those that Slurm has given to it, or those of the job file."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from mpidata.errors import LaunchError
 
-__all__ = ["Allocation", "Node", "expand_counts", "expand_names", "read_allocation"]
+__all__ = ["Allocation", "Node", "expand_counts", "expand_names", "named_hosts", "read_allocation"]
 
 _PART = re.compile(r"((?:[^,\[\]]|\[[^\]]*\])+)(?:,|$)")
 _RANGE = re.compile(r"([^\[\]]*)\[([\d,-]+)\](.*)")
@@ -36,12 +36,12 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Allocation:
-    """What Slurm has given to a job.
+    """What a job may use.
 
     Parameters
     ----------
     job : str
-        Its number.
+        Number of the Slurm job; empty where the job file names the hosts.
     components : tuple of tuple of Node
         One tuple of nodes; of a heterogeneous job one for each component, in order.
     """
@@ -53,6 +53,27 @@ class Allocation:
     def nodes(self) -> tuple[Node, ...]:
         """All nodes."""
         return tuple(node for component in self.components for node in component)
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, for messages."""
+        return f"Slurm job {self.job}" if self.job else "Key 'launch.hosts'"
+
+    @property
+    def advice(self) -> str:
+        """How to get a larger one, for messages."""
+        return "Ask for more (`mpidata submit` asks for enough)" if self.job else "Add hosts or CPUs there"
+
+    def without(self, names: Collection[str]) -> Allocation:
+        """Return the same but for some nodes."""
+        left = (tuple(node for node in nodes if node.name not in names) for nodes in self.components)
+        return Allocation(self.job, tuple(left))
+
+
+def named_hosts(hosts: Sequence[str]) -> Allocation:
+    """Make an allocation of `launch.hosts`, each of them `name:cpus`."""
+    parts = [host.rpartition(":") for host in hosts]
+    return Allocation("", (tuple(Node(name, int(cpus)) for name, _, cpus in parts),))
 
 
 def read_allocation(environ: Mapping[str, str]) -> Allocation | None:

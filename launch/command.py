@@ -11,7 +11,7 @@ from mpidata.build_flags import rank_program
 from mpidata.errors import LaunchError
 from mpidata.plan import Plan
 
-__all__ = ["command_line", "mpirun_command", "mpirun_environment", "mpirun_options", "shim_path"]
+__all__ = ["command_line", "mpirun_command", "mpirun_environment", "mpirun_options", "shim_path", "silence_environment"]
 
 
 def shim_path() -> Path:
@@ -71,6 +71,7 @@ def mpirun_environment(
     segments: Path | None = None,
     environ: Mapping[str, str] | None = None,
     old: bool = False,
+    alone: bool = True,
 ) -> dict[str, str]:
     """Variables that mpirun needs besides the environment.
 
@@ -84,15 +85,35 @@ def mpirun_environment(
         The environment; what the user has set there stays.
     old : bool
         Whether it is that of Open MPI 4, which calls these folders otherwise.
+    alone : bool
+        Whether this is the only host; else `session` is for the files of mpirun only, not for those of other daemons.
     """
     variables: dict[str, str] = {}
     if root:
         variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     if session is not None:
-        variables["OMPI_MCA_orte_tmpdir_base" if old else "PRTE_MCA_prte_tmpdir_base"] = str(session)
+        name = "OMPI_MCA_orte_{}tmpdir_base" if old else "PRTE_MCA_prte_{}tmpdir_base"
+        variables[name.format("" if alone else "local_")] = str(session)
     if segments is not None:
         variables[f"OMPI_MCA_btl_{'vader' if old else 'sm'}_backing_directory"] = str(segments)
     return {name: value for name, value in variables.items() if name not in (environ or {})}
+
+
+def silence_environment(timeout_s: float, environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that let Open MPI's daemons notice the loss of a host; what the user has set stays.
+
+    Parameters
+    ----------
+    timeout_s : float
+        After so many seconds of silence, in whole seconds. Half of it without traffic, then five probes.
+    environ : mapping of str to str
+        The environment.
+    """
+    # TCP's own keep-alive; PRRTE's default would notice it after eight minutes.
+    between = max(1, int(timeout_s / 2 / 5))
+    values = {"time": max(1, round(timeout_s) - 5 * between), "intvl": between, "probes": 5}
+    variables = {f"PRTE_MCA_oob_tcp_keepalive_{name}": str(value) for name, value in values.items()}
+    return {name: value for name, value in variables.items() if name not in environ}
 
 
 def command_line(command: Sequence[str], variables: Mapping[str, str]) -> str:

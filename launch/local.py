@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from mpidata.launch.begun import find_begun, note_begun
 from mpidata.launch.cleanup import make_folders, processes_of, remove_abandoned
 from mpidata.launch.command import command_line, shim_path
 from mpidata.launch.fault_tolerance import without_ulfm
+from mpidata.launch.hosts import on_hosts_left
 from mpidata.launch.outcome import Outcome, settle
 from mpidata.launch.progress import Progress
 from mpidata.launch.restarts import Restarts
@@ -131,7 +133,11 @@ def run_local(
                 if why is None:
                     break
                 errors.print(Text(f"{outcome.summary.get('error')}\n{why}"), soft_wrap=True)
-                plan = _make_ready(look_at(run.path), plan.fault_tolerance, console)
+                launcher, changes = on_hosts_left(launcher, {**os.environ, **launcher.environment(None, os.environ)})
+                for sentence in changes:
+                    errors.print(Text(sentence), soft_wrap=True)
+                found = dataclasses.replace(look_at(run.path), job=launcher.job)
+                plan = _make_ready(found, plan.fault_tolerance, console)
         finally:
             os.close(lock)
     show_outcome(outcome, console, errors)
@@ -169,5 +175,6 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
             console.print(Text(f"{launcher.job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
             for line in launcher.describe():
                 console.print(Text(line), soft_wrap=True)
-            ending = supervise(attempt, launcher.command(shim, plan), variables, signals, progress.look)
+            command = launcher.command(shim, plan)
+            ending = supervise(attempt, command, variables, signals, progress.look, launcher.silence_s)
     return settle(attempt, ending, time.monotonic() - started)

@@ -23,6 +23,7 @@ AGAIN = 75
 """Exit status of a run that was told to end and can be run again: EX_TEMPFAIL."""
 
 _ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+).*?Errorcode: (-?\d+)", re.DOTALL)
+_LOST_HOST = re.compile(r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)", re.DOTALL)
 _KILLED = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exited on\s+signal (\d+)")
 
 
@@ -74,7 +75,12 @@ def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
     if ending.stopped_by is not None and (summary is None or summary.get("status") == "stopped"):
         return _stopped(attempt, ending.stopped_by, summary, seconds)
     if summary is None:
-        cause = _vanished(attempt, ending) or _fault(attempt, _blamed(attempt)) or _launcher_fault(attempt, ending)
+        cause = (
+            _lost_host(attempt, ending)
+            or _vanished(attempt, ending)
+            or _fault(attempt, _blamed(attempt))
+            or _launcher_fault(attempt, ending)
+        )
         summary = _write(run, {**_figures(attempt, seconds), "status": "failed", "error": cause.sentence})
         return Outcome(summary, 1, cause.log, cause.died)
     fault = _fault(attempt, [record for record in _blamed(attempt) if _counts(record, run, summary)])
@@ -129,6 +135,15 @@ def _read(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _lost_host(attempt: Attempt, ending: Ending) -> _Fault | None:
+    match = _LOST_HOST.search(attempt.launcher_said())
+    name = ending.lost_host or (match[1] if match is not None else None)
+    if name is None:
+        return None
+    log = attempt.run.launcher_log
+    return _Fault(f"Host {name} is lost: it does not answer any more. See {log}. {_resume(attempt)}", log, died=True)
 
 
 def _vanished(attempt: Attempt, ending: Ending) -> _Fault | None:

@@ -30,6 +30,8 @@ class Layout:
         Number of groups that start with the others, spares included.
     later : int
         Number of groups that the job spawns.
+    spares : int
+        Number of spares among `groups`.
     ranks_per_group : int
         Ranks of each.
     per_node : int or None
@@ -44,6 +46,7 @@ class Layout:
     later: int = 0
     per_node: int | None = None
     gpus_per_rank: int = 0
+    spares: int = 0
 
     @classmethod
     def of(cls, job: Job) -> Layout:
@@ -57,6 +60,7 @@ class Layout:
             later=0 if split else solvers.groups,
             per_node=trainers.per_node,
             gpus_per_rank=trainers.gpus_per_rank,
+            spares=solvers.spares if split else 0,
         )
 
     @property
@@ -158,14 +162,14 @@ def _check_cpus(layout: Layout, allocation: Allocation) -> None:
             )
             raise LaunchError(
                 f"The nodes for {who} have {_count(cpus, 'CPU')}, but {who} need{'s' if who == 'the job' else ''} "
-                f"{needed} ({of_the_job}). Slurm job {allocation.job}. Ask for more (`mpidata submit` asks for "
-                "enough), or lower 'solvers.groups' or 'trainers.ranks'."
+                f"{needed} ({of_the_job}). {allocation.origin}. {allocation.advice}, or lower 'solvers.groups' or "
+                "'trainers.ranks'."
             )
 
 
 def _place(layout: Layout, allocation: Allocation, trainer_cpus: int) -> Placement:
     free = {node.name: node.cpus for node in allocation.nodes}
-    trainers = _place_trainers(layout, allocation.components[0], trainer_cpus, free)
+    trainers = _place_trainers(layout, allocation, trainer_cpus, free)
     rest = [node.name for node in allocation.components[-1]]
     solvers = _place_groups(layout, [name for name in rest if name not in trainers], rest, free)
     hosts = (trainers[0], *trainers, *solvers)
@@ -176,7 +180,8 @@ def _place(layout: Layout, allocation: Allocation, trainer_cpus: int) -> Placeme
     return Placement(hosts, components, min(rooms), unused)
 
 
-def _place_trainers(layout: Layout, nodes: Sequence[Node], cpus: int, free: dict[str, int]) -> list[str]:
+def _place_trainers(layout: Layout, allocation: Allocation, cpus: int, free: dict[str, int]) -> list[str]:
+    nodes = allocation.components[0]
     hosts: list[str] = []
     left = layout.trainers
     for node in nodes:
@@ -198,7 +203,7 @@ def _place_trainers(layout: Layout, nodes: Sequence[Node], cpus: int, free: dict
     )
     raise LaunchError(
         f"There is room for {len(hosts)} of {layout.trainers} trainers {each}on the nodes of this allocation{gpus} "
-        f"({has}). Keys 'trainers.ranks', 'trainers.per_node'. Lower them, or ask Slurm for other nodes."
+        f"({has}). {allocation.origin}. {allocation.advice}, or lower 'trainers.ranks' or 'trainers.per_node'."
     )
 
 

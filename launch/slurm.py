@@ -10,9 +10,9 @@ from pathlib import Path
 
 from mpidata.config import Job
 from mpidata.errors import LaunchError
-from mpidata.launch.allocation import Allocation, read_allocation
+from mpidata.launch.allocation import Allocation, named_hosts, read_allocation
 from mpidata.launch.cleanup import JobFolders
-from mpidata.launch.command import mpirun_command, mpirun_environment
+from mpidata.launch.command import mpirun_command, mpirun_environment, silence_environment
 from mpidata.launch.fault_tolerance import choose, of_mpirun
 from mpidata.launch.mpirun import find_mpirun
 from mpidata.launch.placement import Layout, Placement, place
@@ -61,6 +61,11 @@ class Launcher:
         return self.placement is None or len({*self.placement.hosts, *self.placement.unused}) == 1
 
     @property
+    def silence_s(self) -> float | None:
+        """Seconds of silence after which a host is lost; None where there are no others."""
+        return None if self.is_local else self.job.launch.host_timeout_s
+
+    @property
     def trainers_here(self) -> int:
         """Number of trainers on this machine, if the first trainer is here."""
         ranks = self.job.trainers.ranks
@@ -86,14 +91,29 @@ class Launcher:
             command = hydra_command(self.program, shim, plan, hosts)
         return [*command[:-2], *options, *command[-2:]]
 
+    def ask(self, host: str) -> list[str]:
+        """Command that runs a program on one host of the job, and nothing else."""
+        if self.is_srun:
+            return [str(self.program), "-N1", "-n1", f"--nodelist={host}", "--overlap", "true"]
+        if self.mpi.name == OPEN_MPI:
+            return [str(self.program), "--host", f"{host}:1", "-n", "1", "--bind-to", "none", "true"]
+        return [str(self.program), "-hosts", host, "-n", "1", "true"]
+
     def environment(self, folders: JobFolders | None, environ: Mapping[str, str]) -> dict[str, str]:
         """Variables that it needs besides the environment."""
         variables: dict[str, str] = {}
         if self.mpi.name == OPEN_MPI:
-            # Folders of other machines are not ours to remove.
-            here = folders if self.is_local else None
-            session, segments = (here.session, here.segments) if here is not None else (None, None)
-            variables = mpirun_environment(os.geteuid() == 0, session, segments, environ, self.mpi.major == "4")
+            session, segments = (folders.session, folders.segments) if folders is not None else (None, None)
+            variables = mpirun_environment(
+                root=os.geteuid() == 0,
+                session=session,
+                segments=segments if self.is_local else None,  # there is no such folder on the others
+                environ=environ,
+                old=self.mpi.major == "4",
+                alone=self.is_local,
+            )
+            if self.silence_s is not None:
+                variables |= silence_environment(self.silence_s, environ)
         if self.is_srun and self.job.solvers.start == "spawn":
             variables["SLURM_OVERLAP"] = "1"  # or the step of a spawned group would wait for the end of the first one
         return variables
@@ -147,6 +167,8 @@ def find_launcher(job: Job, environ: Mapping[str, str]) -> Launcher:
         What the job file wants cannot be had, or the ranks do not fit on the allocation.
     """
     allocation, mpi, wanted = read_allocation(environ), linked_mpi() or MpiName(OPEN_MPI), job.launch.with_
+    if job.launch.hosts:
+        return _on_named_hosts(job, allocation, mpi)
     if allocation is None:
         if wanted == "srun":
             raise LaunchError(
@@ -168,6 +190,18 @@ def find_launcher(job: Job, environ: Mapping[str, str]) -> Launcher:
         )
     program = _find_srun(environ) if srun else find_mpirun()
     return Launcher(job, program, mpi, allocation, place(Layout.of(job), allocation))
+
+
+def _on_named_hosts(job: Job, slurm: Allocation | None, mpi: MpiName) -> Launcher:
+    if slurm is not None:
+        raise LaunchError(
+            f"'launch.hosts' names hosts, but this is Slurm job {slurm.job}, which has its own. Remove the key, or "
+            "unset SLURM_JOB_ID."
+        )
+    if job.launch.with_ == "srun":
+        raise LaunchError("'launch.hosts' is for mpirun, but 'launch.with' is 'srun'. Remove one of them.")
+    allocation = named_hosts(job.launch.hosts)
+    return Launcher(job, find_mpirun(), mpi, allocation, place(Layout.of(job), allocation))
 
 
 def srun_command(

@@ -38,11 +38,14 @@ class Ending:
         The signal that stopped the job, if one came before there was a summary.
     vanished : int or None
         A rank that was killed with its mpidata-rank, and without which the job could not go on.
+    lost_host : str or None
+        A host that does not answer any more.
     """
 
     status: int
     stopped_by: int | None = None
     vanished: int | None = None
+    lost_host: str | None = None
 
 
 def supervise(
@@ -51,6 +54,7 @@ def supervise(
     variables: Mapping[str, str],
     signals: Signals,
     look: Callable[[], None],
+    silence_s: float | None = None,
 ) -> Ending:
     """Run the launcher of a job until the job has ended.
 
@@ -67,6 +71,8 @@ def supervise(
         not.
     look : callable
         Called some times a second meanwhile.
+    silence_s : float, optional
+        As `Watch` takes it.
 
     Returns
     -------
@@ -99,17 +105,17 @@ def supervise(
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise LaunchError(f"Cannot start {command[0]}: {error}. Install an MPI, or correct PATH.") from None
-    stopped_by, vanished = None, None
+    stopped_by, vanished, lost_host = None, None, None
     try:
-        with Watch(attempt, launcher.pid, signals) as watch:
+        with Watch(attempt, launcher.pid, signals, silence_s) as watch:
             while launcher.poll() is None and not watch.is_due():
                 look()
                 time.sleep(_LOOK_EVERY_S)
             stopped_by = signals.first if watch.asked or not run.summary.exists() else None
-            vanished = watch.vanished
+            vanished, lost_host = watch.vanished, watch.lost_host
     finally:
         status = _end(launcher, run, signals)
-    return Ending(status, stopped_by, vanished)
+    return Ending(status, stopped_by, vanished, lost_host)
 
 
 def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) -> int:

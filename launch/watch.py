@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mpidata.exits import read_record
 from mpidata.launch.attempt import Attempt
+from mpidata.launch.connections import Connections
 from mpidata.launch.ranks import LocalRanks
 from mpidata.launch.signals import Signals
 
@@ -20,6 +21,7 @@ _FAILED_S = 2.0  # from the summary of a job that has failed: the scheduler has 
 _LATE_S = 3.0  # for the scheduler to write the summary of a job that took all the time it had
 _EMPTY_S = 5.0  # for the launcher to end when all ranks have
 _FIND_EVERY_S = 0.5
+_HOST_EVERY_S = 1.0
 
 
 class Watch:
@@ -33,6 +35,8 @@ class Watch:
         Its process id.
     signals : Signals
         Entered by the caller.
+    silence_s : float, optional
+        Of a job on several hosts: seconds after which one that does not acknowledge what the launcher sends is lost.
     clock : callable, optional
         Gives seconds.
 
@@ -41,6 +45,8 @@ class Watch:
     vanished : int or None
         A rank without which the job cannot go on, and that has ended without a record: it was killed with its
         mpidata-rank.
+    lost_host : str or None
+        A host that does not answer, if that has ended the job.
     asked : bool
         Whether the job was asked to write a checkpoint and end.
 
@@ -50,9 +56,15 @@ class Watch:
     """
 
     def __init__(
-        self, attempt: Attempt, launcher: int, signals: Signals, clock: Callable[[], float] = time.monotonic
+        self,
+        attempt: Attempt,
+        launcher: int,
+        signals: Signals,
+        silence_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.vanished: int | None = None
+        self.lost_host: str | None = None
         self.asked = False
         self._attempt = attempt
         self._signals = signals
@@ -61,6 +73,8 @@ class Watch:
         self._seen: set[str] = set()
         self._next_find = clock()
         self._ranks = LocalRanks(attempt.run.path, launcher)
+        self._connections = Connections(launcher, silence_s) if silence_s is not None else None
+        self._next_host = clock()
 
     def __enter__(self) -> Watch:
         """Do nothing."""
@@ -79,6 +93,8 @@ class Watch:
             self._next_find = float("inf") if joined else now + _FIND_EVERY_S
             self._ranks.find()
         self._ranks.look()
+        if self._has_lost_host(now):
+            return True
         summary = self._attempt.run.summary
         if summary.exists():
             self._after_summary(summary, now)
@@ -87,6 +103,14 @@ class Watch:
         elif self._cannot_join():
             return True
         return now > self._end_by
+
+    def _has_lost_host(self, now: float) -> bool:
+        if self._connections is not None and now >= self._next_host:
+            self._next_host = now + _HOST_EVERY_S
+            self.lost_host = self._connections.lost_host()
+            if self.lost_host is not None:
+                self._fail(now)
+        return self.lost_host is not None
 
     def _cannot_join(self) -> bool:
         """Whether a rank has died before all had joined: the others would wait for it without end."""

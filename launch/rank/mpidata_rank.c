@@ -103,12 +103,19 @@ static void read_arguments(int argc, char **argv)
     me.run_folder = argv[1];
 }
 
-/* Where the job goes to several hosts, each log begins with the name of its own. */
-static void say_host(int log)
+/* " on <host>" where the job goes to several hosts, else "". */
+static const char *on_host(void)
 {
     char host[256] = "";
-    if (access(print("%s/hosts", me.run_folder), F_OK) || gethostname(host, sizeof host - 1)) return;
-    dprintf(log, "mpidata: %s is on %s\n", rank_name(), host);
+    if (access(print("%s/hosts", me.run_folder), F_OK) || gethostname(host, sizeof host - 1)) return "";
+    return print(" on %s", host);
+}
+
+/* The log of each rank begins with the name of its host. */
+static void say_host(int log)
+{
+    const char *where = on_host();
+    if (*where) dprintf(log, "mpidata: %s is%s\n", rank_name(), where);
 }
 
 static char **own_arguments(const plan_t *plan, char **assignments)
@@ -157,8 +164,8 @@ int main(int argc, char **argv)
     const off_t begun = lseek(log, 0, SEEK_END);
     const pid_t child = start(arguments, log, &mask, &error);
     if (error) {
-        sentence = print("Cannot start '%s': %s. Program of %s, in %s. Build it, or correct `program` in the job file.",
-                         arguments[0], strerror(error), rank_name(), plan.folder);
+        sentence = print("Cannot start '%s': %s. Program of %s, in %s%s. Build it, or correct `program` in the job file.",
+                         arguments[0], strerror(error), rank_name(), plan.folder, on_host());
         dprintf(log, "mpidata: %s\n", sentence);
     }
     end_t end = watch(&plan, pulse, child);

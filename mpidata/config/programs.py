@@ -12,6 +12,7 @@ from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, T
 
 __all__ = ["Launch", "Solvers", "Trainers", "is_object_name", "object_name"]
 
+_HOST = re.compile(r"[\w.-]+:[1-9]\d{0,5}", re.ASCII)
 _OBJECT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -50,6 +51,18 @@ def _printable(arguments: tuple[str, ...]) -> tuple[str, ...]:
     bad = [i for i, argument in enumerate(arguments) if "\n" in argument or "\0" in argument]
     refuse(((i,), f"{{key}} is {arguments[i]!r}. An argument cannot hold a newline or a NUL; remove it.") for i in bad)
     return arguments
+
+
+def _hosts(values: tuple[str, ...]) -> tuple[str, ...]:
+    problems: list[Problem] = []
+    names = [value.rpartition(":")[0] for value in values]
+    for i, value in enumerate(values):
+        if _HOST.fullmatch(value) is None:
+            problems.append(((i,), f"{{key}} is {value!r}. Write the name of a host and how many CPUs: node1:8."))
+        elif names[i] in names[:i]:
+            problems.append(((i,), f"{{key}} names {names[i]} again. Write each host once, with all its CPUs."))
+    refuse(problems)
+    return values
 
 
 Arguments = Annotated[
@@ -194,6 +207,24 @@ class Launch(Model):
         alias="with",
         description="What starts the ranks: `mpirun`, `srun` (within a Slurm allocation), or `auto`: `srun` in an "
         "allocation where the MPI is MPICH or the job is heterogeneous, else `mpirun`.",
+    )
+    hosts: Annotated[
+        tuple[Text, ...],
+        BeforeValidator(_arguments),
+        AfterValidator(_hosts),
+        Key(json_schema_extra={"kind": "list of texts"}),
+    ] = Key(
+        default=(),
+        description="Without Slurm: the hosts to run on, each with the number of its CPUs that the job may use. "
+        "Trainers go to the first ones, solvers to those that are left. mpirun must be able to log in there "
+        "without a password, and the folder of the job file and mpidata must be there under the same paths.",
+        examples=["[node1:8, node2:8]"],
+        json_schema_extra={"kind": "list of texts", "default": "this machine"},
+    )
+    host_timeout_s: Annotated[Positive, Key(ge=3.0, le=3600.0)] = Key(
+        default=30.0,
+        description="Where the job is on several hosts and Open MPI's mpirun starts it: seconds of silence of a host "
+        "after which it is lost. The job ends, or goes on without it from its last checkpoint with `--restarts`.",
     )
     options: Annotated[
         tuple[Text, ...],

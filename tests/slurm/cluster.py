@@ -89,6 +89,7 @@ class Cluster:
     def __init__(self, box: Path) -> None:
         self.box = box
         self._daemons: list[subprocess.Popen[bytes]] = []
+        self._nodes: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
     def variables(self) -> dict[str, str]:
@@ -107,8 +108,7 @@ class Cluster:
             self._wait(lambda: (self.box / "munge.socket").exists(), "munged")
             self._start("slurmctld", "-D", "-f", str(self.box / "slurm.conf"))
             for node in range(1, NODES + 1):
-                name = f"n{node}"
-                self._start("unshare", "--uts", "--mount", "bash", "-c", _NODE, "slurmd", name, str(self.box))
+                self._start_node(f"n{node}")
             self._wait(lambda: len(self.nodes("idle")) == NODES, "the nodes")
         except BaseException:
             self.__exit__()
@@ -145,6 +145,23 @@ class Cluster:
             return []  # slurmctld does not answer yet
         return [line.split()[0] for line in lines if line.split()[1] in states]
 
+    def power_off(self, name: str) -> None:
+        """Kill all processes of a node, and let Slurm know at once that it is gone."""
+        daemon = self._nodes.pop(name)
+        self._daemons.remove(daemon)
+        space = os.readlink(f"/proc/{daemon.pid}/ns/uts")
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if os.readlink(entry / "ns" / "uts") == space:
+                    os.kill(int(entry.name), signal.SIGKILL)
+        daemon.wait()
+        self.run("scontrol", "update", f"nodename={name}", "state=down", "reason=off")
+
+    def power_on(self, name: str) -> None:
+        """Start a node that was switched off."""
+        self._start_node(name)
+        self._wait(lambda: len(self.nodes("idle")) == NODES, name)
+
     def cancel_all(self, timeout: float = 20) -> None:
         """Cancel all jobs, and wait until the nodes are free."""
         jobs = self.run("squeue", "-h", "-o", "%A").split()
@@ -177,6 +194,10 @@ class Cluster:
         (self.box / "environment.sh").write_text(
             "".join(f"export {name}='{value}'\n" for name, value in self.variables.items())
         )
+
+    def _start_node(self, name: str) -> None:
+        self._start("unshare", "--uts", "--mount", "bash", "-c", _NODE, "slurmd", name, str(self.box))
+        self._nodes[name] = self._daemons[-1]
 
     def _start(self, *command: str) -> None:
         with open(self.box / "log" / "daemons.log", "ab") as log:

@@ -102,7 +102,7 @@ def test_the_readmes_section(folder: BatchFolder) -> None:
     assert len(set(folder.hosts(result.run).values())) == 4
 
 
-def preemptible(folder: BatchFolder, built: Path, pause: float, limit: str = "10") -> str:
+def preemptible(folder: BatchFolder, built: Path, pause: float, limit: str = "10", *more: str) -> str:
     """Submit a preemptible job whose trainers sleep, with a checkpoint every 2 s."""
     folder.heat2d(
         built,
@@ -112,7 +112,7 @@ def preemptible(folder: BatchFolder, built: Path, pause: float, limit: str = "10
         slurm={"template": "preemptible", "time": limit},
         buffer=FIFO,
     )
-    return folder.submit("--set", "slurm.signal_s=60")
+    return folder.submit("--set", "slurm.signal_s=60", *more)
 
 
 def check_whole(folder: BatchFolder, job: str, starts: int | None, timeout: float) -> list[dict]:
@@ -154,6 +154,31 @@ def test_a_job_is_requeued(folder: BatchFolder, built_heat2d: Path) -> None:
     folder.wait_for_checkpoint()
     assert folder.call("scontrol", "requeue", job).returncode == 0
     check_whole(folder, job, starts=2, timeout=300)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("no_kill", [False, True], ids=["requeued", "no-kill"])
+def test_a_node_is_lost(folder: BatchFolder, built_heat2d: Path, no_kill: bool) -> None:
+    """Slurm requeues the job; with --no-kill it goes on in what is left of its allocation."""
+    options = ["--set", "slurm.options={no-kill: true}"] if no_kill else []
+    job = preemptible(
+        folder, built_heat2d, 0.03, "10", "--set", "trainers.per_node=1", "--set", "slurm.nodes=4", *options
+    )
+    folder.wait_for_start(job)
+    folder.wait_for_checkpoint()
+    lost = folder.hosts(folder.path / "runs" / "job" / "1")["solver-1-0"]
+    folder.cluster.power_off(lost)
+    try:
+        result = folder.wait(job, timeout=300)
+    finally:
+        folder.cluster.cancel_all()
+        folder.cluster.power_on(lost)
+    assert result.status == 0 and result.run is not None and result.run.name == "1", result.logs()
+    assert result.summary["status"] == "complete" and result.summary["samples"]["received"] == COUNT * STEPS
+    check_exactly_once(folder, result.run, COUNT)
+    assert int(folder.state(job)["Restarts"]) == int(not no_kill)
+    assert (f"Without {lost}, which cannot be reached." in result.output) == no_kill, result.output
 
 
 @pytest.mark.full

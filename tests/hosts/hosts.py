@@ -1,0 +1,164 @@
+"""Several hosts on one machine, with a network between them that can be cut. Needs root."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+_HERE = Path(__file__).parent
+_NAMESPACES = ["--net", "--uts", "--ipc", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"]
+
+
+def missing() -> str | None:
+    """What this machine lacks for hosts of its own."""
+    if os.geteuid() != 0:
+        return "hosts of their own need root"
+    absent = [name for name in ("ip", "unshare", "nsenter") if shutil.which(name) is None]
+    return f"hosts of their own need {', '.join(absent)}: install iproute2, util-linux" if absent else None
+
+
+class Hosts:
+    """Hosts node1, node2, ... on a network of their own, 10.77.0.0/24; they share all files but /dev/shm.
+
+    Parameters
+    ----------
+    folder : Path
+        For sockets and files.
+    count : int
+        How many.
+    """
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.folder = folder
+        self.names = [f"node{i}" for i in range(1, count + 1)]
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._pids: dict[str, int] = {}  # of the first process of each host
+        self._switch = 0
+
+    def __enter__(self) -> "Hosts":
+        lines = [f"10.77.0.{i} {name}" for i, name in enumerate(self.names, 1)]
+        (self.folder / "hosts").write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
+        self._switch = self._start(["unshare", "--net", "sleep", "infinity"]).pid
+        self._wait(lambda: os.readlink(f"/proc/{self._switch}/ns/net") != os.readlink("/proc/self/ns/net"), "a switch")
+        self._on_switch("ip", "link", "add", "br0", "type", "bridge")
+        self._on_switch("ip", "link", "set", "br0", "up")
+        for name in self.names:
+            self.power_on(name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self._started):
+            process.kill()
+            process.wait()
+
+    def power_on(self, name: str) -> None:
+        """Start a host and plug it in."""
+        path = self.folder / f"{name}.sock"
+        path.unlink(missing_ok=True)
+        program = [sys.executable, str(_HERE / "host.py"), name, str(path), str(self.folder / "hosts")]
+        outer = self._start(["unshare", *_NAMESPACES, *program])
+        self._wait(path.exists, name)
+        pid = psutil.Process(outer.pid).children()[0].pid
+        self._pids[name] = pid
+        self._on_switch("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
+        self._plug_in(name)
+
+    def _plug_in(self, name: str) -> None:
+        number = self.names.index(name) + 1
+        self._on_switch("ip", "link", "set", name, "master", "br0")
+        self._on_host(name, "ip", "addr", "add", f"10.77.0.{number}/24", "dev", "eth0")
+        self._on_host(name, "ip", "link", "set", "eth0", "up")
+        self.heal(name)
+
+    def spoil(self, name: str, delay_ms: float, loss_percent: float, seed: int = 0) -> "subprocess.Popen[bytes]":
+        """Let the line of a host be slow and lose frames, both ways; the process returned prints an x for each."""
+        self._on_switch("ip", "link", "delete", name)
+        program = [sys.executable, str(_HERE / "relay.py"), str(self._pids[name]), str(self._switch), name]
+        line = subprocess.Popen([*program, str(delay_ms), str(loss_percent), str(seed)], stdout=subprocess.PIPE)
+        self._started.append(line)
+        assert line.stdout is not None and line.stdout.readline() == b"up\n"
+        self._plug_in(name)
+        return line
+
+    def cut(self, name: str) -> None:
+        """Pull the cable of a host: its processes go on."""
+        self._on_switch("ip", "link", "set", name, "down")
+
+    def heal(self, name: str) -> None:
+        """Plug it in again."""
+        self._on_switch("ip", "link", "set", name, "up")
+
+    def power_off(self, name: str) -> None:
+        """End all processes of a host, of which the others hear nothing."""
+        self.cut(name)
+        os.kill(self._pids[name], 9)  # the others of its PID namespace go with it
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        """All processes of a host but its first."""
+        space = os.readlink(f"/proc/{self._pids[name]}/ns/pid")
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if os.readlink(f"/proc/{process.pid}/ns/pid") == space and process.pid != self._pids[name]:
+                    found.append(process)
+            except OSError:
+                continue
+        return found
+
+    def temporary_files(self, name: str) -> list[str]:
+        """What lies in the /dev/shm of a host, its folder for temporary files."""
+        return self.call(name, "find", "/dev/shm", "-mindepth", "1").splitlines()
+
+    def call(self, name: str, *command: str) -> str:
+        """Run a command with the files of a host; returns what it prints."""
+        inside = ["nsenter", "-t", str(self._pids[name]), "-m", *command]
+        return subprocess.run(inside, check=True, capture_output=True, text=True).stdout
+
+    def start(self, name: str, command: list[str], cwd: Path, environment: dict[str, str]) -> "subprocess.Popen[str]":
+        """Start a command on a host; the process returned stands for it: its output and its exit status."""
+        code = (
+            "import json, sys; sys.path.insert(0, sys.argv[1]); from agent import run_on; "
+            "folder, host, command, cwd, environment = json.load(open(sys.argv[2])); "
+            "sys.exit(run_on(folder, host, command, cwd, environment))"
+        )
+        request = self.folder / "request.json"
+        variables = {**environment, **self.variables}
+        request.write_text(json.dumps([str(self.folder), name, command, str(cwd), variables]))
+        return subprocess.Popen(
+            [sys.executable, "-c", code, str(_HERE), str(request)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What mpirun needs to know of them."""
+        return {
+            "TMPDIR": "/dev/shm",  # the only folder that is each host's own
+            "MPIDATA_TEST_HOSTS": str(self.folder),
+            "PRTE_MCA_plm_ssh_agent": f"{sys.executable} {_HERE / 'agent.py'}",
+        }
+
+    def _start(self, command: list[str]) -> "subprocess.Popen[bytes]":
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        self._started.append(process)
+        return process
+
+    def _on_switch(self, *command: str) -> None:
+        subprocess.run(["nsenter", "-t", str(self._switch), "-n", *command], check=True, capture_output=True)
+
+    def _on_host(self, name: str, *command: str) -> None:
+        subprocess.run(["nsenter", "-t", str(self._pids[name]), "-n", *command], check=True, capture_output=True)
+
+    def _wait(self, condition: object, what: str) -> None:
+        deadline = time.monotonic() + 10
+        while not condition():  # type: ignore[operator]
+            assert time.monotonic() < deadline, f"{what} did not come up within 10 s"
+            time.sleep(0.01)
