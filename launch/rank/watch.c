@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@ typedef struct {
     pid_t child;
     char *over, *summary;         /* files that tell that the job has ended */
     char *given_up;               /* one that tells that it waits no more for this spawned group */
+    char *exits;                  /* the folder of this start of the run; the next one has a new one of that name */
+    ino_t exits_number;
     uint64_t started, looked;     /* looked: for `over` */
     uint64_t over_at, final_at;   /* when that was noticed, 0 before */
     uint64_t watched, watched_at; /* since when it is watched without a gap, and when it was last */
@@ -67,11 +70,19 @@ static int nobody_waits(const watch_t *watch, unsigned flags)
     return access(watch->given_up, F_OK) == 0 || access(watch->summary, F_OK) == 0;
 }
 
+/* Whether the run was started again without this rank, whose host nobody could reach. */
+static int is_superseded(const watch_t *watch)
+{
+    struct stat now;
+    return stat(watch->exits, &now) == 0 && watch->exits_number && now.st_ino != watch->exits_number;
+}
+
 static int job_is_over(watch_t *watch, unsigned flags, uint64_t now)
 {
     if (!watch->over_at && now - watch->looked >= LOOK_EVERY) {
         watch->looked = now;
         if (access(watch->over, F_OK) == 0) watch->over_at = now;
+        if (is_superseded(watch)) die(watch->child); /* without a record: the folder belongs to others */
         if (nobody_waits(watch, flags)) return 1;
     }
     return watch->over_at && now - watch->over_at > AFTER_OVER;
@@ -129,6 +140,9 @@ end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child)
     watch_t watch = {.plan = plan, .pulse = pulse, .child = child, .watched_at = now_ns()};
     watch.over = print("%s/over", me.run_folder);
     watch.summary = print("%s/summary.json", me.run_folder);
+    watch.exits = print("%s/exits", me.run_folder);
+    struct stat exits;
+    watch.exits_number = stat(watch.exits, &exits) ? 0 : exits.st_ino;
     watch.given_up = print("%s/given-up/group-%ld", me.run_folder, me.index);
     sigset_t signals;
     sigemptyset(&signals);

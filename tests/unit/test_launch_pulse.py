@@ -86,6 +86,16 @@ def test_who_is_not_watched_may_be_silent(shim: Path, tmp_path: Path) -> None:
     assert [rank.end() for rank in ranks] == [(0, {})] * len(cases)
 
 
+def test_the_run_was_started_again_without_it(shim: Path, tmp_path: Path) -> None:
+    rank = _Rank(shim, tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)")
+    time.sleep(1)
+    assert rank.process.poll() is None
+    (rank.run / "exits").rename(rank.run / "exits-1")
+    (rank.run / "exits").mkdir()
+    assert rank.process.wait(5) == -signal.SIGKILL
+    assert not list((rank.run / "exits").iterdir())
+
+
 def test_the_job_is_over(shim: Path, tmp_path: Path) -> None:
     rank = _Rank(shim, tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)")
     time.sleep(1)
