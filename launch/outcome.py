@@ -149,6 +149,8 @@ def _lost_host(attempt: Attempt, ending: Ending) -> _Fault | None:
 def _vanished(attempt: Attempt, ending: Ending) -> _Fault | None:
     if ending.vanished is None:
         return None
+    if not attempt.fault_tolerant and any(not record.told for record in attempt.records()):
+        return None  # the launcher has killed all, as one has ended badly
     return _ended(attempt, ending.vanished, "is gone, killed together with its mpidata-rank", True)
 
 

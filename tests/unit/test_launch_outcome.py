@@ -186,6 +186,16 @@ def test_the_launcher_or_the_scheduler_died(case: _Case, ending: Ending, joined:
     assert found.summary["error"].startswith(said) and found.died is died
 
 
+@pytest.mark.parametrize("ulfm", [False, True])
+def test_without_ulfm_a_launcher_kills_all_when_one_has_died(case: _Case, ulfm: bool) -> None:
+    if ulfm:
+        case.fault_tolerant()
+    case.record(4, ago_s=2, signal=9)
+    found = settle(case.attempt, Ending(9, vanished=0), 3.0)
+    expected = "The scheduler (rank 0) is gone" if ulfm else "A solver of group 0 (rank 4, number 1 of the group) was"
+    assert found.summary["error"].startswith(expected) and found.died
+
+
 def test_only_this_start_counts(case: _Case) -> None:
     case.run.launcher_log.write_text(_KILLED)
     case.run.events.write_text("start\n")
