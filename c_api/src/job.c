@@ -31,6 +31,11 @@ static void ignore_sigpipe(void) {
     if (sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL) (void)signal(SIGPIPE, SIG_IGN);
 }
 
+static const char *slurm_plugin(void) {
+    if (strncmp(mpidata_built_with(), "Open MPI", 8) == 0) return "pmix";
+    return strstr(mpidata_built_with(), "CRAY MPICH") ? "cray_shasta" : "pmi2";
+}
+
 /* The wrong mpirun, or srun with the wrong --mpi, starts N worlds of size 1 and says nothing. */
 static int check_promised_size(void) {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
@@ -43,8 +48,8 @@ static int check_promised_size(void) {
         return mpidata_error(MPIDATA_ERR_JOB,
                              "The launcher started %s ranks, but MPI_COMM_WORLD has %d. This mpirun (or srun --mpi=...) "
                              "does not belong to the MPI of libmpidata, %s. Start the job with the mpirun of that MPI, "
-                             "or let `mpidata run` choose it.",
-                             promised, size, mpidata_built_with());
+                             "under Slurm with srun --mpi=%s, or let `mpidata run` choose it.",
+                             promised, size, mpidata_built_with(), slurm_plugin());
     }
     return MPIDATA_SUCCESS;
 }
