@@ -173,7 +173,10 @@ int main(int argc, char **argv)
     const int in_order = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !(flags & MPIDATA_PULSE_LOST);
     if (in_order && (end.told || flags & MPIDATA_PULSE_LEFT)) return 0;
     if (in_order) sentence = unfinished(end.joined);
-    else if (!sentence && !end.joined && WIFEXITED(end.status)) sentence = own_word(log_path, begun);
+    else if (!sentence && !end.joined && WIFEXITED(end.status)) {
+        sentence = own_word(log_path, begun);
+        if (!sentence) sentence = foreign_launcher(WEXITSTATUS(end.status));
+    }
     end.error = sentence;
     write_record(&end);
     say(&end, log_path);

@@ -5,6 +5,10 @@
 
 #include "rank.h"
 
+#ifndef MPIDATA_BUILT_WITH
+#define MPIDATA_BUILT_WITH "" /* a build without CMake */
+#endif
+
 long read_launcher(void)
 {
     const char *step = getenv("SLURM_STEP_ID"), *space = getenv("PMIX_NAMESPACE");
@@ -48,6 +52,16 @@ void find_role(const plan_t *plan, long size)
     if (me.role != SOLVER) return;
     me.index = (me.rank - 1 - plan->trainers) / plan->ranks_per_group;
     me.rank_in_group = (me.rank - 1 - plan->trainers) % plan->ranks_per_group;
+}
+
+/* MPICH that is not built for PMIx ends such a program in MPI_Init, with words that do not help. */
+char *foreign_launcher(int status)
+{
+    if (!getenv("PMIX_RANK") || getenv("PMI_RANK")) return NULL;
+    if (!*MPIDATA_BUILT_WITH || strncmp(MPIDATA_BUILT_WITH, "Open MPI", 8) == 0) return NULL;
+    return print("The program of %s ended with exit status %d before it had joined. It was started through PMIx, which the"
+                 " MPI of libmpidata, %s, may not understand. Start the job with the mpirun of that MPI, under Slurm with"
+                 " srun --mpi=pmi2, or let `mpidata run` choose it.", rank_name(), status, MPIDATA_BUILT_WITH);
 }
 
 char *rank_name(void)

@@ -51,6 +51,7 @@ void fill_in(char **arguments, char **assignments);
 long read_launcher(void); /* sets me.rank; returns the number of ranks as the launcher promised it, -1 if it did not */
 void find_role(const plan_t *plan, long size);
 char *rank_name(void);      /* in a sentence */
+char *foreign_launcher(int status); /* why MPI may have ended the program so, in a sentence; NULL: not for its launcher */
 char *file_name(int is_log); /* of its log, or of its record, within their folders */
 
 /* pulse.c */
