@@ -1,0 +1,42 @@
+"""What cannot work under Slurm is refused within 20 s, with its cause and what to do, and never with status 0."""
+
+import re
+from pathlib import Path
+
+import pytest
+from batch import BatchFolder
+from jobs import BIN, PROGRAMS
+from mpis import make
+
+SIM = "def simulate(alpha):\n    yield {'u': [[alpha] * 6] * 4}\n"
+
+
+def refused(folder: BatchFolder, environment: Path, command: str) -> str:
+    """Run a command in an allocation of two nodes with the programs of an environment; returns what it printed."""
+    folder.write(sim=SIM)
+    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"function": "sim:simulate"})
+    script = f"export PATH={environment}:$PATH; SECONDS=0; {command}; echo status $? after $SECONDS"
+    result = folder.wait(folder.sbatch(script, "--nodes=2", "--ntasks-per-node=2"), timeout=60)
+    status, seconds = map(int, re.findall(r"^status (\d+) after (\d+)$", result.output, re.MULTILINE)[0])
+    text = result.output if result.run is None else result.logs()
+    assert status != 0 and seconds < 20 and "Traceback" not in text, text
+    return text
+
+
+@pytest.mark.parametrize("plugin", ["pmi2", "none"])
+def test_srun_with_a_plugin_that_is_not_for_open_mpi(folder: BatchFolder, plugin: str) -> None:
+    text = refused(folder, BIN, f"srun --mpi={plugin} -n 3 mpidata run job.yaml")
+    assert "MPI of libmpidata, Open MPI v5" in text and "--mpi=pmix" in text, text
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("plugin", ["pmix", "none"])
+def test_srun_with_a_plugin_that_is_not_for_mpich(folder: BatchFolder, plugin: str) -> None:
+    text = refused(folder, make("mpich").bin, f"srun --mpi={plugin} -n 3 mpidata run job.yaml")
+    assert "MPI of libmpidata, MPICH Version: 5" in text and "--mpi=pmi2" in text, text
+
+
+@pytest.mark.parametrize("start", ["split", "spawn"])
+def test_more_groups_than_slots(folder: BatchFolder, start: str) -> None:
+    text = refused(folder, BIN, f"mpidata run job.yaml --set solvers.groups=9 --set solvers.start={start}")
+    assert "have 4 CPUs, but the job needs 10 (1 trainers, 9 groups of 1)" in text and "mpidata submit" in text
