@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from heat2d_job import build_heat2d
-from jobs import BIN, PROGRAMS, JobFolder, environment, ranks_of
+from jobs import BIN, PROGRAMS, JobFolder, environment, mpicc, ranks_of
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             ).stdout
             warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror", "-g"]
             source, executable = PROGRAMS / f"{name}.c", target / name
-            command = [BIN / "mpicc", *warnings, source, "-o", executable, *shlex.split(flags), "-lm"]
+            command = [mpicc(), *warnings, source, "-o", executable, *shlex.split(flags), "-lm"]
             done = subprocess.run(command, capture_output=True, text=True, env=environment())
             assert done.returncode == 0, done.stderr
             made[name] = executable

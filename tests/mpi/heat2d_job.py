@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import yaml
-from jobs import PROGRAMS, JobFolder, environment
+from jobs import PROGRAMS, JobFolder, environment, mpicc
 
 HEAT2D = Path(__file__).parents[2] / "examples" / "heat2d"
 
@@ -16,7 +16,7 @@ def build_heat2d(folder: Path) -> None:
         shutil.copy(HEAT2D / source, folder)
     done = subprocess.run(["make", "-B", "heat2d"], cwd=folder, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    command = ["mpicc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", PROGRAMS / "kill_switch.c"]
+    command = [mpicc(), "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", PROGRAMS / "kill_switch.c"]
     done = subprocess.run([*command, "-o", folder / "kill_switch.so", "-ldl"], env=environment(), capture_output=True)
     assert done.returncode == 0, done.stderr
 

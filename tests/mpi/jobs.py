@@ -1,5 +1,6 @@
 """Jobs for the tests: written to a folder, run with a timeout, checked to leave nothing behind."""
 
+import functools
 import json
 import os
 import subprocess
@@ -42,6 +43,13 @@ class Result:
 def environment() -> dict[str, str]:
     """That of a user who has activated the virtual environment."""
     return {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}"}
+
+
+@functools.cache
+def mpicc() -> str:
+    """The compiler of the MPI that mpidata is built with."""
+    done = subprocess.run([BIN / "mpidata", "config", "--mpicc"], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def ranks_of(folder: Path) -> list[psutil.Process]:

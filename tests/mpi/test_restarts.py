@@ -1,0 +1,26 @@
+"""Without ULFM a solver's death ends the job: `--restarts 1` goes on, and every sample is used exactly once."""
+
+import time
+from pathlib import Path
+
+from heat2d_job import write_heat2d_job
+from jobs import PROGRAMS, JobFolder, ranks_of
+from killing import STEPS, check_exactly_once, wait_for_event
+
+COUNT = 20
+
+
+def test_a_job_without_ulfm_goes_on_after_a_death(folder: JobFolder, built_heat2d: Path) -> None:
+    program = ["python", str(PROGRAMS / "census_resumed.py"), "0.02"]
+    keys = {"checkpoint": {"every_s": 1.0}, "launch": {"fault_tolerance": False}}
+    write_heat2d_job(folder, built_heat2d, COUNT, {"groups": 2}, program=program, **keys)
+    started = time.monotonic()
+    process = folder.start("--restarts", "1")
+    wait_for_event(folder.path, "checkpoint")
+    next(rank for rank in ranks_of(folder.path) if rank.name() == "heat2d").kill()
+    result = folder.finish(process, timeout=100, started=started)
+    folder.assert_nothing_left()
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    assert "(restart 1 of 1)" in result.output and "killed by SIGKILL" in result.output, result.output
+    assert result.summary["samples"]["received"] == COUNT * STEPS
+    check_exactly_once(folder, result.run, COUNT)
