@@ -9,7 +9,7 @@ python=$3
 here=$(dirname "$0")
 
 case $mpi in
-mpich) from_pypi='mpich>=5,<6' ;;
+mpich) from_pypi='mpich>=5,<6' mpicc="$PWD/$venv/bin/mpicc" ;;
 debian-mpich) from_pypi='' mpicc=mpicc.mpich ;;
 debian-openmpi) from_pypi='' mpicc=mpicc.openmpi ;;
 *) echo "There is no MPI '$mpi' here: mpich, debian-mpich or debian-openmpi." >&2 && exit 1 ;;
@@ -21,18 +21,19 @@ fi
 
 sh "$here/make-venv.sh" "$python" "$venv"
 pip="$venv/bin/python -m pip --disable-pip-version-check"
-site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-"$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$site/shared.pth"
-# Its own, whatever is in the shared folder: they find the MPI beside them.
-# shellcheck disable=SC2086 # words
-$pip install -q --ignore-installed -c constraints.txt setuptools cmake ninja
-# shellcheck disable=SC2086
-[ -z "$from_pypi" ] || $pip install -q --ignore-installed "$from_pypi"
-$pip install -q --ignore-installed --no-deps -c constraints.txt mpi4py
-if [ "$mpi" = debian-mpich ]; then
-    # mpi4py's wheel asks for libmpi.so.12, as MPICH calls it; Debian calls it otherwise.
-    cc -shared -o "$venv/lib/libmpi.so.12" -Wl,-soname,libmpi.so.12 -Wl,--no-as-needed -lmpich
+if [ ! -e "$venv/packages.stamp" ] || [ -n "$(find "$0" constraints.txt -newer "$venv/packages.stamp")" ]; then
+    site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    "$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$site/shared.pth"
+    # Its own, whatever is in the shared folder: they find the MPI beside them.
+    # shellcheck disable=SC2086 # words
+    $pip install -q --ignore-installed -c constraints.txt setuptools cmake ninja $from_pypi
+    $pip install -q --ignore-installed --no-deps -c constraints.txt mpi4py
+    if [ "$mpi" = debian-mpich ]; then
+        # mpi4py's wheel asks for libmpi.so.12, as MPICH calls it; Debian calls it otherwise.
+        cc -shared -o "$venv/lib/libmpi.so.12" -Wl,-soname,libmpi.so.12 -Wl,--no-as-needed -lmpich
+    fi
+    touch "$venv/packages.stamp"
 fi
-export MPICC="${mpicc:-$PWD/$venv/bin/mpicc}"
+export MPICC="$mpicc"
 export PATH="$PWD/$venv/bin:$PATH"
 $pip install -q --force-reinstall --no-deps --no-build-isolation .

@@ -10,6 +10,12 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
     return make(request.param)
 
 
+@pytest.fixture(scope="session", params=["debian-mpich", "debian-openmpi"])
+def debians(request: pytest.FixtureRequest) -> Mpi:
+    """Those of Debian, which have Fortran."""
+    return make(request.param)
+
+
 @pytest.fixture(scope="session")
 def mpich() -> Mpi:
     """MPICH 5, which can spawn."""
