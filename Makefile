@@ -58,7 +58,7 @@ test: test-packages setup
 	$(PYTEST)
 
 test-full: test-packages setup
-	@sh tools/system-packages.sh $(OTHER_MPIS) || echo 'The tests with these MPIs are left out.'
+	@sh tools/system-packages.sh $(OTHER_MPIS) || echo 'The tests with these MPIs will fail.'
 	$(PYTEST) -m 'full or not full' --timeout 1800
 
 # What mpidata is compared with has an environment of its own; what cannot be installed is left out.

@@ -90,10 +90,11 @@ def clean_environment(**more: str) -> dict[str, str]:
     return {**kept, **more}
 
 
-def build_shim(folder: Path, cc: str) -> Path:
-    """Compile mpidata-rank, with warnings as errors and no MPI."""
+def build_shim(folder: Path, cc: str, mpi: str = "") -> Path:
+    """Compile mpidata-rank, with warnings as errors and no MPI, as CMake would for the named one."""
     shim = folder / "mpidata-rank"
     flags = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror", "-DMPIDATA_PATIENCE=100000000"]
+    flags += [f'-DMPIDATA_BUILT_WITH="{mpi}"']
     done = subprocess.run(
         [cc, *flags, f"-I{ROOT}/c_api/src", *map(str, SOURCES), "-o", str(shim)], capture_output=True, text=True
     )

@@ -172,6 +172,24 @@ def test_a_bad_end_leaves_a_record_and_is_a_death_by_signal(shim: Path, tmp_path
     assert sorted(os.listdir(plan.run / "exits")) == ["rank-0002", "rank-0005"]
 
 
+def test_a_program_that_could_not_join_is_quoted(shim: Path, tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", "echo 'mpidata: No coupling. Couple it.'; exit 3"]})
+    assert _run(shim, plan.run, 3).returncode == -signal.SIGKILL
+    said = "No coupling. Couple it. It is the program of rank 3 (a solver of group 0)."
+    assert _record(plan.run, 3)["error"] == said
+
+
+@pytest.mark.parametrize("mpi, told", [("MPICH Version: 5.0.2", True), ("Open MPI v5.0.11", False)])
+def test_a_launcher_of_pmix_for_an_mpi_without(
+    tmp_path: Path, require: Callable[[str], str], mpi: str, told: bool
+) -> None:
+    shim = build_shim(tmp_path, require("cc"), mpi)
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", "exit 16"]})
+    done = _run(shim, plan.run, None, PMIX_RANK="3")
+    assert done.returncode == -signal.SIGKILL
+    assert (f"the MPI of libmpidata, {mpi}, may not" in done.stderr and "srun --mpi=pmi2" in done.stderr) is told
+
+
 def test_a_program_that_cannot_start(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {"solver": ['./so"lver']})
     done = _run(shim, plan.run, 3)
