@@ -44,6 +44,18 @@ int mpidata_same_mpi(const char *one, const char *other) {
     return n == significant(other) && memcmp(one, other, n) == 0;
 }
 
+/* That of the job, which mpidata-rank tells: a program may have come with a libmpidata of its own. */
+static int check_job(void) {
+    const char *job = getenv("MPIDATA_MPI");
+    char name[MPIDATA_MPI_NAME_MAX];
+    if (!job || !*job || mpidata_same_mpi(job, mpidata_built_with())) return MPIDATA_SUCCESS;
+    mpidata_mpi_name(job, name, sizeof name);
+    return mpidata_error(MPIDATA_ERR_JOB,
+                         "The job runs on %s, but this program's libmpidata was built with %s. Build it with the mpicc that "
+                         "`mpidata config --mpicc` prints where the job is started.",
+                         name, mpidata_built_with());
+}
+
 int mpidata_check_identity(void) {
     /* More room than any MPI needs: the constant of the headers is that of the MPI that may be the wrong one. */
     char text[16384] = "", name[MPIDATA_MPI_NAME_MAX];
@@ -51,7 +63,7 @@ int mpidata_check_identity(void) {
     if (!*mpidata_built_with()) return MPIDATA_SUCCESS;
     MPIDATA_TRY_MPI(MPI_Get_library_version(text, &length));
     mpidata_mpi_name(text, name, sizeof name);
-    if (mpidata_same_mpi(name, mpidata_built_with())) return MPIDATA_SUCCESS;
+    if (mpidata_same_mpi(name, mpidata_built_with())) return check_job();
     return mpidata_error(MPIDATA_ERR_JOB,
                          "This program runs on %s, but its libmpidata was built with %s. Compile and link it with the mpicc "
                          "that `mpidata config --mpicc` prints, or install mpidata anew with MPICC set to the mpicc of %s.",

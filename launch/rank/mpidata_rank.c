@@ -33,6 +33,7 @@ static void set(const char *name, const char *value, int over)
 static void set_environment(const plan_t *plan)
 {
     set("MPIDATA_RUN", me.run_folder, 1);
+    set("MPIDATA_MPI", MPIDATA_BUILT_WITH, 1); /* libmpidata compares */
     set("PYTHONUNBUFFERED", "1", 0); /* or the last words of a killed program are lost */
     /* Open MPI's remote writes over TCP crash a receiver whose sender dies in the middle of a large message. */
     if (plan->fault_tolerant) set("OMPI_MCA_btl_tcp_flags", "send", 0);

@@ -5,10 +5,6 @@
 
 #include "rank.h"
 
-#ifndef MPIDATA_BUILT_WITH
-#define MPIDATA_BUILT_WITH "" /* a build without CMake */
-#endif
-
 long read_launcher(void)
 {
     const char *step = getenv("SLURM_STEP_ID"), *space = getenv("PMIX_NAMESPACE");

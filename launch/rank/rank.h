@@ -7,6 +7,10 @@
 
 #include "pulse.h"
 
+#ifndef MPIDATA_BUILT_WITH
+#define MPIDATA_BUILT_WITH "" /* a build without CMake */
+#endif
+
 enum { SCHEDULER, TRAINER, SOLVER, N_ROLES };
 extern const char *const ROLES[N_ROLES];
 

@@ -1,8 +1,10 @@
 /* Which MPI is which, by what the libraries call themselves. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
 #include "identity.h"
+#include "status.h"
 
 static const char *short_name(const char *text) {
     static char name[MPIDATA_MPI_NAME_MAX];
@@ -29,5 +31,8 @@ int main(void) {
 
     CHECK(mpidata_same_mpi(mpidata_built_with(), short_name(mpidata_built_with())));
     CHECK(mpidata_check_identity() == 0);
+    CHECK(setenv("MPIDATA_MPI", mpidata_built_with(), 1) == 0 && mpidata_check_identity() == 0);
+    CHECK(setenv("MPIDATA_MPI", "Some MPI 7.1, package: x", 1) == 0 && mpidata_check_identity() != 0);
+    CHECK(strstr(mpidata_last_error(), "The job runs on Some MPI 7.1, but this program's libmpidata was built with"));
     return 0;
 }

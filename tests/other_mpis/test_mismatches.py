@@ -51,6 +51,20 @@ def test_a_solver_of_another_mpi(mpich: Mpi, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("ours", [False, True])
+def test_a_solver_of_another_environment(mpich: Mpi, tmp_path: Path, ours: bool) -> None:
+    """It has a libmpidata of its own, which fits its MPI, but neither fits the job."""
+    own, job = (OURS, mpich) if ours else (mpich, OURS)
+    flags = own.config("cflags", "libs", cwd=tmp_path)
+    built = own.run(own.mpicc, PATTERN, "-o", "solver", *flags, "-lm", cwd=tmp_path)
+    assert built.returncode == 0, built.stderr
+    write_job(tmp_path, groups=1, program=["./solver", "2"])
+    text = refused(job, "mpidata", "run", "job.yaml", cwd=tmp_path)
+    assert f"The job runs on {'MPICH Version: 5' if ours else 'Open MPI v5'}" in text, text
+    assert "Build it with the mpicc that `mpidata config --mpicc` prints" in text, text
+
+
+@pytest.mark.full
 def test_a_libmpidata_of_another_mpi(mpich: Mpi, tmp_path: Path) -> None:
     """libmpidata is that of Open MPI, mpi4py and mpirun are those of MPICH."""
     (tmp_path / "sim.py").write_text(SIM)
