@@ -91,9 +91,10 @@ def mpirun_environment(
     variables: dict[str, str] = {}
     if root:
         variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    if session is not None:
-        name = "OMPI_MCA_orte_{}tmpdir_base" if old else "PRTE_MCA_prte_{}tmpdir_base"
-        variables[name.format("" if alone else "local_")] = str(session)
+    if session is not None and old and alone:  # a rank of Open MPI 4 refuses one of mpirun alone
+        variables["OMPI_MCA_orte_tmpdir_base"] = str(session)
+    elif session is not None and not old:
+        variables[f"PRTE_MCA_prte_{'' if alone else 'local_'}tmpdir_base"] = str(session)
     if segments is not None:
         variables[f"OMPI_MCA_btl_{'vader' if old else 'sm'}_backing_directory"] = str(segments)
     return {name: value for name, value in variables.items() if name not in (environ or {})}
