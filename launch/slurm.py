@@ -94,7 +94,10 @@ class Launcher:
     def ask(self, host: str) -> list[str]:
         """Command that runs a program on one host of the job, and nothing else."""
         if self.is_srun:
-            return [str(self.program), "-N1", "-n1", f"--nodelist={host}", "--overlap", "true"]
+            components = self.allocation.components if self.allocation is not None else ()
+            number = next((i for i, nodes in enumerate(components) if any(node.name == host for node in nodes)), 0)
+            group = [f"--het-group={number}"] if len(components) > 1 else []
+            return [str(self.program), *group, "-N1", "-n1", f"--nodelist={host}", "--overlap", "true"]
         if self.mpi.name == OPEN_MPI:
             return [str(self.program), "--host", f"{host}:1", "-n", "1", "--bind-to", "none", "true"]
         return [str(self.program), "-hosts", host, "-n", "1", "true"]

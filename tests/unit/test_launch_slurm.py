@@ -238,6 +238,14 @@ def test_files_of_hosts(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     assert texts[plan.run / "hosts-0"] == "g1\ng1\ng1\n" and texts[plan.run / "hosts-1"] == "c1\nc1\nc2\nc2\n"
 
 
+def test_each_host_can_be_asked(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    srun = launcher(job, HETEROGENEOUS, "MPICH", monkeypatch)
+    assert srun.ask("g1")[1] == "--het-group=0" and srun.ask("c2")[1] == "--het-group=1"
+    assert "--nodelist=c2" in srun.ask("c2")
+    assert launcher(job, HOMOGENEOUS, "MPICH", monkeypatch).ask("n2")[1] == "-N1"
+    assert launcher(job, HOMOGENEOUS, "MPICH", monkeypatch, with_="mpirun").ask("n2")[1:3] == ["-hosts", "n2"]
+
+
 def test_a_trainer_leaves_a_cpu_to_its_receive_thread(tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {}, {"OMP_NUM_THREADS": "3"})
     threads = {
