@@ -76,6 +76,11 @@ class Results:
         pairs = zip(self._of(case, quantity), self._of(to, quantity), strict=False)
         return Spread.of(mine / other for mine, other in pairs if mine is not None and other)
 
+    def difference(self, case: str, to: str, quantity: str) -> Spread | None:
+        """That of two cases, taken within each round."""
+        pairs = zip(self._of(case, quantity), self._of(to, quantity), strict=False)
+        return Spread.of(mine - other for mine, other in pairs if mine is not None and other is not None)
+
     def _of(self, case: str, quantity: str) -> Sequence[float | None]:
         return self._values.get(case, {}).get(quantity, [])
 

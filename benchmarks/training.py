@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -61,10 +62,11 @@ def measure(model: str, source: str, seconds: float) -> dict[str, float]:
             _forget()
             command = ["timeout", "-k", "5", f"{cell.limit_s:.0f}", sys.executable, str(_PROGRAM), *arguments]
         result = run_processes([command], cell, {"OMP_NUM_THREADS": "1"})
+        own_mb = json.loads((cell.folder / "memory.json").read_text())["own_mb"]
     steps = result.samples / BATCH
     if not steps:
         raise BenchmarkError("The data were used up before the clock began.")
-    return {"step_ms": 1e3 * result.seconds / steps, "per_second": result.samples / result.seconds}
+    return {"step_ms": 1e3 * result.seconds / steps, "per_second": result.samples / result.seconds, "own_mb": own_mb}
 
 
 def _job(cell: Cell, policy: str, arguments: list[str]) -> str:
@@ -124,6 +126,7 @@ def render(output: Path) -> None:
     contents, results = load(output, NAME)
     steps = {s: [results.spread(f"{m}, {s}", "step_ms") for m in MODELS] for s in SOURCES}
     ratios = {s: [results.ratio(f"{m}, {s}", f"{m}, memory", "step_ms") for m in MODELS] for s in SOURCES[1:]}
+    more = {s: [results.difference(f"{m}, {s}", f"{m}, memory", "own_mb") for m in MODELS] for s in SOURCES[1:]}
     rates = {s: [results.spread(f"{m}, {s}", "per_second", 1e-3) for m in MODELS] for s in SOURCES}
     online = {s: [results.ratio(f"{m}, {s}", f"{m}, files", "per_second") for m in MODELS] for s in SOURCES[1:4]}
     parts = [
@@ -132,6 +135,8 @@ def render(output: Path) -> None:
         grid("", MODELS, steps),
         "## Ratio to data in memory",
         grid("step", MODELS, ratios),
+        "## Memory of the training process, its data or buffer not counted, more than with data in memory, MB",
+        grid("", MODELS, more),
         "## Thousands of samples used a second",
         grid("", MODELS, rates),
         "## Ratio to offline training from files",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -80,6 +81,9 @@ def main() -> None:
         if now - start >= cell.seconds:
             break
     gate.stop()
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    data_mb = {"memory": IN_MEMORY, "stream": cell.queue, "files": 0}[source] * cell.elements * 4 / 1e6
+    (folder / "memory.json").write_text(json.dumps({"own_mb": peak_mb - data_mb}))
     (folder / "result.json").write_text(json.dumps({"samples": count * BATCH, "seconds": now - start}))
     if source == "stream":
         for _ in batches:
