@@ -62,7 +62,7 @@ def describe(error: BaseException, folder: Path | None) -> str:
     error : BaseException
         With its traceback.
     folder : Path or None
-        The line named is the innermost one in a file below it, if there is one.
+        The line named is the innermost one in a file below it, if there is one; mpidata's own errors name no other.
     """
     name = type(error).__name__
     lines = str(error).strip().splitlines() or [""]
@@ -71,12 +71,15 @@ def describe(error: BaseException, folder: Path | None) -> str:
         text = lines[-1].partition(": ")[2] or lines[-1]
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if folder and _is_below(frame.filename, folder)]
-    place = f" ({os.path.basename((own or frames)[-1].filename)} line {(own or frames)[-1].lineno})" if frames else ""
+    named = own if isinstance(error, MpidataError) else own or frames  # the library's lines help nobody
+    place = f" ({os.path.basename(named[-1].filename)} line {named[-1].lineno})" if named else ""
     if isinstance(error, MpidataError):  # a whole sentence
-        return text.rstrip(".") + place
+        return text.rstrip(".") + place if place else text
     return (f"{name}: {text}" if text else name) + place
 
 
 def _is_below(file: str, folder: Path) -> bool:
+    if file.startswith("<"):  # of no file
+        return False
     path = os.path.abspath(file)
     return path.startswith(f"{folder}{os.sep}") and "site-packages" not in path

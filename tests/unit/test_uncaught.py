@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mpidata.errors import StreamError
 from mpidata.uncaught import describe
 
 HERE = Path(__file__).parent
@@ -101,11 +102,19 @@ def raised(text):
     [
         ("raise ValueError('first\\nsecond')", "ValueError: first (<string> line 1)"),
         ("raise KeyError", "KeyError (<string> line 1)"),
-        ("import mpidata.errors; raise mpidata.errors.StreamError('A. B.')", "A. B (<string> line 1)"),
+        ("import mpidata.errors; raise mpidata.errors.StreamError('A. B.')", "A. B."),
     ],
 )
 def test_describe(text, sentence):
     assert describe(raised(text), Path("/nowhere")) == sentence
+
+
+def test_describe_names_no_line_of_the_interpreter(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    code = compile("import mpidata.errors; raise mpidata.errors.StreamError('A. B.')", "<frozen runpy>", "exec")
+    with pytest.raises(StreamError) as caught:
+        exec(code)
+    assert describe(caught.value, tmp_path) == "A. B."
 
 
 def test_describe_takes_the_error_out_of_a_dataloaders_wrapping():
