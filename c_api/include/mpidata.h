@@ -151,8 +151,9 @@ int mpidata_wait(void);
  *                  the group.
  *
  * Returns MPIDATA_SUCCESS, or MPIDATA_END when the job is stopping: leave the simulation and finalize. Collective over
- * the group; nonblocking unless the send window is full. Small samples of a fast solver share messages; one that has
- * not left yet does so in a later call. A rank that is one whole step ahead of another waits for it. */
+ * the group; nonblocking unless the send window is full, but for the first sample to each trainer, with which the
+ * transport connects: at most 0.1 s. Small samples of a fast solver share messages; one that has not left yet does so in
+ * a later call. A rank that is one whole step ahead of another waits for it. */
 int mpidata_step(double time);
 
 /* Give the current simulation up (it diverged, say): it counts as failed, and the group can call mpidata_next.

@@ -5,6 +5,8 @@
 
 #include "wait.h"
 
+static const double MEET_S = 0.1;
+
 static int no_memory(size_t bytes) {
     return mpidata_error(MPIDATA_ERR_MEMORY,
                          "Out of memory: %zu bytes for the send window. Lower solvers.window in the job file.", bytes);
@@ -25,7 +27,8 @@ int mpidata_window_open(mpidata_window *window, mpidata_job *job) {
     window->filling = -1;
     size_t n = (size_t)job->plan.window + 1, trainers = (size_t)job->plan.trainers;
     window->pieces = calloc(n, sizeof *window->pieces);
-    if (!window->pieces) return no_memory(n * sizeof *window->pieces);
+    window->met = calloc(trainers, 1);
+    if (!window->pieces || !window->met) return no_memory(n * sizeof *window->pieces + trainers);
     window->n_pieces = job->plan.window;
     if (job->plan.slot_bytes > MPIDATA_INLINE_MAX) return MPIDATA_SUCCESS;
     window->bundles = calloc(trainers, sizeof *window->bundles);
@@ -42,6 +45,7 @@ void mpidata_window_close(mpidata_window *window) {
     }
     for (int t = 0; window->bundles && t < window->job->plan.trainers; t++) free(window->bundles[t].memory);
     free(window->bundles);
+    free(window->met);
     free(window->pieces);
     memset(window, 0, sizeof *window);
     window->filling = -1;
@@ -262,6 +266,25 @@ static int commit_alone(mpidata_window *window, mpidata_staged_piece *piece, con
     return MPIDATA_SUCCESS;
 }
 
+static int is_under_way(const mpidata_window *window, int trainer) {
+    for (int i = 0; i < window->n_pieces; i++)
+        if (window->pieces[i].n_requests && window->pieces[i].trainer == trainer) return 1;
+    return 0;
+}
+
+/* A transport may connect with the first message, and needs several calls of MPI on both sides for that: a solver that
+ * computes for a minute from here would hold its first sample back for so long. */
+static int meet(mpidata_window *window, int trainer) {
+    mpidata_backoff backoff = {0};
+    if (window->met[trainer]) return MPIDATA_SUCCESS;
+    window->met[trainer] = 1;
+    for (double since = mpidata_now(); is_under_way(window, trainer) && mpidata_now() - since < MEET_S;) {
+        mpidata_backoff_pause(&backoff);
+        MPIDATA_TRY(mpidata_window_progress(window));
+    }
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t step, double time, int validation,
                           const double *parameters) {
     MPIDATA_TRY(mpidata_window_progress(window));
@@ -275,8 +298,9 @@ int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t st
                           .step = step, .time = time,
                           .inline_bytes = total <= MPIDATA_INLINE_MAX ? (int64_t)total : 0, .turn = window->turn};
     int trainer = mpidata_plan_trainer(&window->job->plan, simulation, step);
-    return window->bundles ? commit_bundled(window, piece, &head, parameters, trainer)
-                           : commit_alone(window, piece, &head, parameters, trainer);
+    MPIDATA_TRY(window->bundles ? commit_bundled(window, piece, &head, parameters, trainer)
+                                : commit_alone(window, piece, &head, parameters, trainer));
+    return meet(window, trainer);
 }
 
 static int any_in_flight(const mpidata_window *window, int lent_only) {

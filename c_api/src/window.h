@@ -41,6 +41,7 @@ typedef struct {
     int n_pieces;
     int filling;             /* piece of the sample that is being put, -1: none yet */
     mpidata_bundle *bundles; /* one per trainer; NULL where samples are not small */
+    char *met;               /* by trainer: whether something was sent to it */
     int tag;                 /* of what is bundled */
     int64_t turn;            /* which of its group's simulations is the present one, from 1 */
 } mpidata_window;
@@ -54,7 +55,7 @@ int mpidata_window_stage(mpidata_window *window, const mpidata_block *block, con
                          int lend);
 
 /* Send, or bundle, what has been staged since the last commit; nothing, where nothing was. Blocks only while a full bundle
- * finds every message of the window in flight. */
+ * finds every message of the window in flight, and at most 0.1 s for the first message to each trainer. */
 int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t step, double time, int validation,
                           const double *parameters);
 
