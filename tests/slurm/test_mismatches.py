@@ -23,7 +23,7 @@ def refused(folder: BatchFolder, environment: Path, command: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("plugin", ["pmi2", "none"])
+@pytest.mark.parametrize("plugin", ["pmi2", pytest.param("none", marks=pytest.mark.full)])
 def test_srun_with_a_plugin_that_is_not_for_open_mpi(folder: BatchFolder, plugin: str) -> None:
     text = refused(folder, BIN, f"srun --mpi={plugin} -n 3 mpidata run job.yaml")
     assert "MPI of libmpidata, Open MPI v5" in text and "--mpi=pmix" in text, text
