@@ -7,9 +7,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "copy.h"
 #include "solver.h"
 #include "trainer_state.h"
 #include "wait.h"
+
+enum { UNPIN_EVERY = 256 << 10 }; /* bytes: the next sample is received while their slots are still in cache */
 
 static mpidata_trainer *the_trainer; /* one per process */
 
@@ -244,6 +247,7 @@ int mpidata_trainer_start(int64_t count) {
                                (long long)trainer->batch, (long long)count);
     } else if (!trainer->batch) {
         trainer->batch = count;
+        trainer->past_cache = mpidata_exceeds_cache((size_t)count * plan->slot_bytes);
         take_over_retired(trainer, retired, count);
         retired = NULL;
     }
@@ -297,11 +301,13 @@ static drawn_sample draw_one(mpidata_trainer *trainer) {
     return drawn;
 }
 
-static void copy_sample(const mpidata_plan *plan, const mpidata_slot *slot, int64_t i, void *const *fields,
+static void copy_sample(const mpidata_trainer *trainer, const mpidata_slot *slot, int64_t i, void *const *fields,
                         double *parameters, double *time, int64_t *step, int64_t *simulation) {
+    const mpidata_plan *plan = &trainer->job.plan;
+    void *(*copy)(void *restrict, const void *restrict, size_t) = trainer->past_cache ? mpidata_copy_past_cache : memcpy;
     for (int f = 0; f < plan->n_fields; f++) {
         size_t bytes = (size_t)plan->fields[f].elements * plan->fields[f].element_size;
-        memcpy((char *)fields[f] + (size_t)i * bytes, slot->fields + plan->fields[f].offset, bytes);
+        (void)copy((char *)fields[f] + (size_t)i * bytes, slot->fields + plan->fields[f].offset, bytes);
     }
     size_t n = (size_t)plan->n_parameters;
     if (n) memcpy(parameters + (size_t)i * n, slot->parameters, n * sizeof *parameters);
@@ -347,11 +353,13 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
         free(drawn);
         return status;
     }
-    for (int64_t i = 0; i < batch; i++)
-        copy_sample(&trainer->job.plan, drawn[i].slot, i, fields, parameters, time, step, simulation);
-    (void)pthread_mutex_lock(&trainer->lock);
-    for (int64_t i = 0; i < batch; i++) mpidata_slots_unpin(&trainer->slots, drawn[i].number);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    for (int64_t i = 0, pinned = 0; i < batch; i++) {
+        copy_sample(trainer, drawn[i].slot, i, fields, parameters, time, step, simulation);
+        if (i + 1 < batch && (size_t)(i + 1 - pinned) * trainer->job.plan.slot_bytes < UNPIN_EVERY) continue;
+        (void)pthread_mutex_lock(&trainer->lock);
+        while (pinned <= i) mpidata_slots_unpin(&trainer->slots, drawn[pinned++].number);
+        (void)pthread_mutex_unlock(&trainer->lock);
+    }
     free(drawn);
     return MPIDATA_SUCCESS;
 }

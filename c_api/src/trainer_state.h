@@ -49,6 +49,7 @@ typedef struct {
     int validation_whole;
 
     int64_t batch;   /* samples a draw, 0: not started */
+    int past_cache;  /* batches are larger than the cache: copied past it */
     int64_t drawn;   /* batches */
     int64_t granted; /* batches that every trainer can draw */
     int finished;    /* no tickets come any more */

@@ -1,0 +1,14 @@
+/* Copies of arrays that are too large for the cache. */
+#ifndef MPIDATA_COPY_H
+#define MPIDATA_COPY_H
+
+#include <stddef.h>
+
+/* Whether memory of this size, written in one go, would push itself out of the last level of cache. */
+int mpidata_exceeds_cache(size_t bytes);
+
+/* memcpy that does not read the target's cache lines before it writes them, as memcpy itself does for single copies that
+ * exceed the cache. For targets that nobody reads soon: what is written is not in the cache afterwards. */
+void *mpidata_copy_past_cache(void *restrict target, const void *restrict source, size_t bytes);
+
+#endif
