@@ -49,7 +49,7 @@ module mpidata
   implicit none
   private
 
-  public :: mpidata_init, mpidata_next, mpidata_param, mpidata_put, mpidata_iput, mpidata_wait, mpidata_step
+  public :: mpidata_init, mpidata_next, mpidata_param, mpidata_put, mpidata_iput, mpidata_wait, mpidata_wait_for, mpidata_step
   public :: mpidata_fail, mpidata_finalize, mpidata_strerror, mpidata_last_error
 
   !> Status codes, as in mpidata.h.
@@ -103,7 +103,7 @@ module mpidata
 
   !> `call mpidata_iput(field, values [, start] [, ierror])`: as mpidata_put, without the copy.
   !>
-  !> The array belongs to the library until mpidata_wait returns: do not change or free it before, and give it the
+  !> The array belongs to the library until mpidata_wait or mpidata_wait_for returns: do not change or free it before, and give it the
   !> attributes `target, asynchronous`. It must be contiguous; a section that is not is refused.
   interface mpidata_iput
     procedure :: iput_real32, iput_real64, iput_int32, iput_int64
@@ -147,6 +147,10 @@ module mpidata
       integer(c_int64_t), intent(in) :: shape(*)
       type(c_ptr), value :: start
     end function c_iput
+    integer(c_int) function c_wait_for(values) bind(c, name='mpidata_wait_for')
+      import :: c_int, c_ptr
+      type(c_ptr), value :: values
+    end function c_wait_for
     integer(c_int) function c_wait() bind(c, name='mpidata_wait')
       import :: c_int
     end function c_wait
@@ -317,6 +321,15 @@ contains
 
     call finish(c_wait(), ierror)
   end subroutine mpidata_wait
+
+  !> As mpidata_wait, for one array, given as to mpidata_iput; the others may still be under way. Returns at once for an
+  !> array that is not lent.
+  subroutine mpidata_wait_for(values, ierror)
+    type(*), intent(in), target, asynchronous :: values(..)
+    integer, intent(out), optional :: ierror
+
+    call finish(c_wait_for(c_loc(values)), ierror)
+  end subroutine mpidata_wait_for
 
   !> Commit the sample: everything put since the last step becomes one sample, which a trainer sees whole or not at all.
   !>

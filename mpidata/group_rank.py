@@ -96,10 +96,14 @@ class GroupRank:
         self._sent += self.lent
         self.lent = []
 
-    def wait(self) -> None:
-        """Wait until the arrays of committed samples may be reused."""
-        check(self.library, self.library.mpidata_wait())
-        self._sent = []
+    def wait(self, values: npt.NDArray[Any] | None = None) -> None:
+        """Wait until the arrays of committed samples, or one of them, may be reused."""
+        if values is None:
+            check(self.library, self.library.mpidata_wait())
+            self._sent = []
+        else:
+            check(self.library, self.library.mpidata_wait_for(values.ctypes.data))
+            self._sent = [array for array in self._sent if array.ctypes.data != values.ctypes.data]
 
 
 class _Parameters(dict[str, float]):
@@ -193,9 +197,12 @@ class Simulation:
         self._send(self._rank.library.mpidata_iput, field, array, place)
         self._rank.lent.append(array)
 
-    def wait(self) -> None:
-        """Wait, asleep, until every array given to `iput` before the last `step` may be changed. Not collective."""
-        self._rank.wait()
+    def wait(self, values: npt.NDArray[Any] | None = None) -> None:
+        """Wait, asleep, until every array given to `iput` before the last `step` may be changed. Not collective.
+
+        With `values`, until this one may be; it need not have been given to `iput`.
+        """
+        self._rank.wait(values)
 
     def step(self, time: float) -> None:
         """Commit the sample: all that was put since the last step.

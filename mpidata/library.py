@@ -126,6 +126,7 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_put_block": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64), POINTER(c_int64)]),
     "mpidata_iput": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64), POINTER(c_int64)]),
     "mpidata_wait": (c_int, []),
+    "mpidata_wait_for": (c_int, [c_void_p]),
     "mpidata_step": (c_int, [c_double]),
     "mpidata_fail": (c_int, [c_char_p]),
     "mpidata_finalize": (c_int, []),

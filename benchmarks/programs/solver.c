@@ -37,8 +37,8 @@ int main(int argc, char **argv) {
             /* All ranks of a group must leave at the same step, and are less than two steps apart. */
             if (rank == 0 && gate[GATE_STOP] && (size == 1 || !gate[GATE_LAST])) gate[GATE_LAST] = step + (size > 1) * 4;
             if (gate[GATE_STOP] && (size == 1 || (gate[GATE_LAST] && step >= gate[GATE_LAST]))) break;
-            if (lend && step && step % ARRAYS == 0) must(mpidata_wait());
             float *values = u[step % arrays];
+            if (lend) must(mpidata_wait_for(values));
             if (rank == 0) values[0] = (float)step;
             if (rank == size - 1) values[own - 1] = (float)step;
             must(lend ? mpidata_iput("u", values, MPIDATA_FLOAT32, 1, &own, &first)

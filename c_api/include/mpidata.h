@@ -137,13 +137,17 @@ int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype
                       const int64_t *start);
 
 /* As mpidata_put_block (start NULL: the whole field, as mpidata_put), without the copy: the array belongs to the library
- * until mpidata_wait returns, and must not be changed or freed before. With a conversion (float64 to float32) it copies. */
+ * until mpidata_wait or mpidata_wait_for returns, and must not be changed or freed before. With a conversion (float64 to float32) it copies. */
 int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start);
 
 /* Wait until every array given to mpidata_iput before the last mpidata_step may be reused. Local. Blocks (without
  * spinning) until the trainers have taken them. Arrays of a sample that is not committed yet stay with the library. */
 int mpidata_wait(void);
+
+/* As mpidata_wait, for one array: the one that mpidata_iput was given as `values`. The others may still be under way, so
+ * that a solver with two arrays fills one while the other is sent. Returns at once for an array that is not lent. */
+int mpidata_wait_for(const void *values);
 
 /* Commit the sample: everything put since the last step becomes one sample, step 0, 1, 2, ... of this simulation.
  *

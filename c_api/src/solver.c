@@ -335,6 +335,11 @@ int mpidata_wait(void) {
     return settle(solver.state == JOINED && !solver.alone ? mpidata_window_drain(&solver.window, 1) : MPIDATA_SUCCESS);
 }
 
+int mpidata_wait_for(const void *values) {
+    if (solver.state != JOINED || solver.alone || !values) return settle(MPIDATA_SUCCESS);
+    return settle(mpidata_window_wait_for(&solver.window, values));
+}
+
 /* -- step ----------------------------------------------------------------------------------------------------------- */
 
 static int look_for_stop(void) {

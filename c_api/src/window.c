@@ -303,25 +303,32 @@ int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t st
     return meet(window, trainer);
 }
 
-static int any_in_flight(const mpidata_window *window, int lent_only) {
-    for (int i = 0; i < window->n_pieces; i++) {
-        const mpidata_staged_piece *piece = &window->pieces[i];
-        if (!piece->n_requests) continue;
-        if (!lent_only) return 1;
-        for (int b = 0; b < piece->n_blocks; b++)
-            if (piece->blocks[b].lent) return 1;
-    }
+static int lends(const mpidata_staged_piece *piece, const void *values) {
+    for (int b = 0; b < piece->n_blocks; b++)
+        if (piece->blocks[b].lent && (!values || piece->blocks[b].lent == values)) return 1;
     return 0;
 }
 
-int mpidata_window_drain(mpidata_window *window, int lent_only) {
+/* Wait until no message is in flight; with `lent_only` none that lends an array, or this one. */
+static int wait_for_flight(mpidata_window *window, int lent_only, const void *values) {
     mpidata_backoff backoff = {0};
-    MPIDATA_TRY(mpidata_window_flush(window));
     MPIDATA_TRY(mpidata_window_progress(window));
-    for (double since = mpidata_now(); any_in_flight(window, lent_only);) {
+    for (double since = mpidata_now();;) {
+        int flying = 0;
+        for (int i = 0; i < window->n_pieces && !flying; i++)
+            flying = window->pieces[i].n_requests && (!lent_only || lends(&window->pieces[i], values));
+        if (!flying) return MPIDATA_SUCCESS;
         mpidata_backoff_pause(&backoff);
         mpidata_job_waits(window->job, since);
         MPIDATA_TRY(mpidata_window_wait(window));
     }
-    return MPIDATA_SUCCESS;
+}
+
+int mpidata_window_drain(mpidata_window *window, int lent_only) {
+    MPIDATA_TRY(mpidata_window_flush(window));
+    return wait_for_flight(window, lent_only, NULL);
+}
+
+int mpidata_window_wait_for(mpidata_window *window, const void *values) {
+    return wait_for_flight(window, 1, values);
 }

@@ -74,4 +74,7 @@ int mpidata_window_flush(mpidata_window *window);
 /* Wait until all, or all with lent arrays, have been taken. */
 int mpidata_window_drain(mpidata_window *window, int lent_only);
 
+/* Wait until this array is lent no more. */
+int mpidata_window_wait_for(mpidata_window *window, const void *values);
+
 #endif

@@ -129,6 +129,18 @@ int mpidata_wait(void) {
     return SUCCESS;
 }
 
+int mpidata_wait_for(const void *values) {
+    int kept = 0;
+    for (int i = 0; i < n_lent; i++) {
+        if (lent[i].values == values)
+            record("iput", lent[i].field, lent[i].values, lent[i].dtype, lent[i].ndim, lent[i].shape, lent[i].start);
+        else
+            lent[kept++] = lent[i];
+    }
+    n_lent = kept;
+    return SUCCESS;
+}
+
 int mpidata_step(double time) {
     fprintf(out, "step %.17g\n", time);
     return SUCCESS;

@@ -140,3 +140,40 @@ def test_trainers_that_get_unequal_shares_end_together(folder: JobFolder, buffer
         assert batches[0] == (30 if tail == "drop" else 45)
         assert int(lines[0][3]) == 4 * batches[0]
         assert int(lines[1][3]) == 120
+
+
+def test_an_array_is_waited_for_alone(folder: JobFolder) -> None:
+    """With one taken and others under way, as the trainer draws nothing yet."""
+    folder.write(
+        solve=(
+            "import pathlib, time\nimport numpy as np\nimport mpidata\n"
+            "u = [np.full((512, 512), i, np.float32) for i in range(24)]\n"
+            "for simulation in mpidata.solver.simulations():\n"
+            "    for i, values in enumerate(u):\n"
+            "        simulation.iput('u', values)\n"
+            "        simulation.step(i)\n"
+            "    simulation.wait(u[0])\n"
+            "    simulation.wait(np.zeros(3))\n"  # was never lent
+            "    pathlib.Path('one').touch()\n"
+            "    since = time.monotonic()\n"
+            "    simulation.wait()\n"
+            "    print('all', time.monotonic() - since)\n"
+        ),
+        train=(
+            "import pathlib, time\nimport mpidata\nstream = mpidata.MPIStreamDataset()\n"
+            "samples = iter(stream)\n"
+            "while not pathlib.Path('one').exists():\n    time.sleep(0.01)\n"
+            "time.sleep(1)\n"
+            "print(sum(bool((s['u'] == s['step']).all()) for s in samples))\n"
+        ),
+    )
+    folder.job(
+        solvers={"program": ["python", "solve.py"], "window": 24},
+        fields={"u": {"dtype": "float32", "shape": [512, 512]}},
+        parameters={"count": 1, "space": {"alpha": [0.0, 1.0]}},
+        buffer={"policy": "fifo", "capacity": 4},
+    )
+    result = folder.run(timeout=60)
+    assert result.status == 0, result.logs()
+    assert "\n24\n" in f"\n{result.log('trainer')}", result.logs()
+    assert float(result.log("solver").split("all")[1]) > 0.5

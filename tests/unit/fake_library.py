@@ -157,6 +157,10 @@ class FakeLibrary:
 
     mpidata_iput = mpidata_put_block
 
+    def mpidata_wait_for(self, address):
+        self.calls.append("wait_for")
+        return SUCCESS
+
     def mpidata_wait(self):
         self.calls.append("wait")
         return SUCCESS

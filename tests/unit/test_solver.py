@@ -98,6 +98,18 @@ def test_put_block(library):
         simulation.put_block("temperature", np.ones((2, 2)), start=(0,))
 
 
+def test_one_array_is_waited_for(library):
+    simulation = next(solver.simulations())
+    array, other = np.ones((2, 3)), np.ones((2, 3))
+    before = sys.getrefcount(array)
+    simulation.iput("temperature", array)
+    simulation.iput("temperature", other)
+    simulation.step(0.0)
+    simulation.wait(array)
+    assert sys.getrefcount(array) == before and sys.getrefcount(other) > before
+    assert library.calls == ["next", "wait_for"]
+
+
 def test_iput_keeps_the_array_until_wait(library):
     simulation = next(solver.simulations())
     rank = solver._rank

@@ -63,7 +63,8 @@ static int step_once(int64_t simulation, int64_t step) {
     if (rank == 0) must(mpidata_put("scalar", &scalar, MPIDATA_FLOAT64, 0, NULL));
     int status = mpidata_step(0.25 * (double)step);
     must(status);
-    if (use_iput) must(mpidata_wait());
+    if (use_iput && step % 2) must(mpidata_wait());
+    for (int i = 0; use_iput && i < 3; i++) must(mpidata_wait_for((double *[]){a, b, c}[i]));
     free(a);
     free(b);
     free(c);
