@@ -20,7 +20,7 @@ PYTEST := $(BIN)/python -m pytest
 
 help:
 	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (3 minutes)'
-	@echo 'make test       set up, then run the fast tests (under 10 minutes)'
+	@echo 'make test       set up, then run the fast tests (14 minutes on 2 cores)'
 	@echo 'make test-full  set up, then run all tests'
 	@echo 'make bench      set up, then measure it, beside the ceiling and what others use (2 hours; BENCH=--quick: 20 minutes)'
 	@echo 'make lint       ruff and mypy'
