@@ -3,9 +3,14 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from cluster import Cluster
 
 REQUIRE_ALL = os.environ.get("MPIDATA_REQUIRE_ALL", "") not in ("", "0")
 
@@ -26,6 +31,28 @@ def require() -> Callable[[str], str]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def built_heat2d(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the built solver of the heat example."""
+    from heat2d_job import build_heat2d
+
+    folder = tmp_path_factory.mktemp("heat2d")
+    build_heat2d(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Cluster]":
+    """A Slurm of the tests' own, on this machine."""
+    from cluster import Cluster, missing
+
+    problem = missing()
+    if problem is not None:
+        pytest.skip(problem)
+    with Cluster(tmp_path_factory.mktemp("slurm")) as started:
+        yield started
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -4,16 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from heat2d_job import build_heat2d
 from hosts import Hosts, missing
 from jobs import ranks_of
-
-
-@pytest.fixture(scope="session")
-def built_heat2d(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("heat2d")
-    build_heat2d(folder)
-    return folder
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from heat2d_job import build_heat2d
 from jobs import BIN, PROGRAMS, JobFolder, environment, mpicc, ranks_of
 
 
@@ -38,11 +37,3 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return made[name]
 
     return build
-
-
-@pytest.fixture(scope="session")
-def built_heat2d(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with the built solver of the heat example."""
-    folder = tmp_path_factory.mktemp("heat2d")
-    build_heat2d(folder)
-    return folder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from batch import BatchFolder
-from cluster import Cluster, missing
+from cluster import Cluster
 from heat2d_job import write_heat2d_job
 from jobs import PROGRAMS
 from killing import STEPS, check_exactly_once
@@ -16,15 +16,6 @@ from mpis import ROOT, Mpi
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 COUNT = 20
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    problem = missing()
-    if problem is not None:
-        pytest.skip(problem)
-    with Cluster(tmp_path_factory.mktemp("slurm")) as started:
-        yield started
 
 
 class MpiFolder(BatchFolder):
