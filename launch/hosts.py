@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from mpidata.errors import LaunchError
 from mpidata.launch.allocation import Allocation
+from mpidata.launch.launcher import Launcher
 from mpidata.launch.placement import Layout, place
-from mpidata.launch.slurm import Launcher
 
 __all__ = ["answering", "fewer_groups", "on_hosts_left"]
 
@@ -74,17 +74,17 @@ def fewer_groups(layout: Layout, allocation: Allocation) -> int:
     LaunchError
         Not even one.
     """
-    groups = layout.groups + layout.later - layout.spares
+    groups, error = layout.groups + layout.later - layout.spares, None
     for less in range(groups):
-        split = layout.groups > 0
-        fewer = dataclasses.replace(
-            layout, groups=layout.groups - less * split, later=layout.later - less * (not split)
-        )
-        with contextlib.suppress(LaunchError):
-            place(fewer, allocation)
+        kind = "groups" if layout.groups else "later"
+        try:
+            place(dataclasses.replace(layout, **{kind: getattr(layout, kind) - less}), allocation)
+        except LaunchError as found:
+            error = found
+        else:
             return groups - less
-    place(fewer, allocation)
-    raise AssertionError
+    assert error is not None
+    raise error
 
 
 def answering(commands: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> set[str]:

@@ -20,12 +20,12 @@ from mpidata.launch.cleanup import make_folders, processes_of, remove_abandoned
 from mpidata.launch.command import command_line, shim_path
 from mpidata.launch.fault_tolerance import without_ulfm
 from mpidata.launch.hosts import on_hosts_left
+from mpidata.launch.launcher import Launcher, find_launcher
 from mpidata.launch.outcome import Outcome, settle
 from mpidata.launch.progress import Progress
 from mpidata.launch.restarts import Restarts
 from mpidata.launch.result import show_outcome
 from mpidata.launch.signals import Signals
-from mpidata.launch.slurm import Launcher, find_launcher
 from mpidata.launch.supervise import supervise
 from mpidata.plan import Plan
 from mpidata.resume import Resume, is_complete, look_at, make_ready

@@ -8,13 +8,14 @@ import pytest
 
 from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, LaunchError
-from mpidata.launch import connections, hosts, slurm
+from mpidata.launch import connections, hosts
+from mpidata.launch import launcher as module
 from mpidata.launch.allocation import named_hosts
 from mpidata.launch.command import silence_environment
 from mpidata.launch.connections import Connections
 from mpidata.launch.hosts import answering, fewer_groups, on_hosts_left
+from mpidata.launch.launcher import Launcher, find_launcher
 from mpidata.launch.placement import Layout
-from mpidata.launch.slurm import Launcher, find_launcher
 from mpidata.mpi_name import MpiName
 
 JOB = """
@@ -34,8 +35,8 @@ def job(tmp_path: Path) -> Job:
 
 @pytest.fixture
 def launcher(job: Job, monkeypatch: pytest.MonkeyPatch) -> Launcher:
-    monkeypatch.setattr(slurm, "linked_mpi", lambda: MpiName("Open MPI", "5"))
-    monkeypatch.setattr(slurm, "find_mpirun", lambda: Path("/mpi/mpirun"))
+    monkeypatch.setattr(module, "linked_mpi", lambda: MpiName("Open MPI", "5"))
+    monkeypatch.setattr(module, "find_mpirun", lambda: Path("/mpi/mpirun"))
     return find_launcher(job, {})
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from mpidata.config import Job, load_job
 from mpidata.errors import LaunchError
-from mpidata.launch import slurm
+from mpidata.launch import launcher as module
 from mpidata.launch.allocation import Allocation, Node, expand_counts, expand_names, read_allocation
 from mpidata.launch.command import mpirun_command
 from mpidata.launch.environment import find_place
+from mpidata.launch.launcher import find_launcher, hydra_command, srun_command, with_threads
 from mpidata.launch.placement import Layout, place, tasks_per_node
-from mpidata.launch.slurm import find_launcher, hydra_command, srun_command, with_threads
 from mpidata.mpi_name import MpiName
 from mpidata.plan import Plan, Program
 
@@ -170,9 +170,9 @@ def job(tmp_path: Path) -> Job:
 
 
 def launcher(job: Job, environ: dict[str, str], mpi: str, monkeypatch: pytest.MonkeyPatch, **launch: Any) -> Any:
-    monkeypatch.setattr(slurm, "linked_mpi", lambda: MpiName(mpi))
-    monkeypatch.setattr(slurm, "find_mpirun", lambda: Path("/mpi/mpirun"))
-    monkeypatch.setattr(slurm.shutil, "which", lambda name, path: f"/slurm/{name}" if path else None)
+    monkeypatch.setattr(module, "linked_mpi", lambda: MpiName(mpi))
+    monkeypatch.setattr(module, "find_mpirun", lambda: Path("/mpi/mpirun"))
+    monkeypatch.setattr(module.shutil, "which", lambda name, path: f"/slurm/{name}" if path else None)
     job = job.model_copy(update={"launch": job.launch.model_copy(update=launch)})
     return find_launcher(job, {**environ, "PATH": "/slurm"})
 
@@ -212,8 +212,8 @@ def test_launchers_that_cannot_be_had(job: Job, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(LaunchError, match="'solvers.start' is 'spawn', but Open MPI cannot.*srun"):
         launcher(spawning, HOMOGENEOUS, "Open MPI", monkeypatch, with_="srun")
     assert launcher(spawning, HOMOGENEOUS, "MPICH", monkeypatch).environment(None, {}) == {"SLURM_OVERLAP": "1"}
-    monkeypatch.setattr(slurm, "linked_mpi", lambda: MpiName("MPICH"))
-    monkeypatch.setattr(slurm.shutil, "which", lambda name, path: None)
+    monkeypatch.setattr(module, "linked_mpi", lambda: MpiName("MPICH"))
+    monkeypatch.setattr(module.shutil, "which", lambda name, path: None)
     with pytest.raises(LaunchError, match="no srun on PATH"):
         find_launcher(job, HOMOGENEOUS)
 
