@@ -50,7 +50,8 @@ def run(folder: JobFolder, script: str, action: str) -> Result:
     )
     result = folder.run(timeout=60)
     stop = next(line for line in events(result) if line["event"] == "stop")
-    assert events(result)[-1]["time"] - stop["time"] < 10, result.logs()
+    # 7 s by a clock of its own (tests/unit/scheduler); the wall's, on a busy machine, may take longer.
+    assert events(result)[-1]["time"] - stop["time"] < 20, result.logs()
     return result
 
 

@@ -51,7 +51,7 @@ def test_the_scheduler_dies(job: Run, victim: str) -> None:
     child = int(Path(f"/proc/{scheduler}/task/{scheduler}/children").read_text())
     os.kill(child if victim == "program" else scheduler, signal.SIGKILL)
     started = time.monotonic()
-    assert job.finish()[0] == 1 and time.monotonic() - started < 10
+    assert job.finish()[0] == 1 and time.monotonic() - started < 20
     error = job.summary()["error"]
     how = "was killed by SIGKILL" if victim == "program" else "is gone, killed together with its mpidata-rank"
     assert error.startswith(f"The scheduler (rank 0) {how}") and f"mpidata run --resume {job.run}`" in error
@@ -82,7 +82,7 @@ def test_asked_to_stop_in_vain(job: Run) -> None:
     job.process.send_signal(signal.SIGTERM)
     started = time.monotonic()
     status, stdout, _ = job.finish()
-    assert status == 75 and 1 < time.monotonic() - started < 8
+    assert status == 75 and 1 < time.monotonic() - started < 20
     assert job.summary()["status"] == "stopped" and f"3; go on with mpidata run --resume {job.run}" in stdout
     assert job.nothing_left()
 
@@ -94,7 +94,7 @@ def test_asked_to_stop_before_all_have_joined(job: Run) -> None:
     assert job.process is not None
     job.process.send_signal(signal.SIGTERM)
     started = time.monotonic()
-    assert job.finish()[0] == 75 and time.monotonic() - started < 6
+    assert job.finish()[0] == 75 and time.monotonic() - started < 20
     assert not (job.run / "stop").exists() and job.nothing_left()
 
 

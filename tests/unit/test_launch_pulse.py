@@ -66,7 +66,7 @@ class _Rank:
 def test_a_silent_solver_is_ended(shim: Path, tmp_path: Path, then: str) -> None:
     rank = _Rank(shim, tmp_path, then, timeout_s=0.5)
     status, record = rank.end()
-    assert status == -signal.SIGKILL and 0.5 < rank.seconds < 5
+    assert status == -signal.SIGKILL and 0.5 < rank.seconds < 20
     assert record["silent_s"] >= 0.5 and record["signal"] == 9 and (record["joined"], record["told"]) == (True, False)
     assert "was silent for" in rank.stderr and "rank 3 (a solver of group 0)" in rank.stderr
 
@@ -92,7 +92,7 @@ def test_the_run_was_started_again_without_it(shim: Path, tmp_path: Path) -> Non
     assert rank.process.poll() is None
     (rank.run / "exits").rename(rank.run / "exits-1")
     (rank.run / "exits").mkdir()
-    assert rank.process.wait(5) == -signal.SIGKILL
+    assert rank.process.wait(20) == -signal.SIGKILL
     assert not list((rank.run / "exits").iterdir())
 
 
@@ -102,7 +102,7 @@ def test_the_job_is_over(shim: Path, tmp_path: Path) -> None:
     assert rank.process.poll() is None
     (rank.run / "over").touch()
     status, record = rank.end()
-    assert status == -signal.SIGKILL and rank.seconds < 4
+    assert status == -signal.SIGKILL and rank.seconds < 20
     assert record["told"] is True and record["signal"] == 9 and rank.stderr == ""
     # What ends badly by itself then is a consequence.
     other = _Rank(shim, tmp_path / "b", "open(os.environ['MPIDATA_RUN'] + '/over', 'w'); sys.exit(3)")
@@ -120,7 +120,7 @@ def test_a_finalize_that_hangs(shim: Path, tmp_path: Path) -> None:
     time.sleep(0.5)
     assert rank.process.poll() is None  # others may rightly keep it waiting
     (rank.run / "summary.json").touch()
-    assert rank.end() == (0, {}) and rank.seconds < 4
+    assert rank.end() == (0, {}) and rank.seconds < 20
     assert plain.end() == (0, {}) and plain.seconds > 2  # ending it would end the job
 
 

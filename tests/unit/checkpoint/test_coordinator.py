@@ -1,7 +1,7 @@
 """The coordinator over trainers that a test plays."""
 
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -210,15 +210,16 @@ def test_the_end_of_the_job(tmp_path: Path) -> None:
 
 def test_the_loop_is_not_held_up_by_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job(tmp_path)
-    monkeypatch.setattr("mpidata.checkpoint.coordinator.sync_folder", lambda path: time.sleep(0.3))
+    written = threading.Event()
+    monkeypatch.setattr("mpidata.checkpoint.coordinator.sync_folder", lambda path: written.wait(20))
     job.coordinator.want(1.0)
     job.tick(1.0)
     for trainer in range(2):
         job.write(trainer, 1)
-    started = time.monotonic()
     job.coordinator.tick(2.0)
     job.coordinator.tick(2.0)
-    assert time.monotonic() - started < 0.2 and job.coordinator.busy
+    assert job.coordinator.busy
+    written.set()
     job.tick(2.0)
     assert not job.coordinator.busy
 
