@@ -232,10 +232,15 @@ class _Pass(Iterator[dict[str, torch.Tensor]]):
     def __next__(self) -> dict[str, torch.Tensor]:
         if self._count == self._limit:
             raise StopIteration
+        page = None if self._memory.pinned else self._trainer.draw_page(self._memory.size)
+        tensors = self._copied() if page is None else self._memory.at(*page)
+        self._count += 1
+        return tensors
+
+    def _copied(self) -> dict[str, torch.Tensor]:
         batch = self._memory.take()
         if not self._trainer.draw(batch.pointers, batch.addresses[len(batch.pointers) :]):
             raise StopIteration
-        self._count += 1
         return batch.tensors
 
     def __del__(self) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import os
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +87,7 @@ class Trainer:
         self._failed = False
         self._timer: threading.Timer | None = None
         self._lock = threading.RLock()
+        self._process = os.getpid()
 
     def begin(self) -> None:
         """Continue the plan's checkpoint, if any, and let samples come in.
@@ -128,20 +131,51 @@ class Trainer:
         addresses : list of int
             Of the parameters, time, step and simulation arrays.
         """
+        if not self._wait(lambda: self.library.mpidata_trainer_draw(fields, *addresses, SLICE_S)):
+            return False
+        self.drawn += 1
+        return True
+
+    def draw_page(self, size: int) -> tuple[int, Callable[[], None]] | None:
+        """Draw one batch without a copy, where there is one that can be. Sleeps while it waits.
+
+        Parameters
+        ----------
+        size : int
+            Bytes of a batch.
+
+        Returns
+        -------
+        (int, callable) or None
+            Address, and what gives it back, in any thread. None: nothing was drawn, and `draw` has a batch, or the
+            stream is over.
+        """
+        address, page = ctypes.c_void_p(), ctypes.c_int64()
+        found = ctypes.byref(address), ctypes.byref(page)
+        if not self._wait(lambda: self.library.mpidata_trainer_draw_page(size, *found, SLICE_S)) or not address.value:
+            return None
+        self.drawn += 1
+        return address.value, functools.partial(self._give_back, page.value)
+
+    def _give_back(self, page: int) -> None:
+        if os.getpid() == self._process:  # a forked child lacks the thread that may hold the library's lock
+            self.library.mpidata_trainer_give_back(page)
+
+    def _wait(self, call: Callable[[], int]) -> bool:
+        """Call until there is a batch; False when the stream is over."""
         status = AGAIN
         while status in (AGAIN, CHECKPOINT):
             if self.ended:
                 return False
             if self.closed:
                 raise StreamError("The stream is closed. Iterate before stream.close().")
-            status = self.library.mpidata_trainer_draw(fields, *addresses, SLICE_S)
+            status = call()
             if status == CHECKPOINT:
                 self.checkpoints.take()
         if status == END:
             self.ended = True
             return False
         check(self.library, status)
-        self.drawn += 1
         return True
 
     def stay(self) -> None:

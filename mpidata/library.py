@@ -138,6 +138,8 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_begin": (c_int, []),
     "mpidata_trainer_start": (c_int, [c_int64]),
     "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
+    "mpidata_trainer_draw_page": (c_int, [c_int64, POINTER(c_void_p), POINTER(c_int64), c_double]),
+    "mpidata_trainer_give_back": (c_int, [c_int64]),
     "mpidata_trainer_validation": (c_int, [POINTER(c_int64), c_double]),
     "mpidata_trainer_validation_sample": (
         c_int,

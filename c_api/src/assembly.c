@@ -9,9 +9,21 @@ void mpidata_assemblies_open(mpidata_assemblies *assemblies, const mpidata_plan 
     assemblies->plan = plan;
 }
 
+static void give_up(mpidata_assembly *assembly) {
+    free(assembly->missing);
+    free(assembly->blocks);
+    free(assembly->block_ranks);
+    free(assembly);
+}
+
 void mpidata_assemblies_close(mpidata_assemblies *assemblies) {
     for (int i = 0; i < MPIDATA_ASSEMBLY_CHAINS; i++)
         while (assemblies->chains[i]) mpidata_assembly_free(assemblies, assemblies->chains[i]);
+    for (mpidata_assembly *assembly = assemblies->free, *next; assembly; assembly = next) {
+        next = assembly->next;
+        give_up(assembly);
+    }
+    assemblies->free = NULL;
 }
 
 static int chain_of(int64_t simulation, int64_t step) {
@@ -28,27 +40,33 @@ mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, in
     return assembly;
 }
 
-mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t turn, int64_t simulation,
-                                       int64_t step, int64_t slot) {
-    const mpidata_plan *plan = assemblies->plan;
-    mpidata_assembly *assembly = calloc(1, sizeof *assembly);
-    if (!assembly) return NULL;
-    assembly->missing = calloc((size_t)plan->n_fields, sizeof *assembly->missing);
-    if (!assembly->missing) {
-        free(assembly);
-        return NULL;
+static mpidata_assembly *reuse(mpidata_assemblies *assemblies) {
+    mpidata_assembly *assembly = assemblies->free;
+    if (assembly) {
+        assemblies->free = assembly->next;
+        return assembly;
     }
+    if (!(assembly = calloc(1, sizeof *assembly))) return NULL;
+    assembly->missing = calloc((size_t)assemblies->plan->n_fields, sizeof *assembly->missing);
+    if (assembly->missing) return assembly;
+    free(assembly);
+    return NULL;
+}
+
+mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t turn, int64_t simulation,
+                                       int64_t step, int64_t slot, int validation) {
+    const mpidata_plan *plan = assemblies->plan;
+    mpidata_assembly *assembly = reuse(assemblies);
+    if (!assembly) return NULL;
     for (int i = 0; i < plan->n_fields; i++) assembly->missing[i] = plan->fields[i].elements;
-    assembly->group = group;
-    assembly->turn = turn;
-    assembly->simulation = simulation;
-    assembly->step = step;
-    assembly->slot = slot;
-    assembly->first_rank = INT_MAX;
     mpidata_assembly **chain = &assemblies->chains[chain_of(simulation, step)];
-    assembly->next = *chain;
+    *assembly = (mpidata_assembly){.group = group, .turn = turn, .simulation = simulation, .step = step, .slot = slot,
+                                   .first_rank = INT_MAX, .validation = validation, .missing = assembly->missing,
+                                   .blocks = assembly->blocks, .block_ranks = assembly->block_ranks,
+                                   .allocated = assembly->allocated, .next = *chain};
     *chain = assembly;
     assemblies->count++;
+    assemblies->validation += validation;
     return assembly;
 }
 
@@ -58,10 +76,9 @@ void mpidata_assembly_free(mpidata_assemblies *assemblies, mpidata_assembly *ass
     *link = assembly->next;
     assemblies->count--;
     assemblies->lost -= assembly->lost;
-    free(assembly->missing);
-    free(assembly->blocks);
-    free(assembly->block_ranks);
-    free(assembly);
+    assemblies->validation -= assembly->validation;
+    assembly->next = assemblies->free;
+    assemblies->free = assembly;
 }
 
 static int blocks_overlap(const mpidata_block *a, const mpidata_block *b) {

@@ -2,12 +2,14 @@
 #ifndef MPIDATA_ASSEMBLY_H
 #define MPIDATA_ASSEMBLY_H
 
+#include "slots.h"
 #include "wire.h"
 
 typedef struct mpidata_assembly {
     int group;
     int64_t turn; /* of the group: two tries of a simulation do not mix, not even those of one group */
     int64_t simulation, step, slot;
+    mpidata_slot *memory; /* that of the slot, for who has made the assembly */
     int lost; /* its group is lost: to be freed when its last block under way has ended */
     double time;
     int first_rank; /* of those that sent a piece: its time counts */
@@ -17,7 +19,7 @@ typedef struct mpidata_assembly {
     mpidata_block *blocks;
     int *block_ranks;
     int n_blocks, allocated;
-    struct mpidata_assembly *next; /* in its hash chain */
+    struct mpidata_assembly *next; /* in its hash chain, or of those that are free */
 } mpidata_assembly;
 
 enum { MPIDATA_ASSEMBLY_CHAINS = 1024 };
@@ -25,7 +27,8 @@ enum { MPIDATA_ASSEMBLY_CHAINS = 1024 };
 typedef struct {
     const mpidata_plan *plan;
     mpidata_assembly *chains[MPIDATA_ASSEMBLY_CHAINS];
-    int64_t count, lost; /* all; those of lost groups */
+    int64_t count, lost, validation; /* all; those of lost groups; of validation samples */
+    mpidata_assembly *free; /* with their arrays, to be used again: one is needed for each sample */
 } mpidata_assemblies;
 
 void mpidata_assemblies_open(mpidata_assemblies *assemblies, const mpidata_plan *plan);
@@ -36,7 +39,7 @@ mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, in
 
 /* New, into `slot`; NULL where memory is short. */
 mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t turn, int64_t simulation,
-                                       int64_t step, int64_t slot);
+                                       int64_t step, int64_t slot, int validation);
 
 /* Announce a block, not in place yet (outstanding + 1); refuses one that overlaps another, naming both ranks. */
 int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,

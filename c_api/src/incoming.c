@@ -57,7 +57,7 @@ static void close_inlet(mpidata_inlet *inlet) {
     for (int i = 0; i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
         mpidata_source *source = &inlet->sources[i];
         free(source->blocks);
-        free(source->message);
+        if (source->bytes > MPIDATA_BUNDLE_MAX) free(source->message);
         for (mpidata_queued *queued = source->first, *next; queued; queued = next) {
             next = queued->next;
             free(queued);
@@ -72,7 +72,7 @@ void mpidata_incoming_close(mpidata_incoming *in) {
     for (int i = 0; i < in->n_active; i++) free(in->active[i].scrap);
     for (int i = 0; i < in->n_inlets; i++) close_inlet(in->inlets[i]);
     free(in->inlets);
-    free(in->spare);
+    mpidata_arena_close(&in->arena);
     mpidata_assemblies_close(&in->assemblies);
 }
 
@@ -94,16 +94,15 @@ static void drop_assembly(mpidata_incoming *in, mpidata_assembly *assembly) {
 /* Under the lock. */
 static int sample_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
     mpidata_trainer *trainer = in->trainer;
-    mpidata_slot *slot = trainer->slots.slots[assembly->slot];
     int64_t simulation = assembly->simulation;
     if (mpidata_ledger_has(&trainer->ledger, simulation, assembly->step)) { /* another try was first */
         trainer->statistics.duplicates++;
         drop_assembly(in, assembly);
         return MPIDATA_SUCCESS;
     }
-    slot->time = assembly->time;
-    slot->simulation = simulation;
-    slot->step = assembly->step;
+    *assembly->memory->time = assembly->time;
+    *assembly->memory->simulation = simulation;
+    *assembly->memory->step = assembly->step;
     MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, simulation, assembly->step));
     MPIDATA_TRY(mpidata_record_add(&trainer->record, &trainer->slots, assembly->slot));
     if (assembly->validation) {
@@ -135,44 +134,58 @@ static int under_way(const mpidata_incoming *in, const mpidata_assembly *assembl
 
 /* -- pieces --------------------------------------------------------------------------------------------------------- */
 
+/* Under the lock: training samples that came before the next one and were not drawn yet. */
+static int64_t ahead(const mpidata_incoming *in) {
+    const mpidata_assemblies *all = &in->assemblies;
+    return in->trainer->buffer.count + in->trainer->n_arrived + all->count - all->lost - all->validation;
+}
+
+/* Under the lock. */
 static int begin_assembly(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece,
                           const double *parameters, mpidata_assembly **assembly) {
     mpidata_trainer *trainer = in->trainer;
-    (void)pthread_mutex_lock(&trainer->lock);
-    int64_t slot = mpidata_slots_take(&trainer->slots);
-    if (slot >= 0 && trainer->job.plan.n_parameters)
-        memcpy(trainer->slots.slots[slot]->parameters, parameters,
-               (size_t)trainer->job.plan.n_parameters * sizeof(double));
-    (void)pthread_mutex_unlock(&trainer->lock);
+    int64_t slot = mpidata_slots_take(&trainer->slots, source->validation ? -1 : ahead(in));
     if (slot >= 0)
-        *assembly = mpidata_assembly_new(&in->assemblies, source->group, piece->turn, piece->simulation, piece->step, slot);
+        *assembly = mpidata_assembly_new(&in->assemblies, source->group, piece->turn, piece->simulation, piece->step, slot,
+                                         source->validation);
     if (!*assembly)
         return mpidata_error(MPIDATA_ERR_MEMORY,
                              "Out of memory: no room for another sample of %zu bytes. Lower buffer.capacity in the job "
                              "file",
                              trainer->job.plan.slot_bytes);
-    (*assembly)->validation = source->validation;
+    (*assembly)->memory = trainer->slots.slots[slot];
+    size_t n = (size_t)trainer->job.plan.n_parameters;
+    if (n) memcpy((*assembly)->memory->parameters, parameters, n * sizeof *parameters);
     return MPIDATA_SUCCESS;
 }
 
-/* Another try may have brought the sample since the first piece of it came: it is made whole nevertheless, and dropped
- * then, or it would be waited for at the end of the stream. */
+/* Under the lock. Another try may have brought the sample since the first piece of it came: it is made whole
+ * nevertheless, and dropped then, or it would be waited for at the end of the stream. */
 static int unwanted(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece, int begun) {
     mpidata_trainer *trainer = in->trainer;
     if (source->lost) return 1;
-    (void)pthread_mutex_lock(&trainer->lock);
-    int stopping = trainer->stopping;
     int duplicate = !begun && mpidata_ledger_has(&trainer->ledger, piece->simulation, piece->step);
-    trainer->statistics.duplicates += duplicate && !stopping;
-    (void)pthread_mutex_unlock(&trainer->lock);
-    return stopping || duplicate;
+    trainer->statistics.duplicates += duplicate && !trainer->stopping;
+    return trainer->stopping || duplicate;
 }
 
-static char *slot_fields(mpidata_incoming *in, const mpidata_assembly *assembly) {
+/* Leaves *assembly NULL where the piece is to be dropped. */
+static int assembly_for(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece,
+                        const double *parameters, mpidata_assembly **assembly) {
+    int status = MPIDATA_SUCCESS;
+    *assembly = mpidata_assembly_find(&in->assemblies, source->group, piece->turn, piece->simulation, piece->step);
     (void)pthread_mutex_lock(&in->trainer->lock);
-    char *fields = in->trainer->slots.slots[assembly->slot]->fields;
+    if (unwanted(in, source, piece, *assembly != NULL))
+        *assembly = NULL;
+    else if (!*assembly)
+        status = begin_assembly(in, source, piece, parameters, assembly);
+    if (*assembly && !status) in->trainer->statistics.bytes += piece->inline_bytes;
     (void)pthread_mutex_unlock(&in->trainer->lock);
-    return fields;
+    return status;
+}
+
+static char *field_memory(const mpidata_incoming *in, const mpidata_assembly *assembly, int field) {
+    return mpidata_slot_field(&in->trainer->slots, assembly->memory, field);
 }
 
 static void count_bytes(mpidata_incoming *in, int64_t bytes) {
@@ -206,11 +219,13 @@ static int expect_blocks(mpidata_source *source, mpidata_assembly *assembly, con
 
 static int take_blocks_from_header(mpidata_incoming *in, mpidata_assembly *assembly, const mpidata_block *blocks, int n,
                                    const char *payload) {
-    char *fields = slot_fields(in, assembly);
+    size_t at = 0;
     for (int i = 0; i < n; i++) {
         const mpidata_field *field = &in->trainer->job.plan.fields[blocks[i].field];
-        mpidata_block_copy(field, &blocks[i], fields + field->offset, payload);
-        payload += (size_t)mpidata_block_elements(&blocks[i]) * field->element_size;
+        size_t bytes = (size_t)mpidata_block_elements(&blocks[i]) * field->element_size;
+        at = mpidata_payload_place(at, bytes);
+        mpidata_block_copy(field, &blocks[i], field_memory(in, assembly, blocks[i].field), payload + at);
+        at += bytes;
         assembly->outstanding--;
     }
     return finish_if_whole(in, assembly);
@@ -221,24 +236,21 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
     const double *parameters;
     const mpidata_block *blocks;
     const char *payload;
-    mpidata_assembly *assembly = NULL;
+    mpidata_assembly *assembly;
     const mpidata_plan *plan = &in->trainer->job.plan;
     MPIDATA_TRY(mpidata_piece_check(plan, message, *bytes, &piece, &parameters, &blocks, &payload));
     *bytes = mpidata_piece_bytes(plan->n_parameters, piece->n_blocks, piece->inline_bytes);
     in->simulation = piece->simulation;
     in->step = piece->step;
     MPIDATA_TRY(check_route(in, piece, source));
-    assembly = mpidata_assembly_find(&in->assemblies, source->group, piece->turn, piece->simulation, piece->step);
-    if (unwanted(in, source, piece, assembly != NULL))
-        return piece->inline_bytes ? MPIDATA_SUCCESS : expect_blocks(source, NULL, blocks, piece->n_blocks);
-    if (!assembly) MPIDATA_TRY(begin_assembly(in, source, piece, parameters, &assembly));
+    MPIDATA_TRY(assembly_for(in, source, piece, parameters, &assembly));
+    if (!assembly) return piece->inline_bytes ? MPIDATA_SUCCESS : expect_blocks(source, NULL, blocks, piece->n_blocks);
     if (source->rank < assembly->first_rank) {
         assembly->first_rank = source->rank;
         assembly->time = piece->time;
     }
     for (int i = 0; i < piece->n_blocks; i++)
         MPIDATA_TRY(mpidata_assembly_announce(&in->assemblies, assembly, &blocks[i], source->rank));
-    count_bytes(in, piece->inline_bytes);
     if (piece->inline_bytes) return take_blocks_from_header(in, assembly, blocks, piece->n_blocks, payload);
     return expect_blocks(source, assembly, blocks, piece->n_blocks);
 }
@@ -269,13 +281,27 @@ static void add_pending(mpidata_incoming *in, mpidata_source *source) {
     in->pending[in->n_pending++] = source;
 }
 
-static int reserve_spare(mpidata_incoming *in, size_t bytes) {
-    if (in->spare && bytes <= in->spare_capacity) return MPIDATA_SUCCESS;
-    free(in->spare);
-    in->spare = malloc(bytes);
-    in->spare_capacity = in->spare ? bytes : 0;
-    if (in->spare) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: %zu bytes for a message", bytes);
+static char *take_memory(mpidata_incoming *in, size_t bytes) {
+    if (bytes > MPIDATA_BUNDLE_MAX) return malloc(bytes);
+    return in->n_spares ? in->spares[--in->n_spares] : mpidata_arena_take(&in->arena, MPIDATA_BUNDLE_MAX);
+}
+
+static void give_back_memory(mpidata_incoming *in, char *memory, size_t bytes) {
+    if (bytes > MPIDATA_BUNDLE_MAX)
+        free(memory);
+    else
+        in->spares[in->n_spares++] = memory;
+}
+
+static void end_message(mpidata_incoming *in, mpidata_source *source) {
+    give_back_memory(in, source->message, source->bytes);
+    source->message = NULL;
+}
+
+static int take_message(mpidata_incoming *in, mpidata_source *source) {
+    int status = take_all_pieces(in, source, source->message, source->bytes);
+    end_message(in, source);
+    return status;
 }
 
 /* A message with the header of one large piece, or with small pieces. */
@@ -286,16 +312,17 @@ static int receive_pieces(mpidata_incoming *in, mpidata_source *source, MPI_Mess
     in->simulation = in->step = -1;
     if (bytes <= 0 || (size_t)bytes > header + MPIDATA_BUNDLE_MAX)
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %d bytes has no pieces", bytes);
-    MPIDATA_TRY(reserve_spare(in, (size_t)bytes));
-    MPI_Request request;
-    MPIDATA_TRY_MPI(MPI_Imrecv(in->spare, bytes, MPI_BYTE, message, &request));
-    MPIDATA_TRY_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-    if (done) return take_all_pieces(in, source, in->spare, (size_t)bytes);
-    source->message = in->spare;
+    char *memory = take_memory(in, (size_t)bytes);
+    if (!memory) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: %d bytes for a message", bytes);
+    source->message = memory;
     source->bytes = (size_t)bytes;
-    source->request = request;
-    in->spare = NULL;
-    in->spare_capacity = 0;
+    int result = mpidata_check_mpi(MPI_Imrecv(memory, bytes, MPI_BYTE, message, &source->request), "MPI_Imrecv");
+    if (!result) result = mpidata_check_mpi(MPI_Test(&source->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (result) {
+        end_message(in, source);
+        return result;
+    }
+    if (done) return take_message(in, source);
     add_pending(in, source);
     return MPIDATA_SUCCESS;
 }
@@ -346,7 +373,7 @@ static int receive_block(mpidata_incoming *in, mpidata_source *source, MPI_Messa
         return mpidata_error(MPIDATA_ERR_WIRE, "A block of field '%s' has %d elements instead of the announced %lld",
                              field->name, elements, (long long)expected);
     if (!source->assembly) return receive_scrap(in, field, elements, message);
-    MPIDATA_TRY(receive_in_place(in, field, block, slot_fields(in, source->assembly) + field->offset, message));
+    MPIDATA_TRY(receive_in_place(in, field, block, field_memory(in, source->assembly, block->field), message));
     in->active[in->n_active++] = (mpidata_active){.assembly = source->assembly};
     count_bytes(in, expected * (int64_t)field->element_size);
     return MPIDATA_SUCCESS;
@@ -388,12 +415,10 @@ static int advance_source(mpidata_incoming *in, mpidata_source *source, int *did
         int done = 0, status = mpidata_check_mpi(MPI_Test(&source->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
         if (!status && !done) return MPIDATA_SUCCESS;
         *did = 1;
-        char *message = source->message;
-        source->message = NULL;
-        if (!status) status = take_all_pieces(in, source, message, source->bytes);
-        free(in->spare);
-        in->spare = message;
-        in->spare_capacity = source->bytes;
+        if (!status)
+            status = take_message(in, source);
+        else
+            end_message(in, source);
         MPIDATA_TRY(forgive_death(status));
     }
     return start_queued(in, source);

@@ -49,8 +49,9 @@ typedef struct {
     mpidata_inlet **inlets;
     int n_inlets;
     mpidata_assemblies assemblies;
-    char *spare; /* memory for pieces */
-    size_t spare_capacity;
+    mpidata_arena arena; /* of the memory for messages of pieces, MPIDATA_BUNDLE_MAX each; longer ones have their own */
+    char *spares[MPIDATA_PENDING_MAX + 1];
+    int n_spares;
     MPI_Request requests[MPIDATA_ACTIVE_MAX];
     mpidata_active active[MPIDATA_ACTIVE_MAX];
     int n_active;

@@ -88,7 +88,6 @@ static int append_field(mpidata_plan *plan, const char *value) {
         field.elements *= field.shape[d];
     }
     if (strtok_r(NULL, " ", &rest)) return bad_line(value);
-    field.offset = plan->slot_bytes;
     plan->slot_bytes += ((size_t)field.elements * field.element_size + 63) & ~(size_t)63;
     void *grown = realloc(plan->fields, (size_t)(plan->n_fields + 1) * sizeof *plan->fields);
     if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while reading the plan.");

@@ -19,7 +19,6 @@ typedef struct {
     int64_t shape[MPIDATA_MAX_NDIM];
     int64_t elements;
     size_t element_size;
-    size_t offset; /* in a slot, from its start */
 } mpidata_field;
 
 typedef struct {
@@ -34,7 +33,7 @@ typedef struct {
     int n_parameters, n_fields;
     char (*parameters)[MPIDATA_NAME_MAX];
     mpidata_field *fields;
-    size_t slot_bytes; /* of all fields, each on a boundary of 64 bytes */
+    size_t slot_bytes; /* of all fields, each rounded up to 64 bytes */
 } mpidata_plan;
 
 /* Parse and check; on error nothing is left to free. */

@@ -48,7 +48,7 @@ void mpidata_record_close(mpidata_record *record) {
 /* -- receiving ------------------------------------------------------------------------------------------------------ */
 
 static int limited(const mpidata_slots *slots, const mpidata_slot *slot) {
-    return slot->simulation < slots->plan->simulations;
+    return *slot->simulation < slots->plan->simulations;
 }
 
 static int make_room(mpidata_record *record) {
@@ -63,7 +63,7 @@ static int make_room(mpidata_record *record) {
 
 int mpidata_record_add(mpidata_record *record, mpidata_slots *slots, int64_t number) {
     mpidata_slot *slot = slots->slots[number];
-    if (!record->every || slot->step % record->every) return MPIDATA_SUCCESS;
+    if (!record->every || *slot->step % record->every) return MPIDATA_SUCCESS;
     int counts = limited(slots, slot);
     if (counts && record->skip && record->n_limited >= record->limit) {
         record->skipped++;
@@ -132,9 +132,9 @@ static int take(mpidata_trainer *trainer, int64_t n, double *parameters, double 
     for (int64_t i = 0; i < n; i++) {
         const mpidata_slot *slot = taken[i] = trainer->slots.slots[record->queue[i]];
         if (n_parameters) memcpy(parameters + (size_t)i * n_parameters, slot->parameters, n_parameters * sizeof *parameters);
-        time[i] = slot->time;
-        step[i] = slot->step;
-        simulation[i] = slot->simulation;
+        time[i] = *slot->time;
+        step[i] = *slot->step;
+        simulation[i] = *slot->simulation;
     }
     return MPIDATA_SUCCESS;
 }
@@ -179,7 +179,7 @@ int mpidata_trainer_record_write(int file, int field, int64_t first, int64_t cou
     for (int64_t i = 0; i < count; i += PIECES_MAX) {
         int n = count - i < PIECES_MAX ? (int)(count - i) : PIECES_MAX;
         for (int j = 0; j < n; j++) {
-            pieces[j].iov_base = trainer->record.taken[first + i + j]->fields + declared->offset;
+            pieces[j].iov_base = mpidata_slot_field(&trainer->slots, trainer->record.taken[first + i + j], field);
             pieces[j].iov_len = bytes;
         }
         int failed = write_pieces(file, pieces, n, &offset);

@@ -191,9 +191,9 @@ int mpidata_trainer_snapshot_samples(double *parameters, double *time, int64_t *
         const mpidata_slot *slot = pinned->slots[i];
         if (n_parameters)
             memcpy(parameters + (size_t)i * n_parameters, slot->parameters, n_parameters * sizeof *parameters);
-        time[i] = slot->time;
-        step[i] = slot->step;
-        simulation[i] = slot->simulation;
+        time[i] = *slot->time;
+        step[i] = *slot->step;
+        simulation[i] = *slot->simulation;
     }
     return MPIDATA_SUCCESS;
 }
@@ -255,7 +255,7 @@ int mpidata_trainer_snapshot_write(int file, int field, int64_t first, int64_t c
         int n = 0;
         int64_t from = done;
         for (; n < WRITE_AT_ONCE && done < count; n++, done++)
-            parts[n] = (struct iovec){pinned->slots[first + done]->fields + what->offset, bytes};
+            parts[n] = (struct iovec){mpidata_slot_field(&trainer->slots, pinned->slots[first + done], field), bytes};
         MPIDATA_TRY(write_all(file, parts, n, (off_t)(offset + from * (int64_t)bytes)));
     }
     return MPIDATA_SUCCESS;
@@ -362,20 +362,20 @@ typedef struct {
 
 static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const restored_samples *from) {
     const mpidata_plan *plan = &trainer->job.plan;
-    int64_t number = mpidata_slots_take(&trainer->slots);
+    int64_t number = mpidata_slots_take(&trainer->slots, -1);
     if (number < 0)
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample of %zu bytes. Lower buffer.capacity.",
                              plan->slot_bytes);
     mpidata_slot *slot = trainer->slots.slots[number];
     for (int f = 0; f < plan->n_fields; f++) {
         size_t bytes = (size_t)plan->fields[f].elements * plan->fields[f].element_size;
-        memcpy(slot->fields + plan->fields[f].offset, (const char *)from->fields[f] + (size_t)i * bytes, bytes);
+        memcpy(mpidata_slot_field(&trainer->slots, slot, f), (const char *)from->fields[f] + (size_t)i * bytes, bytes);
     }
     size_t n = (size_t)plan->n_parameters;
     if (n) memcpy(slot->parameters, from->parameters + (size_t)i * n, n * sizeof *slot->parameters);
-    slot->time = from->time[i];
-    slot->step = from->step[i];
-    slot->simulation = from->simulation[i];
+    *slot->time = from->time[i];
+    *slot->step = from->step[i];
+    *slot->simulation = from->simulation[i];
     return put_into_place(trainer, place, number);
 }
 

@@ -102,7 +102,7 @@ static int open_trainer(mpidata_trainer *trainer, MPI_Comm world) {
     MPIDATA_TRY(open_locks(trainer));
     MPIDATA_TRY(mpidata_ledger_open(&trainer->ledger, plan, trainer->job.index));
     MPIDATA_TRY(mpidata_record_open(&trainer->record));
-    mpidata_slots_open(&trainer->slots, plan);
+    if (mpidata_slots_open(&trainer->slots, plan)) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
     trainer->outbox_end = &trainer->outbox;
     if (mpidata_buffer_open(&trainer->buffer, plan->policy, plan->capacity, plan->watermark, plan->seed,
                             (uint64_t)trainer->job.index))
@@ -226,6 +226,11 @@ static void take_over_retired(mpidata_trainer *trainer, int64_t *retired, int64_
     trainer->retired = retired;
 }
 
+/* Only where a batch is what came together, and none of it is kept to be repeated. */
+static int hands_out_pages(const mpidata_plan *plan) {
+    return plan->policy == MPIDATA_POLICY_FIFO && plan->tail == MPIDATA_TAIL_DROP;
+}
+
 int mpidata_trainer_start(int64_t count) {
     mpidata_trainer *trainer = the_trainer;
     MPIDATA_TRY(need_trainer());
@@ -245,6 +250,8 @@ int mpidata_trainer_start(int64_t count) {
     if (trainer->batch && trainer->batch != count) {
         status = mpidata_error(MPIDATA_ERR_ORDER, "The stream is drawn in batches of %lld already, not of %lld.",
                                (long long)trainer->batch, (long long)count);
+    } else if (!trainer->batch && hands_out_pages(plan) && mpidata_slots_batch(&trainer->slots, count)) {
+        status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for batches of %lld.", (long long)count);
     } else if (!trainer->batch) {
         trainer->batch = count;
         trainer->past_cache = mpidata_exceeds_cache((size_t)count * plan->slot_bytes);
@@ -307,13 +314,13 @@ static void copy_sample(const mpidata_trainer *trainer, const mpidata_slot *slot
     void *(*copy)(void *restrict, const void *restrict, size_t) = trainer->past_cache ? mpidata_copy_past_cache : memcpy;
     for (int f = 0; f < plan->n_fields; f++) {
         size_t bytes = (size_t)plan->fields[f].elements * plan->fields[f].element_size;
-        (void)copy((char *)fields[f] + (size_t)i * bytes, slot->fields + plan->fields[f].offset, bytes);
+        (void)copy((char *)fields[f] + (size_t)i * bytes, mpidata_slot_field(&trainer->slots, slot, f), bytes);
     }
     size_t n = (size_t)plan->n_parameters;
     if (n) memcpy(parameters + (size_t)i * n, slot->parameters, n * sizeof *parameters);
-    time[i] = slot->time;
-    step[i] = slot->step;
-    simulation[i] = slot->simulation;
+    time[i] = *slot->time;
+    step[i] = *slot->step;
+    simulation[i] = *slot->simulation;
 }
 
 /* Under the lock: MPIDATA_SUCCESS when a batch is granted. */
@@ -364,13 +371,57 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
     return MPIDATA_SUCCESS;
 }
 
+/* Under the lock: the page that the next batch is, or NULL. What is pinned is still being written to a file, and must not
+ * be changed. */
+static mpidata_page *next_page(const mpidata_trainer *trainer) {
+    const mpidata_buffer *buffer = &trainer->buffer;
+    if (!hands_out_pages(&trainer->job.plan) || buffer->count < trainer->batch) return NULL;
+    mpidata_page *page = trainer->slots.slots[mpidata_buffer_at(buffer, 0)]->page;
+    if (page->layout != &trainer->slots.batch) return NULL;
+    for (int64_t i = 0; i < trainer->batch; i++) {
+        const mpidata_slot *slot = trainer->slots.slots[mpidata_buffer_at(buffer, i)];
+        if (slot->page != page || slot->pins) return NULL;
+    }
+    return page;
+}
+
+int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, double timeout_s) {
+    mpidata_trainer *trainer = the_trainer;
+    MPIDATA_TRY(need_trainer());
+    *memory = NULL;
+    (void)pthread_mutex_lock(&trainer->lock);
+    int status = wait_for_grant(trainer, deadline_in(timeout_s)), removed;
+    if (status == MPIDATA_END) trainer->told_end = 1;
+    mpidata_page *next = status ? NULL : next_page(trainer);
+    if (next && bytes != (int64_t)next->layout->bytes) {
+        status = mpidata_error(MPIDATA_ERR_ARGUMENT, "A batch has %zu bytes, not %lld.", next->layout->bytes, (long long)bytes);
+    } else if (next) {
+        for (int64_t i = 0; i < trainer->batch; i++) (void)mpidata_buffer_draw(&trainer->buffer, &removed);
+        trainer->drawn++;
+        mpidata_trainer_wake(trainer);
+        *memory = next->memory;
+        *page = next->first;
+    }
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return status;
+}
+
+int mpidata_trainer_give_back(int64_t page) {
+    mpidata_trainer *trainer = the_trainer;
+    MPIDATA_TRY(need_trainer());
+    (void)pthread_mutex_lock(&trainer->lock);
+    for (int64_t i = 0; i < trainer->slots.batch.count; i++) mpidata_slots_give_back(&trainer->slots, page + i);
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
 /* -- validation, reports -------------------------------------------------------------------------------------------- */
 
 static int by_simulation_and_step(const void *a, const void *b) {
     const mpidata_slot *one = the_trainer->slots.slots[*(const int64_t *)a];
     const mpidata_slot *other = the_trainer->slots.slots[*(const int64_t *)b];
-    if (one->simulation != other->simulation) return one->simulation < other->simulation ? -1 : 1;
-    return one->step < other->step ? -1 : one->step > other->step;
+    if (*one->simulation != *other->simulation) return *one->simulation < *other->simulation ? -1 : 1;
+    return *one->step < *other->step ? -1 : *one->step > *other->step;
 }
 
 int mpidata_trainer_validation(int64_t *count, double timeout_s) {
@@ -408,11 +459,11 @@ int mpidata_trainer_validation_sample(int64_t index, const void **fields, const 
     (void)pthread_mutex_unlock(&trainer->lock);
     if (!slot)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no validation sample %lld.", (long long)index);
-    for (int f = 0; f < trainer->job.plan.n_fields; f++) fields[f] = slot->fields + trainer->job.plan.fields[f].offset;
+    for (int f = 0; f < trainer->job.plan.n_fields; f++) fields[f] = mpidata_slot_field(&trainer->slots, slot, f);
     *parameters = slot->parameters;
-    *time = slot->time;
-    *step = slot->step;
-    *simulation = slot->simulation;
+    *time = *slot->time;
+    *step = *slot->step;
+    *simulation = *slot->simulation;
     return MPIDATA_SUCCESS;
 }
 

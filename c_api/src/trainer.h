@@ -34,6 +34,15 @@ int mpidata_trainer_start(int64_t count);
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s);
 
+/* The same without a copy, where the next batch has memory of its own (slots.h: mpidata_page_layout): *memory is where,
+ * and is the caller's, to be changed at will, until mpidata_trainer_give_back of *page. Its samples may be in another order
+ * than mpidata_trainer_draw would have them in. NULL with MPIDATA_SUCCESS: it has none, nothing was drawn, and
+ * mpidata_trainer_draw gives the batch at once. bytes: size that the caller takes a batch to have. */
+int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, double timeout_s);
+
+/* Any thread; does not block. */
+int mpidata_trainer_give_back(int64_t page);
+
 /* Wait until this trainer holds its whole share of the validation samples; *count is their number. SUCCESS, AGAIN, END
  * (the job is stopping and it will never be whole) or an error. Sleeps while it waits. */
 int mpidata_trainer_validation(int64_t *count, double timeout_s);
@@ -66,7 +75,7 @@ int mpidata_trainer_statistics(mpidata_statistics *statistics);
  * says that all of them have left, for at most timeout_s. */
 int mpidata_trainer_close(double timeout_s);
 
-/* Give the memory back. After close; validation samples must not be used any more. */
+/* Give the memory back. After close; validation samples and batches without a copy must not be used any more. */
 int mpidata_trainer_free(void);
 
 #endif

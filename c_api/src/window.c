@@ -12,10 +12,13 @@ static int no_memory(size_t bytes) {
                          "Out of memory: %zu bytes for the send window. Lower solvers.window in the job file.", bytes);
 }
 
-static int reserve(char **memory, size_t *capacity, size_t bytes) {
+/* Have room for `bytes`, and keep the first `used`. What was there before is not used again until the end, so callers grow
+ * seldom. */
+static int reserve(mpidata_window *window, char **memory, size_t *capacity, size_t used, size_t bytes) {
     if (bytes <= *capacity) return MPIDATA_SUCCESS;
-    char *grown = realloc(*memory, bytes);
+    char *grown = mpidata_arena_take(&window->arena, bytes);
     if (!grown) return no_memory(bytes);
+    if (used) memcpy(grown, *memory, used);
     *memory = grown;
     *capacity = bytes;
     return MPIDATA_SUCCESS;
@@ -38,15 +41,13 @@ int mpidata_window_open(mpidata_window *window, mpidata_job *job) {
 void mpidata_window_close(mpidata_window *window) {
     for (int i = 0; window->pieces && i <= window->n_pieces; i++) {
         mpidata_staged_piece *piece = &window->pieces[i];
-        free(piece->header);
-        free(piece->payload);
         free(piece->blocks);
         free(piece->requests);
     }
-    for (int t = 0; window->bundles && t < window->job->plan.trainers; t++) free(window->bundles[t].memory);
     free(window->bundles);
     free(window->met);
     free(window->pieces);
+    mpidata_arena_close(&window->arena);
     memset(window, 0, sizeof *window);
     window->filling = -1;
 }
@@ -177,6 +178,12 @@ static void copy_converted(void *restrict target, const void *restrict values, i
     for (int64_t i = 0; i < elements; i++) out[i] = (float)in[i];
 }
 
+/* This rank's part of a sample, if all ranks of its group have as much. */
+static size_t likely_payload(const mpidata_window *window) {
+    const mpidata_plan *plan = &window->job->plan;
+    return plan->slot_bytes / (size_t)plan->ranks_per_group + (size_t)plan->n_fields * MPIDATA_BOUNDARY;
+}
+
 int mpidata_window_stage(mpidata_window *window, const mpidata_block *block, const void *values, mpidata_dtype dtype,
                          int lend) {
     const mpidata_field *field = &window->job->plan.fields[block->field];
@@ -191,7 +198,9 @@ int mpidata_window_stage(mpidata_window *window, const mpidata_block *block, con
     staged->lent = lend && !convert ? values : NULL;
     staged->offset = (piece->payload_bytes + 63) & ~(size_t)63;
     if (!staged->lent) {
-        MPIDATA_TRY(reserve(&piece->payload, &piece->payload_capacity, staged->offset + staged->bytes));
+        size_t bytes = staged->offset + staged->bytes;
+        if (bytes > piece->payload_capacity && bytes < likely_payload(window)) bytes = likely_payload(window);
+        MPIDATA_TRY(reserve(window, &piece->payload, &piece->payload_capacity, piece->payload_bytes, bytes));
         copy_converted(piece->payload + staged->offset, values, elements, staged->bytes, convert);
         piece->payload_bytes = staged->offset + staged->bytes;
     }
@@ -208,17 +217,36 @@ static const char *block_values(const mpidata_staged_piece *piece, const mpidata
     return staged->lent ? staged->lent : piece->payload + staged->offset;
 }
 
+static size_t payload_bytes(const mpidata_staged_piece *piece) {
+    size_t at = 0;
+    for (int i = 0; i < piece->n_blocks; i++)
+        at = mpidata_payload_place(at, piece->blocks[i].bytes) + piece->blocks[i].bytes;
+    return mpidata_padded(at);
+}
+
+static void write_payload(const mpidata_staged_piece *piece, char *target, size_t bytes) {
+    size_t at = 0;
+    for (int i = 0; i < piece->n_blocks; i++) {
+        const mpidata_staged_block *staged = &piece->blocks[i];
+        size_t place = mpidata_payload_place(at, staged->bytes);
+        memset(target + at, 0, place - at);
+        memcpy(target + place, block_values(piece, staged), staged->bytes);
+        at = place + staged->bytes;
+    }
+    memset(target + at, 0, bytes - at);
+}
+
 /* Write the header, and the payload behind it where it is small, to `target`. */
 static void write_piece(const mpidata_staged_piece *piece, const mpidata_piece *head, const double *parameters,
                         int n_parameters, char *target) {
+    size_t at = sizeof *head, header = mpidata_piece_header_bytes(n_parameters, piece->n_blocks);
     memcpy(target, head, sizeof *head);
-    target += sizeof *head;
-    if (n_parameters) memcpy(target, parameters, (size_t)n_parameters * sizeof(double));
-    target += (size_t)n_parameters * sizeof(double);
-    for (int i = 0; i < piece->n_blocks; i++, target += sizeof(mpidata_block))
-        memcpy(target, &piece->blocks[i].block, sizeof(mpidata_block));
-    for (int i = 0; head->inline_bytes && i < piece->n_blocks; target += piece->blocks[i++].bytes)
-        memcpy(target, block_values(piece, &piece->blocks[i]), piece->blocks[i].bytes);
+    if (n_parameters) memcpy(target + at, parameters, (size_t)n_parameters * sizeof(double));
+    at += (size_t)n_parameters * sizeof(double);
+    for (int i = 0; i < piece->n_blocks; i++, at += sizeof(mpidata_block))
+        memcpy(target + at, &piece->blocks[i].block, sizeof(mpidata_block));
+    memset(target + at, 0, header - at);
+    if (head->inline_bytes) write_payload(piece, target + header, (size_t)head->inline_bytes);
 }
 
 static int commit_bundled(mpidata_window *window, mpidata_staged_piece *piece, const mpidata_piece *head,
@@ -231,12 +259,11 @@ static int commit_bundled(mpidata_window *window, mpidata_staged_piece *piece, c
         if (bundle->bytes) MPIDATA_TRY(send_bundle(window, trainer, number));
     }
     if (bundle->bytes + bytes > bundle->capacity) {
-        size_t capacity = 2 * bundle->capacity;
-        if (capacity > MPIDATA_BUNDLE_MAX) capacity = MPIDATA_BUNDLE_MAX;
-        if (capacity < bundle->bytes + bytes) capacity = bundle->bytes + bytes;
-        MPIDATA_TRY(reserve(&bundle->memory, &bundle->capacity, capacity));
+        /* A slow solver needs room for one piece, a fast one for as many as can be. */
+        size_t capacity = bundle->bytes + bytes;
+        if (bundle->capacity && capacity < MPIDATA_BUNDLE_MAX) capacity = MPIDATA_BUNDLE_MAX;
+        MPIDATA_TRY(reserve(window, &bundle->memory, &bundle->capacity, bundle->bytes, capacity));
     }
-    memset(bundle->memory + bundle->bytes + bytes - 8, 0, 8); /* the padding */
     write_piece(piece, head, parameters, n_parameters, bundle->memory + bundle->bytes);
     bundle->bytes += bytes;
     piece_empty(piece);
@@ -247,8 +274,7 @@ static int commit_alone(mpidata_window *window, mpidata_staged_piece *piece, con
                         const double *parameters, int trainer) {
     const mpidata_job *job = window->job;
     size_t bytes = mpidata_piece_bytes(job->plan.n_parameters, head->n_blocks, head->inline_bytes);
-    MPIDATA_TRY(reserve(&piece->header, &piece->header_capacity, bytes));
-    memset(piece->header + bytes - 8, 0, 8);
+    MPIDATA_TRY(reserve(window, &piece->header, &piece->header_capacity, 0, bytes));
     write_piece(piece, head, parameters, job->plan.n_parameters, piece->header);
     /* The header of a large piece need not be synchronous: its blocks are. */
     int (*send)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) =
@@ -292,11 +318,11 @@ int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t st
     mpidata_staged_piece *piece = &window->pieces[window->filling];
     window->filling = -1;
     window->tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
-    size_t total = 0;
-    for (int i = 0; i < piece->n_blocks; i++) total += piece->blocks[i].bytes;
+    size_t bytes = 0;
+    for (int i = 0; i < piece->n_blocks; i++) bytes += piece->blocks[i].bytes;
     mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = piece->n_blocks, .simulation = simulation,
                           .step = step, .time = time,
-                          .inline_bytes = total <= MPIDATA_INLINE_MAX ? (int64_t)total : 0, .turn = window->turn};
+                          .inline_bytes = bytes <= MPIDATA_INLINE_MAX ? (int64_t)payload_bytes(piece) : 0, .turn = window->turn};
     int trainer = mpidata_plan_trainer(&window->job->plan, simulation, step);
     MPIDATA_TRY(window->bundles ? commit_bundled(window, piece, &head, parameters, trainer)
                                 : commit_alone(window, piece, &head, parameters, trainer));

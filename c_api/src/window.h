@@ -7,6 +7,7 @@
 #ifndef MPIDATA_WINDOW_H
 #define MPIDATA_WINDOW_H
 
+#include "arena.h"
 #include "job.h"
 
 typedef struct {
@@ -43,6 +44,7 @@ typedef struct {
     mpidata_bundle *bundles; /* one per trainer; NULL where samples are not small */
     char *met;               /* by trainer: whether something was sent to it */
     int tag;                 /* of what is bundled */
+    mpidata_arena arena;     /* of what is sent */
     int64_t turn;            /* which of its group's simulations is the present one, from 1 */
 } mpidata_window;
 

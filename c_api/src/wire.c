@@ -4,18 +4,25 @@
 #include <stddef.h>
 #include <string.h>
 
+enum { FREE = 1024 }; /* bytes of a block that may begin anywhere */
+
 int64_t mpidata_block_elements(const mpidata_block *block) {
     int64_t elements = 1;
     for (int d = 0; d < block->ndim; d++) elements *= block->shape[d];
     return elements;
 }
 
+size_t mpidata_padded(size_t bytes) { return (bytes + MPIDATA_BOUNDARY - 1) / MPIDATA_BOUNDARY * MPIDATA_BOUNDARY; }
+
+size_t mpidata_payload_place(size_t before, size_t bytes) { return bytes < FREE ? before : mpidata_padded(before); }
+
 size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks) {
-    return sizeof(mpidata_piece) + (size_t)n_parameters * sizeof(double) + (size_t)n_blocks * sizeof(mpidata_block);
+    return mpidata_padded(sizeof(mpidata_piece) + (size_t)n_parameters * sizeof(double) +
+                          (size_t)n_blocks * sizeof(mpidata_block));
 }
 
 size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t inline_bytes) {
-    return (mpidata_piece_header_bytes(n_parameters, n_blocks) + (size_t)inline_bytes + 7) & ~(size_t)7;
+    return mpidata_piece_header_bytes(n_parameters, n_blocks) + (size_t)inline_bytes;
 }
 
 int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
@@ -42,7 +49,7 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
     if (bytes < sizeof *head || head->magic != MPIDATA_PIECE_MAGIC)
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not the header of a piece", bytes);
     if (head->n_blocks < 1 || head->n_blocks > MPIDATA_BLOCKS_MAX || head->inline_bytes < 0 ||
-        head->inline_bytes > MPIDATA_INLINE_MAX || head->turn < 1 || head->step < 0 || head->simulation < 0 ||
+        head->inline_bytes > 2 * MPIDATA_INLINE_MAX || head->turn < 1 || head->step < 0 || head->simulation < 0 ||
         head->simulation >= plan->simulations + plan->validation || !isfinite(head->time))
         return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",
                              (long long)head->simulation, (long long)head->step);
@@ -57,9 +64,10 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
     size_t payload_bytes = 0;
     for (int i = 0; i < head->n_blocks; i++) {
         MPIDATA_TRY(mpidata_block_check(plan, &(*blocks)[i]));
-        payload_bytes += (size_t)mpidata_block_elements(&(*blocks)[i]) * plan->fields[(*blocks)[i].field].element_size;
+        size_t block = (size_t)mpidata_block_elements(&(*blocks)[i]) * plan->fields[(*blocks)[i].field].element_size;
+        payload_bytes = mpidata_payload_place(payload_bytes, block) + block;
     }
-    if (head->inline_bytes && payload_bytes != (size_t)head->inline_bytes)
+    if (head->inline_bytes && mpidata_padded(payload_bytes) != (size_t)head->inline_bytes)
         return mpidata_error(MPIDATA_ERR_WIRE, "A piece carries %lld bytes, its blocks have %zu",
                              (long long)head->inline_bytes, payload_bytes);
     return MPIDATA_SUCCESS;

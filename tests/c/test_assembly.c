@@ -45,7 +45,7 @@ int main(void) {
     mpidata_assemblies all;
     mpidata_assemblies_open(&all, &plan);
     CHECK(!mpidata_assembly_find(&all, 0, 9, 1, 2));
-    mpidata_assembly *a = mpidata_assembly_new(&all, 0, 9, 1, 2, 17), *other = mpidata_assembly_new(&all, 0, 9, 2, 1, 18);
+    mpidata_assembly *a = mpidata_assembly_new(&all, 0, 9, 1, 2, 17, 0), *other = mpidata_assembly_new(&all, 0, 9, 2, 1, 18, 0);
     CHECK(mpidata_assembly_find(&all, 0, 9, 1, 2) == a && mpidata_assembly_find(&all, 0, 9, 2, 1) == other);
     CHECK(all.count == 2);
     CHECK(!mpidata_assembly_find(&all, 3, 9, 1, 2)); /* another group's try of the same simulation */

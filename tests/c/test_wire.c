@@ -8,21 +8,21 @@
 static double memory[512]; /* aligned as a message is */
 static mpidata_plan plan;
 
+static mpidata_piece *piece_of(void) { return (mpidata_piece *)(void *)memory; }
+static mpidata_block *block_of(void) {
+    return (mpidata_block *)(void *)((char *)memory + sizeof(mpidata_piece) + (size_t)plan.n_parameters * sizeof(double));
+}
+
 /* One whole 'temperature' inline. */
 static size_t valid(void) {
     mpidata_piece piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = 3, .step = 4, .time = 0.5,
-                           .inline_bytes = 24 * 4, .turn = 1};
+                           .inline_bytes = 128, .turn = 1};
     mpidata_block block = {.field = 0, .ndim = 2, .shape = {4, 6}};
     size_t header = mpidata_piece_header_bytes(plan.n_parameters, 1);
     memset(memory, 0, sizeof memory);
     memcpy(memory, &piece, sizeof piece);
-    memcpy((char *)memory + header - sizeof block, &block, sizeof block);
-    return header + 24 * 4;
-}
-
-static mpidata_piece *piece_of(void) { return (mpidata_piece *)(void *)memory; }
-static mpidata_block *block_of(void) {
-    return (mpidata_block *)(void *)((char *)memory + mpidata_piece_header_bytes(plan.n_parameters, 0));
+    memcpy(block_of(), &block, sizeof block);
+    return header + 128; /* 24 float32, padded */
 }
 
 static int check(size_t bytes) {
@@ -77,7 +77,7 @@ int main(void) {
     block_of()->shape[0] = INT64_MAX;
     CHECK(check(bytes) == MPIDATA_ERR_BLOCK);
     (void)valid();
-    block_of()->shape[0] = 3; /* fewer elements than the message has */
+    block_of()->shape[0] = 2; /* fewer elements than the message has */
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
     mpidata_plan_free(&plan);
     return 0;

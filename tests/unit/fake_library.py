@@ -62,7 +62,9 @@ class FakeLibrary:
         self.puts = []
         self.steps = []
         self.kept = []
+        self.lent = []
         self.draw_status = SUCCESS
+        self.pages = None  # a list: batches are handed out without a copy, and come back into it
 
     def mpidata_last_error(self):
         return b"The sentence. Where. What to do."
@@ -96,6 +98,30 @@ class FakeLibrary:
         memory(times, (self.count,), "float64")[...] = 0.5 * numbers
         memory(steps, (self.count,), "int64")[...] = numbers % 5
         memory(simulations, (self.count,), "int64")[...] = numbers // 5
+        return SUCCESS
+
+    def mpidata_trainer_draw_page(self, size, address, page, timeout):
+        if self.pages is None:
+            return SUCCESS
+        lay_out = [(field.shape, field.dtype, 64) for field in self.plan.fields]
+        lay_out += [((2,), "float64", 8), ((), "float64", 8), ((), "int64", 8), ((), "int64", 8)]
+        at, offsets = 0, []
+        for shape, dtype, boundary in lay_out:
+            offsets.append(at)
+            at += int(np.prod((self.count, *shape), dtype=int)) * np.dtype(dtype).itemsize
+            at = -(-at // boundary) * boundary
+        assert size == at
+        block = self.pages.pop() if self.pages else np.empty(size + 64, np.uint8)
+        start = -(-block.ctypes.data // 64) * 64
+        places = [start + offset for offset in offsets]
+        status = self.mpidata_trainer_draw(places[:-4], *places[-4:], timeout)
+        if status == SUCCESS:
+            address._obj.value, page._obj.value = start, len(self.lent)
+            self.lent.append(block)
+        return status
+
+    def mpidata_trainer_give_back(self, page):
+        self.pages.append(self.lent[page])
         return SUCCESS
 
     def mpidata_trainer_validation(self, count, timeout):

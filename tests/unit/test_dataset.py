@@ -18,12 +18,14 @@ from mpidata.errors import LibraryError, StreamError  # noqa: E402
 from mpidata.plan import Field  # noqa: E402
 
 
-@pytest.fixture
-def library(monkeypatch):
+@pytest.fixture(params=["copied", "without a copy"])
+def library(request, monkeypatch):
     monkeypatch.setattr(job, "_trainer", None)
     monkeypatch.setattr(job, "LEAVE_S", 0.05)
     monkeypatch.setattr(job, "LOOK_S", 0.2)
     library = FakeLibrary()
+    if request.param == "without a copy":
+        library.pages = []
     trainer = make_trainer(library)
     yield library
     trainer.closed = True  # what a test has left planned comes to nothing
