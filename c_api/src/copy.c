@@ -9,7 +9,7 @@
 #include <emmintrin.h>
 #endif
 
-enum { LINE = 64, AHEAD = 8 * LINE, WORTH = 4096 };
+enum { LINE = 64, AHEAD = 8 * LINE, WORTH = 1024 };
 static const long CACHE_UNKNOWN = 16 << 20;
 
 int mpidata_exceeds_cache(size_t bytes) {

@@ -1,4 +1,4 @@
-/* Copies of arrays that are too large for the cache. */
+/* Copies that are not read soon, or not by this core. */
 #ifndef MPIDATA_COPY_H
 #define MPIDATA_COPY_H
 
@@ -8,7 +8,7 @@
 int mpidata_exceeds_cache(size_t bytes);
 
 /* memcpy that does not read the target's cache lines before it writes them, as memcpy itself does for single copies that
- * exceed the cache. For targets that nobody reads soon: what is written is not in the cache afterwards. */
+ * exceed the cache. What is written is in memory afterwards, and not in the cache. */
 void *mpidata_copy_past_cache(void *restrict target, const void *restrict source, size_t bytes);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "copy.h"
 #include "wait.h"
 
 static const double MEET_S = 0.1;
@@ -167,10 +168,16 @@ static int reserve_block(mpidata_staged_piece *piece) {
     return MPIDATA_SUCCESS;
 }
 
-static void copy_converted(void *restrict target, const void *restrict values, int64_t elements, size_t bytes,
-                           int convert) {
+/* Into memory that another core or the network adapter reads next, and none of this rank: past the cache, as taking its
+ * lines back from another core's cache was measured at 2 to 8 GB/s, this at 15 to 25. Not what is bundled, which is copied
+ * once more. */
+static void copy_values(const mpidata_window *window, void *restrict target, const void *restrict values,
+                        int64_t elements, size_t bytes, int convert) {
     if (!convert) {
-        memcpy(target, values, bytes);
+        if (window->bundles)
+            memcpy(target, values, bytes);
+        else
+            (void)mpidata_copy_past_cache(target, values, bytes);
         return;
     }
     float *restrict out = target;
@@ -201,7 +208,7 @@ int mpidata_window_stage(mpidata_window *window, const mpidata_block *block, con
         size_t bytes = staged->offset + staged->bytes;
         if (bytes > piece->payload_capacity && bytes < likely_payload(window)) bytes = likely_payload(window);
         MPIDATA_TRY(reserve(window, &piece->payload, &piece->payload_capacity, piece->payload_bytes, bytes));
-        copy_converted(piece->payload + staged->offset, values, elements, staged->bytes, convert);
+        copy_values(window, piece->payload + staged->offset, values, elements, staged->bytes, convert);
         piece->payload_bytes = staged->offset + staged->bytes;
     }
     piece->n_blocks++;
@@ -230,7 +237,7 @@ static void write_payload(const mpidata_staged_piece *piece, char *target, size_
         const mpidata_staged_block *staged = &piece->blocks[i];
         size_t place = mpidata_payload_place(at, staged->bytes);
         memset(target + at, 0, place - at);
-        memcpy(target + place, block_values(piece, staged), staged->bytes);
+        (void)mpidata_copy_past_cache(target + place, block_values(piece, staged), staged->bytes);
         at = place + staged->bytes;
     }
     memset(target + at, 0, bytes - at);
