@@ -25,7 +25,7 @@ enum {
 enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2 };
 
 #define MPIDATA_PIECE_MAGIC 0x3244504Du
-#define MPIDATA_INLINE_MAX 65536  /* payload bytes up to which a piece is small */
+#define MPIDATA_INLINE_MAX 32768  /* payload bytes up to which a piece is small */
 #define MPIDATA_BUNDLE_MAX 262144 /* bytes of pieces that share a message */
 #define MPIDATA_BLOCKS_MAX 4096  /* blocks of one piece */
 
