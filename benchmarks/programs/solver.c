@@ -34,8 +34,8 @@ int main(int argc, char **argv) {
                 must(mpidata_wait()); /* sends what was packed, and lets MPI move it */
                 (void)usleep(200);
             }
-            /* All ranks of a group must leave at the same step, and are less than two steps apart. */
-            if (rank == 0 && gate[GATE_STOP] && (size == 1 || !gate[GATE_LAST])) gate[GATE_LAST] = step + (size > 1) * 4;
+            /* All ranks of a group must leave at the same step, and are less than 32 steps apart. */
+            if (rank == 0 && gate[GATE_STOP] && (size == 1 || !gate[GATE_LAST])) gate[GATE_LAST] = step + (size > 1) * 64;
             if (gate[GATE_STOP] && (size == 1 || (gate[GATE_LAST] && step >= gate[GATE_LAST]))) break;
             float *values = u[step % arrays];
             if (lend) must(mpidata_wait_for(values));

@@ -10,6 +10,7 @@
 #include "alone.h"
 #include "beat.h"
 #include "identity.h"
+#include "tally.h"
 #include "wait.h"
 #include "window.h"
 
@@ -34,11 +35,8 @@ static struct {
     mpidata_task *task;
     size_t task_bytes;
     int64_t *elements; /* per field, put by this rank in the present step */
-    int64_t *tally;    /* what the group agrees on for the last step: elements per field, then the stop flag */
-    int64_t *tally_sum;
-    MPI_Request tally_request;
-    int64_t tally_step; /* -1: none under way */
-} solver = {.group = MPI_COMM_NULL, .tally_request = MPI_REQUEST_NULL, .tally_step = -1};
+    mpidata_tally tally;
+} solver = {.group = MPI_COMM_NULL};
 
 /* Add the place to the last error, tell the scheduler, which ends the job, and return the status. */
 static int misuse(int status, const char *advice) {
@@ -111,10 +109,8 @@ static int open_memory(void) {
     solver.task_bytes = sizeof *solver.task + (size_t)plan->n_parameters * sizeof(double);
     solver.task = calloc(1, solver.task_bytes);
     solver.elements = calloc(fields, sizeof(int64_t));
-    solver.tally = calloc(fields + 1, sizeof(int64_t));
-    solver.tally_sum = calloc(fields + 1, sizeof(int64_t));
-    if (!solver.task || !solver.elements || !solver.tally || !solver.tally_sum)
-        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
+    if (!solver.task || !solver.elements) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
+    MPIDATA_TRY(mpidata_tally_open(&solver.tally, plan->n_fields));
     return mpidata_window_open(&solver.window, &solver.job);
 }
 
@@ -375,26 +371,22 @@ static int check_cover(const int64_t *elements, int64_t step) {
     return MPIDATA_SUCCESS;
 }
 
-/* The group agrees on step n while step n+1 is computed: what was put, and whether to stop. Rank 0 of the group alone
- * hears of a stop, so that all ranks leave at the same step. */
+/* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone hears of a stop, so that all
+ * ranks leave at the same step. */
 static int finish_tally(void) {
-    int n = solver.job.plan.n_fields;
-    int64_t step = solver.tally_step;
-    if (step < 0) return MPIDATA_SUCCESS;
-    MPIDATA_TRY(mpidata_wait_request(&solver.tally_request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window));
-    solver.tally_step = -1;
-    if (solver.tally_sum[n]) solver.stopping = 1;
-    return check_cover(solver.tally_sum, step);
+    mpidata_tally *tally = &solver.tally;
+    if (!tally->under_way) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_wait_request(&tally->request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window));
+    int steps = tally->under_way, stop = mpidata_tally_finish(tally);
+    tally->under_way = 0;
+    if (stop) solver.stopping = 1;
+    for (int i = 0; i < steps; i++) MPIDATA_TRY(check_cover(tally->sum + i * tally->n_fields, tally->first + i));
+    return MPIDATA_SUCCESS;
 }
 
-static int start_tally(int stop) {
-    int n = solver.job.plan.n_fields;
-    memcpy(solver.tally, solver.elements, (size_t)n * sizeof(int64_t));
-    solver.tally[n] = stop;
-    MPIDATA_TRY_MPI(MPI_Iallreduce(solver.tally, solver.tally_sum, n + 1, MPI_INT64_T, MPI_SUM, solver.job.role,
-                                   &solver.tally_request));
-    solver.tally_step = solver.step;
-    return MPIDATA_SUCCESS;
+static int start_tally(int64_t last) {
+    int leads = solver.job.rank_in_group == 0;
+    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, leads);
 }
 
 static int commit(double time) {
@@ -413,12 +405,11 @@ static int step_of_one(double time) {
 }
 
 static int step_of_many(double time) {
+    MPIDATA_TRY(mpidata_job_listen(&solver.job));
+    if (!mpidata_tally_add(&solver.tally, solver.elements)) return commit(time);
     MPIDATA_TRY(finish_tally());
     if (solver.stopping) return MPIDATA_END;
-    int stop = 0;
-    MPIDATA_TRY(mpidata_job_listen(&solver.job));
-    if (solver.job.rank_in_group == 0) stop = solver.job.told_to_stop; /* for all ranks at the next step */
-    MPIDATA_TRY(start_tally(stop));
+    MPIDATA_TRY(start_tally(solver.step));
     return commit(time);
 }
 
@@ -452,6 +443,10 @@ static int check_committed(void) {
 static int close_simulation(mpidata_event *event) {
     event->simulation = -1;
     MPIDATA_TRY(finish_tally());
+    if (solver.tally.steps && !solver.stopping) {
+        MPIDATA_TRY(start_tally(solver.step - 1));
+        MPIDATA_TRY(finish_tally());
+    }
     MPIDATA_TRY(mpidata_window_flush(&solver.window));
     if (solver.running && !solver.stopping) {
         MPIDATA_TRY(check_committed());
@@ -553,10 +548,9 @@ int mpidata_finalize(void) {
     }
     free(solver.task);
     free(solver.elements);
-    free(solver.tally);
-    free(solver.tally_sum);
+    mpidata_tally_close(&solver.tally);
     solver.task = NULL;
-    solver.elements = solver.tally = solver.tally_sum = NULL;
+    solver.elements = NULL;
     solver.state = LEFT;
     return status;
 }

@@ -25,6 +25,9 @@ static int reserve(mpidata_window *window, char **memory, size_t *capacity, size
     return MPIDATA_SUCCESS;
 }
 
+/* Bytes of this rank's part of a sample, if all ranks of its group have as much. */
+static size_t rank_part(const mpidata_plan *plan) { return plan->slot_bytes / (size_t)plan->ranks_per_group; }
+
 int mpidata_window_open(mpidata_window *window, mpidata_job *job) {
     memset(window, 0, sizeof *window);
     window->job = job;
@@ -34,7 +37,7 @@ int mpidata_window_open(mpidata_window *window, mpidata_job *job) {
     window->met = calloc(trainers, 1);
     if (!window->pieces || !window->met) return no_memory(n * sizeof *window->pieces + trainers);
     window->n_pieces = job->plan.window;
-    if (job->plan.slot_bytes > MPIDATA_INLINE_MAX) return MPIDATA_SUCCESS;
+    if (rank_part(&job->plan) > MPIDATA_INLINE_MAX) return MPIDATA_SUCCESS;
     window->bundles = calloc(trainers, sizeof *window->bundles);
     return window->bundles ? MPIDATA_SUCCESS : no_memory(trainers * sizeof *window->bundles);
 }
@@ -185,10 +188,9 @@ static void copy_values(const mpidata_window *window, void *restrict target, con
     for (int64_t i = 0; i < elements; i++) out[i] = (float)in[i];
 }
 
-/* This rank's part of a sample, if all ranks of its group have as much. */
 static size_t likely_payload(const mpidata_window *window) {
     const mpidata_plan *plan = &window->job->plan;
-    return plan->slot_bytes / (size_t)plan->ranks_per_group + (size_t)plan->n_fields * MPIDATA_BOUNDARY;
+    return rank_part(plan) + (size_t)plan->n_fields * MPIDATA_BOUNDARY;
 }
 
 int mpidata_window_stage(mpidata_window *window, const mpidata_block *block, const void *values, mpidata_dtype dtype,
@@ -277,6 +279,17 @@ static int commit_bundled(mpidata_window *window, mpidata_staged_piece *piece, c
     return send_idle_bundles(window);
 }
 
+/* A piece too large for a bundle was staged like one that is not: exchange it with one that can be in flight. */
+static int make_sendable(mpidata_window *window, mpidata_staged_piece **piece) {
+    int number;
+    MPIDATA_TRY(wait_for_free_piece(window, &number));
+    mpidata_staged_piece staged = **piece;
+    **piece = window->pieces[number];
+    window->pieces[number] = staged;
+    *piece = &window->pieces[number];
+    return MPIDATA_SUCCESS;
+}
+
 static int commit_alone(mpidata_window *window, mpidata_staged_piece *piece, const mpidata_piece *head,
                         const double *parameters, int trainer) {
     const mpidata_job *job = window->job;
@@ -289,6 +302,7 @@ static int commit_alone(mpidata_window *window, mpidata_staged_piece *piece, con
     MPIDATA_TRY_MPI(send(piece->header, (int)bytes, MPI_BYTE, 1 + trainer, window->tag, job->data, &piece->requests[0]));
     piece->n_requests = 1;
     piece->trainer = trainer;
+    if (window->bundles) window->bundles[trainer].in_flight++;
     for (int i = 0; i < piece->n_blocks && !head->inline_bytes; i++) {
         const mpidata_staged_block *staged = &piece->blocks[i];
         MPIDATA_TRY_MPI(MPI_Issend(block_values(piece, staged), (int)mpidata_block_elements(&staged->block),
@@ -331,8 +345,12 @@ int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t st
                           .step = step, .time = time,
                           .inline_bytes = bytes <= MPIDATA_INLINE_MAX ? (int64_t)payload_bytes(piece) : 0, .turn = window->turn};
     int trainer = mpidata_plan_trainer(&window->job->plan, simulation, step);
-    MPIDATA_TRY(window->bundles ? commit_bundled(window, piece, &head, parameters, trainer)
-                                : commit_alone(window, piece, &head, parameters, trainer));
+    if (window->bundles && head.inline_bytes) {
+        MPIDATA_TRY(commit_bundled(window, piece, &head, parameters, trainer));
+    } else {
+        if (window->bundles) MPIDATA_TRY(make_sendable(window, &piece));
+        MPIDATA_TRY(commit_alone(window, piece, &head, parameters, trainer));
+    }
     return meet(window, trainer);
 }
 

@@ -1,6 +1,6 @@
 /* The send window of a solver rank: a few messages in flight, so that an overloaded trainer costs bounded memory.
  *
- * A piece is staged while its fields are put, and sent when its sample is committed. Where whole samples are small, a
+ * A piece is staged while its fields are put, and sent when its sample is committed. Where a rank's parts are small, a
  * piece goes at once only if nothing is under way to its trainer; else it waits with those that follow it, and they share
  * a message (as in J. Nagle's RFC 896): a fast solver pays for one message per hundred kilobytes, a slow one waits for
  * nothing. */
@@ -41,7 +41,7 @@ typedef struct {
     mpidata_staged_piece *pieces; /* n_pieces to be in flight, and one to stage what is bundled */
     int n_pieces;
     int filling;             /* piece of the sample that is being put, -1: none yet */
-    mpidata_bundle *bundles; /* one per trainer; NULL where samples are not small */
+    mpidata_bundle *bundles; /* one per trainer; NULL where pieces are not small */
     char *met;               /* by trainer: whether something was sent to it */
     int tag;                 /* of what is bundled */
     mpidata_arena arena;     /* of what is sent */
