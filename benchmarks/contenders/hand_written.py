@@ -29,20 +29,23 @@ class HandWritten:
     send: str
     receive: str
     keep: str
+    pages: str = "small"
 
     @property
     def name(self) -> str:
         """Distinct for each way."""
-        return f"MPI {self.keep}: {self.send}, {self.receive}"
+        return f"MPI {self.keep}: {self.send}, {self.receive}" + (", huge pages" if self.pages == "huge" else "")
 
     @property
     def row(self) -> str:
         """By what is done with a batch."""
-        return _KEEP[self.keep][0]
+        return _KEEP[self.keep][0] + (", huge pages" if self.pages == "huge" else "")
 
     @property
     def about(self) -> str:
         """What is done with a batch."""
+        if self.pages == "huge":
+            return f"the same as {_KEEP[self.keep][0]}, with all memory in huge pages, as mpidata has its own"
         return _KEEP[self.keep][1]
 
     def missing(self) -> str | None:
@@ -52,7 +55,7 @@ class HandWritten:
     def measure(self, cell: Cell) -> Result:
         """Run two ranks."""
         numbers = [str(cell.sample_bytes), str(cell.warm), str(cell.seconds)]
-        program = [str(built("ceiling")), str(cell.folder), *numbers, self.send, self.receive, self.keep]
+        program = [str(built("ceiling")), str(cell.folder), *numbers, self.send, self.receive, self.keep, self.pages]
         command, variables = mpirun(2, program, cell)
         return run_processes([command], cell, variables)
 
@@ -73,4 +76,8 @@ class MemoryCopy:
 
 
 _WAYS = [("isend", "prepost"), ("isend", "probe"), ("issend", "probe")]
-CONTENDERS = [*(HandWritten(*way, keep) for keep in _KEEP for way in _WAYS), MemoryCopy()]
+CONTENDERS = [
+    *(HandWritten(*way, keep) for keep in _KEEP for way in _WAYS),
+    *(HandWritten("isend", "probe", keep, "huge") for keep in ("gather", "hold")),
+    MemoryCopy(),
+]

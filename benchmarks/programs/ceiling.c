@@ -5,24 +5,34 @@
  *   isend | issend      how rank 1 sends
  *   prepost | probe     MPI_Irecv ahead of the messages, or MPI_Improbe and MPI_Imrecv after them
  *   gather | hold | drop  a batch is copied together; or is 32 slots, given back together; or slots are given back at
- *                       once, so that there is no batch at all, and memory stays in cache */
+ *                       once, so that there is no batch at all, and memory stays in cache
+ *   small | huge        pages of memory */
 #include "gate.h"
 
 #include <mpi.h>
 #include <sched.h>
 #include <string.h>
 
-enum { POOL = 8, DEPTH = 16, SLOTS = GATE_BATCH + DEPTH, TAG_SAMPLE = 1, TAG_END = 2 };
+enum { POOL = 8, DEPTH = 16, SLOTS = GATE_BATCH + DEPTH, TAG_SAMPLE = 1, TAG_END = 2, HUGE_PAGE = 2 << 20 };
 
 static const char *folder;
 static int bytes;
 static int64_t warm;
 static double seconds;
-static int synchronous, probe;
+static int synchronous, probe, huge;
 static enum { GATHER, HOLD, DROP } keep;
 
 static void must(int code) {
     if (code != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+static float *memory(size_t size) {
+    if (!huge) return gate_memory(size);
+    size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    float *pages = aligned_alloc(HUGE_PAGE, size);
+    if (!pages || madvise(pages, size, MADV_HUGEPAGE)) MPI_Abort(MPI_COMM_WORLD, 1);
+    for (size_t i = 0; i < size / sizeof *pages; i++) pages[i] = 1.0f;
+    return pages;
 }
 
 static void wait_for_gate(volatile int64_t *gate) {
@@ -37,7 +47,7 @@ static void send_all(volatile int64_t *gate) {
     float *pool[POOL];
     MPI_Request requests[POOL];
     for (int i = 0; i < POOL; i++) {
-        pool[i] = gate_memory((size_t)bytes);
+        pool[i] = memory((size_t)bytes);
         requests[i] = MPI_REQUEST_NULL;
     }
     int64_t number = 0;
@@ -132,11 +142,11 @@ static void receive_all(volatile int64_t *gate) {
     MPI_Request end;
     double start = 0.0, now;
     for (n_free = 0; n_free < SLOTS; n_free++) {
-        slots[n_free] = gate_memory((size_t)bytes);
+        slots[n_free] = memory((size_t)bytes);
         free_slots[n_free] = n_free;
     }
     for (int r = 0; r < DEPTH; r++) requests[r] = MPI_REQUEST_NULL;
-    batch = gate_memory(GATE_BATCH * (size_t)bytes);
+    batch = memory(GATE_BATCH * (size_t)bytes);
     must(MPI_Irecv(&total, 1, MPI_INT64_T, MPI_ANY_SOURCE, TAG_END, MPI_COMM_WORLD, &end));
     for (;;) {
         int any = receive_more(), completed = take();
@@ -170,7 +180,7 @@ int main(int argc, char **argv) {
     int rank;
     must(MPI_Init(&argc, &argv));
     must(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    if (argc != 8) MPI_Abort(MPI_COMM_WORLD, 2);
+    if (argc != 9) MPI_Abort(MPI_COMM_WORLD, 2);
     folder = argv[1];
     bytes = atoi(argv[2]);
     warm = atol(argv[3]);
@@ -178,6 +188,7 @@ int main(int argc, char **argv) {
     synchronous = !strcmp(argv[5], "issend");
     probe = !strcmp(argv[6], "probe");
     keep = !strcmp(argv[7], "gather") ? GATHER : !strcmp(argv[7], "hold") ? HOLD : DROP;
+    huge = !strcmp(argv[8], "huge");
     volatile int64_t *gate = gate_map(folder);
     if (rank == 1)
         send_all(gate);

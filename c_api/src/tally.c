@@ -12,21 +12,23 @@ static size_t length(const mpidata_tally *tally) { return (size_t)MOST * (size_t
 
 int mpidata_tally_open(mpidata_tally *tally, int n_fields) {
     *tally = (mpidata_tally){.n_fields = n_fields, .interval = 1, .next_interval = 1, .request = MPI_REQUEST_NULL, .since = mpidata_now()};
+    tally->added = calloc(length(tally), sizeof(int64_t));
     tally->mine = calloc(length(tally), sizeof(int64_t));
     tally->sum = calloc(length(tally), sizeof(int64_t));
-    if (tally->mine && tally->sum) return MPIDATA_SUCCESS;
+    if (tally->added && tally->mine && tally->sum) return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
 }
 
 void mpidata_tally_close(mpidata_tally *tally) {
+    free(tally->added);
     free(tally->mine);
     free(tally->sum);
-    tally->mine = tally->sum = NULL;
+    tally->added = tally->mine = tally->sum = NULL;
 }
 
 int mpidata_tally_add(mpidata_tally *tally, const int64_t *elements) {
     size_t n = (size_t)tally->n_fields;
-    memcpy(tally->mine + (size_t)tally->steps * n, elements, n * sizeof *elements);
+    memcpy(tally->added + (size_t)tally->steps * n, elements, n * sizeof *elements);
     return ++tally->steps >= tally->interval;
 }
 
@@ -37,7 +39,9 @@ static int next_interval(const mpidata_tally *tally, double now) {
 
 int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int leads) {
     double now = mpidata_now();
+    size_t n = (size_t)tally->steps * (size_t)tally->n_fields;
     int64_t *others = tally->mine + length(tally) - 2;
+    memcpy(tally->mine, tally->added, n * sizeof *tally->mine);
     others[0] = stop;
     others[1] = leads ? next_interval(tally, now) : 0;
     tally->since = now;

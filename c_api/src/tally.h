@@ -7,7 +7,8 @@
 
 typedef struct {
     int n_fields;
-    int64_t *mine, *sum; /* by step and field; then whether to stop, and the next interval */
+    int64_t *added;      /* elements by step and field */
+    int64_t *mine, *sum; /* what is agreed on: the same, then whether to stop, and the next interval */
     int steps;           /* added since the last start */
     int interval;        /* steps from the last start to the next; all ranks have the same one */
     int next_interval;   /* that after it, known from the last but one start on */

@@ -120,7 +120,7 @@ class Solvers(Model):
     window: Annotated[Count, Key(le=1024)] = Key(
         default=4,
         description="Samples of one solver rank that may be under way to the trainers before the solver waits. Where "
-        "samples are small (up to 64 KB), messages, which several samples of a fast solver share (up to 256 KB).",
+        "a rank's parts are small (up to 32 KB), messages, which samples of a fast solver share (up to 256 KB).",
     )
     start: Literal["split", "spawn"] = Key(
         default="split",

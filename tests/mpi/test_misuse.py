@@ -91,3 +91,24 @@ def test_a_function_that_raises(folder: JobFolder) -> None:
     folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"function": "sim:simulate"})
     result = folder.run(timeout=30)
     assert_failed(result, "negative density", "simulation 0", "step 1")
+
+
+def test_a_hole_among_short_steps(folder: JobFolder) -> None:
+    """The group agrees on many of them at once, and says which one it was."""
+    folder.write(
+        solve=(
+            "import numpy as np\nimport mpidata\n"
+            "rank = mpidata.solver.group().Get_rank()\n"
+            "for simulation in mpidata.solver.simulations():\n"
+            "    for step in range(200):\n"
+            "        if (rank, step) != (1, 137):\n"
+            "            simulation.put_block('u', np.zeros((2, 6), np.float32), (2 * rank, 0))\n"
+            "        simulation.step(step)\n"
+        )
+    )
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={"ranks_per_group": 2, "program": ["python", "solve.py"]},
+    )
+    result = folder.run(timeout=30)
+    assert_failed(result, "have 12 elements, the field has 24: they leave a hole", "simulation 0, step 137")
