@@ -21,9 +21,10 @@ OPTIONS = {
 }
 
 
+@pytest.mark.parametrize("policy", ["reservoir", "fifo"])
 @pytest.mark.parametrize("sanitizer", OPTIONS)
 def test_a_job_is_clean(
-    folder: JobFolder, require: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, sanitizer: str
+    folder: JobFolder, require: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, sanitizer: str, policy: str
 ) -> None:
     for name, value in OPTIONS[sanitizer].items():
         monkeypatch.setenv(name, value)
@@ -49,12 +50,14 @@ def test_a_job_is_clean(
         parameters={"count": 20, "space": {"alpha": [0.0, 1.0]}},
         validation={"count": 2},
         fields=FIELDS,
-        buffer={"policy": "reservoir", "capacity": 24, "watermark": 8},
+        buffer={"policy": policy, "capacity": 24, **({"watermark": 8} if policy == "reservoir" else {})},
     )
     result = folder.run(timeout=120)
     assert result.status == 0, result.logs()
     for trainer in range(2):
         assert "validation 1" in result.log("trainer", trainer)
+        if policy == "reservoir":
+            assert "pages 0" in result.log("trainer", trainer)
         _, _, recorded = result.log("trainer", trainer).partition("recorded ")
         numbers = recorded.split()[::2]
         assert numbers[0] == numbers[1] and int(numbers[0]) > 40, recorded

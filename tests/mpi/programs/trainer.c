@@ -1,5 +1,6 @@
-/* A trainer in C, to run the receive thread under the sanitizers: draws batches of 4 of pattern.c's samples, checks the
- * field 'line', waits for the validation samples, reports, records every other step into nothing, and closes. */
+/* A trainer in C, to run the receive thread under the sanitizers: draws batches of 4 of pattern.c's samples, with and
+ * without a copy, checks the field 'line', waits for the validation samples, reports, records every other step into
+ * nothing, and closes. */
 #include "record.h"
 #include "trainer.h"
 
@@ -8,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BATCH = 4, LINE = 37, PLANE = 13 * 70, CUBE = 5 * 4 * 900, WHOLE = 3 };
 
@@ -38,6 +40,34 @@ static void *record(void *unused) {
     }
 }
 
+static void check_line(const double *line, const int64_t *step, const int64_t *simulation) {
+    for (int i = 0; i < BATCH; i++)
+        for (int j = 0; j < LINE; j++)
+            if (line[i * LINE + j] != 4096.0 * (double)simulation[i] + 64.0 * (double)step[i] + j) {
+                (void)fprintf(stderr, "wrong value\n");
+                _Exit(1);
+            }
+}
+
+#define PADDED(type, elements) ((BATCH * (elements) * sizeof(type) + 63) / 64 * 64)
+
+/* Where the next batch has memory of its own: check it, write over it, and give it back; returns whether it had. */
+static int take_page(void) {
+    const size_t line = PADDED(float, CUBE), fields = line + PADDED(double, LINE) + PADDED(float, PLANE) +
+                                                      PADDED(double, 1) + PADDED(int64_t, WHOLE);
+    const size_t step = fields + BATCH * 2 * sizeof(double), bytes = step + BATCH * 2 * sizeof(int64_t);
+    void *memory;
+    int64_t page;
+    int status = mpidata_trainer_draw_page((int64_t)bytes, &memory, &page, 0.1);
+    if (status == MPIDATA_ERR_AGAIN || status == MPIDATA_END || (!status && !memory)) return 0;
+    must(status);
+    const int64_t *steps = (const int64_t *)(const void *)((char *)memory + step);
+    check_line((const double *)(const void *)((char *)memory + line), steps, steps + BATCH);
+    memset(memory, 0xff, bytes);
+    must(mpidata_trainer_give_back(page));
+    return 1;
+}
+
 int main(int argc, char **argv) {
     int level;
     MPI_Fint trainers;
@@ -54,20 +84,16 @@ int main(int argc, char **argv) {
     if (pthread_create(&recorder, NULL, record, NULL)) return 1;
     must(mpidata_trainer_begin());
     must(mpidata_trainer_start(BATCH));
-    int status, batches = 0;
+    int status, batches = 0, pages = 0;
     while ((status = mpidata_trainer_validation(&count, 0.1)) == MPIDATA_ERR_AGAIN) continue;
     must(status);
     for (;;) {
+        pages += take_page();
         status = mpidata_trainer_draw(fields, parameters, time, step, simulation, 0.1);
         if (status == MPIDATA_ERR_AGAIN) continue;
         if (status == MPIDATA_END) break;
         must(status);
-        for (int i = 0; i < BATCH; i++)
-            for (int j = 0; j < LINE; j++)
-                if (line[i * LINE + j] != 4096.0 * (double)simulation[i] + 64.0 * (double)step[i] + j) {
-                    (void)fprintf(stderr, "wrong value\n");
-                    _Exit(1);
-                }
+        check_line(line, step, simulation);
         must(mpidata_trainer_report("batches", ++batches));
     }
     over = 1;
@@ -76,7 +102,7 @@ int main(int argc, char **argv) {
     must(mpidata_trainer_record_figures(&figures));
     must(mpidata_trainer_close(60.0));
     must(mpidata_trainer_free());
-    (void)printf("batches %d, validation %lld\n", batches, (long long)count);
+    (void)printf("batches %d, pages %d, validation %lld\n", batches, pages, (long long)count);
     (void)printf("recorded %lld of %lld\n", (long long)recorded, (long long)figures.queued);
     return MPI_Finalize();
 }
