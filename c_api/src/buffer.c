@@ -102,3 +102,21 @@ int64_t mpidata_buffer_draw(mpidata_buffer *buffer, int *removed) {
     slots[i] = slots[--buffer->count];
     return slot;
 }
+
+int mpidata_buffer_draw_together(mpidata_buffer *buffer, int64_t first, int64_t n, int64_t within) {
+    int64_t end = 0, found = 0;
+    if (within > buffer->count) within = buffer->count;
+    for (; end < within && found < n; end++) {
+        int64_t slot = mpidata_buffer_at(buffer, end);
+        found += slot >= first && slot < first + n;
+    }
+    if (found < n) return 0;
+    for (int64_t from = end - 1, to = end - 1; from >= 0; from--) { /* those before the last one found move up to it */
+        int64_t slot = mpidata_buffer_at(buffer, from);
+        if (slot >= first && slot < first + n) continue;
+        buffer->slots[(buffer->head + to--) % buffer->allocated] = slot;
+    }
+    buffer->head = (buffer->head + n) % buffer->allocated;
+    buffer->count -= n;
+    return 1;
+}

@@ -53,4 +53,8 @@ void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot);
 /* One draw; 0 < available. *removed: the sample has left the buffer with it. */
 int64_t mpidata_buffer_draw(mpidata_buffer *buffer, int *removed);
 
+/* fifo: draw the n slots from number `first` on together, if all are among the oldest `within` (or among all, where there
+ * are fewer); the others stay in order. Returns whether it did. */
+int mpidata_buffer_draw_together(mpidata_buffer *buffer, int64_t first, int64_t n, int64_t within);
+
 #endif

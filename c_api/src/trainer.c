@@ -371,18 +371,16 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
     return MPIDATA_SUCCESS;
 }
 
-/* Under the lock: the page that the next batch is, or NULL. What is pinned is still being written to a file, and must not
- * be changed. */
-static mpidata_page *next_page(const mpidata_trainer *trainer) {
-    const mpidata_buffer *buffer = &trainer->buffer;
-    if (!hands_out_pages(&trainer->job.plan) || buffer->count < trainer->batch) return NULL;
-    mpidata_page *page = trainer->slots.slots[mpidata_buffer_at(buffer, 0)]->page;
+/* Under the lock: draw the page of the oldest sample, if it is whole, or return NULL. One of its samples may have been
+ * completed after some of the next page, which then stay for the next batch. What is pinned is still being written to a
+ * file, and must not be changed. */
+static mpidata_page *draw_whole_page(mpidata_trainer *trainer) {
+    if (!hands_out_pages(&trainer->job.plan) || trainer->buffer.count < trainer->batch) return NULL;
+    mpidata_page *page = trainer->slots.slots[mpidata_buffer_at(&trainer->buffer, 0)]->page;
     if (page->layout != &trainer->slots.batch) return NULL;
-    for (int64_t i = 0; i < trainer->batch; i++) {
-        const mpidata_slot *slot = trainer->slots.slots[mpidata_buffer_at(buffer, i)];
-        if (slot->page != page || slot->pins) return NULL;
-    }
-    return page;
+    for (int64_t i = 0; i < trainer->batch; i++)
+        if (page->slots[i].pins) return NULL;
+    return mpidata_buffer_draw_together(&trainer->buffer, page->first, trainer->batch, 2 * trainer->batch) ? page : NULL;
 }
 
 int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, double timeout_s) {
@@ -390,17 +388,17 @@ int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, doubl
     MPIDATA_TRY(need_trainer());
     *memory = NULL;
     (void)pthread_mutex_lock(&trainer->lock);
-    int status = wait_for_grant(trainer, deadline_in(timeout_s)), removed;
+    int status = wait_for_grant(trainer, deadline_in(timeout_s));
     if (status == MPIDATA_END) trainer->told_end = 1;
-    mpidata_page *next = status ? NULL : next_page(trainer);
-    if (next && bytes != (int64_t)next->layout->bytes) {
-        status = mpidata_error(MPIDATA_ERR_ARGUMENT, "A batch has %zu bytes, not %lld.", next->layout->bytes, (long long)bytes);
-    } else if (next) {
-        for (int64_t i = 0; i < trainer->batch; i++) (void)mpidata_buffer_draw(&trainer->buffer, &removed);
+    size_t expected = trainer->slots.batch.bytes;
+    if (!status && trainer->slots.batch.count && bytes != (int64_t)expected)
+        status = mpidata_error(MPIDATA_ERR_ARGUMENT, "A batch has %zu bytes, not %lld.", expected, (long long)bytes);
+    mpidata_page *drawn = status ? NULL : draw_whole_page(trainer);
+    if (drawn) {
         trainer->drawn++;
         mpidata_trainer_wake(trainer);
-        *memory = next->memory;
-        *page = next->first;
+        *memory = drawn->memory;
+        *page = drawn->first;
     }
     (void)pthread_mutex_unlock(&trainer->lock);
     return status;

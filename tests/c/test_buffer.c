@@ -20,6 +20,23 @@ static void fifo(void) {
     mpidata_buffer_close(&b);
 }
 
+/* In the middle of the ring: some of the next ones are between those that are drawn together, and stay. */
+static void fifo_together(void) {
+    mpidata_buffer b;
+    int removed;
+    CHECK(!mpidata_buffer_open(&b, MPIDATA_POLICY_FIFO, 8, 0, 1, 0));
+    for (int i = 0; i < 6; i++) (void)mpidata_buffer_add(&b, 100 + i);
+    for (int i = 0; i < 6; i++) (void)mpidata_buffer_draw(&b, &removed);
+    const int64_t order[] = {10, 12, 14, 11, 15, 13, 16};
+    for (int i = 0; i < 7; i++) (void)mpidata_buffer_add(&b, order[i]);
+    CHECK(!mpidata_buffer_draw_together(&b, 10, 4, 5) && b.count == 7); /* 13 is the sixth */
+    CHECK(!mpidata_buffer_draw_together(&b, 14, 4, 99) && b.count == 7); /* there is no 17 */
+    for (int i = 0; i < 7; i++) CHECK(mpidata_buffer_at(&b, i) == order[i]);
+    CHECK(mpidata_buffer_draw_together(&b, 10, 4, 6) && b.count == 3);
+    for (int i = 0; i < 3; i++) CHECK(mpidata_buffer_draw(&b, &removed) == 14 + i && removed);
+    mpidata_buffer_close(&b);
+}
+
 static void firo(void) {
     mpidata_buffer b;
     int removed, seen[50] = {0};
@@ -119,6 +136,7 @@ static void continued(int policy) {
 
 int main(void) {
     fifo();
+    fifo_together();
     firo();
     reservoir();
     all_unseen();
