@@ -13,10 +13,11 @@ static int no_memory(size_t bytes) {
                          "Out of memory: %zu bytes for the send window. Lower solvers.window in the job file.", bytes);
 }
 
-/* Have room for `bytes`, and keep the first `used`. What was there before is not used again until the end, so callers grow
- * seldom. */
+/* Have room for `bytes`, and keep the first `used`. What was there before is not used again until the end: by growing to at
+ * least the double, all of it together is less than what is there now. */
 static int reserve(mpidata_window *window, char **memory, size_t *capacity, size_t used, size_t bytes) {
     if (bytes <= *capacity) return MPIDATA_SUCCESS;
+    if (bytes < 2 * *capacity) bytes = 2 * *capacity;
     char *grown = mpidata_arena_take(&window->arena, bytes);
     if (!grown) return no_memory(bytes);
     if (used) memcpy(grown, *memory, used);
