@@ -15,6 +15,7 @@ from mpidata.checkpoint.state import Stateful
 from mpidata.errors import StreamError
 from mpidata.library import check
 from mpidata.plan import Field
+from mpidata.trainer import Trainer
 from mpidata.validation import ValidationDataset
 
 __all__ = ["MPIStreamDataset"]
@@ -223,7 +224,7 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
 class _Pass(Iterator[dict[str, torch.Tensor]]):
     """One pass over the stream. Holds no batch, so that the memory of one comes back when the user lets go of it."""
 
-    def __init__(self, trainer: job.Trainer, memory: BatchMemory, limit: int | None) -> None:
+    def __init__(self, trainer: Trainer, memory: BatchMemory, limit: int | None) -> None:
         self._trainer = trainer
         self._memory = memory
         self._limit = limit

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from mpidata import job, solver
+from mpidata import solver
 from mpidata.errors import LibraryError, MpidataError
 from mpidata.group_rank import GroupRank, Simulation, StopSimulation
 from mpidata.uncaught import describe, fail
+from mpidata.waiting import wait
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -195,14 +196,14 @@ def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
 def _tell(group: MPI.Intracomm, time: float | None) -> None:
     """Tell the ranks that do not run the function: a step with this time comes, or (None) the simulation is over."""
     if group.Get_size() > 1:
-        job.wait(group.Ibcast(np.array([time is not None, time or 0.0]), root=0))
+        wait(group.Ibcast(np.array([time is not None, time or 0.0]), root=0))
 
 
 def _follow(simulation: Simulation, group: MPI.Intracomm) -> None:
     """Take part in the steps that the group's first rank makes."""
     message = np.empty(2)
     while True:
-        job.wait(group.Ibcast(message, root=0))
+        wait(group.Ibcast(message, root=0))
         if not message[0]:
             return
         simulation.step(float(message[1]))

@@ -15,6 +15,8 @@ from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined
 
 from mpidata import job
 from mpidata.errors import StreamError
+from mpidata.trainer import Trainer
+from mpidata.waiting import wait
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -54,7 +56,7 @@ def init_process_group(backend: str | None = None) -> None:
     trainer = job.join()
     communicator = trainer.communicator
     assert communicator is not None
-    job.wait(communicator.Ibarrier(), longest_s=0.02)
+    wait(communicator.Ibarrier(), longest_s=0.02)
     local_rank, one_host = _locality(communicator)
     rank, size = communicator.Get_rank(), communicator.Get_size()
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(local_rank))
@@ -83,7 +85,7 @@ def _all(communicator: MPI.Intracomm, true_here: bool) -> bool:
     from mpi4py import MPI
 
     everywhere = np.array([true_here], np.int32)
-    job.wait(communicator.Iallreduce(MPI.IN_PLACE, everywhere, MPI.MIN))
+    wait(communicator.Iallreduce(MPI.IN_PLACE, everywhere, MPI.MIN))
     return bool(everywhere[0])
 
 
@@ -96,14 +98,14 @@ def _store(communicator: MPI.Intracomm, host: str) -> TCPStore:
         store = TCPStore(host, 0, size, is_master=True, timeout=_STORE_TIMEOUT, wait_for_workers=False)
         text = f"{host} {store.port}".encode()
         address[: len(text)] = np.frombuffer(text, np.uint8)
-    job.wait(communicator.Ibcast(address, root=0))
+    wait(communicator.Ibcast(address, root=0))
     if store is None:
         host, port = address.tobytes().rstrip(b"\0").decode().split(" ")
         store = TCPStore(host, int(port), size, is_master=False, timeout=_STORE_TIMEOUT, wait_for_workers=False)
     return store
 
 
-def _destroy(trainer: job.Trainer) -> None:
+def _destroy(trainer: Trainer) -> None:
     # Only in a job that ended by itself: with trainers that have left early, this may wait for them.
     if trainer.ended and dist.is_initialized():
         dist.destroy_process_group()

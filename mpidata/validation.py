@@ -10,8 +10,8 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from mpidata.errors import StreamError
-from mpidata.job import SLICE_S, Trainer
 from mpidata.library import AGAIN, END, check
+from mpidata.trainer import SLICE_S, Trainer
 
 __all__ = ["ValidationDataset"]
 

@@ -9,6 +9,7 @@ import numpy as np
 from mpidata import job
 from mpidata.library import AGAIN, END, SUCCESS
 from mpidata.plan import Field, Plan, Program
+from mpidata.trainer import Trainer
 
 FIELDS = (Field("temperature", "float32", (2, 3)), Field("scalar", "int64", ()))
 MISUSE = 4
@@ -208,5 +209,5 @@ class FakeLibrary:
 
 def make_trainer(library):
     """Make this process a trainer, as joining a job would."""
-    job._trainer = job.Trainer(library.plan, library, None)
+    job._trainer = Trainer(library.plan, library, None)
     return job._trainer

@@ -21,8 +21,8 @@ from mpidata.plan import Field  # noqa: E402
 @pytest.fixture(params=["copied", "without a copy"])
 def library(request, monkeypatch):
     monkeypatch.setattr(job, "_trainer", None)
-    monkeypatch.setattr(job, "LEAVE_S", 0.05)
-    monkeypatch.setattr(job, "LOOK_S", 0.2)
+    monkeypatch.setattr("mpidata.trainer.LEAVE_S", 0.05)
+    monkeypatch.setattr("mpidata.trainer.LOOK_S", 0.2)
     library = FakeLibrary()
     if request.param == "without a copy":
         library.pages = []
