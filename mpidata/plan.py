@@ -114,7 +114,7 @@ class Plan:
             trainers=job.trainers.ranks,
             groups=solvers.groups,
             ranks_per_group=solvers.ranks_per_group,
-            window=solvers.window,
+            window=job.window,
             simulations=job.simulations,
             validation=job.validation.count,
             policy=job.buffer.policy,

@@ -66,6 +66,11 @@ class Field(Model):
         examples=["[64, 64]"],
     )
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of the whole array."""
+        return math.prod(self.shape) * int(self.dtype.lstrip("abcdefghijklmnopqrstuvwxyz")) // 8
+
 
 def _default_watermark(data: dict[str, Any]) -> int:
     capacity: int = data.get("capacity", 0)

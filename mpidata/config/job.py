@@ -15,6 +15,8 @@ from mpidata.config.slurm import Slurm
 
 __all__ = ["Job"]
 
+_WINDOW_BYTES = 4 << 20
+
 
 def _file_name(name: str) -> str:
     if not all(c.isalnum() or c in "._-" for c in name) or not name.isascii() or name[:1] in ("", ".", "-"):
@@ -93,6 +95,14 @@ class Job(Model):
         solvers = self.solvers
         groups = solvers.groups + solvers.spares if solvers.start == "split" else 0
         return 1 + self.trainers.ranks + groups * solvers.ranks_per_group
+
+    @property
+    def window(self) -> int:
+        """Samples of a solver rank that may be under way; with too few small ones a trainer waits for the solver."""
+        if self.solvers.window is not None:
+            return self.solvers.window
+        sample = sum(field.bytes for field in self.fields.values())
+        return 8 if 8 * sample <= _WINDOW_BYTES * self.solvers.ranks_per_group else 4
 
     @property
     def saving(self) -> Checkpoint:

@@ -117,10 +117,11 @@ class Solvers(Model):
         "With an argument `group`, the communicator, it runs on all ranks of its group, else on the first one.",
         examples=['"heat:simulate"'],
     )
-    window: Annotated[Count, Key(le=1024)] = Key(
-        default=4,
+    window: Annotated[Count, Key(le=1024)] | None = Key(
+        default=None,
         description="Samples of one solver rank that may be under way to the trainers before the solver waits. Where "
         "a rank's parts are small (up to 32 KB), messages, which samples of a fast solver share (up to 256 KB).",
+        json_schema_extra={"default": "8, but 4 where 8 of a rank's parts exceed 4 MB"},
     )
     start: Literal["split", "spawn"] = Key(
         default="split",

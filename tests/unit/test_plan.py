@@ -46,7 +46,7 @@ trainers 2
 groups 4
 spares 0
 ranks_per_group 3
-window 4
+window 8
 retries 2
 timeout_s 60.0
 tolerate -1
@@ -106,6 +106,17 @@ def test_a_plan_of_a_job_that_outlives_its_groups(folder: Path) -> None:
     assert Plan.parse(plan.text()) == plan
     plan = Plan.of(load_job(folder / "job.yaml", ["record={}"]), folder / "run")
     assert plan.record_path == folder / "run" / "record"
+
+
+@pytest.mark.parametrize(
+    ("elements", "ranks", "given", "window"),
+    [(1 << 17, 1, "", 8), ((1 << 17) + 1, 1, "", 4), (1 << 18, 2, "", 8), (1 << 18, 1, "", 4), (1 << 18, 1, "2", 2)],
+)
+def test_large_samples_have_a_smaller_window(folder: Path, elements: int, ranks: int, given: str, window: int) -> None:
+    changes = [f"fields={{u: {{shape: [{elements}]}}}}", f"solvers.ranks_per_group={ranks}"]
+    if given:
+        changes.append(f"solvers.window={given}")
+    assert Plan.of(load_job(folder / "job.yaml", changes), folder).window == window
 
 
 def test_the_threads_that_the_user_set_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
