@@ -527,10 +527,15 @@ static int free_gone(mpidata_incoming *in) {
     return MPIDATA_SUCCESS;
 }
 
+int mpidata_incoming_validation(mpidata_incoming *in, int *did) {
+    for (int i = 0; i < in->n_inlets && in->trainer->job.plan.validation; i++)
+        if (!in->inlets[i]->lost) MPIDATA_TRY(take_messages(in, in->inlets[i], 1, did));
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_incoming_take(mpidata_incoming *in, int *did) {
-    for (int validation = 1; validation >= 0; validation--)
-        for (int i = 0; i < in->n_inlets; i++)
-            if (!in->inlets[i]->lost) MPIDATA_TRY(take_messages(in, in->inlets[i], validation, did));
+    for (int i = 0; i < in->n_inlets; i++)
+        if (!in->inlets[i]->lost) MPIDATA_TRY(take_messages(in, in->inlets[i], 0, did));
     MPIDATA_TRY(complete_blocks(in, did));
     MPIDATA_TRY(advance_pending(in, did));
     return in->n_inlets > 1 ? free_gone(in) : MPIDATA_SUCCESS;

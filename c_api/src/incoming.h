@@ -66,7 +66,10 @@ void mpidata_incoming_close(mpidata_incoming *in);
 /* Listen to these groups, too. */
 int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int first_group, int n_groups);
 
-/* Take what has come; *did becomes 1 if there was anything. */
+/* Begin to take validation samples; *did becomes 1 if there was anything. */
+int mpidata_incoming_validation(mpidata_incoming *in, int *did);
+
+/* Take training samples, and complete what is under way. */
 int mpidata_incoming_take(mpidata_incoming *in, int *did);
 
 /* The group is lost. */

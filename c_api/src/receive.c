@@ -11,6 +11,9 @@
 
 #define STATUS_EVERY_S 0.2
 
+/* Rounds with samples between looks for anything else. A call of MPI that finds nothing may give the core away. */
+enum { LOOK_EVERY = 16 };
+
 typedef struct {
     mpidata_trainer *trainer;
     mpidata_incoming incoming;
@@ -19,6 +22,7 @@ typedef struct {
     mpidata_outgoing *sending;
     MPI_Request send_request;
     double next_status;
+    int rounds; /* since the last look */
 } receiver;
 
 /* Under the lock: wake a draw that can go on. With several trainers the agreement does so. */
@@ -154,8 +158,12 @@ static int send_events(receiver *r, int *did) {
 /* -- thread --------------------------------------------------------------------------------------------------------- */
 
 static int one_round(receiver *r, int *did) {
-    MPIDATA_TRY(take_orders(r, did));
     MPIDATA_TRY(mpidata_incoming_take(&r->incoming, did));
+    if (!*did || ++r->rounds >= LOOK_EVERY) {
+        r->rounds = 0;
+        MPIDATA_TRY(take_orders(r, did));
+        MPIDATA_TRY(mpidata_incoming_validation(&r->incoming, did));
+    }
     (void)pthread_mutex_lock(&r->trainer->lock);
     fill_buffer(r, did);
     (void)pthread_mutex_unlock(&r->trainer->lock);

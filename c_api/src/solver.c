@@ -16,6 +16,8 @@
 
 enum { OUTSIDE = 0, JOINED, LEFT };
 
+static const double LISTEN_EVERY_S = 5e-5;
+
 /* One solver per process, as there is one MPI_COMM_WORLD. */
 static struct {
     int state;
@@ -29,6 +31,7 @@ static struct {
     int broken;     /* status of a misuse: the job ends with it, nothing is sent any more */
     int stopping;   /* the scheduler told the group to leave */
     int no_more;    /* next has returned MPIDATA_END */
+    double listened; /* to the scheduler, last; s */
     int64_t simulation, step;
     int validation;
     char reason[512];
@@ -338,8 +341,16 @@ int mpidata_wait_for(const void *values) {
 
 /* -- step ----------------------------------------------------------------------------------------------------------- */
 
+/* Where steps are short, not in each: a call of MPI that finds nothing may give the core away. */
+static int listen_again(void) {
+    double now = mpidata_now();
+    if (now - solver.listened < LISTEN_EVERY_S) return MPIDATA_SUCCESS;
+    solver.listened = now;
+    return mpidata_job_listen(&solver.job);
+}
+
 static int look_for_stop(void) {
-    MPIDATA_TRY(mpidata_job_listen(&solver.job));
+    MPIDATA_TRY(listen_again());
     if (solver.job.told_to_stop) solver.stopping = 1;
     return MPIDATA_SUCCESS;
 }
@@ -405,7 +416,7 @@ static int step_of_one(double time) {
 }
 
 static int step_of_many(double time) {
-    MPIDATA_TRY(mpidata_job_listen(&solver.job));
+    MPIDATA_TRY(listen_again());
     if (!mpidata_tally_add(&solver.tally, solver.elements)) return commit(time);
     MPIDATA_TRY(finish_tally());
     if (solver.stopping) return MPIDATA_END;

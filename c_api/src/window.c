@@ -7,6 +7,10 @@
 #include "wait.h"
 
 static const double MEET_S = 0.1;
+/* A sample that comes within HURRY_S of the one before it waits for more, until a bundle has WORTH_SENDING bytes or is
+ * LONGEST_S old: with messages of one or two samples, ranks that share a core spend their time in handing it over. */
+static const double HURRY_S = 1e-4, LONGEST_S = 2e-4;
+enum { WORTH_SENDING = 65536 };
 
 static int no_memory(size_t bytes) {
     return mpidata_error(MPIDATA_ERR_MEMORY,
@@ -44,11 +48,11 @@ int mpidata_window_open(mpidata_window *window, mpidata_job *job) {
 }
 
 void mpidata_window_close(mpidata_window *window) {
-    for (int i = 0; window->pieces && i <= window->n_pieces; i++) {
-        mpidata_staged_piece *piece = &window->pieces[i];
-        free(piece->blocks);
-        free(piece->requests);
-    }
+    for (int i = 0; window->pieces && i <= window->n_pieces; i++) free(window->pieces[i].blocks);
+    free(window->flight.requests);
+    free(window->flight.pieces);
+    free(window->flight.done);
+    free(window->flight.statuses);
     free(window->bundles);
     free(window->met);
     free(window->pieces);
@@ -58,35 +62,76 @@ void mpidata_window_close(mpidata_window *window) {
 }
 
 static void piece_empty(mpidata_staged_piece *piece) {
-    piece->n_requests = 0;
+    piece->under_way = 0;
     piece->n_blocks = 0;
     piece->payload_bytes = 0;
 }
 
 static int free_piece(const mpidata_window *window) {
     for (int i = 0; i < window->n_pieces; i++)
-        if (!window->pieces[i].n_requests) return i;
+        if (!window->pieces[i].under_way) return i;
     return -1;
+}
+
+static int grow(void **array, int n, size_t size) {
+    void *grown = realloc(*array, (size_t)n * size);
+    if (!grown) return no_memory((size_t)n * size);
+    *array = grown;
+    return MPIDATA_SUCCESS;
+}
+
+static int reserve_request(mpidata_flight *flight) {
+    if (flight->n < flight->allocated) return MPIDATA_SUCCESS;
+    int allocated = flight->allocated ? 2 * flight->allocated : 16;
+    void *requests = flight->requests, *pieces = flight->pieces, *done = flight->done, *statuses = flight->statuses;
+    int status = grow(&requests, allocated, sizeof *flight->requests);
+    if (!status) status = grow(&pieces, allocated, sizeof *flight->pieces);
+    if (!status) status = grow(&done, allocated, sizeof *flight->done);
+    if (!status) status = grow(&statuses, allocated, sizeof *flight->statuses);
+    flight->requests = requests;
+    flight->pieces = pieces;
+    flight->done = done;
+    flight->statuses = statuses;
+    if (!status) flight->allocated = allocated;
+    return status;
+}
+
+typedef int (*send_function)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+
+/* Send one message of a piece. */
+static int send_message(mpidata_window *window, int number, send_function send, const void *values, int count,
+                        MPI_Datatype type) {
+    mpidata_flight *flight = &window->flight;
+    mpidata_staged_piece *piece = &window->pieces[number];
+    MPIDATA_TRY(reserve_request(flight));
+    MPIDATA_TRY_MPI(send(values, count, type, 1 + piece->trainer, window->tag, window->job->data,
+                         &flight->requests[flight->n]));
+    flight->pieces[flight->n++] = number;
+    piece->under_way++;
+    return MPIDATA_SUCCESS;
 }
 
 /* Send a bundle with the memory of a free piece in its place. */
 static int send_bundle(mpidata_window *window, int trainer, int number) {
     mpidata_bundle *bundle = &window->bundles[trainer];
     mpidata_staged_piece *piece = &window->pieces[number];
-    if (!piece->requests && !(piece->requests = malloc(sizeof(MPI_Request)))) return no_memory(sizeof(MPI_Request));
     char *memory = piece->header;
     size_t capacity = piece->header_capacity;
     piece->header = bundle->memory;
     piece->header_capacity = bundle->capacity;
-    MPIDATA_TRY_MPI(MPI_Issend(piece->header, (int)bundle->bytes, MPI_BYTE, 1 + trainer, window->tag, window->job->data,
-                               &piece->requests[0]));
-    piece->n_requests = 1;
     piece->trainer = trainer;
+    MPIDATA_TRY(send_message(window, number, MPI_Issend, piece->header, (int)bundle->bytes, MPI_BYTE));
     bundle->memory = memory;
     bundle->capacity = capacity;
     bundle->bytes = 0;
     bundle->in_flight++;
     return MPIDATA_SUCCESS;
+}
+
+/* Whether to try to send a bundle to which so many bytes were added just now. */
+static int is_due(const mpidata_window *window, const mpidata_bundle *bundle, size_t added) {
+    return !window->hurried || bundle->bytes / WORTH_SENDING > (bundle->bytes - added) / WORTH_SENDING ||
+           window->committed - bundle->since > LONGEST_S;
 }
 
 /* Send the bundles whose trainers have nothing under way. */
@@ -101,32 +146,46 @@ static int send_idle_bundles(mpidata_window *window) {
 }
 
 /* Requests fail in one way only: their trainer has died. */
-static int test_piece(mpidata_staged_piece *piece, int *done) {
-    int class = MPI_SUCCESS, result = MPI_Testall(piece->n_requests, piece->requests, done, MPI_STATUSES_IGNORE);
-    if (result != MPI_SUCCESS && MPI_Error_class(result, &class) == MPI_SUCCESS && class == MPI_ERR_IN_STATUS)
-        return mpidata_error(MPIDATA_ERR_DIED, "Trainer %d has died.", piece->trainer);
-    return mpidata_check_mpi(result, "MPI_Testall");
+static int test_flight(mpidata_window *window, int *n_done) {
+    mpidata_flight *flight = &window->flight;
+    int class = MPI_SUCCESS, result = MPI_Testsome(flight->n, flight->requests, n_done, flight->done, flight->statuses);
+    if (result == MPI_SUCCESS || MPI_Error_class(result, &class) != MPI_SUCCESS || class != MPI_ERR_IN_STATUS)
+        return mpidata_check_mpi(result, "MPI_Testsome");
+    for (int i = 0; i < *n_done; i++)
+        if (flight->statuses[i].MPI_ERROR != MPI_SUCCESS)
+            return mpidata_error(MPIDATA_ERR_DIED, "Trainer %d has died.",
+                                 window->pieces[flight->pieces[flight->done[i]]].trainer);
+    return MPIDATA_SUCCESS;
+}
+
+static void message_taken(mpidata_window *window, int number) {
+    mpidata_staged_piece *piece = &window->pieces[number];
+    if (--piece->under_way) return;
+    piece_empty(piece);
+    if (window->bundles) window->bundles[piece->trainer].in_flight--;
 }
 
 int mpidata_window_progress(mpidata_window *window) {
-    int any = 0;
-    for (int i = 0; i < window->n_pieces; i++) {
-        mpidata_staged_piece *piece = &window->pieces[i];
-        int done = 0;
-        if (!piece->n_requests) continue;
-        MPIDATA_TRY(test_piece(piece, &done));
-        if (!done) continue;
-        piece_empty(piece);
-        if (window->bundles) window->bundles[piece->trainer].in_flight--;
-        any = 1;
+    mpidata_flight *flight = &window->flight;
+    int n_done = 0, kept = 0;
+    if (!flight->n) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(test_flight(window, &n_done));
+    if (n_done <= 0) return MPIDATA_SUCCESS;
+    for (int i = 0; i < n_done; i++) message_taken(window, flight->pieces[flight->done[i]]);
+    for (int i = 0; i < flight->n; i++) {
+        if (flight->requests[i] == MPI_REQUEST_NULL) continue;
+        flight->requests[kept] = flight->requests[i];
+        flight->pieces[kept++] = flight->pieces[i];
     }
-    return any ? send_idle_bundles(window) : MPIDATA_SUCCESS;
+    flight->n = kept;
+    return send_idle_bundles(window);
 }
 
 int mpidata_window_wait(void *context) {
     mpidata_window *window = context;
     MPIDATA_TRY(mpidata_job_listen(window->job));
-    return mpidata_window_progress(window);
+    MPIDATA_TRY(mpidata_window_progress(window));
+    return send_idle_bundles(window); /* nothing will be added to them */
 }
 
 static int wait_for_free_piece(mpidata_window *window, int *number) {
@@ -165,9 +224,6 @@ static int reserve_block(mpidata_staged_piece *piece) {
     void *blocks = realloc(piece->blocks, (size_t)capacity * sizeof *piece->blocks);
     if (!blocks) return no_memory((size_t)capacity * sizeof *piece->blocks);
     piece->blocks = blocks;
-    void *requests = realloc(piece->requests, (size_t)(capacity + 1) * sizeof(MPI_Request));
-    if (!requests) return no_memory((size_t)(capacity + 1) * sizeof(MPI_Request));
-    piece->requests = requests;
     piece->blocks_capacity = capacity;
     return MPIDATA_SUCCESS;
 }
@@ -275,48 +331,49 @@ static int commit_bundled(mpidata_window *window, mpidata_staged_piece *piece, c
         MPIDATA_TRY(reserve(window, &bundle->memory, &bundle->capacity, bundle->bytes, capacity));
     }
     write_piece(piece, head, parameters, n_parameters, bundle->memory + bundle->bytes);
+    if (!bundle->bytes) bundle->since = window->committed;
     bundle->bytes += bytes;
     piece_empty(piece);
+    if (!is_due(window, bundle, bytes)) return MPIDATA_SUCCESS;
+    bundle->since = window->committed;
+    MPIDATA_TRY(mpidata_window_progress(window));
     return send_idle_bundles(window);
 }
 
 /* A piece too large for a bundle was staged like one that is not: exchange it with one that can be in flight. */
-static int make_sendable(mpidata_window *window, mpidata_staged_piece **piece) {
-    int number;
-    MPIDATA_TRY(wait_for_free_piece(window, &number));
-    mpidata_staged_piece staged = **piece;
-    **piece = window->pieces[number];
-    window->pieces[number] = staged;
-    *piece = &window->pieces[number];
+static int make_sendable(mpidata_window *window, int *number) {
+    int free_one;
+    MPIDATA_TRY(wait_for_free_piece(window, &free_one));
+    mpidata_staged_piece staged = window->pieces[*number];
+    window->pieces[*number] = window->pieces[free_one];
+    window->pieces[free_one] = staged;
+    *number = free_one;
     return MPIDATA_SUCCESS;
 }
 
-static int commit_alone(mpidata_window *window, mpidata_staged_piece *piece, const mpidata_piece *head,
-                        const double *parameters, int trainer) {
-    const mpidata_job *job = window->job;
-    size_t bytes = mpidata_piece_bytes(job->plan.n_parameters, head->n_blocks, head->inline_bytes);
+static int commit_alone(mpidata_window *window, int number, const mpidata_piece *head, const double *parameters,
+                        int trainer) {
+    const mpidata_plan *plan = &window->job->plan;
+    mpidata_staged_piece *piece = &window->pieces[number];
+    size_t bytes = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, head->inline_bytes);
     MPIDATA_TRY(reserve(window, &piece->header, &piece->header_capacity, 0, bytes));
-    write_piece(piece, head, parameters, job->plan.n_parameters, piece->header);
-    /* The header of a large piece need not be synchronous: its blocks are. */
-    int (*send)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) =
-        head->inline_bytes ? MPI_Issend : MPI_Isend;
-    MPIDATA_TRY_MPI(send(piece->header, (int)bytes, MPI_BYTE, 1 + trainer, window->tag, job->data, &piece->requests[0]));
-    piece->n_requests = 1;
+    write_piece(piece, head, parameters, plan->n_parameters, piece->header);
     piece->trainer = trainer;
     if (window->bundles) window->bundles[trainer].in_flight++;
+    /* The header of a large piece need not be synchronous: its blocks are. */
+    MPIDATA_TRY(send_message(window, number, head->inline_bytes ? MPI_Issend : MPI_Isend, piece->header, (int)bytes, MPI_BYTE));
     for (int i = 0; i < piece->n_blocks && !head->inline_bytes; i++) {
         const mpidata_staged_block *staged = &piece->blocks[i];
-        MPIDATA_TRY_MPI(MPI_Issend(block_values(piece, staged), (int)mpidata_block_elements(&staged->block),
-                                   mpidata_dtype_mpi(job->plan.fields[staged->block.field].dtype), 1 + trainer,
-                                   window->tag, job->data, &piece->requests[piece->n_requests]));
-        piece->n_requests++;
+        MPIDATA_TRY(send_message(window, number, MPI_Issend, block_values(piece, staged),
+                                 (int)mpidata_block_elements(&staged->block),
+                                 mpidata_dtype_mpi(plan->fields[staged->block.field].dtype)));
     }
     return MPIDATA_SUCCESS;
 }
 
 static int is_under_way(const mpidata_window *window, int trainer) {
     for (int i = 0; i < window->n_pieces; i++)
-        if (window->pieces[i].n_requests && window->pieces[i].trainer == trainer) return 1;
+        if (window->pieces[i].under_way && window->pieces[i].trainer == trainer) return 1;
     return 0;
 }
 
@@ -324,7 +381,7 @@ static int is_under_way(const mpidata_window *window, int trainer) {
  * computes for a minute from here would hold its first sample back for so long. */
 static int meet(mpidata_window *window, int trainer) {
     mpidata_backoff backoff = {0};
-    if (window->met[trainer]) return MPIDATA_SUCCESS;
+    if (window->met[trainer] || !is_under_way(window, trainer)) return MPIDATA_SUCCESS;
     window->met[trainer] = 1;
     for (double since = mpidata_now(); is_under_way(window, trainer) && mpidata_now() - since < MEET_S;) {
         mpidata_backoff_pause(&backoff);
@@ -333,11 +390,19 @@ static int meet(mpidata_window *window, int trainer) {
     return MPIDATA_SUCCESS;
 }
 
+static void note_time(mpidata_window *window) {
+    double now = mpidata_now();
+    window->hurried = now - window->committed < HURRY_S;
+    window->committed = now;
+}
+
 int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t step, double time, int validation,
                           const double *parameters) {
-    MPIDATA_TRY(mpidata_window_progress(window));
-    if (window->filling < 0) return MPIDATA_SUCCESS;
-    mpidata_staged_piece *piece = &window->pieces[window->filling];
+    int number = window->filling, trainer = mpidata_plan_trainer(&window->job->plan, simulation, step);
+    note_time(window);
+    if (!window->bundles || !window->hurried) MPIDATA_TRY(mpidata_window_progress(window));
+    if (number < 0) return MPIDATA_SUCCESS;
+    mpidata_staged_piece *piece = &window->pieces[number];
     window->filling = -1;
     window->tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
     size_t bytes = 0;
@@ -345,12 +410,11 @@ int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t st
     mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = piece->n_blocks, .simulation = simulation,
                           .step = step, .time = time,
                           .inline_bytes = bytes <= MPIDATA_INLINE_MAX ? (int64_t)payload_bytes(piece) : 0, .turn = window->turn};
-    int trainer = mpidata_plan_trainer(&window->job->plan, simulation, step);
     if (window->bundles && head.inline_bytes) {
         MPIDATA_TRY(commit_bundled(window, piece, &head, parameters, trainer));
     } else {
-        if (window->bundles) MPIDATA_TRY(make_sendable(window, &piece));
-        MPIDATA_TRY(commit_alone(window, piece, &head, parameters, trainer));
+        if (window->bundles) MPIDATA_TRY(make_sendable(window, &number));
+        MPIDATA_TRY(commit_alone(window, number, &head, parameters, trainer));
     }
     return meet(window, trainer);
 }
@@ -368,7 +432,7 @@ static int wait_for_flight(mpidata_window *window, int lent_only, const void *va
     for (double since = mpidata_now();;) {
         int flying = 0;
         for (int i = 0; i < window->n_pieces && !flying; i++)
-            flying = window->pieces[i].n_requests && (!lent_only || lends(&window->pieces[i], values));
+            flying = window->pieces[i].under_way && (!lent_only || lends(&window->pieces[i], values));
         if (!flying) return MPIDATA_SUCCESS;
         mpidata_backoff_pause(&backoff);
         mpidata_job_waits(window->job, since);

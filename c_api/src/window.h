@@ -2,8 +2,9 @@
  *
  * A piece is staged while its fields are put, and sent when its sample is committed. Where a rank's parts are small, a
  * piece goes at once only if nothing is under way to its trainer; else it waits with those that follow it, and they share
- * a message (as in J. Nagle's RFC 896): a fast solver pays for one message per hundred kilobytes, a slow one waits for
- * nothing. */
+ * a message (as in J. Nagle's RFC 896). So does one that comes right after the one before it, as more will follow, until
+ * they are some tens of kilobytes or a fraction of a millisecond old: a fast solver pays for few messages, a slow one
+ * waits for nothing. */
 #ifndef MPIDATA_WINDOW_H
 #define MPIDATA_WINDOW_H
 
@@ -24,26 +25,38 @@ typedef struct {
     size_t payload_capacity, payload_bytes;
     mpidata_staged_block *blocks;
     int n_blocks, blocks_capacity;
-    MPI_Request *requests; /* 1 + blocks_capacity, MPI_REQUEST_NULL where unused */
-    int n_requests;        /* 0: not in flight */
+    int under_way; /* messages; 0: not in flight */
     int trainer;
 } mpidata_staged_piece;
 
-/* Small pieces that wait for their trainer's last message. */
+/* Messages under way. All are tested with one call, as each call of MPI that finds nothing done may give the core away. */
+typedef struct {
+    MPI_Request *requests;
+    int *pieces; /* what each is of */
+    int *done;
+    MPI_Status *statuses;
+    int n, allocated;
+} mpidata_flight;
+
+/* Small pieces that wait for their trainer's last message, or for more of them. */
 typedef struct {
     char *memory;
     size_t capacity, bytes;
     int in_flight; /* messages under way to this trainer */
+    double since;  /* when the first piece came, or these were last tried to be sent; s */
 } mpidata_bundle;
 
 typedef struct {
     mpidata_job *job;
     mpidata_staged_piece *pieces; /* n_pieces to be in flight, and one to stage what is bundled */
     int n_pieces;
+    mpidata_flight flight;
     int filling;             /* piece of the sample that is being put, -1: none yet */
     mpidata_bundle *bundles; /* one per trainer; NULL where pieces are not small */
     char *met;               /* by trainer: whether something was sent to it */
     int tag;                 /* of what is bundled */
+    double committed;        /* when the last sample was; s */
+    int hurried;             /* it came right after the one before */
     mpidata_arena arena;     /* of what is sent */
     int64_t turn;            /* which of its group's simulations is the present one, from 1 */
 } mpidata_window;
