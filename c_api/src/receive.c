@@ -22,7 +22,7 @@ typedef struct {
     mpidata_outgoing *sending;
     MPI_Request send_request;
     double next_status;
-    int rounds; /* since the last look */
+    int rounds; /* until the next look at anything but samples */
 } receiver;
 
 /* Under the lock: wake a draw that can go on. With several trainers the agreement does so. */
@@ -157,13 +157,20 @@ static int send_events(receiver *r, int *did) {
 
 /* -- thread --------------------------------------------------------------------------------------------------------- */
 
+/* Where there are no samples, the calls that look for anything else let MPI take in what the next one finds: a probe only
+ * finds what was there before it. */
 static int one_round(receiver *r, int *did) {
-    MPIDATA_TRY(mpidata_incoming_take(&r->incoming, did));
-    if (!*did || ++r->rounds >= LOOK_EVERY) {
-        r->rounds = 0;
+    if (--r->rounds <= 0) {
+        r->rounds = LOOK_EVERY;
         MPIDATA_TRY(take_orders(r, did));
         MPIDATA_TRY(mpidata_incoming_validation(&r->incoming, did));
     }
+    int samples = 0;
+    MPIDATA_TRY(mpidata_incoming_take(&r->incoming, &samples));
+    if (samples)
+        *did = 1;
+    else
+        r->rounds = 0;
     (void)pthread_mutex_lock(&r->trainer->lock);
     fill_buffer(r, did);
     (void)pthread_mutex_unlock(&r->trainer->lock);

@@ -5,7 +5,7 @@
 
 #include "beat.h"
 
-enum { YIELDS = 8, SHORTEST_NS = 20000, LONGEST_NS = 1000000 };
+enum { YIELDS = 8, SHORTEST_NS = 5000, LONGEST_NS = 1000000 };
 
 long mpidata_backoff_next(mpidata_backoff *backoff) {
     if (backoff->idle < 1000) backoff->idle++;
