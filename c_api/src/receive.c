@@ -11,8 +11,8 @@
 
 #define STATUS_EVERY_S 0.2
 
-/* Rounds with samples between looks for anything else. A call of MPI that finds nothing may give the core away. */
-enum { LOOK_EVERY = 16 };
+/* While samples come, time between looks for anything else. A call of MPI that finds nothing may give the core away. */
+static const double LOOK_EVERY_S = 1e-3;
 
 typedef struct {
     mpidata_trainer *trainer;
@@ -21,8 +21,7 @@ typedef struct {
     int end_of_stream;
     mpidata_outgoing *sending;
     MPI_Request send_request;
-    double next_status;
-    int rounds; /* until the next look at anything but samples */
+    double next_status, next_look;
 } receiver;
 
 /* Under the lock: wake a draw that can go on. With several trainers the agreement does so. */
@@ -160,8 +159,9 @@ static int send_events(receiver *r, int *did) {
 /* Where there are no samples, the calls that look for anything else let MPI take in what the next one finds: a probe only
  * finds what was there before it. */
 static int one_round(receiver *r, int *did) {
-    if (--r->rounds <= 0) {
-        r->rounds = LOOK_EVERY;
+    double now = mpidata_now();
+    if (now >= r->next_look) {
+        r->next_look = now + LOOK_EVERY_S;
         MPIDATA_TRY(take_orders(r, did));
         MPIDATA_TRY(mpidata_incoming_validation(&r->incoming, did));
     }
@@ -170,7 +170,7 @@ static int one_round(receiver *r, int *did) {
     if (samples)
         *did = 1;
     else
-        r->rounds = 0;
+        r->next_look = 0.0;
     (void)pthread_mutex_lock(&r->trainer->lock);
     fill_buffer(r, did);
     (void)pthread_mutex_unlock(&r->trainer->lock);
