@@ -190,8 +190,8 @@ int mpidata_window_wait(void *context) {
 
 static int wait_for_free_piece(mpidata_window *window, int *number) {
     mpidata_backoff backoff = {0};
-    MPIDATA_TRY(mpidata_window_progress(window));
     if ((*number = free_piece(window)) >= 0) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_window_progress(window));
     for (double since = mpidata_now(); (*number = free_piece(window)) < 0;) {
         mpidata_backoff_pause(&backoff);
         mpidata_job_waits(window->job, since);
