@@ -32,6 +32,7 @@ def consume(
     producers: int = 1,
     warmed: Callable[[], bool] | None = None,
     fresh: Callable[[], int] | None = None,
+    ahead: int = 0,
 ) -> None:
     """Take batches for as long as the measurement lasts, and write the result.
 
@@ -45,6 +46,8 @@ def consume(
         Whether all samples from before the clock have been seen, where batches may repeat some.
     fresh : callable, optional
         Number of new samples since the clock began, where batches may repeat some.
+    ahead : int
+        Batches made before the clock begins, which do not count, where nothing is held back by the gate.
     """
     first, numbers, count = next(batches), [], 1
     time.sleep(_FILL_S)  # all buffers are full once
@@ -68,7 +71,7 @@ def consume(
         now = time.monotonic()
         if now - start >= cell.seconds:
             break
-    samples = int(fresh()) if fresh else count * BATCH
+    samples = int(fresh()) if fresh else max(0, count - ahead) * BATCH
     gate.stop()
     _check(batch)
     (cell.folder / "result.json").write_text(json.dumps({"samples": samples, "seconds": now - start}))

@@ -3,17 +3,21 @@
 import itertools
 import json
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import cases, scheduling, stream, table
 from benchmarks.__main__ import choose, main
 from benchmarks.build import PLACEMENT
+from benchmarks.consume import consume
 from benchmarks.contender import BATCH, BenchmarkError, Cell, Result, run_processes
 from benchmarks.figures import Figures, Measurement, Spread
 from benchmarks.gate import Gate, GateError
@@ -170,6 +174,20 @@ def test_a_producer_waits_at_the_gate_and_ends_when_told(tmp_path: Path) -> None
     assert next(steps) == 1
     consumer.stop()
     assert list(steps) == []
+
+
+def test_batches_made_before_the_clock_do_not_count(tmp_path: Path) -> None:
+    cell = Cell(tmp_path, KB, 0.05, warm=BATCH, queue=BATCH)
+    Gate.make(tmp_path)
+
+    def batches() -> Iterator[torch.Tensor]:
+        for first in range(0, 5 * BATCH, BATCH):
+            yield torch.arange(first, first + BATCH, dtype=torch.float32)[:, None].repeat(1, 4)
+            if first == 3 * BATCH:
+                time.sleep(cell.seconds)
+
+    consume(batches(), cell, Gate(tmp_path, 1.0), ahead=2)
+    assert json.loads((tmp_path / "result.json").read_text())["samples"] == 2 * BATCH
 
 
 def test_a_process_that_fails_ends_the_others(tmp_path: Path) -> None:
