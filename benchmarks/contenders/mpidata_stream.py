@@ -19,6 +19,7 @@ class Stream:
     name: str
     about: str
     policy: str = "fifo"
+    count: str = "once"  # what the trainer counts, see programs/trainer.py
     put: str = "put"
     groups: int = 1
     ranks: int = 1
@@ -49,7 +50,7 @@ class Stream:
         """The job file; what it does not say is as mpidata has it."""
         watermark = f", watermark: {BATCH}" if self.policy == "reservoir" else ""
         return f"""\
-trainers: {{ranks: 1, program: [python, {str(_TRAINER)!r}, {str(cell.folder)!r}, {self.policy}, "{self.groups}"]}}
+trainers: {{ranks: 1, program: [python, {str(_TRAINER)!r}, {str(cell.folder)!r}, {self.count}, "{self.groups}"]}}
 solvers:
   groups: {self.groups}
   ranks_per_group: {self.ranks}
@@ -61,8 +62,9 @@ buffer: {{policy: {self.policy}, capacity: {cell.queue}{watermark}}}
 
 
 CONTENDERS = [
-    Stream("mpidata fifo", "put, batches copied together"),
-    Stream("mpidata reservoir", "the same; only samples drawn for the first time count", policy="reservoir"),
+    Stream("mpidata fifo", "put, batches handed out where they lie in the buffer"),
+    Stream("mpidata reservoir", "put; samples drawn for the first time count", policy="reservoir", count="fresh"),
+    Stream("mpidata reservoir, all draws", "the same; repeated ones count too", policy="reservoir", count="draws"),
     Stream("mpidata iput", "fifo, arrays lent instead of copied", put="iput"),
     Stream("mpidata 3 solvers", "fifo, 3 groups of one rank", groups=3),
     Stream("mpidata blocks", "fifo, one group of 2 ranks, half a sample each", ranks=2),

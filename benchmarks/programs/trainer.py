@@ -1,4 +1,8 @@
-"""Trainer: takes batches from the stream. Arguments: folder, policy, number of groups."""
+"""Trainer: takes batches from the stream. Arguments: folder, what counts, number of groups.
+
+What counts: `once`, the samples of a stream that brings each once; where it repeats them, `fresh`, those not seen
+before, or `draws`, all.
+"""
 
 import sys
 from pathlib import Path
@@ -29,9 +33,14 @@ def marked():
         yield batch["u"]
 
 
-if sys.argv[2] == "reservoir":
-    consume(marked(), cell, gate, warmed=lambda: seen[cell.warm - 1], fresh=lambda: np.count_nonzero(seen[cell.warm :]))
-else:
+def fresh() -> int:
+    return np.count_nonzero(seen[cell.warm :])
+
+
+counting = sys.argv[2]
+if counting == "once":
     consume(batches(), cell, gate, producers=int(sys.argv[3]))
+else:
+    consume(marked(), cell, gate, warmed=lambda: seen[cell.warm - 1], fresh=fresh if counting == "fresh" else None)
 for _ in stream:
     pass  # to the end, so that the job ends in order
