@@ -80,11 +80,10 @@ static void a_page_is_used_again_as_a_whole(void) {
     pinned->pins = 2;
     mpidata_slots_give_back(&slots, first[0]);
     mpidata_slots_unpin(&slots, first[0]);
-    give_back(third);
-    take_page(0, third);
-    CHECK(third[0] != first[0]);
+    int64_t fourth[BATCH], again[BATCH];
+    take_page(0, fourth);
+    CHECK(fourth[0] != first[0]);
     mpidata_slots_unpin(&slots, first[0]);
-    int64_t again[BATCH];
     take_page(0, again);
     CHECK(again[0] == first[0]);
 }
@@ -95,6 +94,9 @@ static void dropped_in_the_middle(void) {
     mpidata_slots_give_back(&slots, first);
     int64_t second = mpidata_slots_take(&slots, 0);
     CHECK(second == first + 1 && at(second)->page == at(first)->page);
+    for (int i = 2; i < BATCH; i++) (void)mpidata_slots_take(&slots, i);
+    int64_t next = mpidata_slots_take(&slots, 0);
+    CHECK(at(next)->page != at(first)->page);
 }
 
 int main(void) {
