@@ -137,7 +137,8 @@ int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype
                       const int64_t *start);
 
 /* As mpidata_put_block (start NULL: the whole field, as mpidata_put), without the copy: the array belongs to the library
- * until mpidata_wait or mpidata_wait_for returns, and must not be changed or freed before. With a conversion (float64 to float32) it copies. */
+ * until mpidata_wait or mpidata_wait_for returns, and must not be changed or freed before. With a conversion (float64 to
+ * float32) it copies. */
 int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start);
 

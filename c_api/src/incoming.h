@@ -69,7 +69,7 @@ int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int first_group, i
 /* Begin to take validation samples; *did becomes 1 if there was anything. */
 int mpidata_incoming_validation(mpidata_incoming *in, int *did);
 
-/* Take training samples, and complete what is under way. */
+/* Take training samples, and complete what is under way; *did likewise. */
 int mpidata_incoming_take(mpidata_incoming *in, int *did);
 
 /* The group is lost. */

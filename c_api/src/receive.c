@@ -9,7 +9,7 @@
 #include "incoming.h"
 #include "wait.h"
 
-#define STATUS_EVERY_S 0.2
+static const double STATUS_EVERY_S = 0.2;
 
 /* While samples come, time between looks for anything else. A call of MPI that finds nothing may give the core away. */
 static const double LOOK_EVERY_S = 1e-3;

@@ -28,8 +28,8 @@ int mpidata_tally_add(mpidata_tally *tally, const int64_t *elements);
  * leads: on one rank of the group, which times its steps. Collective; tally.request is to be completed. */
 int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int leads);
 
-/* After completion, and before the next start: take the interval over; returns whether to stop. tally.sum has the elements of tally.under_way steps
- * from tally.first on. */
+/* After completion, and before the next start: take the interval over; returns whether to stop. tally.sum has the elements
+ * of tally.under_way steps from tally.first on. */
 int mpidata_tally_finish(mpidata_tally *tally);
 
 #endif

@@ -17,6 +17,7 @@ __all__ = ["Buffer", "Checkpoint", "Field", "FieldName", "Record", "Validation",
 MAX_DIMENSIONS = 6
 MAX_ELEMENTS = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1}
 
 
 def identifier(name: str) -> str:
@@ -69,7 +70,7 @@ class Field(Model):
     @property
     def bytes(self) -> int:
         """Bytes of the whole array."""
-        return math.prod(self.shape) * int(self.dtype.lstrip("abcdefghijklmnopqrstuvwxyz")) // 8
+        return math.prod(self.shape) * _ELEMENT_BYTES[self.dtype]
 
 
 def _default_watermark(data: dict[str, Any]) -> int:
