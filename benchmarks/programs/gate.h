@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GATE_GO = 0, GATE_STOP = 1, GATE_LAST = 4, GATE_SIZE = 4096, GATE_BATCH = 32 };
+enum { GATE_GO = 0, GATE_STOP = 1, GATE_MADE = 2, GATE_LAST = 4, GATE_SIZE = 4096, GATE_BATCH = 32 };
 
 static inline volatile int64_t *gate_map(const char *folder) {
     char path[4096];
