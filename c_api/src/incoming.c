@@ -179,7 +179,7 @@ static int assembly_for(mpidata_incoming *in, const mpidata_source *source, cons
         *assembly = NULL;
     else if (!*assembly)
         status = begin_assembly(in, source, piece, parameters, assembly);
-    if (*assembly && !status) in->trainer->statistics.bytes += piece->inline_bytes;
+    if (*assembly && !status) in->trainer->statistics.bytes += piece->payload_bytes;
     (void)pthread_mutex_unlock(&in->trainer->lock);
     return status;
 }
@@ -203,28 +203,39 @@ static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, c
     return MPIDATA_SUCCESS;
 }
 
-static int expect_blocks(mpidata_source *source, mpidata_assembly *assembly, const mpidata_block *blocks, int n) {
+/* The blocks that do not travel along are to come next. */
+static int expect_blocks(const mpidata_incoming *in, mpidata_source *source, mpidata_assembly *assembly,
+                         const mpidata_block *blocks, int n) {
+    const mpidata_plan *plan = &in->trainer->job.plan;
+    size_t in_all = mpidata_blocks_bytes(plan, blocks, n), at = 0;
     if (n > source->allocated) {
         void *grown = realloc(source->blocks, (size_t)n * sizeof *source->blocks);
         if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread");
         source->blocks = grown;
         source->allocated = n;
     }
-    memcpy(source->blocks, blocks, (size_t)n * sizeof *blocks);
-    source->assembly = assembly;
-    source->n_blocks = n;
-    source->next = 0;
+    source->n_blocks = source->next = 0;
+    for (int i = 0; i < n; i++) {
+        size_t bytes = mpidata_block_bytes(plan, &blocks[i]);
+        if (mpidata_travels_along(in_all, at, bytes))
+            at = mpidata_payload_place(at, bytes) + bytes;
+        else
+            source->blocks[source->n_blocks++] = blocks[i];
+    }
+    source->assembly = source->n_blocks ? assembly : NULL;
     return MPIDATA_SUCCESS;
 }
 
-static int take_blocks_from_header(mpidata_incoming *in, mpidata_assembly *assembly, const mpidata_block *blocks, int n,
-                                   const char *payload) {
-    size_t at = 0;
+static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, const mpidata_block *blocks, int n,
+                        const char *payload) {
+    const mpidata_plan *plan = &in->trainer->job.plan;
+    size_t in_all = mpidata_blocks_bytes(plan, blocks, n), at = 0;
     for (int i = 0; i < n; i++) {
-        const mpidata_field *field = &in->trainer->job.plan.fields[blocks[i].field];
-        size_t bytes = (size_t)mpidata_block_elements(&blocks[i]) * field->element_size;
+        size_t bytes = mpidata_block_bytes(plan, &blocks[i]);
+        if (!mpidata_travels_along(in_all, at, bytes)) continue;
         at = mpidata_payload_place(at, bytes);
-        mpidata_block_copy(field, &blocks[i], field_memory(in, assembly, blocks[i].field), payload + at);
+        mpidata_block_copy(&plan->fields[blocks[i].field], &blocks[i], field_memory(in, assembly, blocks[i].field),
+                           payload + at);
         at += bytes;
         assembly->outstanding--;
     }
@@ -239,20 +250,20 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
     mpidata_assembly *assembly;
     const mpidata_plan *plan = &in->trainer->job.plan;
     MPIDATA_TRY(mpidata_piece_check(plan, message, *bytes, &piece, &parameters, &blocks, &payload));
-    *bytes = mpidata_piece_bytes(plan->n_parameters, piece->n_blocks, piece->inline_bytes);
+    *bytes = mpidata_piece_bytes(plan->n_parameters, piece->n_blocks, piece->payload_bytes);
     in->simulation = piece->simulation;
     in->step = piece->step;
     MPIDATA_TRY(check_route(in, piece, source));
     MPIDATA_TRY(assembly_for(in, source, piece, parameters, &assembly));
-    if (!assembly) return piece->inline_bytes ? MPIDATA_SUCCESS : expect_blocks(source, NULL, blocks, piece->n_blocks);
+    MPIDATA_TRY(expect_blocks(in, source, assembly, blocks, piece->n_blocks));
+    if (!assembly) return MPIDATA_SUCCESS;
     if (source->rank < assembly->first_rank) {
         assembly->first_rank = source->rank;
         assembly->time = piece->time;
     }
     for (int i = 0; i < piece->n_blocks; i++)
         MPIDATA_TRY(mpidata_assembly_announce(&in->assemblies, assembly, &blocks[i], source->rank));
-    if (piece->inline_bytes) return take_blocks_from_header(in, assembly, blocks, piece->n_blocks, payload);
-    return expect_blocks(source, assembly, blocks, piece->n_blocks);
+    return take_payload(in, assembly, blocks, piece->n_blocks, payload);
 }
 
 static int name_sender(const mpidata_incoming *in, const mpidata_source *source, int status) {

@@ -42,7 +42,7 @@ int mpidata_window_open(mpidata_window *window, mpidata_job *job) {
     window->met = calloc(trainers, 1);
     if (!window->pieces || !window->met) return no_memory(n * sizeof *window->pieces + trainers);
     window->n_pieces = job->plan.window;
-    if (rank_part(&job->plan) > MPIDATA_INLINE_MAX) return MPIDATA_SUCCESS;
+    if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS;
     window->bundles = calloc(trainers, sizeof *window->bundles);
     return window->bundles ? MPIDATA_SUCCESS : no_memory(trainers * sizeof *window->bundles);
 }
@@ -229,12 +229,12 @@ static int reserve_block(mpidata_staged_piece *piece) {
 }
 
 /* Into memory that another core or the network adapter reads next, and none of this rank: past the cache, as taking its
- * lines back from another core's cache was measured at 2 to 8 GB/s, this at 15 to 25. Not what is bundled, which is copied
- * once more. */
+ * lines back from another core's cache was measured at 2 to 8 GB/s, this at 15 to 25. Not what travels along
+ * with a header, which is copied once more. */
 static void copy_values(const mpidata_window *window, void *restrict target, const void *restrict values,
                         int64_t elements, size_t bytes, int convert) {
     if (!convert) {
-        if (window->bundles)
+        if (window->bundles || bytes <= MPIDATA_BLOCK_SMALL)
             memcpy(target, values, bytes);
         else
             (void)mpidata_copy_past_cache(target, values, bytes);
@@ -283,10 +283,20 @@ static const char *block_values(const mpidata_staged_piece *piece, const mpidata
     return staged->lent ? staged->lent : piece->payload + staged->offset;
 }
 
-static size_t payload_bytes(const mpidata_staged_piece *piece) {
-    size_t at = 0;
-    for (int i = 0; i < piece->n_blocks; i++)
-        at = mpidata_payload_place(at, piece->blocks[i].bytes) + piece->blocks[i].bytes;
+static size_t bytes_of_blocks(const mpidata_staged_piece *piece) {
+    size_t bytes = 0;
+    for (int i = 0; i < piece->n_blocks; i++) bytes += piece->blocks[i].bytes;
+    return bytes;
+}
+
+/* Decide which blocks travel along; returns the bytes of the payload. */
+static size_t lay_out_payload(mpidata_staged_piece *piece) {
+    size_t in_all = bytes_of_blocks(piece), at = 0;
+    for (int i = 0; i < piece->n_blocks; i++) {
+        mpidata_staged_block *staged = &piece->blocks[i];
+        staged->along = mpidata_travels_along(in_all, at, staged->bytes);
+        if (staged->along) at = mpidata_payload_place(at, staged->bytes) + staged->bytes;
+    }
     return mpidata_padded(at);
 }
 
@@ -294,6 +304,7 @@ static void write_payload(const mpidata_staged_piece *piece, char *target, size_
     size_t at = 0;
     for (int i = 0; i < piece->n_blocks; i++) {
         const mpidata_staged_block *staged = &piece->blocks[i];
+        if (!staged->along) continue;
         size_t place = mpidata_payload_place(at, staged->bytes);
         memset(target + at, 0, place - at);
         (void)mpidata_copy_past_cache(target + place, block_values(piece, staged), staged->bytes);
@@ -302,7 +313,7 @@ static void write_payload(const mpidata_staged_piece *piece, char *target, size_
     memset(target + at, 0, bytes - at);
 }
 
-/* Write the header, and the payload behind it where it is small, to `target`. */
+/* Write the header, and the payload behind it, to `target`. */
 static void write_piece(const mpidata_staged_piece *piece, const mpidata_piece *head, const double *parameters,
                         int n_parameters, char *target) {
     size_t at = sizeof *head, header = mpidata_piece_header_bytes(n_parameters, piece->n_blocks);
@@ -312,14 +323,14 @@ static void write_piece(const mpidata_staged_piece *piece, const mpidata_piece *
     for (int i = 0; i < piece->n_blocks; i++, at += sizeof(mpidata_block))
         memcpy(target + at, &piece->blocks[i].block, sizeof(mpidata_block));
     memset(target + at, 0, header - at);
-    if (head->inline_bytes) write_payload(piece, target + header, (size_t)head->inline_bytes);
+    write_payload(piece, target + header, (size_t)head->payload_bytes);
 }
 
 static int commit_bundled(mpidata_window *window, mpidata_staged_piece *piece, const mpidata_piece *head,
                           const double *parameters, int trainer) {
     int n_parameters = window->job->plan.n_parameters, number;
     mpidata_bundle *bundle = &window->bundles[trainer];
-    size_t bytes = mpidata_piece_bytes(n_parameters, head->n_blocks, head->inline_bytes);
+    size_t bytes = mpidata_piece_bytes(n_parameters, head->n_blocks, head->payload_bytes);
     while (bundle->bytes && bundle->bytes + bytes > MPIDATA_BUNDLE_MAX) {
         MPIDATA_TRY(wait_for_free_piece(window, &number));
         if (bundle->bytes) MPIDATA_TRY(send_bundle(window, trainer, number));
@@ -355,15 +366,18 @@ static int commit_alone(mpidata_window *window, int number, const mpidata_piece 
                         int trainer) {
     const mpidata_plan *plan = &window->job->plan;
     mpidata_staged_piece *piece = &window->pieces[number];
-    size_t bytes = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, head->inline_bytes);
+    size_t bytes = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, head->payload_bytes);
     MPIDATA_TRY(reserve(window, &piece->header, &piece->header_capacity, 0, bytes));
     write_piece(piece, head, parameters, plan->n_parameters, piece->header);
     piece->trainer = trainer;
     if (window->bundles) window->bundles[trainer].in_flight++;
-    /* The header of a large piece need not be synchronous: its blocks are. */
-    MPIDATA_TRY(send_message(window, number, head->inline_bytes ? MPI_Issend : MPI_Isend, piece->header, (int)bytes, MPI_BYTE));
-    for (int i = 0; i < piece->n_blocks && !head->inline_bytes; i++) {
+    int apart = 0;
+    for (int i = 0; i < piece->n_blocks; i++) apart += !piece->blocks[i].along;
+    /* Where blocks follow, the header need not be synchronous: they are. */
+    MPIDATA_TRY(send_message(window, number, apart ? MPI_Isend : MPI_Issend, piece->header, (int)bytes, MPI_BYTE));
+    for (int i = 0; i < piece->n_blocks; i++) {
         const mpidata_staged_block *staged = &piece->blocks[i];
+        if (staged->along) continue;
         MPIDATA_TRY(send_message(window, number, MPI_Issend, block_values(piece, staged),
                                  (int)mpidata_block_elements(&staged->block),
                                  mpidata_dtype_mpi(plan->fields[staged->block.field].dtype)));
@@ -405,12 +419,9 @@ int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t st
     mpidata_staged_piece *piece = &window->pieces[number];
     window->filling = -1;
     window->tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
-    size_t bytes = 0;
-    for (int i = 0; i < piece->n_blocks; i++) bytes += piece->blocks[i].bytes;
     mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = piece->n_blocks, .simulation = simulation,
-                          .step = step, .time = time,
-                          .inline_bytes = bytes <= MPIDATA_INLINE_MAX ? (int64_t)payload_bytes(piece) : 0, .turn = window->turn};
-    if (window->bundles && head.inline_bytes) {
+                          .step = step, .time = time, .payload_bytes = (int64_t)lay_out_payload(piece), .turn = window->turn};
+    if (window->bundles && bytes_of_blocks(piece) <= MPIDATA_PIECE_SMALL) {
         MPIDATA_TRY(commit_bundled(window, piece, &head, parameters, trainer));
     } else {
         if (window->bundles) MPIDATA_TRY(make_sendable(window, &number));

@@ -16,13 +16,28 @@ size_t mpidata_padded(size_t bytes) { return (bytes + MPIDATA_BOUNDARY - 1) / MP
 
 size_t mpidata_payload_place(size_t before, size_t bytes) { return bytes < FREE ? before : mpidata_padded(before); }
 
+int mpidata_travels_along(size_t in_all, size_t before, size_t bytes) {
+    return in_all <= MPIDATA_PIECE_SMALL ||
+           (bytes <= MPIDATA_BLOCK_SMALL && mpidata_payload_place(before, bytes) + bytes <= MPIDATA_ALONG_MAX);
+}
+
+size_t mpidata_block_bytes(const mpidata_plan *plan, const mpidata_block *block) {
+    return (size_t)mpidata_block_elements(block) * plan->fields[block->field].element_size;
+}
+
+size_t mpidata_blocks_bytes(const mpidata_plan *plan, const mpidata_block *blocks, int n) {
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++) bytes += mpidata_block_bytes(plan, &blocks[i]);
+    return bytes;
+}
+
 size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks) {
     return mpidata_padded(sizeof(mpidata_piece) + (size_t)n_parameters * sizeof(double) +
                           (size_t)n_blocks * sizeof(mpidata_block));
 }
 
-size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t inline_bytes) {
-    return mpidata_piece_header_bytes(n_parameters, n_blocks) + (size_t)inline_bytes;
+size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t payload_bytes) {
+    return mpidata_piece_header_bytes(n_parameters, n_blocks) + (size_t)payload_bytes;
 }
 
 int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
@@ -43,34 +58,45 @@ int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
     return MPIDATA_SUCCESS;
 }
 
+/* The payload must be that of the blocks that travel along, and where others follow, the message ends with it. */
+static int check_payload(const mpidata_plan *plan, const mpidata_piece *head, const mpidata_block *blocks, int is_last) {
+    size_t in_all = mpidata_blocks_bytes(plan, blocks, head->n_blocks), at = 0;
+    int apart = 0;
+    for (int i = 0; i < head->n_blocks; i++) {
+        size_t bytes = mpidata_block_bytes(plan, &blocks[i]);
+        if (mpidata_travels_along(in_all, at, bytes))
+            at = mpidata_payload_place(at, bytes) + bytes;
+        else
+            apart++;
+    }
+    if (mpidata_padded(at) != (size_t)head->payload_bytes)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A piece carries %lld bytes, its blocks have %zu",
+                             (long long)head->payload_bytes, at);
+    if (apart && !is_last)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A piece with %d blocks to come is followed by another", apart);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t bytes, const mpidata_piece **piece,
                         const double **parameters, const mpidata_block **blocks, const char **payload) {
     const mpidata_piece *head = message;
     if (bytes < sizeof *head || head->magic != MPIDATA_PIECE_MAGIC)
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not the header of a piece", bytes);
-    if (head->n_blocks < 1 || head->n_blocks > MPIDATA_BLOCKS_MAX || head->inline_bytes < 0 ||
-        head->inline_bytes > 2 * MPIDATA_INLINE_MAX || head->turn < 1 || head->step < 0 || head->simulation < 0 ||
-        head->simulation >= plan->simulations + plan->validation || !isfinite(head->time))
+    if (head->n_blocks < 1 || head->n_blocks > MPIDATA_BLOCKS_MAX || head->payload_bytes < 0 ||
+        head->payload_bytes > MPIDATA_ALONG_MAX + MPIDATA_BOUNDARY || head->turn < 1 || head->step < 0 ||
+        head->simulation < 0 || head->simulation >= plan->simulations + plan->validation || !isfinite(head->time))
         return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",
                              (long long)head->simulation, (long long)head->step);
     size_t header = mpidata_piece_header_bytes(plan->n_parameters, head->n_blocks);
-    size_t whole = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, head->inline_bytes);
-    if (bytes < whole || (!head->inline_bytes && bytes != whole))
+    size_t whole = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, head->payload_bytes);
+    if (bytes < whole)
         return mpidata_error(MPIDATA_ERR_WIRE, "A piece of %zu bytes came in a message with %zu", whole, bytes);
     *piece = head;
     *parameters = (const double *)(head + 1);
     *blocks = (const mpidata_block *)(*parameters + plan->n_parameters);
     *payload = (const char *)message + header;
-    size_t payload_bytes = 0;
-    for (int i = 0; i < head->n_blocks; i++) {
-        MPIDATA_TRY(mpidata_block_check(plan, &(*blocks)[i]));
-        size_t block = (size_t)mpidata_block_elements(&(*blocks)[i]) * plan->fields[(*blocks)[i].field].element_size;
-        payload_bytes = mpidata_payload_place(payload_bytes, block) + block;
-    }
-    if (head->inline_bytes && mpidata_padded(payload_bytes) != (size_t)head->inline_bytes)
-        return mpidata_error(MPIDATA_ERR_WIRE, "A piece carries %lld bytes, its blocks have %zu",
-                             (long long)head->inline_bytes, payload_bytes);
-    return MPIDATA_SUCCESS;
+    for (int i = 0; i < head->n_blocks; i++) MPIDATA_TRY(mpidata_block_check(plan, &(*blocks)[i]));
+    return check_payload(plan, head, *blocks, bytes == whole);
 }
 
 size_t mpidata_event_bytes(const mpidata_event *event) {

@@ -2,8 +2,8 @@
  * and contents of what arrives are checked before they are believed.
  *
  * solver -> trainer     pieces: a piece is one rank's blocks of one sample, with a header (mpidata_piece, parameters, one
- *                       mpidata_block each). The header of a large piece is a message, and each block another one, in
- *                       order. A small piece has its payload behind its header; several may share a message.
+ *                       mpidata_block each). Small blocks travel along, as payload behind the header; each other one is
+ *                       a message that follows, in order. Pieces of which all travels may share a message.
  * solver, trainer -> scheduler   mpidata_event, its text cut to length
  * scheduler -> solver   mpidata_task with the parameters
  * scheduler -> trainer  mpidata_order */
@@ -24,10 +24,12 @@ enum {
 
 enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2 };
 
-#define MPIDATA_PIECE_MAGIC 0x3244504Du
-#define MPIDATA_INLINE_MAX 32768  /* payload bytes up to which a piece is small */
-#define MPIDATA_BUNDLE_MAX 262144 /* bytes of pieces that share a message */
-#define MPIDATA_BLOCKS_MAX 4096  /* blocks of one piece */
+#define MPIDATA_PIECE_MAGIC 0x3344504Du
+#define MPIDATA_PIECE_SMALL 32768  /* bytes of a piece's blocks up to which all travel along */
+#define MPIDATA_BLOCK_SMALL 16384  /* of a larger piece: bytes of a block that travels along ... */
+#define MPIDATA_ALONG_MAX 131072   /* ... while the payload is no longer than this */
+#define MPIDATA_BUNDLE_MAX 262144  /* bytes of pieces that share a message */
+#define MPIDATA_BLOCKS_MAX 4096    /* blocks of one piece */
 
 typedef struct {
     uint32_t magic;
@@ -35,8 +37,8 @@ typedef struct {
     int64_t simulation;
     int64_t step;
     double time;
-    int64_t inline_bytes; /* payload behind the header, padding included; 0: one message per block follows */
-    int64_t turn;         /* which of its group's simulations this is, from 1 */
+    int64_t payload_bytes; /* behind the header, padding included */
+    int64_t turn;          /* which of its group's simulations this is, from 1 */
 } mpidata_piece;
 
 typedef struct {
@@ -87,11 +89,19 @@ size_t mpidata_padded(size_t bytes);
 /* Where a block of so many bytes begins in a payload that has `before` bytes before it. */
 size_t mpidata_payload_place(size_t before, size_t bytes);
 
+/* Whether it travels along there, in a piece with so many bytes of blocks in all. A message costs more than the copies of
+ * a small block. */
+int mpidata_travels_along(size_t in_all, size_t before, size_t bytes);
+
+/* Bytes of the values of one block, and of several. The fields have been checked. */
+size_t mpidata_block_bytes(const mpidata_plan *plan, const mpidata_block *block);
+size_t mpidata_blocks_bytes(const mpidata_plan *plan, const mpidata_block *blocks, int n);
+
 /* Bytes of a header. */
 size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks);
 
 /* Bytes of a piece within a message: header, and payload behind it. */
-size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t inline_bytes);
+size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t payload_bytes);
 
 /* Check a block against its field; the sentence has no place in it, callers add it. */
 int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block);

@@ -5,8 +5,13 @@
 #include "example_plan.h"
 #include "wire.h"
 
-static double memory[512]; /* aligned as a message is */
+static double memory[20000]; /* aligned as a message is */
 static mpidata_plan plan;
+
+static const char large_plan[] =
+    "mpidata-plan 1\nrun /run\nfolder /folder\nseed 7\nworld 3\ntrainers 1\ngroups 1\nranks_per_group 1\nwindow 4\n"
+    "simulations 10\nvalidation 0\npolicy fifo\ncapacity 100\nwatermark 0\ntail drop\nfield small float32 1 4096\n"
+    "field large float32 1 4097\nprogram solver\nargument ./solver\n";
 
 static mpidata_piece *piece_of(void) { return (mpidata_piece *)(void *)memory; }
 static mpidata_block *block_of(void) {
@@ -16,7 +21,7 @@ static mpidata_block *block_of(void) {
 /* One whole 'temperature' inline. */
 static size_t valid(void) {
     mpidata_piece piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = 3, .step = 4, .time = 0.5,
-                           .inline_bytes = 128, .turn = 1};
+                           .payload_bytes = 128, .turn = 1};
     mpidata_block block = {.field = 0, .ndim = 2, .shape = {4, 6}};
     size_t header = mpidata_piece_header_bytes(plan.n_parameters, 1);
     memset(memory, 0, sizeof memory);
@@ -33,6 +38,34 @@ static int check(size_t bytes) {
     return mpidata_piece_check(&plan, memory, bytes, &piece, &parameters, &blocks, &payload);
 }
 
+/* A piece of whole fields, with the payload of those that travel along; returns its bytes. */
+static size_t fields(int n, const int *numbers, int64_t payload_bytes) {
+    mpidata_piece piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = n, .payload_bytes = payload_bytes, .turn = 1};
+    memset(memory, 0, sizeof memory);
+    memcpy(memory, &piece, sizeof piece);
+    for (int i = 0; i < n; i++) {
+        mpidata_block block = {.field = numbers[i], .ndim = 1, .shape = {plan.fields[numbers[i]].shape[0]}};
+        memcpy(block_of() + i, &block, sizeof block);
+    }
+    return mpidata_piece_bytes(plan.n_parameters, n, payload_bytes);
+}
+
+/* Small blocks of a large piece travel along, as many of the first ones as may. */
+static void large_pieces(void) {
+    CHECK(mpidata_plan_parse(large_plan, &plan) == MPIDATA_SUCCESS);
+    const int small[] = {0, 0, 0, 0, 0, 0, 0, 0, 0}, one_large[] = {0, 1, 0};
+    CHECK(check(fields(3, small, 3 * 16384)) == MPIDATA_SUCCESS);
+    CHECK(check(fields(3, small, 3 * 16384) + 64) == MPIDATA_SUCCESS); /* another piece behind it */
+    CHECK(check(fields(3, small, 2 * 16384)) == MPIDATA_ERR_WIRE);
+    CHECK(check(fields(9, small, 8 * 16384)) == MPIDATA_SUCCESS);
+    CHECK(check(fields(9, small, 8 * 16384) + 64) == MPIDATA_ERR_WIRE); /* the ninth comes before another piece */
+    CHECK(check(fields(9, small, 9 * 16384)) == MPIDATA_ERR_WIRE);
+    CHECK(check(fields(3, one_large, 2 * 16384)) == MPIDATA_SUCCESS);
+    CHECK(check(fields(3, one_large, 3 * 16384 + 64)) == MPIDATA_ERR_WIRE);
+    CHECK(check(fields(1, one_large + 1, 16384 + 64)) == MPIDATA_SUCCESS); /* a piece that is small */
+    mpidata_plan_free(&plan);
+}
+
 int main(void) {
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
     CHECK(check(valid()) == MPIDATA_SUCCESS);
@@ -43,9 +76,9 @@ int main(void) {
     piece_of()->magic = 1;
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
     (void)valid();
-    piece_of()->inline_bytes = 0; /* a large piece: nothing may follow its header */
+    piece_of()->payload_bytes = 0;
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
-    CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1)) == MPIDATA_SUCCESS);
+    CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1)) == MPIDATA_ERR_WIRE);
     (void)valid();
     piece_of()->n_blocks = 1 << 30;
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
@@ -80,5 +113,6 @@ int main(void) {
     block_of()->shape[0] = 2; /* fewer elements than the message has */
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
     mpidata_plan_free(&plan);
+    large_pieces();
     return 0;
 }
