@@ -57,6 +57,8 @@ class Cell:
         Samples that may wait between producer and consumer, where the contender can say so.
     setting : str
         Of the contender.
+    start_s : float
+        Longest that its processes may take to start.
     """
 
     folder: Path
@@ -65,6 +67,7 @@ class Cell:
     warm: int
     queue: int
     setting: str = ""
+    start_s: float = 60.0
 
     @classmethod
     def plan(cls, folder: Path, sample_bytes: int, seconds: float) -> Cell:
@@ -80,7 +83,7 @@ class Cell:
     @property
     def limit_s(self) -> float:
         """Seconds after which a process of the measurement ends itself."""
-        return self.seconds + 60.0
+        return self.seconds + self.start_s
 
     def write(self) -> None:
         """Make the folder's files that the processes read."""
