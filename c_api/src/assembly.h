@@ -14,7 +14,8 @@ typedef struct mpidata_assembly {
     double time;
     int first_rank; /* of those that sent a piece: its time counts */
     int validation;
-    int outstanding; /* blocks announced or under way, not yet in place */
+    int outstanding; /* blocks announced, not yet in place */
+    int under_way;   /* of them, those that are being received into the slot */
     int64_t *missing; /* per field, elements not yet announced */
     mpidata_block *blocks;
     int *block_ranks;

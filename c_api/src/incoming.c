@@ -126,12 +126,6 @@ static int finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
     return status;
 }
 
-static int under_way(const mpidata_incoming *in, const mpidata_assembly *assembly) {
-    for (int i = 0; i < in->n_active; i++)
-        if (in->active[i].assembly == assembly) return 1;
-    return 0;
-}
-
 /* -- pieces --------------------------------------------------------------------------------------------------------- */
 
 /* Under the lock: training samples that came before the next one and were not drawn yet. */
@@ -386,6 +380,7 @@ static int receive_block(mpidata_incoming *in, mpidata_source *source, MPI_Messa
     if (!source->assembly) return receive_scrap(in, field, elements, message);
     MPIDATA_TRY(receive_in_place(in, field, block, field_memory(in, source->assembly, block->field), message));
     in->active[in->n_active++] = (mpidata_active){.assembly = source->assembly};
+    source->assembly->under_way++;
     count_bytes(in, expected * (int64_t)field->element_size);
     return MPIDATA_SUCCESS;
 }
@@ -487,12 +482,14 @@ static int take_messages(mpidata_incoming *in, mpidata_inlet *inlet, int validat
 
 static int block_ended(mpidata_incoming *in, mpidata_active ended, int failed) {
     free(ended.scrap);
-    if (!ended.assembly) return MPIDATA_SUCCESS;
-    if (!failed) ended.assembly->outstanding--;
-    if (!ended.assembly->lost) return failed ? MPIDATA_SUCCESS : finish_if_whole(in, ended.assembly);
-    if (under_way(in, ended.assembly)) return MPIDATA_SUCCESS;
+    mpidata_assembly *assembly = ended.assembly;
+    if (!assembly) return MPIDATA_SUCCESS;
+    assembly->under_way--;
+    if (!failed) assembly->outstanding--;
+    if (!assembly->lost) return failed ? MPIDATA_SUCCESS : finish_if_whole(in, assembly);
+    if (assembly->under_way) return MPIDATA_SUCCESS;
     (void)pthread_mutex_lock(&in->trainer->lock);
-    drop_assembly(in, ended.assembly);
+    drop_assembly(in, assembly);
     (void)pthread_mutex_unlock(&in->trainer->lock);
     return MPIDATA_SUCCESS;
 }
@@ -576,7 +573,7 @@ int mpidata_incoming_lose(mpidata_incoming *in, int group) {
             if (assembly->group != group || assembly->lost) continue;
             assembly->lost = 1;
             in->assemblies.lost++;
-            if (!under_way(in, assembly)) drop_assembly(in, assembly);
+            if (!assembly->under_way) drop_assembly(in, assembly);
         }
     (void)pthread_mutex_unlock(&in->trainer->lock);
     return MPIDATA_SUCCESS;

@@ -1,0 +1,93 @@
+/* The receive thread's part that makes samples of messages, with messages that are slow, or whose senders die. */
+#include "fake_mpi.h"
+#include "incoming.h"
+
+/* Ranks 2 and 3 are group 0, ranks 4 and 5 group 1. Each half of the field is a message of its own. */
+static const char plan_text[] =
+    "mpidata-plan 1\nrun /run\nfolder /folder\nseed 7\nworld 6\ntrainers 1\ngroups 2\nranks_per_group 2\nwindow 4\n"
+    "simulations 10\nvalidation 0\npolicy fifo\ncapacity 100\nwatermark 0\ntail drop\nfield u float32 2 2 10000\n"
+    "program solver\nargument ./solver\n";
+
+enum { HALF = 10000 };
+
+static mpidata_trainer trainer;
+static mpidata_incoming in;
+static float values[HALF];
+
+static void open_all(void) {
+    const mpidata_plan *plan = &trainer.job.plan;
+    fake_reset();
+    memset(&trainer, 0, sizeof trainer);
+    CHECK(!mpidata_plan_parse(plan_text, &trainer.job.plan));
+    CHECK(!pthread_mutex_init(&trainer.lock, NULL) && !mpidata_slots_open(&trainer.slots, plan));
+    CHECK(!mpidata_ledger_open(&trainer.ledger, plan, 0) && !mpidata_record_open(&trainer.record));
+    CHECK(!mpidata_buffer_open(&trainer.buffer, plan->policy, plan->capacity, plan->watermark, plan->seed, 0));
+    trainer.outbox_end = &trainer.outbox;
+    CHECK(!mpidata_incoming_open(&in, &trainer));
+}
+
+static void close_all(void) {
+    mpidata_incoming_close(&in);
+    mpidata_buffer_close(&trainer.buffer);
+    mpidata_record_close(&trainer.record);
+    mpidata_ledger_close(&trainer.ledger);
+    mpidata_slots_close(&trainer.slots);
+    (void)pthread_mutex_destroy(&trainer.lock);
+    free(trainer.arrived);
+    mpidata_plan_free(&trainer.job.plan);
+}
+
+static int64_t slots_in_use(void) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < trainer.slots.n_slots; i++) n += trainer.slots.slots[i]->page->in_use;
+    return n;
+}
+
+typedef struct {
+    mpidata_piece piece;
+    mpidata_block block;
+    char padding[256];
+} header;
+
+/* A rank sends its half of a step: a header, and its block, whose message is returned. */
+static fake_message *send_half(header *memory, int rank, int64_t step) {
+    int half = (rank - 2) % 2;
+    *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = (rank - 2) / 2, .step = step, .turn = 1},
+                       .block = {.ndim = 2, .start = {half, 0}, .shape = {1, HALF}}};
+    (void)fake_send(rank, MPIDATA_TAG_SAMPLE, memory, mpidata_piece_header_bytes(0, 1));
+    return fake_send(rank, MPIDATA_TAG_SAMPLE, values, sizeof values);
+}
+
+static void take(void) {
+    for (int did = 1; did;) {
+        did = 0;
+        CHECK(!mpidata_incoming_take(&in, &did));
+    }
+}
+
+/* Both blocks of a sample are under way when its group is lost, and end together: received, or failed. */
+static void a_lost_sample_ends_at_once(int death) {
+    header headers[2];
+    open_all();
+    fake_message *one = send_half(&headers[0], 2, 0), *other = send_half(&headers[1], 3, 0);
+    one->held = other->held = 1;
+    take();
+    CHECK(in.assemblies.count == 1 && in.n_active == 2 && slots_in_use() == 1);
+    CHECK(!mpidata_incoming_lose(&in, 0));
+    CHECK(in.assemblies.count == 1 && slots_in_use() == 1); /* still being written to */
+    one->held = other->held = 0;
+    one->dead = other->dead = death;
+    take();
+    CHECK(in.n_active == 0 && in.assemblies.count == 0 && in.assemblies.lost == 0 && slots_in_use() == 0);
+    send_half(&headers[0], 4, 0);
+    send_half(&headers[1], 5, 0);
+    take();
+    CHECK(trainer.statistics.received == 1 && trainer.n_arrived == 1 && slots_in_use() == 1);
+    close_all();
+}
+
+int main(void) {
+    a_lost_sample_ends_at_once(0);
+    if (FAKE_DEATH) a_lost_sample_ends_at_once(1);
+    return 0;
+}
