@@ -247,6 +247,7 @@ class Dispatcher:
                 self._reserved.add(group)
                 row = self._parameters[simulation].tolist()
                 values = [f"{name}={value!r}" for name, value in zip(self._plan.parameters, row, strict=True)]
+                values.append(f"simulation={simulation}")
             self._record.note("spawn", group=group)
             self._messages.spawn(group, values)
 

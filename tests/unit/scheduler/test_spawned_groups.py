@@ -1,9 +1,13 @@
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from mpidata.config import load_job
+from mpidata.errors import JobFileError
 from mpidata.library import Event
 
 MakeJob = Callable[..., Any]
@@ -137,7 +141,7 @@ def test_a_program_that_always_ends_before_its_first_simulation(make_job: MakeJo
 def test_each_simulation_has_a_group_of_its_own(make_job: MakeJob) -> None:
     job = make_job(start="spawn", lifetime="simulation", groups=2, simulations=5)
     assert job.run() == 0
-    values = [(f"alpha={2.0 * i}", f"beta={2.0 * i + 1}") for i in range(5)]
+    values = [(f"alpha={2.0 * i}", f"beta={2.0 * i + 1}", f"simulation={i}") for i in range(5)]
     assert job.called("spawn") == list(enumerate(values))
     assert sorted(job.called("dispatch")) == [(i, i) for i in range(5)]
     assert sorted(job.called("no_more")) == [(i,) for i in range(5)]
@@ -174,7 +178,7 @@ def test_a_simulation_s_own_group_dies_and_another_one_gets_the_same_values(make
     job.before["dispatch"] = lambda group, simulation: job.die(0, signal=11) if group == 0 else None
     assert job.run() == 0
     first, again, second = job.called("spawn")
-    assert first == (0, ("alpha=0.0", "beta=1.0")) and again == (1, first[1]) and second[1] != first[1]
+    assert first == (0, ("alpha=0.0", "beta=1.0", "simulation=0")) and again == (1, first[1]) and second[1] != first[1]
     assert job.summary["retries"][0]["simulation"] == 0 and job.summary["simulations"]["complete"] == 2
 
 
@@ -240,3 +244,25 @@ def test_a_group_that_asks_after_a_stop_is_let_go(make_job: MakeJob) -> None:
     assert job.run() == 0
     assert job.called("no_more") == [(0,)] and job.called("dispatch") == []
     assert job.summary["set_aside"] == []
+
+
+def test_what_a_job_file_may_name_in_arguments_has_a_value(make_job: MakeJob, tmp_path: Path) -> None:
+    """What `check` accepts in the arguments of a program of its own for each simulation, the scheduler gives."""
+    job = make_job(start="spawn", lifetime="simulation", simulations=1)
+    assert job.run() == 0
+    names = [value.partition("=")[0] for value in job.called("spawn")[0][1]]
+    program = ["python", "-c", "0", *(f"{{{name}}}" for name in names)]
+    assert program[3:] == ["{alpha}", "{beta}", "{simulation}"]
+    text = yaml.safe_dump(
+        {
+            "trainers": {"program": ["python", "-c", "0"]},
+            "solvers": {"program": program, "start": "spawn", "lifetime": "simulation"},
+            "parameters": {"count": 1, "space": {"alpha": [0.0, 1.0], "beta": [0.0, 1.0]}},
+            "fields": {"u": {"shape": []}},
+        }
+    )
+    (tmp_path / "job.yaml").write_text(text)
+    assert load_job(tmp_path / "job.yaml").solvers.program == tuple(program)
+    (tmp_path / "job.yaml").write_text(text.replace("{simulation}", "{group}"))
+    with pytest.raises(JobFileError, match=r"The names are simulation, alpha, beta|Did you mean"):
+        load_job(tmp_path / "job.yaml")
