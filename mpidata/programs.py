@@ -46,7 +46,7 @@ def programs_of(job: Job) -> dict[str, Program]:
     if job.solvers.function is not None:
         solver = Program((sys.executable, "-m", "mpidata.function_solver", job.solvers.function), threads)
     else:
-        solver = Program(find_program(job.solvers.program or (), job.folder))
+        solver = Program(find_program(job.solvers.program or (), job.folder), threads)
     return {
         "scheduler": Program((sys.executable, "-m", "mpidata.rank_zero")),
         "trainer": Program(find_program(job.trainers.program, job.folder), threads),

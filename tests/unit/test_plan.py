@@ -79,6 +79,7 @@ environment OMP_NUM_THREADS=1
 program solver
 argument {folder}/heat2d
 argument train.py
+environment OMP_NUM_THREADS=1
 """
     )
     assert Plan.parse(plan.text()) == plan
@@ -122,7 +123,7 @@ def test_large_samples_have_a_smaller_window(folder: Path, elements: int, ranks:
 def test_the_threads_that_the_user_set_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
     plan = Plan.of(load_job(folder / "job.yaml"), folder)
-    assert plan.programs["trainer"].environment == {}
+    assert plan.programs["trainer"].environment == plan.programs["solver"].environment == {}
 
 
 def test_a_function_is_run_by_mpidata(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
