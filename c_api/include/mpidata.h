@@ -8,13 +8,14 @@
  *         MPI_Init(&argc, &argv);
  *         MPI_Comm group;                              // in place of MPI_COMM_WORLD
  *         if (mpidata_init(MPI_COMM_WORLD, &group)) return 1;   // the reason is on standard error
+ *         const int64_t shape[] = {64, 64};
  *         int64_t simulation;
  *         while (mpidata_next(&simulation) == MPIDATA_SUCCESS) {
  *             double alpha, u[64][64] = {{0}};
  *             mpidata_param("alpha", &alpha);
  *             for (int step = 0; step < 100; step++) {
  *                 advance(u, alpha, group);
- *                 mpidata_put("temperature", u, MPIDATA_FLOAT64, 2, (int64_t[]){64, 64});
+ *                 mpidata_put("temperature", u, MPIDATA_FLOAT64, 2, shape);
  *                 if (mpidata_step(0.01 * (step + 1))) break;
  *             }
  *         }

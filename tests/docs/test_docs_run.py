@@ -60,6 +60,14 @@ def test_commands(folder: JobFolder, page: Path, require: Callable[[str], str]) 
         shell(folder.path, "\n".join(map(harmless, block.text.splitlines())))
 
 
+@pytest.mark.parametrize("compiler", ["mpicxx", "mpicc -x c++"])
+def test_the_solver_of_the_readme_is_cplusplus(folder: JobFolder, compiler: str, require: Callable[[str], str]) -> None:
+    require("g++")
+    (folder.path / "solver.cpp").write_text(files(README)["solver.c"])
+    shell(folder.path, f"{compiler} -Wall -Wextra -Werror solver.cpp -o solver $(mpidata config --cflags --libs)")
+    assert "started outside a job" in shell(folder.path, "./solver")
+
+
 def test_cmake(folder: JobFolder, require: Callable[[str], str]) -> None:
     require("cmake")
     (folder.path / "CMakeLists.txt").write_text(files(SOLVER)["CMakeLists.txt"])

@@ -51,7 +51,7 @@ end program
 
 CMAKE_PROJECT = """
 cmake_minimum_required(VERSION 3.20)
-project(consumer LANGUAGES C {language})
+project(consumer LANGUAGES {language})
 find_package(mpidata 0.1 REQUIRED {components})
 add_executable(solver {source})
 target_link_libraries(solver PRIVATE {target})
@@ -180,12 +180,20 @@ def test_the_same_line_in_a_shell(tmp_path: Path, mpicc: str, programs: Path, so
     check_runs(tmp_path / "solver")
 
 
+@pytest.mark.parametrize(("language", "source"), [("C", "solver.c"), ("CXX", "solver.cpp"), ("C CXX", "solver.cpp")])
 def test_solver_by_cmake(
-    tmp_path: Path, require: Callable[[str], str], config: Callable[..., list[str]], solver_source: str
+    tmp_path: Path,
+    require: Callable[[str], str],
+    config: Callable[..., list[str]],
+    solver_source: str,
+    language: str,
+    source: str,
 ) -> None:
     cmake = require("cmake")
-    (tmp_path / "solver.c").write_text(solver_source)
-    project = CMAKE_PROJECT.format(language="", components="", source="solver.c", target="mpidata::mpidata")
+    if "CXX" in language:
+        require("g++")
+    (tmp_path / source).write_text(solver_source)
+    project = CMAKE_PROJECT.format(language=language, components="", source=source, target="mpidata::mpidata")
     (tmp_path / "CMakeLists.txt").write_text(project)
     build_by_cmake(cmake, tmp_path, *config("prefix"))
     check_runs(tmp_path / "build" / "solver")
@@ -219,7 +227,7 @@ def test_fortran_solver_by_cmake(
     (tmp_path / "solver.f90").write_text(FORTRAN_SOLVER)
     (tmp_path / "CMakeLists.txt").write_text(
         CMAKE_PROJECT.format(
-            language="Fortran", components="COMPONENTS fortran", source="solver.f90", target="mpidata::fortran"
+            language="C Fortran", components="COMPONENTS fortran", source="solver.f90", target="mpidata::fortran"
         )
     )
     build_by_cmake(cmake, tmp_path, *config("prefix"))
@@ -245,20 +253,11 @@ def test_the_header_is_c99(tmp_path: Path, mpicc: str, config: Callable[..., lis
     run(mpicc, "-std=c99", *STRICT, *config("cflags"), "solver.c", cwd=tmp_path)
 
 
-def test_the_header_is_cplusplus(
-    tmp_path: Path, require: Callable[[str], str], mpicc: str, config: Callable[..., list[str]]
+def test_the_header_and_its_solver_are_cplusplus(
+    tmp_path: Path, require: Callable[[str], str], mpicc: str, config: Callable[..., list[str]], solver_source: str
 ) -> None:
     compiler = require("g++")
-    (tmp_path / "solver.cpp").write_text(
-        """#include <mpidata.h>
-        int main(int argc, char **argv) {
-            MPI_Comm group;
-            MPI_Init(&argc, &argv);
-            const double u[] = {1, 2, 3};
-            const int64_t shape[] = {3};
-            return mpidata_init(MPI_COMM_WORLD, &group) || mpidata_put("u", u, MPIDATA_FLOAT64, 1, shape);
-        }"""
-    )
+    (tmp_path / "solver.cpp").write_text(solver_source)
     # A C compiler's wrapper takes another compiler's name; -x says the language.
     run(mpicc, "-x", "c++", "-std=c++11", *STRICT, *config("cflags"), "solver.cpp", cwd=tmp_path, OMPI_CC=compiler)
 
