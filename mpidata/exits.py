@@ -36,6 +36,8 @@ class Exit:
         Its rank of the world; None for one that was spawned.
     at : int
         When it ended, in ns of Unix time.
+    silent_key : str or None
+        The key of the job file that allows no longer silence.
     """
 
     cause: str
@@ -47,11 +49,12 @@ class Exit:
     error: str | None = None
     rank: int | None = None
     at: int = 0
+    silent_key: str | None = None
 
     def sentence(self) -> str:
         """Say how it ended, to stand behind its name: `was killed by SIGSEGV`."""
         if self.cause == "silent":
-            return f"was silent for {self.silent_s:.0f} s"
+            return f"was silent for {self.silent_s:.0f} s, longer than {self.silent_key} allows"
         if self.cause == "not_started":
             return "could not be started"
         if self.cause == "signal":
@@ -89,7 +92,7 @@ def read_record(path: Path) -> Exit | None:
         record = json.loads(path.read_text(encoding="utf-8"))
         number, status, silent_s = record["signal"], record["exit"], record.get("silent_s")
         joined, told, error = bool(record.get("joined")), bool(record.get("told")), record.get("error")
-        rank = record.get("rank")
+        rank, silent_key = record.get("rank"), record.get("silent_key")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     if silent_s is not None:
@@ -98,7 +101,7 @@ def read_record(path: Path) -> Exit | None:
         cause = "not_started"
     else:
         cause = "signal" if number is not None else "exit" if status is not None else "unknown"
-    return Exit(cause, number, status, silent_s, joined, told, error, rank, at)
+    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key)
 
 
 def last_lines(run: Path, plan: Plan, group: int, rank_in_group: int, n: int = 10) -> list[str]:

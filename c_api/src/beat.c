@@ -36,7 +36,12 @@ void mpidata_beat(void) {
     atomic_store_explicit(&page->beat_ns, ns, memory_order_relaxed);
 }
 
-void mpidata_tell(uint32_t flag) {
+void mpidata_tell(uint32_t flags) {
     mpidata_pulse *page = find_page();
-    if (page) atomic_fetch_or(&page->flags, flag);
+    if (page) atomic_fetch_or(&page->flags, flags);
+}
+
+void mpidata_withdraw(uint32_t flags) {
+    mpidata_pulse *page = find_page();
+    if (page) atomic_fetch_and(&page->flags, ~flags);
 }

@@ -7,7 +7,10 @@
 /* This program is alive. Cheap enough for every call. */
 void mpidata_beat(void);
 
-/* Tell a MPIDATA_PULSE_ flag. */
-void mpidata_tell(uint32_t flag);
+/* Tell MPIDATA_PULSE_ flags. */
+void mpidata_tell(uint32_t flags);
+
+/* They hold no more. */
+void mpidata_withdraw(uint32_t flags);
 
 #endif

@@ -203,7 +203,7 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
         MPIDATA_TRY(join_spawned(world, parent, kind, job));
     MPIDATA_TRY(watch_finalize());
     mpidata_beat();
-    mpidata_tell(MPIDATA_PULSE_JOINED);
+    mpidata_tell(MPIDATA_PULSE_JOINED | (kind == MPIDATA_ROLE_SOLVER ? MPIDATA_PULSE_STARTING : 0u));
     return MPIDATA_SUCCESS;
 }
 

@@ -15,7 +15,8 @@ enum {
     MPIDATA_PULSE_JOINED = 1,     /* the program has joined the job */
     MPIDATA_PULSE_LEFT = 2,       /* it has left it in order */
     MPIDATA_PULSE_FINALIZING = 4, /* MPI_Finalize has begun */
-    MPIDATA_PULSE_LOST = 8        /* it ends because its group is lost */
+    MPIDATA_PULSE_LOST = 8,       /* it ends because its group is lost */
+    MPIDATA_PULSE_STARTING = 64   /* a solver that has made no step of its simulation, or has none yet: it may take longer */
 };
 
 typedef struct {

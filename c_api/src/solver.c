@@ -404,7 +404,7 @@ static int commit(double time) {
     MPIDATA_TRY(mpidata_window_commit(&solver.window, solver.simulation, solver.step, time, solver.validation,
                                       solver.task->parameters));
     memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
-    solver.step++;
+    if (!solver.step++) mpidata_withdraw(MPIDATA_PULSE_STARTING);
     return MPIDATA_SUCCESS;
 }
 
@@ -516,6 +516,7 @@ static int next_simulation(int64_t *simulation) {
     solver.step = 0;
     solver.running = 1;
     solver.window.turn++;
+    mpidata_tell(MPIDATA_PULSE_STARTING);
     return MPIDATA_SUCCESS;
 }
 

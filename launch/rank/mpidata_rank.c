@@ -133,8 +133,8 @@ static void say(const end_t *end, const char *log)
     if (end->told) return;
     if (end->error) fprintf(stderr, "mpidata: %s\n", end->error);
     else if (end->silent_s > 0)
-        fprintf(stderr, "mpidata: A program was silent for %.1f s and was ended: %s. Its output is in %s.\n", end->silent_s,
-                rank_name(), log);
+        fprintf(stderr, "mpidata: A program was silent for %.1f s, longer than %s allows, and was ended: %s. Its output is"
+                        " in %s.\n", end->silent_s, end->silent_key, rank_name(), log);
     else
         fprintf(stderr, "mpidata: A program ended with %s %d: %s. Its output is in %s.\n",
                 WIFSIGNALED(end->status) ? "signal" : "exit status",

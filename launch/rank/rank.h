@@ -19,7 +19,7 @@ typedef struct {
     char *folder;
     long world, trainers, groups, spares, ranks_per_group;
     int spawn, per_simulation, fault_tolerant; /* start: spawn, lifetime: simulation, fault_tolerance: ulfm */
-    double timeout_s;
+    double timeout_s, start_timeout_s; /* of silence */
     char **arguments[N_ROLES], **environment[N_ROLES]; /* each ends with NULL */
 } plan_t;
 
@@ -38,6 +38,7 @@ typedef struct {
     pid_t pid;
     int joined, told; /* told: the rank had been asked to end, or its group was lost */
     double silent_s;  /* 0, or for how long it was silent when it was ended for that */
+    const char *silent_key; /* which key of the job file allows no more */
     const char *error; /* a sentence, or NULL */
 } end_t;
 

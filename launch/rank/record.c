@@ -38,7 +38,8 @@ void write_record(const end_t *end)
     if (WIFSIGNALED(end->status)) fprintf(file, "\"exit\": null, \"signal\": %d, ", WTERMSIG(end->status));
     else fprintf(file, "\"exit\": %d, \"signal\": null, ", WEXITSTATUS(end->status));
     fprintf(file, "\"pid\": %ld, \"joined\": %s, ", (long)end->pid, truth(end->joined));
-    if (end->silent_s > 0) fprintf(file, "\"silent_s\": %.3f, ", end->silent_s);
+    if (end->silent_s > 0)
+        fprintf(file, "\"silent_s\": %.3f, \"silent_key\": \"%s\", ", end->silent_s, end->silent_key);
     else fputs("\"silent_s\": null, ", file);
     fprintf(file, "\"told\": %s, \"error\": ", truth(end->told));
     if (end->error) write_text(file, end->error);

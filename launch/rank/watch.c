@@ -125,12 +125,15 @@ static int end_if_due(watch_t *watch, end_t *end)
     const uint64_t now = now_ns(), silent = silence(watch, flags_of(watch->pulse), now);
     const unsigned flags = flags_of(watch->pulse);
     const int over = job_is_over(watch, flags, now), final = finalize_is_overdue(watch, flags, now);
-    const int hung = watch->plan->timeout_s > 0 && (double)silent > watch->plan->timeout_s * 1e9;
+    const int starting = (flags & MPIDATA_PULSE_STARTING) != 0;
+    const double allowed_s = starting ? watch->plan->start_timeout_s : watch->plan->timeout_s;
+    const int hung = allowed_s > 0 && (double)silent > allowed_s * 1e9;
     if (!over && !final && !hung) return 0;
     end->status = end_program(watch->child);
     if (over) end->told = 1;
     else if (final && flags & MPIDATA_PULSE_LEFT) end->status = 0; /* it had done all it was to do */
     else if (hung) end->silent_s = (double)silent / 1e9;
+    end->silent_key = starting ? "solvers.start_timeout_s" : "solvers.timeout_s";
     return 1;
 }
 

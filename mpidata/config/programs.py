@@ -148,7 +148,14 @@ class Solvers(Model):
     timeout_s: Positive = Key(
         default=60.0,
         description="Seconds of silence after which a group is ended as hung: the longest time that a rank may compute "
-        "between two calls of libmpidata. Waiting inside a call does not count.",
+        "between two calls of libmpidata. Waiting inside a call does not count, nor does the time before the first "
+        "step of a simulation, which has `start_timeout_s`.",
+    )
+    start_timeout_s: Positive | None = Key(
+        default=None,
+        description="Seconds of silence after which a group is ended as hung before the first step of a simulation: "
+        "the longest time that a rank may take to read its mesh or to make its first step.",
+        json_schema_extra={"kind": "number, more than 0", "default": "the larger of 600 and `timeout_s`"},
     )
     tolerate: Natural | None = Key(
         default=None,

@@ -38,6 +38,9 @@ static void the_page_of_the_parent(void) {
     mpidata_tell(MPIDATA_PULSE_JOINED);
     mpidata_tell(MPIDATA_PULSE_LEFT);
     CHECK(page->flags == (MPIDATA_PULSE_JOINED | MPIDATA_PULSE_LEFT));
+    mpidata_tell(MPIDATA_PULSE_STARTING);
+    mpidata_withdraw(MPIDATA_PULSE_STARTING);
+    CHECK(page->flags == (MPIDATA_PULSE_JOINED | MPIDATA_PULSE_LEFT));
     uint64_t first = page->beat_ns;
     const struct timespec moment = {.tv_nsec = 20000000};
     (void)nanosleep(&moment, NULL);

@@ -28,7 +28,8 @@ def write_heat2d_job(folder: JobFolder, built: Path, count: int, solvers: dict, 
     job["name"] = "job"
     job["trainers"] = {"ranks": 2, "program": keys.pop("program", ["python", str(PROGRAMS / "census.py")])}
     program = ["env", f"LD_PRELOAD={folder.path / 'kill_switch.so'}", "./heat2d"]
-    job["solvers"] = {"groups": 2, "program": program, "timeout_s": 2, "retries": 20} | solvers
+    job["solvers"] = {"groups": 2, "program": program, "retries": 20} | solvers
+    job["solvers"] = {"timeout_s": 2, "start_timeout_s": 2} | job["solvers"]
     job["parameters"]["count"] = count
     job["validation"] = {"count": 0}
     job["buffer"] = {"policy": "fifo", "capacity": 500, "tail": "repeat"}

@@ -43,7 +43,7 @@ def test_only_four_sections_are_required_and_the_rest_has_defaults(folder: Path)
     assert (job.simulations, job.parameter_names, job.world_size) == (8, ("alpha",), 3)
     solvers = job.solvers
     assert (solvers.start, solvers.lifetime, solvers.spares, solvers.retries) == ("split", "pool", 0, 2)
-    assert (solvers.timeout_s, solvers.tolerate, solvers.hosts) == (60.0, None, None)
+    assert (solvers.timeout_s, solvers.start_timeout_s, solvers.tolerate, solvers.hosts) == (60.0, None, None, None)
     assert (job.checkpoint, job.record, job.launch.fault_tolerance) == (None, None, "auto")
     assert job.saving.model_dump() == {"every_s": 0.0, "keep": 2, "within_s": 60.0}
 
@@ -72,6 +72,7 @@ solvers:
   spares: 1
   retries: 3                     # further tries of one simulation
   timeout_s: 30                  # silence after which a group is declared lost
+  start_timeout_s: 900           # the same, before the first step of a simulation
   tolerate: 5
   hosts: [node3, "node4:2"]
 parameters:
@@ -95,7 +96,7 @@ def test_the_whole_job_file_loads_as_it_stands(folder: Path) -> None:
     solvers = job.solvers
     assert (solvers.groups, solvers.ranks_per_group, solvers.program) == (4, 2, ("./heat2d",))
     assert (solvers.start, solvers.lifetime, solvers.spares) == ("split", "pool", 1)
-    assert (solvers.retries, solvers.timeout_s, solvers.tolerate) == (3, 30.0, 5)
+    assert (solvers.retries, solvers.timeout_s, solvers.start_timeout_s, solvers.tolerate) == (3, 30.0, 900.0, 5)
     assert solvers.hosts == ("node3", "node4:2")
     assert (job.simulations, job.parameters.sampler, job.validation.count) == (200, "sobol", 10)
     assert job.parameters.space == {"alpha": (0.01, 0.1), "left": (100.0, 500.0)}

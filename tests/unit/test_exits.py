@@ -19,7 +19,11 @@ from launch_job import make_plan  # noqa: E402
     [
         ({"signal": 11}, "signal", "was killed by SIGSEGV"),
         ({"signal": 9}, "signal", "was killed by SIGKILL, perhaps because memory ran out (see `dmesg`)"),
-        ({"signal": 9, "silent_s": 60.2}, "silent", "was silent for 60 s"),
+        (
+            {"signal": 9, "silent_s": 600.2, "silent_key": "solvers.start_timeout_s"},
+            "silent",
+            "was silent for 600 s, longer than solvers.start_timeout_s allows",
+        ),
         ({"exit": 3}, "exit", "ended with exit status 3"),
         ({"exit": 0, "error": "Ended."}, "exit", "ended with exit status 0 before mpidata_finalize"),
         ({"exit": 0, "joined": False}, "exit", "ended with exit status 0 without mpidata_init"),

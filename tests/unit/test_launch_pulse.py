@@ -15,7 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from launch_job import JOIN_AND_LEAVE, build_shim, clean_environment, make_plan, pulse  # noqa: E402
 
-JOINED, LEFT, FINALIZING, LOST = 1, 2, 4, 8
+JOINED, LEFT, FINALIZING, LOST, STARTING = 1, 2, 4, 8, 64
 
 # A program with flags and a beat, which then does what it is told to.
 PROGRAM = """
@@ -69,6 +69,21 @@ def test_a_silent_solver_is_ended(shim: Path, tmp_path: Path, then: str) -> None
     assert status == -signal.SIGKILL and 0.5 < rank.seconds < 20
     assert record["silent_s"] >= 0.5 and record["signal"] == 9 and (record["joined"], record["told"]) == (True, False)
     assert "was silent for" in rank.stderr and "rank 3 (a solver of group 0)" in rank.stderr
+    assert record["silent_key"] == "solvers.timeout_s" and "longer than solvers.timeout_s allows" in rank.stderr
+
+
+def test_before_its_first_step_a_solver_may_be_silent_for_longer(shim: Path, tmp_path: Path) -> None:
+    limits = {"timeout_s": 0.5, "start_timeout_s": 2.5}
+    well = _Rank(shim, tmp_path / "a", "beat(); time.sleep(1.5); tell(3)", JOINED | STARTING, **limits)
+    hung = _Rank(shim, tmp_path / "b", "beat(); time.sleep(60)", JOINED | STARTING, **limits)
+    late = _Rank(
+        shim, tmp_path / "c", "beat(); tell(1, time.monotonic_ns()); time.sleep(60)", JOINED | STARTING, **limits
+    )
+    assert well.end() == (0, {})
+    _, record = late.end()
+    assert record["silent_key"] == "solvers.timeout_s" and record["silent_s"] < 2.5
+    _, record = hung.end()
+    assert record["silent_key"] == "solvers.start_timeout_s" and record["silent_s"] > 2.5
 
 
 def test_who_is_not_watched_may_be_silent(shim: Path, tmp_path: Path) -> None:

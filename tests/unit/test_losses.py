@@ -28,7 +28,11 @@ def record(plan: Plan, group: int, rank: int, **values: Any) -> None:
     [
         ({"signal": 11}, "signal", "was killed by SIGSEGV"),
         ({"exit": 3}, "exit", "ended with exit status 3"),
-        ({"signal": 9, "silent_s": 61.2}, "silent", "was silent for 61 s"),
+        (
+            {"signal": 9, "silent_s": 61.2, "silent_key": "solvers.timeout_s"},
+            "silent",
+            "was silent for 61 s, longer than solvers.timeout_s allows",
+        ),
         ({"exit": 1, "error": "No such program"}, "not_started", "could not be started"),
     ],
 )

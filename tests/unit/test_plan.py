@@ -49,6 +49,7 @@ ranks_per_group 3
 window 8
 retries 2
 timeout_s 60.0
+start_timeout_s 600.0
 tolerate -1
 fault_tolerance none
 simulations 6
@@ -86,15 +87,27 @@ environment OMP_NUM_THREADS=1
     assert plan.fields == (Field("temperature", "float32", (2, 64)), Field("scalar", "float64", ()))
 
 
+@pytest.mark.parametrize(("timeout_s", "start_timeout_s"), [(30, 600.0), (700, 700.0)])
+def test_a_start_may_take_at_least_as_long_as_a_step(folder: Path, timeout_s: int, start_timeout_s: float) -> None:
+    keys = f"timeout_s: {timeout_s}, program"
+    (folder / "job.yaml").write_text(JOB.replace("ranks_per_group: 3, program", f"ranks_per_group: 3, {keys}"))
+    assert Plan.of(load_job(folder / "job.yaml"), folder / "run").start_timeout_s == start_timeout_s
+
+
 def test_a_plan_of_a_job_that_outlives_its_groups(folder: Path) -> None:
-    text = "spares: 2, retries: 3, timeout_s: 1.5, tolerate: 4, hosts: [a, b], program"
+    text = "spares: 2, retries: 3, timeout_s: 1.5, start_timeout_s: 4, tolerate: 4, hosts: [a, b], program"
     keys = "checkpoint: {every_s: 5, keep: 3, within_s: 7}\nrecord: {path: samples, every: 2, when_slow: skip}\n"
     (folder / "job.yaml").write_text(JOB.replace("ranks_per_group: 3, program", f"ranks_per_group: 3, {text}") + keys)
     plan = Plan.of(load_job(folder / "job.yaml"), folder / "run", fault_tolerance="ulfm", checkpoint=12, attempt=2)
     lines = plan.text().splitlines()
-    for line in ("world 21", "spares 2", "retries 3", "timeout_s 1.5", "tolerate 4", "fault_tolerance ulfm"):
-        assert line in lines
     for line in (
+        "world 21",
+        "spares 2",
+        "retries 3",
+        "timeout_s 1.5",
+        "start_timeout_s 4.0",
+        "tolerate 4",
+        "fault_tolerance ulfm",
         "checkpoint 12",
         "attempt 2",
         "checkpoint_every_s 5.0",
@@ -199,10 +212,10 @@ def test_spares_have_ranks_and_spawned_groups_have_none() -> None:
         ("seed 0\n", "", "The plan lacks seed. Start the job again"),
         ("seed 0", "seed 0\nseed 1", "Line 5 of the plan is 'seed 1': the key is there twice"),
         ("field u uint8 1 3", "field u uint8 2 3", "1 extents, not 2"),
-        ("field u uint8 1 3", "field u", "Line 29"),
+        ("field u uint8 1 3", "field u", "Line 30"),
         ("program solver\nargument x\n", "", "The plan lacks program solver"),
         ("program solver", "program spare", "no such role"),
-        ("program scheduler\n", "", "Line 30 of the plan is 'argument x': unknown key"),
+        ("program scheduler\n", "", "Line 31 of the plan is 'argument x': unknown key"),
     ],
 )
 def test_a_broken_plan_is_refused(old: str, new: str, message: str) -> None:
