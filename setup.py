@@ -28,7 +28,10 @@ PACKAGE_DIR = {
 }
 PACKAGES = [*PACKAGE_DIR, "mpidata.checkpoint", "mpidata.config", "mpidata.doctor", "mpidata.record"]
 
-PRODUCTS = ["lib/libmpidata.so", "include/mpidata.h", "bin/mpidata-rank", "share/mpidata/build.json"]
+PRODUCTS = [
+    *("lib/libmpidata.so", "lib/libmpidata_abort.so", "include/mpidata.h", "bin/mpidata-rank"),
+    "share/mpidata/build.json",
+]
 
 
 def version() -> str:

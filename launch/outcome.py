@@ -161,7 +161,7 @@ def _fault(attempt: Attempt, records: list[Exit]) -> _Fault | None:
     record, rank = records[0], records[0].rank
     solver = rank > attempt.plan.trainers
     # A script that ends with an exit status has failed; a solver that does so in the middle has died.
-    died = record.cause in ("signal", "silent") or (record.cause == "exit" and solver and record.joined)
+    died = record.cause in ("signal", "silent") or (record.cause in ("exit", "abort") and solver and record.joined)
     if record.error:
         return _Fault(record.error, attempt.run.log(attempt.plan, rank), died, record.at)
     return _ended(attempt, rank, record.sentence(), died, record.at)

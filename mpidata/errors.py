@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["JobFileError", "LaunchError", "LibraryError", "MpidataError", "StreamError"]
+__all__ = ["JobFileError", "LaunchError", "LibraryError", "MpidataError", "RankDiedError", "StreamError"]
 
 
 class MpidataError(Exception):
@@ -44,3 +44,7 @@ class LaunchError(MpidataError):
 
 class LibraryError(MpidataError):
     """A call of libmpidata failed, or the library cannot be loaded."""
+
+
+class RankDiedError(LibraryError):
+    """A call of libmpidata failed as a rank has died: why it has is known elsewhere."""

@@ -20,10 +20,10 @@ class Exit:
     Parameters
     ----------
     cause : str
-        `signal`; `exit`, it ended by itself; `silent`, it hung and was ended; `not_started`, it could not be started at
-        all; or `unknown`.
+        `signal`; `exit`, it ended by itself; `abort`, it called MPI_Abort; `silent`, it hung and was ended;
+        `not_started`, it could not be started at all; or `unknown`.
     signal, status : int or None
-        The signal that killed it, or its exit status.
+        The signal that killed it, or its exit status, or the code that it gave MPI_Abort.
     silent_s : float or None
         For how long it had been silent.
     joined : bool
@@ -55,6 +55,8 @@ class Exit:
         """Say how it ended, to stand behind its name: `was killed by SIGSEGV`."""
         if self.cause == "silent":
             return f"was silent for {self.silent_s:.0f} s, longer than {self.silent_key} allows"
+        if self.cause == "abort":
+            return f"called MPI_Abort with {self.status}"
         if self.cause == "not_started":
             return "could not be started"
         if self.cause == "signal":
@@ -93,10 +95,13 @@ def read_record(path: Path) -> Exit | None:
         number, status, silent_s = record["signal"], record["exit"], record.get("silent_s")
         joined, told, error = bool(record.get("joined")), bool(record.get("told")), record.get("error")
         rank, silent_key = record.get("rank"), record.get("silent_key")
+        abort = None if record.get("abort") is None else int(record["abort"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     if silent_s is not None:
         cause = "silent"
+    elif abort is not None:
+        cause, status = "abort", abort
     elif error and status:
         cause = "not_started"
     else:

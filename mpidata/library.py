@@ -12,7 +12,7 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint6
 from pathlib import Path
 from typing import Any, Protocol
 
-from mpidata.errors import LibraryError
+from mpidata.errors import LibraryError, RankDiedError
 from mpidata.linked_mpi import mpi_of_mpi4py, mpi_of_record
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
 SUCCESS = 0
 END = 1
 AGAIN = 13
+DIED = 15
 CHECKPOINT = 14
 
 # mpidata_dtype by NumPy's name
@@ -290,9 +291,11 @@ def check(library: Library, status: int) -> None:
     Raises
     ------
     LibraryError
-        With the sentence of mpidata_last_error(), or that of mpidata_strerror() where there is none.
+        With the sentence of mpidata_last_error(), or that of mpidata_strerror() where there is none. A RankDiedError
+        where a rank has died.
     """
     if status == SUCCESS:
         return
     sentence = library.mpidata_last_error() or library.mpidata_strerror(status)
-    raise LibraryError(sentence.decode("utf-8", errors="replace"))
+    kind = RankDiedError if status == DIED else LibraryError
+    raise kind(sentence.decode("utf-8", errors="replace"))

@@ -22,7 +22,7 @@ class Cause:
     Parameters
     ----------
     kind : str
-        `signal`, `exit`, `silent`, `not_started`, `given_up` or `unknown`.
+        `signal`, `exit`, `abort`, `silent`, `not_started`, `given_up` or `unknown`.
     sentence : str
         "was killed by SIGSEGV", say; without a subject.
     rank_in_group : int or None

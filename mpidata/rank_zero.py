@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
-from mpidata.errors import MpidataError
+from mpidata.errors import MpidataError, RankDiedError
+from mpidata.exits import read_record
 from mpidata.linked_mpi import mpi_of_mpi4py
 from mpidata.messages import LibraryMessages
 from mpidata.plan import Plan
@@ -17,6 +19,8 @@ from mpidata.summary import write_failure
 from mpidata.transport import find_fabrics, look_at_process, slower_than_it_could_be
 
 __all__ = ["main"]
+
+_RECORD_S = 2.0  # MPI may tell of a death before the rank's mpidata-rank has written how its program ended
 
 
 def main() -> int:
@@ -39,7 +43,8 @@ def main() -> int:
             print(f"mpidata: {sentence}", flush=True)
         scheduler = Scheduler(plan, parameters, messages)
     except (MpidataError, OSError) as error:
-        write_failure(run, str(error))
+        if not (isinstance(error, RankDiedError) and _is_recorded(run)):
+            write_failure(run, str(error))
         (run / "over").touch()
         if messages is not None:
             messages.abort(1)
@@ -51,6 +56,17 @@ def main() -> int:
         sys.stdout.flush()
         os._exit(0)  # a thread is in MPI_Comm_spawn, and MPI_Finalize would pull the ground from under it
     return 0
+
+
+def _is_recorded(run: Path) -> bool:
+    """Whether a rank has left a record of its end, which is the cause then and not what MPI told of it here."""
+    deadline = time.monotonic() + _RECORD_S
+    while time.monotonic() < deadline:
+        records = [read_record(path) for path in (run / "exits").glob("rank-*") if not path.suffix]
+        if any(record is not None and not record.told for record in records):
+            return True
+        time.sleep(0.02)
+    return False
 
 
 if __name__ == "__main__":

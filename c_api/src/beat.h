@@ -13,4 +13,7 @@ void mpidata_tell(uint32_t flags);
 /* They hold no more. */
 void mpidata_withdraw(uint32_t flags);
 
+/* The page itself; NULL where there is none. */
+mpidata_pulse *mpidata_page(void);
+
 #endif

@@ -16,6 +16,7 @@ enum {
     MPIDATA_PULSE_LEFT = 2,       /* it has left it in order */
     MPIDATA_PULSE_FINALIZING = 4, /* MPI_Finalize has begun */
     MPIDATA_PULSE_LOST = 8,       /* it ends because its group is lost */
+    MPIDATA_PULSE_ABORTED = 16,   /* it has called MPI_Abort */
     MPIDATA_PULSE_STARTING = 64   /* a solver that has made no step of its simulation, or has none yet: it may take longer */
 };
 
@@ -25,8 +26,10 @@ typedef struct {
     /* CLOCK_MONOTONIC of the last sign of life of a solver: when a call of libmpidata is entered, again and again while
      * it waits inside, and when it returns. 0: it gives none, and is not watched. */
     _Atomic uint64_t beat_ns;
+    _Atomic int32_t abort_code; /* where it has called MPI_Abort */
+    int32_t unused;
 } mpidata_pulse;
 
-_Static_assert(sizeof(mpidata_pulse) == 16, "both sides must agree on the page");
+_Static_assert(sizeof(mpidata_pulse) == 24, "both sides must agree on the page");
 
 #endif

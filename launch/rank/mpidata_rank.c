@@ -132,6 +132,9 @@ static void say(const end_t *end, const char *log)
 {
     if (end->told) return;
     if (end->error) fprintf(stderr, "mpidata: %s\n", end->error);
+    else if (end->aborted)
+        fprintf(stderr, "mpidata: A program called MPI_Abort with %d: %s. Its output is in %s.\n", end->abort_code,
+                rank_name(), log);
     else if (end->silent_s > 0)
         fprintf(stderr, "mpidata: A program was silent for %.1f s, longer than %s allows, and was ended: %s. Its output is"
                         " in %s.\n", end->silent_s, end->silent_key, rank_name(), log);
@@ -158,6 +161,8 @@ int main(int argc, char **argv)
     if (chdir(plan.folder)) refuse("Cannot enter %s: %s. Host of rank %ld.", plan.folder, strerror(errno), me.rank);
     say_host(log);
     set_environment(&plan);
+    char *unprotected = plan.fault_tolerant && me.role == SOLVER ? preload() : NULL;
+    if (unprotected) dprintf(log, "mpidata: An MPI_Abort of this solver ends the job: %s.\n", unprotected);
     const mpidata_pulse *pulse = open_pulse(&pulse_name);
     set(MPIDATA_PULSE_VARIABLE, pulse_name, 1);
 
@@ -171,7 +176,8 @@ int main(int argc, char **argv)
     }
     end_t end = watch(&plan, pulse, child);
     const unsigned flags = flags_of(pulse);
-    const int in_order = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !(flags & MPIDATA_PULSE_LOST);
+    const int in_order = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !(flags & MPIDATA_PULSE_LOST)
+        && !end.aborted;
     if (in_order && (end.told || flags & MPIDATA_PULSE_LEFT)) return 0;
     if (in_order) sentence = unfinished(end.joined);
     else if (!sentence && !end.joined && WIFEXITED(end.status)) {

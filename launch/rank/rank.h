@@ -37,6 +37,7 @@ typedef struct {
     int status; /* as waitpid gives it */
     pid_t pid;
     int joined, told; /* told: the rank had been asked to end, or its group was lost */
+    int aborted, abort_code; /* aborted: it called MPI_Abort, which was kept from ending the job */
     double silent_s;  /* 0, or for how long it was silent when it was ended for that */
     const char *silent_key; /* which key of the job file allows no more */
     const char *error; /* a sentence, or NULL */
@@ -63,6 +64,10 @@ char *file_name(int is_log); /* of its log, or of its record, within their folde
 mpidata_pulse *open_pulse(char **name); /* *name: for MPIDATA_PULSE */
 unsigned flags_of(const mpidata_pulse *pulse);
 uint64_t now_ns(void);
+
+/* preload.c. MPI_Abort of a solver is to end its process, not the job: preload what does so. Returns why it cannot be, or
+ * NULL. */
+char *preload(void);
 
 /* record.c */
 void write_record(const end_t *end);

@@ -35,7 +35,8 @@ void write_record(const end_t *end)
     FILE *file = fopen(temporary, "we");
     if (!file) return; /* the death itself still tells that something went wrong */
     write_place(file);
-    if (WIFSIGNALED(end->status)) fprintf(file, "\"exit\": null, \"signal\": %d, ", WTERMSIG(end->status));
+    if (end->aborted) fprintf(file, "\"exit\": null, \"signal\": null, \"abort\": %d, ", end->abort_code);
+    else if (WIFSIGNALED(end->status)) fprintf(file, "\"exit\": null, \"signal\": %d, ", WTERMSIG(end->status));
     else fprintf(file, "\"exit\": %d, \"signal\": null, ", WEXITSTATUS(end->status));
     fprintf(file, "\"pid\": %ld, \"joined\": %s, ", (long)end->pid, truth(end->joined));
     if (end->silent_s > 0)

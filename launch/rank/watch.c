@@ -17,7 +17,7 @@
 #endif
 /* So that within 10 s of the end of a job that has failed every rank is gone. */
 static const uint64_t LOOK_EVERY = 2 * MPIDATA_PATIENCE, AFTER_OVER = 7 * MPIDATA_PATIENCE;
-static const uint64_t FINALIZE = 5 * MPIDATA_PATIENCE, BEFORE_DEATH = SECOND;
+static const uint64_t FINALIZE = 5 * MPIDATA_PATIENCE, BEFORE_DEATH = SECOND, ABORT = SECOND;
 
 typedef struct {
     const plan_t *plan;
@@ -29,6 +29,7 @@ typedef struct {
     ino_t exits_number;
     uint64_t started, looked;     /* looked: for `over` */
     uint64_t over_at, final_at;   /* when that was noticed, 0 before */
+    uint64_t aborted_at;          /* when it was noticed that the program has called MPI_Abort, 0 before */
     uint64_t watched, watched_at; /* since when it is watched without a gap, and when it was last */
 } watch_t;
 
@@ -61,6 +62,14 @@ static int finalize_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
     if (!me.spawned && !(flags & MPIDATA_PULSE_LOST) && !watch->over_at && access(watch->summary, F_OK)) return 0;
     if (!watch->final_at) watch->final_at = now;
     return now - watch->final_at > FINALIZE;
+}
+
+/* Whether MPI_Abort does not come to its end: what it was called from holds a lock that it needs, say. */
+static int abort_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
+{
+    if (!(flags & MPIDATA_PULSE_ABORTED)) return 0;
+    if (!watch->aborted_at) watch->aborted_at = now;
+    return now - watch->aborted_at > ABORT;
 }
 
 /* A spawned rank that has not joined cannot be told in any other way that nobody waits for it any more. */
@@ -125,14 +134,14 @@ static int end_if_due(watch_t *watch, end_t *end)
     const uint64_t now = now_ns(), silent = silence(watch, flags_of(watch->pulse), now);
     const unsigned flags = flags_of(watch->pulse);
     const int over = job_is_over(watch, flags, now), final = finalize_is_overdue(watch, flags, now);
-    const int starting = (flags & MPIDATA_PULSE_STARTING) != 0;
+    const int starting = (flags & MPIDATA_PULSE_STARTING) != 0, stuck = abort_is_overdue(watch, flags, now);
     const double allowed_s = starting ? watch->plan->start_timeout_s : watch->plan->timeout_s;
     const int hung = allowed_s > 0 && (double)silent > allowed_s * 1e9;
-    if (!over && !final && !hung) return 0;
+    if (!over && !final && !hung && !stuck) return 0;
     end->status = end_program(watch->child);
     if (over) end->told = 1;
     else if (final && flags & MPIDATA_PULSE_LEFT) end->status = 0; /* it had done all it was to do */
-    else if (hung) end->silent_s = (double)silent / 1e9;
+    else if (hung && !stuck) end->silent_s = (double)silent / 1e9;
     end->silent_key = starting ? "solvers.start_timeout_s" : "solvers.timeout_s";
     return 1;
 }
@@ -159,6 +168,8 @@ end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child)
     }
     const unsigned flags = flags_of(pulse);
     end.joined = (flags & MPIDATA_PULSE_JOINED) != 0;
+    end.aborted = (flags & MPIDATA_PULSE_ABORTED) != 0;
+    end.abort_code = atomic_load(&pulse->abort_code);
     if (flags & MPIDATA_PULSE_LOST || access(watch.over, F_OK) == 0) end.told = 1;
     return end;
 }

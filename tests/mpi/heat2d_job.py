@@ -27,7 +27,8 @@ def write_heat2d_job(folder: JobFolder, built: Path, count: int, solvers: dict, 
     job = yaml.safe_load((built / "heat2d.yaml").read_text())
     job["name"] = "job"
     job["trainers"] = {"ranks": 2, "program": keys.pop("program", ["python", str(PROGRAMS / "census.py")])}
-    program = ["env", f"LD_PRELOAD={folder.path / 'kill_switch.so'}", "./heat2d"]
+    preload = f"LD_PRELOAD=$LD_PRELOAD:'{folder.path / 'kill_switch.so'}'"
+    program = ["sh", "-c", f"{preload} exec ./heat2d"]
     job["solvers"] = {"groups": 2, "program": program, "retries": 20} | solvers
     job["solvers"] = {"timeout_s": 2, "start_timeout_s": 2} | job["solvers"]
     job["parameters"]["count"] = count

@@ -25,7 +25,7 @@ WAYS = {
     signal.SIGSEGV: "signal",
     signal.SIGSTOP: "silent",
     signal.SIGRTMIN + 1: "exit",
-    signal.SIGRTMIN + 2: "exit",
+    signal.SIGRTMIN + 2: "abort",
 }
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mpidata.errors import MpidataError
+from mpidata import rank_zero
+from mpidata.errors import MpidataError, RankDiedError
 from mpidata.library import Event
 from mpidata.scheduler import Scheduler
 
@@ -117,3 +118,37 @@ def test_a_run_folder_without_a_plan(tmp_path: Path) -> None:
 def test_started_by_hand() -> None:
     ended = run_module("")
     assert ended.returncode == 2 and ended.stderr.startswith("MPIDATA_RUN is not set.")
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_death_while_joining_is_told_by_its_record(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, recorded: bool
+) -> None:
+    job = make_job()
+    run = job.plan.run
+    (run / "plan").write_text(job.plan.text())
+    (run / "exits").mkdir(exist_ok=True)
+
+    class Messages:
+        def __init__(self, plan: object) -> None: ...
+
+        def open(self) -> None:
+            if recorded:
+                record = {"rank": 2, "exit": None, "signal": 11, "joined": False, "told": False, "error": None}
+                (run / "exits" / "rank-0002").write_text(json.dumps(record))
+            raise RankDiedError("MPI call failed: MPI_Test: MPI_ERR_PROC_FAILED.")
+
+        def abort(self, status: int) -> None: ...
+
+    def end(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setenv("MPIDATA_RUN", str(run))
+    monkeypatch.setattr(rank_zero, "LibraryMessages", Messages)
+    monkeypatch.setattr(rank_zero, "read_parameters", lambda _: job.parameters)
+    monkeypatch.setattr(rank_zero, "_RECORD_S", 0.05)
+    monkeypatch.setattr(rank_zero.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(rank_zero.os, "_exit", end)
+    with pytest.raises(SystemExit):
+        rank_zero.main()
+    assert (run / "over").exists() and (run / "summary.json").exists() is not recorded

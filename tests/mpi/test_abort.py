@@ -1,0 +1,59 @@
+"""MPI_Abort of a solver that has joined, its own or MPI's after a fatal error, costs its group, not the job."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from jobs import PROGRAMS, JobFolder
+from killing import events_of
+
+DRAIN = {"program": ["python", str(PROGRAMS / "drain.py")]}
+
+PYTHON = """
+import os
+
+import numpy as np
+from mpi4py import MPI
+import mpidata
+
+for simulation in mpidata.solver.simulations():
+    for step in range(5):
+        simulation.put(u=np.zeros((4, 6), np.float32))
+        simulation.step(step)
+        if simulation.id == 1 and not os.path.exists("tried"):
+            open("tried", "w").close()
+            print("simulation 1 diverged")
+            MPI.COMM_WORLD.Abort(7)
+"""
+
+
+@pytest.mark.parametrize("start", ["split", "spawn"])
+def test_abort_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], start: str) -> None:
+    solvers = {"program": [str(compiled("aborts"))], "groups": 2, "ranks_per_group": 2, "start": start}
+    folder.job(trainers=DRAIN, solvers=solvers, parameters={"count": 8, "space": {"alpha": [0.0, 1.0]}})
+    result = folder.run(timeout=60)
+    assert result.status == 0, result.logs()
+    assert result.summary["samples"]["received"] == 40 and result.summary["lost_groups"] == 2
+    causes = {entry["simulation"]: (entry["cause"], entry["exit"]) for entry in result.summary["retries"]}
+    assert causes.keys() == {0, 1} and causes[0] == ("abort", 4) and causes[1][0] == "abort"
+    lost = [event for event in events_of(folder.path) if event["event"] == "group_lost"]
+    assert "called MPI_Abort with 4" in [event["how"] for event in lost]
+    said = "".join(path.read_text() for path in (result.run / "logs").glob("*solver*"))
+    assert "simulation 0 diverged\n" in said and "simulation 1 diverged\n" in said
+
+
+def test_abort_of_a_solver_in_python(folder: JobFolder) -> None:
+    folder.write(solve=PYTHON)
+    folder.job(trainers=DRAIN, solvers={"program": ["python", "solve.py"], "groups": 2})
+    result = folder.run(timeout=60)
+    assert result.status == 0, result.logs()
+    assert result.summary["samples"]["received"] == 20 and result.summary["lost_groups"] == 1
+    assert [(entry["cause"], entry["exit"]) for entry in result.summary["retries"]] == [("abort", 7)]
+
+
+@pytest.mark.parametrize("start", ["split", pytest.param("spawn", marks=pytest.mark.full)])
+def test_abort_before_joining_is_the_cause(folder: JobFolder, compiled: Callable[[str], Path], start: str) -> None:
+    solvers = {"program": [str(compiled("aborts")), "early"], "start": start, "retries": 0}
+    folder.job(trainers=DRAIN, solvers=solvers)
+    result = folder.run(timeout=60)
+    assert result.status == 1 and "MPI_Abort with 6" in result.summary["error"], result.summary["error"]
