@@ -90,6 +90,17 @@ def test_a_file_that_is_no_library_is_named(monkeypatch, tmp_path):
         library.load.__wrapped__()
 
 
+def test_a_program_that_unloads_it_keeps_it():
+    """MPI_Finalize calls back into it, after a plugin that used it may have been unloaded."""
+    script = (
+        "import _ctypes, ctypes, pathlib, sys\n"
+        "_ctypes.dlclose(ctypes.CDLL(sys.argv[1])._handle)\n"
+        "print(sys.argv[1] in pathlib.Path('/proc/self/maps').read_text())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, library.find().resolve()], stdout=subprocess.PIPE, text=True)
+    assert done.stdout == "True\n"
+
+
 def test_check_raises_the_sentence():
     class Fake:
         def mpidata_last_error(self):
