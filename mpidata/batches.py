@@ -158,7 +158,8 @@ def _new_block(size: int) -> _Block:
     if size < _HUGE_PAGE // 2:
         memory = np.empty(size + _ALIGNMENT, np.uint8)
         return memory, _round_up(memory.ctypes.data, _ALIGNMENT)
-    mapped = mmap.mmap(-1, size + _HUGE_PAGE)
+    # Private: a forked process has its own, and the wish below does not apply to shared memory.
+    mapped = mmap.mmap(-1, size + _HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with contextlib.suppress(AttributeError, OSError):  # a wish: without it all works, slower
         mapped.madvise(mmap.MADV_HUGEPAGE)
     memory = np.frombuffer(mapped, np.uint8)

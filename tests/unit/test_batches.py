@@ -1,4 +1,6 @@
+import ctypes
 import gc
+import os
 import threading
 
 import pytest
@@ -117,6 +119,18 @@ def test_large_blocks_begin_on_huge_pages():
     batch.tensors["u"][:] = 3
     batch.tensors["simulation"][:] = 4
     assert batch.addresses[0] % (2 << 20) == 0 and batch.tensors["u"].sum() == 3 * 7 * 1024 * 1024
+
+
+@pytest.mark.parametrize("elements", [100, 1 << 20])
+def test_a_forked_process_writes_into_its_own(elements):
+    batch = BatchMemory((Field("u", "uint8", (elements,)),), 0, 2).take()
+    batch.tensors["u"].fill_(3)
+    child = os.fork()
+    if child == 0:
+        ctypes.memset(batch.addresses[0], 7, elements)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert bool((batch.tensors["u"] == 3).all())
 
 
 def test_a_block_that_is_elsewhere_is_given_back_once_nothing_refers_to_it():
