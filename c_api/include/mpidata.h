@@ -126,7 +126,8 @@ int mpidata_param(const char *name, double *value);
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape);
 
 /* Put this rank's block of a field into the current sample: all ranks that hold a part do so, and the blocks cover the
- * field exactly. A rank may put several blocks; a block of no elements is allowed.
+ * field exactly. A rank may put several blocks, of all fields together 4096 in one step; a block of no elements is
+ * allowed.
  *
  * @param[in] values  the block, contiguous, in C order
  * @param[in] shape   ndim extents of the block

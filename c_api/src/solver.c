@@ -37,6 +37,7 @@ static struct {
     char reason[512];
     mpidata_task *task;
     size_t task_bytes;
+    int awaits_task; /* MPI is to write one there */
     int64_t *elements; /* per field, put by this rank in the present step */
     mpidata_tally tally;
 } solver = {.group = MPI_COMM_NULL};
@@ -280,6 +281,13 @@ static int check_whole_shape(const mpidata_field *field, int ndim, const int64_t
                   "for a part.");
 }
 
+/* A step that cannot be sent whole ends the job: the trainers would wait for the rest of it. */
+static int cannot_send(int status) {
+    if (status == MPIDATA_ERR_BLOCK) return misuse(status, "Put larger blocks, several of these at once.");
+    if (status == MPIDATA_ERR_MEMORY) return misuse(status, "Lower solvers.window in the job file.");
+    return status;
+}
+
 static int stage(const char *name, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start, int lend) {
     int index;
@@ -305,7 +313,8 @@ static int stage(const char *name, const void *values, mpidata_dtype dtype, int 
         return misuse(MPIDATA_ERR_FIELD, "Put each field once per step, and call mpidata_step.");
     }
     solver.elements[index] += elements;
-    return elements ? mpidata_window_stage(&solver.window, &block, values, dtype, lend) : MPIDATA_SUCCESS;
+    if (!elements) return MPIDATA_SUCCESS;
+    return cannot_send(mpidata_window_stage(&solver.window, &block, values, dtype, lend));
 }
 
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
@@ -401,8 +410,8 @@ static int start_tally(int64_t last) {
 }
 
 static int commit(double time) {
-    MPIDATA_TRY(mpidata_window_commit(&solver.window, solver.simulation, solver.step, time, solver.validation,
-                                      solver.task->parameters));
+    MPIDATA_TRY(cannot_send(mpidata_window_commit(&solver.window, solver.simulation, solver.step, time, solver.validation,
+                                                  solver.task->parameters)));
     memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
     if (!solver.step++) mpidata_withdraw(MPIDATA_PULSE_STARTING);
     return MPIDATA_SUCCESS;
@@ -501,12 +510,14 @@ static int next_simulation(int64_t *simulation) {
     if (solver.no_more) return MPIDATA_END;
     mpidata_event event = {0};
     MPIDATA_TRY(close_simulation(&event));
+    solver.awaits_task = 1;
     if (solver.job.rank_in_group == 0) MPIDATA_TRY(ask_scheduler(&event));
     if (solver.group_size > 1) {
         MPI_Request request;
         MPIDATA_TRY_MPI(MPI_Ibcast(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, solver.job.role, &request));
         MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window));
     }
+    solver.awaits_task = 0;
     if (solver.task->kind != MPIDATA_TASK_RUN) {
         solver.no_more = 1;
         return MPIDATA_END;
@@ -558,7 +569,7 @@ int mpidata_finalize(void) {
         mpidata_job_leave(&solver.job);
         mpidata_job_left();
     }
-    free(solver.task);
+    if (!solver.awaits_task) free(solver.task); /* else, after an error, MPI still has it */
     free(solver.elements);
     mpidata_tally_close(&solver.tally);
     solver.task = NULL;

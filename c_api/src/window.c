@@ -13,8 +13,7 @@ static const double HURRY_S = 1e-4, LONGEST_S = 2e-4;
 enum { WORTH_SENDING = 65536 };
 
 static int no_memory(size_t bytes) {
-    return mpidata_error(MPIDATA_ERR_MEMORY,
-                         "Out of memory: %zu bytes for the send window. Lower solvers.window in the job file.", bytes);
+    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: %zu bytes for the send window", bytes);
 }
 
 /* Have room for `bytes`, and keep the first `used`. What was there before is not used again until the end: by growing to at
@@ -49,14 +48,16 @@ int mpidata_window_open(mpidata_window *window, mpidata_job *job) {
 
 void mpidata_window_close(mpidata_window *window) {
     for (int i = 0; window->pieces && i <= window->n_pieces; i++) free(window->pieces[i].blocks);
-    free(window->flight.requests);
     free(window->flight.pieces);
     free(window->flight.done);
     free(window->flight.statuses);
     free(window->bundles);
     free(window->met);
     free(window->pieces);
-    mpidata_arena_close(&window->arena);
+    if (!window->flight.n) { /* else, after a misuse, MPI still reads what is under way */
+        free(window->flight.requests);
+        mpidata_arena_close(&window->arena);
+    }
     memset(window, 0, sizeof *window);
     window->filling = -1;
 }
@@ -219,7 +220,7 @@ int mpidata_window_flush(mpidata_window *window) {
 static int reserve_block(mpidata_staged_piece *piece) {
     if (piece->n_blocks < piece->blocks_capacity) return MPIDATA_SUCCESS;
     if (piece->n_blocks == MPIDATA_BLOCKS_MAX)
-        return mpidata_error(MPIDATA_ERR_BLOCK, "A rank may put at most %d blocks in one step.", MPIDATA_BLOCKS_MAX);
+        return mpidata_error(MPIDATA_ERR_BLOCK, "A rank may put at most %d blocks in one step", MPIDATA_BLOCKS_MAX);
     int capacity = piece->blocks_capacity ? 2 * piece->blocks_capacity : 4;
     void *blocks = realloc(piece->blocks, (size_t)capacity * sizeof *piece->blocks);
     if (!blocks) return no_memory((size_t)capacity * sizeof *piece->blocks);

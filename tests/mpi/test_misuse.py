@@ -112,3 +112,27 @@ def test_a_hole_among_short_steps(folder: JobFolder) -> None:
     )
     result = folder.run(timeout=30)
     assert_failed(result, "have 12 elements, the field has 24: they leave a hole", "simulation 0, step 137")
+
+
+def test_more_blocks_than_a_step_may_have(folder: JobFolder) -> None:
+    """A solver that goes on regardless is not told of a hole."""
+    folder.write(
+        solve=(
+            "import contextlib\nimport numpy as np\nimport mpidata\n"
+            "for simulation in mpidata.solver.simulations():\n"
+            "    for step in range(4):\n"
+            "        width = 1 if step == 2 else 5\n"
+            "        for start in range(0, 4100, width):\n"
+            "            with contextlib.suppress(Exception):\n"
+            "                simulation.put_block('u', np.zeros(width, np.float32), (start,))\n"
+            "        with contextlib.suppress(Exception):\n"
+            "            simulation.step(step)\n"
+        )
+    )
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={"program": ["python", "solve.py"]},
+        fields={"u": {"dtype": "float32", "shape": [4100]}},
+    )
+    result = folder.run(timeout=30)
+    assert_failed(result, "at most 4096 blocks in one step", "simulation 0, step 2", "Put larger blocks")
