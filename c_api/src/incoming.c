@@ -76,6 +76,8 @@ void mpidata_incoming_close(mpidata_incoming *in) {
     mpidata_assemblies_close(&in->assemblies);
 }
 
+int mpidata_incoming_busy(const mpidata_incoming *in) { return in->n_active > 0 || in->n_pending > 0; }
+
 /* -- whole samples -------------------------------------------------------------------------------------------------- */
 
 int mpidata_incoming_held(mpidata_incoming *in, int64_t simulation) {
@@ -523,7 +525,7 @@ static int complete_blocks(mpidata_incoming *in, int *did) {
 
 /* When nothing is under way at all, nothing is so with a group that has left. */
 static int free_gone(mpidata_incoming *in) {
-    if (in->n_active || in->n_pending) return MPIDATA_SUCCESS;
+    if (mpidata_incoming_busy(in)) return MPIDATA_SUCCESS;
     for (int i = in->n_inlets - 1; i > 0; i--) {
         mpidata_inlet *inlet = in->inlets[i];
         if (!inlet->gone) continue;

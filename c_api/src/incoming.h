@@ -63,6 +63,9 @@ typedef struct {
 int mpidata_incoming_open(mpidata_incoming *in, mpidata_trainer *trainer);
 void mpidata_incoming_close(mpidata_incoming *in);
 
+/* Is anything under way? */
+int mpidata_incoming_busy(const mpidata_incoming *in);
+
 /* Listen to these groups, too. */
 int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int first_group, int n_groups);
 

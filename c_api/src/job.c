@@ -254,15 +254,21 @@ void mpidata_job_waits(mpidata_job *job, double since) {
     (void)close(file);
 }
 
-int mpidata_job_send_event(const mpidata_job *job, mpidata_event *event) {
-    event->rank = job->rank;
-    event->index = job->index;
+int mpidata_job_send_event(const mpidata_job *job, const mpidata_event *event) {
     MPI_Request request;
-    MPIDATA_TRY_MPI(
-        MPI_Isend(event, (int)mpidata_event_bytes(event), MPI_BYTE, 0, MPIDATA_TAG_EVENT, job->data, &request));
+    mpidata_event *sent = malloc(sizeof *sent); /* MPI's until it has left, which may be after this call */
+    if (!sent) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a message to the scheduler.");
+    *sent = *event;
+    sent->rank = job->rank;
+    sent->index = job->index;
+    MPIDATA_TRY_MPI(MPI_Isend(sent, (int)mpidata_event_bytes(sent), MPI_BYTE, 0, MPIDATA_TAG_EVENT, job->data, &request));
     double deadline = mpidata_now() + 1.0;
     mpidata_backoff backoff = {0};
-    for (int done = 0; !done && mpidata_now() < deadline; mpidata_backoff_pause(&backoff))
+    for (int done = 0; mpidata_now() < deadline; mpidata_backoff_pause(&backoff)) {
         MPIDATA_TRY_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+        if (!done) continue;
+        free(sent);
+        return MPIDATA_SUCCESS;
+    }
     return MPIDATA_SUCCESS;
 }

@@ -47,7 +47,7 @@ void mpidata_job_who(const mpidata_job *job, char *text, size_t size);
 int mpidata_job_listen(mpidata_job *job);
 
 /* Send an event to the scheduler and wait, for at most a second, until the message has left. */
-int mpidata_job_send_event(const mpidata_job *job, mpidata_event *event);
+int mpidata_job_send_event(const mpidata_job *job, const mpidata_event *event);
 
 /* Solver: it has been waiting since `since` for the trainers. Now and then this touches <run>/waiting/group-N, so that its
  * group mates, who wait for it elsewhere, are not taken to hang. */

@@ -197,9 +197,10 @@ static int open_receiver(receiver *r, mpidata_trainer *trainer) {
     return mpidata_incoming_open(&r->incoming, trainer);
 }
 
+/* What MPI still reads or writes stays until the end of the process. */
 static void close_receiver(receiver *r) {
-    free(r->sending);
-    mpidata_incoming_close(&r->incoming);
+    r->trainer->slots_in_use = mpidata_incoming_busy(&r->incoming);
+    if (!r->trainer->slots_in_use) mpidata_incoming_close(&r->incoming);
 }
 
 /* Who has died, in a sentence, and for the other ranks where it was the scheduler. */

@@ -21,8 +21,10 @@ int mpidata_tally_open(mpidata_tally *tally, int n_fields) {
 
 void mpidata_tally_close(mpidata_tally *tally) {
     free(tally->added);
-    free(tally->mine);
-    free(tally->sum);
+    if (!tally->under_way) { /* else, after a misuse, MPI still has them */
+        free(tally->mine);
+        free(tally->sum);
+    }
     tally->added = tally->mine = tally->sum = NULL;
 }
 

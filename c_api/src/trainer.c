@@ -186,7 +186,7 @@ int mpidata_trainer_free(void) {
     the_trainer = NULL;
     mpidata_buffer_close(&trainer->buffer);
     mpidata_record_close(&trainer->record);
-    mpidata_slots_close(&trainer->slots);
+    if (!trainer->slots_in_use) mpidata_slots_close(&trainer->slots);
     mpidata_ledger_close(&trainer->ledger);
     (void)pthread_mutex_destroy(&trainer->lock);
     (void)pthread_cond_destroy(&trainer->news);

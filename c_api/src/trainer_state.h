@@ -59,6 +59,7 @@ typedef struct {
     int stopping;    /* the job is stopping: drop what arrives */
     int all_gone;
     int thread_done;
+    int slots_in_use; /* then, by receives that have not ended */
     int64_t *retired; /* last drawn slots, kept to be repeated (tail: repeat) */
     int64_t n_retired, next_retired, retired_allocated;
     mpidata_checkpoint checkpoint;

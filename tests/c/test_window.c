@@ -1,0 +1,49 @@
+/* What a rank sends must stay as it is until MPI is done with it. */
+#include "example_plan.h"
+#include "fake_mpi.h"
+#include "wait.h"
+#include "window.h"
+
+static mpidata_job job;
+
+/* A rank that ends after a misuse closes its window while trainers may still read from it. */
+static void what_is_under_way_outlives_the_window(void) {
+    const mpidata_block block = {.field = 0, .ndim = 2, .shape = {4, 6}};
+    float values[24];
+    mpidata_window window;
+    for (int i = 0; i < 24; i++) values[i] = (float)i;
+    fake_hold_sends = 1;
+    CHECK(!mpidata_window_open(&window, &job));
+    CHECK(!mpidata_window_stage(&window, &block, values, MPIDATA_FLOAT32, 0));
+    CHECK(!mpidata_window_commit(&window, 0, 0, 0.5, 0, (double[]){0.25, 0.75}));
+    CHECK(fake_n == 1);
+    char before[1024];
+    size_t size = fake_messages[0].size;
+    CHECK(size <= sizeof before);
+    memcpy(before, fake_messages[0].bytes, size);
+    mpidata_window_close(&window);
+    CHECK(!memcmp(before, fake_messages[0].bytes, size));
+    fake_reset();
+}
+
+/* The scheduler may take longer than the second that a rank waits for it. */
+static void an_event_outlives_its_call(void) {
+    fake_hold_sends = 1;
+    for (int i = 0; i < 2; i++) {
+        mpidata_event event = {.kind = MPIDATA_EVENT_ERROR, .steps = i};
+        CHECK(!mpidata_job_send_event(&job, &event));
+        memset(&event, 0xff, sizeof event);
+    }
+    CHECK(fake_n == 2);
+    for (int i = 0; i < 2; i++) CHECK(((const mpidata_event *)fake_messages[i].bytes)->steps == i);
+    fake_reset();
+}
+
+int main(void) {
+    CHECK(mpidata_plan_parse(example_plan, &job.plan) == MPIDATA_SUCCESS);
+    fake_tick = 0.03;
+    what_is_under_way_outlives_the_window();
+    an_event_outlives_its_call();
+    mpidata_plan_free(&job.plan);
+    return 0;
+}
