@@ -28,7 +28,7 @@ __all__ = ["RecordFile", "Rows"]
 _CHUNK_BYTES = 4 << 20
 _INDEX_ROWS = 1024
 _MOST_CHUNK_BYTES = (1 << 32) - 1  # of HDF5
-_CHUNKS_AT_ONCE = 8
+_CHUNKS_AT_ONCE = 8  # fewer where one row is more than _CHUNK_BYTES
 _METADATA_BYTES = 4 << 20  # more than HDF5 adds to a file when it grows
 
 
@@ -70,14 +70,18 @@ class _Column:
         )  # fmt: skip
         self._runs: list[_Run] = []
 
+    @property
+    def room(self) -> int:
+        """Rows for which there is room."""
+        return self._runs[-1].end if self._runs else 0
+
     def grow(self, rows: int) -> None:
-        """Make room for so many rows in all."""
-        have = self._runs[-1].end if self._runs else 0
-        self.dataset.id.set_extent((rows, *self.dataset.shape[1:]))
-        end = -(-rows // self.chunk_rows)
-        first = have // self.chunk_rows
-        if first < end:
-            self._runs += self._find(first, self._offset(first), end - 1, self._offset(end - 1))
+        """Make room for so many rows in all, and for more: HDF5 takes its time to tell where the new ones lie."""
+        at_once = max(1, min(_CHUNKS_AT_ONCE, _CHUNKS_AT_ONCE * _CHUNK_BYTES // (self.chunk_rows * self.row_bytes)))
+        have = self.room // self.chunk_rows
+        first, end = have, max(-(-rows // self.chunk_rows), have + at_once, have * 3 // 2)
+        self.dataset.id.set_extent((end * self.chunk_rows, *self.dataset.shape[1:]))
+        self._runs += self._find(first, self._offset(first), end - 1, self._offset(end - 1))
 
     def places(self, first: int, count: int) -> Iterator[tuple[int, int]]:
         """Offset in the file and number of rows, for each piece of the rows [first, first + count)."""
@@ -132,7 +136,6 @@ class RecordFile:
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
         self.rows = 0
-        self._capacity = 0
         self._open = threading.Lock()  # held by who closes, and who needs it open
         beside = path.with_name(f".{path.name}.new")
         self._file = h5py.File(beside, "w", libver=("v110", "v110"), rdcc_nbytes=0)
@@ -169,8 +172,7 @@ class RecordFile:
             They cannot be written; the file then has the samples of before.
         """
         count = len(rows.simulation)
-        if self.rows + count > self._capacity:
-            self._grow(self.rows + count)
+        self._make_room(self.rows + count)
         for number, column in enumerate(self._fields):
             done = 0
             for offset, n in column.places(self.rows, count):
@@ -204,17 +206,21 @@ class RecordFile:
                 for column in [*(file["fields"][name] for name in file["fields"]), *_columns(file)]:
                     column.resize(self.rows, axis=0)
 
-    def _grow(self, least: int) -> None:
-        at_once = _CHUNKS_AT_ONCE * max(column.chunk_rows for column in self._fields)
-        capacity = max(least, self._capacity + at_once, self._capacity + self._capacity // 2)
-        for column in [*self._index, self._simulation, *self._fields]:
-            column.grow(capacity)
+    def _make_room(self, rows: int) -> None:
+        """Let the columns grow that are too short; each by itself, as rows may be of very different size."""
+        for columns in ([*self._fields, *self._index], [self._simulation]):  # a reader takes the last to be the shortest
+            short = [column for column in columns if column.room < rows]
+            for column in short:
+                column.grow(rows)
+            if short:
+                self._flush(max(column.end for column in short))
+
+    def _flush(self, end: int) -> None:
+        """Have the datasets' sizes in the file, whose last rows end at `end`."""
         # HDF5 notes the file's size before it makes the file as long: a killed writer must not leave it too short.
-        end = max(column.end for column in [*self._fields, *self._index, self._simulation]) + _METADATA_BYTES
-        if os.fstat(self._descriptor).st_size < end:
-            os.ftruncate(self._descriptor, end)
+        if os.fstat(self._descriptor).st_size < end + _METADATA_BYTES:
+            os.ftruncate(self._descriptor, end + _METADATA_BYTES)
         self._file.flush()
-        self._capacity = capacity
 
     def _write(self, column: _Column, array: npt.NDArray[Any]) -> None:
         memory = np.ascontiguousarray(array).data.cast("B")

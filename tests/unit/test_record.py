@@ -150,6 +150,29 @@ def test_many_chunks(plan, monkeypatch, chunk_bytes):
     check(RecordedDataset(plan.record_path), samples)
 
 
+@pytest.mark.parametrize("megabytes", [8, 100])
+def test_a_large_field_beside_a_scalar(tmp_path, megabytes):
+    """Neither takes the room of as many rows as suit the other: a file is about as long as its contents."""
+    shape = (megabytes << 17,)
+    header = Header("run", 0, 1, ("alpha",), (Field("large", "float64", shape), Field("small", "float32", ())))
+    file = RecordFile(tmp_path / "x.h5", header)
+    for i in range(3):
+        one, number = np.ones(1, np.uint8), np.array([i])
+        values = [np.full(shape, i + 0.5), np.full(1, i, np.float32)]
+        file.append(
+            Rows(number, number, number.astype(float), one * 0, np.full((1, 1), 0.5)),
+            lambda fd, field, first, count, at, values=values: os.pwrite(fd, values[field], at),
+        )
+        assert os.path.getsize(file.path) < 64 << 20 or os.path.getsize(file.path) < 6 * shape[0] * 8
+    assert len(RecordedDataset(tmp_path)) == 3  # as it is read while it grows
+    file.close()
+    dataset = RecordedDataset(tmp_path)
+    assert [(float(s["large"].min()), float(s["large"].max()), float(s["small"])) for s in dataset] == [
+        (i + 0.5, i + 0.5, float(i)) for i in range(3)
+    ]
+    assert os.stat(file.path).st_blocks * 512 < 4 * shape[0] * 8
+
+
 def test_a_resumed_run_adds_only_what_is_new(plan):
     """Two trainers first, then three: each sees what the others have of its share."""
     for trainer in range(2):
