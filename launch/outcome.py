@@ -113,7 +113,7 @@ def _counts(record: Exit, run: RunFolder, summary: dict[str, Any]) -> bool:
     """
     if record.told:
         return False
-    in_order = summary.get("status") in ("complete", "stopped") and record.rank != 0
+    in_order = (summary.get("status") in ("complete", "stopped") or summary.get("in_order")) and record.rank != 0
     return in_order or record.at < run.summary.stat().st_mtime_ns
 
 

@@ -171,9 +171,11 @@ class Watch:
 
 
 def _status(summary: Path) -> str:
+    """How the job ended; it is complete to the ranks where they have left in order."""
     try:
-        return str(json.loads(summary.read_text(encoding="utf-8"))["status"])
-    except (OSError, ValueError, KeyError, TypeError):
+        told = json.loads(summary.read_text(encoding="utf-8"))
+        return "complete" if told.get("in_order") is True else str(told["status"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return "failed"
 
 

@@ -54,6 +54,7 @@ class Ending:
         self._figures: set[int] = set()
         self._figures_by = 0.0
         self._from_outside = False
+        self._unrecorded = ""
 
     @property
     def trainers(self) -> list[int]:
@@ -109,6 +110,18 @@ class Ending:
         """End the job because of an error, after a moment in which other ranks may report theirs."""
         self.fail(now, error)
         self._limit(now + _MORE_ERRORS_S)
+
+    def record_stopped(self, sentence: str) -> None:
+        """Take note that samples are missing from the record: the job goes on as it would, but has failed then."""
+        self._unrecorded = self._unrecorded or sentence
+
+    def conclude(self) -> Outcome:
+        """Return the outcome, at the end of the job."""
+        if self._unrecorded and self.outcome["error"] is None:
+            self.outcome["error"] = self._unrecorded
+            if not self._from_outside:  # else it goes on later
+                self.outcome["status"], self.outcome["in_order"] = "failed", True
+        return self.outcome
 
     def is_over(self, now: float) -> bool:
         """Whether all trainers and groups have left, and the last figures have come."""

@@ -95,6 +95,7 @@ class Event(ctypes.Structure):
     CHECKPOINT_WANTED = 9
     CHECKPOINT_WRITTEN = 10
     DIED = 11
+    RECORD_STOPPED = 12
 
     TRAINER = 1
     SOLVER = 2
@@ -171,7 +172,7 @@ _SIGNATURES: dict[str, _Signature] = {
     ),
     "mpidata_trainer_record_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
     "mpidata_trainer_record_release": (c_int, []),
-    "mpidata_trainer_record_stop": (c_int, []),
+    "mpidata_trainer_record_stop": (c_int, [c_char_p]),
     "mpidata_trainer_record_figures": (c_int, [POINTER(RecordFigures)]),
     # scheduler.h
     "mpidata_scheduler_open": (c_int, [c_int, c_char_p]),

@@ -23,6 +23,8 @@ def state_of(simulations: Simulations, losses: Losses, figures: Figures) -> dict
         "lost_groups": losses.groups,
         "first": dict(figures.first),
         "last": dict(figures.last),
+        # The list itself: the sentence of a trainer comes before it says that its part of this checkpoint is written.
+        "record_stopped": figures.record_stopped,
     }
 
 
@@ -53,6 +55,7 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     losses.groups = state.get("lost_groups", 0)
     figures.first.update(state.get("first", {}))
     figures.last.update(state.get("last", {}))
+    figures.record_stopped.extend(state.get("record_stopped", []))
     tries = {int(simulation): used for simulation, used in state.get("tries", {}).items()}
     simulations.restore(complete, tries, [entry["simulation"] for entry in losses.set_aside])
     return {"checkpoint": plan.checkpoint, "attempt": plan.attempt, "complete": len(complete)}

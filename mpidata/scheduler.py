@@ -88,6 +88,8 @@ class Scheduler:
         )
         self._relief = Relief(plan.trainers)
         self._resumed = restore(plan, self.simulations, self.losses, self._record.figures)
+        for sentence in self._record.figures.record_stopped:
+            self.ending.record_stopped(sentence)
         self.checkpoints = Coordinator(plan, messages, self._state, self._record.note, clock())
         self._outside = OutsideStop(plan, self.checkpoints)
         self._next_tick = clock()
@@ -106,6 +108,7 @@ class Scheduler:
             Event.DIED: self._on_died,
             Event.CHECKPOINT_WANTED: lambda event: self.checkpoints.asked(event, self._clock()),
             Event.CHECKPOINT_WRITTEN: lambda event: self.checkpoints.written(event),
+            Event.RECORD_STOPPED: self._on_record_stopped,
         }
 
     def interrupt(self, number: int, frame: object = None) -> None:
@@ -161,7 +164,7 @@ class Scheduler:
         if self.ending.is_over(now) and not self._messages.joining:
             self._finish(abort=self.ending.status or None)
         elif self._outside.at_once:
-            self.ending.stop(now, signal.Signals(self._outside.at_once).name)
+            self.ending.stop_from_outside(signal.Signals(self._outside.at_once).name, now)
             self._finish(abort=128 + self._outside.at_once)
         elif (reason := self._outside.tick(now)) and not self.ending.stopping:
             self.ending.stop_from_outside(reason, self._outside.by)
@@ -242,6 +245,12 @@ class Scheduler:
         if not self._drained and not self.ending.stopping:
             self._stop(f"trainer {trainer} left before the stream had ended")
 
+    def _on_record_stopped(self, event: Event) -> None:
+        sentence = text_of(event)
+        self._record.figures.record_stopped.append(sentence)
+        self.ending.record_stopped(sentence)
+        self._record.note("record_stopped", trainer=index_of(event, self.plan.trainers), reason=sentence)
+
     def _on_error(self, event: Event) -> None:
         text = text_of(event)
         self._record.note("error", rank=event.rank, error=text)
@@ -279,7 +288,7 @@ class Scheduler:
         if abort is None:
             self._messages.all_gone()
         self.checkpoints.close(self._clock())
-        if not self._record.end(self.ending.outcome, self._clock()):
+        if not self._record.end(self.ending.conclude(), self._clock()):
             abort = abort or 1
         if abort is not None:
             # Where a rank's end is not the end of all, its mpidata-rank looks for this.

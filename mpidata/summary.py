@@ -28,13 +28,15 @@ _PROGRESS_S = 0.5
 class Outcome(TypedDict):
     """How a run ended: `status` is complete, failed or stopped; `error` a sentence or None; `reason` why it stopped.
 
-    `died` is there, and true, where it failed because processes died: it can be resumed as it is.
+    `died` is there, and true, where it failed because processes died: it can be resumed as it is. `in_order` is, where
+    it failed and yet all ranks have left in order, and may take their time to end.
     """
 
     status: str
     error: str | None
     reason: str | None
     died: NotRequired[bool]
+    in_order: NotRequired[bool]
 
 
 class Figures:
@@ -53,10 +55,13 @@ class Figures:
         First and last value of each name the training script reported, in order of arrival over all trainers.
     record : dict
         What the trainers have recorded: `samples`, `skipped` and `slowed_s`; empty before they say so.
+    record_stopped : list of str
+        Sentences of trainers that could not go on recording.
     """
 
     def __init__(self, trainers: int, capacity: int) -> None:
         self.record: dict[str, float] = {}
+        self.record_stopped: list[str] = []
         self.first: dict[str, float] = {}
         self.last: dict[str, float] = {}
         self._capacity = capacity

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -197,14 +198,17 @@ int mpidata_trainer_record_release(void) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_record_stop(void) {
+int mpidata_trainer_record_stop(const char *why) {
     mpidata_trainer *trainer;
+    mpidata_event event = {.kind = MPIDATA_EVENT_RECORD_STOPPED};
+    (void)snprintf(event.text, sizeof event.text, "%s", why ? why : "");
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     (void)pthread_mutex_lock(&trainer->lock);
     trainer->record.every = 0;
     drop(trainer, trainer->record.n_queued);
+    int status = why ? mpidata_trainer_post(trainer, &event) : MPIDATA_SUCCESS;
     (void)pthread_mutex_unlock(&trainer->lock);
-    return MPIDATA_SUCCESS;
+    return status;
 }
 
 int mpidata_trainer_record_figures(mpidata_record_figures *figures) {

@@ -56,8 +56,9 @@ int mpidata_trainer_record_write(int file, int field, int64_t first, int64_t cou
 /* Give back the samples taken: they are written. Does not block. */
 int mpidata_trainer_record_release(void);
 
-/* Record no more and give back all that is queued. Does not block. */
-int mpidata_trainer_record_stop(void);
+/* Record no more and give back all that is queued. why: a sentence for the scheduler, NULL where all was written. Does not
+ * block. */
+int mpidata_trainer_record_stop(const char *why);
 
 int mpidata_trainer_record_figures(mpidata_record_figures *figures);
 

@@ -112,7 +112,8 @@ static int check_event(mpidata_event *event, int bytes, int rank, const mpidata_
     int from_trainer = event->kind == MPIDATA_EVENT_HELD || event->kind == MPIDATA_EVENT_STATUS ||
                        event->kind == MPIDATA_EVENT_REPORT || event->kind == MPIDATA_EVENT_STOP ||
                        event->kind == MPIDATA_EVENT_GOODBYE || event->kind == MPIDATA_EVENT_CHECKPOINT_WANTED ||
-                       event->kind == MPIDATA_EVENT_CHECKPOINT_WRITTEN;
+                       event->kind == MPIDATA_EVENT_CHECKPOINT_WRITTEN ||
+                       event->kind == MPIDATA_EVENT_RECORD_STOPPED;
     int from_solver = event->kind == MPIDATA_EVENT_NEXT || event->kind == MPIDATA_EVENT_FINALIZED;
     int from_both = event->kind == MPIDATA_EVENT_ERROR;
     int fits = rank > 0 && ((group < 0 && from_trainer) || (group >= 0 && from_solver) || from_both);

@@ -17,7 +17,8 @@ enum {
     MPIDATA_EVENT_CHECKPOINT_WANTED, /* trainer's script asks for one: statistics[0], the batch it is at */
     MPIDATA_EVENT_CHECKPOINT_WRITTEN, /* trainer has written its part of checkpoint `steps`: statistics[0], the batch; [1],
                                         bytes; text, SHA-256; or failed (2: the loop is over), and text says why */
-    MPIDATA_EVENT_DIED          /* a rank has died, as MPI says: index, and of a solver steps: its rank in the group */
+    MPIDATA_EVENT_DIED,         /* a rank has died, as MPI says: index, and of a solver steps: its rank in the group */
+    MPIDATA_EVENT_RECORD_STOPPED /* trainer records no more: text, the whole sentence */
 };
 
 enum { MPIDATA_SENDER_TRAINER = 1, MPIDATA_SENDER_SOLVER = 2 };

@@ -55,6 +55,11 @@ class Earlier:
         """Whether there are any."""
         return bool(self._bits)
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(int(np.unpackbits(bits).sum()) for bits in self._bits.values())
+
     def has(self, simulation: npt.NDArray[np.int64], step: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Say for each sample whether it is there."""
         return np.array([self._has(*one) for one in zip(simulation.tolist(), step.tolist(), strict=True)], bool)

@@ -139,6 +139,17 @@ class RecordFile:
         self._open = threading.Lock()  # held by who closes, and who needs it open
         beside = path.with_name(f".{path.name}.new")
         self._file = h5py.File(beside, "w", libver=("v110", "v110"), rdcc_nbytes=0)
+        self._descriptor = os.open(beside, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self._lay_out(header)
+            os.rename(beside, path)
+        except BaseException:
+            self.abandon()
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
+
+    def _lay_out(self, header: Header) -> None:
         header.write(self._file)
         fields = self._file.create_group("fields", track_order=True)
         self._fields = [
@@ -152,8 +163,6 @@ class RecordFile:
             self._index.append(_Column(self._file, "parameters", (len(header.parameters),), "f8", 0))
         self._simulation = _Column(self._file, "simulation", (), "i8", EMPTY)
         self._file.swmr_mode = True
-        self._descriptor = os.open(beside, os.O_WRONLY | os.O_CLOEXEC)
-        os.rename(beside, path)
 
     def append(self, rows: Rows, write: Callable[[int, int, int, int, int], None]) -> None:
         """Add samples.
@@ -192,23 +201,42 @@ class RecordFile:
             os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Give back the room that was not used and close the file; OSError where the disk has no room for that."""
+        """Give back the room that was not used and close the file; OSError where the disk cannot be written."""
         with self._open:
             if not self._file:
                 return
-            os.close(self._descriptor)
+            # Whether it can must be known before, as HDF5 crashes where it cannot write what it has changed.
+            os.pwrite(self._descriptor, os.pread(self._descriptor, 8, 0), 0)
+            os.fsync(self._descriptor)
             try:
                 self._file.close()
             except (OSError, RuntimeError, ValueError) as error:
                 raise OSError(str(error)) from None
+            os.close(self._descriptor)
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # it can be read as it is
             with h5py.File(self.path, "r+", libver=("v110", "v110")) as file:
                 for column in [*(file["fields"][name] for name in file["fields"]), *_columns(file)]:
                     column.resize(self.rows, axis=0)
 
+    def abandon(self) -> None:
+        """Leave the file as a killed writer does: after an error nothing more is written to it."""
+        with self._open:
+            if not self._file:
+                return
+            # HDF5 crashes, now or at the end of the process, where it cannot write what it still has.
+            memory = os.memfd_create("mpidata-record", os.MFD_CLOEXEC)
+            os.dup2(memory, self._file.id.get_vfd_handle(), inheritable=False)
+            os.close(memory)
+            with contextlib.suppress(OSError, RuntimeError, ValueError):
+                self._file.close()
+            os.close(self._descriptor)
+
     def _make_room(self, rows: int) -> None:
         """Let the columns grow that are too short; each by itself, as rows may be of very different size."""
-        for columns in ([*self._fields, *self._index], [self._simulation]):  # a reader takes the last to be the shortest
+        for columns in (
+            [*self._fields, *self._index],
+            [self._simulation],
+        ):  # a reader takes the last to be the shortest
             short = [column for column in columns if column.room < rows]
             for column in short:
                 column.grow(rows)

@@ -77,6 +77,7 @@ class Recorder:
         self._finishing = False
         self._over = False
         self._error = ""
+        self._broken: OSError | None = None
         self._said_slow = False
         limit = max(2, min(_QUEUE_SAMPLES, _QUEUE_BYTES // self._bytes))
         skip = plan.record_when_slow == "skip"
@@ -97,7 +98,7 @@ class Recorder:
         Returns
         -------
         bool
-            False if it has not within the time, or recording has stopped.
+            False if it has not within the time, or recording has stopped, which the scheduler has been told then.
         """
         wanted = self._figures().queued
         deadline = time.monotonic() + timeout_s
@@ -111,7 +112,10 @@ class Recorder:
                 return False
         try:
             self._file.sync()
-        except OSError:
+        except OSError as error:
+            with self._written:
+                self._broken = error  # for the thread that writes: what it is just writing must stay pinned
+                self._written.wait_for(lambda: self._over, min(timeout_s, threading.TIMEOUT_MAX))
             return False
         return True
 
@@ -137,23 +141,26 @@ class Recorder:
         try:
             while self._turn():
                 self._watch()
-            self._library.mpidata_trainer_record_stop()
             self._file.close()
+            self._library.mpidata_trainer_record_stop(None)
         except Exception as error:  # whatever it is, the training must not suffer from it
-            self._library.mpidata_trainer_record_stop()
-            with contextlib.suppress(OSError):
-                self._file.close()
             self._error = _reason(error)
-            _say(
-                f"recording to {self.path} has stopped: {self._error}. The job goes on without. Make room, or give "
-                "another `record.path`, for the next run."
+            with contextlib.suppress(OSError):
+                self._file.abandon()
+            sentence = (
+                f"Recording to {self.path} has stopped: {self._error}. The training goes on without, and the run "
+                "counts as failed. Make room, or give another `record.path`, for the next run."
             )
+            self._library.mpidata_trainer_record_stop(sentence.encode())
+            _say(sentence)
         with self._written:
             self._over = True
             self._written.notify_all()
 
     def _turn(self) -> bool:
         """Write some samples; False when there are none left."""
+        if self._broken is not None:
+            raise self._broken
         most = max(1, min(_TAKE_SAMPLES, _TAKE_BYTES // self._bytes))
         columns = {
             name: np.empty(most, dtype) for name, dtype in (("time", "f8"), ("step", "i8"), ("simulation", "i8"))
@@ -209,7 +216,8 @@ class Recorder:
         self._said_slow = bool(figures.skipped) or figures.slowed_s > _SLOW_S
 
     def _report(self, figures: RecordFigures) -> None:
-        values = {"samples": self._file.rows, "skipped": figures.skipped, "slowed_s": round(figures.slowed_s, 3)}
+        samples = self._earlier.count + self._file.rows
+        values = {"samples": samples, "skipped": figures.skipped, "slowed_s": round(figures.slowed_s, 3)}
         for name, value in values.items():
             self._library.mpidata_trainer_report(f"record.{name}".encode(), float(value))
         _say(

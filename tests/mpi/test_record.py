@@ -118,6 +118,7 @@ def test_a_slow_disk(folder: JobFolder, when_slow: str) -> None:
 
 FULL_DISK = """
 import resource
+import time
 import mpidata
 stream = mpidata.MPIStreamDataset(batch_size=1)
 for number, _ in enumerate(stream, start=1):
@@ -125,10 +126,12 @@ for number, _ in enumerate(stream, start=1):
         assert stream._trainer.recorder.flush(10)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20 << 20, 20 << 20))
 print("drawn", number)
+stream.close()
+time.sleep(4)
+print("the model is saved")
 """
 
 
-@pytest.mark.full
 def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> None:
     folder.write(train=FULL_DISK, solve=SOLVE)
     folder.job(
@@ -138,10 +141,13 @@ def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> 
         buffer={"policy": "fifo", "capacity": 2},
     )
     result = folder.run()
-    assert result.status == 0, result.logs()
+    assert result.status == 1, result.logs()
     log = result.log("trainer")
-    assert "drawn 120" in log, result.logs()
-    assert "has stopped: File too large" in log, result.logs()
+    assert "drawn 120" in log and "the model is saved" in log, result.logs()
+    sentence = f"Recording to {folder.path}/samples/trainer-0000.h5 has stopped: File too large."
+    assert result.summary["status"] == "failed" and result.summary["error"].startswith(sentence), result.logs()
+    assert sentence in log and sentence in result.output, result.logs()
+    assert result.summary["simulations"]["complete"] == 4
     dataset = RecordedDataset(folder.path / "samples")
     assert 5 < len(dataset) < 20
     assert all(torch.all(s["u"] == 30 * s["simulation"] + s["step"]) for s in (dataset[i] for i in range(len(dataset))))
@@ -176,7 +182,8 @@ def test_a_job_whose_trainer_was_killed_and_that_is_continued(folder: JobFolder,
     assert first.status != 0, first.logs()
     before = len(RecordedDataset(folder.path / "samples"))
     assert 40 < before < len(test_checkpoint.ALL)
-    test_checkpoint.again(folder, first.run, trainers)
+    last = test_checkpoint.again(folder, first.run, trainers)
+    assert last.summary["record"]["samples"] == len(test_checkpoint.ALL) + 12  # of both starts
     for validation, wanted in ((False, sorted(test_checkpoint.ALL)), (True, [(16, step) for step in range(12)])):
         dataset = RecordedDataset(folder.path / "samples", validation=validation)
         samples = [dataset[i] for i in range(len(dataset))]

@@ -38,6 +38,7 @@ class RecordLibrary(FakeLibrary):
         self.queued = self.written = self.skipped = 0
         self.slowed_s = 0.0
         self.error = 0
+        self.why = b"it has not stopped"
         self.writes = 0
         self.limit = None
         self.lock = threading.Condition()
@@ -82,8 +83,9 @@ class RecordLibrary(FakeLibrary):
         self.taken = []
         return SUCCESS
 
-    def mpidata_trainer_record_stop(self):
+    def mpidata_trainer_record_stop(self, why):
         self.written, self.queue = self.queued, deque()
+        self.why = why
         return SUCCESS
 
     def mpidata_trainer_record_figures(self, figures):
@@ -127,7 +129,7 @@ def plan(tmp_path):
 def test_what_came_is_what_is_read(plan, capfd):
     samples = [SAMPLES[i] for i in np.random.default_rng(0).permutation(len(SAMPLES))]
     library = record(plan, samples)
-    assert library.limit == (1, 65536, False)
+    assert library.limit == (1, 65536, False) and library.why is None
     dataset = RecordedDataset(plan.record_path)
     assert list(dataset.fields.values()) == list(FIELDS)
     assert dataset.parameter_names == ("alpha", "beta")
@@ -181,7 +183,7 @@ def test_a_resumed_run_adds_only_what_is_new(plan):
         library = record(
             make_plan(**vars(plan) | {"trainers": 3}), [s for s in SAMPLES[30:] if sum(s) % 3 == trainer], trainer
         )
-        assert library.reports[0] == ("record.samples", sum(sum(s) % 3 == trainer for s in SAMPLES[50:]))
+        assert library.reports[0] == ("record.samples", sum(sum(s) % 3 == trainer for s in SAMPLES))  # all starts
     names = ["trainer-0000-2.h5", "trainer-0000.h5", "trainer-0001-2.h5", "trainer-0001.h5", "trainer-0002.h5"]
     assert sorted(os.listdir(plan.record_path)) == names
     rows = 0
@@ -221,9 +223,59 @@ def test_a_full_disk_stops_the_record(plan, capfd):
     assert not recorder.flush(10)
     recorder.finish(10)
     err = capfd.readouterr().err
-    assert "has stopped: No space left on device. The job goes on" in err
+    assert "has stopped: No space left on device. The training goes on" in err
+    assert f"mpidata: {library.why.decode()}\n" in err
     assert "recorded 30 samples" in err and "it is not whole: No space left on device." in err
     check(RecordedDataset(plan.record_path), [s for s in SAMPLES[:30] if s[0] < 3])
+
+
+FULL = """
+import resource, sys
+sys.path[:0] = {path!r}
+from test_record import *
+record_file._CHUNK_BYTES, record_file._INDEX_ROWS = 100, 16
+plan = make_plan(run=Path({run!r}), record_path=Path({folder!r}))
+library = RecordLibrary(plan)
+recorder = Recorder(plan, library, 0)
+recorder.start()
+library.come(SAMPLES[:35])
+assert recorder.flush(10)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))
+library.come(SAMPLES[35:])
+assert not recorder.flush(10)
+recorder.finish(10)
+print(library.why.decode())
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 2000, 8000, "os.path.getsize(recorder.path)"])
+def test_hdf5_survives_a_disk_that_takes_no_more(plan, limit):
+    """Whatever it has not written yet: HDF5 itself would crash when it closes the file."""
+    script = FULL.format(
+        path=[str(Path(__file__).parent)], run=str(plan.run), folder=str(plan.record_path), limit=limit
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "has stopped: File too large." in done.stdout and "Traceback" not in done.stderr, done.stderr
+    dataset = RecordedDataset(plan.record_path)
+    assert 35 <= len(dataset)
+    check(dataset, SAMPLES[: len(dataset)])
+
+
+def test_what_the_disk_has_lost_stops_the_record(plan, monkeypatch):
+    """It is told before the checkpoint that waits for it can count."""
+    library = RecordLibrary(plan)
+    recorder = Recorder(plan, library, 0)
+    recorder.start()
+    library.come(SAMPLES[:30])
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("mpidata.record.file.os.fsync", fail)
+    assert not recorder.flush(10)
+    assert b"has stopped: Input/output error." in library.why
+    recorder.finish(10)
 
 
 @pytest.mark.parametrize("when_slow", ["skip", "slow_down"])

@@ -65,7 +65,7 @@ class Job:
 
     def event(self, kind: int, index: int = 0, after: float = 0.0, **values: Any) -> None:
         event = Event(kind=kind, index=index, simulation=-1)
-        of_trainer = kind in range(Event.HELD, Event.ERROR)
+        of_trainer = kind in range(Event.HELD, Event.ERROR) or kind == Event.RECORD_STOPPED
         event.sender = Event.TRAINER if of_trainer else Event.SOLVER
         event.rank = 1 + index if of_trainer else 1 + self.plan.trainers + index
         for name, value in values.items():

@@ -1,4 +1,5 @@
 import hashlib
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -250,3 +251,26 @@ def test_a_simulation_given_up_while_the_job_stops_is_listed_but_not_expected(ma
     job.event(Event.STOP, 0, after=1.0)
     assert job.run() == 0
     assert job.called("expect") == [] and job.summary["simulations"]["failed"] == 1
+
+
+@pytest.mark.parametrize("left_early", [False, True])
+def test_a_recording_that_stops_fails_the_run_at_its_end(make_job: MakeJob, left_early: bool) -> None:
+    """Not before: everything is trained on, and the ranks may take their time afterwards."""
+    job = make_job(trainers=2)
+    job.event(Event.RECORD_STOPPED, 1, text="Recording to x has stopped: No space left on device.")
+    if left_early:
+        job.event(Event.STOP, 0, text="enough")
+    assert job.run() == 0
+    assert job.summary["status"] == "failed" and job.summary["in_order"] is True
+    assert job.summary["error"] == "Recording to x has stopped: No space left on device."
+    assert job.summary["simulations"]["complete"] == (0 if left_early else 3)
+    assert job.events("record_stopped")[0]["trainer"] == 1
+
+
+def test_a_recording_that_stops_is_no_reason_not_to_go_on_later(make_job: MakeJob) -> None:
+    job = make_job(checkpoint_within_s=1.0)
+    job.before["dispatch"] = lambda group, simulation: False
+    job.event(Event.RECORD_STOPPED, 0, text="Recording has stopped.")
+    job.scheduler.interrupt(signal.SIGTERM)
+    job.run()
+    assert job.summary["status"] == "stopped" and job.summary["error"] == "Recording has stopped."
