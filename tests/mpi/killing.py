@@ -45,12 +45,12 @@ def events_of(folder: Path) -> list[dict]:
     return found
 
 
-def solver_ranks(folder: Path, ranks_per_group: int, trainers: int) -> dict[int, list]:
+def solver_ranks(folder: Path, ranks_per_group: int, trainers: int, program: str = "heat2d") -> dict[int, list]:
     """Solver programs that run, by group."""
     found: dict[int, list] = {}
     for process in psutil.process_iter():
         try:
-            if not process.environ().get("MPIDATA_RUN", "").startswith(str(folder)) or process.name() != "heat2d":
+            if not process.environ().get("MPIDATA_RUN", "").startswith(str(folder)) or process.name() != program:
                 continue
             shim = process.parent().cmdline()
             if "--group" in shim:
@@ -64,29 +64,50 @@ def solver_ranks(folder: Path, ranks_per_group: int, trainers: int) -> dict[int,
     return found
 
 
-class Killer(threading.Thread):
-    """Kills `count` solver ranks of the job in a folder, one after the other, each of a group that runs simulations."""
+def since_start(events: list[dict]) -> tuple[list[dict], int]:
+    """Events since the job was last started, and how often it was."""
+    starts = [at for at, event in enumerate(events) if event["event"] == "start"]
+    return (events[starts[-1] :] if starts else events), len(starts)
 
-    def __init__(self, folder: Path, count: int, seed: int, **layout: int) -> None:
+
+class Killer(threading.Thread):
+    """Kills `count` solver ranks of the job in a folder, each of a group that runs simulations.
+
+    One after the other; with the probability `at_once` the next one follows without a pause.
+    """
+
+    def __init__(self, folder: Path, count: int, seed: int, at_once: float = 0.0, **layout: int | str) -> None:
         super().__init__(daemon=True)
         self.killed: list[tuple[int, int]] = []  # group, signal
         self._folder = folder
         self._count = count
         self._random = random.Random(seed)
+        self._at_once = at_once
         self._layout = layout
+        self._starts = 0
+        self._here: set[int] = set()  # groups of this start that were killed
         self._ended = threading.Event()
         (folder / "kills").touch()  # programs/census.py waits for them
 
     def run(self) -> None:
+        try:
+            self._kill()
+        finally:  # nobody waits for kills that will not come
+            self._note("x" * self._count)
+
+    def _kill(self) -> None:
         while len(self.killed) < self._count and not self._ended.is_set():
-            self._ended.wait(self._random.uniform(0.05, 0.4))
-            events = events_of(self._folder)
+            if self._random.random() >= self._at_once:
+                self._ended.wait(self._random.uniform(0.05, 0.4))
+            events, before = since_start(events_of(self._folder))
             if any(event["event"] == "end_of_stream" for event in events):
                 return
+            if before > self._starts:  # groups are numbered anew
+                self._starts, self._here = before, set()
             # Every rank of a group that was given a simulation has returned from mpidata_init.
             running = {event["group"] for event in events if event["event"] == "dispatch"}
             running -= {event["group"] for event in events if event["event"] == "group_lost"}
-            running -= {group for group, _ in self.killed}
+            running -= self._here
             ranks = solver_ranks(self._folder, **self._layout)
             victims = [(group, process) for group in sorted(running) for process in ranks.get(group, [])]
             if victims:
@@ -94,8 +115,14 @@ class Killer(threading.Thread):
                 way = self._random.choice(list(WAYS))
                 process.send_signal(way)
                 self.killed.append((group, way))
-                with (self._folder / "kills").open("a") as kills:
-                    kills.write("x")
+                self._here.add(group)
+                self._note("x")
+            else:
+                self._ended.wait(0.05)
+
+    def _note(self, marks: str) -> None:
+        with (self._folder / "kills").open("a") as kills:
+            kills.write(marks)
 
     def stop(self) -> None:
         self._ended.set()
