@@ -14,7 +14,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks import cases, scheduling, stream, table
+from benchmarks import against, cases, scheduling, stream, table
 from benchmarks.__main__ import choose, main
 from benchmarks.build import PLACEMENT
 from benchmarks.consume import consume
@@ -288,3 +288,12 @@ def test_a_case_of_each_is_measured(module: str) -> None:
     }
     found = measured[module]()
     assert all(value >= 0 for value in found.values()) and any(value > 0 for value in found.values()), found
+
+
+def test_as_fast_is_judged_by_the_median_and_its_interval() -> None:
+    even = against.Estimate.of([0.99, 1.01, 1.0, 1.0, 1.02, 0.98, 1.0, 1.01, 0.99, 1.0] * 2)
+    assert even.median == 1.0 and even.known and even.as_fast and even.pairs == 20
+    slower = against.Estimate.of([0.90, 0.91, 0.92, 0.93, 0.94] * 4)
+    assert slower.known and not slower.as_fast
+    wide = against.Estimate.of([0.5, 1.5] * 10)
+    assert not wide.known
