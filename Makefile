@@ -15,13 +15,14 @@ OTHER_MPIS := mpicc.mpich=libmpich-dev mpirun.mpich=mpich mpicc.openmpi=libopenm
 TEST_COMMANDS := ip=iproute2 unshare=util-linux gfortran=gfortran g++=g++ pkg-config=pkg-config $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo test test-full bench lint format clean distclean test-packages
+.PHONY: help setup demo test test-full campaign bench lint format clean distclean test-packages
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (3 minutes)'
 	@echo 'make test       set up, then run the fast tests (14 minutes on 2 cores)'
 	@echo 'make test-full  set up, then run all tests'
+	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, for MINUTES=30; prints each seed'
 	@echo 'make bench      set up, then measure it, beside the ceiling and what others use (2 hours; BENCH=--quick: 20 minutes)'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make format     let ruff format the Python files'
@@ -60,6 +61,10 @@ test: test-packages setup
 test-full: test-packages setup
 	@sh tools/system-packages.sh $(OTHER_MPIS) || echo 'The tests with these MPIs will fail.'
 	$(PYTEST) -m 'full or not full' --timeout 1800
+
+MINUTES ?= 30
+campaign: setup
+	$(BIN)/python tests/mpi/campaign.py --minutes $(MINUTES)
 
 # What mpidata is compared with has an environment of its own; what cannot be installed is left out.
 $(PEERS)/made.stamp: tools/make-venv.sh

@@ -92,7 +92,9 @@ def main(arguments: list[str] | None = None) -> int:
             if number >= given.pairs and Estimate.of(ratios[size]).known:
                 continue
             # Each comes first in every other pair.
-            rates = {one: measure(one, given.contender, size, given.seconds) for one in checkouts[:: 1 - 2 * (number % 2)]}
+            rates = {
+                one: measure(one, given.contender, size, given.seconds) for one in checkouts[:: 1 - 2 * (number % 2)]
+            }
             ratios[size].append(rates[checkouts[0]] / rates[checkouts[1]])
             print(f"{number + 1:3d}  {size:8d} bytes  {ratios[size][-1]:.3f}", flush=True)
     estimates = {size: Estimate.of(found) for size, found in ratios.items()}

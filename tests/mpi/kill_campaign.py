@@ -113,7 +113,9 @@ def draw(seed: int) -> Draw:
 
 def build(folder: Path) -> None:
     """Build the solver, and what is preloaded into it, as a user does."""
-    flags = subprocess.run([BIN / "mpidata", "config", "--cflags", "--libs"], capture_output=True, text=True, check=True)
+    flags = subprocess.run(
+        [BIN / "mpidata", "config", "--cflags", "--libs"], capture_output=True, text=True, check=True
+    )
     warnings = ["-O2", "-g", "-Wall", "-Wextra", "-Werror"]
     for command in (
         [mpicc(), *warnings, PROGRAMS / "sized.c", "-o", folder / "sized", *shlex.split(flags.stdout)],
@@ -134,8 +136,15 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
         "lifetime": one.lifetime,
         "retries": 20,
         "timeout_s": 3,
+        "start_timeout_s": 3,
     }
-    census = ["python", str(PROGRAMS / "census_sized.py"), str(one.kills), str(min(map(len, one.shares))), str(one.batch)]
+    census = [
+        "python",
+        str(PROGRAMS / "census_sized.py"),
+        str(one.kills),
+        str(min(map(len, one.shares))),
+        str(one.batch),
+    ]
     buffer = {"policy": one.policy, "capacity": one.capacity, "tail": one.tail}
     job = {
         "name": "job",
@@ -203,7 +212,9 @@ def check_drawn(one: Draw, folder: Path) -> None:
         assert found.keys() <= share, sorted(found.keys() - share)[:10]
         again = sum(found.values()) - len(found)
         if one.policy == "reservoir":
-            assert len(share) - len(found) < max(1, one.capacity + size) if one.tail == "drop" else found.keys() == share
+            assert (
+                len(share) - len(found) < max(1, one.capacity + size) if one.tail == "drop" else found.keys() == share
+            )
         elif one.tail == "drop":
             assert again == 0 and len(found) == min(batches) * size, (again, len(found), min(batches) * size)
         else:

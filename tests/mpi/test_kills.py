@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import kill_campaign
 import pytest
 from heat2d_job import write_heat2d_job
 from jobs import PROGRAMS, JobFolder
@@ -32,6 +33,10 @@ def kill_and_check(
         assert told.get(group, WAYS[way]) == WAYS[way], f"group {group}, signal {way}: {told}"
 
 
+# Three ranks a group with 10 MB samples for three trainers; many samples, recorded.
+FAST_SEEDS = (316, 279)
+
+
 def test_kills_in_the_split_start(folder: JobFolder, built_heat2d: Path) -> None:
     kill_and_check(folder, built_heat2d, kills=3, seed=1, count=50, timeout=100, ranks_per_group=2, spares=1)
 
@@ -46,3 +51,11 @@ def test_ten_kills(folder: JobFolder, built_heat2d: Path, seed: int) -> None:
     start, ranks = ("split", "spawn")[seed % 2], 1 + seed // 2 % 2
     solvers = {"start": start, "ranks_per_group": ranks} | ({"spares": 1} if start == "split" else {})
     kill_and_check(folder, built_heat2d, kills=10, seed=seed, count=1000, timeout=300, **solvers)
+
+
+@pytest.mark.parametrize("seed", FAST_SEEDS)
+def test_a_draw_of_the_campaign(folder: JobFolder, tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    built = tmp_path_factory.mktemp("campaign")
+    kill_campaign.build(built)
+    print(kill_campaign.draw(seed))
+    print(kill_campaign.run_draw(folder, built, seed))
