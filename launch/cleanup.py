@@ -19,7 +19,6 @@ __all__ = ["JobFolders", "end_processes", "make_folders", "processes_of", "ranks
 _MARK = "MPIDATA_RUN"
 _RANKS = (b"OMPI_COMM_WORLD_RANK", b"PMIX_RANK", b"PMI_RANK")
 _SEGMENTS = Path("/dev/shm")
-_NEW_S = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,12 +44,13 @@ class JobFolders:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove both with all that is in them; by then no process of the job is left."""
+        """Remove both, as no process of the job is left by now, and what killed jobs have left."""
         for folder in (self.session, self.segments):
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
         for lock in self.locks:
             os.close(lock)
+        remove_abandoned()
 
 
 def make_folders(run: Path) -> JobFolders:
@@ -67,18 +67,18 @@ def make_folders(run: Path) -> JobFolders:
         The folder for temporary files cannot be written.
     """
     try:
-        session = Path(tempfile.mkdtemp(prefix=_prefix()))
+        session, lock = _make_locked(Path(tempfile.gettempdir()))
     except OSError as error:
         raise LaunchError(f"Cannot make a folder for temporary files: {error}. Set TMPDIR to one with room.") from None
-    segments = None
+    segments, locks = None, [lock]
     with contextlib.suppress(OSError):
-        segments = Path(tempfile.mkdtemp(prefix=_prefix(), dir=_SEGMENTS))
-    made = [folder for folder in (session, segments) if folder is not None]
-    locks = tuple(map(_lock, made))
-    for folder in made:
+        segments, lock = _make_locked(_SEGMENTS)
+        locks.append(lock)
+    for folder in (session, segments):
         with contextlib.suppress(OSError):
-            (folder / "run").write_text(f"{run}\n", encoding="utf-8")
-    return JobFolders(session, segments, locks)
+            if folder is not None:
+                (folder / "run").write_text(f"{run}\n", encoding="utf-8")
+    return JobFolders(session, segments, tuple(locks))
 
 
 def remove_abandoned() -> None:
@@ -86,7 +86,7 @@ def remove_abandoned() -> None:
     for parent in {Path(tempfile.gettempdir()), _SEGMENTS}:
         for folder in parent.glob(f"{_prefix()}*"):
             with contextlib.suppress(OSError):
-                if folder.stat().st_uid == os.getuid() and time.time() - folder.stat().st_mtime > _NEW_S:
+                if folder.lstat().st_uid == os.geteuid():
                     lock = _lock(folder)  # refused while a job has it
                     shutil.rmtree(folder, ignore_errors=True)
                     os.close(lock)
@@ -160,12 +160,23 @@ def end_processes(run: Path, timeout_s: float = 3.0) -> list[int]:
 
 
 def _prefix() -> str:
-    return f"mpidata-{os.getuid()}-"
+    return f"mpidata-{os.geteuid()}-"
+
+
+def _make_locked(parent: Path) -> tuple[Path, int]:
+    """Make a folder, and lock it so early that nobody takes it for an abandoned one; raises OSError."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_prefix(), dir=parent))
+        with contextlib.suppress(BlockingIOError, FileNotFoundError):  # somebody was quicker, and removes it
+            lock = _lock(folder)
+            if os.path.exists(folder):
+                return folder, lock
+            os.close(lock)
 
 
 def _lock(folder: Path) -> int:
     """Descriptor of a folder, locked; the lock goes with the process, and no other container or host is mistaken."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -32,10 +32,6 @@ def test_only_processes_of_the_run_are_ended(tmp_path: Path) -> None:
             process.communicate()
 
 
-def _age(folder: Path) -> None:
-    os.utime(folder, (1, 1))
-
-
 def test_folders_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path / "shm")
@@ -55,17 +51,42 @@ def test_what_a_killed_job_has_left_is_removed(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path)
     prefix = f"mpidata-{os.getuid()}-"
-    abandoned, young, foreign = (tmp_path / name for name in (f"{prefix}a", f"{prefix}b", f"mpidata-{os.getuid()}1-a"))
-    for folder in (abandoned, young, foreign):
+    abandoned, foreign = (tmp_path / name for name in (f"{prefix}a", f"mpidata-{os.getuid()}1-a"))
+    for folder in (abandoned, foreign):
         folder.mkdir()
         (folder / "file").touch()
-    _age(abandoned)
-    _age(foreign)
     with cleanup.make_folders(tmp_path) as folders:
-        _age(folders.session)  # one that goes on for long
         cleanup.remove_abandoned()
-        assert folders.session.is_dir()
-        assert not abandoned.exists() and young.is_dir() and foreign.is_dir()
+        assert folders.session.is_dir() and not abandoned.exists() and foreign.is_dir()
+
+
+def test_who_ends_last_removes_what_a_killed_job_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path / "none")
+    killed, last = cleanup.make_folders(tmp_path / "1"), cleanup.make_folders(tmp_path / "2")
+    for lock in killed.locks:  # as the kernel does
+        os.close(lock)
+    last.__exit__()
+    assert not os.listdir(tmp_path)
+
+
+def test_a_folder_is_never_removed_between_its_making_and_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path / "none")
+    make, times = tempfile.mkdtemp, []
+
+    def make_and_remove(**given: object) -> str:
+        folder = make(**given)  # type: ignore[call-overload]
+        times.append(folder)
+        if len(times) == 1:  # another job ends just now
+            cleanup.remove_abandoned()
+        return str(folder)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make_and_remove)
+    with cleanup.make_folders(tmp_path) as folders:
+        assert len(times) == 2 and folders.session.is_dir() and (folders.session / "run").exists()
 
 
 def test_no_place_for_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
