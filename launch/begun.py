@@ -2,48 +2,85 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
 from mpidata.config import Job
 from mpidata.errors import LaunchError
-from mpidata.run_folder import RunFolder, write_text
+from mpidata.own_files import check_own
+from mpidata.run_folder import RunFolder
 
-__all__ = ["find_begun", "note_begun"]
-
-
-def find_begun(job: Job, name: str) -> RunFolder | None:
-    """Find the run of a job that was begun under a name, or None.
-
-    Raises
-    ------
-    LaunchError
-        The name cannot be part of a file's name.
-    """
-    try:
-        run = RunFolder(Path(_file(job, name).read_text(encoding="utf-8").rstrip("\n")))
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise LaunchError(f"Cannot read {_file(job, name)}: {error}. Remove it to begin a new run.") from None
-    return run if run.plan.is_file() else None
+__all__ = ["Begun"]
 
 
-def note_begun(job: Job, name: str, run: RunFolder) -> None:
-    """Note that a run was begun under a name.
+class Begun:
+    """The note of the run that was begun under a name.
+
+    Nobody else can find or change it until it is closed, so two who begin a run under one name at once begin only one.
+
+    Parameters
+    ----------
+    job : Job
+        Whose output folder holds the note.
+    name : str
+        Letters, digits, `.`, `_` and `-`.
+
+    Attributes
+    ----------
+    run : RunFolder or None
+        The run; None if none was begun, or if it is not there any more.
 
     Raises
     ------
     LaunchError
-        The note cannot be written.
+        The name cannot be part of a file's name, another process has the note, or it cannot be believed or read.
     """
-    try:
-        write_text(_file(job, name), f"{run.path}\n")
-    except OSError as error:
-        raise LaunchError(f"Cannot write {_file(job, name)}: {error.strerror}. Make it writable.") from None
 
+    def __init__(self, job: Job, name: str) -> None:
+        if not name or not all(c.isalnum() or c in "._-" for c in name):
+            raise LaunchError(f"--as {name!r} is no name. Use letters, digits, '.', '_' and '-'.")
+        self._path = Path(os.path.abspath(job.folder / job.output)) / job.name / f".begun-{name}"
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise LaunchError(f"Cannot open {self._path}: {error.strerror}. Remove it to begin a new run.") from None
+        try:
+            check_own(self._file, self._path)
+            self.run = self._read(name)
+        except BaseException:
+            self.close()
+            raise
 
-def _file(job: Job, name: str) -> Path:
-    if not name or not all(c.isalnum() or c in "._-" for c in name):
-        raise LaunchError(f"--as {name!r} is no name. Use letters, digits, '.', '_' and '-'.")
-    return Path(os.path.abspath(job.folder / job.output)) / job.name / f".begun-{name}"
+    def note(self, run: RunFolder) -> None:
+        """Note that a run was begun under the name; raises LaunchError if that cannot be written."""
+        try:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{run.path}\n".encode(), 0)
+        except OSError as error:
+            raise LaunchError(f"Cannot write {self._path}: {error.strerror}. Make room there.") from None
+        self.run = run
+
+    def close(self) -> None:
+        """Let others have it; may be called again."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _read(self, name: str) -> RunFolder | None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LaunchError(
+                f"Another `mpidata run --as {name}` is just starting. {self._path}. Wait for its end, or stop it."
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        try:
+            text = os.pread(self._file, 1 << 16, 0).decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise LaunchError(f"Cannot read {self._path}: {error}. Remove it to begin a new run.") from None
+        run = RunFolder(Path(text.rstrip("\n")))
+        # Of a note that was not written to its end there is nothing to go on with: its run had not begun.
+        return run if text.endswith("\n") and run.plan.is_file() else None

@@ -22,8 +22,10 @@ from mpidata.launch.command import shim_path
 from mpidata.launch.environment import Place
 from mpidata.launch.fault_tolerance import is_on, without_ulfm
 from mpidata.launch.mpirun import find_mpirun
+from mpidata.own_files import read_own, write_text
+from mpidata.resume import find_run as find_run_folder
 from mpidata.resume import look_at, make_ready
-from mpidata.run_folder import RunFolder, prepare_run, write_text
+from mpidata.run_folder import prepare_run
 
 __all__ = ["find_run", "run_by_hand", "tell_run"]
 
@@ -59,7 +61,7 @@ def run_by_hand(path: str | None, overrides: Sequence[str], place: Place, resume
     try:
         shim = shim_path()
         # Rank 0 alone looks for the checkpoint; the others take the job file as it is before that.
-        job = load_job(str(path) if resume is None else RunFolder(Path(resume)).job, overrides)
+        job = load_job(str(path) if resume is None else find_run_folder(resume).job, overrides)
         _check_size(job, place)
         file = _file(job, place)
         run = _announce(job, overrides, file, resume) if place.rank == 0 else find_run(file, _TIMEOUT_S)
@@ -96,35 +98,49 @@ def _announce(job: Job, overrides: Sequence[str], file: Path, resume: str | None
     _remove_old(file.parent)
     try:
         fault_tolerance = is_on(job.launch.fault_tolerance, os.environ)
-        run = _resume(resume, overrides, fault_tolerance) if resume else prepare_run(job, fault_tolerance)[0]
-        os.set_inheritable(run.hold(), True)  # for as long as this rank runs
+        if resume is not None:
+            run, lock = _resume(resume, overrides, fault_tolerance)
+        else:
+            folder, _, lock = prepare_run(job, fault_tolerance)
+            run = folder.path
+        os.set_inheritable(lock, True)  # for as long as this rank runs
     except MpidataError as error:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(MpidataError):
             tell_run(file, error=str(error))
         raise
-    tell_run(file, run=run.path)
-    print(f"mpidata: run folder {run.path}", file=sys.stderr, flush=True)
+    tell_run(file, run=run)
+    print(f"mpidata: run folder {run}", file=sys.stderr, flush=True)
     if fault_tolerance == "none":
         print(f"mpidata: {without_ulfm(job.launch.fault_tolerance)}", file=sys.stderr, flush=True)
-    return run.path
+    return run
 
 
-def _resume(resume: str, overrides: Sequence[str], fault_tolerance: str) -> RunFolder:
-    found = look_at(resume, overrides)
-    os.close(found.run.hold())
-    if processes_of(found.run.path):
-        raise LaunchError(f"Processes of {found.run.path} are still running. Wait for their end, or stop them.")
+def _resume(resume: str, overrides: Sequence[str], fault_tolerance: str) -> tuple[Path, int]:
+    run = find_run_folder(resume)
+    lock = run.hold()
+    if processes_of(run.path):
+        raise LaunchError(f"Processes of {run.path} are still running. Wait for their end, or stop them.")
+    found = look_at(run.path, overrides)
     for sentence in (*found.problems, found.sentence):
         print(f"mpidata: {sentence}", file=sys.stderr)
     make_ready(found, fault_tolerance)
-    return found.run
+    return run.path, lock
 
 
 def tell_run(file: Path, run: Path | None = None, error: str | None = None) -> None:
-    """Tell the other ranks where the run folder is, or that there is none because of an error."""
+    """Tell the other ranks where the run folder is, or that there is none because of an error.
+
+    Raises
+    ------
+    LaunchError
+        The file cannot be written.
+    """
     told = {"run": str(run) if run else None, "error": error, "time": time.time(), "boot": _boot(), "uptime": _uptime()}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_text(file, json.dumps(told))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(file, json.dumps(told), 0o600)
+    except OSError as error:
+        raise LaunchError(f"Cannot write {file}: {error.strerror}. Remove it, or make its folder writable.") from None
 
 
 def find_run(file: Path, timeout_s: float) -> Path:
@@ -133,7 +149,8 @@ def find_run(file: Path, timeout_s: float) -> Path:
     Parameters
     ----------
     file : Path
-        Where rank 0 tells it. What an earlier job of the same name has left there does not count.
+        Where rank 0 tells it. What an earlier job of the same name has left there does not count, nor what another
+        user has written.
     timeout_s : float
         Longest time to wait.
 
@@ -142,19 +159,23 @@ def find_run(file: Path, timeout_s: float) -> Path:
     LaunchError
         Rank 0 has refused to start, or has told nothing in time.
     """
-    deadline, pause = time.monotonic() + timeout_s, 0.01
+    deadline, pause, why = time.monotonic() + timeout_s, 0.01, ""
     while time.monotonic() < deadline:
+        told = None
         with contextlib.suppress(OSError, ValueError):
-            told = json.loads(file.read_text(encoding="utf-8"))
-            if _is_of_this_job(told):
-                if told["run"] is None:
-                    raise LaunchError(str(told["error"]))
-                return Path(told["run"])
+            try:
+                told, why = json.loads(read_own(file)), ""
+            except LaunchError as error:  # rank 0 may replace it yet
+                why = f" {error}"
+        if told is not None and _is_of_this_job(told):
+            if told["run"] is None:
+                raise LaunchError(str(told["error"]))
+            return Path(told["run"])
         time.sleep(pause)
         pause = min(2 * pause, 0.5)
     raise _NobodyTold(
         f"Rank 0 has not told the run folder within {timeout_s:.0f} s. {file}. See what rank 0 printed; on several "
-        "hosts the output folder must be the same one on all."
+        f"hosts the output folder must be the same one on all.{why}"
     )
 
 
@@ -171,9 +192,10 @@ def _file(job: Job, place: Place) -> Path:
 
 
 def _remove_old(folder: Path) -> None:
-    for file in folder.glob(".start-*.json"):
+    for file in folder.glob(".start-*"):
         with contextlib.suppress(OSError):
-            if time.time() - file.stat().st_mtime > _KEEP_S:
+            found = file.lstat()
+            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > _KEEP_S:
                 file.unlink()
 
 

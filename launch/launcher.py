@@ -18,8 +18,9 @@ from mpidata.launch.mpirun import find_mpirun
 from mpidata.launch.placement import Layout, Placement, place
 from mpidata.linked_mpi import linked_mpi
 from mpidata.mpi_name import OPEN_MPI, MpiName
+from mpidata.own_files import write_text
 from mpidata.plan import Plan
-from mpidata.run_folder import RunFolder, write_text
+from mpidata.run_folder import RunFolder
 
 __all__ = ["Launcher", "find_launcher", "hydra_command", "srun_command"]
 
@@ -141,7 +142,7 @@ class Launcher:
             for path, text in self.files(plan).items():
                 write_text(path, text)
             if self.placement is not None and "OMP_NUM_THREADS" not in environ:
-                write_text(run.plan, with_threads(plan, self.placement.trainer_cpus).text())
+                run.write_plan(with_threads(plan, self.placement.trainer_cpus))
         except OSError as error:
             raise LaunchError(f"Cannot write into {run.path}: {error.strerror}. Make room there.") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
@@ -15,7 +16,7 @@ from mpidata.checkpoint.memory import available_bytes, check_memory
 from mpidata.config import load_job
 from mpidata.errors import LaunchError
 from mpidata.launch.attempt import Attempt
-from mpidata.launch.begun import find_begun, note_begun
+from mpidata.launch.begun import Begun
 from mpidata.launch.cleanup import make_folders, processes_of, remove_abandoned
 from mpidata.launch.command import command_line, shim_path
 from mpidata.launch.fault_tolerance import without_ulfm
@@ -28,7 +29,7 @@ from mpidata.launch.result import show_outcome
 from mpidata.launch.signals import Signals
 from mpidata.launch.supervise import supervise
 from mpidata.plan import Plan
-from mpidata.resume import Resume, is_complete, look_at, make_ready
+from mpidata.resume import Resume, find_run, is_complete, look_at, make_ready
 from mpidata.run_folder import RunFolder, next_run, prepare_run
 
 __all__ = ["print_command", "run_local"]
@@ -98,63 +99,71 @@ def run_local(
     -----
     Blocks until the job has ended and none of its processes is left. For the main thread, as it takes signals.
     """
-    found = look_at(resume, overrides) if resume is not None else None
-    job = found.job if found is not None else load_job(str(path), overrides)
-    if name is not None and (begun := find_begun(job, name)) is not None:
-        if is_complete(begun):
-            console.print(Text(f"{begun.path}, begun as {name}, is complete."), soft_wrap=True)
-            return 0
-        found = look_at(begun.path, overrides)
-    launcher, shim = find_launcher(job, os.environ), shim_path()
-    fault_tolerance = launcher.fault_tolerance()
-    for warning in check_memory(Plan.of(job, Path()), launcher.trainers_here, available_bytes()):
-        errors.print(Text(warning), soft_wrap=True)
-    with Signals() as signals:
+    with contextlib.ExitStack() as held:
+        found, begun = None, None
+        if resume is not None:
+            found = _take(find_run(resume), overrides, held)
+        elif name is not None:
+            begun = held.enter_context(contextlib.closing(Begun(load_job(str(path), overrides), name)))
+            if begun.run is not None and is_complete(begun.run):
+                console.print(Text(f"{begun.run.path}, begun as {name}, is complete."), soft_wrap=True)
+                return 0
+            found = _take(begun.run, overrides, held) if begun.run is not None else None
+        job = found.job if found is not None else load_job(str(path), overrides)
+        launcher, shim = find_launcher(job, os.environ), shim_path()
+        fault_tolerance = launcher.fault_tolerance()
+        for warning in check_memory(Plan.of(job, Path()), launcher.trainers_here, available_bytes()):
+            errors.print(Text(warning), soft_wrap=True)
+        signals = held.enter_context(Signals())
         if found is not None:
-            run = found.run
-            lock, waited = _hold(run)
-            if waited:  # its ranks may have ended a checkpoint meanwhile
-                found = look_at(run.path, overrides)
-            plan = _make_ready(found, fault_tolerance, console)
+            run, plan = found.run, _make_ready(found, fault_tolerance, console)
         else:
-            run, plan = prepare_run(job, fault_tolerance)
-            lock = run.hold()
-            if name is not None:
-                note_begun(job, name, run)
+            run, plan, lock = prepare_run(job, fault_tolerance)
+            held.callback(os.close, lock)
+            if begun is not None:
+                begun.note(run)
+        if begun is not None:
+            begun.close()  # who finds the note from now on finds the run held
         if plan.fault_tolerance == "none":
             then = f"It is then resumed by itself, at most {restarts} times." if restarts else _RESTARTS
             console.print(Text(f"{without_ulfm(job.launch.fault_tolerance)} {then}"), soft_wrap=True)
-        again = Restarts(restarts)
-        try:
-            while True:
-                attempt = Attempt.of(run, plan)
-                outcome = _start(launcher, attempt, shim, signals, console)
-                why = again.why(outcome, attempt.joined()) if signals.first is None else None
-                if why is None:
-                    break
-                errors.print(Text(f"{outcome.summary.get('error')}\n{why}"), soft_wrap=True)
-                launcher, changes = on_hosts_left(launcher, {**os.environ, **launcher.environment(None, os.environ)})
-                for sentence in changes:
-                    errors.print(Text(sentence), soft_wrap=True)
-                found = dataclasses.replace(look_at(run.path), job=launcher.job)
-                plan = _make_ready(found, plan.fault_tolerance, console)
-        finally:
-            os.close(lock)
+        outcome = _run(launcher, Attempt.of(run, plan), shim, signals, Restarts(restarts), (console, errors))
     show_outcome(outcome, console, errors)
     return outcome.exit_status
 
 
-def _hold(run: RunFolder) -> tuple[int, bool]:
-    """Make sure that nothing of the run goes on and that nobody else resumes it; True if there was to wait."""
-    lock, waited = run.hold(), False
+def _run(
+    launcher: Launcher,
+    attempt: Attempt,
+    shim: Path,
+    signals: Signals,
+    restarts: Restarts,
+    consoles: tuple[Console, Console],
+) -> Outcome:
+    """Start an attempt, and others after it as long as that helps; returns how the last one ended."""
+    console, errors = consoles
+    while True:
+        outcome = _start(launcher, attempt, shim, signals, console)
+        why = restarts.why(outcome, attempt.joined()) if signals.first is None else None
+        if why is None:
+            return outcome
+        errors.print(Text(f"{outcome.summary.get('error')}\n{why}"), soft_wrap=True)
+        launcher, changes = on_hosts_left(launcher, {**os.environ, **launcher.environment(None, os.environ)})
+        for sentence in changes:
+            errors.print(Text(sentence), soft_wrap=True)
+        found = dataclasses.replace(look_at(attempt.run.path), job=launcher.job)
+        attempt = Attempt.of(found.run, _make_ready(found, attempt.plan.fault_tolerance, console))
+
+
+def _take(run: RunFolder, overrides: Sequence[str], held: contextlib.ExitStack) -> Resume:
+    """Hold a run until `held` is left, and only then look how it can go on: nobody changes it any more."""
+    held.callback(os.close, run.hold())
     deadline = time.monotonic() + _GONE_S
-    while processes_of(run.path):
-        waited = True
+    while processes_of(run.path):  # they may be ending a checkpoint
         if time.monotonic() > deadline:
-            os.close(lock)
             raise LaunchError(f"Processes of {run.path} are still running. Wait for their end, or stop them.")
         time.sleep(0.1)
-    return lock, waited
+    return look_at(run.path, overrides)
 
 
 def _make_ready(found: Resume, fault_tolerance: str, console: Console) -> Plan:

@@ -16,6 +16,7 @@ from mpidata.launch.attempt import Attempt
 from mpidata.launch.cleanup import end_processes, processes_of
 from mpidata.launch.signals import Signals
 from mpidata.launch.watch import Watch
+from mpidata.own_files import opener
 from mpidata.run_folder import RunFolder
 
 __all__ = ["Ending", "supervise"]
@@ -92,7 +93,7 @@ def supervise(
     run = attempt.run
     environment = {**os.environ, **variables, "MPIDATA_RUN": str(run.path)}
     _prctl()(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # where process 1 of a container reaps nothing, orphans would stay
-    with open(run.launcher_log, "ab") as log:
+    with open(run.launcher_log, "ab", opener=opener) as log:
         try:
             launcher = subprocess.Popen(
                 command,

@@ -13,6 +13,7 @@ from mpidata.launch.attempt import Attempt
 from mpidata.launch.connections import Connections
 from mpidata.launch.ranks import LocalRanks
 from mpidata.launch.signals import Signals
+from mpidata.own_files import opener
 
 __all__ = ["Watch"]
 
@@ -181,5 +182,5 @@ def _status(summary: Path) -> str:
 
 def _write(path: Path, text: str) -> None:
     """Leave word for the ranks; where the disk is full, they are ended without it."""
-    with contextlib.suppress(OSError), open(path, "x", encoding="utf-8") as file:
+    with contextlib.suppress(OSError), open(path, "x", encoding="utf-8", opener=opener) as file:
         file.write(text + "\n")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mpidata.errors import LibraryError, StreamError
 from mpidata.library import Library, check, load_checked
 from mpidata.plan import Plan
+from mpidata.run_folder import RunFolder
 from mpidata.trainer import Trainer
 from mpidata.uncaught import end_on_exception, fail
 
@@ -56,7 +57,7 @@ def _join() -> Trainer:
             "This process is not part of a job: MPIDATA_RUN is not set. Name the script under `trainers: program:` in "
             "a job file, and start the job with `mpidata run job.yaml`."
         )
-    plan = Plan.read(run / "plan")
+    plan = Plan.read(RunFolder(run).plan)
     from mpi4py import MPI
 
     end_on_exception(plan.folder, _report)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LaunchError, MpidataError
+from mpidata.own_files import read_own
 from mpidata.programs import Program, programs_of
 
 if TYPE_CHECKING:
@@ -175,9 +176,9 @@ class Plan:
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
-        """Read the plan file of a run folder; raises MpidataError if it cannot be read or is not a plan."""
+        """Read the plan file of a run folder; raises MpidataError if it cannot be read, is another's, or no plan."""
         try:
-            text = Path(path).read_bytes().decode()  # bytes: read_text would turn a \r of an argument into \n
+            text = read_own(Path(path))
         except (OSError, UnicodeDecodeError) as error:
             raise MpidataError(f"Cannot read the plan {path}: {error}. Start the job with `mpidata run`.") from None
         return cls.parse(text)

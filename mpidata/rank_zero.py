@@ -13,6 +13,7 @@ from mpidata.exits import read_record
 from mpidata.linked_mpi import mpi_of_mpi4py
 from mpidata.messages import LibraryMessages
 from mpidata.plan import Plan
+from mpidata.run_folder import RunFolder
 from mpidata.samplers import read_parameters
 from mpidata.scheduler import Scheduler
 from mpidata.summary import write_failure
@@ -29,11 +30,12 @@ def main() -> int:
         print("MPIDATA_RUN is not set. The scheduler is started by `mpidata run job.yaml`.", file=sys.stderr)
         return 2
     run = Path(os.environ["MPIDATA_RUN"])
+    os.umask(os.umask(0o077) | 0o022)  # what this process makes lies in the run folder, which others must not write
     # Python's own handler for Ctrl-C would have to wait until all ranks have joined.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     messages = None
     try:
-        plan = Plan.read(run / "plan")
+        plan = Plan.read(RunFolder(run).plan)
         parameters = read_parameters(run / "parameters.csv")
         messages = LibraryMessages(plan)
         messages.open()

@@ -6,19 +6,19 @@ import contextlib
 import dataclasses
 import json
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import JobFileError, LaunchError
+from mpidata.own_files import FOLDER_MODE, write_text
 from mpidata.plan import Plan
-from mpidata.run_folder import RunFolder, write_text
+from mpidata.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from mpidata.config import Job
 
-__all__ = ["Resume", "is_complete", "look_at", "make_ready"]
+__all__ = ["Resume", "find_run", "is_complete", "look_at", "make_ready"]
 
 _FIXED = ("name", "output", "seed", "parameters", "validation", "fields")
 
@@ -55,6 +55,19 @@ class Resume:
         return f"Resuming {self.run.path}: there is no checkpoint that can be used, so it starts over."
 
 
+def find_run(path: str | Path) -> RunFolder:
+    """Find a run folder by its path, or by a link to it.
+
+    Raises
+    ------
+    LaunchError
+        It is no run folder, or one that other users can have changed.
+    """
+    run = RunFolder(Path(os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)))
+    run.check()
+    return run
+
+
 def look_at(path: str | Path, overrides: Sequence[str] = ()) -> Resume:
     """Find out how a run can go on; nothing is changed.
 
@@ -74,16 +87,14 @@ def look_at(path: str | Path, overrides: Sequence[str] = ()) -> Resume:
 
     Notes
     -----
-    Reads the files of the newest checkpoint.
+    Reads the files of the newest checkpoint. Who means to change the run holds it before; see `RunFolder.hold`.
     """
     from mpidata.checkpoint import (
         newest_valid,
     )  # these load pydantic and more, which a rank that only joins never needs
     from mpidata.config import load_job
 
-    run = RunFolder(Path(os.path.abspath(path)))
-    if not run.plan.is_file():
-        raise LaunchError(f"{run.path} is no run folder: it has no plan. Name one such as runs/rod/1.")
+    run = find_run(path)
     before = Plan.read(run.plan)
     if is_complete(run):
         raise LaunchError(f"{run.path} is complete, so there is nothing to resume. Start a new run of the job file.")
@@ -96,13 +107,14 @@ def look_at(path: str | Path, overrides: Sequence[str] = ()) -> Resume:
             for key in changed
         )
     checkpoint, problems = newest_valid(run.checkpoints)
-    return Resume(run, job, 1 + max(before.attempt, *_numbers(run)), checkpoint, problems)
+    return Resume(run, job, 1 + before.attempt, checkpoint, problems)
 
 
 def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
     """Prepare a run folder for its next start.
 
     What the last start left is kept: `summary.json` as `summary-1.json`, `exits` as `exits-1`. Logs and events go on.
+    Wherever this is interrupted, it can be done again: the number of the start is that of the plan, written last.
 
     Parameters
     ----------
@@ -130,14 +142,17 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
     run, last = resume.run, resume.attempt - 1
     plan = Plan.of(resume.job, run.path, fault_tolerance, resume.checkpoint, resume.attempt)
     try:
-        for path, kept in ((run.summary, f"summary-{last}.json"), (run.exits, f"exits-{last}")):
+        with contextlib.suppress(FileNotFoundError):
+            run.summary.replace(run.path / f"summary-{last}.json")
+        if not (kept := run.path / f"exits-{last}").exists():  # else `exits` is the new one already
             with contextlib.suppress(FileNotFoundError):
-                path.rename(run.path / kept)
-        for path in (run.stop, run.over, run.progress):
+                run.exits.rename(kept)
+        run.exits.mkdir(FOLDER_MODE, exist_ok=True)
+        beside = (*run.path.glob(".*.new"), *run.private.glob(".*.new"))  # of a process that was killed
+        for path in (run.stop, run.over, run.progress, *beside):
             path.unlink(missing_ok=True)
-        run.exits.mkdir()
         write_text(run.job, resolved_yaml(resume.job))
-        write_text(run.plan, plan.text())
+        run.write_plan(plan)
     except OSError as error:
         raise LaunchError(f"Cannot write into {run.path}: {error.strerror}. Make room, or make it writable.") from None
     return plan
@@ -153,9 +168,3 @@ def _status(summary: Path) -> str | None:
         return str(json.loads(summary.read_text(encoding="utf-8"))["status"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _numbers(run: RunFolder) -> list[int]:
-    """Numbers of the starts of which something is kept; a preparation that was interrupted must not hide them."""
-    found = (re.fullmatch(r"(?:summary|exits)-(\d+)(?:\.json)?", entry.name) for entry in run.path.iterdir())
-    return [0, *(int(match[1]) for match in found if match)]

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LaunchError
+from mpidata.own_files import FOLDER_MODE, check_own, check_own_folder, read_own, write_text
 from mpidata.plan import Plan
 
 if TYPE_CHECKING:
     from mpidata.config import Job
 
-__all__ = ["RunFolder", "next_run", "prepare_run", "write_text"]
+__all__ = ["RunFolder", "next_run", "prepare_run"]
+
+_PRIVATE = 0o600
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,9 +38,14 @@ class RunFolder:
         return self.path / "job.yaml"
 
     @property
+    def private(self) -> Path:
+        """Folder of what only this user may read."""
+        return self.path / "private"
+
+    @property
     def plan(self) -> Path:
         """What each rank reads before it starts its program."""
-        return self.path / "plan"
+        return self.private / "plan"
 
     @property
     def parameters(self) -> Path:
@@ -105,20 +113,50 @@ class RunFolder:
         place = {"scheduler": "", "trainer": f"-{index}", "solver": f"-{index}-{rank_in_group}"}[role]
         return self.logs / f"rank-{rank:04d}-{role}{place}.log"
 
+    def check(self) -> None:
+        """Make sure that this is a run folder, and that no other user can have changed it.
+
+        Raises
+        ------
+        LaunchError
+            It is none, or others could write it.
+        """
+        try:
+            check_own_folder(self.path)
+            check_own_folder(self.private)
+            for path in (self.plan, self.job):
+                read_own(path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise LaunchError(f"{self.path} is no run folder: it has no plan. Name one such as runs/rod/1.") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise LaunchError(f"Cannot read the run folder {self.path}: {error}. Make it readable.") from None
+
+    def write_plan(self, plan: Plan) -> None:
+        """Write the plan, which makes the folder one that can be started."""
+        write_text(self.plan, plan.text(), _PRIVATE)
+
     def hold(self) -> int:
         """Keep others from starting this run, until the returned file descriptor is closed or this process ends.
 
         Raises
         ------
         LaunchError
-            Another process holds it.
+            Another process holds it, or it cannot be held.
         """
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        path = self.private / "lock"  # a file that nobody else can open: whoever can could hold it
         try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
+        except OSError as error:
+            raise LaunchError(f"Cannot write into {self.path}: {error.strerror}. Make it writable.") from None
+        try:
+            check_own(descriptor, path)
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
             raise LaunchError(f"{self.path} is still running. Wait for its end, or stop it.") from None
+        except LaunchError:
+            os.close(descriptor)
+            raise
         except OSError:  # a file system without locks
             pass
         return descriptor
@@ -131,7 +169,7 @@ def next_run(job: Job) -> Path:
     return parent / str(max(numbers, default=0) + 1)
 
 
-def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Plan]:
+def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Plan, int]:
     """Make the next run folder of a job, with its job file, parameters and plan.
 
     Parameters
@@ -147,6 +185,8 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
         A folder that nobody else has.
     plan : Plan
         The plan that it holds.
+    lock : int
+        As `RunFolder.hold` gives it.
 
     Raises
     ------
@@ -158,28 +198,27 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
     from mpidata.config import resolved_yaml  # these load pydantic and scipy, which a rank that only joins never needs
     from mpidata.samplers import draw_parameters, write_parameters
 
-    table = draw_parameters(job)
+    table, lock = draw_parameters(job), None
     try:
         run = RunFolder(_make_folder(job))
-        run.logs.mkdir()
-        run.exits.mkdir()
+        run.private.mkdir(0o700)
+        lock = run.hold()
+        for folder in (run.logs, run.exits):
+            folder.mkdir(FOLDER_MODE)
         plan = Plan.of(job, run.path, fault_tolerance)
         write_parameters(run.parameters, job, table)
         write_text(run.job, resolved_yaml(job))
-        write_text(run.plan, plan.text())
-    except OSError as error:
+        run.write_plan(plan)  # last, as it makes a run folder of it
+    except BaseException as error:
+        if lock is not None:
+            os.close(lock)
+        if not isinstance(error, OSError):
+            raise
         raise LaunchError(
             f"Cannot make a run folder in {_runs(job)}: {error.strerror}. {job.path}: key 'output'. "
             "Name a folder that can be written."
         ) from None
-    return run, plan
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all, by renaming a new one."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.write_text(text, encoding="utf-8")
-    os.replace(new, path)
+    return run, plan, lock
 
 
 def _runs(job: Job) -> Path:
@@ -191,7 +230,7 @@ def _make_folder(job: Job) -> Path:
     while True:
         path = next_run(job)
         try:
-            path.mkdir()
+            path.mkdir(FOLDER_MODE)
         except FileExistsError:  # taken by another run meanwhile
             continue
         return path

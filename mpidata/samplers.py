@@ -18,6 +18,7 @@ from mpidata.config import Job
 from mpidata.config.parameters import Values
 from mpidata.config.table import TableError, read_table
 from mpidata.errors import JobFileError, MpidataError
+from mpidata.own_files import opener
 
 __all__ = ["draw_parameters", "read_parameters", "write_parameters"]
 
@@ -78,7 +79,7 @@ def write_parameters(path: str | Path, job: Job, table: Array) -> None:
         float64, shape (simulations + validation, number of parameters), as `draw_parameters` returns it. Numbers are
         written so that they are read back to the last bit.
     """
-    with open(path, "w", encoding="utf-8", newline="") as file:
+    with open(path, "w", encoding="utf-8", newline="", opener=opener) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["simulation", *job.parameter_names])
         writer.writerows([simulation, *map(repr, row)] for simulation, row in enumerate(table.tolist()))

@@ -32,6 +32,7 @@ from mpidata.errors import LibraryError, MpidataError
 from mpidata.group_rank import GroupRank, Simulation, StopSimulation
 from mpidata.library import check, load_checked
 from mpidata.plan import Plan
+from mpidata.run_folder import RunFolder
 from mpidata.uncaught import end_on_exception, fail
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def joined() -> GroupRank:
         from mpi4py import MPI
 
         run = job.run_folder()
-        plan = Plan.read(run / "plan") if run else None
+        plan = Plan.read(RunFolder(run).plan) if run else None
         end_on_exception(plan.folder if plan else None, _report)
         library = load_checked()
         handle = ctypes.c_int()

@@ -2,7 +2,7 @@
  * mpidata-rank RUN_FOLDER --group 7 [name=value ...]: a rank of a group that the job has spawned; the values replace
  * {name} in the arguments of a program that is started for each simulation.
  *
- * It reads its rank from the launcher's environment and the job's layout from RUN_FOLDER/plan, and runs the program of
+ * It reads its rank from the launcher's environment and the job's layout from RUN_FOLDER/private/plan, and runs the program of
  * its role as its child, with the output going to RUN_FOLDER/logs. It stays as the parent and passes the end on: exit 0
  * is exit 0; of anything else it leaves a record in RUN_FOLDER/exits and then kills itself, because MPI tells the other
  * ranks only of a death by signal. Through a page of memory (pulse.h) it hears how the program is, and ends it where it
@@ -48,7 +48,7 @@ static void set_environment(const plan_t *plan)
     }
     for (char **pair = plan->environment[me.role]; pair && *pair; pair++) {
         char *value = strchr(*pair, '=');
-        if (!value) refuse("'%s' is no environment variable. %s/plan. Start the job again.", *pair, me.run_folder);
+        if (!value) refuse("'%s' is no environment variable. %s/private/plan. Start the job again.", *pair, me.run_folder);
         *value++ = 0;
         set(*pair, value, 1);
     }
@@ -122,7 +122,7 @@ static void say_host(int log)
 static char **own_arguments(const plan_t *plan, char **assignments)
 {
     char **arguments = plan->arguments[me.role];
-    if (!arguments) refuse("The plan has no program for the %s. %s/plan.", ROLES[me.role], me.run_folder);
+    if (!arguments) refuse("The plan has no program for the %s. %s/private/plan.", ROLES[me.role], me.run_folder);
     if (me.spawned && plan->per_simulation) fill_in(arguments + 1, assignments);
     return arguments;
 }
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     me.alone = 1;
     char *log_path = print("%s/logs/%s", me.run_folder, file_name(1)), *pulse_name = NULL, *sentence = NULL;
     char **arguments = own_arguments(&plan, argv + (me.spawned ? 4 : argc));
-    const int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    const int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (log < 0) refuse("Cannot write %s: %s. Make the output folder writable.", log_path, strerror(errno));
     if (chdir(plan.folder)) refuse("Cannot enter %s: %s. Host of rank %ld.", plan.folder, strerror(errno), me.rank);
     say_host(log);

@@ -28,7 +28,7 @@ long read_launcher(void)
 static void find_place_in_group(const plan_t *plan, long size)
 {
     if ((size >= 0 && size != plan->ranks_per_group) || me.rank >= plan->ranks_per_group)
-        refuse("Group %ld was spawned with %ld ranks, but a group has %ld. %s/plan. Start the job again.", me.index, size,
+        refuse("Group %ld was spawned with %ld ranks, but a group has %ld. %s/private/plan. Start the job again.", me.index, size,
                plan->ranks_per_group, me.run_folder);
     me.role = SOLVER;
     me.rank_in_group = me.rank;
@@ -41,7 +41,7 @@ void find_role(const plan_t *plan, long size)
         return;
     }
     if ((size >= 0 && size != plan->world) || me.rank >= plan->world)
-        refuse("The launcher started %ld ranks, but the job has %ld. %s/plan. Start it with -n %ld, and with the mpirun of"
+        refuse("The launcher started %ld ranks, but the job has %ld. %s/private/plan. Start it with -n %ld, and with the mpirun of"
                " the MPI that mpidata is built with.", size, plan->world, me.run_folder, plan->world);
     me.role = me.rank == 0 ? SCHEDULER : me.rank <= plan->trainers ? TRAINER : SOLVER;
     me.index = me.role == TRAINER ? me.rank - 1 : 0;

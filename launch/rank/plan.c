@@ -1,6 +1,5 @@
 /* The plan of the job, and the arguments of a program that is started for one simulation. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +39,8 @@ static void take(plan_t *plan, const char *key, const char *value, int *role)
 plan_t read_plan(void)
 {
     plan_t plan = {.world = -1, .trainers = -1, .groups = -1, .ranks_per_group = -1};
-    char *path = print("%s/plan", me.run_folder), *line = NULL;
-    FILE *file = fopen(path, "re");
-    if (!file) refuse("Cannot read %s: %s. Start the job with `mpidata run`.", path, strerror(errno));
+    char *path = print("%s/private/plan", me.run_folder), *line = NULL;
+    FILE *file = open_plan(path);
     size_t room = 0;
     ssize_t length;
     int role = -1;

@@ -3,6 +3,7 @@
 #define MPIDATA_RANK_H
 
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "pulse.h"
@@ -14,7 +15,7 @@
 enum { SCHEDULER, TRAINER, SOLVER, N_ROLES };
 extern const char *const ROLES[N_ROLES];
 
-/* The job, from RUN_FOLDER/plan. */
+/* The job, from RUN_FOLDER/private/plan. */
 typedef struct {
     char *folder;
     long world, trainers, groups, spares, ranks_per_group;
@@ -47,6 +48,9 @@ typedef struct {
 __attribute__((format(printf, 1, 2))) _Noreturn void refuse(const char *format, ...);
 __attribute__((format(printf, 1, 2))) char *print(const char *format, ...);
 long number(const char *text); /* from 0 to 10^9, or -1 */
+
+/* own.c */
+FILE *open_plan(const char *path);
 
 /* plan.c */
 plan_t read_plan(void);

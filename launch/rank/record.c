@@ -1,5 +1,6 @@
 /* The record of a bad end. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,8 @@ static void write_text(FILE *file, const char *text)
 void write_record(const end_t *end)
 {
     char *path = print("%s/exits/%s", me.run_folder, file_name(0)), *temporary = print("%s.new", path);
-    FILE *file = fopen(temporary, "we");
+    const int descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
     if (!file) return; /* the death itself still tells that something went wrong */
     write_place(file);
     if (end->aborted) fprintf(file, "\"exit\": null, \"signal\": null, \"abort\": %d, ", end->abort_code);

@@ -111,7 +111,7 @@ static int end_program(pid_t child)
 static void ask_to_stop(void)
 {
     char *path = print("%s/stop", me.run_folder);
-    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (file < 0) return;
     if (write(file, "SIGUSR1\n", 8) < 0) (void)unlink(path);
     close(file);

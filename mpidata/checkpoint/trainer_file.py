@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
+from mpidata.own_files import new_file
 from mpidata.plan import Field, Plan
 
 __all__ = ["FORMAT", "LEDGER", "Head", "TrainerFile", "write"]
@@ -82,7 +83,8 @@ def write(
         The file cannot be written.
     """
     samples = sum(head.count)
-    with h5py.File(path, "w-") as file:
+    new_file(path)
+    with h5py.File(path, "w") as file:
         file.attrs["format"] = FORMAT
         for name, value in dataclasses.asdict(head).items():
             dtype = "u8" if name == "random" else None if isinstance(value, str) else "i8"

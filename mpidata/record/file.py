@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import MpidataError
+from mpidata.own_files import new_file
 from mpidata.record.layout import EMPTY, Header
 
 __all__ = ["RecordFile", "Rows"]
@@ -138,6 +139,8 @@ class RecordFile:
         self.rows = 0
         self._open = threading.Lock()  # held by who closes, and who needs it open
         beside = path.with_name(f".{path.name}.new")
+        beside.unlink(missing_ok=True)  # of a trainer that was killed
+        new_file(beside)
         self._file = h5py.File(beside, "w", libver=("v110", "v110"), rdcc_nbytes=0)
         self._descriptor = os.open(beside, os.O_RDWR | os.O_CLOEXEC)
         try:

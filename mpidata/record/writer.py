@@ -17,6 +17,7 @@ import numpy as np
 
 from mpidata.errors import MpidataError
 from mpidata.library import AGAIN, Library, RecordFigures, check
+from mpidata.own_files import FOLDER_MODE
 from mpidata.plan import Plan
 from mpidata.record.earlier import Earlier
 from mpidata.record.file import RecordFile, Rows
@@ -64,7 +65,7 @@ class Recorder:
         self._library = library
         header = Header.of(plan, trainer)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
             self._earlier = Earlier(self.folder, header, plan.trainers)
             self._file = RecordFile(_free_name(self.folder, trainer), header)
         except (OSError, RuntimeError) as error:

@@ -13,6 +13,7 @@ from typing import Any
 
 from mpidata.launch.cleanup import processes_of
 from mpidata.plan import Field, Plan, Program
+from mpidata.run_folder import RunFolder
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "launch" / "rank").glob("*.c"))
@@ -107,7 +108,7 @@ def make_plan(
 ) -> Plan:
     """A run folder in `folder` with a plan of 2 trainers and 2 groups of 2 ranks, 7 ranks in all."""
     run = folder / "run"
-    for name in ("logs", "exits"):
+    for name in ("logs", "exits", "private"):
         (run / name).mkdir(parents=True, exist_ok=True)
     orderly = ["sh", "-c", JOIN_AND_LEAVE]
     whole = {"scheduler": orderly, "trainer": orderly, "solver": orderly, **programs}
@@ -131,7 +132,7 @@ def make_plan(
         programs={role: Program(tuple(arguments), environment or {}) for role, arguments in whole.items()},
     )
     plan = Plan(**{**values, **more})
-    (run / "plan").write_text(plan.text())
+    RunFolder(run).write_plan(plan)
     return plan
 
 

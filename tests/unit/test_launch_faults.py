@@ -111,7 +111,7 @@ def test_a_death_before_all_have_joined_starts_again(job: Run) -> None:
     assert "before all ranks had joined. Starting again (2 of 3)." in stderr and "(3 of 3)" not in stderr
     assert "starts over" in stdout and job.summary()["status"] == "complete"
     assert {"exits-1", "exits-2", "summary-1.json", "summary-2.json"} <= set(os.listdir(job.run))
-    assert "\nattempt 3\n" in (job.run / "plan").read_text() and job.nothing_left()
+    assert "\nattempt 3\n" in (job.run / "private" / "plan").read_text() and job.nothing_left()
 
 
 def test_a_rank_that_vanishes_before_all_have_joined(job: Run) -> None:
@@ -149,6 +149,18 @@ def test_what_a_program_does_is_no_reason_to_restart(job: Run) -> None:
     assert status == 1 and "ended with exit status 3" in stderr and "Starting again" not in stderr
 
 
+def test_two_who_begin_a_run_under_one_name_at_once(job: Run) -> None:
+    path, go = write_job(job.folder), job.folder / "go"
+    both = [job.start(path, "--as", "night", TEST_UNTIL=str(go)) for _ in range(2)]
+    while all(process.poll() is None for process in both):
+        time.sleep(0.02)
+    go.touch()
+    ended = {process.wait(40): process.communicate() for process in both}
+    assert ended.keys() == {0, 2}, ended
+    assert "is just starting" in ended[2][1] or f"{job.run} is still running" in ended[2][1]
+    assert sorted(os.listdir(job.run.parent)) == [".begun-night", "1"] and job.nothing_left()
+
+
 def test_resume(job: Run) -> None:
     path = write_job(job.folder, *2 * ("echo started; sleep 60",))
     job.start(path, TEST_UNTIL="/never")
@@ -166,7 +178,7 @@ def test_resume(job: Run) -> None:
     resumed = job.again("--resume", str(job.run), "--set", "solvers.groups=1")
     assert resumed.returncode == 0, resumed.stderr
     assert f"Resuming {job.run}: there is no checkpoint that can be used, so it starts over." in resumed.stdout
-    plan = (job.run / "plan").read_text()
+    plan = (job.run / "private" / "plan").read_text()
     assert "\ngroups 1\n" in plan and "\nattempt 2\n" in plan and "\nworld 5\n" in plan
     assert (job.run / "parameters.csv").read_bytes() == parameters and "groups: 1" in (job.run / "job.yaml").read_text()
     assert json.loads((job.run / "summary-1.json").read_text())["status"] == "stopped"

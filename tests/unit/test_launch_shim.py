@@ -152,10 +152,12 @@ def test_no_rank_is_refused(shim: Path, tmp_path: Path, variables: dict[str, str
 
 def test_no_plan_is_refused(shim: Path, tmp_path: Path) -> None:
     done = _run(shim, tmp_path, 0)
-    assert done.returncode == 1 and f"Cannot read {tmp_path}/plan: No such file" in done.stderr
-    (tmp_path / "plan").write_text("mpidata-plan 1\nworld 7\ntrainers 2\ngroups 2\nranks_per_group 1\nfolder /\n")
+    assert done.returncode == 1 and f"Cannot read {tmp_path}/private/plan: No such file" in done.stderr
+    plan = tmp_path / "private" / "plan"
+    plan.parent.mkdir()
+    plan.write_text("mpidata-plan 1\nworld 7\ntrainers 2\ngroups 2\nranks_per_group 1\nfolder /\n")
     assert "no complete layout" in _run(shim, tmp_path, 0).stderr
-    (tmp_path / "plan").write_text("mpidata-plan 2\n")
+    plan.write_text("mpidata-plan 2\n")
     assert "begins with 'mpidata-plan 2'" in _run(shim, tmp_path, 0).stderr
 
 

@@ -1,6 +1,7 @@
 """Batch scripts, and what is wrong with a template. Needs no Slurm."""
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from click.testing import CliRunner
 from mpidata import cli
 from mpidata.config import load_job
 from mpidata.errors import LaunchError
-from mpidata.launch.begun import find_begun, note_begun
+from mpidata.launch.begun import Begun
 from mpidata.launch.submit import batch_script
 from mpidata.launch.template import render, template_names
 from mpidata.run_folder import RunFolder
@@ -122,11 +123,17 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_that_was_begun(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path))
     run = RunFolder(tmp_path / "runs" / "job" / "1")
-    assert find_begun(job, "slurm-7") is None
-    run.path.mkdir(parents=True)
-    note_begun(job, "slurm-7", run)
-    assert find_begun(job, "slurm-7") is None  # it had nothing yet
-    run.plan.write_text("")
-    assert find_begun(job, "slurm-7") == run and find_begun(job, "slurm-8") is None
+    run.private.mkdir(parents=True)
+    with closing(Begun(job, "slurm-7")) as begun:
+        assert begun.run is None
+        with pytest.raises(LaunchError, match="Another `mpidata run --as slurm-7` is just starting"):
+            Begun(job, "slurm-7")
+        begun.note(run)
+    with closing(Begun(job, "slurm-7")) as begun:
+        assert begun.run is None  # it had nothing yet
+    run.plan.touch()
+    with closing(Begun(job, "slurm-7")) as begun, closing(Begun(job, "slurm-8")) as other:
+        assert begun.run == run and other.run is None
+        begun.note(RunFolder(run.path.with_name("elsewhere")))  # a shorter path leaves nothing of a longer one
     with pytest.raises(LaunchError, match="'a/b' is no name"):
-        find_begun(job, "a/b")
+        Begun(job, "a/b")

@@ -25,7 +25,9 @@ def run(tmp_path: Path) -> RunFolder:
     (tmp_path / "train.py").touch()
     (tmp_path / "heat2d").touch(mode=0o755)
     (tmp_path / "job.yaml").write_text(JOB)
-    return prepare_run(load_job(tmp_path / "job.yaml"))[0]
+    prepared, _, lock = prepare_run(load_job(tmp_path / "job.yaml"))
+    os.close(lock)
+    return prepared
 
 
 def test_a_run_without_a_checkpoint_starts_over(run: RunFolder) -> None:
@@ -57,7 +59,7 @@ def test_what_the_last_start_left_is_kept(run: RunFolder) -> None:
     (run.logs / "rank-0000-scheduler.log").write_text("old")
     make_ready(look_at(run.path, ["trainers.ranks=3", "solvers={groups: 1, program: [./heat2d]}"]), "none")
     assert sorted(entry.name for entry in run.path.iterdir()) == [
-        *("events.jsonl", "exits", "exits-1", "job.yaml", "logs", "parameters.csv", "plan", "summary-1.json"),
+        *("events.jsonl", "exits", "exits-1", "job.yaml", "logs", "parameters.csv", "private", "summary-1.json"),
     ]
     assert (run.path / "exits-1" / "rank-0003").exists() and not any(run.exits.iterdir())
     assert run.events.read_text() == "old" and any(run.logs.iterdir())

@@ -1,3 +1,4 @@
+import os
 import sys
 import threading
 from pathlib import Path
@@ -7,7 +8,7 @@ import pytest
 from mpidata.config import load_job
 from mpidata.errors import LaunchError, MpidataError
 from mpidata.plan import Plan
-from mpidata.run_folder import RunFolder, next_run, prepare_run, write_text
+from mpidata.run_folder import RunFolder, next_run, prepare_run
 from mpidata.samplers import read_parameters
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -17,9 +18,16 @@ from launch_job import make_plan, write_job  # noqa: E402
 def test_what_a_new_folder_holds(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path), ["seed=5", "validation.count=2"])
     assert next_run(job) == tmp_path / "runs" / "job" / "1" and not (tmp_path / "runs").exists()
-    run, plan = prepare_run(job)
+    run, plan, lock = prepare_run(job)
+    os.close(lock)
     assert run.path == tmp_path / "runs" / "job" / "1"
-    assert sorted(path.name for path in run.path.iterdir()) == ["exits", "job.yaml", "logs", "parameters.csv", "plan"]
+    assert sorted(path.name for path in run.path.iterdir()) == [
+        "exits",
+        "job.yaml",
+        "logs",
+        "parameters.csv",
+        "private",
+    ]
     assert Plan.read(run.plan) == plan and plan.seed == 5 and plan.run == run.path
     assert read_parameters(run.parameters).shape == (5, 1)
     assert load_job(run.job) == job
@@ -67,9 +75,3 @@ def test_names_of_logs(tmp_path: Path) -> None:
     names = [RunFolder(plan.run).log(plan, rank).name for rank in range(7)]
     assert names[0] == "rank-0000-scheduler.log" and names[2] == "rank-0002-trainer-1.log"
     assert names[4] == "rank-0004-solver-0-1.log" and names[5] == "rank-0005-solver-1-0.log"
-
-
-def test_text_is_replaced_whole(tmp_path: Path) -> None:
-    write_text(tmp_path / "file", "one é")
-    write_text(tmp_path / "file", "two")
-    assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_text() == "two"

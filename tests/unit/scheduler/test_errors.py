@@ -11,6 +11,7 @@ import pytest
 from mpidata import rank_zero
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.library import Event
+from mpidata.run_folder import RunFolder
 from mpidata.scheduler import Scheduler
 
 MakeJob = Callable[..., Any]
@@ -111,7 +112,7 @@ def test_a_run_folder_without_a_plan(tmp_path: Path) -> None:
     ended = run_module(str(tmp_path))
     assert ended.returncode == 1
     summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["status"] == "failed" and f"Cannot read the plan {tmp_path}/plan" in summary["error"]
+    assert summary["status"] == "failed" and f"Cannot read the plan {tmp_path}/private/plan" in summary["error"]
     assert summary["error"] in ended.stderr and "Traceback" not in ended.stderr
 
 
@@ -126,7 +127,8 @@ def test_a_death_while_joining_is_told_by_its_record(
 ) -> None:
     job = make_job()
     run = job.plan.run
-    (run / "plan").write_text(job.plan.text())
+    (run / "private").mkdir()
+    RunFolder(run).write_plan(job.plan)
     (run / "exits").mkdir(exist_ok=True)
 
     class Messages:

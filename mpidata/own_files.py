@@ -1,0 +1,112 @@
+"""Files that no other user can have written: how they are made, and how they are checked before they are believed.
+
+What a run folder holds decides which programs run, so nothing of it may be another user's, not even where the folder
+above can be written by all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import secrets
+import stat
+from pathlib import Path
+
+from mpidata.errors import LaunchError
+
+__all__ = ["FOLDER_MODE", "check_own", "check_own_folder", "new_file", "opener", "read_own", "write_text"]
+
+FOLDER_MODE = 0o755  # and the umask; never to be written by others, whatever that says
+_FILE_MODE = 0o644
+_OTHERS_WRITE = 0o022
+_OPEN = os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def opener(path: str, flags: int) -> int:
+    """Open a file so that others cannot write it if it is made; for `open`."""
+    return os.open(path, flags, _FILE_MODE)
+
+
+def new_file(path: Path) -> None:
+    """Make an empty file that others cannot write; raises FileExistsError where there is one."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, _FILE_MODE))
+
+
+def write_text(path: Path, text: str, mode: int = _FILE_MODE) -> None:
+    """Write a file whole or not at all, by renaming a new one.
+
+    Parameters
+    ----------
+    path : Path
+        Replaced if it is there.
+    text : str
+        Its contents.
+    mode : int
+        Who may read it, as far as the umask allows.
+    """
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, mode)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(new, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise
+
+
+def read_own(path: Path) -> str:
+    """Read a file that only this user can have written.
+
+    Raises
+    ------
+    LaunchError
+        Another user can have written it.
+    OSError, UnicodeDecodeError
+        It cannot be read.
+    """
+    # A pipe that somebody puts there must not hold us up.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | _OPEN), "rb") as file:
+        check_own(file.fileno(), path)
+        return file.read().decode()
+
+
+def check_own_folder(path: Path) -> None:
+    """Make sure that no other user can have put files into a folder.
+
+    Raises
+    ------
+    LaunchError
+        It belongs to another user, or others can write it.
+    OSError
+        There is no such folder; a link to one is none.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _OPEN)
+    try:
+        check_own(descriptor, path)
+    finally:
+        os.close(descriptor)
+
+
+def check_own(descriptor: int, path: Path) -> None:
+    """Make sure that what is open belongs to this user and cannot be written by others; raises LaunchError."""
+    found, me = os.fstat(descriptor), os.geteuid()
+    if found.st_uid != me:
+        raise LaunchError(
+            f"{path} belongs to {_name(found.st_uid)}, not to {_name(me)}, so it is not believed. Remove it, or set "
+            "'output' to a folder that only you can write; on a file system that maps owners, to one on another."
+        )
+    if stat.S_IMODE(found.st_mode) & _OTHERS_WRITE:
+        raise LaunchError(
+            f"{path} can be written by others, so it is not believed. If nobody has changed it, `chmod go-w {path}`; "
+            "on a file system that shows all files so, set 'output' to a folder on another."
+        )
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
