@@ -12,6 +12,7 @@ from rich.text import Text
 from mpidata.checkpoint import numbers
 from mpidata.exits import tail
 from mpidata.launch.outcome import Outcome
+from mpidata.losses import read_first_loss
 from mpidata.run_folder import RunFolder
 
 __all__ = ["show_outcome"]
@@ -63,9 +64,11 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("batches", " + ".join(map(str, summary["batches"]["per_trainer"])) or "0"),
         ("data", f"{summary['bytes'] / 1e6:.1f} MB in {seconds:.1f} s"),
     ]
-    if retries := summary.get("retries"):
-        lost = summary.get("lost_groups", 0)
+    retries, lost = summary.get("retries", []), summary.get("lost_groups", 0)
+    if retries or lost:
         rows.insert(1, ("retries", f"{len(retries)}, {lost} group{'s' if lost != 1 else ''} lost"))
+    if lost and (first := read_first_loss(RunFolder(Path(summary["run"])).events)) is not None:
+        rows.insert(2, ("first loss", f"group {first.get('group')}: a solver of it {first.get('how')}"))
     for name, value in summary["training"].items():
         rows.append((name, f"{_number(value.get('first'))} -> {_number(value.get('last'))}"))
     return [*rows, ("run folder", summary["run"])]

@@ -12,6 +12,8 @@ from mpidata.run_folder import RunFolder
 
 __all__ = ["Exit", "last_lines", "read_exit", "read_record", "signal_name", "tail"]
 
+_ANOTHER_HAS_DIED = (75, 76, 77)  # MPI_ERR_PROC_FAILED, _PROC_FAILED_PENDING and MPI_ERR_REVOKED of Open MPI
+
 
 @dataclasses.dataclass(frozen=True)
 class Exit:
@@ -21,7 +23,7 @@ class Exit:
     ----------
     cause : str
         `signal`; `exit`, it ended by itself; `abort`, it called MPI_Abort; `silent`, it hung and was ended;
-        `not_started`, it could not be started at all; or `unknown`.
+        `not_started`, it could not be started at all; `late`, it did not join in time and was ended; or `unknown`.
     signal, status : int or None
         The signal that killed it, or its exit status, or the code that it gave MPI_Abort.
     silent_s : float or None
@@ -54,9 +56,11 @@ class Exit:
     def sentence(self) -> str:
         """Say how it ended, to stand behind its name: `was killed by SIGSEGV`."""
         if self.cause == "silent":
-            return f"was silent for {self.silent_s:.0f} s, longer than {self.silent_key} allows"
+            return f"was silent for {self.silent_s:.0f} s, longer than {self.silent_key} allows{self._why_silent()}"
         if self.cause == "abort":
             return f"called MPI_Abort with {self.status}"
+        if self.cause == "late":
+            return "did not join the job in time"
         if self.cause == "not_started":
             return "could not be started"
         if self.cause == "signal":
@@ -65,6 +69,16 @@ class Exit:
         if self.cause == "exit" and self.status == 0:
             return f"ended with exit status 0 {'before mpidata_finalize' if self.joined else 'without mpidata_init'}"
         return f"ended with exit status {self.status}" if self.cause == "exit" else "ended for an unknown reason"
+
+    @property
+    def follows(self) -> bool:
+        """Whether it can only be a consequence: what MPI aborts with where another rank has died, too."""
+        return self.told or (self.cause == "abort" and self.status in _ANOTHER_HAS_DIED)
+
+    def _why_silent(self) -> str:
+        if self.rank is None:
+            return ""
+        return ". A call on MPI_COMM_WORLD, which holds all ranks of the job in the split start, hangs so"
 
 
 def read_exit(run: Path, plan: Plan, group: int, rank_in_group: int) -> Exit | None:
@@ -100,6 +114,8 @@ def read_record(path: Path) -> Exit | None:
         return None
     if silent_s is not None:
         cause = "silent"
+    elif record.get("late"):
+        cause = "late"
     elif abort is not None:
         cause, status = "abort", abort
     elif error and status:

@@ -10,7 +10,7 @@ from typing import Any
 from mpidata.exits import last_lines, read_exit
 from mpidata.plan import Plan
 
-__all__ = ["Cause", "Losses", "read_losses"]
+__all__ = ["Cause", "Losses", "read_first_loss", "read_losses"]
 
 # With nothing complete by then, the program is at fault and not a simulation.
 _HOPELESS = 3
@@ -56,11 +56,11 @@ class Cause:
         Ranks that only followed, as they cannot go on without the others, do not count.
         """
         others = [rank for rank in range(plan.ranks_per_group) if rank != rank_in_group]
-        for rank in (rank_in_group, *others):
-            ended = read_exit(plan.run, plan, group, rank)
-            if ended is not None and not ended.told:
-                output = last_lines(plan.run, plan, group, rank)
-                return cls(ended.cause, ended.sentence(), rank, ended.signal, ended.status, output)
+        found = [(read_exit(plan.run, plan, group, rank), rank) for rank in (rank_in_group, *others)]
+        known = [(ended, rank) for ended, rank in found if ended is not None and not ended.told]
+        for ended, rank in sorted(known, key=lambda entry: entry[0].follows):
+            output = last_lines(plan.run, plan, group, rank)
+            return cls(ended.cause, ended.sentence(), rank, ended.signal, ended.status, output)
         return cls(
             "unknown",
             "vanished without a record: its mpidata-rank was killed with it, or its host is gone",
@@ -178,3 +178,20 @@ def read_losses(events: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError):
         pass
     return {"lost_groups": lost, "retries": retries, "set_aside": set_aside}
+
+
+def read_first_loss(events: Path) -> dict[str, Any] | None:
+    """Find the event of the first group that was lost since the last start, in events.jsonl; None without one."""
+    first: str | None = None
+    try:
+        with open(events, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                kind = line.partition('"event": "')[2].partition('"')[0]
+                if kind == "start":
+                    first = None
+                elif kind == "group_lost":
+                    first = first or line
+        found = json.loads(first) if first else None
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -21,15 +21,17 @@ ROLES = ("scheduler", "trainer", "solver")
 _HEADER = "mpidata-plan 1"
 _SINGLE = tuple(
     "run folder seed start lifetime world trainers groups spares ranks_per_group window retries timeout_s "
-    "start_timeout_s tolerate fault_tolerance simulations validation policy capacity watermark tail checkpoint attempt "
-    "checkpoint_every_s checkpoint_keep checkpoint_within_s".split()
+    "start_timeout_s join_timeout_s tolerate fault_tolerance simulations validation policy capacity watermark tail "
+    "checkpoint attempt checkpoint_every_s checkpoint_keep checkpoint_within_s".split()
 )
 _RECORD = ("record_path", "record_every", "record_when_slow")
 _TYPES: dict[str, type] = dict.fromkeys(
     ("start", "lifetime", "fault_tolerance", "policy", "tail", "record_when_slow"), str
 )
 _TYPES |= dict.fromkeys(("run", "folder", "record_path"), Path)
-_TYPES |= dict.fromkeys(("timeout_s", "start_timeout_s", "checkpoint_every_s", "checkpoint_within_s"), float)
+_TYPES |= dict.fromkeys(
+    ("timeout_s", "start_timeout_s", "join_timeout_s", "checkpoint_every_s", "checkpoint_within_s"), float
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Plan:
     retries: int = 2
     timeout_s: float = 60.0
     start_timeout_s: float = 600.0
+    join_timeout_s: float = 600.0
     tolerate: int = -1
     hosts: tuple[str, ...] = ()
     fault_tolerance: str = "none"
@@ -131,6 +134,7 @@ class Plan:
             spares=solvers.spares,
             retries=solvers.retries,
             timeout_s=solvers.timeout_s,
+            join_timeout_s=job.launch.join_timeout_s,
             start_timeout_s=solvers.start_timeout_s or max(600.0, solvers.timeout_s),
             tolerate=-1 if solvers.tolerate is None else solvers.tolerate,
             hosts=solvers.hosts or (),

@@ -193,6 +193,7 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
     MPI_Comm parent = MPI_COMM_NULL;
     memset(job, 0, sizeof *job);
     job->data = job->role = job->hub = MPI_COMM_NULL;
+    mpidata_tell(MPIDATA_PULSE_ARRIVED);
     ignore_sigpipe();
     MPIDATA_TRY(mpidata_check_identity());
     MPIDATA_TRY(check_promised_size());

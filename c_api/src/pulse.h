@@ -17,6 +17,7 @@ enum {
     MPIDATA_PULSE_FINALIZING = 4, /* MPI_Finalize has begun */
     MPIDATA_PULSE_LOST = 8,       /* it ends because its group is lost */
     MPIDATA_PULSE_ABORTED = 16,   /* it has called MPI_Abort */
+    MPIDATA_PULSE_ARRIVED = 32,   /* it is joining, which waits until all ranks have arrived */
     MPIDATA_PULSE_STARTING = 64   /* a solver that has made no step of its simulation, or has none yet: it may take longer */
 };
 

@@ -59,6 +59,7 @@ static _Noreturn void become_program(char **arguments, pid_t parent, int log, in
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     /* A launcher passes it to all. Only the scheduler acts on it, and before it can it must not die of it. */
     signal(SIGUSR1, SIG_IGN);
+    (void)prctl(PR_SET_PTRACER, parent); /* gdb, which it may start, would not be allowed to look otherwise */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && sigprocmask(SIG_SETMASK, mask, NULL) == 0
         && null >= 0 && dup2(null, 0) >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0)
         execvp(arguments[0], arguments);
@@ -184,7 +185,7 @@ int main(int argc, char **argv)
         sentence = own_word(log_path, begun);
         if (!sentence) sentence = foreign_launcher(WEXITSTATUS(end.status));
     }
-    end.error = sentence;
+    if (sentence) end.error = sentence;
     write_record(&end);
     say(&end, log_path);
     die(0);

@@ -29,6 +29,7 @@ static void take(plan_t *plan, const char *key, const char *value, int *role)
     if (strcmp(key, "lifetime") == 0) plan->per_simulation = strcmp(value, "simulation") == 0;
     if (strcmp(key, "fault_tolerance") == 0) plan->fault_tolerant = strcmp(value, "ulfm") == 0;
     if (strcmp(key, "timeout_s") == 0) plan->timeout_s = strtod(value, NULL);
+    if (strcmp(key, "join_timeout_s") == 0) plan->join_timeout_s = strtod(value, NULL);
     if (strcmp(key, "start_timeout_s") == 0) plan->start_timeout_s = strtod(value, NULL);
     if (strcmp(key, "program") == 0)
         for (*role = N_ROLES - 1; *role >= 0 && strcmp(value, ROLES[*role]) != 0; --*role) continue;

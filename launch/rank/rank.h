@@ -21,6 +21,7 @@ typedef struct {
     long world, trainers, groups, spares, ranks_per_group;
     int spawn, per_simulation, fault_tolerant; /* start: spawn, lifetime: simulation, fault_tolerance: ulfm */
     double timeout_s, start_timeout_s; /* of silence */
+    double join_timeout_s;             /* for arriving in the job */
     char **arguments[N_ROLES], **environment[N_ROLES]; /* each ends with NULL */
 } plan_t;
 
@@ -41,6 +42,7 @@ typedef struct {
     int aborted, abort_code; /* aborted: it called MPI_Abort, which was kept from ending the job */
     double silent_s;  /* 0, or for how long it was silent when it was ended for that */
     const char *silent_key; /* which key of the job file allows no more */
+    int late;          /* it was ended as it had not arrived in the job */
     const char *error; /* a sentence, or NULL */
 } end_t;
 
@@ -68,6 +70,9 @@ char *file_name(int is_log); /* of its log, or of its record, within their folde
 mpidata_pulse *open_pulse(char **name); /* *name: for MPIDATA_PULSE */
 unsigned flags_of(const mpidata_pulse *pulse);
 uint64_t now_ns(void);
+
+/* late.c. The sentence on a program that has not arrived; its stack goes to its log. May take some seconds. */
+char *late(const plan_t *plan, pid_t child);
 
 /* preload.c. MPI_Abort of a solver is to end its process, not the job: preload what does so. Returns why it cannot be, or
  * NULL. */

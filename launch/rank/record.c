@@ -44,6 +44,7 @@ void write_record(const end_t *end)
     if (end->silent_s > 0)
         fprintf(file, "\"silent_s\": %.3f, \"silent_key\": \"%s\", ", end->silent_s, end->silent_key);
     else fputs("\"silent_s\": null, ", file);
+    if (end->late) fputs("\"late\": true, ", file);
     fprintf(file, "\"told\": %s, \"error\": ", truth(end->told));
     if (end->error) write_text(file, end->error);
     else fputs("null", file);

@@ -27,7 +27,8 @@ typedef struct {
     char *given_up;               /* one that tells that it waits no more for this spawned group */
     char *exits;                  /* the folder of this start of the run; the next one has a new one of that name */
     ino_t exits_number;
-    uint64_t started, looked;     /* looked: for `over` */
+    char *late;                   /* in that folder; made by the first rank that ends as it is late */
+    uint64_t awake, looked;       /* awake: for how long this process was; looked: for `over` */
     uint64_t over_at, final_at;   /* when that was noticed, 0 before */
     uint64_t aborted_at;          /* when it was noticed that the program has called MPI_Abort, 0 before */
     uint64_t watched, watched_at; /* since when it is watched without a gap, and when it was last */
@@ -70,6 +71,16 @@ static int abort_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
     if (!(flags & MPIDATA_PULSE_ABORTED)) return 0;
     if (!watch->aborted_at) watch->aborted_at = now;
     return now - watch->aborted_at > ABORT;
+}
+
+/* Whether the program is late, and this the rank to say so: one is enough. */
+static int is_late(watch_t *watch, unsigned flags)
+{
+    if (me.spawned || me.role == SCHEDULER || flags & (MPIDATA_PULSE_ARRIVED | MPIDATA_PULSE_JOINED)) return 0;
+    if (watch->plan->join_timeout_s <= 0 || (double)watch->awake <= watch->plan->join_timeout_s * 1e9) return 0;
+    const int file = open(watch->late, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0) close(file);
+    return file >= 0;
 }
 
 /* A spawned rank that has not joined cannot be told in any other way that nobody waits for it any more. */
@@ -131,13 +142,16 @@ static void pass_on(watch_t *watch, int signal_number, end_t *end)
 /* Whether the program was ended. */
 static int end_if_due(watch_t *watch, end_t *end)
 {
-    const uint64_t now = now_ns(), silent = silence(watch, flags_of(watch->pulse), now);
+    const uint64_t now = now_ns(), slept = now - watch->watched_at, silent = silence(watch, flags_of(watch->pulse), now);
     const unsigned flags = flags_of(watch->pulse);
     const int over = job_is_over(watch, flags, now), final = finalize_is_overdue(watch, flags, now);
     const int starting = (flags & MPIDATA_PULSE_STARTING) != 0, stuck = abort_is_overdue(watch, flags, now);
     const double allowed_s = starting ? watch->plan->start_timeout_s : watch->plan->timeout_s;
     const int hung = allowed_s > 0 && (double)silent > allowed_s * 1e9;
-    if (!over && !final && !hung && !stuck) return 0;
+    watch->awake += slept < 3 * SECOND ? slept : 0;
+    end->late = !over && is_late(watch, flags);
+    if (end->late) end->error = late(watch->plan, watch->child);
+    if (!over && !final && !hung && !stuck && !end->late) return 0;
     end->status = end_program(watch->child);
     if (over) end->told = 1;
     else if (final && flags & MPIDATA_PULSE_LEFT) end->status = 0; /* it had done all it was to do */
@@ -153,6 +167,7 @@ end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child)
     watch.over = print("%s/over", me.run_folder);
     watch.summary = print("%s/summary.json", me.run_folder);
     watch.exits = print("%s/exits", me.run_folder);
+    watch.late = print("%s/late", watch.exits);
     struct stat exits;
     watch.exits_number = stat(watch.exits, &exits) ? 0 : exits.st_ino;
     watch.given_up = print("%s/given-up/group-%ld", me.run_folder, me.index);

@@ -229,6 +229,12 @@ class Launch(Model):
         examples=["[node1:8, node2:8]"],
         json_schema_extra={"kind": "list of texts", "default": "this machine"},
     )
+    join_timeout_s: Positive = Key(
+        default=600.0,
+        description="Seconds after the start of a rank within which it must call `mpidata_init`, or create its "
+        "`MPIStreamDataset`. One that has not ends the job, as all others wait for it, and says what it was doing. "
+        "The usual cause is a solver that [uses MPI_COMM_WORLD](solver.md).",
+    )
     host_timeout_s: Annotated[Positive, Key(ge=3.0, le=3600.0)] = Key(
         default=30.0,
         description="Where the job is on several hosts and Open MPI's mpirun starts it: seconds of silence of a host "

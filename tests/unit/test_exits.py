@@ -22,8 +22,11 @@ from launch_job import make_plan  # noqa: E402
         (
             {"signal": 9, "silent_s": 600.2, "silent_key": "solvers.start_timeout_s"},
             "silent",
-            "was silent for 600 s, longer than solvers.start_timeout_s allows",
+            "was silent for 600 s, longer than solvers.start_timeout_s allows. A call on MPI_COMM_WORLD, which holds "
+            "all ranks of the job in the split start, hangs so",
         ),
+        ({"signal": 9, "late": True, "joined": False, "error": "Late."}, "late", "did not join the job in time"),
+        ({"exit": None, "abort": 4}, "abort", "called MPI_Abort with 4"),
         ({"exit": 3}, "exit", "ended with exit status 3"),
         ({"exit": 0, "error": "Ended."}, "exit", "ended with exit status 0 before mpidata_finalize"),
         ({"exit": 0, "joined": False}, "exit", "ended with exit status 0 without mpidata_init"),

@@ -151,6 +151,8 @@ def test_the_death_of_a_solver_is_survived(case: _Case) -> None:
         (5, 11, {"signal": 11}, None, True),
         (5, 11, {"exit": 3}, None, True),
         (5, 11, {"signal": 9, "silent_s": 60.0}, None, True),
+        (5, 11, {"exit": None, "abort": 4}, None, True),
+        (5, 11, {"signal": 9, "late": True, "error": "Late.", "joined": False}, None, False),
         (5, 11, {"exit": 127, "error": "Cannot start.", "joined": False}, None, False),
     ],
 )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fake_library import make_plan
 
-from mpidata.losses import Cause, Losses, read_losses
+from mpidata.losses import Cause, Losses, read_first_loss, read_losses
 from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder
 
@@ -147,3 +147,29 @@ def test_losses_before_a_resume_count(tmp_path: Path) -> None:
         ("retry", {"simulation": 2}),
     )
     assert [entry["simulation"] for entry in read_losses(path)["retries"]] == [1, 2]
+
+
+def test_the_first_loss_of_the_last_start(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    assert read_first_loss(path) is None
+    lines = [
+        {"event": "start"},
+        {"event": "group_lost", "group": 7, "how": "was killed"},
+        {"event": "start"},
+        {"event": "dispatch"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_first_loss(path) is None
+    with open(path, "a") as file:
+        for group in (1, 2):
+            file.write(json.dumps({"event": "group_lost", "group": group, "how": "was silent"}) + "\n")
+    assert read_first_loss(path) == {"event": "group_lost", "group": 1, "how": "was silent"}
+
+
+def test_a_rank_that_mpi_ended_as_another_had_died_is_not_the_cause(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path)
+    record(plan, 1, 0, abort=75)
+    assert Cause.of_group(plan, 1, 0).sentence == "called MPI_Abort with 75"
+    record(plan, 1, 2, abort=4)
+    cause = Cause.of_group(plan, 1, 0)
+    assert (cause.sentence, cause.rank_in_group, cause.status) == ("called MPI_Abort with 4", 2, 4)

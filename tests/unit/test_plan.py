@@ -50,6 +50,7 @@ window 8
 retries 2
 timeout_s 60.0
 start_timeout_s 600.0
+join_timeout_s 600.0
 tolerate -1
 fault_tolerance none
 simulations 6
@@ -212,10 +213,10 @@ def test_spares_have_ranks_and_spawned_groups_have_none() -> None:
         ("seed 0\n", "", "The plan lacks seed. Start the job again"),
         ("seed 0", "seed 0\nseed 1", "Line 5 of the plan is 'seed 1': the key is there twice"),
         ("field u uint8 1 3", "field u uint8 2 3", "1 extents, not 2"),
-        ("field u uint8 1 3", "field u", "Line 30"),
+        ("field u uint8 1 3", "field u", "Line 31"),
         ("program solver\nargument x\n", "", "The plan lacks program solver"),
         ("program solver", "program spare", "no such role"),
-        ("program scheduler\n", "", "Line 31 of the plan is 'argument x': unknown key"),
+        ("program scheduler\n", "", "Line 32 of the plan is 'argument x': unknown key"),
     ],
 )
 def test_a_broken_plan_is_refused(old: str, new: str, message: str) -> None:

@@ -1,0 +1,28 @@
+"""A solver that takes MPI_COMM_WORLD for its group's is told so."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from jobs import PROGRAMS, JobFolder
+
+
+def test_a_call_on_comm_world_before_joining(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+    solvers = {"program": [str(compiled("world")), "before"], "groups": 2}
+    folder.write(train="from mpidata import job\njob.join()\n")  # arrives soon: without torch
+    folder.job(solvers=solvers, launch={"join_timeout_s": 12})
+    result = folder.run(timeout=60)
+    assert result.status == 1
+    said = result.summary["error"]
+    assert "(a solver of group" in said and "had not called mpidata_init 12 s after its start" in said
+    assert "MPI_COMM_WORLD" in said and "'start: spawn'" in said and "Starting again" not in result.output
+
+
+def test_a_call_on_comm_world_afterwards(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+    limits = {"timeout_s": 2, "start_timeout_s": 2}
+    solvers = {"program": [str(compiled("world")), "end"], "groups": 2, **limits}
+    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers=solvers)
+    result = folder.run(timeout=60)
+    assert result.status == 0, result.logs()  # all samples are there
+    assert result.summary["samples"]["received"] == 12 and result.summary["lost_groups"] == 2
+    (said,) = [line for line in result.output.splitlines() if "first loss" in line]
+    assert "was silent for 2 s, longer than solvers.timeout_s allows" in said and "A call on MPI_COMM_WORLD" in said
