@@ -163,6 +163,9 @@ class Dispatcher:
             if cause.kind == "unknown" and now < deadline:
                 continue
             del self._lost[group]
+            if cause.kind == "unknown":  # every mpidata-rank looks there whether a rank has died
+                with contextlib.suppress(OSError):
+                    (self._plan.run / "exits" / f"vanished-group-{group}").touch()
             self._record.note("group_lost", group=group, rank_in_group=cause.rank_in_group, **cause.told())
             if self.stopping:
                 continue

@@ -168,7 +168,7 @@ def _run(name: str, rank: GroupRank) -> None:
     alone = "group" not in wanted
     for simulation in solver.simulations():
         if alone and group.Get_rank() > 0:
-            _follow(simulation, group)
+            _follow(simulation, group, rank.library.mpidata_beat)
             continue
         extras = {"group": group, "simulation": simulation.id}
         parameters = {key: extras[key] if key in extras else simulation.parameters[key] for key in wanted}
@@ -199,11 +199,11 @@ def _tell(group: MPI.Intracomm, time: float | None) -> None:
         wait(group.Ibcast(np.array([time is not None, time or 0.0]), root=0))
 
 
-def _follow(simulation: Simulation, group: MPI.Intracomm) -> None:
-    """Take part in the steps that the group's first rank makes."""
+def _follow(simulation: Simulation, group: MPI.Intracomm, beat: Callable[[], object]) -> None:
+    """Take part in the steps that the group's first rank makes; to wait for it is no silence of this one."""
     message = np.empty(2)
     while True:
-        wait(group.Ibcast(message, root=0))
+        wait(group.Ibcast(message, root=0), beat=beat)
         if not message[0]:
             return
         simulation.step(float(message[1]))

@@ -135,6 +135,8 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_strerror": (c_char_p, [c_int]),
     "mpidata_last_error": (c_char_p, []),
     "mpidata_report_error": (c_int, [c_char_p]),
+    # beat.h
+    "mpidata_beat": (None, []),
     # trainer.h
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_trainer_begin": (c_int, []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["wait"]
 
 
-def wait(request: MPI.Request, longest_s: float = 0.002) -> None:
+def wait(request: MPI.Request, longest_s: float = 0.002, beat: Callable[[], object] | None = None) -> None:
     """Wait for an MPI request asleep: MPI's own waits spin.
 
     Parameters
@@ -20,8 +21,12 @@ def wait(request: MPI.Request, longest_s: float = 0.002) -> None:
         Its communicator's other ranks may take long.
     longest_s : float
         Longest time between two looks at it, seconds.
+    beat : callable, optional
+        Called at each look: a sign of life.
     """
     pause = 2e-5
     while not request.Test():
+        if beat is not None:
+            beat()
         time.sleep(pause)
         pause = min(1.5 * pause, longest_s)

@@ -245,11 +245,16 @@ int mpidata_job_listen(mpidata_job *job) {
 
 void mpidata_job_waits(mpidata_job *job, double since) {
     char path[4096];
-    double now = mpidata_now(), every = job->plan.timeout_s / 4, last = since > job->touched ? since : job->touched;
-    if (job->plan.ranks_per_group == 1 || now - last < every) return;
+    const mpidata_plan *plan = &job->plan;
+    double allowed = plan->timeout_s < plan->start_timeout_s ? plan->timeout_s : plan->start_timeout_s;
+    double now = mpidata_now(), last = since > job->touched ? since : job->touched;
+    if (plan->ranks_per_group == 1 || !(allowed > 0) || now - last < allowed / 8) return;
     job->touched = now;
-    if (snprintf(path, sizeof path, "%s/waiting/group-%d", job->plan.run, job->index) >= (int)sizeof path) return;
-    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    int end = snprintf(path, sizeof path, "%s/waiting", plan->run);
+    if (end < 0 || end > (int)sizeof path - 32) return;
+    (void)mkdir(path, 0755);
+    (void)snprintf(path + end, sizeof path - (size_t)end, "/group-%d", job->index);
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (file < 0) return;
     (void)futimens(file, NULL);
     (void)close(file);

@@ -134,9 +134,10 @@ static int parse_line(mpidata_plan *plan, const char *key, const char *value) {
         if ((plan->tail = parse_word(value, tails, 2)) < 0) return bad_line(value);
     } else if (!strcmp(key, "start")) {
         if ((plan->spawn = parse_word(value, starts, 2)) < 0) return bad_line(value);
-    } else if (!strcmp(key, "timeout_s")) {
-        plan->timeout_s = atof(value);
-        if (!(plan->timeout_s > 0)) return bad_line(value);
+    } else if (!strcmp(key, "timeout_s") || !strcmp(key, "start_timeout_s")) {
+        double *target = *key == 's' ? &plan->start_timeout_s : &plan->timeout_s;
+        *target = atof(value);
+        if (!(*target > 0)) return bad_line(value);
     } else if (!strcmp(key, "run")) {
         if (!(plan->run = strdup(value))) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while reading the plan.");
     } else if (!strcmp(key, "parameter")) {

@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
     int world, trainers, groups, spares, ranks_per_group, window;
     int spawn; /* groups are spawned: the world has none */
-    double timeout_s;
+    double timeout_s, start_timeout_s;
     char *run; /* run folder */
     uint64_t seed;
     int64_t simulations, validation;

@@ -145,6 +145,16 @@ static void say(const end_t *end, const char *log)
                 WIFSIGNALED(end->status) ? WTERMSIG(end->status) : WEXITSTATUS(end->status), rank_name(), log);
 }
 
+/* What it printed may be lost, so that must be said, though it is no fault. */
+static void say_left_in_finalize(const end_t *end, int log)
+{
+    if (!end->final_s) return;
+    char *sentence = print("MPI_Finalize did not return within %.0f s, as happens where a rank has died, so it was left: %s. What"
+                           " its program had printed but not flushed is lost.", end->final_s, rank_name());
+    dprintf(log, "mpidata: %s\n", sentence);
+    fprintf(stderr, "mpidata: %s\n", sentence);
+}
+
 int main(int argc, char **argv)
 {
     sigset_t mask;
@@ -176,6 +186,7 @@ int main(int argc, char **argv)
         dprintf(log, "mpidata: %s\n", sentence);
     }
     end_t end = watch(&plan, pulse, child);
+    say_left_in_finalize(&end, log);
     const unsigned flags = flags_of(pulse);
     const int in_order = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !(flags & MPIDATA_PULSE_LOST)
         && !end.aborted;

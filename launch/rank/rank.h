@@ -11,6 +11,7 @@
 #ifndef MPIDATA_BUILT_WITH
 #define MPIDATA_BUILT_WITH "" /* a build without CMake */
 #endif
+#define SECOND UINT64_C(1000000000) /* in ns */
 
 enum { SCHEDULER, TRAINER, SOLVER, N_ROLES };
 extern const char *const ROLES[N_ROLES];
@@ -43,6 +44,7 @@ typedef struct {
     double silent_s;  /* 0, or for how long it was silent when it was ended for that */
     const char *silent_key; /* which key of the job file allows no more */
     int late;          /* it was ended as it had not arrived in the job */
+    double final_s;   /* 0, or for how long MPI_Finalize had hung when it was ended for that, having left the job */
     const char *error; /* a sentence, or NULL */
 } end_t;
 
@@ -82,6 +84,14 @@ char *preload(void);
 void write_record(const end_t *end);
 char *own_word(const char *log, long begun); /* what the program's libmpidata said after `begun`; NULL: nothing */
 char *unfinished(int joined); /* what is wrong with a program that ended with status 0 but did not leave the job */
+
+/* mates.c. What is known of the other ranks of the group; 0 at first. */
+typedef struct {
+    uint64_t looked, waited; /* when it was last looked for them, and seen that one waits for the trainers */
+    uint64_t touched;        /* as it was seen then; 0: not yet */
+} mates_t;
+/* Look, where this rank has been silent for more than half of what is allowed, whether one waits for the trainers. */
+void look_for_mates(mates_t *mates, double silent_s, double allowed_s, uint64_t now);
 
 /* watch.c: wait for the program's end, or bring it about. */
 end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child);

@@ -1,6 +1,7 @@
 /* Wait for the end of the program, and bring it about where it is due: the program is hung, the job is over, or the rank
  * is asked to end. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +12,6 @@
 
 #include "rank.h"
 
-#define SECOND UINT64_C(1000000000)
 #ifndef MPIDATA_PATIENCE /* tests have less */
 #define MPIDATA_PATIENCE SECOND
 #endif
@@ -31,7 +31,10 @@ typedef struct {
     uint64_t awake, looked;       /* awake: for how long this process was; looked: for `over` */
     uint64_t over_at, final_at;   /* when that was noticed, 0 before */
     uint64_t aborted_at;          /* when it was noticed that the program has called MPI_Abort, 0 before */
+    uint64_t counted;             /* when the dead were looked for last */
+    int dead;                     /* whether a rank of this start of the run has died */
     uint64_t watched, watched_at; /* since when it is watched without a gap, and when it was last */
+    mates_t mates;
 } watch_t;
 
 _Noreturn void die(pid_t child)
@@ -51,16 +54,47 @@ static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
     if (now - watch->watched_at > 3 * SECOND) watch->watched = now;
     watch->watched_at = now;
     if (me.role != SOLVER || !(flags & MPIDATA_PULSE_JOINED) || flags & MPIDATA_PULSE_LEFT || !beat) return 0;
-    const uint64_t since = beat > watch->watched ? beat : watch->watched;
+    uint64_t since = beat > watch->watched ? beat : watch->watched;
+    if (watch->mates.waited > since) since = watch->mates.waited;
     return now > since ? now - since : 0;
 }
 
-/* Whether MPI_Finalize has had its time. It waits for the others, rightly: it is overdue only where it can be left without
- * harm to them, when the job has ended, or for a group of its own world or one that is lost. */
+/* For how long the program has been silent, s, if that is longer than it may be; else 0. *key: what allows no more. */
+static double too_long(watch_t *watch, unsigned flags, uint64_t now, const char **key)
+{
+    const int starting = (flags & MPIDATA_PULSE_STARTING) != 0;
+    double allowed_s = starting ? watch->plan->start_timeout_s : watch->plan->timeout_s;
+    double silent_s = (double)silence(watch, flags, now) / 1e9;
+    *key = starting ? "solvers.start_timeout_s" : "solvers.timeout_s";
+    if (watch->plan->ranks_per_group > 1) {
+        look_for_mates(&watch->mates, silent_s, allowed_s, now);
+        silent_s = (double)silence(watch, flags, now) / 1e9;
+        allowed_s *= 1.25; /* a mate that waits says so late, and that is seen late */
+    }
+    return allowed_s > 0 && silent_s > allowed_s ? silent_s : 0;
+}
+
+/* Whether a rank has died: each one that dies leaves a record, or the scheduler leaves one in its place. */
+static int somebody_died(watch_t *watch, uint64_t now)
+{
+    if (watch->dead || now - watch->counted < LOOK_EVERY) return watch->dead;
+    watch->counted = now;
+    DIR *folder = opendir(watch->exits);
+    for (struct dirent *entry; folder && !watch->dead && (entry = readdir(folder));) watch->dead = *entry->d_name != '.';
+    if (folder) closedir(folder);
+    return watch->dead;
+}
+
+/* Whether MPI_Finalize has had its time. It waits for the others, rightly, for as long as they work on; only after a death
+ * it may wait for ever. It is overdue then where it can be left without harm to them: when the job has ended, or for a group
+ * of its own world or one that is lost. */
 static int finalize_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
 {
     if (!(flags & MPIDATA_PULSE_FINALIZING) || !watch->plan->fault_tolerant) return 0;
-    if (!me.spawned && !(flags & MPIDATA_PULSE_LOST) && !watch->over_at && access(watch->summary, F_OK)) return 0;
+    if (!(flags & MPIDATA_PULSE_LOST)) {
+        if (!me.spawned && !watch->over_at && access(watch->summary, F_OK)) return 0;
+        if (!somebody_died(watch, now)) return 0;
+    }
     if (!watch->final_at) watch->final_at = now;
     return now - watch->final_at > FINALIZE;
 }
@@ -142,21 +176,21 @@ static void pass_on(watch_t *watch, int signal_number, end_t *end)
 /* Whether the program was ended. */
 static int end_if_due(watch_t *watch, end_t *end)
 {
-    const uint64_t now = now_ns(), slept = now - watch->watched_at, silent = silence(watch, flags_of(watch->pulse), now);
+    const uint64_t now = now_ns(), slept = now - watch->watched_at;
     const unsigned flags = flags_of(watch->pulse);
+    const double silent_s = too_long(watch, flags, now, &end->silent_key);
     const int over = job_is_over(watch, flags, now), final = finalize_is_overdue(watch, flags, now);
-    const int starting = (flags & MPIDATA_PULSE_STARTING) != 0, stuck = abort_is_overdue(watch, flags, now);
-    const double allowed_s = starting ? watch->plan->start_timeout_s : watch->plan->timeout_s;
-    const int hung = allowed_s > 0 && (double)silent > allowed_s * 1e9;
+    const int stuck = abort_is_overdue(watch, flags, now);
     watch->awake += slept < 3 * SECOND ? slept : 0;
     end->late = !over && is_late(watch, flags);
     if (end->late) end->error = late(watch->plan, watch->child);
-    if (!over && !final && !hung && !stuck && !end->late) return 0;
+    if (!over && !final && !silent_s && !stuck && !end->late) return 0;
     end->status = end_program(watch->child);
     if (over) end->told = 1;
-    else if (final && flags & MPIDATA_PULSE_LEFT) end->status = 0; /* it had done all it was to do */
-    else if (hung && !stuck) end->silent_s = (double)silent / 1e9;
-    end->silent_key = starting ? "solvers.start_timeout_s" : "solvers.timeout_s";
+    else if (final && flags & MPIDATA_PULSE_LEFT) { /* it had done all it was to do */
+        end->status = 0;
+        end->final_s = (double)(now - watch->final_at) / 1e9;
+    } else if (!stuck) end->silent_s = silent_s;
     return 1;
 }
 

@@ -1,6 +1,10 @@
 """Solvers that are well are left alone, however long they rightly wait; those that hang are ended."""
 
-from jobs import JobFolder
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jobs import JobFolder, Result
 
 DRAIN = "import mpidata\nfor batch in mpidata.MPIStreamDataset(batch_size=4):\n    pass\n"
 
@@ -26,3 +30,55 @@ def test_a_slow_first_step_is_no_hang_but_a_slow_later_one_is(folder: JobFolder)
     [lost] = result.summary["set_aside"]
     assert (lost["simulation"], lost["cause"]) == (1, "silent")
     assert "longer than solvers.timeout_s allows" in lost["how"]
+
+
+# Longer than every timeout of the jobs below, and of a finalize; with the buffer full, and when the job is over.
+PAUSES = """
+import time, mpidata
+stream = mpidata.MPIStreamDataset(batch_size=1)
+for number, batch in enumerate(stream):
+    if number == 4:
+        time.sleep(4)
+stream.close()
+time.sleep({after})
+print("trained", number + 1)
+"""
+
+FOLLOWED = """
+import time
+import numpy as np
+def simulate(alpha):
+    u = np.full((160, 160), alpha)
+    for step in range(40):
+        yield {"u": u}
+        if step == 4:
+            time.sleep(1.2)
+"""
+
+
+def run_paused(folder: JobFolder, after_s: float, **solvers: Any) -> Result:
+    folder.write(train=PAUSES.format(after=after_s))
+    limits = {"ranks_per_group": 2, "window": 1, "timeout_s": 2, "start_timeout_s": 2}
+    folder.job(
+        solvers=limits | solvers,
+        parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}},
+        fields={"u": {"dtype": "float32", "shape": [160, 160]}},  # too large to share messages
+        buffer={"policy": "fifo", "capacity": 4},
+    )
+    result = folder.run(timeout=90)
+    assert result.status == 0, result.logs()
+    summary = result.summary
+    assert (summary["status"], summary["lost_groups"], summary["retries"]) == ("complete", 0, []), summary
+    assert "trained 80" in result.log("trainer")
+    return result
+
+
+def test_a_trainer_that_pauses_longer_than_every_timeout(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+    result = run_paused(folder, 6.5, program=[str(compiled("one_puts"))], groups=2)
+    for solver in range(4):
+        assert result.log("solver", solver) == "all done\n"
+
+
+def test_ranks_that_only_follow_are_not_silent(folder: JobFolder) -> None:
+    folder.write(sim=FOLLOWED)
+    run_paused(folder, 0, function="sim:simulate")

@@ -160,6 +160,9 @@ class FakeLibrary:
 
     # solver
 
+    def mpidata_beat(self):
+        pass
+
     def mpidata_next(self, identity):
         self.calls.append("next")
         if not self.simulations:

@@ -162,6 +162,17 @@ def test_other_ranks_take_part_in_the_steps(tmp_path):
     assert (status, output) == (0, ["finalize [4.0, 5.0] []"])
 
 
+def test_a_rank_that_only_follows_shows_that_it_lives(tmp_path):
+    (tmp_path / "late.py").write_text(
+        "class Late:\n    looks = 0\n    def Test(self):\n        self.looks += 1\n        return self.looks > 3\n"
+    )
+    body = "import __main__ as main, late\nmain.Group.Ibcast = lambda group, message, root: (\n"
+    body += "    message.__setitem__(slice(None), group.told.pop(0)), late.Late())[1]\n"
+    body += "main.library.mpidata_beat = lambda: print('beat')\ndef simulate(alpha, beta):\n    pass\n"
+    status, output, errors = run(tmp_path, body, rank=1, told=[(1, 4.0), (0, 0)])
+    assert (status, output.count("beat"), output[-1]) == (0, 6, "finalize [4.0] []"), errors
+
+
 def test_function_with_group_runs_on_all_ranks(tmp_path):
     body = "def simulate(alpha, beta, group, simulation):\n    yield {'scalar': simulation} if group.rank else {}\n"
     assert run(tmp_path, body, rank=1)[:2] == (0, ["finalize [0.0] ['scalar']"])

@@ -86,6 +86,32 @@ def test_before_its_first_step_a_solver_may_be_silent_for_longer(shim: Path, tmp
     assert record["silent_key"] == "solvers.start_timeout_s" and record["silent_s"] > 2.5
 
 
+MATE_WAITS = """
+import pathlib
+file = pathlib.Path(os.environ["MPIDATA_RUN"], "waiting", "group-0")
+beat()
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    time.sleep(0.1)
+"""
+
+
+def test_a_group_mate_that_waits_for_the_trainers_keeps_the_others_waiting(shim: Path, tmp_path: Path) -> None:
+    (tmp_path / "b" / "run" / "waiting").mkdir(parents=True)
+    (tmp_path / "b" / "run" / "waiting" / "group-0").touch()  # long ago
+    well = _Rank(shim, tmp_path / "a", MATE_WAITS + "tell(3)", timeout_s=1)
+    hung = _Rank(shim, tmp_path / "b", "beat(); time.sleep(60)", timeout_s=1)
+    other = _Rank(shim, tmp_path / "c", MATE_WAITS.replace("group-0", "group-1"), timeout_s=1)
+    then_hung = _Rank(shim, tmp_path / "d", MATE_WAITS + "time.sleep(60)", timeout_s=1)
+    assert well.end() == (0, {})
+    for rank, longest in ((hung, 5), (other, 5), (then_hung, 20)):
+        _, record = rank.end()
+        assert record["silent_key"] == "solvers.timeout_s" and rank.seconds < longest
+    assert then_hung.seconds > 4
+
+
 def test_who_is_not_watched_may_be_silent(shim: Path, tmp_path: Path) -> None:
     cases = [
         ("beat(); time.sleep(1.5); tell(3)", 0, 3),  # has not joined
@@ -130,12 +156,20 @@ def test_a_finalize_that_hangs(shim: Path, tmp_path: Path) -> None:
     rank = _Rank(shim, tmp_path / "a", "time.sleep(60)", left, fault_tolerance="ulfm")
     plain = _Rank(shim, tmp_path / "b", "time.sleep(2.5)", left)
     lost = _Rank(shim, tmp_path / "c", "time.sleep(60)", left_lost, fault_tolerance="ulfm")
+    own = {"start": "spawn", "world": 3, "fault_tolerance": "ulfm"}
+    spawned = _Rank(shim, tmp_path / "d", "time.sleep(60)", left, rank=1, words="--group 7", **own)
     status, record = lost.end()
     assert (status, record["told"], record["signal"]) == (-signal.SIGKILL, True, 9)
     time.sleep(0.5)
     assert rank.process.poll() is None  # others may rightly keep it waiting
     (rank.run / "summary.json").touch()
-    assert rank.end() == (0, {}) and rank.seconds < 20
+    time.sleep(1.5)
+    assert rank.process.poll() is None and spawned.process.poll() is None  # and work on when all is done
+    for waits in (rank, spawned):
+        (waits.run / "exits" / "rank-0005.new").touch()
+        assert waits.process.wait(20) == 0
+        said = waits.process.stderr.read()
+        assert "as happens where a rank has died" in said and said in next((waits.run / "logs").iterdir()).read_text()
     assert plain.end() == (0, {}) and plain.seconds > 2  # ending it would end the job
 
 

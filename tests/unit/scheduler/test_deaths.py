@@ -57,11 +57,13 @@ def test_what_is_tried_again_goes_before_what_is_new(make_job: MakeJob) -> None:
 def test_a_death_without_a_record_is_looked_into_for_a_second(make_job: MakeJob) -> None:
     job = make_job(groups=2, retries=1)
     job.steps = lambda simulation: 4
+    (job.plan.run / "exits").mkdir()
     die_at(job, (0, 0))
     assert job.run() == 0
     assert 1001 <= job.now < 1002
     assert job.summary["retries"][0]["cause"] == "unknown"
     assert "vanished without a record" in job.summary["retries"][0]["how"]
+    assert (job.plan.run / "exits" / "vanished-group-0").exists()  # MPI_Finalize of others may hang
 
 
 def test_a_record_that_comes_late_counts(make_job: MakeJob) -> None:
