@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 import traceback
@@ -36,6 +37,7 @@ def end_on_exception(folder: Path | None, report: Callable[[BaseException, str],
         else:
             previous(kind, error, trace)
         if os.getpid() == process:
+            _let_out()
             try:
                 report(error, describe(error, folder))
             finally:
@@ -52,6 +54,13 @@ def fail(sentence: str = "") -> NoReturn:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(1)
+
+
+def _let_out() -> None:
+    """Print what the caller of the hook keeps until it returns, which it will not: torch.distributed does so."""
+    kept = sys.stderr
+    if isinstance(kept, io.StringIO):
+        print(kept.getvalue(), end="", file=sys.__stderr__, flush=True)
 
 
 def describe(error: BaseException, folder: Path | None) -> str:

@@ -137,3 +137,19 @@ def test_describe_skips_installed_packages_below_the_folder(tmp_path):
         assert describe(error, tmp_path) == "ValueError: x (train.py line 3)"
     finally:
         sys.path.remove(str(tmp_path / "site-packages"))
+
+
+TORCH = (
+    "import torch.distributed as dist\n"
+    "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"  # wraps the hook
+)
+
+
+@pytest.mark.parametrize("error", ["ValueError('no such thing')", "StreamError('No such thing.')"])
+def test_torch_distributed_does_not_swallow_what_is_printed(tmp_path, error):
+    # Before the job hears of it, as it may then end this process at any moment.
+    report = "library.mpidata_trainer_close = lambda timeout: os.write(2, b'reported') and 0\n"
+    result = run(tmp_path, f"from mpidata.errors import StreamError\n{report}{TORCH}raise {error}\n")
+    assert result.returncode == 1
+    assert ("Traceback (most recent call last)" in result.stderr) == error.startswith("ValueError")
+    assert result.stderr.count("o such thing") == 1 and result.stderr.endswith("\nreported")
