@@ -345,10 +345,11 @@ static int put_into_place(mpidata_trainer *trainer, int place, int64_t slot) {
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no room for a sample of the checkpoint in place %d.", place);
 }
 
-static int check_step(const mpidata_trainer *trainer, int64_t simulation, int64_t step) {
+/* What was drawn and is kept to be repeated may come from any trainer: it is in no ledger. */
+static int check_step(const mpidata_trainer *trainer, int place, int64_t simulation, int64_t step) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (simulation >= 0 && simulation < plan->simulations + plan->validation && step >= 0 &&
-        mpidata_plan_trainer(plan, simulation, step) == trainer->job.index)
+        (place == MPIDATA_PLACE_RETIRED || mpidata_plan_trainer(plan, simulation, step) == trainer->job.index))
         return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "Step %lld of simulation %lld is none of this trainer's.",
                          (long long)step, (long long)simulation);
@@ -385,7 +386,7 @@ int mpidata_trainer_restore_samples(int place, int64_t count, const void *const 
     const restored_samples from = {fields, parameters, time, step, simulation};
     MPIDATA_TRY(need_unbegun(&trainer));
     for (int64_t i = 0; i < count; i++) {
-        MPIDATA_TRY(check_step(trainer, simulation[i], step[i]));
+        MPIDATA_TRY(check_step(trainer, place, simulation[i], step[i]));
         MPIDATA_TRY(restore_sample(trainer, place, i, &from));
     }
     return MPIDATA_SUCCESS;
@@ -402,7 +403,7 @@ int mpidata_trainer_restore_received(int64_t count, const int64_t *simulation, c
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_unbegun(&trainer));
     for (int64_t i = 0; i < count; i++) {
-        MPIDATA_TRY(check_step(trainer, simulation[i], step[i]));
+        MPIDATA_TRY(check_step(trainer, MPIDATA_PLACE_BUFFER, simulation[i], step[i]));
         if (!mpidata_ledger_has(&trainer->ledger, simulation[i], step[i]))
             MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, simulation[i], step[i]));
     }

@@ -60,7 +60,8 @@ int mpidata_trainer_snapshot_end(int failed, int64_t bytes, const char *text);
 /* Continue at the state's batch, with its generator; stream > 0: with another generator of the job's seed. */
 int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream);
 
-/* Put samples into a place, behind those that are there: fields[i] has count x (declared shape) elements. */
+/* Put samples into a place, behind those that are there: fields[i] has count x (declared shape) elements. They are this
+ * trainer's share, but for those kept to be repeated, which may have been drawn by any trainer. */
 int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
                                     const double *time, const int64_t *step, const int64_t *simulation);
 

@@ -57,10 +57,9 @@ for batch in stream:
     optimizer.step()
     if stream.state_dict()["batch"] == 5:
         stream.checkpoint()
-    if not stream.resumed:
-        time.sleep(0.1)
-        if done.exists():
-            break
+    time.sleep(0.01 if stream.resumed else 0.1)
+    if not stream.resumed and done.exists():
+        break
 with open(f"used-{os.environ['RANK']}.json", "w") as file:
     json.dump(used.samples, file)
 """
@@ -82,15 +81,20 @@ def used(folder: JobFolder, trainers: int) -> Counter[tuple[int, int]]:
 ALL = Counter((simulation, step) for simulation in range(SIMULATIONS) for step in range(STEPS))
 
 
-def run_until_checkpoint(folder: JobFolder) -> Path:
-    """Run the job until its first checkpoint is there; returns the run folder."""
-    folder.write(sim=SIMULATE, train=TRAIN)
+FIRO = {"policy": "firo", "capacity": 20, "watermark": 6, "tail": "drop"}
+
+
+def run_until_checkpoint(
+    folder: JobFolder, buffer: dict[str, object] = FIRO, trainers: int = 2, at_batch: int = 5
+) -> Path:
+    """Run the job until its first checkpoint, of that batch or one of the next, is there; returns the run folder."""
+    folder.write(sim=SIMULATE, train=TRAIN.replace('["batch"] == 5', f'["batch"] == {at_batch}'))
     folder.job(
-        trainers={"ranks": 2},
+        trainers={"ranks": trainers},
         solvers={"function": "sim:simulate", "groups": 2},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
         validation={"count": 1},
-        buffer={"policy": "firo", "capacity": 20, "watermark": 6, "tail": "drop"},
+        buffer=buffer,
     )
     result = folder.run(timeout=80)
     assert result.status == 0 and result.summary["status"] == "stopped" and result.run is not None, result.logs()
@@ -128,23 +132,44 @@ def test_a_checkpoint_and_a_job_that_continues_it(folder: JobFolder) -> None:
     assert second.summary["batches"]["per_trainer"] == [len(ALL) // 8] * 2
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("trainers", [1, 3])
-def test_a_job_with_another_number_of_trainers_continues_it(folder: JobFolder, trainers: int) -> None:
-    run = run_until_checkpoint(folder)
+def check_other_trainers(folder: JobFolder, policy: str, tail: str, before: int, after: int, late: bool) -> None:
+    buffer = {"policy": policy, "capacity": 20, "tail": tail} | ({} if policy == "fifo" else {"watermark": 6})
+    at_batch = len(ALL) // 4 // before - 2 if late else 5
+    run = run_until_checkpoint(folder, buffer, before, at_batch)
     with open_all(path_of(run / "checkpoints", 1)) as files:
         histories = [history(file) for file in files]
-    result = again(folder, run, trainers=trainers)
+    assert len(histories) == before
+    result = again(folder, run, trainers=after)
     assert result.summary["samples"]["received"] == len(ALL) and result.summary["samples"]["validation"] == STEPS
-    # Trainer i has gone on from the history of trainer i modulo 2.
-    for trainer in range(trainers, 2):
+    # Trainer i has gone on from the history of trainer i modulo the former number.
+    for trainer in range(after, before):
         (folder.path / f"used-{trainer}.json").write_text(json.dumps(histories[trainer]))
-    found = used(folder, max(trainers, 2))
-    for trainer in range(2, trainers):
-        found -= Counter(histories[trainer % 2])
-    assert max(found.values()) == 1
-    # The tail that does not make a batch on all trainers is dropped.
-    assert len(ALL) - len(found) < 4 * trainers + len(ALL) // 8
+    found = used(folder, max(after, before))
+    for trainer in range(before, after):
+        found.subtract(Counter(histories[trainer % before]))
+    repeats = sum(found.values()) - len(+found)
+    if tail == "repeat":
+        assert +found == found and set(found) == set(ALL), "each is used"
+        assert policy == "reservoir" or repeats <= 8 * max(after, before) + len(ALL) // 8
+    else:  # what does not make a batch on all trainers is left out
+        assert policy == "reservoir" or repeats == 0
+        assert len(ALL) - len(+found) < 4 * after + len(ALL) // 8
+
+
+@pytest.mark.parametrize(("policy", "before", "after"), [("fifo", 2, 1), ("reservoir", 1, 3)])
+def test_another_number_of_trainers_repeats_the_tail(folder: JobFolder, policy: str, before: int, after: int) -> None:
+    check_other_trainers(folder, policy, "repeat", before, after, late=False)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2)])
+@pytest.mark.parametrize("tail", ["drop", "repeat"])
+@pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
+def test_any_number_of_trainers_continues_any_buffer(
+    folder: JobFolder, policy: str, tail: str, before: int, after: int, late: bool
+) -> None:
+    check_other_trainers(folder, policy, tail, before, after, late)
 
 
 HOLD_UP = """

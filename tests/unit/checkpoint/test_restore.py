@@ -38,7 +38,7 @@ def old(tmp_path: Path) -> Plan:
 
 def with_trainers(old: Plan, trainers: int, index: int, **changes: object) -> tuple[RestoringLibrary, Resumed]:
     plan = dataclasses.replace(old, trainers=trainers, world=3 + trainers, **changes)  # type: ignore[arg-type]
-    library = RestoringLibrary(plan)
+    library = RestoringLibrary(plan, index)
     return library, restore(plan, library, index)
 
 

@@ -95,8 +95,9 @@ def write_trainer(
 class RestoringLibrary:
     """Keeps what it is told before it begins, as lists of samples by place."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, index: int) -> None:
         self.plan = plan
+        self.index = index
         self.state: Any = None
         self.stream = -1
         self.places: list[list[Sample]] = [[], [], [], []]
@@ -117,6 +118,8 @@ class RestoringLibrary:
             assert np.array_equal(values, np.repeat(numbers[:, None], values.shape[1], axis=1).astype(field.dtype))
         assert np.array_equal(memory(parameters, (count, 2), "float64"), np.stack([numbers, -numbers], axis=1))
         assert np.array_equal(memory(times, (count,), "float64"), 0.5 * numbers)
+        # As the library does: what is kept to be repeated may come from any trainer.
+        assert place == Snapshot.RETIRED or set(((simulation + step) % self.plan.trainers).tolist()) <= {self.index}
         self.places[place] += zip(simulation.tolist(), step.tolist(), strict=True)
         return 0
 
