@@ -16,6 +16,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from mpidata.idle import IDLE
+
 __all__ = ["Progress", "Tail", "figures_line"]
 
 _PLAIN_EVERY_S = 5.0
@@ -68,6 +70,8 @@ class Progress:
         Log of the first trainer, whose lines are shown as they come.
     console : rich.console.Console
         Where to show them.
+    within_s : float
+        Time in seconds that the job has for a last checkpoint.
     clock : callable, optional
         Gives seconds.
 
@@ -78,10 +82,16 @@ class Progress:
     """
 
     def __init__(
-        self, progress: Path, trainer: Path, console: Console, clock: Callable[[], float] = time.monotonic
+        self,
+        progress: Path,
+        trainer: Path,
+        console: Console,
+        within_s: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = progress
-        self._tail = Tail(trainer)
+        self._tails = Tail(trainer), Tail(trainer.with_name(IDLE))
+        self._within_s = within_s
         self._console = console
         self._clock = clock
         # Refreshed by `look` only: another thread would write to the terminal in the middle of the trainer's lines.
@@ -116,11 +126,12 @@ class Progress:
             self._quiet = True
 
     def _show(self, last: bool) -> None:
-        lines = self._tail.lines(last)
-        if lines:
-            self._console.print(Text.from_ansi("\n".join(lines)), soft_wrap=True)
+        for tail in self._tails:
+            if lines := tail.lines(last):
+                self._console.print(Text.from_ansi("\n".join(lines)), soft_wrap=True)
         figures = _read(self._path)
         self._explain_silence(figures is not None)
+        self._explain_stop()
         if figures is None:
             return
         if self._live is not None:
@@ -143,6 +154,17 @@ class Progress:
             self._ended = now
         if self._ended is not None and now - self._ended > _END_S:
             self._say_once("The stream is over; waiting for the programs to end.")
+
+    def _explain_stop(self) -> None:
+        try:
+            name = self._path.with_name("stop").read_text(encoding="utf-8").strip()
+        except OSError:
+            return
+        asked = "Ctrl-C" if name == "SIGINT" else name
+        self._say_once(
+            f"{asked}: the job writes a checkpoint and ends, within {self._within_s:g} s. {asked} once more ends it at "
+            "once."
+        )
 
     def _say_once(self, sentence: str) -> None:
         if sentence not in self._said:

@@ -53,7 +53,7 @@ def _write(path: Path, **more: Any) -> None:
 def test_plain_lines_every_five_seconds_where_they_change(tmp_path: Path) -> None:
     now, output = [100.0], io.StringIO()
     progress, log = tmp_path / "progress.json", tmp_path / "log"
-    with Progress(progress, log, Console(file=output, width=20), lambda: now[0]) as display:
+    with Progress(progress, log, Console(file=output, width=20), clock=lambda: now[0]) as display:
         for second in range(22):
             now[0] = 100.0 + second
             _write(progress, seconds=min(second, 12))
@@ -78,6 +78,23 @@ def test_display_on_a_terminal(tmp_path: Path) -> None:
         assert "2/9, 1 running" in shown and "50 % of 8, 4 batches" in shown and "25 % of 8, 5 batches" in shown
         assert "20 samples, 5/s, 12 s, loss 0.1235, other nan" in shown and "epoch" not in shown
     assert "epoch 1\n" in output.getvalue()
+
+
+def test_what_idle_trainers_tell_and_a_stop_are_shown_once(tmp_path: Path) -> None:
+    output, log = io.StringIO(), tmp_path / "logs" / "rank-0001-trainer-0.log"
+    log.parent.mkdir()
+    idle = log.with_name("idle.log")
+    idle.write_text("of the start before\n")
+    with Progress(tmp_path / "progress.json", log, Console(file=output), within_s=20) as display:
+        display.look()
+        idle.write_text(idle.read_text() + "Trainer 1 has drawn nothing\n")
+        (tmp_path / "stop").write_text("SIGINT\n")
+        display.look()
+        display.look()
+    assert output.getvalue().splitlines() == [
+        "Trainer 1 has drawn nothing",
+        "Ctrl-C: the job writes a checkpoint and ends, within 20 s. Ctrl-C once more ends it at once.",
+    ]
 
 
 def test_a_reader_that_has_gone_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
