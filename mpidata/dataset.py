@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, SupportsFloat
 
 import torch
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import IterableDataset
 
 from mpidata import job
 from mpidata.batches import BatchMemory
 from mpidata.checkpoint.state import Stateful
 from mpidata.errors import StreamError
 from mpidata.library import check
+from mpidata.loaders import no_workers, refuse_loader, refuse_workers
 from mpidata.plan import Field
 from mpidata.trainer import Trainer
 from mpidata.validation import ValidationDataset
@@ -39,6 +40,8 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
         End each pass after this many batches; the next pass goes on where the last one stopped. Needs `batch_size`.
     pin_memory : bool
         Put batches into page-locked memory, for fast copies to a GPU; without CUDA this changes nothing.
+    steps_per_simulation : int, optional
+        Makes `expected_batches` known from the start; nothing else depends on it.
 
     Raises
     ------
@@ -65,7 +68,12 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
     """
 
     def __init__(
-        self, batch_size: int | None = None, *, batches_per_epoch: int | None = None, pin_memory: bool = False
+        self,
+        batch_size: int | None = None,
+        *,
+        batches_per_epoch: int | None = None,
+        pin_memory: bool = False,
+        steps_per_simulation: int | None = None,
     ) -> None:
         super().__init__()
         _check_positive("batch_size", batch_size)
@@ -75,9 +83,11 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
                 f"batches_per_epoch={batches_per_epoch} needs batch_size: a stream of single samples does not know how "
                 "many make a batch. Give batch_size here, and batch_size=None to a DataLoader around it."
             )
-        _refuse_workers()
+        _check_positive("steps_per_simulation", steps_per_simulation)
+        refuse_workers()
         self.batch_size = batch_size
         self.batches_per_epoch = batches_per_epoch
+        self._steps = steps_per_simulation
         self._trainer = job.join()
         self._trainer.start(batch_size)
         plan = self._trainer.plan
@@ -96,8 +106,8 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
         return self._trainer.plan.parameters
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        """Begin a pass over the stream; raises StreamError in a DataLoader's worker process."""
-        _refuse_workers()
+        """Begin a pass over the stream; raises StreamError where a DataLoader around it does not suit a stream."""
+        refuse_loader(self.batch_size, self._trainer.plan.trainers)
         self._trainer.stay()
         return _Pass(self._trainer, self._memory, self.batches_per_epoch)
 
@@ -118,7 +128,7 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
         -----
         Sleeps until the samples are complete; not collective.
         """
-        _refuse_workers()
+        refuse_workers()
         if self._validation is None:
             self._validation = ValidationDataset.wait(self._trainer)
         return self._validation
@@ -143,6 +153,29 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
         numbers = {name: _number(name, value) for name, value in values.items()}
         for name, number in numbers.items():
             check(self._trainer.library, self._trainer.library.mpidata_trainer_report(name.encode(), number))
+
+    @property
+    def over(self) -> bool:
+        """Whether no batch is left: true when the stream has ended, was stopped, or is closed.
+
+        Notes
+        -----
+        Not collective, but the same on all trainers that have drawn as many batches. Sleeps until it is known: as long
+        as the next batch would take. For loops over epochs: ``while not stream.over:``.
+        """
+        return self._trainer.is_over()
+
+    @property
+    def expected_batches(self) -> int | None:
+        """Number of batches (or single samples) of the whole stream, those before a resume included; None: not known.
+
+        Notes
+        -----
+        Known for fifo and firo, from the start where `steps_per_simulation` was given, else as soon as a simulation is
+        complete (to one trainer perhaps before another), while all have the same number of steps. Fewer come where
+        simulations fail. Not known where a resume has changed the number of trainers. Does not block.
+        """
+        return self._trainer.expected_batches(self._steps)
 
     @property
     def resumed(self) -> int:
@@ -218,7 +251,7 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled, as a DataLoader does for its workers where it does not fork."""
-        raise StreamError(_no_workers("num_workers > 0"))
+        raise StreamError(no_workers("num_workers > 0"))
 
 
 class _Pass(Iterator[dict[str, torch.Tensor]]):
@@ -248,19 +281,6 @@ class _Pass(Iterator[dict[str, torch.Tensor]]):
         # Also at the end of the interpreter, when this trainer is closed and nothing happens.
         if self._limit is None and self._count > 0:
             self._trainer.leave()
-
-
-def _no_workers(what: str) -> str:
-    return (
-        f"{what} does not work with MPIStreamDataset: a DataLoader's workers are forked processes, and MPI does not "
-        "survive a fork. Use num_workers=0: a thread of the library already receives samples in the background."
-    )
-
-
-def _refuse_workers() -> None:
-    info = get_worker_info()
-    if info is not None:
-        raise StreamError(_no_workers(f"num_workers={info.num_workers}"))
 
 
 def _check_positive(name: str, value: Any) -> None:

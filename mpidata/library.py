@@ -143,6 +143,8 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_start": (c_int, [c_int64]),
     "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
     "mpidata_trainer_draw_page": (c_int, [c_int64, POINTER(c_void_p), POINTER(c_int64), c_double]),
+    "mpidata_trainer_ahead": (c_int, [c_double]),
+    "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
     "mpidata_trainer_give_back": (c_int, [c_int64]),
     "mpidata_trainer_validation": (c_int, [POINTER(c_int64), c_double]),
     "mpidata_trainer_validation_sample": (
@@ -153,7 +155,6 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_stop": (c_int, [c_int, c_char_p]),
     "mpidata_trainer_statistics": (c_int, [POINTER(Statistics)]),
     "mpidata_trainer_close": (c_int, [c_double]),
-    "mpidata_trainer_free": (c_int, []),
     # snapshot.h
     "mpidata_trainer_checkpoint": (c_int, []),
     "mpidata_trainer_snapshot_take": (c_int, [POINTER(Snapshot)]),

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mpidata.errors import MpidataError, StreamError
+from mpidata.expected import expected_batches
+from mpidata.idle import IdleWatch
 from mpidata.library import AGAIN, CHECKPOINT, END, Library, check
 from mpidata.plan import Plan
 
@@ -72,7 +74,10 @@ class Trainer:
         self.ended = False
         self.closed = False
         self.drawn = 0
-        self.checkpoints = Checkpoints(plan, library, communicator.Get_rank() if communicator else 0)
+        index = communicator.Get_rank() if communicator else 0
+        self.checkpoints = Checkpoints(plan, library, index)
+        self._waiting = False
+        self._idle = IdleWatch(plan, library, index, lambda: self._waiting)
         self._started: tuple[int | None] | None = None
         self._left = ""
         self._failed = False
@@ -98,6 +103,7 @@ class Trainer:
         if error is not None:
             self.fail(str(error))
             raise error
+        self._idle.start()
 
     def start(self, batch_size: int | None) -> None:
         """Fix the batch size of the process's one stream (None: single samples); raises StreamError on another one."""
@@ -148,6 +154,27 @@ class Trainer:
         self.drawn += 1
         return address.value, functools.partial(self._give_back, page.value)
 
+    def is_over(self) -> bool:
+        """Whether there is no further batch: the same on all trainers after as many. Sleeps until that is known."""
+        return self.closed or not self._wait(lambda: self.library.mpidata_trainer_ahead(SLICE_S))
+
+    def expected_batches(self, steps: int | None) -> int | None:
+        """Count the batches of the whole stream; None where that is not known.
+
+        Parameters
+        ----------
+        steps : int or None
+            Of each simulation; None: as those had that have run.
+        """
+        resumed = self.checkpoints.resumed
+        if self._started is None or (resumed.batch and resumed.trainers != self.plan.trainers):
+            return None
+        if steps is None:
+            known = ctypes.c_int64()
+            check(self.library, self.library.mpidata_trainer_steps(ctypes.byref(known)))
+            steps = known.value
+        return None if steps < 0 else expected_batches(self.plan, steps, self._started[0] or 1)
+
     def _give_back(self, page: int) -> None:
         if os.getpid() == self._process:  # a forked child lacks the thread that may hold the library's lock
             self.library.mpidata_trainer_give_back(page)
@@ -160,7 +187,9 @@ class Trainer:
                 return False
             if self.closed:
                 raise StreamError("The stream is closed. Iterate before stream.close().")
+            self._waiting = True
             status = call()
+            self._waiting = False
             if status == CHECKPOINT:
                 self.checkpoints.take()
         if status == END:
@@ -183,6 +212,12 @@ class Trainer:
                 warnings.warn(
                     f"This pass over the stream is empty: the job has been stopped, as {self._left}. "
                     "With MPIStreamDataset(..., batches_per_epoch=n) a loop may leave the stream and come back.",
+                    stacklevel=3,
+                )
+            elif self.ended:
+                warnings.warn(
+                    f"This pass over the stream is empty: the stream was over after {self._progress()}. A loop over "
+                    "epochs ends in time with `while not stream.over:`.",
                     stacklevel=3,
                 )
 
@@ -212,6 +247,7 @@ class Trainer:
         """Tell the scheduler that the script ended with an error, and stay a moment so that it hears of it."""
         with self._lock:
             self._failed = True
+            self._idle.stop()
             if self.closed:
                 return
             self.library.mpidata_trainer_stop(1, sentence.encode())
@@ -226,6 +262,7 @@ class Trainer:
             if self.closed:
                 return
             self.closed = True
+            self._idle.stop()
             if self._timer is not None:
                 self._timer.cancel()
             if not self.ended and not self._left:

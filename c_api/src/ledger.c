@@ -136,3 +136,13 @@ void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps) {
         become_complete(ledger, i);
     }
 }
+
+int64_t mpidata_ledger_steps(const mpidata_ledger *ledger) {
+    int64_t steps = -1;
+    for (int64_t i = 0; i < ledger->plan->simulations; i++) {
+        int64_t known = ledger->entries[i].steps;
+        if (known >= 0 && steps >= 0 && known != steps) return -1;
+        if (known >= 0) steps = known;
+    }
+    return steps;
+}

@@ -40,6 +40,9 @@ int mpidata_ledger_completed(mpidata_ledger *ledger, int64_t simulation);
 /* Steps of a simulation of `steps` steps that are this trainer's. */
 int64_t mpidata_ledger_own(const mpidata_ledger *ledger, int64_t simulation, int64_t steps);
 
+/* Steps of each simulation that is trained on, -1 where they are not all known to be the same, or none is known. */
+int64_t mpidata_ledger_steps(const mpidata_ledger *ledger);
+
 /* -- for a checkpoint: arrays have one element per simulation -- */
 
 /* Length of `bits` of mpidata_ledger_export. */

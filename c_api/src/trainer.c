@@ -340,6 +340,16 @@ static int wait_for_grant(mpidata_trainer *trainer, double deadline) {
     }
 }
 
+int mpidata_trainer_ahead(double timeout_s) {
+    mpidata_trainer *trainer = the_trainer;
+    MPIDATA_TRY(need_trainer());
+    (void)pthread_mutex_lock(&trainer->lock);
+    int status = wait_for_grant(trainer, deadline_in(timeout_s));
+    if (status == MPIDATA_END) trainer->told_end = 1;
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return status;
+}
+
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s) {
     mpidata_trainer *trainer = the_trainer;
@@ -486,6 +496,15 @@ int mpidata_trainer_stop(int failed, const char *reason) {
     MPIDATA_TRY(need_trainer());
     mpidata_event event = {.kind = MPIDATA_EVENT_STOP, .failed = failed};
     return post_now(&event, reason);
+}
+
+int mpidata_trainer_steps(int64_t *steps) {
+    mpidata_trainer *trainer = the_trainer;
+    MPIDATA_TRY(need_trainer());
+    (void)pthread_mutex_lock(&trainer->lock);
+    *steps = mpidata_ledger_steps(&trainer->ledger);
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return MPIDATA_SUCCESS;
 }
 
 int mpidata_trainer_statistics(mpidata_statistics *statistics) {

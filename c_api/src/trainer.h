@@ -34,7 +34,15 @@ int mpidata_trainer_start(int64_t count);
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s);
 
-/* The same without a copy, where the next batch has memory of its own (slots.h: mpidata_page_layout): *memory is where,
+/* Wait until the next batch can be drawn, as mpidata_trainer_draw does, and draw nothing. The same answer on all trainers
+ * that have drawn as many batches. */
+int mpidata_trainer_ahead(double timeout_s);
+
+/* *steps: those of each simulation that is trained on, where all of which it is known have the same number; -1 where they
+ * have not, or none is known yet. Any thread; does not block. */
+int mpidata_trainer_steps(int64_t *steps);
+
+/* mpidata_trainer_draw without a copy, where the next batch has memory of its own (slots.h: mpidata_page_layout): *memory is where,
  * and is the caller's, to be changed at will, until mpidata_trainer_give_back of *page. Its samples may be in another order
  * than mpidata_trainer_draw would have them in. NULL with MPIDATA_SUCCESS: it has none, nothing was drawn, and
  * mpidata_trainer_draw gives the batch at once. bytes: size that the caller takes a batch to have. */

@@ -24,10 +24,11 @@ _Rows = NDArray[np.int64]
 
 
 class Resumed(NamedTuple):
-    """What a trainer goes on from: the number of batches drawn, and the registered objects' states."""
+    """What a trainer goes on from: batches drawn, the registered objects' states, and how many trainers there were."""
 
     batch: int
     state: dict[str, bytes]
+    trainers: int
 
 
 class _Part(NamedTuple):
@@ -86,7 +87,7 @@ def restore(plan: Plan, library: Library, index: int) -> Resumed:
         for part in parts:
             _put(plan, library, part)
         _restore_ledger(plan, library, files, index, same)
-        return Resumed(own.head.batch, own.state())
+        return Resumed(own.head.batch, own.state(), len(files))
 
 
 def _places(file: TrainerFile) -> list[_Rows]:

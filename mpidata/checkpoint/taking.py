@@ -54,7 +54,7 @@ class Checkpoints:
     """
 
     def __init__(self, plan: Plan, library: Library, index: int) -> None:
-        self.resumed = Resumed(0, {})
+        self.resumed = Resumed(0, {}, plan.trainers)
         self.record_first: Callable[[], object] = lambda: None
         self._names: tuple[str, ...] = ()
         self._state: Callable[[], dict[str, bytes]] = dict

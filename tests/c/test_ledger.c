@@ -23,6 +23,17 @@ static void own_steps(mpidata_ledger *ledgers) {
         }
 }
 
+static void steps_of_all(mpidata_ledger *ledger) {
+    CHECK(mpidata_ledger_steps(ledger) == -1);
+    mpidata_ledger_expect(ledger, COUNT - 1, 9); /* of the validation */
+    CHECK(mpidata_ledger_steps(ledger) == -1);
+    mpidata_ledger_expect(ledger, 4, 7);
+    mpidata_ledger_expect(ledger, 9, 7);
+    CHECK(mpidata_ledger_steps(ledger) == 7);
+    mpidata_ledger_expect(ledger, 0, 0);
+    CHECK(mpidata_ledger_steps(ledger) == -1);
+}
+
 static void one_try(mpidata_ledger *ledger) {
     /* Simulation 3 has 301 steps; trainer 1 has its even ones, which come in reverse. */
     for (int64_t step = 300; step >= 2; step -= 2) {
@@ -118,6 +129,7 @@ int main(void) {
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
     for (int t = 0; t < 2; t++) CHECK(!mpidata_ledger_open(&ledgers[t], &plan, t));
     own_steps(ledgers);
+    steps_of_all(&ledgers[0]);
     one_try(&ledgers[1]);
     further_tries(&ledgers[1]);
     validation(&ledgers[1]);

@@ -65,6 +65,7 @@ class FakeLibrary:
         self.kept = []
         self.lent = []
         self.draw_status = SUCCESS
+        self.known_steps = -1
         self.pages = None  # a list: batches are handed out without a copy, and come back into it
 
     def mpidata_last_error(self):
@@ -99,6 +100,18 @@ class FakeLibrary:
         memory(times, (self.count,), "float64")[...] = 0.5 * numbers
         memory(steps, (self.count,), "int64")[...] = numbers % 5
         memory(simulations, (self.count,), "int64")[...] = numbers // 5
+        return SUCCESS
+
+    def mpidata_trainer_ahead(self, timeout):
+        if self.draw_status:
+            return self.draw_status
+        if self.again:
+            self.again -= 1
+            return AGAIN
+        return END if self.stopped or self.drawn + self.count > self.samples else SUCCESS
+
+    def mpidata_trainer_steps(self, steps):
+        steps._obj.value = self.known_steps
         return SUCCESS
 
     def mpidata_trainer_draw_page(self, size, address, page, timeout):

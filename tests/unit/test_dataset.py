@@ -87,9 +87,58 @@ def test_waits_until_there_are_samples(library):
 def test_second_pass_over_a_stream_that_is_over_ends_at_once(library):
     stream = MPIStreamDataset(6)
     assert len(list(stream)) == 2
-    assert list(stream) == []
+    with pytest.warns(UserWarning, match="is empty: the stream was over after batch 2. .*`while not stream.over:`"):
+        assert list(stream) == []
     library.draw_status = 9
-    assert list(stream) == []
+    with pytest.warns(UserWarning, match="is empty"):
+        assert list(stream) == []
+
+
+def test_loop_over_epochs_knows_when_the_stream_is_over(library):
+    stream = MPIStreamDataset(2, batches_per_epoch=3)
+    epochs = []
+    while not stream.over:
+        library.again = 2
+        epochs.append([numbers(batch) for batch in stream])
+    assert epochs == [[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]]]
+    assert stream.over and library.drawn == 12
+
+
+def test_closed_stream_is_over_and_an_error_is_raised(library):
+    stream = MPIStreamDataset(2)
+    library.draw_status = 9
+    with pytest.raises(LibraryError, match="The sentence"):
+        _ = stream.over
+    stream.close()
+    assert stream.over
+
+
+@pytest.mark.parametrize("policy", ["fifo", "firo", "reservoir"])
+@pytest.mark.parametrize("tail", ["drop", "repeat"])
+def test_expected_batches(library, policy, tail):
+    for trainers in (1, 2, 3):
+        for simulations, steps in ((1, 1), (3, 5), (4, 7)):
+            library.plan = make_plan(policy=policy, tail=tail, trainers=trainers, simulations=simulations)
+            make_trainer(library)
+            shares = [0] * trainers
+            for simulation in range(simulations):
+                for step in range(steps):
+                    shares[(simulation + step) % trainers] += 1
+            expected = -(-max(shares) // 2) if tail == "repeat" and min(shares) else min(shares) // 2
+            stream = MPIStreamDataset(2, steps_per_simulation=steps)
+            assert stream.expected_batches == (None if policy == "reservoir" else expected)
+
+
+def test_expected_batches_are_learnt(library):
+    stream = MPIStreamDataset()
+    assert stream.expected_batches is None
+    library.known_steps = 5
+    assert stream.expected_batches == 15
+    trainer = job.join()
+    trainer.checkpoints.resumed = trainer.checkpoints.resumed._replace(batch=4)
+    assert stream.expected_batches == 15
+    trainer.checkpoints.resumed = trainer.checkpoints.resumed._replace(trainers=2)
+    assert stream.expected_batches is None
 
 
 def test_error_of_the_library_is_raised(library):
@@ -100,7 +149,8 @@ def test_error_of_the_library_is_raised(library):
 
 def test_epochs_go_on_where_the_last_one_stopped(library):
     stream = MPIStreamDataset(2, batches_per_epoch=2)
-    epochs = [[numbers(batch) for batch in stream] for _ in range(5)]
+    with pytest.warns(UserWarning, match="is empty"):  # the fourth was not known to be the last
+        epochs = [[numbers(batch) for batch in stream] for _ in range(5)]
     assert epochs == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]], [], []]
     assert library.stopped == []
 
@@ -166,7 +216,6 @@ def test_whole_pass_is_no_stop(library):
         warnings.simplefilter("error")
         stream = MPIStreamDataset(2)
         list(stream)
-        list(stream)
         stream.close()
     time.sleep(0.1)
     assert library.stopped == [] and library.calls == ["start", "close"]
@@ -204,6 +253,25 @@ def test_wrong_batch_size_is_refused(library, arguments):
 def test_epochs_of_single_samples_are_refused(library):
     with pytest.raises(StreamError, match="batches_per_epoch=3 needs batch_size"):
         MPIStreamDataset(batches_per_epoch=3)
+
+
+def test_batches_of_batches_are_refused(library):
+    with pytest.raises(StreamError, match=r"batches of batches. Use DataLoader\(stream, batch_size=None\)"):
+        next(iter(DataLoader(MPIStreamDataset(4), batch_size=4)))
+    with pytest.raises(StreamError, match="batches of batches"):
+        next(iter(DataLoader(MPIStreamDataset(4))))
+    assert library.drawn == 0
+
+
+def test_dropping_the_last_samples_is_warned_of(library):
+    with pytest.warns(UserWarning, match="drop_last=True leaves out the last samples of each pass"):
+        assert len(list(DataLoader(MPIStreamDataset(), batch_size=5, drop_last=True))) == 2
+
+
+@pytest.mark.parametrize("arguments", [{"shuffle": True}, {"sampler": [0]}, {"batch_sampler": [[0]]}])
+def test_orders_of_samples_are_refused_by_torch(library, arguments):
+    with pytest.raises(ValueError, match="DataLoader with IterableDataset: expected unspecified"):
+        DataLoader(MPIStreamDataset(), **arguments)
 
 
 def test_forked_workers_are_refused_with_the_reason(library):

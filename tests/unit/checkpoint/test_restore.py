@@ -45,7 +45,7 @@ def with_trainers(old: Plan, trainers: int, index: int, **changes: object) -> tu
 def test_the_same_trainers_go_on_with_their_own(old: Plan) -> None:
     for index in range(2):
         library, resumed = with_trainers(old, 2, index)
-        assert resumed == Resumed(12, {"model": b"state of %d" % index})
+        assert resumed == Resumed(12, {"model": b"state of %d" % index}, 2)
         assert library.places == [list(place) for place in PLACES[index]]
         state = library.state
         assert (state.batch, state.unseen, state.added, state.capacity) == (12, 2, 40, 10)

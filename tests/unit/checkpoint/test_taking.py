@@ -188,7 +188,7 @@ def resume(library: Library, state: dict[str, Any]) -> MPIStreamDataset:
     library.at = -1
     library.plan = make_plan(run=library.plan.run, checkpoint=7)
     trainer = make_trainer(library)
-    trainer.checkpoints.resumed = Resumed(40, saved)
+    trainer.checkpoints.resumed = Resumed(40, saved, 1)
     trainer.drawn = 40
     return MPIStreamDataset(2)
 

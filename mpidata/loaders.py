@@ -1,0 +1,82 @@
+"""Uses of a stream in a DataLoader, or in what wraps one, that would go wrong without a word."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from torch.utils.data import get_worker_info
+
+from mpidata.errors import StreamError
+
+__all__ = ["no_workers", "refuse_loader", "refuse_workers"]
+
+_FRAMES = 8
+_FETCHER = "_IterableDatasetFetcher"
+_DEALERS = ("DataLoaderDispatcher", "IterableDatasetShard")
+
+
+def no_workers(what: str) -> str:
+    """Say why there can be no worker processes."""
+    return (
+        f"{what} does not work with MPIStreamDataset: a DataLoader's workers are forked processes, and MPI does not "
+        "survive a fork. Use num_workers=0: a thread of the library already receives samples in the background."
+    )
+
+
+def refuse_workers() -> None:
+    """Raise StreamError in a worker process of a DataLoader."""
+    info = get_worker_info()
+    if info is not None:
+        raise StreamError(no_workers(f"num_workers={info.num_workers}"))
+
+
+def refuse_loader(batch_size: int | None, trainers: int) -> None:
+    """Look at what begins a pass: raises StreamError, or warns, where its arguments do not suit a stream.
+
+    Parameters
+    ----------
+    batch_size : int or None
+        Of the stream.
+    trainers : int
+        Number of trainers of the job.
+
+    Notes
+    -----
+    To be called by the dataset's `__iter__`. A dataset is not told who iterates over it, so this looks at the callers.
+    """
+    refuse_workers()
+    for caller in _callers():
+        name = type(caller).__name__
+        if name == _FETCHER and caller.auto_collation and batch_size is not None:
+            raise StreamError(
+                f"A DataLoader with a batch_size around MPIStreamDataset(batch_size={batch_size}) would make batches "
+                "of batches. Use DataLoader(stream, batch_size=None), the stream itself, or a stream without "
+                "batch_size."
+            )
+        if name == _FETCHER and caller.drop_last:
+            warnings.warn(
+                "drop_last=True leaves out the last samples of each pass, though a stream has them only once. Give "
+                "batch_size to MPIStreamDataset: then all batches are whole, and buffer.tail says what becomes of the "
+                "rest.",
+                stacklevel=4,
+            )
+        if name in _DEALERS and trainers > 1:
+            raise StreamError(
+                "accelerator.prepare(DataLoader(stream)) deals the batches of one trainer out to all, but each trainer "
+                "has a stream of its own, with other samples. Leave the DataLoader out: give the stream itself to "
+                "accelerator.prepare, which leaves it as it is, and iterate over it."
+            )
+
+
+def _callers() -> Iterator[Any]:
+    """Find the objects whose methods have led to the call of the dataset's `__iter__`, innermost first."""
+    frame = sys._getframe(3)
+    for _ in range(_FRAMES):
+        if (caller := frame.f_locals.get("self")) is not None:
+            yield caller
+        if frame.f_back is None:
+            return
+        frame = frame.f_back
