@@ -24,6 +24,7 @@ from mpidata.launch.hosts import on_hosts_left
 from mpidata.launch.launcher import Launcher, find_launcher
 from mpidata.launch.outcome import Outcome, settle
 from mpidata.launch.progress import Progress
+from mpidata.launch.rendezvous import rendezvous
 from mpidata.launch.restarts import Restarts
 from mpidata.launch.result import show_outcome
 from mpidata.launch.signals import Signals
@@ -114,7 +115,7 @@ def run_local(
         fault_tolerance = launcher.fault_tolerance()
         for warning in check_memory(Plan.of(job, Path()), launcher.trainers_here, available_bytes()):
             errors.print(Text(warning), soft_wrap=True)
-        signals = held.enter_context(Signals())
+        signals = held.enter_context(Signals(job.checkpoint is not None))
         if found is not None:
             run, plan = found.run, _make_ready(found, fault_tolerance, console)
         else:
@@ -177,10 +178,10 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
     run, plan = attempt.run, attempt.plan
     started = time.monotonic()
     remove_abandoned()
-    with make_folders(run.path) as folders:
+    with make_folders(run.path) as folders, rendezvous() as meeting:
         launcher.prepare(run, plan, os.environ)
-        variables = launcher.environment(folders, os.environ)
-        with Progress(run.progress, run.log(plan, 1), console) as progress:
+        variables = launcher.environment(folders, os.environ) | (meeting if launcher.is_local else {})
+        with Progress(run.progress, run.log(plan, 1), console, plan.checkpoint_within_s) as progress:
             console.print(Text(f"{launcher.job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
             for line in launcher.describe():
                 console.print(Text(line), soft_wrap=True)

@@ -15,6 +15,11 @@ _STOP = (signal.SIGTERM, signal.SIGUSR1)
 class Signals:
     """Collects SIGINT, SIGTERM, SIGHUP and SIGUSR1 while it is entered; an ignored one (nohup) stays ignored.
 
+    Parameters
+    ----------
+    checkpoint_on_interrupt : bool
+        Whether Ctrl-C lets the job write a checkpoint first, as SIGTERM and SIGUSR1 do.
+
     Attributes
     ----------
     first : int or None
@@ -27,20 +32,21 @@ class Signals:
     To be entered by the main thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, checkpoint_on_interrupt: bool = False) -> None:
+        self._asking = (*_STOP, signal.SIGINT) if checkpoint_on_interrupt else _STOP
         self.first: int | None = None
         self.count = 0
         self._before: dict[int, object] = {}
 
     @property
     def asks_for_checkpoint(self) -> bool:
-        """Whether the job is to write a checkpoint and end: SIGTERM or SIGUSR1 has come."""
-        return self.first in _STOP
+        """Whether the job is to write a checkpoint and end."""
+        return self.first in self._asking
 
     @property
     def ends_at_once(self) -> bool:
-        """Whether the job is to end without further ado: Ctrl-C, SIGHUP, or a second signal."""
-        return self.count > 1 or (self.first is not None and self.first not in _STOP)
+        """Whether the job is to end without further ado: SIGHUP, a second signal, or Ctrl-C without checkpoints."""
+        return self.count > 1 or (self.first is not None and self.first not in self._asking)
 
     @property
     def name(self) -> str:

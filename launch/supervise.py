@@ -68,7 +68,7 @@ def supervise(
     variables : mapping of str to str
         What to add to the environment.
     signals : Signals
-        Entered by the caller. SIGTERM and SIGUSR1 let the job write a checkpoint first; any other, and a second one, do
+        Entered by the caller. Those that ask for a checkpoint let the job write one first; others, and a second one, do
         not.
     look : callable
         Called some times a second meanwhile.

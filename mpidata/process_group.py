@@ -45,8 +45,9 @@ def init_process_group(backend: str | None = None) -> None:
     Notes
     -----
     Collective over the trainers; sleeps until all have come. Call it before or after the dataset is created, in
-    the same thread. Sets RANK, WORLD_SIZE and LOCAL_RANK (the index among the trainers of this host) in
-    ``os.environ``, and GLOO_SOCKET_IFNAME to the loopback where all trainers share one host and it is not set.
+    the same thread. Sets RANK, WORLD_SIZE, LOCAL_RANK (the index among the trainers of this host), LOCAL_WORLD_SIZE
+    (their number), MASTER_ADDR and MASTER_PORT in ``os.environ``, and GLOO_SOCKET_IFNAME to the loopback where all
+    trainers share one host and it is not set.
     """
     if dist.is_initialized():
         raise StreamError(
@@ -57,26 +58,30 @@ def init_process_group(backend: str | None = None) -> None:
     communicator = trainer.communicator
     assert communicator is not None
     wait(communicator.Ibarrier(), longest_s=0.02)
-    local_rank, one_host = _locality(communicator)
+    local_rank, local_size = _locality(communicator)
     rank, size = communicator.Get_rank(), communicator.Get_size()
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(local_rank))
+    one_host = local_size == size
+    os.environ.update(
+        RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(local_rank), LOCAL_WORLD_SIZE=str(local_size)
+    )
     if one_host and _LOOPBACK in (name for _, name in socket.if_nameindex()):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
     own_gpu = _all(communicator, torch.cuda.is_available() and local_rank < torch.cuda.device_count())
     if backend is None:
         backend = "cpu:gloo,cuda:nccl" if own_gpu else "gloo"
     store = _store(communicator, "127.0.0.1" if one_host else socket.gethostname())
+    os.environ.update(MASTER_ADDR=store.host, MASTER_PORT=str(store.port))
     dist.init_process_group(backend, store=PrefixStore("mpidata", store), rank=rank, world_size=size)
     # Runs before the trainer leaves the job, as it is registered later.
     atexit.register(_destroy, trainer)
 
 
-def _locality(communicator: MPI.Intracomm) -> tuple[int, bool]:
-    """Rank among the trainers of this host, and whether all trainers are here."""
+def _locality(communicator: MPI.Intracomm) -> tuple[int, int]:
+    """Rank among the trainers of this host, and their number."""
     from mpi4py import MPI
 
     local = communicator.Split_type(MPI.COMM_TYPE_SHARED, key=communicator.Get_rank())
-    result = local.Get_rank(), local.Get_size() == communicator.Get_size()
+    result = local.Get_rank(), local.Get_size()
     local.Free()
     return result
 

@@ -30,6 +30,31 @@ static void set(const char *name, const char *value, int over)
     if (setenv(name, value, over)) refuse("Cannot set %s: %s. Rank %ld.", name, strerror(errno), me.rank);
 }
 
+/* Whether the whole job is on this host, as far as the launcher tells. */
+static int on_one_host(void)
+{
+    const char *nodes = getenv("SLURM_STEP_NUM_NODES");
+    const long world = number(getenv("OMPI_COMM_WORLD_SIZE")), here = number(getenv("OMPI_COMM_WORLD_LOCAL_SIZE"));
+    return nodes && getenv("SLURM_STEP_ID") ? number(nodes) == 1 : world > 0 && here == world;
+}
+
+/* What torchrun sets, so that what asks for it (Lightning, accelerate) takes the trainers for its processes, and not all
+ * ranks of the job. MASTER_ADDR and MASTER_PORT come from `mpidata run`, or from the script. */
+static void set_ranks_of_trainers(const plan_t *plan)
+{
+    /* The scheduler has the first place of its host; the true value is known when MPI runs. */
+    long local = number(getenv("OMPI_COMM_WORLD_LOCAL_RANK"));
+    if (local < 0) local = number(getenv("SLURM_LOCALID"));
+    if (local == me.rank) local--;
+    set("RANK", print("%ld", me.index), 1);
+    set("WORLD_SIZE", print("%ld", plan->trainers), 1);
+    set("LOCAL_RANK", print("%ld", local < 0 || local > me.index ? me.index : local), 1);
+    set("TORCHELASTIC_RUN_ID", me.run_folder, 1);
+    if (!on_one_host()) return;
+    set("LOCAL_WORLD_SIZE", print("%ld", plan->trainers), 1);
+    set("GROUP_RANK", "0", 1);
+}
+
 static void set_environment(const plan_t *plan)
 {
     set("MPIDATA_RUN", me.run_folder, 1);
@@ -37,15 +62,7 @@ static void set_environment(const plan_t *plan)
     set("PYTHONUNBUFFERED", "1", 0); /* or the last words of a killed program are lost */
     /* Open MPI's remote writes over TCP crash a receiver whose sender dies in the middle of a large message. */
     if (plan->fault_tolerant) set("OMPI_MCA_btl_tcp_flags", "send", 0);
-    if (me.role == TRAINER) {
-        /* The scheduler has the first place of its host; the true value is known when MPI runs. */
-        long local = number(getenv("OMPI_COMM_WORLD_LOCAL_RANK"));
-        if (local < 0) local = number(getenv("SLURM_LOCALID"));
-        if (local == me.rank) local--;
-        set("RANK", print("%ld", me.index), 1);
-        set("WORLD_SIZE", print("%ld", plan->trainers), 1);
-        set("LOCAL_RANK", print("%ld", local < 0 || local > me.index ? me.index : local), 1);
-    }
+    if (me.role == TRAINER) set_ranks_of_trainers(plan);
     for (char **pair = plan->environment[me.role]; pair && *pair; pair++) {
         char *value = strchr(*pair, '=');
         if (!value) refuse("'%s' is no environment variable. %s/private/plan. Start the job again.", *pair, me.run_folder);

@@ -99,6 +99,27 @@ def test_environment_of_a_trainer(shim: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, "-"),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "7"}, "2 0"),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, "-"),
+        ({"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "1"}, "2 0"),
+        ({"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "7"}, "-"),
+    ],
+)
+def test_trainers_look_like_the_processes_of_torchrun(
+    shim: Path, tmp_path: Path, variables: dict[str, str], expected: str
+) -> None:
+    say = f'{JOIN_AND_LEAVE}; echo "$TORCHELASTIC_RUN_ID" "${{LOCAL_WORLD_SIZE--}}" $GROUP_RANK'
+    plan = make_plan(tmp_path, dict.fromkeys(("trainer", "solver"), ["sh", "-c", say]))
+    assert _run(shim, plan.run, 2, **variables).returncode == 0
+    assert _run(shim, plan.run, 3, **variables).returncode == 0
+    logs = [(plan.run / "logs" / name).read_text() for name in ("rank-0002-trainer-1.log", "rank-0003-solver-0-0.log")]
+    assert logs == [f"{plan.run} {expected}\n", " -\n"]
+
+
+@pytest.mark.parametrize(
     "variables",
     [
         {"PMIX_RANK": "3"},
