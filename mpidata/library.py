@@ -120,6 +120,11 @@ class Event(ctypes.Structure):
 # Result type (None: status code) and argument types. MPI_Fint is a C int in every MPI of today.
 _Signature = tuple[Any, list[Any]]
 _SIGNATURES: dict[str, _Signature] = {
+    **{
+        f"mpidata_scheduler_{name}": (c_int, [])
+        for name in ("validation", "end_of_stream", "stop", "all_gone", "close")
+    },
+    **{f"mpidata_trainer_{name}": (c_int, []) for name in ("begin", "free", "checkpoint")},
     # mpidata.h; mpidata_init takes an MPI_Comm, whose size differs between MPIs: mpidata_init_f takes Fortran handles
     "mpidata_init_f": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_next": (c_int, [POINTER(c_int64)]),
@@ -139,7 +144,6 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_beat": (None, []),
     # trainer.h
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
-    "mpidata_trainer_begin": (c_int, []),
     "mpidata_trainer_start": (c_int, [c_int64]),
     "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
     "mpidata_trainer_draw_page": (c_int, [c_int64, POINTER(c_void_p), POINTER(c_int64), c_double]),
@@ -156,7 +160,6 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_statistics": (c_int, [POINTER(Statistics)]),
     "mpidata_trainer_close": (c_int, [c_double]),
     # snapshot.h
-    "mpidata_trainer_checkpoint": (c_int, []),
     "mpidata_trainer_snapshot_take": (c_int, [POINTER(Snapshot)]),
     "mpidata_trainer_snapshot_samples": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "mpidata_trainer_snapshot_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
@@ -168,13 +171,13 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_restore_ledger": (c_int, [c_void_p]),
     "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
     # record.h
+    **{f"mpidata_trainer_record_{name}": (c_int, []) for name in ("release", "stop")},
     "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int]),
     "mpidata_trainer_record_take": (
         c_int,
         [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_int64), c_double],
     ),
     "mpidata_trainer_record_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
-    "mpidata_trainer_record_release": (c_int, []),
     "mpidata_trainer_record_stop": (c_int, [c_char_p]),
     "mpidata_trainer_record_figures": (c_int, [POINTER(RecordFigures)]),
     # scheduler.h
@@ -183,11 +186,8 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_dispatch": (c_int, [c_int, c_int64, c_int, POINTER(c_double)]),
     "mpidata_scheduler_no_more": (c_int, [c_int]),
     "mpidata_scheduler_expect": (c_int, [c_int64, c_int64, c_int]),
-    "mpidata_scheduler_end_of_stream": (c_int, []),
-    "mpidata_scheduler_stop": (c_int, []),
     "mpidata_scheduler_relieve": (c_int, [c_int, c_int64]),
     "mpidata_scheduler_checkpoint": (c_int, [c_int64]),
-    "mpidata_scheduler_validation": (c_int, []),
     "mpidata_scheduler_lose": (c_int, [c_int]),
     "mpidata_scheduler_gone": (c_int, [c_int]),
     "mpidata_scheduler_one_host": (c_int, [POINTER(c_int)]),
@@ -195,9 +195,7 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_invite": (c_int, [c_int]),
     "mpidata_scheduler_join": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_scheduler_link": (c_int, [c_int, c_int]),
-    "mpidata_scheduler_all_gone": (c_int, []),
     "mpidata_scheduler_abort": (None, [c_int]),
-    "mpidata_scheduler_close": (c_int, []),
 }
 
 

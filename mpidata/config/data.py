@@ -133,7 +133,7 @@ class Checkpoint(Model):
     keep: Count = Key(default=2, description="Number of checkpoints that are kept: the latest ones.")
     within_s: Positive = Key(
         default=60.0,
-        description="Longest time in seconds from SIGTERM or SIGUSR1 to the end of the job, the checkpoint included.",
+        description="Longest time in seconds from SIGTERM, SIGUSR1 or Ctrl-C to the job's end, with the checkpoint.",
     )
 
 

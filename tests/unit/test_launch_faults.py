@@ -72,6 +72,27 @@ def test_asked_to_stop(job: Run, number: int) -> None:
     assert job.nothing_left()
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_ctrl_c_writes_a_checkpoint_where_the_job_has_them(job: Run, again: bool) -> None:
+    deaf = {"TEST_DEAF": "1"} if again else {}
+    wait = "sleep 60" if again else "while ! test -e $MPIDATA_RUN/stop; do sleep 0.1; done"
+    path = write_job(job.folder, *2 * (f"trap '' TERM; echo started; {wait}",))
+    process = job.start(path, "--set", "checkpoint.within_s=50", TEST_UNTIL="/never", **deaf)
+    job.wait_for((job.run / "events.jsonl").exists)
+    process.send_signal(signal.SIGINT)
+    job.wait_for((job.run / "stop").exists)
+    second = time.monotonic()
+    if again:
+        process.send_signal(signal.SIGINT)
+    status, stdout, _ = job.finish()
+    assert status == 130 and (job.run / "stop").read_text() == "SIGINT\n"
+    assert not again or time.monotonic() - second < 20
+    assert job.summary()["status"] == "stopped" and job.summary()["reason"] == ("Ctrl-C" if again else "SIGINT")
+    line = "Ctrl-C: the job writes a checkpoint and ends, within 50 s. Ctrl-C once more ends it at once."
+    assert again or line in stdout
+    assert job.nothing_left()
+
+
 @pytest.mark.full
 def test_asked_to_stop_in_vain(job: Run) -> None:
     path = write_job(job.folder, *2 * ("trap '' TERM; echo started; sleep 60",))

@@ -152,4 +152,6 @@ def test_torch_distributed_does_not_swallow_what_is_printed(tmp_path, error):
     result = run(tmp_path, f"from mpidata.errors import StreamError\n{report}{TORCH}raise {error}\n")
     assert result.returncode == 1
     assert ("Traceback (most recent call last)" in result.stderr) == error.startswith("ValueError")
-    assert result.stderr.count(": no such thing\n") + result.stderr.count(": No such thing") == 1 and result.stderr.endswith("\nreported")
+    assert result.stderr.count(": no such thing\n") + result.stderr.count(
+        ": No such thing"
+    ) == 1 and result.stderr.endswith("\nreported")
