@@ -118,6 +118,8 @@ class Launcher:
             )
             if self.silence_s is not None:
                 variables |= silence_environment(self.silence_s, environ)
+        if "SLURM_EXPORT_ENV" in environ:  # else --export=NONE leaves mpirun's daemons without PATH
+            variables["SLURM_EXPORT_ENV"] = "ALL"
         if self.is_srun and self.job.solvers.start == "spawn":
             variables["SLURM_OVERLAP"] = "1"  # or the step of a spawned group would wait for the end of the first one
         return variables

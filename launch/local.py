@@ -28,6 +28,7 @@ from mpidata.launch.rendezvous import rendezvous
 from mpidata.launch.restarts import Restarts
 from mpidata.launch.result import show_outcome
 from mpidata.launch.signals import Signals
+from mpidata.launch.slurm import SlurmJob
 from mpidata.launch.supervise import supervise
 from mpidata.plan import Plan
 from mpidata.resume import Resume, find_run, is_complete, look_at, make_ready
@@ -111,12 +112,14 @@ def run_local(
                 return 0
             found = _take(begun.run, overrides, held) if begun.run is not None else None
         job = found.job if found is not None else load_job(str(path), overrides)
-        launcher, shim = find_launcher(job, os.environ), shim_path()
+        launcher, shim, slurm = find_launcher(job, os.environ), shim_path(), SlurmJob.of(os.environ)
         fault_tolerance = launcher.fault_tolerance()
         for warning in check_memory(Plan.of(job, Path()), launcher.trainers_here, available_bytes()):
             errors.print(Text(warning), soft_wrap=True)
         signals = held.enter_context(Signals(job.checkpoint is not None))
         if found is not None:
+            if slurm is not None:
+                slurm.check_progress(found.run, found.checkpoint)
             run, plan = found.run, _make_ready(found, fault_tolerance, console)
         else:
             run, plan, lock = prepare_run(job, fault_tolerance)
@@ -125,6 +128,8 @@ def run_local(
                 begun.note(run)
         if begun is not None:
             begun.close()  # who finds the note from now on finds the run held
+        if slurm is not None:
+            slurm.note(run, plan.checkpoint)
         if plan.fault_tolerance == "none":
             then = f"It is then resumed by itself, at most {restarts} times." if restarts else _RESTARTS
             console.print(Text(f"{without_ulfm(job.launch.fault_tolerance)} {then}"), soft_wrap=True)
@@ -187,4 +192,6 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
                 console.print(Text(line), soft_wrap=True)
             command = launcher.command(shim, plan)
             ending = supervise(attempt, command, variables, signals, progress.look, launcher.silence_s)
+    if (slurm := SlurmJob.of(os.environ)) is not None and not is_complete(run):
+        ending = dataclasses.replace(ending, by_slurm=slurm.is_ending())
     return settle(attempt, ending, time.monotonic() - started)

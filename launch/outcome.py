@@ -72,8 +72,8 @@ def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
     """
     run = attempt.run
     summary = _read(run.summary)
-    if ending.stopped_by is not None and (summary is None or summary.get("status") == "stopped"):
-        return _stopped(attempt, ending.stopped_by, summary, seconds)
+    if _is_stop(ending, summary):
+        return _stopped(attempt, ending, summary, seconds)
     if summary is None:
         cause = (
             _lost_host(attempt, ending)
@@ -92,10 +92,28 @@ def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
     return Outcome(summary, int(failed), fault.log if fault is not None else None, failed and died)
 
 
-def _stopped(attempt: Attempt, number: int, summary: dict[str, Any] | None, seconds: float) -> Outcome:
-    reason = "Ctrl-C" if number == signal.SIGINT else signal_name(number)
+def _is_stop(ending: Ending, summary: dict[str, Any] | None) -> bool:
+    """Whether the run was stopped from outside.
+
+    A batch system that ends a job tells the ranks, too, on one host earlier than on another. The deaths that the
+    scheduler sees then are no faults.
+    """
+    told = ending.by_slurm is not None or ending.stopped_by is not None
+    if not told or summary is None or summary.get("status") == "stopped":
+        return told
+    by_batch_system = ending.by_slurm is not None or ending.stopped_by == signal.SIGTERM
+    return by_batch_system and summary.get("status") == "failed" and bool(summary.get("died"))
+
+
+def _stopped(attempt: Attempt, ending: Ending, summary: dict[str, Any] | None, seconds: float) -> Outcome:
+    number = ending.stopped_by or signal.SIGTERM
+    by = "Ctrl-C" if number == signal.SIGINT else signal_name(number)
+    reason = ending.by_slurm or by
     if summary is None:
         summary = _write(attempt.run, {**_figures(attempt, seconds), "status": "stopped", "reason": reason})
+    elif summary.get("status") == "failed":
+        whole = {name: value for name, value in summary.items() if name != "died"}
+        summary = _write(attempt.run, {**whole, "status": "stopped", "error": None, "reason": reason})
     return Outcome(summary, AGAIN if number in (signal.SIGTERM, signal.SIGUSR1) else 128 + number, None)
 
 

@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from mpidata.launch.template import read_template, render
 
 __all__ = ["batch_script", "submit"]
 
-_AFTER_CHECKPOINT_S = 30
 _TIMEOUT_S = 60.0
+_GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "gres")
 
 
 def batch_script(job: Job, overrides: Sequence[str] = (), template: str | None = None) -> str:
@@ -45,7 +46,7 @@ def batch_script(job: Job, overrides: Sequence[str] = (), template: str | None =
 
 
 def submit(path: str, overrides: Sequence[str], template: str | None = None) -> tuple[str, Job]:
-    """Give a job to Slurm; returns its number there, and the job.
+    """Give a job to Slurm; returns its number there (where it told, `;` and the cluster's name behind it), and the job.
 
     Parameters
     ----------
@@ -63,6 +64,7 @@ def submit(path: str, overrides: Sequence[str], template: str | None = None) -> 
     """
     job = load_job(path, overrides)
     script = batch_script(job, overrides, template)
+    _check_writable(job)
     try:
         done = subprocess.run(
             ["sbatch", "--parsable"], input=script, capture_output=True, text=True, timeout=_TIMEOUT_S
@@ -77,22 +79,36 @@ def submit(path: str, overrides: Sequence[str], template: str | None = None) -> 
     if done.returncode != 0:
         said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
         raise LaunchError(f"sbatch refused the job: {said}. See the script with --print, and the key 'slurm'.")
-    return done.stdout.strip().partition(";")[0], job
+    return done.stdout.strip(), job
+
+
+def _check_writable(job: Job) -> None:
+    """See that the run folder and the script's output can be written, before the job has waited in the queue."""
+    output = Path(os.path.abspath(job.folder / job.output)) / job.name
+    for folder, fix in ((output, "key 'output'. Name a folder that can be written"), (job.folder, "key 'folder'")):
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        try:
+            with tempfile.TemporaryFile(dir=there):
+                pass
+        except OSError as error:
+            raise LaunchError(
+                f"Cannot write into {there}: {error.strerror}. The job would write {folder}/. {job.path}: {fix}."
+            ) from None
 
 
 def _values(job: Job, overrides: Sequence[str]) -> dict[str, str]:
     slurm, layout = job.slurm, Layout.of(job)
     settings = [word for override in overrides for word in ("--set", override)]
-    signal_s = math.ceil(job.saving.within_s) + _AFTER_CHECKPOINT_S if slurm.signal_s is None else slurm.signal_s
     values = {
         "name": _directive_value(job.name),
         "folder": _directive_value(str(job.folder)),
         "run": shlex.join([*_mpidata(), "run", str(job.path), *settings]),
-        "setup": "\n".join(slurm.setup),
-        "signal_s": str(signal_s),
+        "setup": _setup(slurm.setup),
+        "signal_s": str(slurm.signal_before(job.saving.within_s)),
+        "time_limit": _directives({} if slurm.time is None else {"time": slurm.time}),
         "resources": _directives(_resources(job, layout)),
         "options": _directives(slurm.options),
-        "trainer_resources": _directives(_trainer_resources(layout)),
+        "trainer_resources": _directives(_trainer_resources(job, layout)),
         "trainer_options": _directives({**slurm.options, **slurm.trainer_options}),
         "solver_resources": _directives(_solver_resources(job, layout)),
         "solver_options": _directives({**slurm.options, **slurm.solver_options}),
@@ -104,23 +120,38 @@ def _values(job: Job, overrides: Sequence[str]) -> dict[str, str]:
     return {**values, **{name: _text(value) for name, value in slurm.values.items()}}
 
 
+def _setup(lines: Sequence[str]) -> str:
+    """Write the lines of `slurm.setup` so that one that fails ends the script; what a file that they read does may."""
+    if not lines:
+        return ""
+    said = "mpidata: this line of slurm.setup failed: $BASH_COMMAND. Nothing was started. Correct it."
+    guard = f"""trap '[ ${{#BASH_SOURCE[@]}} -gt 1 ] || {{ echo "{said}" >&2; exit 1; }}' ERR"""
+    return "\n".join([guard, *lines, "trap - ERR"])
+
+
 def _resources(job: Job, layout: Layout) -> dict[str, Any]:
     """Nodes of one kind for all ranks."""
-    nodes = job.slurm.nodes
-    if nodes is None and layout.per_node is not None:
-        nodes = math.ceil(layout.trainers / layout.per_node)
+    nodes, gpus = job.slurm.nodes, _gpus(layout, job.slurm.options)
+    needed = math.ceil(layout.trainers / (layout.per_node or layout.trainers))
+    if nodes is None and (layout.per_node is not None or gpus):
+        nodes = needed
+    elif gpus and nodes is not None and nodes > needed:
+        raise LaunchError(
+            f"{job.path}: 'slurm.nodes' is {nodes}, and each of them would be asked for GPUs, but only {needed} "
+            f"{'has' if needed == 1 else 'have'} trainers. Use the template heterogeneous, which asks for GPUs for the "
+            "trainers only, or name the GPUs yourself in 'slurm.options' (gpus-per-node, gres)."
+        )
     if nodes is None:
-        asked: dict[str, Any] = {"ntasks": layout.cpus}
-    else:
-        asked = {"nodes": nodes, "ntasks-per-node": tasks_per_node(layout, nodes)}
-    return {**asked, **_gpus(layout)}
+        return {"ntasks": layout.cpus}
+    return {"nodes": nodes, "ntasks-per-node": tasks_per_node(layout, nodes), **gpus}
 
 
-def _trainer_resources(layout: Layout) -> dict[str, Any]:
+def _trainer_resources(job: Job, layout: Layout) -> dict[str, Any]:
     """Nodes for trainers alone."""
     per_node = min(layout.per_node or layout.trainers, layout.trainers)
     nodes = math.ceil(layout.trainers / per_node)
-    return {"nodes": nodes, "ntasks-per-node": 2 * per_node, **_gpus(layout)}
+    gpus = _gpus(layout, {**job.slurm.options, **job.slurm.trainer_options})
+    return {"nodes": nodes, "ntasks-per-node": 2 * per_node, **gpus}
 
 
 def _solver_resources(job: Job, layout: Layout) -> dict[str, Any]:
@@ -131,8 +162,9 @@ def _solver_resources(job: Job, layout: Layout) -> dict[str, Any]:
     return {"nodes": job.slurm.nodes, "ntasks-per-node": groups * layout.ranks_per_group}
 
 
-def _gpus(layout: Layout) -> dict[str, Any]:
-    if not layout.gpus_per_rank:
+def _gpus(layout: Layout, options: Mapping[str, Any]) -> dict[str, Any]:
+    """GPUs of each node that has trainers; none where the job file asks for them in its own way."""
+    if not layout.gpus_per_rank or any(name in options for name in _GPU_OPTIONS):
         return {}
     return {"gpus-per-node": layout.gpus_per_rank * min(layout.per_node or layout.trainers, layout.trainers)}
 

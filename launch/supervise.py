@@ -41,12 +41,15 @@ class Ending:
         A rank that was killed with its mpidata-rank, and without which the job could not go on.
     lost_host : str or None
         A host that does not answer any more.
+    by_slurm : str or None
+        How Slurm ended the whole job, in words.
     """
 
     status: int
     stopped_by: int | None = None
     vanished: int | None = None
     lost_host: str | None = None
+    by_slurm: str | None = None
 
 
 def supervise(

@@ -88,9 +88,15 @@ def run(
 @_SET
 @click.option("--template", metavar="TEMPLATE", help="A template or file in place of slurm.template.")
 @click.option("--print", "show", is_flag=True, help="Print the script; submit nothing.")
+@click.option("--parsable", is_flag=True, help="Print the number of the Slurm job only, as sbatch --parsable does.")
 @click.option("--show-template", metavar="NAME", help="Print a template, to change a copy of it; no JOB then.")
 def submit(
-    job: str | None, overrides: tuple[str, ...], template: str | None, show: bool, show_template: str | None
+    job: str | None,
+    overrides: tuple[str, ...],
+    template: str | None,
+    show: bool,
+    parsable: bool,
+    show_template: str | None,
 ) -> None:
     """Submit the job of a job file to Slurm."""
     from mpidata.config import load_job
@@ -104,7 +110,11 @@ def submit(
     elif show:
         click.echo(submitting.batch_script(load_job(str(job), overrides), overrides, template), nl=False)
     else:
-        number, submitted = submitting.submit(str(job), overrides, template)
+        said, submitted = submitting.submit(str(job), overrides, template)
+        number = said.partition(";")[0]
+        if parsable:
+            click.echo(said)
+            return
         click.echo(f"Submitted {submitted.name} as job {number}. Its output: {submitted.folder}/slurm-{number}.out")
 
 

@@ -45,6 +45,8 @@ class Dispatcher:
         Whether that is only because no group is left.
     stopping : bool
         Set from outside: groups that ask are to leave.
+    blameless : bool
+        Set from outside: all ranks are being ended, so a group that dies is no loss and its simulation has not failed.
 
     Notes
     -----
@@ -64,6 +66,7 @@ class Dispatcher:
         self.error = ""
         self.died_out = False
         self.stopping = False
+        self.blameless = False
         self._plan = plan
         self._parameters = np.array(parameters, dtype=np.float64, order="C")
         self._messages = messages
@@ -140,7 +143,6 @@ class Dispatcher:
             return
         self._leaving.discard(group)
         self._groups.lose(group)
-        self._losses.groups += 1
         self._messages.lose(group)
         self._reserved.discard(group)
         self._promote()
@@ -166,6 +168,9 @@ class Dispatcher:
             if cause.kind == "unknown":  # every mpidata-rank looks there whether a rank has died
                 with contextlib.suppress(OSError):
                     (self._plan.run / "exits" / f"vanished-group-{group}").touch()
+            if self.blameless:
+                continue
+            self._losses.groups += 1
             self._record.note("group_lost", group=group, rank_in_group=cause.rank_in_group, **cause.told())
             if self.stopping:
                 continue

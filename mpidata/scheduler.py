@@ -159,6 +159,7 @@ class Scheduler:
     def _tick(self, now: float) -> None:
         self._next_tick = now + _POLL_S
         self._record.keep(now)
+        self._dispatcher.blameless = self._outside.by_terminate
         self._dispatcher.tick(now)
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
         if self.ending.is_over(now) and not self._messages.joining:

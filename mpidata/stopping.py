@@ -52,6 +52,11 @@ class OutsideStop:
         """Number of a signal that ends the job at once; 0 without one."""
         return self._signal if self._signal == signal.SIGINT else 0
 
+    @property
+    def by_terminate(self) -> bool:
+        """Whether SIGTERM has come to this process: what sends it there tells all ranks to end, as batch systems do."""
+        return self._signal == signal.SIGTERM
+
     def interrupt(self, number: int, frame: object = None) -> None:
         """Take a signal. To be installed as its handler."""
         self._signal = number

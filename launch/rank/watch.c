@@ -194,6 +194,18 @@ static int end_if_due(watch_t *watch, end_t *end)
     return 1;
 }
 
+/* A batch system tells all processes to end, in any order: where the program has died of its signal, this one's own may be
+ * a moment behind. */
+static void wait_for_own(end_t *end)
+{
+    if (!WIFSIGNALED(end->status) || (WTERMSIG(end->status) != SIGTERM && WTERMSIG(end->status) != SIGINT)) return;
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    if (sigtimedwait(&signals, NULL, &(struct timespec){.tv_nsec = 500000000}) > 0) end->told = 1;
+}
+
 end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child)
 {
     end_t end = {.pid = child};
@@ -215,6 +227,7 @@ end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child)
         if (signal_number > 0) pass_on(&watch, signal_number, &end);
         if (waitpid(child, &end.status, WNOHANG) == child || end_if_due(&watch, &end)) break;
     }
+    if (!end.told) wait_for_own(&end);
     const unsigned flags = flags_of(pulse);
     end.joined = (flags & MPIDATA_PULSE_JOINED) != 0;
     end.aborted = (flags & MPIDATA_PULSE_ABORTED) != 0;

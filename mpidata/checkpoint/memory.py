@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -22,26 +24,47 @@ def sample_bytes(plan: Plan) -> int:
     return fields + _aligned(8 * len(plan.parameters)) + _LINE + _SLOT
 
 
-def available_bytes(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
+def available_bytes(
+    proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup"), environ: Mapping[str, str] | None = None
+) -> int | None:
     """Memory that a new program can get on this host, in bytes; None where that cannot be found out.
 
-    The free memory of the machine, or what the control group of this process is still allowed, whichever is less.
+    The free memory of the machine, what the control groups of this process (of version 1 or 2) are still allowed, or
+    what the Slurm job was given of the host (`--mem`, `--mem-per-cpu`), whichever is least.
     """
-    found = []
+    found = _granted(os.environ if environ is None else environ)
     for line in _text(proc / "meminfo").splitlines():
         if line.startswith("MemAvailable:"):
             found.append(int(line.split()[1]) * 1024)
     for line in _text(proc / "self" / "cgroup").splitlines():
-        if not line.startswith("0::/"):
-            continue
-        folder = cgroup / line[4:]
-        for group in [folder, *folder.parents]:
-            limit, used = _text(group / "memory.max").strip(), _text(group / "memory.current").strip()
-            if limit.isdecimal() and used.isdecimal():
-                found.append(max(0, int(limit) - int(used)))
-            if group == cgroup:
-                break
+        number, controllers, path = line.split(":", 2)
+        if number == "0" and not controllers:
+            found += _left(cgroup, path, "memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            files = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+            found += _left(cgroup / "memory", path, *files)
     return min(found, default=None)
+
+
+def _granted(environ: Mapping[str, str]) -> list[int]:
+    """Read what Slurm has given to the job on this host, in bytes; 0 of `--mem` is all there is."""
+    node, cpu, cpus = (environ.get(f"SLURM_{n}", "") for n in ("MEM_PER_NODE", "MEM_PER_CPU", "CPUS_ON_NODE"))
+    if node.isdecimal() and int(node):
+        return [int(node) * 2**20]
+    return [int(cpu) * int(cpus) * 2**20] if cpu.isdecimal() and int(cpu) and cpus.isdecimal() else []
+
+
+def _left(root: Path, path: str, limit: str, used: str, cache: str) -> Iterator[int]:
+    """Read what a control group, and each one above it, is still allowed; the cache of files gives way."""
+    folder = root / path.lstrip("/")
+    for group in [folder, *folder.parents]:
+        most, now = _text(group / limit).strip(), _text(group / used).strip()
+        if most.isdecimal() and now.isdecimal():
+            pairs = (line.split() for line in _text(group / "memory.stat").splitlines())
+            cached = sum(int(pair[1]) for pair in pairs if pair[0] == cache)
+            yield max(0, int(most) - int(now) + cached)
+        if group == root:
+            break
 
 
 def check_memory(plan: Plan, trainers: int, available: int | None) -> list[str]:

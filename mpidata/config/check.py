@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.config.base import Location, Problem
+from mpidata.config.data import Checkpoint
 from mpidata.config.messages import sampler_problems, suggestion
 from mpidata.config.programs import Solvers, is_object_name
 from mpidata.programs import find_program
@@ -42,6 +43,9 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     filled: dict[str, Any] = {}
     trainers, solvers, parameters = (_section(data, name) for name in ("trainers", "solvers", "parameters"))
     problems += sampler_problems(parameters.get("sampler"))
+    if "slurm" in sections:
+        saving = sections.get("checkpoint") or Checkpoint()
+        problems += sections["slurm"].problems(saving.within_s)
     folder = sections.get("folder")
     if not isinstance(folder, Path):
         return problems, filled

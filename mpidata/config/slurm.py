@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ __all__ = ["Slurm"]
 
 _OPTION = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TIME = re.compile(r"\d+(:\d\d){0,2}|\d+-\d+(:\d\d){0,2}")
+_AFTER_CHECKPOINT_S = 30
 _COMPUTED = ("job-name", "nodes", "ntasks", "ntasks-per-node", "chdir")
 
 
@@ -39,6 +41,14 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
             problems.append(((name,), f"{{key}} is no option of sbatch. Write it without dashes before: {fix!r}."))
         elif name == "time":
             problems.append(((name,), "{key} has a key of its own: set 'slurm.time' instead."))
+        elif name == "array":
+            problems.append(
+                (
+                    (name,),
+                    "{key}: all tasks of an array would run the same simulations. Submit a job for each seed: "
+                    "`mpidata submit job.yaml --set seed=1`.",
+                )
+            )
         elif name in _COMPUTED:
             problems.append(((name,), "{key} follows from the job. Remove it, or copy the template and change it."))
     refuse(problems)
@@ -53,6 +63,19 @@ def _time(text: str) -> str:
     if not _TIME.fullmatch(text):
         refuse([((), f"{{key}} is {text!r}. Write minutes, hours:minutes:seconds, or days-hours:minutes:seconds.")])
     return text
+
+
+def _seconds(time: str) -> float:
+    """Seconds of a time limit as Slurm reads it; 0 is no limit."""
+    days, dash, rest = time.rpartition("-")
+    parts = [int(part) for part in rest.split(":")]
+    if dash:
+        hours, minutes, seconds = [*parts, 0, 0][:3]
+    elif len(parts) == 3:
+        hours, minutes, seconds = parts
+    else:
+        hours, (minutes, seconds) = 0, [*parts, 0][:2]
+    return 86400 * int(days or 0) + 3600 * hours + 60 * minutes + seconds or float("inf")
 
 
 def _values(values: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +155,8 @@ class Slurm(Model):
     )
     signal_s: Natural | None = Key(
         default=None,
-        description="Seconds before the time limit at which a preemptible job is told to write its checkpoint.",
+        description="Seconds before the time limit at which the job is told to write its checkpoint and end; less than "
+        "`time`.",
         json_schema_extra={"default": "`checkpoint.within_s` + 30"},
     )
     values: Annotated[
@@ -143,3 +167,21 @@ class Slurm(Model):
         examples=["{queue: long}"],
         json_schema_extra={"kind": "mapping from name to value", "default": "none"},
     )
+
+    def signal_before(self, within_s: float) -> int:
+        """Seconds before the time limit at which the job is told, if a checkpoint may take so long."""
+        return math.ceil(within_s) + _AFTER_CHECKPOINT_S if self.signal_s is None else self.signal_s
+
+    def problems(self, within_s: float) -> list[Problem]:
+        """Say what is wrong with the time limit, if a checkpoint may take so many seconds."""
+        signal_s = self.signal_before(within_s)
+        if self.time is None or signal_s < _seconds(self.time):
+            return []
+        at_once = "the job would be told to end as soon as it starts"
+        if self.signal_s is None:
+            why = f"is not longer than 'checkpoint.within_s' + {_AFTER_CHECKPOINT_S} s: {at_once}"
+            return [
+                (("slurm", "time"), f"'slurm.time' is {self.time!r}, which {why}. Raise it, or set 'slurm.signal_s'.")
+            ]
+        why = f"is not less than 'slurm.time', {self.time!r}: {at_once}"
+        return [(("slurm", "signal_s"), f"'slurm.signal_s' is {signal_s}, which {why}. Lower it, or raise the other.")]

@@ -68,8 +68,10 @@ class _Case:
         self.run.summary.write_text(json.dumps({"status": status, "error": error}))
         os.utime(self.run.summary, (time.time() - ago_s, time.time() - ago_s))
 
-    def settle(self, status: int = 0, stopped_by: int | None = None) -> tuple[int, str, str]:
-        outcome = settle(self.attempt, Ending(status, stopped_by), 3.0)
+    def settle(
+        self, status: int = 0, stopped_by: int | None = None, by_slurm: str | None = None
+    ) -> tuple[int, str, str]:
+        outcome = settle(self.attempt, Ending(status, stopped_by, by_slurm=by_slurm), 3.0)
         assert json.loads(self.run.summary.read_text()) == outcome.summary
         self.log, self.died = outcome.log, outcome.died
         return outcome.exit_status, outcome.summary["status"], outcome.summary.get("error") or ""
@@ -344,3 +346,39 @@ def test_from_where_a_run_can_go_on(case: _Case, capsys: pytest.CaptureFixture[s
     (case.run.checkpoints / "000004.new").mkdir()
     show_outcome(settle(case.attempt, Ending(0, signal.SIGTERM), 3.0), Console(), Console(stderr=True))
     assert f"3; go on with mpidata run --resume {case.run.path}\n" in capsys.readouterr().out
+
+
+_SLURM = "Slurm ended job 41 (TimeLimit)"
+
+
+@pytest.mark.parametrize("stopped_by", [None, signal.SIGTERM])
+@pytest.mark.parametrize("what", ["nothing", "lost host", "killed rank", "scheduler saw a trainer die"])
+def test_what_slurm_ended_is_told_as_that(case: _Case, what: str, stopped_by: int | None) -> None:
+    """Whatever of the job was hit first: it is no fault of a rank or of a host."""
+    if what == "lost host":
+        said = "PRTE has lost communication with a remote daemon.\n\n  Remote daemon: [prterun-n1-9@0,2] on node n2\n"
+        case.run.launcher_log.write_text(said)
+    elif what == "killed rank":
+        case.record(5, ago_s=11, signal=9)
+    elif what != "nothing":
+        case.summary("failed", "Trainer 0 (rank 1) was killed by SIGTERM.")
+        whole = {**json.loads(case.run.summary.read_text()), "died": True}
+        case.run.summary.write_text(json.dumps(whole))
+        case.record(1, ago_s=11, signal=15)
+    assert case.settle(137, stopped_by, _SLURM) == (75, "stopped", "")
+    summary = json.loads(case.run.summary.read_text())
+    assert summary["reason"] == _SLURM and "died" not in summary and not case.died
+
+
+def test_a_fault_before_slurm_ended_the_job_stays_one(case: _Case) -> None:
+    case.summary("failed", "Undeclared field 'v'.")
+    assert case.settle(1, None, _SLURM) == (1, "failed", "Undeclared field 'v'.")
+    case.summary("complete")
+    assert case.settle(0, signal.SIGTERM, _SLURM) == (0, "complete", "")
+
+
+def test_sigterm_to_all_ranks_is_a_stop_without_slurm_too(case: _Case) -> None:
+    case.run.summary.write_text(json.dumps({"status": "failed", "error": "Trainer 0 was killed.", "died": True}))
+    assert case.settle(1, signal.SIGTERM) == (75, "stopped", "")
+    case.run.summary.write_text(json.dumps({"status": "failed", "error": "Trainer 0 was killed.", "died": True}))
+    assert case.settle(1, signal.SIGUSR1) == (1, "failed", "Trainer 0 was killed.")

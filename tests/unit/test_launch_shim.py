@@ -244,6 +244,27 @@ def test_asked_to_end(shim: Path, tmp_path: Path) -> None:
     assert os.listdir(plan.run / "exits") == ["rank-0003"]
 
 
+def test_a_batch_system_that_ends_the_program_first(shim: Path, tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", "echo $$; exec sleep 60"]})
+    log = plan.run / "logs" / "rank-0003-solver-0-0.log"
+    process = _start(shim, plan.run, 3)
+    _wait_for(lambda: log.exists() and log.read_text())
+    os.kill(int(log.read_text()), signal.SIGTERM)
+    _wait_for(lambda: _state(int(log.read_text())) in "Z?")
+    process.terminate()
+    assert process.wait(10) == -signal.SIGKILL
+    record = _record(plan.run, 3)
+    assert record["signal"] == signal.SIGTERM and record["told"] is True
+
+
+def _state(pid: int) -> str:
+    """As in /proc/PID/stat; `?` where there is no such process any more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "?"
+
+
 @pytest.mark.parametrize(
     ("rank", "script", "said"),
     [

@@ -212,6 +212,8 @@ def test_launchers_that_cannot_be_had(job: Job, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(LaunchError, match="'solvers.start' is 'spawn', but Open MPI cannot.*srun"):
         launcher(spawning, HOMOGENEOUS, "Open MPI", monkeypatch, with_="srun")
     assert launcher(spawning, HOMOGENEOUS, "MPICH", monkeypatch).environment(None, {}) == {"SLURM_OVERLAP": "1"}
+    nothing = {"SLURM_EXPORT_ENV": "NONE"}  # after sbatch --export=NONE; srun would start the daemons without PATH
+    assert launcher(job, HOMOGENEOUS, "MPICH", monkeypatch).environment(None, nothing) == {"SLURM_EXPORT_ENV": "ALL"}
     monkeypatch.setattr(module, "linked_mpi", lambda: MpiName("MPICH"))
     monkeypatch.setattr(module.shutil, "which", lambda name, path: None)
     with pytest.raises(LaunchError, match="no srun on PATH"):

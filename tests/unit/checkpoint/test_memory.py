@@ -40,14 +40,41 @@ def test_the_least_of_machine_and_control_groups(tmp_path: Path) -> None:
     proc, cgroup = tmp_path / "proc", tmp_path / "cgroup"
     (proc / "self").mkdir(parents=True)
     (cgroup / "job" / "step").mkdir(parents=True)
-    assert available_bytes(proc, cgroup) is None
+    assert available_bytes(proc, cgroup, {}) is None
     (proc / "meminfo").write_text("MemTotal:  9000 kB\nMemAvailable:   8000 kB\n")
-    assert available_bytes(proc, cgroup) == 8000 * 1024
+    assert available_bytes(proc, cgroup, {}) == 8000 * 1024
     (proc / "self" / "cgroup").write_text("0::/job/step\n")
     (cgroup / "job" / "step" / "memory.max").write_text("max\n")
     (cgroup / "job" / "memory.max").write_text("5000000\n")
     (cgroup / "job" / "memory.current").write_text("1000000\n")
-    assert available_bytes(proc, cgroup) == 4000000
+    assert available_bytes(proc, cgroup, {}) == 4000000
+    (cgroup / "job" / "memory.stat").write_text("anon 900000\ninactive_file 100000\nslab 5\n")
+    assert available_bytes(proc, cgroup, {}) == 4100000  # files in the cache give way
+
+
+def test_control_groups_of_version_1(tmp_path: Path) -> None:
+    proc, group = tmp_path / "proc", tmp_path / "cgroup" / "memory" / "slurm" / "job_7"
+    (proc / "self").mkdir(parents=True)
+    group.mkdir(parents=True)
+    (proc / "self" / "cgroup").write_text("5:cpu,cpuacct:/slurm\n4:memory:/slurm/job_7/step_batch\n0::/\n")
+    (group / "memory.limit_in_bytes").write_text("5000000\n")
+    (group / "memory.usage_in_bytes").write_text("1000000\n")
+    (group / "memory.stat").write_text("inactive_file 7\ntotal_inactive_file 200000\n")
+    assert available_bytes(proc, tmp_path / "cgroup", {}) == 4200000
+
+
+@pytest.mark.parametrize(
+    ("variables", "mib"),
+    [
+        ({"SLURM_MEM_PER_NODE": "100"}, 100),
+        ({"SLURM_MEM_PER_CPU": "30", "SLURM_CPUS_ON_NODE": "4"}, 120),
+        ({"SLURM_MEM_PER_NODE": "0", "SLURM_CPUS_ON_NODE": "4"}, None),  # --mem=0: all there is
+        ({"SLURM_MEM_PER_CPU": "30"}, None),
+    ],
+)
+def test_what_slurm_gave_counts(tmp_path: Path, variables: dict[str, str], mib: int | None) -> None:
+    found = available_bytes(tmp_path, tmp_path, variables)
+    assert found == (None if mib is None else mib * MIB)
 
 
 def test_this_machine_has_some() -> None:

@@ -274,3 +274,21 @@ def test_a_recording_that_stops_is_no_reason_not_to_go_on_later(make_job: MakeJo
     job.scheduler.interrupt(signal.SIGTERM)
     job.run()
     assert job.summary["status"] == "stopped" and job.summary["error"] == "Recording has stopped."
+
+
+def test_ranks_that_a_batch_system_ends_are_no_losses(make_job: MakeJob) -> None:
+    """It sends SIGTERM to all, to some a moment earlier; those that die of it have not failed."""
+    job = make_job(groups=2, retries=0, simulations=5)
+
+    def dispatch(group: int, simulation: int) -> bool | None:
+        if simulation != 1:
+            return None
+        job.die(group, signal=15, told=True)
+        job.scheduler.interrupt(15)
+        return False
+
+    job.before["dispatch"] = dispatch
+    job.run()
+    assert job.called("lose") == [(1,)] and job.events("group_lost") == []
+    assert job.summary["status"] == "stopped" and job.summary["lost_groups"] == 0
+    assert job.summary["retries"] == job.summary["set_aside"] == [] and job.summary["simulations"]["failed"] == 0
