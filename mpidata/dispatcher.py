@@ -42,7 +42,7 @@ class Dispatcher:
     error : str
         Why the job must fail, or "".
     died_out : bool
-        Whether that is only because no group is left.
+        Whether that is only because no group is left, and another start of the job may bring them back.
     stopping : bool
         Set from outside: groups that ask are to leave.
     blameless : bool
@@ -74,6 +74,7 @@ class Dispatcher:
         self._simulations = simulations
         self._groups = groups
         self._losses = losses
+        self._not_started = ""  # why the group that failed to start last did
         self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, and until when to wait for its record
         self._leaving: set[int] = set()  # groups that have left, but of which samples may still be under way
         self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet
@@ -130,7 +131,11 @@ class Dispatcher:
         self._promote()
         self.feed()
         pending = self._simulations.pending
-        if pending and not self._groups.any_left and not self.stopping:
+        if not pending or self._groups.any_left or self.stopping:
+            return
+        if self._groups.hopeless:
+            self._die_out(self._not_started)
+        else:
             self.error = self.error or (
                 f"All {self._plan.groups} groups have left, but {pending} of {self._simulations.count} simulations "
                 "have not been run. A solver that runs one simulation and leaves needs as many groups as simulations "
@@ -178,11 +183,15 @@ class Dispatcher:
                 self._failed(simulation, group, cause)
             self.feed()
             if self._simulations.pending and not self._groups.any_left:
-                self.died_out = not self.error
-                self.error = self.error or (
+                self._die_out(
                     f"No group is left: the last one, group {group}, {cause.sentence}. Its output is in "
                     f"{self._plan.run}/logs. Resume the job with `mpidata run --resume {self._plan.run}`."
                 )
+
+    def _die_out(self, error: str, may_be_resumed: bool = True) -> None:
+        """End the job as no group is left; where groups could join before, a new start of the job may help."""
+        self.died_out = not self.error and may_be_resumed
+        self.error = self.error or error
 
     def feed(self) -> None:
         """Give what is pending to the groups that wait; let them go when nothing more can come."""
@@ -268,8 +277,9 @@ class Dispatcher:
             (self._plan.run / "given-up" / f"group-{group}").touch()
         again = self._groups.spawn_failed(group, now)
         self._record.note("spawn_failed", group=group, error=error, again=again)
+        self._not_started = (
+            f"Group {group} could not be started, and no group is left. {error}. Its output is in "
+            f"{self._plan.run}/logs. Correct it and resume the job with `mpidata run --resume {self._plan.run}`."
+        )
         if self._simulations.pending and not self._groups.any_left and not self.stopping:
-            self.error = self.error or (
-                f"Group {group} could not be started, and no group is left. {error}. Its output is in "
-                f"{self._plan.run}/logs. Correct it and resume the job with `mpidata run --resume {self._plan.run}`."
-            )
+            self._die_out(self._not_started, self._groups.any_joined)

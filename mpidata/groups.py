@@ -11,6 +11,9 @@ __all__ = ["Groups"]
 
 # Between attempts to spawn a group: doubled at each that fails.
 _FIRST_PAUSE_S = 0.5
+# From a first spawn that failed to one that is the last, if no group has joined in between: MPI starts none any more.
+# Less than a spawn takes of which nothing is heard.
+_HOPELESS_S = 100.0
 
 
 class Groups:
@@ -35,6 +38,10 @@ class Groups:
         Groups that were declared lost.
     given_up : int
         Places that no group could be spawned for on any try.
+    any_joined : bool
+        Whether a group has ever joined the job.
+    hopeless : bool
+        Whether no group is spawned any more, as none has joined for long.
 
     Notes
     -----
@@ -45,6 +52,8 @@ class Groups:
         self.starting: set[int] = set()
         self.lost: set[int] = set()
         self.given_up = 0
+        self.any_joined = plan.groups_in_world > 0
+        self.hopeless = False
         self._plan = plan
         self._can_spawn = can_spawn
         self._alive = set(range(plan.groups_in_world))
@@ -54,6 +63,7 @@ class Groups:
         self._untried: set[int] = set()
         self._failed_spawns = 0
         self._spawn_from = 0.0
+        self._failing_since: float | None = None
         # Places for which a group may be spawned: in the split start only those of groups that were lost.
         self._vacant = plan.groups if plan.start == "spawn" else 0
 
@@ -137,19 +147,29 @@ class Groups:
 
     def spawned(self, group: int) -> None:
         """Record that a spawned group has joined."""
+        self.any_joined = True
+        self._failing_since = None
         self.starting.discard(group)
         self._alive.add(group)
         self._active.add(group)
         self._untried.add(group)
 
     def spawn_failed(self, group: int, now: float) -> bool:
-        """Record that a group could not be spawned; returns whether it will be tried again."""
+        """Record that a group could not be spawned; returns whether it will be tried again.
+
+        Where nothing joins any more, the other places are given up with the first one.
+        """
         self.starting.discard(group)
         self._spawn_from = now + _FIRST_PAUSE_S * 2**self._failed_spawns
-        return self._fail()
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        again = self._fail()
+        if not again and now - self._failing_since >= _HOPELESS_S:
+            self.given_up += self._vacant
+            self.hopeless = True
+        return again
 
     def _may_spawn(self) -> bool:
-        return self._can_spawn and self._vacant > 0
+        return self._can_spawn and not self.hopeless and self._vacant > 0
 
     def _fail(self) -> bool:
         """Count an attempt to fill a place that came to nothing; returns whether there will be another one."""

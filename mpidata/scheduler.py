@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mpidata.checkpoint.coordinator import Coordinator
 from mpidata.dispatcher import Dispatcher
 from mpidata.ending import Ending
-from mpidata.errors import MpidataError
+from mpidata.errors import MpidataError, RankDiedError
 from mpidata.exits import read_record
 from mpidata.groups import Groups
 from mpidata.library import Event
@@ -131,12 +131,12 @@ class Scheduler:
             while not self._over:
                 self._turn()
         except MpidataError as error:
+            self.ending.outcome["died"] = isinstance(error, RankDiedError)
             self._fail_now(str(error))
         except Exception as error:
             traceback.print_exc()
-            self._fail_now(
-                f"The scheduler failed with {type(error).__name__}: {error}. Report it with the log of rank 0."
-            )
+            what = f"The scheduler failed with {type(error).__name__}: {error}"
+            self._fail_now(f"{what}. Report it with the log of rank 0.")
 
     def _turn(self) -> None:
         event = self._messages.poll(_POLL_S)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mpidata.build_flags import rank_program
-from mpidata.errors import LibraryError, MpidataError
+from mpidata.errors import LibraryError, MpidataError, RankDiedError
 from mpidata.exits import read_exit
 from mpidata.library import Library, check
 from mpidata.linked_mpi import linked_mpi
@@ -102,7 +102,7 @@ class Spawner:
 
         Raises
         ------
-        MpidataError
+        RankDiedError
             A group died at the moment when the trainers joined it, which may have stopped them.
         """
         now = time.monotonic()
@@ -123,7 +123,7 @@ class Spawner:
         joining = self._joining
         joined = joining is None or joining.joined.is_set()  # an error is there before this
         if joining is not None and (joining.error or (not joined and now - joining.since > _JOIN_S)):
-            raise MpidataError(
+            raise RankDiedError(
                 f"The spawned group {joining.group} died while it joined the job ({joining.error or 'no answer'}), and "
                 f"the trainers may wait for it. Resume the job with `mpidata run --resume {self._plan.run}`."
             )

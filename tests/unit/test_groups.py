@@ -137,6 +137,26 @@ def test_failed_spawns_are_repeated_one_at_a_time_after_growing_pauses() -> None
     assert groups.given_up == 1 and groups.to_spawn(9, 100.0) == [] and groups.any_left
 
 
+def test_where_nothing_joins_any_more_no_group_is_spawned() -> None:
+    groups = some_groups(start="spawn", groups=6, retries=1)
+    assert not groups.any_joined
+    assert groups.to_spawn(9, 0.0) == [0, 1, 2, 3, 4, 5]
+    groups.spawned(0)
+    groups.spawned(1)
+    ask(groups, 0, 1)
+    assert groups.spawn_failed(2, 120.0)
+    groups.spawned(3)
+    ask(groups, 3)
+    assert groups.spawn_failed(4, 240.0)  # one has joined since the failure before
+    assert not groups.spawn_failed(5, 240.0) and not groups.hopeless
+    assert groups.to_spawn(9, 300.0) == [6, 7]
+    assert groups.spawn_failed(6, 420.0) and not groups.spawn_failed(7, 420.0)
+    assert groups.hopeless and groups.any_joined and groups.to_spawn(9, 1000.0) == [] and groups.any_left
+    for group in groups.alive:
+        groups.leave(group)
+    assert groups.to_spawn(9, 2000.0) == [] and not groups.any_left
+
+
 def test_a_group_that_works_makes_failures_of_the_past_count_no_more() -> None:
     groups = some_groups(start="spawn", groups=1, retries=1)
     for group in range(0, 20, 2):

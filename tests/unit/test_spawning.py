@@ -13,7 +13,7 @@ import pytest
 from fake_library import make_plan
 
 from mpidata import spawning
-from mpidata.errors import LibraryError, MpidataError
+from mpidata.errors import LibraryError, RankDiedError
 from mpidata.library import SUCCESS
 from mpidata.messages import LibraryMessages
 from mpidata.plan import Plan
@@ -290,7 +290,7 @@ def test_one_that_dies_while_it_joins_ends_the_job(
     spawner.start(0, [])
     until(lambda: spawner.news(True) == [] and spawner._joining)
     write_exit(plan, 0, 1, signal=9)
-    with pytest.raises(MpidataError, match="The spawned group 0 died while it joined the job") as caught:
+    with pytest.raises(RankDiedError, match="The spawned group 0 died while it joined the job") as caught:
         news_of(spawner, 1)
     assert ("MPI failed" if answers else "no answer") in str(caught.value)
     assert f"mpidata run --resume {plan.run}" in str(caught.value)

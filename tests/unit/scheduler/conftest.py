@@ -112,7 +112,7 @@ class Job:
 
     def poll(self, timeout_s: float) -> Event | None:
         if not self.queue:
-            due = sorted(item for item in self.later if item[0] <= self.now + timeout_s)
+            due = sorted((item for item in self.later if item[0] <= self.now + timeout_s), key=lambda item: item[:2])
             if not due:
                 # Files are written by a thread, whose work takes none of the job's time.
                 if (writing := self.scheduler.checkpoints._task) is not None:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from mpidata.config import load_job
-from mpidata.errors import JobFileError
+from mpidata.errors import JobFileError, RankDiedError
 from mpidata.library import Event
 
 MakeJob = Callable[..., Any]
@@ -99,7 +99,51 @@ def test_the_job_fails_when_no_group_can_be_spawned(make_job: MakeJob) -> None:
     assert job.run() == 1
     assert job.summary["status"] == "failed" and len(job.called("spawn")) == 6
     assert "could not be started, and no group is left. Its program could not be started" in job.summary["error"]
+    assert not job.summary.get("died")
     assert job.called("stop") == [()]
+
+
+@pytest.mark.parametrize("lifetime", ["pool", "simulation"])
+@pytest.mark.parametrize("groups", [1, 8])
+def test_where_nothing_joins_any_more_another_start_may_help(make_job: MakeJob, groups: int, lifetime: str) -> None:
+    job = make_job(start="spawn", lifetime=lifetime, groups=groups, simulations=100, retries=2)
+    fails: list[tuple[float, int]] = []
+    usual = job.spawned
+
+    def spawn(group: int, values: tuple[str, ...]) -> bool:
+        if group < groups:
+            return True
+        fails.append((job.now + 120, group))
+        return False
+
+    def spawned(invite: bool) -> list[tuple[int, str]]:
+        due = [item for item in fails if item[0] <= job.now]
+        fails[:] = [item for item in fails if item not in due]
+        return usual(invite) + [(group, "It did not join the job within 120 s") for _, group in due]
+
+    def dispatch(group: int, simulation: int) -> bool:
+        if simulation < 2 * groups:
+            job.event(Event.NEXT, group, after=10.0, **job.close_running(group))
+        elif lifetime == "pool":
+            job.die(group, signal=11)
+        return False
+
+    job.before |= {"spawn": spawn, "dispatch": dispatch}
+    job.spawned = spawned
+    assert job.run() == 1
+    assert job.summary["died"] is True and job.now < 1000 + 500
+    assert "could not be started, and no group is left. It did not join the job" in job.summary["error"]
+
+
+def test_after_a_death_that_may_have_stopped_the_trainers_another_start_may_help(make_job: MakeJob) -> None:
+    job = make_job(start="spawn")
+
+    def spawned(invite: bool) -> list[tuple[int, str]]:
+        raise RankDiedError("The spawned group 0 died while it joined the job")
+
+    job.spawned = spawned
+    assert job.run() == 1
+    assert job.summary["died"] is True and "died while it joined" in job.summary["error"]
 
 
 def test_a_spawn_that_fails_when_all_is_done_is_no_failure(make_job: MakeJob) -> None:
