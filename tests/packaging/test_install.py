@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ["c_api", "fortran_api", "launch", "mpidata", "slurm_templates", "setup.py", "pyproject.toml"]
+SOURCES = ["c_api", "fortran_api", "launch", "mpidata", "slurm_templates", "setup.py", "pyproject.toml", "LICENSE"]
 BUILT_IN_PLACE = ["bin", "include", "lib", "share"]
 STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
 

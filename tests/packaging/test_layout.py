@@ -14,6 +14,7 @@ def test_the_version_is_that_of_the_header() -> None:
     header = (ROOT / "c_api" / "include" / "mpidata.h").read_text()
     parts = re.findall(r"#define MPIDATA_VERSION_\w+ (\d+)", header)
     assert mpidata.__version__ == ".".join(parts)
+    assert f"version: {mpidata.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_every_package_is_listed() -> None:
