@@ -131,7 +131,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
     solvers = {
         "groups": one.groups,
         "ranks_per_group": one.ranks,
-        "program": ["env", f"LD_PRELOAD={built / 'kill_switch.so'}", *solver],
+        "program": ["sh", "-c", f'LD_PRELOAD="$LD_PRELOAD:{built}/kill_switch.so" exec "$@"', "sh", *solver],
         "start": one.start,
         "lifetime": one.lifetime,
         "retries": 20,

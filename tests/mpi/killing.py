@@ -19,13 +19,14 @@ from heat2d_job import HEAT2D
 from jobs import JobFolder
 
 STEPS = 100
-# How a solver rank ends, and the cause that the summary must give. The last two through programs/kill_switch.c.
+# How a solver rank ends, and the cause that the summary must give. The last three through programs/kill_switch.c.
 WAYS = {
     signal.SIGKILL: "signal",
     signal.SIGSEGV: "signal",
     signal.SIGSTOP: "silent",
     signal.SIGRTMIN + 1: "exit",
     signal.SIGRTMIN + 2: "abort",
+    signal.SIGRTMIN + 3: "exit",
 }
 
 

@@ -1,5 +1,5 @@
 /* Preloaded into a solver: lets a test end it from outside, in the middle of its work, in ways that no signal can.
- * SIGRTMIN+1: exit(3) at the next step. SIGRTMIN+2: MPI_Abort there. */
+ * SIGRTMIN+1: exit(3) at the next step. SIGRTMIN+2: MPI_Abort there. SIGRTMIN+3: exit(0) there. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -13,11 +13,13 @@ static void take(int number) { wanted = number; }
 __attribute__((constructor)) static void install(void) {
     (void)signal(SIGRTMIN + 1, take);
     (void)signal(SIGRTMIN + 2, take);
+    (void)signal(SIGRTMIN + 3, take);
 }
 
 int mpidata_step(double time) {
     static int (*step)(double);
     if (wanted == SIGRTMIN + 1) exit(3);
+    if (wanted == SIGRTMIN + 3) exit(0);
     if (wanted == SIGRTMIN + 2) MPI_Abort(MPI_COMM_WORLD, 4);
     if (!step) *(void **)&step = dlsym(RTLD_NEXT, "mpidata_step");
     return step(time);
