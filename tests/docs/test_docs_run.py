@@ -1,5 +1,6 @@
 """The programs on the pages run as jobs, and their commands work, in a folder as a reader would make it."""
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -37,15 +38,12 @@ def shell(folder: Path, commands: str) -> str:
 
 
 def harmless(line: str) -> str:
-    """The same command, without what takes long: targets are only looked up, jobs only prepared."""
+    """The same command, without what takes long: targets are only looked up, jobs only prepared, in loops, too."""
     words = shlex.split(line, comments=True) or [""]
     if words[0] == "make":
         return f'make -n -C "$ROOT" {shlex.join(words[1:])}'
-    if words[:2] == ["mpidata", "run"] and "--dry-run" not in words:
-        return f"{shlex.join(words)} --dry-run"
-    if words[:2] == ["mpidata", "submit"] and "--show-template" not in words:
-        return f"{shlex.join(words)} --print --set slurm.time=60"
-    return line
+    line = re.sub(r"(^|do )mpidata run(?!.*--dry-run)", r"\1mpidata run --dry-run", line)
+    return re.sub(r"(^|do )mpidata submit(?!.*--show-template)", r"\1mpidata submit --print --set slurm.time=60", line)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks("sh", page=page)], ids=lambda page: page.name)
