@@ -113,8 +113,9 @@ char *late(const plan_t *plan, pid_t child)
 {
     const char *log = print("%s/logs/%s", me.run_folder, file_name(1)), *state = state_of(child);
     const int stack = log_stack(child, log);
-    return print("The program of %s had not %s %.0f s after its start: %s%s. %s Where it needs so long, raise"
+    return print("The program of %s %s %.0f s after its start: %s%s. %s Where it needs so long, raise"
                  " launch.join_timeout_s.", rank_name(),
-                 me.role == SOLVER ? "called mpidata_init" : "created an MPIStreamDataset", plan->join_timeout_s, state,
+                 me.role == SOLVER ? "had not called mpidata_init" : "had not created an MPIStreamDataset",
+                 plan->join_timeout_s, state,
                  stack ? print("; its stack is in %s", log) : "", advice(stack));
 }
