@@ -92,15 +92,20 @@ def clean_environment(**more: str) -> dict[str, str]:
 
 
 def build_shim(folder: Path, cc: str, mpi: str = "") -> Path:
-    """Compile mpidata-rank, with warnings as errors and no MPI, as CMake would for the named one."""
+    """Compile mpidata-rank and, beside it, what it preloads, with no MPI, as CMake would for the named one."""
     shim = folder / "mpidata-rank"
-    flags = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror", "-DMPIDATA_PATIENCE=100000000"]
-    flags += [f'-DMPIDATA_BUILT_WITH="{mpi}"']
-    done = subprocess.run(
-        [cc, *flags, f"-I{ROOT}/c_api/src", *map(str, SOURCES), "-o", str(shim)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    common = ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{ROOT}/c_api/src"]
+    flags = ["-std=c11", "-Wpedantic", "-DMPIDATA_PATIENCE=100000000", f'-DMPIDATA_BUILT_WITH="{mpi}"']
+    _compile(cc, *common, *flags, *map(str, SOURCES), "-o", str(shim))
+    preloaded = [ROOT / "launch" / "preload" / "abort.c", ROOT / "c_api" / "src" / "beat.c"]
+    flags = ["-std=gnu11", "-fvisibility=hidden", "-shared", "-fPIC", "-ldl"]
+    _compile(cc, *common, *map(str, preloaded), *flags, "-o", str(folder / "libmpidata_abort.so"))
     return shim
+
+
+def _compile(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def make_plan(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from launch_job import ROOT, build_shim, clean_environment, make_plan  # noqa: E402
+from launch_job import build_shim, clean_environment, make_plan  # noqa: E402
 
 # In place of Open MPI's: ends the process so that it can be told from the preloaded one.
 _PMIX = "#include <unistd.h>\nint PMIx_Abort(int code) { _exit(40 + code); }\n"
@@ -67,9 +67,6 @@ class _Built:
         self.folder = folder
         self.cc = cc
         self.shim = build_shim(folder, cc)
-        sources = [ROOT / "launch" / "preload" / "abort.c", ROOT / "c_api" / "src" / "beat.c"]
-        flags = ["-std=gnu11", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fvisibility=hidden"]
-        self.library("libmpidata_abort.so", *flags, f"-I{ROOT}/c_api/src", *map(str, sources))
         for name, text in (("pmix.c", _PMIX), ("mpi.c", _MPI), ("program.c", _PROGRAM)):
             (folder / name).write_text(text)
         self.library("libpmix.so.2", "-Wl,-soname,libpmix.so.2", str(folder / "pmix.c"))
