@@ -13,6 +13,7 @@ from mpidata.errors import LaunchError
 from mpidata.launch.allocation import Allocation, named_hosts, read_allocation
 from mpidata.launch.cleanup import JobFolders
 from mpidata.launch.command import mpirun_command, mpirun_environment, silence_environment
+from mpidata.launch.everywhere import PLUGINS, on_one, slurm_environment, uses_srun
 from mpidata.launch.fault_tolerance import choose, of_mpirun
 from mpidata.launch.mpirun import find_mpirun
 from mpidata.launch.placement import Layout, Placement, place
@@ -23,8 +24,6 @@ from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder
 
 __all__ = ["Launcher", "find_launcher", "hydra_command", "srun_command"]
-
-_PLUGINS = {"Open MPI": "pmix", "MPICH": "pmi2", "MVAPICH": "pmi2", "Intel MPI": "pmi2", "Cray MPICH": "cray_shasta"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Launcher:
         hosts = plan.run / "hosts" if self.placement is not None else None
         if self.is_srun and self.placement is not None:
             command = srun_command(
-                self.program, shim, plan, self.placement.components, _PLUGINS.get(self.mpi.name), options
+                self.program, shim, plan, self.placement.components, PLUGINS.get(self.mpi.name), options
             )
             return command
         if self.mpi.name == OPEN_MPI:
@@ -94,14 +93,8 @@ class Launcher:
 
     def ask(self, host: str) -> list[str]:
         """Command that runs a program on one host of the job, and nothing else."""
-        if self.is_srun:
-            components = self.allocation.components if self.allocation is not None else ()
-            number = next((i for i, nodes in enumerate(components) if any(node.name == host for node in nodes)), 0)
-            group = [f"--het-group={number}"] if len(components) > 1 else []
-            return [str(self.program), *group, "-N1", "-n1", f"--nodelist={host}", "--overlap", "true"]
-        if self.mpi.name == OPEN_MPI:
-            return [str(self.program), "--host", f"{host}:1", "-n", "1", "--bind-to", "none", "true"]
-        return [str(self.program), "-hosts", host, "-n", "1", "true"]
+        allocation = self.allocation or Allocation("", ())
+        return on_one(self.program, self.mpi, allocation, host, ["true"])
 
     def environment(self, folders: JobFolders | None, environ: Mapping[str, str]) -> dict[str, str]:
         """Variables that it needs besides the environment."""
@@ -118,8 +111,7 @@ class Launcher:
             )
             if self.silence_s is not None:
                 variables |= silence_environment(self.silence_s, environ)
-        if "SLURM_EXPORT_ENV" in environ:  # else --export=NONE leaves mpirun's daemons without PATH
-            variables["SLURM_EXPORT_ENV"] = "ALL"
+        variables |= slurm_environment(environ)
         if self.is_srun and self.job.solvers.start == "spawn":
             variables["SLURM_OVERLAP"] = "1"  # or the step of a spawned group would wait for the end of the first one
         return variables
@@ -188,7 +180,7 @@ def find_launcher(job: Job, environ: Mapping[str, str]) -> Launcher:
             f"'launch.with' is 'mpirun', which cannot use all components of a heterogeneous job (Slurm job "
             f"{allocation.job}). Set it to auto, or use a homogeneous job."
         )
-    srun = wanted == "srun" or heterogeneous or (wanted == "auto" and mpi.name != OPEN_MPI)
+    srun = uses_srun(wanted, allocation, mpi)
     if srun and mpi.name == OPEN_MPI and job.solvers.start == "spawn":
         raise LaunchError(
             f"'solvers.start' is 'spawn', but Open MPI cannot start groups later under srun (Slurm job "

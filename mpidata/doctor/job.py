@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from mpidata.checkpoint.memory import check_memory
 from mpidata.config import Job
 from mpidata.doctor.finding import Finding
 from mpidata.errors import LaunchError
+from mpidata.launch.allocation import Allocation
+from mpidata.launch.placement import Layout, place
 from mpidata.plan import Plan
 
 __all__ = ["memory", "programs", "slots"]
@@ -28,16 +29,17 @@ def memory(plan: Plan, trainers: int, available: int | None) -> Finding:
     return Finding("memory", "ok", f"{free}, enough for the buffers of {trainers} trainers" if trainers else free)
 
 
-def slots(plan: Plan, cores: int, environ: Mapping[str, str]) -> Finding:
-    """Compare the ranks of the job with the cores of this host, or with the tasks of the allocation."""
+def slots(job: Job, plan: Plan, cores: int, allocation: Allocation | None) -> Finding:
+    """Compare the ranks of the job with the cores of this host, or with the CPUs of the allocation."""
     groups = plan.groups * plan.ranks_per_group if plan.start == "spawn" else 0
     ranks = plan.world + groups
-    tasks = environ.get("SLURM_NTASKS", "")
-    if tasks.isdecimal():
-        found = f"{ranks} ranks, {tasks} tasks in the allocation"
-        if ranks > int(tasks):
-            fix = f"The job does not fit: allocate {ranks} tasks (--ntasks={ranks}), or lower solvers.groups."
-            return Finding("slots", "failed", found, fix)
+    if allocation is not None:
+        cpus = sum(node.cpus for node in allocation.nodes)
+        found = f"{ranks} ranks, {cpus} CPUs on {len(allocation.nodes)} nodes"
+        try:
+            place(Layout.of(job), allocation)
+        except LaunchError as error:
+            return Finding("slots", "failed", found, str(error))
         return Finding("slots", "ok", found)
     found = f"{ranks} ranks, {cores} cores on this host"
     if ranks > cores:

@@ -15,14 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.doctor.ranks import read
+from mpidata.launch.allocation import Allocation
 from mpidata.launch.cleanup import end_processes, make_folders
 from mpidata.launch.command import mpirun_environment, mpirun_options
+from mpidata.launch.everywhere import on_each, slurm_environment
 from mpidata.mpi_name import OPEN_MPI, MpiName
 
-__all__ = ["ask", "ask_ranks", "slurm_plugins"]
+__all__ = ["ask", "ask_ranks", "run_on_each", "slurm_plugins"]
 
 _RANKS_S = 20.0
 _PROCESS_S = 60.0
+_NODES_S = 60.0
 
 
 def ask(what: str) -> tuple[dict[str, Any] | None, str]:
@@ -45,6 +48,19 @@ def ask_ranks(what: str, ranks: int, mpirun: Path, mpi: MpiName, ulfm: bool) -> 
     if result is not None:
         result.setdefault("seconds", time.monotonic() - started)
     return result, output
+
+
+def run_on_each(program: Path, mpi: MpiName, allocation: Allocation, what: str) -> str:
+    """Run `mpidata.doctor.ranks node WHAT` once on each node, as the ranks of one job; returns all that was printed."""
+    with make_folders(Path(tempfile.gettempdir())) as folders, tempfile.NamedTemporaryFile("w") as hosts:
+        hosts.writelines(f"{node.name}\n" for node in allocation.nodes)
+        hosts.flush()
+        variables = {"SLURM_OVERLAP": "1", **slurm_environment(os.environ)}
+        if mpi.name == OPEN_MPI:
+            root, old = os.geteuid() == 0, mpi.major == "4"
+            variables |= mpirun_environment(root, folders.session, None, os.environ, old, alone=False)
+        command = [sys.executable, "-m", "mpidata.doctor.ranks", "node", what]
+        return _run(on_each(program, mpi, allocation, Path(hosts.name), command), variables, _NODES_S)
 
 
 def slurm_plugins() -> str | None:

@@ -1,4 +1,4 @@
-"""What the doctor starts as ranks, and in processes of their own: `python -m mpidata.doctor.ranks pair|spawn|gpu`.
+"""What the doctor starts as ranks, and in processes of their own: `python -m mpidata.doctor.ranks pair|spawn|node|gpu`.
 
 Each prints one line of JSON after a mark: others may print too, mpirun for one.
 """
@@ -6,35 +6,56 @@ Each prints one line of JSON after a mark: others may print too, mpirun for one.
 from __future__ import annotations
 
 import json
+import os
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["MARK", "main", "read"]
+__all__ = ["MARK", "environment_here", "main", "read", "read_all"]
 
 MARK = "mpidata-doctor "
 _LARGE, _SMALL, _TIMES = 1 << 20, 8, 200
 
 
-def read(output: str) -> dict[str, Any] | None:
-    """Find what a process has reported in all that was printed; None where it has not."""
+def read_all(output: str) -> list[dict[str, Any]]:
+    """Find all that processes have reported in what was printed."""
+    found = []
     for line in output.splitlines():
         if MARK in line:
             try:
                 value = json.loads(line[line.index(MARK) + len(MARK) :])
             except ValueError:
                 continue
-            return value if isinstance(value, dict) else None
-    return None
+            found += [value] if isinstance(value, dict) else []
+    return found
 
 
-def main(what: str) -> None:
-    """Do what the argument says; initialises MPI, but for `gpu` and `library`."""
-    {"pair": _pair, "spawn": _spawn, "child": _child, "gpu": _gpu, "mpi4py": _mpi4py}[what]()
+def read(output: str, key: str | None = None) -> dict[str, Any] | None:
+    """Find the first report, or the value of the first one that has a key; None where there is none."""
+    found = read_all(output)
+    return next((each[key] for each in found if key in each), None) if key else next(iter(found), None)
+
+
+def environment_here() -> dict[str, str]:
+    """Tell what must be the same on all nodes, without MPI."""
+    import mpidata
+    from mpidata.linked_mpi import linked_mpi
+
+    return {"Python": sys.version.split()[0], "mpidata": mpidata.__version__, "its MPI": str(linked_mpi())}
+
+
+def main(what: str, *more: str) -> None:
+    """Do what the first argument says; initialises MPI, but for `gpu` and `mpi4py`."""
+    tasks: dict[str, Callable[..., None]] = {
+        "pair": _pair, "spawn": _spawn, "child": _child, "gpu": _gpu, "mpi4py": _mpi4py, "node": _node
+    }  # fmt: skip
+    tasks[what](*more)
 
 
 def _report(**values: object) -> None:
@@ -74,6 +95,39 @@ def _exchange(world: MPI.Intracomm, size: int, times: int) -> float:
         if world.rank == 1:
             world.Send(message, other)
     return (time.perf_counter() - started) / times
+
+
+def _node(what: str) -> None:
+    """Tell of this node, then of the world, which has one rank on each. Collective over the world."""
+    from mpidata.launch.environment import find_place
+
+    asked, place = json.loads(what), find_place(os.environ)
+    _report(
+        rank=place.rank if place is not None else -1,
+        slurm=os.environ.get("SLURMD_NODENAME"),
+        environment=environment_here(),
+        missing=[program for program in asked["programs"] if not os.access(program, os.X_OK)],
+        folders={str(Path(mark).parent): _problem(Path(mark)) for mark in asked["marks"]},
+    )
+    started = time.perf_counter()
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.Barrier()
+    if MPI.COMM_WORLD.rank == 0:
+        _report(world={"size": MPI.COMM_WORLD.size, "seconds": time.perf_counter() - started})
+
+
+def _problem(mark: Path) -> str:
+    """Say what is wrong with the folder in which another node has left this file; empty where nothing is."""
+    if not mark.parent.is_dir():
+        return "is not there"
+    if not mark.exists():
+        return "is another folder, not shared"
+    try:
+        with tempfile.TemporaryFile(dir=mark.parent):
+            return ""
+    except OSError as error:
+        return f"cannot be written ({error.strerror})"
 
 
 def _spawn() -> None:
@@ -136,4 +190,4 @@ def _gpu() -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

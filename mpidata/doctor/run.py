@@ -14,8 +14,10 @@ from mpidata.config import Job, load_job
 from mpidata.doctor import job as jobs
 from mpidata.doctor import machine, mpi
 from mpidata.doctor.finding import Finding
+from mpidata.doctor.nodes import allocation_of, examine_nodes
 from mpidata.doctor.probe import ask, ask_ranks, slurm_plugins
 from mpidata.errors import LaunchError, LibraryError
+from mpidata.launch.allocation import Allocation
 from mpidata.launch.fault_tolerance import describe_mpi, has_ulfm
 from mpidata.launch.mpirun import find_mpirun, mpi_of_mpirun
 from mpidata.mpi_name import MpiName, mpi_of_library
@@ -57,6 +59,8 @@ def examine(path: str | None = None, overrides: Sequence[str] = ()) -> list[Find
     library = mpi_of_library(record["mpi"])
     found = [Finding("libmpidata", "ok", f"{record['version']}, built with {library} ({record['mpicc']})")]
     found += _mpi(library, job)
+    if (allocation := allocation_of(job, os.environ)) is not None:
+        found += _nodes(allocation, job, library)
     fabrics = find_fabrics()
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     found += [
@@ -68,7 +72,7 @@ def examine(path: str | None = None, overrides: Sequence[str] = ()) -> list[Find
     if job is not None:
         plan = Plan.of(job, Path())
         found += [jobs.memory(plan, plan.trainers, available_bytes())]
-        found += [jobs.slots(plan, len(os.sched_getaffinity(0)), os.environ), *jobs.programs(job)]
+        found += [jobs.slots(job, plan, len(os.sched_getaffinity(0)), allocation), *jobs.programs(job)]
     return found
 
 
@@ -106,6 +110,13 @@ def _mpi(library: MpiName, job: Job | None) -> list[Finding]:
         machine.between_ranks(usage, result),
         machine.between_hosts(usage, find_fabrics(), library, ft),
     ]
+
+
+def _nodes(allocation: Allocation, job: Job | None, library: MpiName) -> list[Finding]:
+    try:
+        return examine_nodes(allocation, job, library)
+    except LaunchError as error:
+        return [Finding("all nodes", "failed", "nothing can be started on them", str(error))]
 
 
 def _free_shared_memory() -> int | None:

@@ -12,14 +12,15 @@ SIM = "def simulate(alpha):\n    yield {'u': [[alpha] * 6] * 4}\n"
 
 def test_the_doctor(folder: JobFolder) -> None:
     folder.write(train="", sim=SIM)
-    folder.job(solvers={"function": "sim:simulate"})
+    folder.job(solvers={"function": "sim:simulate"}, launch={"hosts": ["localhost:4"]})
     command = [str(BIN / "mpidata"), "doctor", "job.yaml", "--json"]
     done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     found = {check["check"]: check for check in report["checks"]}
     assert report["ok"]
-    for name in ("libmpidata", "one MPI", "two ranks", "threads", "ULFM", "spawn", "on one host", "memory"):
+    nodes = ("all nodes", "environment of all nodes", "folders of all nodes", "MPI on all nodes", "slots")
+    for name in ("libmpidata", "one MPI", "two ranks", "threads", "ULFM", "spawn", "on one host", "memory", *nodes):
         assert found[name]["state"] == "ok", found[name]
     assert "shared memory" in found["on one host"]["found"] and "MPI_THREAD_MULTIPLE" in found["threads"]["found"]
     for process in os.popen("ps -eo args").read().splitlines():

@@ -1,16 +1,25 @@
 """What the doctor makes of what its probes have found, and how it shows that."""
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from mpidata.doctor import Finding, job, machine, mpi
+from mpidata.config import load_job
+from mpidata.doctor import Finding, machine, mpi, nodes, ranks
+from mpidata.doctor import job as jobs
 from mpidata.doctor.finding import as_json, show
 from mpidata.doctor.ranks import MARK, read
+from mpidata.launch.allocation import Allocation, Node
 from mpidata.mpi_name import MpiName
+from mpidata.plan import Plan
 from mpidata.transport import Fabric, Usage
+
+sys.path.insert(0, str(Path(__file__).parent))
+from launch_job import write_job  # noqa: E402
 
 FIVE, FOUR, MPICH = MpiName("Open MPI", "5.0.11"), MpiName("Open MPI", "4.1.4"), MpiName("MPICH", "5.0.2")
 INFINIBAND = [Fabric("InfiniBand mlx5_0")]
@@ -72,17 +81,53 @@ def test_a_check(finding: Finding, state: str, words: list[str]) -> None:
     assert finding.fix or state in ("ok", "absent") or "between hosts" in finding.check
 
 
-class _Plan:
-    world, groups, ranks_per_group, start = 7, 4, 1, "split"
+def test_slots(tmp_path: Path) -> None:
+    job = load_job(write_job(tmp_path))  # 2 trainers and 4 solvers
+    plan = Plan.of(job, tmp_path)
+    assert jobs.slots(job, plan, 8, None).state == "ok"
+    assert jobs.slots(job, plan, 2, None).state == "warning"
+    assert jobs.slots(job, plan, 2, Allocation("7", ((Node("n1", 2), Node("n2", 4)),))).state == "ok"
+    few = jobs.slots(job, plan, 2, Allocation("7", ((Node("n1", 2), Node("n2", 3)),)))
+    assert few.state == "failed" and "have 5 CPUs, but the job needs 6" in few.fix
 
 
-def test_slots() -> None:
-    plan = _Plan()
-    assert job.slots(plan, 8, {}).state == "ok"  # type: ignore[arg-type]
-    assert job.slots(plan, 2, {}).state == "warning"  # type: ignore[arg-type]
-    assert job.slots(plan, 2, {"SLURM_NTASKS": "7"}).state == "ok"  # type: ignore[arg-type]
-    few = job.slots(plan, 2, {"SLURM_NTASKS": "6"})  # type: ignore[arg-type]
-    assert few.state == "failed" and "--ntasks=7" in few.fix
+HERE = {"Python": "3.12.1", "mpidata": "1.0"}
+TOLD: dict[str, Any] = {"environment": HERE, "missing": [], "folders": {"/home": "", "/scratch": ""}}
+OLD = TOLD | {"environment": HERE | {"mpidata": "0.9"}, "missing": ["/usr/bin/solver"]}
+LOCAL = TOLD | {"folders": {"/home": "", "/scratch": "is another folder, not shared"}}
+NODES = ["n1", "n2", "n3"]
+JOINED = {"size": 3, "seconds": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("told", "alive", "world", "failed"),
+    [
+        ([TOLD, TOLD, TOLD], [], JOINED, []),
+        ([], ["n1", "n3"], None, ["no program starts on n2"]),
+        ([TOLD, None, TOLD], ["n2"], None, [f"{sys.executable} does not run on n2"]),
+        ([TOLD, TOLD, OLD], [], JOINED, ["mpidata is 0.9, but 1.0 here: n3", "solver is no executable file: n3"]),
+        ([TOLD, LOCAL, LOCAL], [], JOINED, ["/scratch is another folder, not shared: n2, n3"]),
+        ([TOLD, TOLD, TOLD], [], None, ["it does not join them"]),
+        ([TOLD, TOLD, TOLD], [], {"size": 1, "seconds": 0.1}, ["it does not join them"]),
+    ],
+)
+def test_the_nodes_of_an_allocation(
+    told: list[Any], alive: list[str], world: dict[str, Any] | None, failed: list[str]
+) -> None:
+    each = {name: node for name, node in zip(NODES, told, strict=False) if node is not None}
+    findings = nodes.judge(NODES, each, set(alive), world, HERE, "a\nno route to host\n")
+    found = [finding for finding in findings if finding.state == "failed"]
+    assert len(found) == len(failed), findings
+    for finding, words in zip(found, failed, strict=True):
+        assert words in finding.found and finding.fix
+
+
+def test_what_a_node_says_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "mark").touch()
+    assert ranks._problem(tmp_path / "mark") == ""
+    assert ranks._problem(tmp_path / "gone" / "mark") == "is not there"
+    assert ranks._problem(tmp_path / "other") == "is another folder, not shared"
+    assert ranks._problem(Path("/proc/self/status")) == "cannot be written (No such file or directory)"
 
 
 def test_how_it_is_shown() -> None:
@@ -99,3 +144,4 @@ def test_how_it_is_shown() -> None:
 def test_what_a_process_reports_is_found_among_other_output() -> None:
     assert read(f'mpirun: a word\nx {MARK}{{"size": 2}}\n') == {"size": 2}
     assert read(f"{MARK}no json") is None and read("") is None
+    assert read(f'{MARK}{{"rank": 0}}\n{MARK}{{"world": 3}}\n', "world") == 3

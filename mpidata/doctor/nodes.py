@@ -1,0 +1,179 @@
+"""Checks of all nodes of an allocation: what starts there, what it finds there, and whether MPI joins them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpidata.config import Job
+from mpidata.doctor.finding import Finding
+from mpidata.doctor.probe import run_on_each
+from mpidata.doctor.ranks import environment_here, read, read_all
+from mpidata.errors import LaunchError
+from mpidata.launch.allocation import Allocation, named_hosts, read_allocation
+from mpidata.launch.everywhere import on_one, uses_srun
+from mpidata.launch.hosts import answering
+from mpidata.launch.mpirun import find_mpirun
+from mpidata.mpi_name import MpiName
+
+__all__ = ["allocation_of", "examine_nodes", "judge"]
+
+
+def allocation_of(job: Job | None, environ: Mapping[str, str]) -> Allocation | None:
+    """Return the nodes that a job would use: those of `launch.hosts`, else those of the Slurm job, if there is one."""
+    if job is not None and job.launch.hosts:
+        return named_hosts(job.launch.hosts)
+    return read_allocation(environ)
+
+
+def examine_nodes(allocation: Allocation, job: Job | None, mpi: MpiName) -> list[Finding]:
+    """Start a rank on each node, and judge what they tell; raises LaunchError where there is nothing to start them."""
+    wanted = job.launch.with_ if job is not None else "auto"
+    program = _srun() if uses_srun(wanted, allocation, mpi) else find_mpirun()
+    names = [node.name for node in allocation.nodes]
+    with _marked(_folders(job)) as (marks, unwritable):
+        what = {"marks": marks, "programs": _programs(job)}
+        said = run_on_each(program, mpi, allocation, json.dumps(what))
+    told = _by_name(read_all(said), names, program.name == "srun")
+    silent = [name for name in names if name not in told]
+    alive = answering({name: on_one(program, mpi, allocation, name, ["true"]) for name in silent}, os.environ)
+    world = read(said, "world")
+    return [*unwritable, *judge(names, told, alive, world, environment_here(), said)]
+
+
+def judge(
+    names: Sequence[str],
+    told: Mapping[str, Mapping[str, Any]],
+    alive: set[str],
+    world: Mapping[str, Any] | None,
+    here: Mapping[str, str],
+    said: str,
+) -> list[Finding]:
+    """Judge what the nodes have told.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of all nodes.
+    told : mapping of str to mapping
+        What each one has told, of those that have.
+    alive : set of str
+        Those that have told nothing, but on which programs start.
+    world : mapping or None
+        What MPI has said of all of them together.
+    here : mapping of str to str
+        What a node should tell of its environment.
+    said : str
+        All that was printed.
+    """
+    told = {name: told[name] for name in names if name in told}
+    silent = [name for name in names if name not in told]
+    lost = [name for name in silent if name not in alive]
+    # Where one node is lost none may have started, so what answers when it is asked alone is at fault only by itself.
+    if lost:
+        fix = "See `sinfo -R` or the host itself; leave it out with slurm.options: {exclude: ...} or in launch.hosts."
+        return [Finding("all nodes", "failed", f"no program starts on {_few(lost)}", fix)]
+    if silent:
+        fix = f"It must be there, under this path, on every node. It says: {_last(said)}"
+        return [Finding("all nodes", "failed", f"{sys.executable} does not run on {_few(silent)}", fix)]
+    found = [Finding("all nodes", "ok", f"{len(names)}: {_few(names)}")]
+    found += _environments(told, here)
+    found += _folder_findings(told)
+    if world is None or world["size"] != len(names):
+        fix = f"See docs/cluster.md, 'Firewalls and ports'. MPI says: {_last(said)}"
+        found.append(Finding("MPI on all nodes", "failed", "it does not join them", fix))
+    else:
+        each = f"{len(names)} ranks, one on each, {world['seconds']:.1f} s to join"
+        found.append(Finding("MPI on all nodes", "ok", each))
+    return found
+
+
+def _environments(told: Mapping[str, Mapping[str, Any]], here: Mapping[str, str]) -> list[Finding]:
+    problems: dict[str, list[str]] = {}
+    for name, node in told.items():
+        for what, value in here.items():
+            other = node["environment"].get(what)
+            if other != value:
+                problems.setdefault(f"{what} is {other}, but {value} here", []).append(name)
+        for program in node["missing"]:
+            problems.setdefault(f"{program} is no executable file", []).append(name)
+    fix = "Install it where all nodes see it, or load the same modules on all (slurm.setup)."
+    check = "environment of all nodes"
+    failed = [Finding(check, "failed", f"{what}: {_few(where)}", fix) for what, where in problems.items()]
+    return failed or [Finding(check, "ok", "the same programs, mpidata and MPI")]
+
+
+def _folder_findings(told: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    problems: dict[str, list[str]] = {}
+    for name, node in told.items():
+        for folder, problem in node["folders"].items():
+            if problem:
+                problems.setdefault(f"{folder} {problem}", []).append(name)
+    fix = "Use a folder that all nodes share (the job file's folder; key 'output')."
+    check = "folders of all nodes"
+    failed = [Finding(check, "failed", f"{what}: {_few(where)}", fix) for what, where in problems.items()]
+    return failed or [Finding(check, "ok", "shared, and can be written")]
+
+
+def _folders(job: Job | None) -> list[Path]:
+    """Folders that all nodes must share; of one that will be made, that in which it will be."""
+    if job is None:
+        return [Path.cwd()]
+    output = Path(os.path.abspath(job.folder / job.output)) / job.name
+    return [Path(job.folder), next(path for path in (output, *output.parents) if path.exists())]
+
+
+@contextlib.contextmanager
+def _marked(folders: Sequence[Path]) -> Any:
+    """Leave a file in each folder for the nodes to find; gives their paths, and what is wrong with the others."""
+    marks, problems = [], []
+    with contextlib.ExitStack() as files:
+        for folder in folders:
+            try:
+                file = files.enter_context(tempfile.NamedTemporaryFile(prefix=".mpidata-doctor-", dir=folder))
+                marks.append(file.name)
+            except OSError as error:
+                what = f"{folder} cannot be written on {socket.gethostname()}: {error.strerror}"
+                problems.append(Finding("folders of all nodes", "failed", what, "Choose another one (key 'output')."))
+        yield marks, problems
+
+
+def _programs(job: Job | None) -> list[str]:
+    """Programs of the job that were found here."""
+    if job is None:
+        return []
+    words = [program[0] for program in (job.trainers.program, job.solvers.program) if program is not None]
+    paths = [str(Path(job.folder) / word) if os.sep in word else shutil.which(word) for word in words]
+    return [path for path in paths if path is not None]
+
+
+def _by_name(told: Sequence[dict[str, Any]], names: Sequence[str], by_slurm: bool) -> dict[str, dict[str, Any]]:
+    """Give what was told to the nodes' names: srun tells each its own, mpirun has put rank i on the i-th."""
+    if by_slurm:
+        return {node["slurm"]: node for node in told if node.get("slurm") in names}
+    return {names[node["rank"]]: node for node in told if 0 <= node.get("rank", -1) < len(names)}
+
+
+def _srun() -> Path:
+    found = shutil.which("srun")
+    if found is None:
+        raise LaunchError("There is no srun on PATH, though this is a Slurm allocation. Add its folder to PATH.")
+    return Path(found)
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(names[:8]) + more
+
+
+def _last(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip(" -\t")]
+    return lines[-1] if lines else "nothing within 60 s"
