@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mpidata.errors import MpidataError
 from mpidata.record.layout import Header, files_in, open_file, read_index
 
-__all__ = ["Earlier"]
+__all__ = ["Earlier", "check_owner"]
 
 
 class Earlier:
@@ -36,11 +36,7 @@ class Earlier:
         for path in files_in(folder):
             with open_file(path) as file:
                 found = Header.read(file, path)
-                if found.run != header.run:
-                    raise MpidataError(
-                        f"{path} belongs to another run, {found.run}. Move the folder away, or give another "
-                        "`record.path` in the job file."
-                    )
+                _check_run(found, header, path)
                 if difference := header.difference(found):
                     raise MpidataError(
                         f"This job's samples have {difference} as those in {path}. Give another `record.path` in the "
@@ -81,3 +77,18 @@ class Earlier:
                 longer[: len(shorter)] |= shorter
                 present = longer
             self._bits[number] = np.packbits(present)
+
+
+def check_owner(folder: Path, header: Header) -> None:
+    """Make sure that a record is the run's own, or empty; raises MpidataError. One file tells, as each was checked."""
+    for path in files_in(folder)[:1]:
+        with open_file(path) as file:
+            _check_run(Header.read(file, path), header, path)
+
+
+def _check_run(found: Header, header: Header, path: Path) -> None:
+    if found.run != header.run:
+        raise MpidataError(
+            f"{path} belongs to another run, {found.run}. Move the folder away, or give another `record.path` in the "
+            "job file."
+        )

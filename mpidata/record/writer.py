@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import itertools
 import math
 import os
@@ -11,6 +12,7 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ from mpidata.errors import MpidataError
 from mpidata.library import AGAIN, Library, RecordFigures, check
 from mpidata.own_files import FOLDER_MODE
 from mpidata.plan import Plan
-from mpidata.record.earlier import Earlier
+from mpidata.record.earlier import Earlier, check_owner
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
 
@@ -67,7 +69,9 @@ class Recorder:
         try:
             self.folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
             self._earlier = Earlier(self.folder, header, plan.trainers)
-            self._file = RecordFile(_free_name(self.folder, trainer), header)
+            with _held(self.folder):
+                check_owner(self.folder, header)
+                self._file = RecordFile(_free_name(self.folder, trainer), header)
         except (OSError, RuntimeError) as error:
             raise MpidataError(
                 f"The record cannot be written to {self.folder}: {error}. Give another `record.path` in the job file."
@@ -228,6 +232,18 @@ class Recorder:
             + (f"; it is not whole: {self._error}" if self._error else "")
             + "."
         )
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Let nobody else add a file meanwhile: two runs that begin at once would not see each other's."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _free_name(folder: Path, trainer: int) -> Path:

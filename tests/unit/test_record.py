@@ -21,6 +21,8 @@ from mpidata.errors import MpidataError, StreamError
 from mpidata.library import AGAIN, SUCCESS
 from mpidata.plan import Field
 from mpidata.record import file as record_file
+from mpidata.record import writer
+from mpidata.record.earlier import Earlier
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
 from mpidata.record.writer import Recorder
@@ -204,6 +206,30 @@ def test_the_record_of_another_run_is_left_alone(plan):
         Recorder(make_plan(**vars(plan) | {"fields": FIELDS[::-1]}), RecordLibrary(plan), 0)
     assert "trainer-0000.h5" in str(caught.value)
     check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
+
+
+def test_of_two_runs_that_begin_at_once_one_has_the_record(plan, monkeypatch):
+    looked = threading.Barrier(2)
+    monkeypatch.setattr(writer, "Earlier", lambda *given: (Earlier(*given), looked.wait(10))[0])
+
+    def begin(run):
+        one = make_plan(**vars(plan) | {"run": Path(run)})
+        try:
+            begun[run] = Recorder(one, RecordLibrary(one), 0)
+        except MpidataError as error:
+            refused[run] = str(error)
+
+    begun, refused = {}, {}
+    both = [threading.Thread(target=begin, args=(run,)) for run in ("/runs/1", "/runs/2")]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join(20)
+    (winner, recorder), (loser, sentence) = begun.popitem(), refused.popitem()
+    assert {winner, loser} == {"/runs/1", "/runs/2"} and f"belongs to another run, {winner}." in sentence
+    assert os.listdir(plan.record_path) == ["trainer-0000.h5"]
+    with h5py.File(recorder.path, "r", swmr=True) as file:
+        assert Header.read(file, recorder.path).run == winner
 
 
 def test_a_folder_that_cannot_be_made(plan, tmp_path):
