@@ -22,7 +22,7 @@ help:
 	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (3 minutes)'
 	@echo 'make test       set up, then run the fast tests (14 minutes on 2 cores)'
 	@echo 'make test-full  set up, then run all tests'
-	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, for MINUTES=30; prints each seed'
+	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, and resume them, for MINUTES=30; prints each seed'
 	@echo 'make bench      set up, then measure it, beside the ceiling and what others use (2 hours; BENCH=--quick: 20 minutes)'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make format     let ruff format the Python files'

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 from heat2d_job import HEAT2D
-from jobs import JobFolder
+from jobs import JobFolder, ranks_of
 
 STEPS = 100
 # How a solver rank ends, and the cause that the summary must give. The last three through programs/kill_switch.c.
@@ -61,6 +61,27 @@ def solver_ranks(folder: Path, ranks_per_group: int, trainers: int, program: str
                 group = (rank - 1 - trainers) // ranks_per_group
             found.setdefault(group, []).append(process)
         except (psutil.Error, AttributeError, KeyError):
+            continue
+    return found
+
+
+def job_processes(folder: Path, kind: str, trainers: int) -> list[psutil.Process]:
+    """Processes on which all depends: `trainer`, `scheduler`, `mpirun`, or the `mpidata-rank` of one of the former."""
+    found = []
+    for process in ranks_of(folder):
+        try:
+            name, rank = process.name(), int(process.environ().get("OMPI_COMM_WORLD_RANK", trainers + 1))
+            inner = name != "mpidata-rank" and process.parent().name() == "mpidata-rank"
+            if "--group" in (process.parent() if inner else process).cmdline():  # spawned: a world of its own
+                continue
+            if {
+                "trainer": inner and 1 <= rank <= trainers,
+                "scheduler": inner and rank == 0,
+                "mpirun": name in ("prterun", "mpirun"),
+                "mpidata-rank": name == "mpidata-rank" and rank <= trainers,
+            }[kind]:
+                found.append(process)
+        except (psutil.Error, AttributeError):
             continue
     return found
 

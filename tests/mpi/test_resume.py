@@ -2,35 +2,19 @@
 
 import json
 import random
-import signal
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
+import resume_campaign
 from heat2d_job import write_heat2d_job
-from jobs import PROGRAMS, JobFolder, Result, ranks_of
-from killing import STEPS, check_exactly_once, events_of
+from jobs import PROGRAMS, JobFolder, Result
+from killing import STEPS, check_exactly_once, events_of, job_processes
 
 COUNT = 40
 VICTIMS = ("trainer", "scheduler", "mpirun")
-
-
-def victim_of(folder: Path, victim: str) -> psutil.Process | None:
-    for process in ranks_of(folder):
-        try:
-            command = " ".join(process.cmdline())
-            found = {
-                "trainer": "census_resumed.py" in command and process.environ().get("RANK") == "1",
-                "scheduler": "mpidata.rank_zero" in command,
-                "mpirun": process.name() in ("prterun", "mpirun"),
-            }[victim]
-        except psutil.Error:
-            continue
-        if found and process.name() != "mpidata-rank":
-            return process
-    return None
 
 
 def kill_at(folder: JobFolder, victim: str, moment: float, in_checkpoint: bool) -> Result:
@@ -44,10 +28,10 @@ def kill_at(folder: JobFolder, victim: str, moment: float, in_checkpoint: bool) 
     checkpoints = folder.path / "runs" / "job" / "1" / "checkpoints"
     while in_checkpoint and not list(checkpoints.glob("*.new/*")) and process.poll() is None:
         time.sleep(0.001)
-    found = victim_of(folder.path, victim)
-    assert found is not None, "the job was over before"
+    found = job_processes(folder.path, victim, trainers=2)
+    assert found, "the job was over before"
     killed = time.monotonic()
-    found.send_signal(signal.SIGKILL)
+    found[-1].kill()
     result = folder.finish(process, timeout=60, started=started)
     folder.assert_nothing_left()
     assert time.monotonic() - killed < 15, "the others took too long to end"
@@ -90,3 +74,15 @@ def test_a_trainer_dies(folder: JobFolder, built_heat2d: Path) -> None:
 def test_any_moment(folder: JobFolder, built_heat2d: Path, victim: str, seed: int) -> None:
     chosen = random.Random(f"{victim} {seed}")
     check_victim(folder, built_heat2d, victim, chosen.uniform(0.0, 4.0), in_checkpoint=seed % 3 == 0)
+
+
+# All are killed, then the preparation of the resume; a trainer dies in a checkpoint, then `mpidata run` before mpirun.
+@pytest.mark.parametrize("seed", (2315, 533))
+def test_a_draw_of_the_campaign(
+    folder: JobFolder, tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str], seed: int
+) -> None:
+    require("strace")
+    built = tmp_path_factory.mktemp("campaign")
+    resume_campaign.build(built)
+    print(resume_campaign.draw(seed))
+    print(resume_campaign.run_draw(folder, built, seed))
