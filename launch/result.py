@@ -75,13 +75,14 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _show_set_aside(entries: list[dict[str, Any]], run: str, console: Console) -> None:
-    """List the simulations that failed on every try, with the causes and what their solvers said last."""
+    """List the simulations that were set aside, with the causes and what their solvers said last."""
     if not entries:
         return
-    console.print(Text("\nSet aside, as they failed on every try:", "bold yellow"), soft_wrap=True)
+    console.print(Text("\nSet aside:", "bold yellow"), soft_wrap=True)
     for entry in entries[:_SHOWN]:
         values = ", ".join(f"{name} = {value:.6g}" for name, value in entry["parameters"].items())
-        who = f"simulation {entry['simulation']} ({values}), {entry['tries']} tries"
+        tries = "1 try" if entry["tries"] == 1 else f"{entry['tries']} tries"
+        who = f"simulation {entry['simulation']} ({values}), {tries}"
         console.print(Text(f"  {who}: its solver {entry['how']}"), soft_wrap=True)
         console.print(Text.from_ansi("\n".join(f"    {line}" for line in entry["output"])), soft_wrap=True)
     if len(entries) > _SHOWN:

@@ -1,6 +1,7 @@
 """Stream a running ensemble of MPI simulations into PyTorch training.
 
-In the training script: `MPIStreamDataset` and `init_process_group`. In a solver written in Python: `mpidata.solver`.
+In the training script: `MPIStreamDataset` and `init_process_group`. In a solver written in Python: `mpidata.solver`; in
+a function of `solvers.function`: `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
 
@@ -12,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import mpidata.solver as solver
     from mpidata.dataset import MPIStreamDataset
+    from mpidata.errors import GiveUp
     from mpidata.process_group import init_process_group
     from mpidata.record.dataset import RecordedDataset
 
-__all__ = ["MPIStreamDataset", "RecordedDataset", "__version__", "init_process_group", "solver"]
+__all__ = ["GiveUp", "MPIStreamDataset", "RecordedDataset", "__version__", "init_process_group", "solver"]
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "GiveUp": "mpidata.errors",
     "MPIStreamDataset": "mpidata.dataset",
     "RecordedDataset": "mpidata.record.dataset",
     "init_process_group": "mpidata.process_group",

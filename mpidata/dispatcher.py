@@ -121,7 +121,8 @@ class Dispatcher:
         if group in self._reserved:
             self._reserved.discard(group)
             if not self.stopping:
-                self._give_up(self._simulations.running[group], 0, group, "left without asking for it")
+                simulation = self._simulations.running[group]
+                self._close_failed(simulation, 0, group, Cause.left(self._plan, group), again=True)
         else:
             self._close(group, event)
         self._groups.leave(group)
@@ -226,27 +227,29 @@ class Dispatcher:
 
     def _close(self, group: int, event: Event) -> None:
         """Take note of the simulation that the group has just ended, if any."""
-        simulation, steps, failed = event.simulation, event.steps, bool(event.failed)
-        if self.stopping and not failed:
+        simulation, steps, failed = event.simulation, event.steps, event.failed
+        if self.stopping and failed != Event.GIVEN_UP:
             return  # cut short, so neither complete nor failed, and its number of steps says nothing
         if simulation == NONE:
             self._simulations.check_idle(group)
             return
         if failed:
-            self._give_up(simulation, steps, group, f"gave it up: {text_of(event)}")
+            again = failed != Event.GIVEN_UP
+            cause = (Cause.raised if again else Cause.given_up)(self._plan, group, text_of(event))
+            self._close_failed(simulation, steps, group, cause, again)
         else:
             self._simulations.close(group, simulation, steps, failed=False)
             self._messages.expect(simulation, steps, self._simulations.tries(simulation))
 
-    def _give_up(self, simulation: int, steps: int, group: int, how: str) -> None:
+    def _close_failed(self, simulation: int, steps: int, group: int, cause: Cause, again: bool) -> None:
         """Take note of a simulation that its group has not run to its end, though it is well."""
-        last = self._simulations.close(group, simulation, steps, failed=True)
-        self._failed(simulation, group, Cause.given_up(self._plan, group, how))
+        last = self._simulations.close(group, simulation, steps, failed=True, again=again)
+        self._failed(simulation, group, cause)
         if last and not self.stopping:
             self._messages.expect(simulation, steps, self._simulations.tries(simulation))
 
     def _failed(self, simulation: int, group: int, cause: Cause) -> None:
-        """Note that a try has failed: another one will follow, or that was the last."""
+        """Note that a try has failed: another one will follow, or the simulation is set aside."""
         tries = self._simulations.tries(simulation)
         if not self._simulations.has_failed(simulation):
             self._record.note("retry", **self._losses.retry(simulation, tries, group, cause))

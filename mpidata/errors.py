@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["JobFileError", "LaunchError", "LibraryError", "MpidataError", "RankDiedError", "StreamError"]
+__all__ = ["GiveUp", "JobFileError", "LaunchError", "LibraryError", "MpidataError", "RankDiedError", "StreamError"]
+
+
+class GiveUp(Exception):  # noqa: N818 what it does says more than what it is
+    """To be raised by the function of `solvers.function`: this simulation has diverged, say, and is not tried again."""
 
 
 class MpidataError(Exception):

@@ -22,8 +22,9 @@ class Exit:
     Parameters
     ----------
     cause : str
-        `signal`; `exit`, it ended by itself; `abort`, it called MPI_Abort; `silent`, it hung and was ended;
-        `not_started`, it could not be started at all; `late`, it did not join in time and was ended; or `unknown`.
+        `signal`; `exit`, it ended by itself; `raised`, by an exception of Python; `abort`, it called MPI_Abort;
+        `silent`, it hung and was ended; `not_started`, it could not be started at all; `late`, it did not join in time
+        and was ended; or `unknown`.
     signal, status : int or None
         The signal that killed it, or its exit status, or the code that it gave MPI_Abort.
     silent_s : float or None
@@ -40,6 +41,8 @@ class Exit:
         When it ended, in ns of Unix time.
     silent_key : str or None
         The key of the job file that allows no longer silence.
+    raised : str or None
+        What it raised, to stand behind its name.
     """
 
     cause: str
@@ -52,11 +55,14 @@ class Exit:
     rank: int | None = None
     at: int = 0
     silent_key: str | None = None
+    raised: str | None = None
 
     def sentence(self) -> str:
         """Say how it ended, to stand behind its name: `was killed by SIGSEGV`."""
         if self.cause == "silent":
             return f"was silent for {self.silent_s:.0f} s, longer than {self.silent_key} allows{self._why_silent()}"
+        if self.cause == "raised":
+            return str(self.raised)
         if self.cause == "abort":
             return f"called MPI_Abort with {self.status}"
         if self.cause == "late":
@@ -108,7 +114,7 @@ def read_record(path: Path) -> Exit | None:
         record = json.loads(path.read_text(encoding="utf-8"))
         number, status, silent_s = record["signal"], record["exit"], record.get("silent_s")
         joined, told, error = bool(record.get("joined")), bool(record.get("told")), record.get("error")
-        rank, silent_key = record.get("rank"), record.get("silent_key")
+        rank, silent_key, raised = record.get("rank"), record.get("silent_key"), record.get("raised")
         abort = None if record.get("abort") is None else int(record["abort"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -120,9 +126,11 @@ def read_record(path: Path) -> Exit | None:
         cause, status = "abort", abort
     elif error and status:
         cause = "not_started"
+    elif raised:
+        cause = "raised"
     else:
         cause = "signal" if number is not None else "exit" if status is not None else "unknown"
-    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key)
+    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key, raised)
 
 
 def last_lines(run: Path, plan: Plan, group: int, rank_in_group: int, n: int = 10) -> list[str]:

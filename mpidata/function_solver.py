@@ -7,6 +7,9 @@ simulation's id; where it has ``group``, the communicator of its group (mpi4py).
 With several ranks in a group, a function with ``group`` runs on all of them: each yields its own part of each step, an
 array for a whole field or ``(array, start)`` for a block, or nothing (``{}``). Without ``group`` it runs on the group's
 first rank only.
+
+A function that raises `GiveUp` has its simulation set aside. With any other exception of its own the try has failed;
+where the group has several ranks it is lost then, as there is no telling where the others are.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from mpidata import solver
-from mpidata.errors import LibraryError, MpidataError
+from mpidata.errors import GiveUp, LibraryError, MpidataError
 from mpidata.group_rank import GroupRank, Simulation, StopSimulation
 from mpidata.uncaught import describe, fail
 from mpidata.waiting import wait
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["find_function", "main", "names_wanted", "put_steps", "unpack"]
 
 _EXTRAS = ("group", "simulation")
+_OVER, _STEP, _GIVEN_UP = range(3)
 
 Function = Callable[..., Iterable[Any]]
 
@@ -172,12 +176,23 @@ def _run(name: str, rank: GroupRank) -> None:
             continue
         extras = {"group": group, "simulation": simulation.id}
         parameters = {key: extras[key] if key in extras else simulation.parameters[key] for key in wanted}
-        for time in put_steps(name, function(**parameters), simulation):
-            if alone:
-                _tell(group, time)
-            simulation.step(time)
+        end = _OVER
+        try:
+            for time in put_steps(name, function(**parameters), simulation):
+                if alone:
+                    _tell(group, _STEP, time)
+                simulation.step(time)
+        except GiveUp as reason:
+            end = _GIVEN_UP
+            simulation.fail(str(reason) or "no reason given")
+        except (MpidataError, StopSimulation):
+            raise
+        except (Exception, SystemExit) as error:
+            if rank.plan is None or group.Get_size() > 1:
+                raise
+            rank.try_failed(error)
         if alone:
-            _tell(group, None)
+            _tell(group, end)
 
 
 def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
@@ -186,6 +201,9 @@ def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
         sentence = str(error)
     else:
         traceback.print_exception(error)
+        if rank.current is not None and rank.may_die:
+            rank.say_raised(error)
+            fail()
         what = describe(error, rank.plan.folder if rank.plan else Path.cwd())
         sentence = f"{name} raised {what}. {rank.place()}. Correct the function; it can be run alone, without a job."
     print(sentence, file=sys.stderr, flush=True)
@@ -193,10 +211,10 @@ def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
     fail()
 
 
-def _tell(group: MPI.Intracomm, time: float | None) -> None:
-    """Tell the ranks that do not run the function: a step with this time comes, or (None) the simulation is over."""
+def _tell(group: MPI.Intracomm, what: int, time: float = 0.0) -> None:
+    """Tell the ranks that do not run the function: a step with this time comes, or the simulation ends."""
     if group.Get_size() > 1:
-        wait(group.Ibcast(np.array([time is not None, time or 0.0]), root=0))
+        wait(group.Ibcast(np.array([what, time], np.float64), root=0))
 
 
 def _follow(simulation: Simulation, group: MPI.Intracomm, beat: Callable[[], object]) -> None:
@@ -204,9 +222,12 @@ def _follow(simulation: Simulation, group: MPI.Intracomm, beat: Callable[[], obj
     message = np.empty(2)
     while True:
         wait(group.Ibcast(message, root=0), beat=beat)
-        if not message[0]:
-            return
-        simulation.step(float(message[1]))
+        if message[0] == _STEP:
+            simulation.step(float(message[1]))
+            continue
+        if message[0] == _GIVEN_UP:
+            simulation.fail("")  # rank 0 says why
+        return
 
 
 def _collects(argument: inspect.Parameter) -> bool:

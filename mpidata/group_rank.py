@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy.typing as npt
 from mpidata.errors import MpidataError
 from mpidata.library import DTYPES, END, Library, check
 from mpidata.plan import Plan
+from mpidata.uncaught import describe
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -76,6 +79,23 @@ class GroupRank:
         if self.plan is not None:
             time.sleep(END_S)
 
+    @property
+    def may_die(self) -> bool:
+        """Whether the end of this rank now costs a try of a simulation, and not the job."""
+        survived = self.plan is not None and self.plan.fault_tolerance == "ulfm"
+        return survived and not self.finalized and (self.current is not None or self.spawned)
+
+    def try_failed(self, error: BaseException) -> None:
+        """Record that what runs the simulation has raised; it is run again, and this rank goes on with another one."""
+        traceback.print_exception(error)
+        self.fail(self.library.mpidata_fail_try, self.say_raised(error))
+
+    def say_raised(self, error: BaseException) -> str:
+        """Write the last line of the log on an exception, which mpidata-rank knows; returns it from "raised" on."""
+        what = f"raised {describe(error, self.plan.folder if self.plan else None)}"
+        print(f"mpidata: {self.place()}, {what}", file=sys.stderr, flush=True)
+        return what
+
     def next(self) -> bool:
         """Go on to the next simulation; False when there are no more."""
         if self._sent:
@@ -89,6 +109,13 @@ class GroupRank:
         self.steps = 0
         self.current = Simulation(self, identity.value)
         return True
+
+    def fail(self, call: Callable[[bytes], int], reason: str) -> None:
+        """Give the current simulation, or this try of it, up; raises StopSimulation where the job is stopping."""
+        status = call(reason.encode())
+        if status == END:
+            raise StopSimulation
+        check(self.library, status)
 
     def committed(self) -> None:
         """Count a step that has been committed."""
@@ -230,8 +257,8 @@ class Simulation:
         self._rank.committed()
 
     def fail(self, reason: str) -> None:
-        """Give this simulation up (it diverged, say); leave its loop then. Collective over the group."""
-        check(self._rank.library, self._rank.library.mpidata_fail(reason.encode()))
+        """Give this simulation up (it diverged, say), for good; leave its loop then. Collective over the group."""
+        self._rank.fail(self._rank.library.mpidata_fail, reason)
 
     def _array(self, field: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
         array = np.asarray(values, order="C")

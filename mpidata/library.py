@@ -100,6 +100,9 @@ class Event(ctypes.Structure):
     TRAINER = 1
     SOLVER = 2
 
+    GIVEN_UP = 1
+    TRY_FAILED = 2
+
     _fields_ = [
         ("kind", c_int32),
         ("rank", c_int32),
@@ -136,6 +139,7 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_wait_for": (c_int, [c_void_p]),
     "mpidata_step": (c_int, [c_double]),
     "mpidata_fail": (c_int, [c_char_p]),
+    "mpidata_fail_try": (c_int, [c_char_p]),
     "mpidata_finalize": (c_int, []),
     "mpidata_strerror": (c_char_p, [c_int]),
     "mpidata_last_error": (c_char_p, []),

@@ -10,10 +10,13 @@ from typing import Any
 from mpidata.exits import last_lines, read_exit
 from mpidata.plan import Plan
 
-__all__ = ["Cause", "Losses", "read_first_loss", "read_losses"]
+__all__ = ["GIVEN_UP", "Cause", "Losses", "read_first_loss", "read_losses"]
 
 # With nothing complete by then, the program is at fault and not a simulation.
 _HOPELESS = 3
+
+GIVEN_UP = "given_up"
+"""Kind of the cause where a solver's own code has given a simulation up, as it has diverged say."""
 
 
 class Cause:
@@ -22,7 +25,7 @@ class Cause:
     Parameters
     ----------
     kind : str
-        `signal`, `exit`, `abort`, `silent`, `not_started`, `given_up` or `unknown`.
+        `signal`, `exit`, `abort`, `raised`, `silent`, `not_started`, `given_up` or `unknown`.
     sentence : str
         "was killed by SIGSEGV", say; without a subject.
     rank_in_group : int or None
@@ -69,9 +72,19 @@ class Cause:
         )
 
     @classmethod
-    def given_up(cls, plan: Plan, group: int, sentence: str) -> Cause:
-        """Make the cause of a try that its group has given up, with what the group's rank 0 printed last."""
-        return cls("given_up", sentence, 0, output=last_lines(plan.run, plan, group, 0))
+    def given_up(cls, plan: Plan, group: int, reason: str) -> Cause:
+        """Make the cause of a simulation that its code has given up, with what the group's rank 0 printed last."""
+        return cls(GIVEN_UP, f"gave it up: {reason}", 0, output=last_lines(plan.run, plan, group, 0))
+
+    @classmethod
+    def raised(cls, plan: Plan, group: int, sentence: str) -> Cause:
+        """Make the cause of a try whose function has raised, in a group that lives on: `raised ValueError`, say."""
+        return cls("raised", sentence, 0, output=last_lines(plan.run, plan, group, 0))
+
+    @classmethod
+    def left(cls, plan: Plan, group: int) -> Cause:
+        """Make the cause of a try for which a group was started that left in order without having asked for it."""
+        return cls("exit", "left without asking for it", 0, status=0, output=last_lines(plan.run, plan, group, 0))
 
     def told(self) -> dict[str, Any]:
         """Write it for events.jsonl and the summary."""
@@ -93,7 +106,7 @@ class Losses:
     retries : list of dict
         A try that failed and was followed by another: simulation, try, group and cause.
     set_aside : list of dict
-        Simulations that failed on every try: simulation, parameters, tries, cause, last output.
+        Simulations that are not tried again: simulation, parameters, tries, cause, last output.
     groups : int
         Groups that were lost.
     """
@@ -111,7 +124,7 @@ class Losses:
         return entry
 
     def give_up(self, simulation: int, tries: int, group: int, cause: Cause, values: Sequence[float]) -> dict[str, Any]:
-        """Note that a simulation has failed on its last try; returns the entry."""
+        """Note that a simulation is not tried again; returns the entry."""
         parameters = dict(zip(self._plan.parameters, values, strict=True))
         entry = {"simulation": simulation, "parameters": parameters, "tries": tries, "group": group, **cause.told()}
         entry["output"] = cause.output
@@ -128,11 +141,12 @@ class Losses:
         """
         count, tolerate = len(self.set_aside), self._plan.tolerate
         total = self._plan.simulations + self._plan.validation
-        many = f"{count} simulation{'s' * (count > 1)}"
+        many = f"{count} simulation{'s were' if count > 1 else ' was'} set aside"
+        failed = sum(entry["cause"] != GIVEN_UP for entry in self.set_aside)
         if tolerate >= 0 and count > tolerate:
-            return f"{many} failed on every try, more than solvers.tolerate, {tolerate}. {self._last()}"
-        if tolerate < 0 and not complete and count >= min(total, _HOPELESS):
-            return f"{many} failed on every try, and none is complete. {self._last()}"
+            return f"{many}, more than solvers.tolerate, {tolerate}. {self._last()}"
+        if tolerate < 0 and not complete and (failed >= _HOPELESS or count >= total):
+            return f"{many}, and none is complete. {self._last()}"
         return ""
 
     def _last(self) -> str:

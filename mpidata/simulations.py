@@ -20,9 +20,10 @@ class Simulations:
     """Which simulations wait, which group runs which, and what the trainers hold of them.
 
     A simulation is *pending* until a group takes it, *running* until the group closes it, *counted* from then (the
-    number of its steps is known) until every trainer holds its share, then *complete*. One that its group gave up, or
-    whose group was lost before the trainers held all of it, is pending again as long as it has tries left, and *failed*
-    after the last one. A simulation is *settled* when nothing more is to come of it.
+    number of its steps is known) until every trainer holds its share, then *complete*. One that its own code gave up
+    has *failed*. One whose try has failed, or whose group was lost before the trainers held all of it, is pending again
+    as long as it has tries left, and failed after the last one. A simulation is *settled* when nothing more is to come
+    of it.
 
     Nothing here knows what a simulation is but its id, so the same queue serves any task that a group works off and
     whose samples the trainers count.
@@ -98,7 +99,7 @@ class Simulations:
         return bool(self._closed.get(group))
 
     def has_failed(self, simulation: int) -> bool:
-        """Whether a simulation has failed on every try."""
+        """Whether a simulation has been given up, or has failed on every try."""
         return self._state[simulation] == FAILED
 
     def is_first(self, simulation: int) -> bool:
@@ -129,7 +130,7 @@ class Simulations:
         tries : mapping of int to int
             Tries that the others have used.
         failed : iterable of int
-            Simulations that failed on every try.
+            Simulations that were given up, or failed on every try.
         """
         for simulation, used in tries.items():
             self._tries[simulation] = used
@@ -152,8 +153,17 @@ class Simulations:
             self.running[group] = simulation
         return simulation
 
-    def close(self, group: int, simulation: int, steps: int, failed: bool) -> bool:
-        """Record that a group has ended its simulation, or given it up, after so many steps.
+    def close(self, group: int, simulation: int, steps: int, failed: bool, again: bool = False) -> bool:
+        """Record that a group has ended its simulation, or its try of it, after so many steps.
+
+        Parameters
+        ----------
+        group, simulation, steps : int
+            Which group, and what it has run.
+        failed : bool
+            Whether the simulation was given up, or the try has failed.
+        again : bool
+            Whether one that has failed may be tried again.
 
         Returns
         -------
@@ -171,7 +181,7 @@ class Simulations:
         del self.running[group]
         self._steps[simulation] = steps
         self._held[simulation] = 0
-        if failed and self._may_retry(simulation):
+        if failed and again and self._may_retry(simulation):
             self._retry(simulation)
             return False
         self._move(simulation, FAILED if failed else COUNTED)

@@ -136,5 +136,7 @@ def _report(error: BaseException, sentence: str) -> None:
         _rank.end_job(None)
     elif isinstance(error, MpidataError):
         _rank.end_job(str(error))
+    elif _rank.may_die:
+        _rank.say_raised(error)
     else:
         _rank.end_job(f"{sentence}. {_rank.place()}. The traceback is in this rank's log.")

@@ -29,10 +29,11 @@
  * *fields* (the arrays that the job file declares under `fields:`), whole or as one *block* per rank. All fields of one
  * step, with the simulation's parameters, are a *sample*. `mpidata_step` commits it: a trainer sees all of it or nothing.
  *
- * Errors. Every function returns MPIDATA_SUCCESS (0), MPIDATA_END where noted, or an MPIDATA_ERR_ code, and never exits
- * the process. mpidata_last_error() then has the whole sentence. Inside a job an error of use (an undeclared field, a
- * wrong shape, ...) is also reported to the scheduler, which ends the job with it: trying again cannot help. Outside a
- * job it goes to standard error.
+ * Errors. Every function returns MPIDATA_SUCCESS (0), MPIDATA_END where noted, or an MPIDATA_ERR_ code.
+ * mpidata_last_error() then has the whole sentence. Inside a job an error of use (an undeclared field, a wrong shape, ...)
+ * is also reported to the scheduler, which ends the job with it: trying again cannot help. Outside a job it goes to
+ * standard error. The library exits the process only where another rank of its group has died: the simulation is then
+ * run again by another group. A program that hangs, or goes on when the job is over, is ended from outside.
  *
  * Threads. Plain MPI_Init is enough. All calls of one process come from one thread (the one that may call MPI).
  * "Collective" means: every rank of the group makes the call, in the same order.
@@ -163,8 +164,8 @@ int mpidata_wait_for(const void *values);
  * a later call. A rank that is one whole step ahead of another waits for it. */
 int mpidata_step(double time);
 
-/* Give the current simulation up (it diverged, say): it counts as failed, and the group can call mpidata_next.
- * Samples already committed stay with the trainers.
+/* Give the current simulation up (it diverged, say): it is set aside, not tried again, and the group can call
+ * mpidata_next. Samples already committed stay with the trainers.
  *
  * @param[in] reason  one sentence for the log; that of the group's rank 0 counts
  *

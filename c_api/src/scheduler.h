@@ -23,11 +23,14 @@ enum {
 
 enum { MPIDATA_SENDER_TRAINER = 1, MPIDATA_SENDER_SOLVER = 2 };
 
+/* How a simulation has failed: its own code gave it up, or this try of it was no good. */
+enum { MPIDATA_GIVEN_UP = 1, MPIDATA_TRY_FAILED = 2 };
+
 typedef struct {
     int32_t kind;
     int32_t rank;        /* of the sender in the job's world, or in its link with a spawned group */
     int32_t index;       /* group, or trainer */
-    int32_t failed;      /* NEXT, FINALIZED: the simulation was given up; STOP: the script failed */
+    int32_t failed;      /* NEXT, FINALIZED: MPIDATA_GIVEN_UP or _TRY_FAILED; STOP: the script failed */
     int64_t simulation;
     int64_t steps;
     int32_t starved;     /* STATUS: a draw waits for samples */

@@ -27,7 +27,7 @@ static struct {
     MPI_Comm group;
     int group_size;
     int running;    /* between next and the close of its simulation */
-    int failed;     /* mpidata_fail was called */
+    int failed;     /* MPIDATA_GIVEN_UP or MPIDATA_TRY_FAILED: mpidata_fail, or mpidata_fail_try, was called */
     int broken;     /* status of a misuse: the job ends with it, nothing is sent any more */
     int stopping;   /* the scheduler told the group to leave */
     int no_more;    /* next has returned MPIDATA_END */
@@ -533,7 +533,7 @@ static int next_simulation(int64_t *simulation) {
 
 int mpidata_next(int64_t *simulation) { return settle(next_simulation(simulation)); }
 
-static int fail_simulation(const char *reason) {
+static int fail_simulation(const char *reason, int how) {
     if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_fail"));
     if (solver.alone) {
@@ -544,11 +544,13 @@ static int fail_simulation(const char *reason) {
     (void)snprintf(solver.reason, sizeof solver.reason, "%s", reason ? reason : "no reason given");
     mpidata_window_drop(&solver.window);
     memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
-    solver.failed = 1;
+    solver.failed = how;
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_fail(const char *reason) { return settle(fail_simulation(reason)); }
+int mpidata_fail(const char *reason) { return settle(fail_simulation(reason, MPIDATA_GIVEN_UP)); }
+
+int mpidata_fail_try(const char *reason) { return settle(fail_simulation(reason, MPIDATA_TRY_FAILED)); }
 
 static int leave_job(void) {
     mpidata_event event = {0};

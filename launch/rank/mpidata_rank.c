@@ -172,6 +172,19 @@ static void say_left_in_finalize(const end_t *end, int log)
     fprintf(stderr, "mpidata: %s\n", sentence);
 }
 
+/* What is said of an uncaught exception by mpidata/solver.py, from "raised" on; NULL: it is something else. */
+static const char *exception_in(const char *word)
+{
+    const char *what = word && me.role == SOLVER ? strstr(word, " raised ") : NULL;
+    return what ? what + 1 : NULL;
+}
+
+static char *of_program(const char *word)
+{
+    const size_t length = strlen(word);
+    return print("%s%s It is the program of %s.", word, length && word[length - 1] == '.' ? "" : ".", rank_name());
+}
+
 int main(int argc, char **argv)
 {
     sigset_t mask;
@@ -209,9 +222,11 @@ int main(int argc, char **argv)
         && !end.aborted;
     if (in_order && (end.told || flags & MPIDATA_PULSE_LEFT)) return 0;
     if (in_order) sentence = unfinished(end.joined);
-    else if (!sentence && !end.joined && WIFEXITED(end.status)) {
-        sentence = own_word(log_path, begun);
-        if (!sentence) sentence = foreign_launcher(WEXITSTATUS(end.status));
+    else if (!sentence && WIFEXITED(end.status)) {
+        int at_end = 0;
+        char *word = own_word(log_path, begun, &at_end);
+        if (end.joined) end.raised = exception_in(at_end ? word : NULL);
+        else sentence = word ? of_program(word) : foreign_launcher(WEXITSTATUS(end.status));
     }
     if (sentence) end.error = sentence;
     write_record(&end);

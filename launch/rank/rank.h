@@ -46,6 +46,7 @@ typedef struct {
     int late;          /* it was ended as it had not arrived in the job */
     double final_s;   /* 0, or for how long MPI_Finalize had hung when it was ended for that, having left the job */
     const char *error; /* a sentence, or NULL */
+    const char *raised; /* what ended it, where that was an exception of Python: "raised ..."; or NULL */
 } end_t;
 
 /* say.c. Of what all ranks find only rank 0 speaks. */
@@ -82,7 +83,8 @@ char *preload(void);
 
 /* record.c */
 void write_record(const end_t *end);
-char *own_word(const char *log, long begun); /* what the program's libmpidata said after `begun`; NULL: nothing */
+/* What mpidata said last in the program's log after `begun`, NULL: nothing; *at_end: whether no other line follows. */
+char *own_word(const char *log, long begun, int *at_end);
 char *unfinished(int joined); /* what is wrong with a program that ended with status 0 but did not leave the job */
 
 /* mates.c. What is known of the other ranks of the group; 0 at first. */

@@ -45,6 +45,11 @@ void write_record(const end_t *end)
         fprintf(file, "\"silent_s\": %.3f, \"silent_key\": \"%s\", ", end->silent_s, end->silent_key);
     else fputs("\"silent_s\": null, ", file);
     if (end->late) fputs("\"late\": true, ", file);
+    if (end->raised) {
+        fputs("\"raised\": ", file);
+        write_text(file, end->raised);
+        fputs(", ", file);
+    }
     fprintf(file, "\"told\": %s, \"error\": ", truth(end->told));
     if (end->error) write_text(file, end->error);
     else fputs("null", file);
@@ -52,18 +57,17 @@ void write_record(const end_t *end)
     if (fclose(file) || rename(temporary, path)) unlink(temporary);
 }
 
-char *own_word(const char *log, long begun)
+char *own_word(const char *log, long begun, int *at_end)
 {
     char *line = NULL, *word = NULL;
     size_t room = 0;
     FILE *file = fopen(log, "re");
     if (!file || fseek(file, begun, SEEK_SET)) return NULL;
     while (getline(&line, &room, file) > 0) {
-        if (strncmp(line, "mpidata: ", 9) != 0) continue;
+        if (!(*at_end = strncmp(line, "mpidata: ", 9) == 0)) continue;
         line[strcspn(line, "\n")] = 0;
         free(word);
-        const char *stop = line[strlen(line) - 1] == '.' ? "" : ".";
-        word = print("%s%s It is the program of %s.", line + 9, stop, rank_name());
+        word = print("%s", line + 9);
     }
     free(line);
     fclose(file);

@@ -142,8 +142,9 @@ class Solvers(Model):
     )
     retries: Natural = Key(
         default=2,
-        description="Further tries of a simulation whose group died, fell silent or gave it up; and of starting a "
-        "group. A simulation whose every try failed is set aside.",
+        description="Further tries of a simulation whose group died or fell silent, or whose Python code raised an "
+        "exception; and of starting a group. A simulation whose every try failed is set aside; one that its own code "
+        "gives up (`mpidata_fail`) at once.",
     )
     timeout_s: Positive = Key(
         default=60.0,
@@ -160,7 +161,8 @@ class Solvers(Model):
     tolerate: Natural | None = Key(
         default=None,
         description="Number of simulations that may be set aside before the job counts as failed. Without it the job "
-        "fails only if the first three to fail on every try do so while none has completed.",
+        "fails only if the first three to fail on every try do so while none has completed (those that their own code "
+        "gives up do not count), or if all are set aside.",
         json_schema_extra={"kind": "whole number, at least 0", "default": "all"},
     )
     hosts: (

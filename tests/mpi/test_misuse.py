@@ -84,15 +84,6 @@ def test_a_solver_that_ends_before_it_joins(folder: JobFolder, program: list[str
         assert "out of ideas" in result.output
 
 
-def test_a_function_that_raises(folder: JobFolder) -> None:
-    folder.write(
-        sim="def simulate(alpha):\n    yield {'u': [[0.0] * 6] * 4}\n    raise ValueError('negative density')\n"
-    )
-    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"function": "sim:simulate"})
-    result = folder.run(timeout=30)
-    assert_failed(result, "negative density", "simulation 0", "step 1")
-
-
 def test_a_hole_among_short_steps(folder: JobFolder) -> None:
     """The group agrees on many of them at once, and says which one it was."""
     folder.write(

@@ -218,6 +218,10 @@ class FakeLibrary:
         self.calls.append(("fail", reason.decode()))
         return SUCCESS
 
+    def mpidata_fail_try(self, reason):
+        self.calls.append(("fail_try", reason.decode()))
+        return SUCCESS
+
     def mpidata_finalize(self):
         self.calls.append("finalize")
         return SUCCESS

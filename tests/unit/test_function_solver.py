@@ -120,11 +120,11 @@ class Request:
 
 class Group:
     # One process: what rank 0 broadcasts is kept, what another rank is told is read from there.
-    rank, told = {rank}, {told}
+    rank, told, size = {rank}, {told}, {size}
     def Get_rank(self):
         return self.rank
     def Get_size(self):
-        return 2
+        return self.size
     def Ibcast(self, message, root):
         if self.rank == 0:
             print("tell", *message)
@@ -132,7 +132,9 @@ class Group:
             message[:] = self.told.pop(0)
         return Request()
 
-library = FakeLibrary(make_plan(folder=Path.cwd()), simulations=1)
+library = FakeLibrary(make_plan(folder=Path.cwd(), fault_tolerance={ft!r}), simulations=1)
+library.mpidata_fail = lambda reason: print("give up:", reason.decode()) or 0
+library.mpidata_fail_try = lambda reason: print("try failed:", reason.decode()) or 0
 library.mpidata_report_error = lambda sentence: print("error", sentence.decode())
 library.mpidata_finalize = lambda: print("finalize", library.steps, [put[0] for put in library.puts]) or 0
 solver._rank = GroupRank(library, Group(), library.plan, 2 + {rank})
@@ -141,9 +143,11 @@ function_solver.main(["heat:simulate"])
 """
 
 
-def run(tmp_path, body, rank=0, told=()):
+def run(tmp_path, body, rank=0, told=(), size=2, ft="none"):
     (tmp_path / "heat.py").write_text(body)
-    (tmp_path / "main_of_test.py").write_text(SCRIPT.format(here=str(HERE), rank=rank, told=list(told)))
+    (tmp_path / "main_of_test.py").write_text(
+        SCRIPT.format(here=str(HERE), rank=rank, told=list(told), size=size, ft=ft)
+    )
     command = [sys.executable, "main_of_test.py"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
     return result.returncode, result.stdout.splitlines(), result.stderr
@@ -214,6 +218,38 @@ def test_function_that_fails_ends_the_job(tmp_path, body, sentence, traceback):
     assert output[-2:] == [f"error {sentence}", "stay 3.0"]
     assert errors.splitlines()[-1] == sentence
     assert ("Traceback" in errors) == traceback
+
+
+RAISES = "def simulate(alpha, beta):\n    yield {'scalar': 1}\n    raise ValueError('negative')\n"
+RAISED = "raised ValueError: negative (heat.py line 3)"
+WHERE = "mpidata: Solver rank 2 (group 0, its rank 0), simulation 7, step 1, "
+
+
+def test_function_of_one_rank_that_raises_has_failed_one_try(tmp_path):
+    status, output, errors = run(tmp_path, RAISES, size=1)
+    assert (status, output) == (0, [f"try failed: {RAISED}", "finalize [0.0] ['scalar']"])
+    assert errors.startswith("Traceback") and errors.splitlines()[-1] == WHERE + RAISED
+
+
+def test_function_of_several_ranks_that_raises_costs_the_group(tmp_path):
+    status, output, errors = run(tmp_path, RAISES, ft="ulfm")
+    assert (status, output) == (1, ["tell 1.0 0.0"])
+    assert errors.startswith("Traceback") and errors.splitlines()[-1] == WHERE + RAISED
+
+
+def test_a_module_that_raises_is_no_failed_try(tmp_path):
+    status, output, _ = run(tmp_path, "1 / 0\n", size=1, ft="ulfm")
+    assert status == 1 and output[0].startswith("error heat:simulate raised ZeroDivisionError")
+
+
+def test_a_simulation_is_given_up_on_all_ranks(tmp_path):
+    body = "import mpidata\ndef simulate(alpha, beta):\n    yield {}\n    raise mpidata.GiveUp(REASON)\n"
+    for reason, told in (("'diverged'", "diverged"), ("", "no reason given")):
+        status, output, errors = run(tmp_path, body.replace("REASON", reason))
+        assert (status, errors) == (0, "")
+        assert output == ["tell 1.0 0.0", f"give up: {told}", "tell 2.0 0.0", "finalize [0.0] []"]
+    status, output, _ = run(tmp_path, body, rank=1, told=[(1, 4.0), (2, 0)])
+    assert (status, output) == (0, ["give up: ", "finalize [4.0] []"])
 
 
 def test_misuse_is_reported_by_the_library_alone(tmp_path):

@@ -180,6 +180,15 @@ def test_a_rank_of_a_lost_group_ends_in_silence(shim: Path, tmp_path: Path, then
     assert (status, record["told"], record["error"], rank.stderr) == (-signal.SIGKILL, True, None, "")
 
 
+@pytest.mark.parametrize("more, raised", [("", "raised ValueError: a 'b' (x.py line 3)"), ("print('more'); ", None)])
+def test_an_exception_of_python_is_in_the_record(shim: Path, tmp_path: Path, more: str, raised: str | None) -> None:
+    says = """print("mpidata: Solver rank 3, simulation 1, raised ValueError: a 'b' (x.py line 3)"); """
+    rank = _Rank(shim, tmp_path, f"{says}{more}sys.exit(1)")
+    status, record = rank.end()
+    assert (status, record["exit"], record["error"]) == (-signal.SIGKILL, 1, None)
+    assert record.get("raised") == raised
+
+
 def test_a_spawned_rank(shim: Path, tmp_path: Path) -> None:
     says = "print(os.environ['MPIDATA_RUN'], flush=True); sys.exit(3)"
     rank = _Rank(shim, tmp_path, says, JOINED, rank=1, words="--group 7", start="spawn", world=3)

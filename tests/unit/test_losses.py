@@ -74,8 +74,10 @@ def test_a_death_that_nobody_has_recorded(tmp_path: Path) -> None:
 def test_the_output_of_what_is_given_up_is_that_of_the_group_s_rank_0(tmp_path: Path) -> None:
     plan = a_plan(tmp_path)
     RunFolder(plan.run).group_log(plan, 1, 0).write_text("".join(f"{i}\n" for i in range(100)))
-    cause = Cause.given_up(plan, 1, "gave it up: it diverged")
-    assert cause.kind == "given_up" and cause.output == [str(i) for i in range(90, 100)]
+    cause = Cause.given_up(plan, 1, "it diverged")
+    assert (cause.kind, cause.sentence) == ("given_up", "gave it up: it diverged") and cause.output == [
+        str(i) for i in range(90, 100)
+    ]
 
 
 def losses(plan: Plan, set_aside: int) -> Losses:
@@ -90,11 +92,11 @@ def losses(plan: Plan, set_aside: int) -> Losses:
     [
         (-1, 0, 0, ""),
         (-1, 2, 0, ""),
-        (-1, 3, 0, "3 simulations failed on every try, and none is complete"),
+        (-1, 3, 0, "3 simulations were set aside, and none is complete"),
         (-1, 11, 1, ""),
-        (0, 1, 9, "1 simulation failed on every try, more than solvers.tolerate, 0"),
+        (0, 1, 9, "1 simulation was set aside, more than solvers.tolerate, 0"),
         (2, 2, 0, ""),
-        (2, 3, 9, "3 simulations failed on every try, more than solvers.tolerate, 2"),
+        (2, 3, 9, "3 simulations were set aside, more than solvers.tolerate, 2"),
     ],
 )
 def test_the_verdict(tmp_path: Path, tolerate: int, set_aside: int, complete: int, words: str) -> None:
@@ -108,6 +110,16 @@ def test_the_verdict(tmp_path: Path, tolerate: int, set_aside: int, complete: in
 def test_the_verdict_on_a_job_of_two_simulations_that_both_fail(tmp_path: Path) -> None:
     plan = a_plan(tmp_path, simulations=2, validation=0)
     assert losses(plan, 1).verdict(0) == "" and losses(plan, 2).verdict(0) != ""
+
+
+def test_what_is_given_up_does_not_tell_that_the_program_is_at_fault(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path, simulations=10, validation=0)
+    found = Losses(plan)
+    for simulation in range(10):
+        assert found.verdict(0) == ""
+        found.give_up(simulation, 1, 1, Cause.given_up(plan, 1, "it diverged"), [0.5, 2.0])
+    assert found.verdict(0).startswith("10 simulations were set aside, and none is complete")
+    assert found.verdict(1) == ""
 
 
 def write_events(path: Path, *events: tuple[str, dict[str, Any]]) -> Path:

@@ -84,13 +84,22 @@ def test_none_at_all() -> None:
     assert simulations.take(0) == NONE
 
 
-def run(simulations: Simulations, group: int, simulation: int, by_try: int = 1, failed: bool = False) -> bool:
+def run(
+    simulations: Simulations, group: int, simulation: int, by_try: int = 1, failed: bool = False, again: bool = True
+) -> bool:
     """Take the next one, which must be this, close it and let the only trainer hold it, where it is told to."""
     assert simulations.take(group) == simulation and simulations.tries(simulation) == by_try
-    return simulations.close(group, simulation, 1, failed) and simulations.hold(0, simulation, by_try)
+    return simulations.close(group, simulation, 1, failed, again) and simulations.hold(0, simulation, by_try)
 
 
-def test_one_that_is_given_up_is_tried_again_first() -> None:
+def test_one_that_is_given_up_is_not_tried_again() -> None:
+    simulations = Simulations(2, trainers=1, retries=2)
+    assert run(simulations, 0, 0, failed=True, again=False)
+    assert simulations.has_failed(0) and simulations.settled == 1
+    assert run(simulations, 0, 1)
+
+
+def test_one_whose_try_has_failed_is_tried_again_first() -> None:
     simulations = Simulations(4, trainers=1, retries=2)
     assert not run(simulations, 0, 0, failed=True)
     assert simulations.state(0) == PENDING and simulations.settled == 0

@@ -13,6 +13,7 @@ from fake_library import FakeLibrary  # noqa: E402
 from mpidata import solver  # noqa: E402
 from mpidata.errors import LibraryError, MpidataError  # noqa: E402
 from mpidata.group_rank import GroupRank, StopSimulation  # noqa: E402
+from mpidata.library import END  # noqa: E402
 
 
 @pytest.fixture
@@ -148,6 +149,9 @@ def test_end_of_the_job_leaves_all_loops(library):
 def test_fail(library):
     next(solver.simulations()).fail("it diverged")
     assert library.calls[-1] == ("fail", "it diverged")
+    library.mpidata_fail = lambda reason: END
+    with pytest.raises(StopSimulation):
+        next(solver.simulations()).fail("it diverged")
 
 
 SCRIPT = """
@@ -158,7 +162,7 @@ from fake_library import FakeLibrary, make_plan
 from mpidata import group_rank, solver, uncaught
 from mpidata.group_rank import GroupRank
 group_rank.time.sleep = lambda seconds: print('stay', seconds)
-library = FakeLibrary(make_plan(folder=Path(__file__).parent), end_at_step={end})
+library = FakeLibrary(make_plan(folder=Path(__file__).parent, fault_tolerance={ft!r}), end_at_step={end})
 library.mpidata_report_error = lambda sentence: print("error", sentence.decode())
 library.mpidata_finalize = lambda: print("finalize") or 0
 solver._rank = GroupRank(library, None, library.plan, 3)
@@ -203,16 +207,25 @@ print("after the loop")
 )
 def test_how_a_program_ends(tmp_path, then, end, status, output):
     path = tmp_path / "heat.py"
-    path.write_text(SCRIPT.format(here=str(HERE), then=then, end=end))
+    path.write_text(SCRIPT.format(here=str(HERE), then=then, end=end, ft="none"))
     result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout.splitlines()) == (status, output)
     # The library's own errors are whole sentences, and are shown as such.
     assert ("Traceback" in result.stderr) == ("1 / 0" in then or "raise" in then)
 
 
+def test_a_program_that_raises_costs_its_group_where_the_job_outlives_that(tmp_path):
+    path = tmp_path / "heat.py"
+    path.write_text(SCRIPT.format(here=str(HERE), then="1 / 0", end=None, ft="ulfm"))
+    result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout) == (1, "") and result.stderr.startswith("Traceback")
+    said = "mpidata: Solver rank 3 (group 0, its rank 1), simulation 8, step 2, raised ZeroDivisionError: division by"
+    assert result.stderr.splitlines()[-1] == f"{said} zero (heat.py line 18)"
+
+
 def test_failure_to_finalize_at_exit_ends_the_program_with_status_1(tmp_path):
     path = tmp_path / "heat.py"
-    script = SCRIPT.format(here=str(HERE), then="library.mpidata_finalize = lambda: 10; break", end=None)
+    script = SCRIPT.format(here=str(HERE), then="library.mpidata_finalize = lambda: 10; break", end=None, ft="none")
     path.write_text(script)
     result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout.splitlines()) == (1, ["after the loop", "stay 3.0"])

@@ -48,7 +48,8 @@ class Job:
         self.parameters: NDArray[np.float64] = np.arange(2.0 * self.count).reshape(self.count, 2)
         self.now = 1000.0
         self.steps: Callable[[int], int] = lambda simulation: 10
-        self.fails: dict[int, str] = {}
+        self.fails: dict[int, str] = {}  # what is given up
+        self.raises: dict[int, str] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.queue: deque[Event] = deque()
         self.later: list[tuple[float, int, Event]] = []
@@ -132,8 +133,8 @@ class Job:
         return {
             "simulation": simulation,
             "steps": self.steps(simulation),
-            "failed": simulation in self.fails,
-            "text": self.fails.get(simulation, ""),
+            "failed": Event.GIVEN_UP if simulation in self.fails else Event.TRY_FAILED * (simulation in self.raises),
+            "text": self.fails.get(simulation) or self.raises.get(simulation, ""),
         }
 
     def finalize(self, group: int, after: float = 0.0) -> bool:
