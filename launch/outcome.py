@@ -71,6 +71,8 @@ def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
         How long it took, for a summary that is written here.
     """
     run = attempt.run
+    if run.is_removed:
+        return _removed(attempt, seconds)
     summary = _read(run.summary)
     if _is_stop(ending, summary):
         return _stopped(attempt, ending, summary, seconds)
@@ -90,6 +92,14 @@ def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
         summary = _write(run, {**summary, "status": "failed", "error": fault.sentence})
     failed = summary.get("status") not in ("complete", "stopped")
     return Outcome(summary, int(failed), fault.log if fault is not None else None, failed and died)
+
+
+def _removed(attempt: Attempt, seconds: float) -> Outcome:
+    error = (
+        f"The run folder {attempt.run.path} was removed while the job ran, so the job was ended. Start it again, and "
+        "remove run folders only when their jobs have ended."
+    )
+    return Outcome({**_figures(attempt, seconds), "status": "failed", "error": error}, 1, None)
 
 
 def _is_stop(ending: Ending, summary: dict[str, Any] | None) -> bool:

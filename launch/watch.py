@@ -1,4 +1,4 @@
-"""When to wait no longer for a job: it has failed, has been asked to stop, or what should end it is gone."""
+"""When to wait no longer for a job: it has failed, has been asked to stop, or what it cannot do without is gone."""
 
 from __future__ import annotations
 
@@ -88,6 +88,8 @@ class Watch:
     def is_due(self) -> bool:
         """Whether to end what is left of the job now. To be called some times a second."""
         now, joined = self._clock(), self._attempt.joined()
+        if self._attempt.run.is_removed:
+            return True
         if self._signals.ends_at_once or (self._signals.asks_for_checkpoint and not self._may_stop(now, joined)):
             return True
         if now >= self._next_find:  # the last time when all are there

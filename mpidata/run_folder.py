@@ -97,6 +97,17 @@ class RunFolder:
         """What happened, one JSON object a line."""
         return self.path / "events.jsonl"
 
+    @property
+    def is_removed(self) -> bool:
+        """Whether somebody has removed it since it was made."""
+        try:
+            self.plan.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:  # it does not answer just now
+            pass
+        return False
+
     def group_log(self, plan: Plan, group: int, rank_in_group: int) -> Path:
         """Output of a rank of a solver group, whether that started with the others or was spawned."""
         rank = plan.rank_of(group, rank_in_group)

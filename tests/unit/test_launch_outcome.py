@@ -2,6 +2,7 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -130,6 +131,16 @@ def test_the_scheduler_knows_best_why(case: _Case) -> None:
     assert case.settle() == (1, "failed", "The field is unknown.")
     case.summary("failed")
     assert "exit status 3" in case.settle()[2]
+
+
+def test_a_run_folder_that_was_removed(case: _Case, capsys: pytest.CaptureFixture[str]) -> None:
+    case.run.events.write_text("start\n")
+    shutil.rmtree(case.run.path)
+    outcome = settle(case.attempt, Ending(0, vanished=0), 3.0)
+    assert (outcome.exit_status, outcome.died, outcome.log) == (1, False, None) and not case.run.path.exists()
+    assert outcome.summary["error"].startswith(f"The run folder {case.run.path} was removed while the job ran")
+    show_outcome(outcome, Console(), Console(stderr=True))
+    assert capsys.readouterr().err == f"\n{outcome.summary['error']}\n"
 
 
 def test_the_death_of_a_solver_is_survived(case: _Case) -> None:

@@ -75,6 +75,16 @@ def test_a_program_that_cannot_start(job: Run) -> None:
     assert job.nothing_left()
 
 
+def test_a_run_folder_that_is_removed(job: Run) -> None:
+    path = write_job(job.folder, trainer="sleep 60", solver=f"{JOINED} rm -rf $MPIDATA_RUN; sleep 60")
+    job.start(path, "--set", "launch.fault_tolerance=false", TEST_UNTIL="/never")
+    status, stdout, stderr = job.finish()
+    assert status == 1 and not job.run.exists() and "tarting again" not in stdout + stderr
+    (said,) = stderr.split("\n", 2)[1:2]
+    assert stderr == f"\n{said}\n" and said.startswith(f"The run folder {job.run} was removed while the job ran")
+    assert job.nothing_left()
+
+
 def test_no_launcher_at_all(job: Run) -> None:
     # An mpirun that gives up before any rank has started: what it said is shown.
     job.start(write_job(job.folder), PRTE_MCA_prte_tmpdir_base="/proc/none")
