@@ -86,12 +86,12 @@ def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
         summary = _write(run, {**_figures(attempt, seconds), "status": "failed", "error": cause.sentence})
         return Outcome(summary, 1, cause.log, cause.died)
     fault = _fault(attempt, [record for record in _blamed(attempt) if _counts(record, run, summary)])
-    died = bool(summary.get("died"))
+    died, log = bool(summary.get("died")), _log(summary) or (fault.log if fault is not None else None)
     if fault is not None and (summary.get("status") != "failed" or not summary.get("error")):
         died = fault.died and summary.get("status") != "complete" and fault.at < run.summary.stat().st_mtime_ns
-        summary = _write(run, {**summary, "status": "failed", "error": fault.sentence})
+        summary, log = _write(run, {**summary, "status": "failed", "error": fault.sentence}), fault.log
     failed = summary.get("status") not in ("complete", "stopped")
-    return Outcome(summary, int(failed), fault.log if fault is not None else None, failed and died)
+    return Outcome(summary, int(failed), log, failed and died)
 
 
 def _removed(attempt: Attempt, seconds: float) -> Outcome:
@@ -163,6 +163,11 @@ def _read(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _log(summary: dict[str, Any]) -> Path | None:
+    log = summary.get("log")
+    return Path(log) if isinstance(log, str) else None
 
 
 def _lost_host(attempt: Attempt, ending: Ending) -> _Fault | None:

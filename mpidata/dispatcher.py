@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
+from mpidata.exits import first_exit
 from mpidata.groups import Groups
 from mpidata.library import Event
 from mpidata.losses import Cause, Losses
 from mpidata.messages import MIXED, Messages, text_of
 from mpidata.plan import Plan
+from mpidata.run_folder import RunFolder
 from mpidata.simulations import COMPLETE, NONE, Simulations
 from mpidata.summary import Record
 
@@ -41,6 +44,8 @@ class Dispatcher:
     ----------
     error : str
         Why the job must fail, or "".
+    log : Path or None
+        Which log that is about, where it is about one.
     died_out : bool
         Whether that is only because no group is left, and another start of the job may bring them back.
     stopping : bool
@@ -64,6 +69,7 @@ class Dispatcher:
         losses: Losses,
     ) -> None:
         self.error = ""
+        self.log: Path | None = None
         self.died_out = False
         self.stopping = False
         self.blameless = False
@@ -74,7 +80,7 @@ class Dispatcher:
         self._simulations = simulations
         self._groups = groups
         self._losses = losses
-        self._not_started = ""  # why the group that failed to start last did
+        self._not_started: tuple[str, Path | None] = "", None  # why the last group could not start, and its log
         self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, and until when to wait for its record
         self._leaving: set[int] = set()  # groups that have left, but of which samples may still be under way
         self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet
@@ -135,7 +141,7 @@ class Dispatcher:
         if not pending or self._groups.any_left or self.stopping:
             return
         if self._groups.hopeless:
-            self._die_out(self._not_started)
+            self._die_out(*self._not_started)
         else:
             self.error = self.error or (
                 f"All {self._plan.groups} groups have left, but {pending} of {self._simulations.count} simulations "
@@ -184,15 +190,17 @@ class Dispatcher:
                 self._failed(simulation, group, cause)
             self.feed()
             if self._simulations.pending and not self._groups.any_left:
+                log = RunFolder(self._plan.run).group_log(self._plan, group, cause.rank_in_group or 0)
                 self._die_out(
-                    f"No group is left: the last one, group {group}, {cause.sentence}. Its output is in "
-                    f"{self._plan.run}/logs. Resume the job with `mpidata run --resume {self._plan.run}`."
+                    f"No group is left: the last one, group {group}, {cause.sentence}. Its output is in {log}. "
+                    f"Resume the job with `mpidata run --resume {self._plan.run}`.",
+                    log,
                 )
 
-    def _die_out(self, error: str, may_be_resumed: bool = True) -> None:
+    def _die_out(self, error: str, log: Path | None, may_be_resumed: bool = True) -> None:
         """End the job as no group is left; where groups could join before, a new start of the job may help."""
-        self.died_out = not self.error and may_be_resumed
-        self.error = self.error or error
+        if not self.error:
+            self.error, self.log, self.died_out = error, log, may_be_resumed
 
     def feed(self) -> None:
         """Give what is pending to the groups that wait; let them go when nothing more can come."""
@@ -280,9 +288,12 @@ class Dispatcher:
             (self._plan.run / "given-up" / f"group-{group}").touch()
         again = self._groups.spawn_failed(group, now)
         self._record.note("spawn_failed", group=group, error=error, again=again)
+        ended = first_exit(self._plan.run, self._plan, group)
+        log = RunFolder(self._plan.run).group_log(self._plan, group, ended[0] if ended is not None else 0)
         self._not_started = (
-            f"Group {group} could not be started, and no group is left. {error}. Its output is in "
-            f"{self._plan.run}/logs. Correct it and resume the job with `mpidata run --resume {self._plan.run}`."
+            f"Group {group} could not be started, and no group is left. {error}. Its output is in {log}. Correct it "
+            f"and resume the job with `mpidata run --resume {self._plan.run}`.",
+            log,
         )
         if self._simulations.pending and not self._groups.any_left and not self.stopping:
-            self._die_out(self._not_started, self._groups.any_joined)
+            self._die_out(*self._not_started, self._groups.any_joined)

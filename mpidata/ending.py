@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mpidata.groups import Groups
 from mpidata.summary import Outcome
 
@@ -96,19 +98,21 @@ class Ending:
         self._from_outside = True
         self._limit(by)
 
-    def fail(self, now: float, error: str) -> bool:
-        """End the job because of an error; returns whether it was not stopping already.
+    def fail(self, now: float, error: str, log: Path | None = None) -> bool:
+        """End the job because of an error, which this log is about; returns whether it was not stopping already.
 
         The ranks may leave in order as far as they still can.
         """
         self.outcome["status"] = "failed"
         if self.outcome["error"] is None:
             self.outcome["error"] = error
+            if log is not None:
+                self.outcome["log"] = str(log)
         return self._limit(now + _FAIL_S)
 
-    def fail_at_once(self, now: float, error: str) -> None:
+    def fail_at_once(self, now: float, error: str, log: Path | None = None) -> None:
         """End the job because of an error, after a moment in which other ranks may report theirs."""
-        self.fail(now, error)
+        self.fail(now, error, log)
         self._limit(now + _MORE_ERRORS_S)
 
     def record_stopped(self, sentence: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder
 
-__all__ = ["Exit", "last_lines", "read_exit", "read_record", "signal_name", "tail"]
+__all__ = ["Exit", "first_exit", "last_lines", "read_exit", "read_record", "signal_name", "tail"]
 
 _ANOTHER_HAS_DIED = (75, 76, 77)  # MPI_ERR_PROC_FAILED, _PROC_FAILED_PENDING and MPI_ERR_REVOKED of Open MPI
 
@@ -74,7 +74,8 @@ class Exit:
             return f"was killed by {signal_name(self.signal or 0)}{hint}"
         if self.cause == "exit" and self.status == 0:
             return f"ended with exit status 0 {'before mpidata_finalize' if self.joined else 'without mpidata_init'}"
-        return f"ended with exit status {self.status}" if self.cause == "exit" else "ended for an unknown reason"
+        hint = ", as one does of which a program or a shared library was not found" if self.status == 127 else ""
+        return f"ended with exit status {self.status}{hint}" if self.cause == "exit" else "ended for an unknown reason"
 
     @property
     def follows(self) -> bool:
@@ -105,6 +106,13 @@ def read_exit(run: Path, plan: Plan, group: int, rank_in_group: int) -> Exit | N
         None where there is no record: it runs on, ended in order, or died with its mpidata-rank.
     """
     return read_record(RunFolder(run).group_exit(plan, group, rank_in_group))
+
+
+def first_exit(run: Path, plan: Plan, group: int) -> tuple[int, Exit] | None:
+    """Find the rank of a group that ended badly first, and its record; one that was told to end comes last."""
+    found = [(rank, read_exit(run, plan, group, rank)) for rank in range(plan.ranks_per_group)]
+    ended = [(rank, record) for rank, record in found if record is not None]
+    return min(ended, key=lambda entry: (entry[1].told, entry[1].at), default=None)
 
 
 def read_record(path: Path) -> Exit | None:

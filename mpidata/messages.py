@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn, Protocol
 
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from mpidata.errors import MpidataError
 from mpidata.library import AGAIN, Event, Library, check, load_checked
 from mpidata.plan import Plan
+from mpidata.run_folder import RunFolder
 from mpidata.spawning import Spawner
 
-__all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "text_of"]
+__all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "log_of", "text_of"]
 
 MIXED = "The ranks do not agree on the job: start all of them with the same version of mpidata, or report this."
 """What to do about a message that cannot be."""
@@ -229,6 +231,14 @@ def index_of(event: Event, count: int) -> int:
     if not 0 <= index < count:
         raise MpidataError(f"Rank {event.rank} sent a message as number {index} of {count}. {MIXED}")
     return index
+
+
+def log_of(event: Event, plan: Plan) -> Path:
+    """Return the log of the rank that an event came from."""
+    run = RunFolder(plan.run)
+    if event.sender == Event.SOLVER and event.index >= plan.groups_in_world:  # its ranks follow those of the trainers
+        return run.group_log(plan, event.index, event.rank - 1 - plan.trainers)
+    return run.log(plan, event.rank)
 
 
 def text_of(event: Event) -> str:

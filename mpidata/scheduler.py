@@ -7,6 +7,7 @@ import signal
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from mpidata.exits import read_record
 from mpidata.groups import Groups
 from mpidata.library import Event
 from mpidata.losses import Losses
-from mpidata.messages import MIXED, Messages, index_of, text_of
+from mpidata.messages import MIXED, Messages, index_of, log_of, text_of
 from mpidata.plan import Plan
 from mpidata.relief import Relief
 from mpidata.resuming import restore, state_of
@@ -153,7 +154,7 @@ class Scheduler:
         if self._dispatcher.error and not self.ending.stopping:
             if self._dispatcher.died_out:
                 self.ending.outcome["died"] = True
-            self._fail(self._dispatcher.error)
+            self._fail(self._dispatcher.error, self._dispatcher.log)
         self._look_at_what_is_settled()
 
     def _tick(self, now: float) -> None:
@@ -203,9 +204,11 @@ class Scheduler:
         how = "vanished without a record" if ended is None else ended.sentence()
         if ended is None or ended.cause == "signal":
             self.ending.outcome["died"] = True
+        log = log_of(event, self.plan)
         self._fail_now(
-            f"Trainer {trainer} (rank {event.rank}) {how}. Its output is in {self.plan.run}/logs. Resume the job with "
-            f"`mpidata run --resume {self.plan.run}`."
+            f"Trainer {trainer} (rank {event.rank}) {how}. Its output is in {log}. Resume the job with "
+            f"`mpidata run --resume {self.plan.run}`.",
+            log,
         )
 
     def _on_status(self, event: Event) -> None:
@@ -233,9 +236,8 @@ class Scheduler:
         self.ending.trainer_left_loop(trainer)
         self._record.note("stop", trainer=trainer, failed=bool(event.failed), reason=text)
         if event.failed:
-            self._fail(
-                f"{text}. The script of trainer {trainer} failed; the log of rank {event.rank} has the whole story."
-            )
+            log = log_of(event, self.plan)
+            self._fail(f"{text}. The script of trainer {trainer} failed; {log} has the whole story.", log)
         else:
             self._stop(f"trainer {trainer}: {text}")
 
@@ -257,7 +259,7 @@ class Scheduler:
         self._record.note("error", rank=event.rank, error=text)
         if event.sender == Event.SOLVER and event.index in self.groups.lost:
             return  # what follows from the loss is no fault of the program
-        self.ending.fail_at_once(self._clock(), text)
+        self.ending.fail_at_once(self._clock(), text, log_of(event, self.plan))
         self._dispatcher.stopping = True
 
     def _end_stream(self) -> None:
@@ -270,9 +272,9 @@ class Scheduler:
         if self.ending.stop(self._clock(), reason):
             self._tell_all_to_leave()
 
-    def _fail(self, error: str) -> None:
+    def _fail(self, error: str, log: Path | None) -> None:
         self._record.note("error", error=error)
-        if self.ending.fail(self._clock(), error):
+        if self.ending.fail(self._clock(), error, log):
             self._tell_all_to_leave()
 
     def _tell_all_to_leave(self) -> None:
@@ -280,8 +282,8 @@ class Scheduler:
         self._messages.stop()
         self._dispatcher.feed()
 
-    def _fail_now(self, error: str) -> None:
-        self.ending.fail(self._clock(), error)
+    def _fail_now(self, error: str, log: Path | None = None) -> None:
+        self.ending.fail(self._clock(), error, log)
         self._finish(abort=1)
 
     def _finish(self, abort: int | None) -> None:

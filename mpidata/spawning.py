@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mpidata.build_flags import rank_program
 from mpidata.errors import LibraryError, MpidataError, RankDiedError
-from mpidata.exits import read_exit
+from mpidata.exits import first_exit
 from mpidata.library import Library, check
 from mpidata.linked_mpi import linked_mpi
 from mpidata.mpi_name import OPEN_MPI
@@ -137,10 +137,9 @@ class Spawner:
                 ready[0].invited.set()
 
     def _failure(self, start: _Start, now: float) -> str:
-        for rank in range(self._plan.ranks_per_group):
-            ended = read_exit(self._plan.run, self._plan, start.group, rank)
-            if ended is not None:
-                return f"Its program {ended.sentence()} before it joined the job"
+        ended = first_exit(self._plan.run, self._plan, start.group)
+        if ended is not None:
+            return (ended[1].error or f"Its program {ended[1].sentence()} before it joined the job").rstrip(".")
         if start.error or start.greeted.is_set():
             return start.error
         return f"It did not join the job within {_GREET_S:g} s" if now - start.since > _GREET_S else ""

@@ -28,13 +28,15 @@ _PROGRESS_S = 0.5
 class Outcome(TypedDict):
     """How a run ended: `status` is complete, failed or stopped; `error` a sentence or None; `reason` why it stopped.
 
-    `died` is there, and true, where it failed because processes died: it can be resumed as it is. `in_order` is, where
-    it failed and yet all ranks have left in order, and may take their time to end.
+    `log` is there where the error is about the output of one rank. `died` is there, and true, where it failed because
+    processes died: it can be resumed as it is. `in_order` is, where it failed and yet all ranks have left in order, and
+    may take their time to end.
     """
 
     status: str
     error: str | None
     reason: str | None
+    log: NotRequired[str]
     died: NotRequired[bool]
     in_order: NotRequired[bool]
 

@@ -133,6 +133,17 @@ def test_the_scheduler_knows_best_why(case: _Case) -> None:
     assert "exit status 3" in case.settle()[2]
 
 
+def test_the_log_that_the_error_is_about_is_shown(case: _Case, capsys: pytest.CaptureFixture[str]) -> None:
+    log = case.run.logs / "group-0003-solver-0.log"
+    log.write_text("./solver: error while loading shared libraries: libmesh.so\n")
+    error = {"status": "failed", "error": "It could not be started.", "log": str(log)}
+    case.run.summary.write_text(json.dumps(Figures(1, 1).summary(case.run.path, error, Simulations(1, 1), None, 1.0)))  # type: ignore[arg-type]
+    outcome = settle(case.attempt, Ending(0), 3.0)
+    assert outcome.log == log
+    show_outcome(outcome, Console(), Console(stderr=True))
+    assert capsys.readouterr().err.endswith("libraries: libmesh.so\nIt could not be started.\n")
+
+
 def test_a_run_folder_that_was_removed(case: _Case, capsys: pytest.CaptureFixture[str]) -> None:
     case.run.events.write_text("start\n")
     shutil.rmtree(case.run.path)

@@ -236,9 +236,9 @@ def write_exit(plan: Plan, group: int, rank: int, **values: Any) -> None:
 @pytest.mark.parametrize(
     "values, how",
     [
-        ({"exit": 127, "error": "There is no program ./rod"}, "could not be started"),
-        ({"exit": 0}, "ended with exit status 0 without mpidata_init"),
-        ({"signal": 11}, "was killed by SIGSEGV"),
+        ({"exit": 127, "error": "There is no program ./rod."}, "There is no program ./rod"),
+        ({"exit": 0}, "Its program ended with exit status 0 without mpidata_init before it joined the job"),
+        ({"signal": 11}, "Its program was killed by SIGSEGV before it joined the job"),
     ],
 )
 def test_a_program_that_ends_before_it_joins(
@@ -249,7 +249,8 @@ def test_a_program_that_ends_before_it_joins(
     spawner.start(3, [])
     assert spawner.news(True) == []
     write_exit(plan, 3, 1, **values)
-    assert news_of(spawner, 1) == [(3, f"Its program {how} before it joined the job")]
+    write_exit(plan, 3, 0, signal=15, told=True)  # as rank 1 has ended
+    assert news_of(spawner, 1) == [(3, how)]
 
 
 def test_a_program_that_never_joins(

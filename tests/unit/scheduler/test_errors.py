@@ -24,8 +24,18 @@ def test_an_error_ends_the_job_soon(make_job: MakeJob) -> None:
     assert job.run() == 1
     assert job.summary["status"] == "failed"
     assert job.summary["error"] == "Field 'u' has shape (3,). Rank 2, simulation 0, step 1. Send (4,)."
+    assert job.summary["log"] == str(job.plan.run / "logs" / "rank-0002-solver-0-0.log")
     assert job.now <= 1005.5
     assert job.calls[-1] == ("abort", 1)
+
+
+def test_the_log_is_that_of_the_rank_with_the_error(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, start="spawn", groups=1, ranks_per_group=2, simulations=100)
+    job.before["dispatch"] = lambda group, simulation: False
+    job.event(Event.ERROR, 7, rank=4, text="It is broken.")
+    job.event(Event.ERROR, 0, after=0.1, rank=3, text="This follows.")
+    assert job.run() == 1 and job.summary["error"] == "It is broken."
+    assert job.summary["log"] == str(job.plan.run / "logs" / "group-0007-solver-1.log")
 
 
 def test_the_first_of_several_errors_is_the_error_and_all_are_kept(make_job: MakeJob) -> None:

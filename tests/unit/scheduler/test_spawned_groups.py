@@ -94,9 +94,17 @@ def test_a_place_that_cannot_be_filled_is_given_up(make_job: MakeJob) -> None:
 
 
 def test_the_job_fails_when_no_group_can_be_spawned(make_job: MakeJob) -> None:
-    job = make_job(start="spawn", groups=3, simulations=6, retries=1)
-    job.before["spawn"] = lambda group, values: bool(job.news.append((group, "Its program could not be started")))
+    job = make_job(start="spawn", groups=3, ranks_per_group=2, simulations=6, retries=1)
+
+    def spawn(group: int, values: tuple[str, ...]) -> bool:
+        (job.plan.run / "exits" / f"group-{group:04d}-1").write_text('{"exit": 127, "signal": null}')
+        return bool(job.news.append((group, "Its program could not be started")))
+
+    (job.plan.run / "exits").mkdir(exist_ok=True)
+    job.before["spawn"] = spawn
     assert job.run() == 1
+    log = job.plan.run / "logs" / "group-0005-solver-1.log"
+    assert job.summary["log"] == str(log) and f"Its output is in {log}. Correct it" in job.summary["error"]
     assert job.summary["status"] == "failed" and len(job.called("spawn")) == 6
     assert "could not be started, and no group is left. Its program could not be started" in job.summary["error"]
     assert not job.summary.get("died")
