@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -45,8 +46,8 @@ def batch_script(job: Job, overrides: Sequence[str] = (), template: str | None =
     return render(text, _values(job, overrides), missing, where)
 
 
-def submit(path: str, overrides: Sequence[str], template: str | None = None) -> tuple[str, Job]:
-    """Give a job to Slurm; returns its number there (where it told, `;` and the cluster's name behind it), and the job.
+def submit(path: str, overrides: Sequence[str], template: str | None = None) -> tuple[str, Job, Path]:
+    """Give a job to Slurm.
 
     Parameters
     ----------
@@ -57,6 +58,15 @@ def submit(path: str, overrides: Sequence[str], template: str | None = None) -> 
     template : str, optional
         A template in place of that of the job file.
 
+    Returns
+    -------
+    number : str
+        Its number in Slurm; where it told, `;` and the cluster's name behind it.
+    job : Job
+        What was submitted.
+    output : Path
+        Where the script's output goes.
+
     Raises
     ------
     MpidataError
@@ -65,6 +75,7 @@ def submit(path: str, overrides: Sequence[str], template: str | None = None) -> 
     job = load_job(path, overrides)
     script = batch_script(job, overrides, template)
     _check_writable(job)
+    _refuse_arrays(script, job)
     try:
         done = subprocess.run(
             ["sbatch", "--parsable"], input=script, capture_output=True, text=True, timeout=_TIMEOUT_S
@@ -79,7 +90,31 @@ def submit(path: str, overrides: Sequence[str], template: str | None = None) -> 
     if done.returncode != 0:
         said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
         raise LaunchError(f"sbatch refused the job: {said}. See the script with --print, and the key 'slurm'.")
-    return done.stdout.strip(), job
+    number = done.stdout.strip()
+    return number, job, job.folder / _output(script, number.partition(";")[0])
+
+
+def _refuse_arrays(script: str, job: Job) -> None:
+    """Refuse an array whose tasks would all run the same simulations; a script that looks at the index may have one."""
+    asked = _option(script, "array", "a") or os.environ.get("SBATCH_ARRAY_INX")
+    if asked is not None and "SLURM_ARRAY_TASK_ID" not in script:
+        raise LaunchError(
+            f"All tasks of the array {asked} would run the same simulations. {job.path}: template (or environment "
+            'variable SBATCH_ARRAY_INX). Add `--set seed="$SLURM_ARRAY_TASK_ID"` to its `mpidata run`, or submit a job '
+            "for each seed: `mpidata submit job.yaml --set seed=1`."
+        )
+
+
+def _output(script: str, number: str) -> str:
+    """Name of the output of a script that has become the job of this number."""
+    name = _option(script, "job-name", "J") or "sbatch"
+    return (_option(script, "output", "o") or "slurm-%j.out").replace("%j", number).replace("%x", name)
+
+
+def _option(script: str, name: str, letter: str) -> str | None:
+    """Value that the `#SBATCH` lines of a script give to an option: the last one counts, as it does for sbatch."""
+    found = re.findall(rf"^#SBATCH.*?\s(?:--{name}(?:=|\s+)|-{letter}\s*)(\"[^\"]*\"|\S+)", script, re.MULTILINE)
+    return str(found[-1]).strip('"') if found else None
 
 
 def _check_writable(job: Job) -> None:

@@ -110,12 +110,12 @@ def submit(
     elif show:
         click.echo(submitting.batch_script(load_job(str(job), overrides), overrides, template), nl=False)
     else:
-        said, submitted = submitting.submit(str(job), overrides, template)
+        said, submitted, output = submitting.submit(str(job), overrides, template)
         number = said.partition(";")[0]
         if parsable:
             click.echo(said)
             return
-        click.echo(f"Submitted {submitted.name} as job {number}. Its output: {submitted.folder}/slurm-{number}.out")
+        click.echo(f"Submitted {submitted.name} as job {number}. Its output: {output}")
 
 
 @main.command()

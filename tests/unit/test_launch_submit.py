@@ -211,6 +211,20 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.output == f"Submitted job as job 41. Its output: {tmp_path}/slurm-41.out\n"
     assert (tmp_path / "given").read_text() == printed.output
     assert run.invoke(cli.main, ["submit", job, "--parsable"]).output == "41;cluster\n"
+    (tmp_path / "my.sbatch").write_text("#!/bin/sh\n#SBATCH -J a --output=logs/%x-%j.txt\n{{run}}\n")
+    done = run.invoke(cli.main, ["submit", job, "--template", "my.sbatch"])
+    assert done.output.endswith(f" Its output: {tmp_path}/logs/a-41.txt\n")
+    done = run.invoke(cli.main, ["submit", job, "--set", "slurm.options={output: mine.txt}"])
+    assert done.output.endswith(f" Its output: {tmp_path}/mine.txt\n")
+    (tmp_path / "array.sbatch").write_text("#!/bin/sh\n#SBATCH -a 0-3\n{{run}}\n")
+    done = run.invoke(cli.main, ["submit", job, "--template", "array.sbatch"])
+    assert done.exit_code == 2 and "All tasks of the array 0-3 would run the same" in done.stderr
+    with monkeypatch.context() as context:
+        context.setenv("SBATCH_ARRAY_INX", "1-9")
+        assert "the array 1-9 would" in run.invoke(cli.main, ["submit", job]).stderr
+    seeds = '#!/bin/sh\n#SBATCH --array=0-3\n{{run}} --set seed="$SLURM_ARRAY_TASK_ID"\n'
+    (tmp_path / "array.sbatch").write_text(seeds)
+    assert run.invoke(cli.main, ["submit", job, "--template", "array.sbatch"]).exit_code == 0
     (tmp_path / "file").write_text("")
     for output in ("file", "file/runs", "/proc/runs"):
         done = run.invoke(cli.main, ["submit", job, "--set", f"output={output}"])
