@@ -25,7 +25,9 @@ class BatchFolder(JobFolder):
     def heat2d(self, built: Path, count: int, pause: float = 0.0, **keys: object) -> None:
         """Write a job of the heat example, whose trainers sleep after each batch of 5 samples."""
         program = ["python", str(PROGRAMS / "census_resumed.py"), str(pause)]
-        write_heat2d_job(self, built, count, {"groups": 2, "timeout_s": 30}, program=program, **keys)
+        write_heat2d_job(
+            self, built, count, {"groups": 2, "timeout_s": 30, "start_timeout_s": 30}, program=program, **keys
+        )
 
     def call(self, *command: str, timeout: float = 30) -> "subprocess.CompletedProcess[str]":
         """Run a command as a user of the cluster does."""
