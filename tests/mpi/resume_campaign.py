@@ -55,6 +55,7 @@ class Start:
     early: str  # who is killed before the ranks have joined, if anybody
     early_s: float
     victim: str  # who is killed later; `prepare` and `disk`: the preparation of this start is interrupted
+    after_checkpoint: bool  # and how long after the first one of this start, or after its ranks have joined
     moment_s: float
     in_checkpoint: bool
     call: str
@@ -68,7 +69,8 @@ class Start:
         buffer = f"{self.capacity}/{self.watermark} {self.tail} {self.put} {self.together}"
         early = f"; {self.early} at {self.early_s:.2f}" * bool(self.early)
         call = f" at {self.call} {self.nth}" * (self.victim in ("prepare", "disk"))
-        when = f" {self.moment_s:.2f}{' in a checkpoint' * self.in_checkpoint}{', at once' * self.at_once}"
+        when = f" {'checkpoint + ' * self.after_checkpoint}{self.moment_s:.2f}"
+        when += " in a checkpoint" * self.in_checkpoint + ", at once" * self.at_once
         late = f"; {self.victim}{call}{when}" * bool(self.victim)
         return f"[{groups} {buffer}{early}{late}]"
 
@@ -150,6 +152,7 @@ def _start(chosen: random.Random, policy: str, batch: int, samples: int, size: f
         early=chosen.choice([*RANKS, "mpidata", "all"]) if chosen.random() < 0.25 else "",
         early_s=chosen.uniform(0.0, 1.5),
         victim=victim,
+        after_checkpoint=chosen.random() < 0.7,
         moment_s=chosen.uniform(0.0, PART_S),
         in_checkpoint=chosen.random() < 0.3,
         call=call,
@@ -253,16 +256,19 @@ class Run:
 
     def interrupt(self, process: "Popen[str]", start: Start) -> None:
         """Kill what is to be killed; returns when it is, or when the start has ended before."""
-        before = self.joined()
+        before = self.count("start")
         if start.early:
             here = RANKS[0] if start.early in ("mpidata", "all") else start.early
             self.wait_until(process, lambda: job_processes(self.folder.path, here, start.trainers), 60)
             time.sleep(start.early_s)
-            before = self.joined()
+            before = self.count("start")
             if process.poll() is None:
                 self.kill(process, start, start.early)
-        if not start.victim or not self.wait_until(process, lambda: self.joined() > before, 90):
+        if not start.victim or not self.wait_until(process, lambda: self.count("start") > before, 90):
             return
+        if start.after_checkpoint:
+            written = self.count("checkpoint")
+            self.wait_until(process, lambda: self.count("checkpoint") > written, 8, must=False)
         time.sleep(start.moment_s)
         if start.in_checkpoint:
             runs = self.folder.path / "runs" / "job"
@@ -270,9 +276,9 @@ class Run:
         # A preparation that was done before its call came is an end as others.
         self.kill(process, start, "mpidata" if start.victim in ("prepare", "disk") else start.victim)
 
-    def joined(self) -> int:
-        """How often all ranks have joined."""
-        return sum(event["event"] == "start" for event in events_of(self.folder.path))
+    def count(self, name: str) -> int:
+        """How often something has happened in this run."""
+        return sum(event["event"] == name for event in events_of(self.folder.path))
 
     def wait_until(self, process: "Popen[str]", condition, timeout_s: float, must: bool = True) -> bool:
         """Wait for something; False where the start has ended before."""
