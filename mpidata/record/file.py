@@ -23,6 +23,7 @@ import numpy.typing as npt
 from mpidata.errors import MpidataError
 from mpidata.own_files import new_file
 from mpidata.record.layout import EMPTY, Header
+from mpidata.record.shrink import shrink
 
 __all__ = ["RecordFile", "Rows"]
 
@@ -216,10 +217,8 @@ class RecordFile:
             except (OSError, RuntimeError, ValueError) as error:
                 raise OSError(str(error)) from None
             os.close(self._descriptor)
-        with contextlib.suppress(OSError, RuntimeError, ValueError):  # it can be read as it is
-            with h5py.File(self.path, "r+", libver=("v110", "v110")) as file:
-                for column in [*(file["fields"][name] for name in file["fields"]), *_columns(file)]:
-                    column.resize(self.rows, axis=0)
+        with contextlib.suppress(OSError):  # it can be read as it is
+            shrink(self.path, self.rows)
 
     def abandon(self) -> None:
         """Leave the file as a killed writer does: after an error nothing more is written to it."""
@@ -265,10 +264,6 @@ def _write_all(descriptor: int, memory: memoryview, offset: int) -> None:
     while memory:
         done = os.pwrite(descriptor, memory, offset)
         memory, offset = memory[done:], offset + done
-
-
-def _columns(file: h5py.File) -> list[h5py.Dataset]:
-    return [item for item in file.values() if isinstance(item, h5py.Dataset)]
 
 
 def _fits(name: str, shape: tuple[int, ...], dtype: str) -> bool:

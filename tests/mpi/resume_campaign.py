@@ -262,8 +262,7 @@ class Run:
             self.wait_until(process, lambda: job_processes(self.folder.path, here, start.trainers), 60)
             time.sleep(start.early_s)
             before = self.count("start")
-            if process.poll() is None:
-                self.kill(process, start, start.early)
+            self.kill(process, start, start.early)
         if not start.victim or not self.wait_until(process, lambda: self.count("start") > before, 90):
             return
         if start.after_checkpoint:
@@ -291,6 +290,8 @@ class Run:
         return process.poll() is None
 
     def kill(self, process: "Popen[str]", start: Start, victim: str) -> None:
+        if process.poll() is not None:  # in its preparation, or by itself, which is then found out
+            return
         launcher = psutil.Process(process.pid)
         if launcher.name() == "strace":
             launcher = next(iter(launcher.children()), launcher)

@@ -1,5 +1,6 @@
 """The record of a trainer: what is in its file, whatever happens to the disk or the process, and how it is read."""
 
+import contextlib
 import errno
 import os
 import pickle
@@ -25,6 +26,7 @@ from mpidata.record import writer
 from mpidata.record.earlier import Earlier
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
+from mpidata.record.shrink import shrink
 from mpidata.record.writer import Recorder
 
 SAMPLES = [(simulation, step) for simulation in range(4) for step in range(20)]  # simulation 3 is the validation
@@ -354,6 +356,66 @@ def test_a_killed_writer_leaves_a_file_that_is_read_and_gone_on_with(plan):
     check(RecordedDataset(plan.record_path), SAMPLES[:35])
     record(plan, SAMPLES[10:])
     check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
+
+
+KILLED_AT_THE_END = """
+import os, signal, sys
+sys.path[:0] = {path!r}
+from test_record import *
+resize = h5py.Dataset.resize
+def cut(dataset, *given, **named):
+    resize(dataset, *given, **named)
+    if dataset.name == "/step":
+        os.kill(os.getpid(), signal.SIGKILL)
+h5py.Dataset.resize = cut
+record(make_plan(run=Path({run!r}), record_path=Path({folder!r})), SAMPLES[:35])
+"""
+
+
+def test_a_writer_that_is_killed_while_it_closes_the_file(plan):
+    script = KILLED_AT_THE_END.format(
+        path=[str(Path(__file__).parent)], run=str(plan.run), folder=str(plan.record_path)
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -9, done.stderr
+    check(RecordedDataset(plan.record_path), SAMPLES[:35])
+    record(plan, SAMPLES[10:])
+    check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
+
+
+def test_each_step_of_cutting_the_columns_leaves_a_file_that_can_be_read(plan, monkeypatch):
+    monkeypatch.setattr(record_file, "shrink", lambda *_: None)
+    record(plan, SAMPLES[:35])
+    (path,) = plan.record_path.iterdir()
+    whole, calls = path.read_bytes(), {"pwrite": os.pwrite, "ftruncate": os.ftruncate}
+
+    def cut_after(steps):
+        def call(name):
+            def counted(*given):
+                if len(done) == steps:
+                    raise OSError(errno.EIO, "as if killed")
+                done.append(name)
+                return calls[name](*given)
+
+            return counted
+
+        done = []
+        for name in calls:
+            monkeypatch.setattr(os, name, call(name))
+        with contextlib.suppress(OSError):
+            shrink(path, 35)
+        monkeypatch.undo()
+        return done
+
+    for steps in range(100):
+        path.write_bytes(whole)
+        done = cut_after(steps)
+        check(RecordedDataset(plan.record_path), SAMPLES[:35])
+        if len(done) < steps:
+            break
+    assert done[-1] == "ftruncate" and len(done) > 5 and path.stat().st_size < len(whole)
+    with h5py.File(path) as file:
+        assert len(file["step"]) == 35
 
 
 def test_the_file_is_read_while_it_grows(plan):

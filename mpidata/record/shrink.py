@@ -1,0 +1,82 @@
+"""Cutting the columns of a record to the rows that they hold, so that the file can be read whenever the process ends.
+
+HDF5 changes a file by many small writes, and marks it meanwhile as one that must not be opened. So it works on a view
+that keeps what it writes in memory. This then goes to the file, which can be read before and after each of the writes.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+__all__ = ["shrink"]
+
+
+def shrink(path: Path, rows: int) -> None:
+    """Cut all columns of a closed file to so many rows; raises OSError, which leaves a file that can be read, too."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        for first in (True, False):  # a reader takes `simulation` to be the shortest
+            view = _View(descriptor)
+            with h5py.File(view, "r+", libver=("v110", "v110")) as file:
+                fields = file["fields"].values()
+                for column in [file["simulation"]] if first else [*fields, *file.values()]:
+                    if isinstance(column, h5py.Dataset):
+                        column.resize(rows, axis=0)
+            view.store()
+    except (RuntimeError, ValueError) as error:
+        raise OSError(str(error)) from None
+    finally:
+        os.close(descriptor)
+
+
+class _View(io.RawIOBase):
+    """A file with what was written to it only in memory."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._at = 0
+        self._size = os.fstat(descriptor).st_size
+        self._written: list[tuple[int, bytes]] = []
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        memory = memoryview(buffer).cast("B")
+        end = self._at + len(memory)
+        found = os.preadv(self._descriptor, [memory], self._at)
+        memory[found:] = bytes(len(memory) - found)
+        for offset, data in self._written:
+            first, last = max(offset, self._at), min(offset + len(data), end)
+            if first < last:
+                memory[first - self._at : last - self._at] = data[first - offset : last - offset]
+        self._at = end
+        return len(memory)
+
+    def write(self, data: Any) -> int:
+        copy = bytes(data)
+        self._written.append((self._at, copy))
+        self._at += len(copy)
+        self._size = max(self._size, self._at)
+        return len(copy)
+
+    def truncate(self, size: int | None = None) -> int:
+        self._size = self._at if size is None else size
+        return self._size
+
+    def store(self) -> None:
+        """Write it to the file; the superblock, at its beginning, last, as that says where the file ends."""
+        for offset, data in sorted(self._written, key=lambda write: write[0] == 0):
+            done = 0
+            while done < len(data):
+                done += os.pwrite(self._descriptor, data[done:], offset + done)
+        os.ftruncate(self._descriptor, self._size)
