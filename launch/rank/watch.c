@@ -194,11 +194,18 @@ static int end_if_due(watch_t *watch, end_t *end)
     return 1;
 }
 
-/* A batch system tells all processes to end, in any order: where the program has died of its signal, this one's own may be
- * a moment behind. */
+/* Whether the program ended as one does that is asked to. */
+static int ended_as_asked(int status)
+{
+    const int of = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
+    return of == SIGTERM || of == SIGINT;
+}
+
+/* Launchers and batch systems tell all processes to end, in any order: where the program has ended so, this one's own
+ * signal may be a moment behind. */
 static void wait_for_own(end_t *end)
 {
-    if (!WIFSIGNALED(end->status) || (WTERMSIG(end->status) != SIGTERM && WTERMSIG(end->status) != SIGINT)) return;
+    if (!ended_as_asked(end->status)) return;
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
@@ -224,8 +231,11 @@ end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child)
     for (;;) {
         const int signal_number = sigtimedwait(&signals, NULL, &(struct timespec){.tv_nsec = 500000000});
         if (signal_number == SIGRTMIN) die(child); /* the launcher is gone */
-        if (signal_number > 0) pass_on(&watch, signal_number, &end);
-        if (waitpid(child, &end.status, WNOHANG) == child || end_if_due(&watch, &end)) break;
+        /* A launcher that tells all to end as this program has died may come before the news of that. */
+        const int ended = waitpid(child, &end.status, WNOHANG) == child;
+        if (ended && (signal_number == SIGTERM || signal_number == SIGINT)) end.told |= ended_as_asked(end.status);
+        else if (signal_number > 0 && !ended) pass_on(&watch, signal_number, &end);
+        if (ended || end_if_due(&watch, &end)) break;
     }
     if (!end.told) wait_for_own(&end);
     const unsigned flags = flags_of(pulse);

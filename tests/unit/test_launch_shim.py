@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -200,6 +201,34 @@ def test_a_program_that_could_not_join_is_quoted(shim: Path, tmp_path: Path) -> 
     assert _run(shim, plan.run, 3).returncode == -signal.SIGKILL
     said = "No coupling. Couple it. It is the program of rank 3 (a solver of group 0)."
     assert _record(plan.run, 3)["error"] == said
+
+
+def test_a_program_that_ends_before_the_launcher_tells_all_to(
+    shim: Path, tmp_path: Path, require: Callable[[str], str]
+) -> None:
+    """It is the cause, though its mpidata-rank, which a busy machine holds up here, hears of both at once."""
+    endings = {3: "exit 3", 4: "kill -SEGV $$", 5: "kill -TERM $$", 6: "exit 143"}
+    cases = "; ".join(f"{rank}) {ending};" for rank, ending in endings.items())
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", f"case $OMPI_COMM_WORLD_RANK in {cases} esac"]})
+    held_up = [require("strace"), "-o", "/dev/null", "--inject=rt_sigtimedwait:delay_enter=3000000", str(shim)]
+    processes = [
+        subprocess.Popen(
+            [*held_up, str(plan.run)],
+            env=clean_environment(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE="7"),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        for rank in endings
+    ]
+    for process in processes:
+        traced = psutil.Process(process.pid)
+        _wait_for(lambda traced=traced: traced.children(recursive=True)[1:])
+        rank, program = traced.children(recursive=True)
+        _wait_for(lambda program=program: program.status() == psutil.STATUS_ZOMBIE)
+        rank.send_signal(signal.SIGTERM)
+    for process in processes:
+        process.wait(timeout=20)
+    assert [_record(plan.run, rank)["told"] for rank in endings] == [False, False, True, True]
 
 
 @pytest.mark.parametrize("mpi, told", [("MPICH Version: 5.0.2", True), ("Open MPI v5.0.11", False)])
