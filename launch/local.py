@@ -20,6 +20,7 @@ from mpidata.launch.begun import Begun
 from mpidata.launch.cleanup import make_folders, processes_of, remove_abandoned
 from mpidata.launch.command import command_line, shim_path
 from mpidata.launch.fault_tolerance import without_ulfm
+from mpidata.launch.first_exception import FirstException
 from mpidata.launch.hosts import on_hosts_left
 from mpidata.launch.launcher import Launcher, find_launcher
 from mpidata.launch.outcome import Outcome, settle
@@ -186,7 +187,8 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
     with make_folders(run.path) as folders, rendezvous() as meeting:
         launcher.prepare(run, plan, os.environ)
         variables = launcher.environment(folders, os.environ) | (meeting if launcher.is_local else {})
-        with Progress(run.progress, run.log(plan, 1), console, plan.checkpoint_within_s) as progress:
+        exceptions = FirstException(run, plan)
+        with Progress(run.progress, run.log(plan, 1), console, plan.checkpoint_within_s, [exceptions]) as progress:
             console.print(Text(f"{launcher.job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
             for line in launcher.describe():
                 console.print(Text(line), soft_wrap=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import codecs
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -23,6 +23,10 @@ __all__ = ["Progress", "Tail", "figures_line"]
 _PLAIN_EVERY_S = 5.0
 _JOIN_S = 20.0
 _END_S = 10.0
+
+
+class _Lines(Protocol):
+    def lines(self, last: bool = False) -> list[str]: ...
 
 
 class Tail:
@@ -72,6 +76,8 @@ class Progress:
         Where to show them.
     within_s : float
         Time in seconds that the job has for a last checkpoint.
+    more : sequence, optional
+        Others that give lines to be shown as they come, by a method as `Tail.lines`.
     clock : callable, optional
         Gives seconds.
 
@@ -87,10 +93,11 @@ class Progress:
         trainer: Path,
         console: Console,
         within_s: float = 60.0,
+        more: Sequence[_Lines] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = progress
-        self._tails = Tail(trainer), Tail(trainer.with_name(IDLE))
+        self._tails: list[_Lines] = [Tail(trainer), Tail(trainer.with_name(IDLE)), *more]
         self._within_s = within_s
         self._console = console
         self._clock = clock

@@ -53,6 +53,11 @@ def test_a_function_of_one_rank_lives_on(folder: JobFolder) -> None:
     told = [(entry["simulation"], entry["tries"], entry["cause"], entry["how"]) for entry in summary["set_aside"]]
     assert told == [(2, 1, "given_up", "gave it up: diverged"), (3, 3, "raised", raised[-1])]
     assert result.log("solver").count("Traceback") == 4
+    # The first one is shown while the job runs.
+    before, traceback, after = result.output.partition("  Traceback (most recent call last):\n")
+    assert f"A solver of group 0 {raised[0]}." in before and "never any good" not in before
+    assert "  ValueError: negative density\n" in after
+    assert "Traceback" not in after.partition("Set aside:")[0]
 
 
 def test_a_function_that_never_works_ends_the_job(folder: JobFolder) -> None:
