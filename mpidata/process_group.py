@@ -25,6 +25,7 @@ __all__ = ["init_process_group"]
 
 _ADDRESS_BYTES = 512
 _LOOPBACK = "lo"
+_HERE = "127.0.0.1"
 _STORE_TIMEOUT = timedelta(minutes=5)
 
 
@@ -69,7 +70,7 @@ def init_process_group(backend: str | None = None) -> None:
     own_gpu = _all(communicator, torch.cuda.is_available() and local_rank < torch.cuda.device_count())
     if backend is None:
         backend = "cpu:gloo,cuda:nccl" if own_gpu else "gloo"
-    store = _store(communicator, "127.0.0.1" if one_host else socket.gethostname())
+    store = _store(communicator, _HERE if one_host else socket.gethostname())
     os.environ.update(MASTER_ADDR=store.host, MASTER_PORT=str(store.port))
     dist.init_process_group(backend, store=PrefixStore("mpidata", store), rank=rank, world_size=size)
     # Runs before the trainer leaves the job, as it is registered later.
@@ -100,7 +101,7 @@ def _store(communicator: MPI.Intracomm, host: str) -> TCPStore:
     size = communicator.Get_size()
     store = None
     if communicator.Get_rank() == 0:
-        store = TCPStore(host, 0, size, is_master=True, timeout=_STORE_TIMEOUT, wait_for_workers=False)
+        store = _start_store(host, size)
         text = f"{host} {store.port}".encode()
         address[: len(text)] = np.frombuffer(text, np.uint8)
     wait(communicator.Ibcast(address, root=0))
@@ -108,6 +109,19 @@ def _store(communicator: MPI.Intracomm, host: str) -> TCPStore:
         host, port = address.tobytes().rstrip(b"\0").decode().split(" ")
         store = TCPStore(host, int(port), size, is_master=False, timeout=_STORE_TIMEOUT, wait_for_workers=False)
     return store
+
+
+def _start_store(host: str, size: int) -> TCPStore:
+    """Start the store; torch lets it listen on all interfaces, for all who can reach this host."""
+    if host != _HERE:
+        return TCPStore(host, 0, size, is_master=True, timeout=_STORE_TIMEOUT, wait_for_workers=False)
+    with socket.socket() as here:
+        here.bind((host, 0))
+        here.listen(socket.SOMAXCONN)
+        return TCPStore(
+            host, here.getsockname()[1], size, is_master=True, timeout=_STORE_TIMEOUT, wait_for_workers=False,
+            master_listen_fd=here.detach(),
+        )  # fmt: skip
 
 
 def _destroy(trainer: Trainer) -> None:
