@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,13 @@ static int parse_integer(const char *text, int64_t low, int64_t high, int64_t *v
     if (errno || end == text || *end != '\0' || parsed < low || parsed > high) return -1;
     *value = parsed;
     return 0;
+}
+
+/* Seconds, more than none. */
+static int parse_seconds(const char *text, double *value) {
+    char *end;
+    *value = strtod(text, &end);
+    return end == text || *end != '\0' || !isfinite(*value) || *value <= 0 ? -1 : 0;
 }
 
 static int append_parameter(mpidata_plan *plan, const char *name) {
@@ -135,10 +143,9 @@ static int parse_line(mpidata_plan *plan, const char *key, const char *value) {
     } else if (!strcmp(key, "start")) {
         if ((plan->spawn = parse_word(value, starts, 2)) < 0) return bad_line(value);
     } else if (!strcmp(key, "timeout_s") || !strcmp(key, "start_timeout_s")) {
-        double *target = *key == 's' ? &plan->start_timeout_s : &plan->timeout_s;
-        *target = atof(value);
-        if (!(*target > 0)) return bad_line(value);
+        if (parse_seconds(value, *key == 's' ? &plan->start_timeout_s : &plan->timeout_s)) return bad_line(value);
     } else if (!strcmp(key, "run")) {
+        if (plan->run) return bad_line(value);
         if (!(plan->run = strdup(value))) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while reading the plan.");
     } else if (!strcmp(key, "parameter")) {
         return append_parameter(plan, value);
@@ -146,6 +153,12 @@ static int parse_line(mpidata_plan *plan, const char *key, const char *value) {
         return append_field(plan, value);
     }
     return MPIDATA_SUCCESS;
+}
+
+/* More than an int holds where the plan makes no sense. */
+static int64_t world_of(const mpidata_plan *plan) {
+    int64_t groups = plan->spawn ? 0 : (int64_t)plan->groups + plan->spares;
+    return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group;
 }
 
 static int parse_lines(mpidata_plan *plan, char *copy) {
@@ -158,10 +171,10 @@ static int parse_lines(mpidata_plan *plan, char *copy) {
         MPIDATA_TRY(parse_line(plan, line, value));
     }
     if (!plan->world || !plan->trainers || !plan->ranks_per_group || !plan->window || !plan->n_fields ||
-        !plan->capacity)
+        !plan->capacity || !plan->run)
         return bad_line("(a key is missing)");
-    if (plan->world != 1 + plan->trainers + mpidata_plan_world_groups(plan) * plan->ranks_per_group)
-        return bad_line("(world is not 1 + trainers + the groups' ranks)");
+    if (plan->world != world_of(plan)) return bad_line("(world is not 1 + trainers + the groups' ranks)");
+    if (plan->ranks_per_group > INT_MAX - 1 - plan->trainers) return bad_line("(a group has too many ranks)");
     return MPIDATA_SUCCESS;
 }
 

@@ -56,10 +56,8 @@ static void fill_buffer(receiver *r, int *did) {
 
 static int obey(receiver *r, const mpidata_order *order) {
     mpidata_trainer *trainer = r->trainer;
-    const mpidata_plan *plan = &trainer->job.plan;
     switch (order->kind) {
     case MPIDATA_ORDER_EXPECT:
-        if (order->simulation < 0 || order->simulation >= plan->simulations + plan->validation || order->steps < 0) break;
         mpidata_ledger_expect(&trainer->ledger, order->simulation, order->steps);
         trainer->ledger.entries[order->simulation].expected_by = order->try;
         return mpidata_incoming_held(&r->incoming, order->simulation);
@@ -74,17 +72,16 @@ static int obey(receiver *r, const mpidata_order *order) {
         (void)pthread_cond_broadcast(&trainer->news);
         return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_RELIEVE:
-        if (order->steps < 0 || mpidata_buffer_grow(&trainer->buffer, trainer->buffer.capacity + order->steps)) break;
-        return MPIDATA_SUCCESS;
+        if (!mpidata_buffer_grow(&trainer->buffer, trainer->buffer.capacity + order->steps)) return MPIDATA_SUCCESS;
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
+                             (long long)(trainer->buffer.capacity + order->steps));
     case MPIDATA_ORDER_CHECKPOINT: mpidata_checkpoint_want(trainer, order->steps); return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_ALL_GONE:
         trainer->all_gone = 1;
         (void)pthread_cond_broadcast(&trainer->news);
         return MPIDATA_SUCCESS;
-    default: break;
+    default: return MPIDATA_SUCCESS;
     }
-    return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent an order (%d) that does not fit the job.",
-                         (int)order->kind);
 }
 
 /* Orders about groups; 0: it is none. Not under the lock. */
@@ -105,15 +102,16 @@ static int obey_for_group(receiver *r, const mpidata_order *order, int *status) 
 
 static int take_orders(receiver *r, int *did) {
     for (;;) {
-        int here = 0;
+        int here = 0, bytes = 0, result;
         MPI_Message message;
         MPI_Status status;
         mpidata_order order = {0};
         MPIDATA_TRY_MPI(MPI_Improbe(0, MPIDATA_TAG_ORDER, r->trainer->job.data, &here, &message, &status));
         if (!here) return MPIDATA_SUCCESS;
         *did = 1;
+        MPIDATA_TRY_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
         MPIDATA_TRY_MPI(MPI_Mrecv(&order, (int)sizeof order, MPI_BYTE, &message, MPI_STATUS_IGNORE));
-        int result;
+        MPIDATA_TRY(mpidata_order_check(&r->trainer->job.plan, &order, bytes));
         if (!obey_for_group(r, &order, &result)) {
             (void)pthread_mutex_lock(&r->trainer->lock);
             result = obey(r, &order);

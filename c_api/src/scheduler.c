@@ -118,7 +118,9 @@ static int check_event(mpidata_event *event, int bytes, int rank, const mpidata_
     int from_both = event->kind == MPIDATA_EVENT_ERROR;
     int fits = rank > 0 && ((group < 0 && from_trainer) || (group >= 0 && from_solver) || from_both);
     int closes = from_solver || event->kind == MPIDATA_EVENT_HELD;
-    if (closes && (event->simulation < -1 || event->simulation >= simulations || event->steps < 0)) fits = 0;
+    if (closes && (event->simulation < -1 || event->simulation >= simulations || event->steps < 0 ||
+                   event->steps > MPIDATA_STEPS_MAX))
+        fits = 0;
     if (event->kind == MPIDATA_EVENT_CHECKPOINT_WRITTEN && (event->steps <= 0 || event->statistics[1] < 0)) fits = 0;
     if (bytes <= (int)offsetof(mpidata_event, text)) fits = 0;
     if (!fits) {

@@ -7,7 +7,12 @@
 
 static size_t field_bytes(const mpidata_field *field) { return (size_t)field->elements * field->element_size; }
 
+static size_t tail_bytes(const mpidata_plan *plan) {
+    return (size_t)plan->n_parameters * sizeof(double) + sizeof(double) + 2 * sizeof(int64_t);
+}
+
 static int lay_out(mpidata_page_layout *layout, const mpidata_plan *plan, int64_t count) {
+    if ((size_t)count > SIZE_MAX / 4 / (plan->slot_bytes + tail_bytes(plan))) return -1;
     size_t *fields = realloc(layout->fields, (size_t)plan->n_fields * sizeof *fields), at = 0;
     if (!fields) return -1;
     for (int f = 0; f < plan->n_fields; f++) {
@@ -15,7 +20,7 @@ static int lay_out(mpidata_page_layout *layout, const mpidata_plan *plan, int64_
         at += ((size_t)count * field_bytes(&plan->fields[f]) + 63) & ~(size_t)63;
     }
     *layout = (mpidata_page_layout){.count = count, .fields = fields, .tail = at};
-    layout->bytes = at + (size_t)count * ((size_t)plan->n_parameters * sizeof(double) + sizeof(double) + 2 * sizeof(int64_t));
+    layout->bytes = at + (size_t)count * tail_bytes(plan);
     return 0;
 }
 

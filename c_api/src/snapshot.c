@@ -309,7 +309,8 @@ int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_unbegun(&trainer));
     mpidata_buffer *buffer = &trainer->buffer;
-    if (state->batch < 0 || state->unseen < 0 || state->next_retired < 0 || state->capacity < buffer->capacity)
+    if (state->batch < 0 || state->batch > INT64_MAX / 4 || state->unseen < 0 || state->next_retired < 0 ||
+        state->added < 0 || state->added > INT64_MAX / 4 || state->capacity < buffer->capacity)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint's numbers make no sense.");
     if (mpidata_buffer_grow(buffer, state->capacity))
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
@@ -349,6 +350,7 @@ static int put_into_place(mpidata_trainer *trainer, int place, int64_t slot) {
 static int check_step(const mpidata_trainer *trainer, int place, int64_t simulation, int64_t step) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (simulation >= 0 && simulation < plan->simulations + plan->validation && step >= 0 &&
+        step < MPIDATA_STEPS_MAX &&
         (place == MPIDATA_PLACE_RETIRED || mpidata_plan_trainer(plan, simulation, step) == trainer->job.index))
         return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "Step %lld of simulation %lld is none of this trainer's.",
@@ -395,6 +397,11 @@ int mpidata_trainer_restore_samples(int place, int64_t count, const void *const 
 int mpidata_trainer_restore_ledger(const int64_t *steps) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_unbegun(&trainer));
+    const mpidata_plan *plan = &trainer->job.plan;
+    for (int64_t i = 0; i < plan->simulations + plan->validation; i++)
+        if (steps[i] > MPIDATA_STEPS_MAX)
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint says that simulation %lld has %lld steps.",
+                                 (long long)i, (long long)steps[i]);
     mpidata_ledger_import(&trainer->ledger, steps);
     return MPIDATA_SUCCESS;
 }

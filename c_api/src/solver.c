@@ -518,6 +518,7 @@ static int next_simulation(int64_t *simulation) {
         MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window));
     }
     solver.awaits_task = 0;
+    MPIDATA_TRY(mpidata_task_check(&solver.job.plan, solver.task));
     if (solver.task->kind != MPIDATA_TASK_RUN) {
         solver.no_more = 1;
         return MPIDATA_END;

@@ -237,7 +237,8 @@ int mpidata_trainer_start(int64_t count) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (count < 1)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "batch_size is %lld. Use 1 or more.", (long long)count);
-    int64_t least = plan->policy == MPIDATA_POLICY_FIRO ? plan->watermark + count : count;
+    int64_t most = INT64_MAX - plan->watermark;
+    int64_t least = plan->policy == MPIDATA_POLICY_FIRO && count < most ? plan->watermark + count : count;
     if (plan->capacity < least) {
         (void)too_small(plan, least, count);
         (void)mpidata_report_error_of_trainer(mpidata_last_error());

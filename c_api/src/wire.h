@@ -30,6 +30,7 @@ enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2 };
 #define MPIDATA_ALONG_MAX 131072   /* ... while the payload is no longer than this */
 #define MPIDATA_BUNDLE_MAX 262144  /* bytes of pieces that share a message */
 #define MPIDATA_BLOCKS_MAX 4096    /* blocks of one piece */
+#define MPIDATA_STEPS_MAX ((int64_t)1 << 36) /* of a simulation: more than a job has time for, and safe to calculate with */
 
 typedef struct {
     uint32_t magic;
@@ -110,6 +111,10 @@ int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block);
  * aligned. The next piece begins mpidata_piece_bytes further on. */
 int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t bytes, const mpidata_piece **piece,
                         const double **parameters, const mpidata_block **blocks, const char **payload);
+
+/* Check what the scheduler sent, `bytes` of it. */
+int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, int bytes);
+int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task);
 
 /* Bytes of an event to send: without the unused end of its text. */
 size_t mpidata_event_bytes(const mpidata_event *event);

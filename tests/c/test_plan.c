@@ -10,6 +10,16 @@ static void refuse(const char *text) {
     CHECK(plan.fields == NULL && plan.parameters == NULL);
 }
 
+/* Counts whose product an int cannot hold; modulo 2^32 the first would do. */
+static void refuse_counts(const char *world, const char *trainers, const char *groups, const char *ranks_per_group) {
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "mpidata-plan 1\nrun /run\nworld %s\ntrainers %s\ngroups %s\nranks_per_group %s\nwindow 1\n"
+                   "simulations 1\ncapacity 1\nfield u float32 0\n",
+                   world, trainers, groups, ranks_per_group);
+    refuse(text);
+}
+
 static void replace(const char *from, const char *to) {
     static char text[4096];
     const char *place = strstr(example_plan, from);
@@ -52,5 +62,13 @@ int main(void) {
     replace("float32 2 4 6", "float32 2 4 6 8");
     replace("float32 2 4 6", "float32 7 1 1 1 1 1 1 1");
     replace("float32 2 4 6", "float32 2 65536 65536");
+    replace("run /run", "run /run\nrun /other");
+    replace("run /run\n", "");
+    replace("seed 7", "timeout_s 5 s");
+    replace("seed 7", "timeout_s inf");
+    replace("seed 7", "start_timeout_s 0");
+    refuse_counts("3", "2", "65536", "65536");
+    refuse_counts("2147483647", "2147483647", "1", "1");
+    refuse_counts("2147483647", "2147483647", "2147483647", "2147483647");
     return 0;
 }

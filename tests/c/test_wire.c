@@ -66,6 +66,57 @@ static void large_pieces(void) {
     mpidata_plan_free(&plan);
 }
 
+/* Numbers that nobody means, which would overflow where they are added. */
+static void hostile_pieces(void) {
+    size_t bytes = valid();
+    block_of()->start[0] = block_of()->shape[0] = INT64_MAX;
+    CHECK(check(bytes) == MPIDATA_ERR_BLOCK);
+    (void)valid();
+    block_of()->start[0] = block_of()->shape[0] = INT64_MIN;
+    CHECK(check(bytes) == MPIDATA_ERR_BLOCK);
+    (void)valid();
+    piece_of()->step = INT64_MAX; /* + simulation says which trainer takes it */
+    CHECK(check(bytes) == MPIDATA_ERR_WIRE);
+    piece_of()->step = MPIDATA_STEPS_MAX - 1;
+    CHECK(check(bytes) == MPIDATA_SUCCESS);
+    (void)valid();
+    block_of()->shape[0] = 0; /* of which a sample could have any number */
+    piece_of()->payload_bytes = 0;
+    CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1)) == MPIDATA_ERR_WIRE);
+}
+
+static int order(int kind, int64_t simulation, int64_t steps) {
+    mpidata_order order = {.kind = kind, .simulation = simulation, .steps = steps};
+    return mpidata_order_check(&plan, &order, (int)sizeof order);
+}
+
+static void orders(void) {
+    const mpidata_order stop = {.kind = MPIDATA_ORDER_STOP};
+    CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop) == MPIDATA_SUCCESS);
+    CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop - 1) == MPIDATA_ERR_WIRE);
+    CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop + 1) == MPIDATA_ERR_WIRE);
+    CHECK(order(0, 0, 0) == MPIDATA_ERR_WIRE && order(MPIDATA_ORDER_GONE + 1, 0, 0) == MPIDATA_ERR_WIRE);
+    CHECK(order(MPIDATA_ORDER_EXPECT, 12, 100) == MPIDATA_SUCCESS);
+    CHECK(order(MPIDATA_ORDER_EXPECT, 13, 100) == MPIDATA_ERR_WIRE && order(MPIDATA_ORDER_EXPECT, -1, 1) == MPIDATA_ERR_WIRE);
+    CHECK(order(MPIDATA_ORDER_EXPECT, 0, -1) == MPIDATA_ERR_WIRE);
+    CHECK(order(MPIDATA_ORDER_EXPECT, 0, INT64_MAX) == MPIDATA_ERR_WIRE);
+    CHECK(order(MPIDATA_ORDER_RELIEVE, 0, INT64_MAX) == MPIDATA_ERR_WIRE);
+    CHECK(order(MPIDATA_ORDER_JOIN, (int64_t)1 << 32, 0) == MPIDATA_ERR_WIRE);
+    CHECK(order(MPIDATA_ORDER_LOST, -1, 0) == MPIDATA_ERR_WIRE && order(MPIDATA_ORDER_LOST, 1, 0) == MPIDATA_SUCCESS);
+}
+
+static int task(int kind, int validation, int64_t simulation) {
+    const mpidata_task task = {.kind = kind, .validation = validation, .simulation = simulation};
+    return mpidata_task_check(&plan, &task);
+}
+
+static void tasks(void) {
+    CHECK(task(MPIDATA_TASK_RUN, 0, 9) == MPIDATA_SUCCESS && task(MPIDATA_TASK_RUN, 1, 12) == MPIDATA_SUCCESS);
+    CHECK(task(MPIDATA_TASK_NO_MORE, 0, -1) == MPIDATA_SUCCESS && task(0, 0, 0) == MPIDATA_ERR_WIRE);
+    CHECK(task(MPIDATA_TASK_RUN, 0, -1) == MPIDATA_ERR_WIRE && task(MPIDATA_TASK_RUN, 0, 13) == MPIDATA_ERR_WIRE);
+    CHECK(task(MPIDATA_TASK_RUN, 1, 9) == MPIDATA_ERR_WIRE);
+}
+
 int main(void) {
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
     CHECK(check(valid()) == MPIDATA_SUCCESS);
@@ -112,6 +163,9 @@ int main(void) {
     (void)valid();
     block_of()->shape[0] = 2; /* fewer elements than the message has */
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
+    hostile_pieces();
+    orders();
+    tasks();
     mpidata_plan_free(&plan);
     large_pieces();
     return 0;

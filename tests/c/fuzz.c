@@ -1,0 +1,375 @@
+/* What a rank reads of others, with inputs that nobody meant: plans, pieces of samples, orders and tasks. To be built with
+ * the sanitizers. Inputs are made from good ones by a mutator that is drawn from a seed:
+ *     fuzz FILE COUNT [SEED]    tries COUNT inputs of each kind; the one under way is in FILE
+ *     fuzz FILE                 tries that one again
+ * LLVMFuzzerTestOneInput is that of libFuzzer: with clang -fsanitize=fuzzer and -DNO_MAIN it takes the mutator's place. */
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fake_mpi.h"
+#include "incoming.h"
+#include "window.h"
+
+enum { PLAN = 0, PIECES, ORDER, TASK, KINDS };
+enum { LONGEST = 1 << 19, MOST = LONGEST - 1 };
+
+/* Ranks 1 and 2 are trainers, 3 and 4 group 0, 5 and 6 group 1. A block of `large` is a message of its own. */
+static const char job_text[] =
+    "mpidata-plan 1\nrun /run\nfolder /a folder\nseed 7\nworld 7\ntrainers 2\ngroups 2\nspares 0\nranks_per_group 2\n"
+    "window 4\nsimulations 10\nvalidation 3\npolicy firo\ncapacity 100\nwatermark 20\ntail repeat\ntimeout_s 300.0\n"
+    "start_timeout_s 600.0\nstart split\nparameter alpha\nfield cells uint8 3 2 3 4\nfield large float32 2 100 90\n"
+    "field scalar float64 0\nprogram solver\n";
+static const char small_text[] =
+    "mpidata-plan 1\nrun /run\nworld 1\ntrainers 2\ngroups 1\nstart spawn\nranks_per_group 1\nwindow 1\nsimulations 1\n"
+    "validation 0\npolicy fifo\ncapacity 9\nwatermark 0\ntail drop\nfield u float64 1 5\n";
+
+static const char *const plans[] = {job_text, small_text};
+
+/* -- in place of the arena: pieces of memory of their own, whose ends AddressSanitizer knows ----------------------------- */
+
+struct mpidata_arena_chunk {
+    struct mpidata_arena_chunk *next;
+    double memory[];
+};
+
+void *mpidata_arena_take(mpidata_arena *arena, size_t bytes) {
+    mpidata_arena_chunk *chunk = malloc(offsetof(mpidata_arena_chunk, memory) + bytes);
+    CHECK(chunk);
+    chunk->next = arena->chunks;
+    arena->chunks = chunk;
+    return chunk->memory;
+}
+
+void mpidata_arena_close(mpidata_arena *arena) {
+    for (mpidata_arena_chunk *next; arena->chunks; arena->chunks = next) {
+        next = arena->chunks->next;
+        free(arena->chunks);
+    }
+}
+
+/* -- what is tried -------------------------------------------------------------------------------------------------- */
+
+static void try_plan(const uint8_t *input, size_t size) {
+    mpidata_plan plan;
+    char names[64], *text = malloc(size + 1);
+    int index, rank_in_group;
+    CHECK(text);
+    memcpy(text, input, size);
+    text[size] = '\0';
+    if (!mpidata_plan_parse(text, &plan)) {
+        for (int rank = 0; rank < plan.world && rank < 9; rank++)
+            CHECK(mpidata_plan_role(&plan, rank, &index, &rank_in_group) <= MPIDATA_ROLE_SOLVER && index >= 0);
+        CHECK(mpidata_plan_role(&plan, plan.world - 1, &index, &rank_in_group) <= MPIDATA_ROLE_SOLVER && index >= 0);
+        CHECK(mpidata_plan_trainer(&plan, plan.simulations + plan.validation, MPIDATA_STEPS_MAX) < plan.trainers);
+        mpidata_plan_field_names(&plan, names, sizeof names);
+        mpidata_plan_parameter_names(&plan, names, sizeof names);
+        mpidata_plan_free(&plan);
+    }
+    free(text);
+}
+
+static mpidata_trainer trainer;
+static mpidata_incoming in;
+
+static void open_trainer(void) {
+    const mpidata_plan *plan = &trainer.job.plan;
+    fake_reset();
+    memset(&trainer, 0, sizeof trainer);
+    CHECK(!mpidata_plan_parse(job_text, &trainer.job.plan));
+    CHECK(!pthread_mutex_init(&trainer.lock, NULL) && !mpidata_slots_open(&trainer.slots, plan));
+    CHECK(!mpidata_ledger_open(&trainer.ledger, plan, 0) && !mpidata_record_open(&trainer.record));
+    CHECK(!mpidata_buffer_open(&trainer.buffer, plan->policy, plan->capacity, plan->watermark, plan->seed, 0));
+    trainer.outbox_end = &trainer.outbox;
+    CHECK(!mpidata_incoming_open(&in, &trainer));
+}
+
+static void close_trainer(void) {
+    for (mpidata_outgoing *next; trainer.outbox; trainer.outbox = next) {
+        next = trainer.outbox->next;
+        free(trainer.outbox);
+    }
+    mpidata_incoming_close(&in);
+    mpidata_buffer_close(&trainer.buffer);
+    mpidata_record_close(&trainer.record);
+    mpidata_ledger_close(&trainer.ledger);
+    mpidata_slots_close(&trainer.slots);
+    (void)pthread_mutex_destroy(&trainer.lock);
+    free(trainer.arrived);
+    free(trainer.validation);
+    mpidata_plan_free(&trainer.job.plan);
+}
+
+/* A message of the input: the sender, the tag, its length, its bytes. */
+typedef struct {
+    uint8_t rank, validation;
+    uint16_t unused;
+    uint32_t size;
+} envelope;
+
+/* Let a trainer receive them; returns the samples that have become whole, -1 after an error. */
+static int64_t try_pieces(const uint8_t *input, size_t size) {
+    char *messages[FAKE_MOST];
+    int n = 0, did = 1, status = MPIDATA_SUCCESS;
+    open_trainer();
+    for (envelope head; size >= sizeof head && n < FAKE_MOST; n++) {
+        memcpy(&head, input, sizeof head);
+        input += sizeof head;
+        size -= sizeof head;
+        size_t bytes = head.size < size ? head.size : size;
+        CHECK(messages[n] = malloc(bytes + 1));
+        memcpy(messages[n], input, bytes);
+        (void)fake_send(head.rank % 7, MPIDATA_TAG_SAMPLE + head.validation % 2, messages[n], bytes);
+        input += bytes;
+        size -= bytes;
+    }
+    while (did && !status) {
+        did = 0;
+        status = mpidata_incoming_validation(&in, &did);
+        if (!status) status = mpidata_incoming_take(&in, &did);
+    }
+    CHECK(!status || *mpidata_last_error());
+    int64_t whole = status ? -1 : trainer.statistics.received + trainer.statistics.validation;
+    close_trainer();
+    for (int i = 0; i < n; i++) free(messages[i]);
+    return whole;
+}
+
+static void try_order(const uint8_t *input, size_t size) {
+    mpidata_order order = {0};
+    memcpy(&order, input, size < sizeof order ? size : sizeof order);
+    open_trainer();
+    if (!mpidata_order_check(&trainer.job.plan, &order, (int)size)) {
+        switch (order.kind) {
+        case MPIDATA_ORDER_EXPECT:
+            mpidata_ledger_expect(&trainer.ledger, order.simulation, order.steps);
+            CHECK(!mpidata_incoming_held(&in, order.simulation));
+            break;
+        case MPIDATA_ORDER_RELIEVE: CHECK(trainer.buffer.capacity + order.steps > 0); break;
+        case MPIDATA_ORDER_JOIN: CHECK(!mpidata_incoming_add(&in, MPI_COMM_NULL, (int)order.simulation, 1)); break;
+        case MPIDATA_ORDER_LOST: CHECK(!mpidata_incoming_lose(&in, (int)order.simulation)); break;
+        case MPIDATA_ORDER_GONE: mpidata_incoming_gone(&in, (int)order.simulation); break;
+        default: break;
+        }
+    }
+    close_trainer();
+}
+
+static void try_task(const uint8_t *input, size_t size) {
+    mpidata_plan plan;
+    mpidata_task task = {0};
+    memcpy(&task, input, size < sizeof task ? size : sizeof task);
+    CHECK(!mpidata_plan_parse(job_text, &plan));
+    if (!mpidata_task_check(&plan, &task) && task.kind == MPIDATA_TASK_RUN) {
+        int number = mpidata_plan_trainer(&plan, task.simulation, 0);
+        CHECK(number >= 0 && number < plan.trainers);
+    }
+    mpidata_plan_free(&plan);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
+    if (!size) return 0;
+    switch (input[0] % KINDS) {
+    case PLAN: try_plan(input + 1, size - 1); break;
+    case PIECES: (void)try_pieces(input + 1, size - 1); break;
+    case ORDER: try_order(input + 1, size - 1); break;
+    default: try_task(input + 1, size - 1); break;
+    }
+    return 0;
+}
+
+#ifndef NO_MAIN
+
+/* -- good inputs ---------------------------------------------------------------------------------------------------- */
+
+enum { GOOD = 6 };
+
+static struct {
+    uint8_t bytes[LONGEST];
+    size_t size;
+} good[KINDS][GOOD];
+
+static int n_good[KINDS];
+
+static void add_good(int kind, const void *bytes, size_t size) {
+    int i = n_good[kind]++;
+    CHECK(i < GOOD && size < LONGEST);
+    good[kind][i].bytes[0] = (uint8_t)kind;
+    memcpy(good[kind][i].bytes + 1, bytes, size);
+    good[kind][i].size = size + 1;
+}
+
+static void put(mpidata_window *window, int field, int64_t first, int64_t count) {
+    static const double values[9000];
+    const mpidata_field *declared = &window->job->plan.fields[field];
+    mpidata_block block = {.field = field, .ndim = declared->ndim};
+    for (int d = 0; d < declared->ndim; d++) block.shape[d] = declared->shape[d];
+    if (declared->ndim) {
+        block.start[declared->ndim - 1] = first; /* rows that lie apart */
+        block.shape[declared->ndim - 1] = count;
+    }
+    CHECK(!mpidata_window_stage(window, &block, values, declared->dtype, 0));
+}
+
+/* What two ranks of a group send of some steps, to trainer 0. */
+static void add_pieces(int group, int64_t simulation, int steps, int with_large) {
+    static uint8_t bytes[LONGEST];
+    size_t size = 0;
+    mpidata_job job = {0};
+    int validation = simulation >= 10;
+    CHECK(!mpidata_plan_parse(job_text, &job.plan));
+    for (int rank = 0; rank < 2; rank++) {
+        mpidata_window window;
+        fake_reset();
+        fake_hold_sends = 1; /* their memory stays as it is */
+        CHECK(!mpidata_window_open(&window, &job));
+        window.turn = 1;
+        for (int64_t step = simulation % 2; step < 2 * steps; step += 2) {
+            put(&window, 0, 2 * rank, 2);
+            if (with_large && rank) put(&window, 1, 0, 50);
+            if (with_large && rank) put(&window, 1, 50, 40);
+            if (rank) put(&window, 2, 0, 1);
+            CHECK(!mpidata_window_commit(&window, simulation, step, 0.5, validation, (double[]){0.25}));
+        }
+        CHECK(!mpidata_window_flush(&window));
+        fake_hold_sends = 0;
+        for (int i = 0; i < fake_n; i++) {
+            envelope head = {.rank = (uint8_t)(3 + 2 * group + rank), .validation = (uint8_t)validation,
+                             .size = (uint32_t)fake_messages[i].size};
+            CHECK(size + sizeof head + head.size < LONGEST);
+            memcpy(bytes + size, &head, sizeof head);
+            memcpy(bytes + size + sizeof head, fake_messages[i].bytes, head.size);
+            size += sizeof head + head.size;
+        }
+        mpidata_window_close(&window);
+    }
+    mpidata_plan_free(&job.plan);
+    CHECK(try_pieces(bytes, size) == (with_large ? steps : 0)); /* these are received */
+    add_good(PIECES, bytes, size);
+}
+
+static void make_good(void) {
+    const mpidata_order orders[] = {{MPIDATA_ORDER_EXPECT, 1, 3, 100}, {.kind = MPIDATA_ORDER_RELIEVE, .steps = 25},
+                                    {.kind = MPIDATA_ORDER_JOIN, .simulation = 2}, {.kind = MPIDATA_ORDER_LOST}};
+    const mpidata_task task = {.kind = MPIDATA_TASK_RUN, .validation = 1, .simulation = 12};
+    for (int i = 0; i < 2; i++) add_good(PLAN, plans[i], strlen(plans[i]));
+    for (int i = 0; i < 4; i++) add_good(ORDER, &orders[i], sizeof orders[i]);
+    add_good(TASK, &task, sizeof task);
+    add_pieces(0, 0, 3, 0);
+    add_pieces(0, 1, 2, 1);
+    add_pieces(1, 11, 1, 1);
+}
+
+/* -- the mutator ---------------------------------------------------------------------------------------------------- */
+
+static mpidata_random chance;
+
+static size_t below(size_t n) { return (size_t)mpidata_random_below(&chance, (int64_t)n); }
+
+static int64_t odd_number(void) {
+    static const int64_t numbers[] = {0, 1, -1, 2, 3, 7, 10, 13, 64, 100, 4096, 4097, 32768, 131072, 262144, INT32_MAX,
+                                      INT32_MIN, (int64_t)1 << 32, (int64_t)1 << 36, (int64_t)1 << 61, INT64_MAX, INT64_MIN};
+    int64_t number = numbers[below(sizeof numbers / sizeof numbers[0])];
+    return number == INT64_MAX || number == INT64_MIN ? number : number + (int64_t)below(3) - 1;
+}
+
+/* Where headers are, most of the time: payload is no more than bytes. */
+static size_t place(size_t size) {
+    size_t near = size < 512 ? size : 512;
+    return below(4) ? below(near) : below(size);
+}
+
+static void change_number_in_text(uint8_t *bytes, size_t *size) {
+    size_t from = place(*size), to;
+    while (from < *size && (bytes[from] < '0' || bytes[from] > '9')) from++;
+    for (to = from; to < *size && bytes[to] >= '0' && bytes[to] <= '9';) to++;
+    char text[32];
+    size_t length = (size_t)snprintf(text, sizeof text, "%lld", (long long)odd_number());
+    if (from == *size || *size - (to - from) + length > MOST) return;
+    memmove(bytes + from + length, bytes + to, *size - to);
+    memcpy(bytes + from, text, length);
+    *size += length - (to - from);
+}
+
+static void mutate(uint8_t *bytes, size_t *size) {
+    int64_t number = odd_number();
+    size_t at = place(*size), width = (size_t)1 << below(4), other = below(*size), length;
+    switch (below(7)) {
+    case 0: bytes[at] ^= (uint8_t)(1 << below(8)); break;
+    case 1: /* a field of a header, which lies at a multiple of 4 behind the first byte and the envelope */
+    case 2:
+        at = at / 4 * 4 + 1;
+        if (at + width <= *size) memcpy(bytes + at, &number, width);
+        break;
+    case 3: change_number_in_text(bytes, size); break;
+    case 4: *size = 1 + below(*size); break;
+    case 5: /* a part comes a second time */
+        length = below(*size - other);
+        if (length > 300) length = 300;
+        if (*size + length > MOST) break;
+        memmove(bytes + at + length, bytes + at, *size - at);
+        memmove(bytes + at, bytes + (other < at ? other : other + length), length);
+        *size += length;
+        break;
+    default: /* a part is left out */
+        length = below(*size - at);
+        if (length > 300) length = 300;
+        memmove(bytes + at, bytes + at + length, *size - at - length);
+        *size -= length;
+    }
+    if (!*size) *size = 1;
+}
+
+/* -- main ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    size_t size;
+    uint8_t bytes[LONGEST];
+} kept_input;
+
+static kept_input *keep_in(const char *path, int again) {
+    int file = open(path, again ? O_RDWR : O_RDWR | O_CREAT | O_TRUNC, 0600);
+    CHECK(file >= 0 && !ftruncate(file, sizeof(kept_input)));
+    kept_input *kept = mmap(NULL, sizeof *kept, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    CHECK(kept != MAP_FAILED && !close(file));
+    return kept;
+}
+
+static void try(const kept_input *kept) {
+    uint8_t *input = malloc(kept->size); /* of just this size, so that a byte more is found */
+    CHECK(input);
+    memcpy(input, kept->bytes, kept->size);
+    (void)LLVMFuzzerTestOneInput(input, kept->size);
+    free(input);
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc > 1);
+    kept_input *kept = keep_in(argv[1], argc == 2);
+    fake_tick = 0.01;
+    fake_ranks = 7;
+    if (argc == 2) {
+        CHECK(kept->size && kept->size <= LONGEST);
+        try(kept);
+        return 0;
+    }
+    make_good();
+    mpidata_random_seed(&chance, argc > 3 ? strtoull(argv[3], NULL, 10) : 1, 0);
+    for (long i = 0, count = atol(argv[2]); i < count; i++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            int which = (int)below((size_t)n_good[kind]);
+            kept->size = good[kind][which].size;
+            memcpy(kept->bytes, good[kind][which].bytes, kept->size);
+            size_t size = kept->size - 1;
+            for (size_t n = below(4); n < 4; n++) mutate(kept->bytes + 1, &size);
+            kept->size = size + 1;
+            try(kept);
+        }
+    return 0;
+}
+
+#endif
