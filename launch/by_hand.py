@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from mpidata.aside import ASIDE
 from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, LaunchError, MpidataError
 from mpidata.launch.cleanup import processes_of
@@ -72,6 +73,8 @@ def run_by_hand(path: str | None, overrides: Sequence[str], place: Place, resume
         time.sleep(_AFTER_RANK_0_S)
         sys.exit(2 if isinstance(error, JobFileError | LaunchError) else 1)
     sys.stdout.flush()
+    if place.rank == 0:  # the scheduler's output goes to its log
+        os.environ[ASIDE] = f"/dev/fd/{_inheritable(os.dup(2))}"
     os.execv(shim, [str(shim), str(run)])
 
 
@@ -103,7 +106,7 @@ def _announce(job: Job, overrides: Sequence[str], file: Path, resume: str | None
         else:
             folder, _, lock = prepare_run(job, fault_tolerance)
             run = folder.path
-        os.set_inheritable(lock, True)  # for as long as this rank runs
+        _inheritable(lock)  # for as long as this rank runs
     except MpidataError as error:
         with contextlib.suppress(MpidataError):
             tell_run(file, error=str(error))
@@ -113,6 +116,11 @@ def _announce(job: Job, overrides: Sequence[str], file: Path, resume: str | None
     if fault_tolerance == "none":
         print(f"mpidata: {without_ulfm(job.launch.fault_tolerance)}", file=sys.stderr, flush=True)
     return run
+
+
+def _inheritable(descriptor: int) -> int:
+    os.set_inheritable(descriptor, True)
+    return descriptor
 
 
 def _resume(resume: str, overrides: Sequence[str], fault_tolerance: str) -> tuple[Path, int]:

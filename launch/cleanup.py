@@ -39,6 +39,11 @@ class JobFolders:
     segments: Path | None
     locks: tuple[int, ...]
 
+    @property
+    def aside(self) -> Path:
+        """File for what the scheduler cannot say in the run folder; in memory, where the machine has /dev/shm."""
+        return (self.segments or self.session) / "aside"
+
     def __enter__(self) -> JobFolders:
         """Do nothing; `make_folders` has made them."""
         return self
@@ -78,7 +83,10 @@ def make_folders(run: Path) -> JobFolders:
         with contextlib.suppress(OSError):
             if folder is not None:
                 (folder / "run").write_text(f"{run}\n", encoding="utf-8")
-    return JobFolders(session, segments, tuple(locks))
+    folders = JobFolders(session, segments, tuple(locks))
+    with contextlib.suppress(OSError):
+        folders.aside.touch(0o600)
+    return folders
 
 
 def remove_abandoned() -> None:

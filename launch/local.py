@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from mpidata.aside import ASIDE, read_summary
 from mpidata.checkpoint.memory import available_bytes, check_memory
 from mpidata.config import load_job
 from mpidata.errors import LaunchError
@@ -24,7 +25,7 @@ from mpidata.launch.first_exception import FirstException
 from mpidata.launch.hosts import on_hosts_left
 from mpidata.launch.launcher import Launcher, find_launcher
 from mpidata.launch.outcome import Outcome, settle
-from mpidata.launch.progress import Progress
+from mpidata.launch.progress import Aside, Progress
 from mpidata.launch.rendezvous import rendezvous
 from mpidata.launch.restarts import Restarts
 from mpidata.launch.result import show_outcome
@@ -187,13 +188,15 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
     with make_folders(run.path) as folders, rendezvous() as meeting:
         launcher.prepare(run, plan, os.environ)
         variables = launcher.environment(folders, os.environ) | (meeting if launcher.is_local else {})
-        exceptions = FirstException(run, plan)
-        with Progress(run.progress, run.log(plan, 1), console, plan.checkpoint_within_s, [exceptions]) as progress:
+        variables[ASIDE] = str(folders.aside)
+        more = (FirstException(run, plan), Aside(folders.aside))
+        with Progress(run.progress, run.log(plan, 1), console, plan.checkpoint_within_s, more) as progress:
             console.print(Text(f"{launcher.job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
             for line in launcher.describe():
                 console.print(Text(line), soft_wrap=True)
             command = launcher.command(shim, plan)
             ending = supervise(attempt, command, variables, signals, progress.look, launcher.silence_s)
+        ending = dataclasses.replace(ending, unwritten=read_summary(folders.aside))
     if (slurm := SlurmJob.of(os.environ)) is not None and not is_complete(run):
         ending = dataclasses.replace(ending, by_slurm=slurm.is_ending())
     return settle(attempt, ending, time.monotonic() - started)

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,9 @@ def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
     run = attempt.run
     if run.is_removed:
         return _removed(attempt, seconds)
-    summary = _read(run.summary)
+    summary, at = _read(run.summary), _changed_at(run.summary)
+    if summary is None and ending.unwritten is not None:
+        summary, at = ending.unwritten, time.time_ns()
     if _is_stop(ending, summary):
         return _stopped(attempt, ending, summary, seconds)
     if summary is None:
@@ -85,11 +88,13 @@ def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
         )
         summary = _write(run, {**_figures(attempt, seconds), "status": "failed", "error": cause.sentence})
         return Outcome(summary, 1, cause.log, cause.died)
-    fault = _fault(attempt, [record for record in _blamed(attempt) if _counts(record, run, summary)])
+    fault = _fault(attempt, [record for record in _blamed(attempt) if _counts(record, at, summary)])
     died, log = bool(summary.get("died")), _log(summary) or (fault.log if fault is not None else None)
     if fault is not None and (summary.get("status") != "failed" or not summary.get("error")):
-        died = fault.died and summary.get("status") != "complete" and fault.at < run.summary.stat().st_mtime_ns
+        died = fault.died and summary.get("status") != "complete" and fault.at < at
         summary, log = _write(run, {**summary, "status": "failed", "error": fault.sentence}), fault.log
+    elif ending.unwritten is not None:  # there may be room again
+        summary = _write(run, summary)
     failed = summary.get("status") not in ("complete", "stopped")
     return Outcome(summary, int(failed), log, failed and died)
 
@@ -124,6 +129,8 @@ def _stopped(attempt: Attempt, ending: Ending, summary: dict[str, Any] | None, s
     elif summary.get("status") == "failed":
         whole = {name: value for name, value in summary.items() if name != "died"}
         summary = _write(attempt.run, {**whole, "status": "stopped", "error": None, "reason": reason})
+    elif ending.unwritten is not None:
+        summary = _write(attempt.run, summary)
     return Outcome(summary, AGAIN if number in (signal.SIGTERM, signal.SIGUSR1) else 128 + number, None)
 
 
@@ -133,8 +140,8 @@ def _blamed(attempt: Attempt) -> list[Exit]:
     return [r for r in attempt.records() if not survived or (r.rank or 0) <= attempt.plan.trainers]
 
 
-def _counts(record: Exit, run: RunFolder, summary: dict[str, Any]) -> bool:
-    """Whether a bad end is a fault of its own, not a consequence of the end of the job.
+def _counts(record: Exit, at: int, summary: dict[str, Any]) -> bool:
+    """Whether a bad end is a fault of its own, not a consequence of the end of the job, at the time `at`.
 
     A job that fails, and a scheduler that stops one whose ranks are late, end ranks. In a job that ended in order
     nobody does, so that what ends badly even after its summary does so by itself: a script that cannot save its model.
@@ -142,7 +149,7 @@ def _counts(record: Exit, run: RunFolder, summary: dict[str, Any]) -> bool:
     if record.told:
         return False
     in_order = (summary.get("status") in ("complete", "stopped") or summary.get("in_order")) and record.rank != 0
-    return in_order or record.at < run.summary.stat().st_mtime_ns
+    return in_order or record.at < at
 
 
 def _write(run: RunFolder, summary: dict[str, Any]) -> dict[str, Any]:
@@ -150,11 +157,17 @@ def _write(run: RunFolder, summary: dict[str, Any]) -> dict[str, Any]:
     try:
         write_json(run.summary, summary)
     except OSError as error:
-        run.summary.with_name(f".{run.summary.name}.new").unlink(missing_ok=True)
         unwritten = f"Cannot write {run.summary}: {error.strerror}. Make room, or choose another folder with `output`."
         cause = f"{summary['error']} " if summary.get("error") else ""
         return {**summary, "status": "failed", "error": f"{cause}{unwritten}"}
     return summary
+
+
+def _changed_at(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _read(path: Path) -> dict[str, Any] | None:

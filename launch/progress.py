@@ -18,7 +18,7 @@ from rich.text import Text
 
 from mpidata.idle import IDLE
 
-__all__ = ["Progress", "Tail", "figures_line"]
+__all__ = ["Aside", "Progress", "Tail", "figures_line"]
 
 _PLAIN_EVERY_S = 5.0
 _JOIN_S = 20.0
@@ -61,6 +61,14 @@ class Tail:
             whole.append(self._rest)
             self._rest = ""
         return [line.rstrip("\r").rpartition("\r")[2] for line in whole]
+
+
+class Aside(Tail):
+    """What the scheduler says aside of the run folder, but for the summary, which is shown at the end."""
+
+    def lines(self, last: bool = False) -> list[str]:
+        """Lines that have come since the last call."""
+        return [line for line in super().lines(last) if not line.startswith("{")]
 
 
 class Progress:

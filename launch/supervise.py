@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from mpidata.errors import LaunchError
 from mpidata.launch.attempt import Attempt
@@ -43,6 +44,8 @@ class Ending:
         A host that does not answer any more.
     by_slurm : str or None
         How Slurm ended the whole job, in words.
+    unwritten : dict or None
+        The summary, where the scheduler could not write it.
     """
 
     status: int
@@ -50,6 +53,7 @@ class Ending:
     vanished: int | None = None
     lost_host: str | None = None
     by_slurm: str | None = None
+    unwritten: dict[str, Any] | None = None
 
 
 def supervise(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -10,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Events", "write_json"]
+__all__ = ["Events", "as_json", "write_json"]
+
+_MOST_WAITING_BYTES = 16 << 20
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
@@ -18,45 +21,101 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 class Events:
     """The file events.jsonl: one JSON object a line, `{"time": <unix seconds>, "event": "...", ...}`.
 
+    What cannot be written, on a full disk say, waits in memory, up to `most_bytes`, and is written when there is room
+    again, with an event `disk_failed` behind it.
+
     Parameters
     ----------
     path : Path
         The file; lines are appended to it.
     clock : callable, optional
         Gives the unix time in seconds.
+    most_bytes : int
+        Of lines that wait; further ones are lost.
+
+    Attributes
+    ----------
+    problem : OSError or None
+        Why the file cannot be written just now.
 
     Notes
     -----
-    For one thread. `write` only fills a buffer; the lines are in the file after `flush`.
+    For one thread. `write` only fills a buffer; the lines are in the file after `flush`. Nothing raises OSError.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: Path, clock: Callable[[], float] = time.time, most_bytes: int = _MOST_WAITING_BYTES
+    ) -> None:
+        self.problem: OSError | None = None
+        self._path = path
         self._clock = clock
-        self._file = open(path, "a", encoding="utf-8", buffering=1 << 16)  # noqa: SIM115
+        self._most_bytes = most_bytes
+        self._descriptor = -1
+        self._waiting = bytearray()
+        self._lost = 0  # lines
+        self._failed_at = 0.0
 
     def write(self, event: str, **values: object) -> None:
         """Add a line. Values are what JSON knows; NaN and infinities become null."""
         line = {"time": round(self._clock(), 6), "event": event, **values}
-        self._file.write(_text(line) + "\n")
+        self._add(as_json(line) + "\n")
 
     def write_numbers(self, event: str, **numbers: int) -> None:
         """Add a line whose values are integers: as `write`, but cheap enough for every simulation."""
         values = "".join([f', "{name}": {number}' for name, number in numbers.items()])
-        self._file.write(f'{{"time": {self._clock():.6f}, "event": "{event}"{values}}}\n')
+        self._add(f'{{"time": {self._clock():.6f}, "event": "{event}"{values}}}\n')
 
     def note(self, event: str, **values: object) -> None:
         """Add a line, bring it into the file, and print it for the log: for what is rare."""
         self.write(event, **values)
         self.flush()
-        print(event.replace("_", " "), *(f"{key}={_text(value)}" for key, value in values.items()), flush=True)
+        with contextlib.suppress(OSError):
+            print(event.replace("_", " "), *(f"{key}={as_json(value)}" for key, value in values.items()), flush=True)
 
     def flush(self) -> None:
-        """Bring all lines written so far into the file."""
-        self._file.flush()
+        """Bring all lines written so far into the file, as far as it takes them."""
+        try:
+            self._write_waiting()
+            if self.problem is not None:
+                failed, self.problem = self.problem, None
+                seconds = round(self._clock() - self._failed_at, 3)
+                self.write("disk_failed", reason=failed.strerror, seconds=seconds, lost=self._lost)
+                self._lost = 0
+                self._write_waiting()
+        except OSError as error:
+            self._failed_at = self._failed_at if self.problem is not None else self._clock()
+            self.problem = error
 
     def close(self) -> None:
         """Flush and close the file."""
-        self._file.close()
+        self.flush()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _add(self, line: str) -> None:
+        if len(self._waiting) < self._most_bytes:
+            self._waiting += line.encode(errors="replace")
+        else:
+            self._lost += 1
+
+    def _write_waiting(self) -> None:
+        if self._descriptor < 0:
+            self._open()
+        while self._waiting:
+            written = os.write(self._descriptor, self._waiting)
+            del self._waiting[:written]
+
+    def _open(self) -> None:
+        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":  # of a scheduler that was killed as it wrote
+                self._waiting[:0] = b"\n"
+        except OSError:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
 
 
 def write_json(path: Path, value: object, durable: bool = False) -> None:
@@ -77,15 +136,21 @@ def write_json(path: Path, value: object, durable: bool = False) -> None:
         The file cannot be written.
     """
     beside = path.with_name(f".{path.name}.new")
-    with open(beside, "w", encoding="utf-8") as file:
-        file.write(_text(value) + "\n")
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    os.replace(beside, path)
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            file.write(as_json(value) + "\n")
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
 
 
-def _text(value: object) -> str:
+def as_json(value: object) -> str:
+    """Write a value as one line of JSON; NaN and infinities become null."""
     try:
         return _encode(value)
     except ValueError:

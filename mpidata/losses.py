@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -185,11 +186,12 @@ def read_losses(events: Path) -> dict[str, Any]:
                 elif kind == "resume":
                     retries, set_aside, lost = before
                 lost += kind == "group_lost"
-                if kind in ("retry", "set_aside") and line.endswith("}\n"):
-                    entry = json.loads(line)
-                    del entry["time"], entry["event"]
-                    (retries if kind == "retry" else set_aside).append(entry)
-    except (OSError, ValueError, KeyError):
+                if kind in ("retry", "set_aside"):
+                    with contextlib.suppress(ValueError, KeyError):  # it was cut off
+                        entry = json.loads(line)
+                        del entry["time"], entry["event"]
+                        (retries if kind == "retry" else set_aside).append(entry)
+    except OSError:
         pass
     return {"lost_groups": lost, "retries": retries, "set_aside": set_aside}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -42,12 +43,14 @@ def main() -> int:
         for sentence in slower_than_it_could_be(
             look_at_process(), find_fabrics(), messages.one_host, plan.start == "spawn", mpi_of_mpi4py()
         ):
-            print(f"mpidata: {sentence}", flush=True)
+            with contextlib.suppress(OSError):
+                print(f"mpidata: {sentence}", flush=True)
         scheduler = Scheduler(plan, parameters, messages)
     except (MpidataError, OSError) as error:
         if not (isinstance(error, RankDiedError) and _is_recorded(run)):
             write_failure(run, str(error))
-        (run / "over").touch()
+        with contextlib.suppress(OSError):
+            (run / "over").touch()
         if messages is not None:
             messages.abort(1)
         os._exit(1)

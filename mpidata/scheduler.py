@@ -135,7 +135,8 @@ class Scheduler:
             self.ending.outcome["died"] = isinstance(error, RankDiedError)
             self._fail_now(str(error))
         except Exception as error:
-            traceback.print_exc()
+            with contextlib.suppress(OSError):
+                traceback.print_exc()
             what = f"The scheduler failed with {type(error).__name__}: {error}"
             self._fail_now(f"{what}. Report it with the log of rank 0.")
 
@@ -291,8 +292,7 @@ class Scheduler:
         if abort is None:
             self._messages.all_gone()
         self.checkpoints.close(self._clock())
-        if not self._record.end(self.ending.conclude(), self._clock()):
-            abort = abort or 1
+        self._record.end(self.ending.conclude(), self._clock())
         if abort is not None:
             # Where a rank's end is not the end of all, its mpidata-rank looks for this.
             with contextlib.suppress(OSError):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from typing_extensions import NotRequired, TypedDict
 
-from mpidata.events import Events, write_json
+from mpidata.aside import say_aside
+from mpidata.events import Events, as_json, write_json
 from mpidata.losses import Losses
 from mpidata.plan import Plan
 from mpidata.simulations import COMPLETE, FAILED, RUNNING, Simulations
@@ -171,7 +172,8 @@ class Record:
 
     Notes
     -----
-    For one thread. Everything but `keep` and `end` raises OSError when events.jsonl cannot be written.
+    For one thread. Nothing raises OSError: a run folder that cannot be written must not end the job. That is said once,
+    and what is missing is written when there is room again.
     """
 
     def __init__(self, plan: Plan, simulations: Simulations, losses: Losses, now: float) -> None:
@@ -180,6 +182,7 @@ class Record:
         self._simulations = simulations
         self._losses = losses
         self._started = self._next_progress = now
+        self._said = False
         self._events = Events(plan.run / "events.jsonl")
         self.write_numbers = self._events.write_numbers
         self.note = self._events.note
@@ -193,30 +196,39 @@ class Record:
     def keep(self, now: float) -> None:
         """Bring the events into their file, and twice a second the figures into theirs."""
         self._events.flush()
+        problem = self._events.problem
         if now >= self._next_progress:
             self._next_progress = now + _PROGRESS_S
-            self._write_progress(now)
+            problem = self._write_progress(now) or problem
+        self._say_once(problem)
 
-    def end(self, outcome: Outcome, now: float) -> bool:
-        """Write the last event and figures, then the summary; False, and a line in the log, if that cannot be done."""
+    def end(self, outcome: Outcome, now: float) -> None:
+        """Write the last event and figures, then the summary, which is printed where it cannot be written."""
         seconds = now - self._started
         self._write_progress(now)
+        self.note("end", **outcome)
+        summary = self.figures.summary(self._plan.run, outcome, self._simulations, self._losses, seconds)
         try:
-            summary = self.figures.summary(self._plan.run, outcome, self._simulations, self._losses, seconds)
-            try:
-                self.note("end", **outcome)
-            finally:
-                write_json(self._plan.run / "summary.json", summary, durable=True)
+            write_json(self._plan.run / "summary.json", summary, durable=True)
         except OSError as error:
-            print(f"Rank 0 cannot record how the job ended: {error}.", file=sys.stderr, flush=True)
-            return False
-        return True
+            self._say_once(error)
+            say_aside(as_json(summary))
 
-    def _write_progress(self, now: float) -> None:
-        # A full disk may have room again for the next one, and nothing depends on this one.
-        with contextlib.suppress(OSError):
+    def _say_once(self, problem: OSError | None) -> None:
+        if problem is not None and not self._said:
+            self._said = True
+            say_aside(
+                f"mpidata: {self._plan.run} cannot be written: {problem.strerror}. The job goes on, and writes "
+                "its files again when that can be done: make room."
+            )
+
+    def _write_progress(self, now: float) -> OSError | None:
+        try:
             progress = self.figures.progress(self._simulations, now - self._started)
             write_json(self._plan.run / "progress.json", progress)
+        except OSError as error:
+            return error
+        return None
 
 
 def write_failure(run: Path, error: str) -> None:
@@ -229,9 +241,12 @@ def write_failure(run: Path, error: str) -> None:
     error : str
         The sentence.
     """
-    print(error, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):
+        print(error, file=sys.stderr, flush=True)
     outcome: Outcome = {"status": "failed", "error": error, "reason": None}
     figures = Figures(trainers=0, capacity=1)
     summary = figures.summary(run, outcome, Simulations(0, trainers=0), None, seconds=0.0)
-    with contextlib.suppress(OSError):
+    try:
         write_json(run / "summary.json", summary, durable=True)
+    except OSError:
+        say_aside(as_json(summary))

@@ -125,6 +125,24 @@ def test_a_full_disk_still_shows_the_outcome(case: _Case, monkeypatch: pytest.Mo
     assert "exit status 3" in found.summary["error"] and "No space left on device. Make room" in found.summary["error"]
 
 
+def test_a_summary_that_the_scheduler_could_not_write(case: _Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"status": "complete", "error": None, "simulations": {"complete": 9}}
+    found = settle(case.attempt, Ending(0, unwritten=told), 3.0)
+    assert found.exit_status == 0 and json.loads(case.run.summary.read_text()) == told  # there is room again
+    case.run.summary.unlink()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(outcome, "write_json", full)
+    found = settle(case.attempt, Ending(0, unwritten=told), 3.0)
+    assert (found.exit_status, found.summary["status"]) == (1, "failed") and not found.died
+    assert found.summary["error"].startswith(f"Cannot write {case.run.summary}: No space left")
+    assert found.summary["simulations"] == {"complete": 9}
+    found = settle(case.attempt, Ending(0, signal.SIGTERM, unwritten=told | {"status": "stopped"}), 3.0)
+    assert found.exit_status == 75 and "No space left" in found.summary["error"]
+
+
 def test_the_scheduler_knows_best_why(case: _Case) -> None:
     case.summary("failed", "The field is unknown.")
     case.record(5, ago_s=11, exit=3)

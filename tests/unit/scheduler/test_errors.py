@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import subprocess
@@ -8,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from mpidata import rank_zero
+from mpidata import events, rank_zero
+from mpidata.aside import ASIDE, read_summary
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.library import Event
 from mpidata.run_folder import RunFolder
@@ -88,11 +90,38 @@ def test_an_unexpected_exception_ends_the_job(make_job: MakeJob, capsys: pytest.
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_summary_that_cannot_be_written_ends_the_job(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
-    job = make_job()
+def test_a_summary_that_cannot_be_written_is_told_aside(
+    make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, aside = make_job(), tmp_path / "aside"
+    aside.touch()
+    monkeypatch.setenv(ASIDE, str(aside))
     job.before["all_gone"] = lambda: (job.plan.run / "summary.json").mkdir()
-    assert job.run() == 1
-    assert "cannot record how the job ended" in capsys.readouterr().err
+    assert job.run() == 0
+    lines = aside.read_text().splitlines()
+    assert len(lines) == 2 and lines[0].startswith(f"mpidata: {job.plan.run} cannot be written: Is a directory.")
+    told = read_summary(aside)
+    assert told is not None and told["status"] == "complete" and told["simulations"]["complete"] == 3
+
+
+def test_a_run_folder_that_cannot_be_written_ends_nothing(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = make_job()
+    write, failing = events.os.write, []
+
+    def fail(descriptor: int, data: bytearray) -> int:
+        if len(failing) < 4:
+            failing.append(1)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(events.os, "write", fail)
+    assert job.run() == 0
+    assert job.summary["status"] == "complete"
+    names = [event["event"] for event in job.events()]
+    assert names[0] == "start" and "disk_failed" in names and names[-1] == "end"
+    assert capsys.readouterr().err.count("cannot be written: Input/output error") == 1
 
 
 def test_an_error_in_the_last_message_ends_the_job(make_job: MakeJob) -> None:

@@ -1,0 +1,35 @@
+"""Words for who started the job that do not go through the run folder, which may be what cannot be written."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ASIDE", "read_summary", "say_aside"]
+
+ASIDE = "MPIDATA_ASIDE"
+"""Variable that names a file for them: one in memory that `mpidata run` reads, or the launcher's standard error."""
+
+
+def say_aside(line: str) -> None:
+    """Tell who started the job, as far as that can be done, and the log."""
+    with contextlib.suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError, KeyError):
+        descriptor = os.open(os.environ[ASIDE], os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(descriptor, "wb", buffering=0) as file:
+            file.write(f"{line}\n".encode(errors="replace"))
+
+
+def read_summary(aside: Path) -> dict[str, Any] | None:
+    """Find the summary of a job among the lines that its scheduler said aside; None if it is not there."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in aside.read_text(encoding="utf-8").splitlines():
+            if line.startswith("{"):
+                found: dict[str, Any] = json.loads(line)
+                return found
+    return None

@@ -1,0 +1,92 @@
+"""A run folder that cannot be written does not end the job: that is said once, and what is missing is written later."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from jobs import JobFolder
+
+SOLVE = """
+import numpy as np
+import mpidata
+for simulation in mpidata.solver.simulations():
+    for step in range(8):
+        simulation.put(u=np.zeros((4, 6), np.float32))
+        simulation.step(step)
+"""
+TRAIN = """
+import os, time
+import mpidata
+
+def fill():
+    with open(filler, "ab", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                pass
+
+filler = os.path.join(os.path.dirname(os.path.dirname(os.environ["MPIDATA_RUN"])), "filler")
+stream = mpidata.MPIStreamDataset(batch_size=4)
+for number, batch in enumerate(stream, start=1):
+    time.sleep(0.015)
+    if 20 <= number < LAST:  # again, as a checkpoint that was given up leaves room
+        fill()
+    if number == LAST:
+        os.remove(filler)
+stream.close()
+open("drawn", "w").write(str(number))
+"""
+SIMULATIONS = 100
+
+
+@pytest.fixture
+def small_disk(folder: JobFolder, require: Callable[[str], str]) -> Iterator[Path]:
+    """The output folder of a job: a file system of 1 MB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a file system needs root")
+    path = folder.path / "runs"
+    path.mkdir()
+    subprocess.run([require("mount"), "-t", "tmpfs", "-o", "size=1m", "mpidata-test", path], check=True)
+    yield path
+    subprocess.run([require("umount"), "--lazy", path], check=True)
+
+
+def job(folder: JobFolder, room_at_batch: int, **keys: object) -> None:
+    folder.write(train=f"LAST = {room_at_batch}\n{TRAIN}", solve=SOLVE)
+    folder.job(
+        solvers={"program": ["python", "solve.py"]},
+        parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
+        **keys,
+    )
+
+
+def test_a_full_disk_ends_nothing(folder: JobFolder, small_disk: Path) -> None:
+    job(folder, room_at_batch=1000)
+    result = folder.run()
+    assert (folder.path / "drawn").read_text() == str(8 * SIMULATIONS // 4), result.logs()
+    said = f"mpidata: {result.run} cannot be written: No space left on device. The job goes on"
+    assert result.output.count(said) == 1, result.output
+    # All is trained on, and yet nobody who looks later knows.
+    assert result.status == 1 and result.summary == {}
+    assert f"Cannot write {result.run}/summary.json: No space left on device" in result.output, result.output
+    assert f"{SIMULATIONS} of {SIMULATIONS} complete" in result.output and "800 for training" in result.output
+    assert "killed together" not in result.output, result.output
+
+
+def test_what_was_missing_is_written_when_there_is_room(folder: JobFolder, small_disk: Path) -> None:
+    job(folder, room_at_batch=130, checkpoint={"every_s": 0.5})
+    result = folder.run()
+    assert (result.status, result.summary["status"]) == (0, "complete"), result.logs()
+    assert result.output.count("cannot be written: No space left on device") == 1, result.output
+    events = [json.loads(line) for line in (result.run / "events.jsonl").read_text().splitlines()]
+    names = [event["event"] for event in events]
+    assert names.count("simulation_complete") == SIMULATIONS and names[-1] == "end"
+    (failed,) = [event for event in events if event["event"] == "disk_failed"]
+    assert failed["reason"] == "No space left on device" and failed["lost"] == 0 and failed["seconds"] > 0.5
+    assert "checkpoint_failed" in names
+    assert names.index("checkpoint_failed") < len(names) - names[::-1].index("checkpoint"), names
