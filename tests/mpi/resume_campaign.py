@@ -8,14 +8,11 @@ and recorded once, and nothing is left.
 """
 
 import contextlib
-import dataclasses
 import json
-import math
-import random
+import re
 import shutil
 import signal
 import time
-from collections import Counter
 from pathlib import Path
 from subprocess import Popen
 
@@ -24,142 +21,20 @@ import yaml
 from jobs import BIN, PROGRAMS, JobFolder, Result, ranks_of
 from kill_campaign import build
 from killing import events_of, job_processes
-from programs.drawn import Part, used
+from programs.drawn import used
+from resume_checks import check_drawn, check_record, check_summary
+from resume_draw import PART_S, Draw, Start, draw
 
 __all__ = ["build", "draw", "run_draw"]
 
-MOST_BYTES = 200 << 20
-RANKS = ("trainer", "mpidata-rank", "scheduler", "mpirun")
-# The system calls of `mpidata run` up to mpirun's start that change something, and about how many there are.
-CALLS = {"mkdir": 3, "rename": 4, "unlink": 3, "write": 8, "openat": 870, "vfork": 2, "clone": 1}
-FULL_DISK = ("mkdir", "rename", "write")
-PART_S = 2.0
 END_S = 20.0  # for all ranks to end, once one has been killed
-
-
-@dataclasses.dataclass(frozen=True)
-class Start:
-    """One start of the run, and what ends it."""
-
-    trainers: int
-    groups: int
-    ranks: int
-    start: str
-    lifetime: str
-    spares: int
-    capacity: int
-    watermark: int
-    tail: str
-    put: str
-    together: str
-    early: str  # who is killed before the ranks have joined, if anybody
-    early_s: float
-    victim: str  # who is killed later; `prepare` and `disk`: the preparation of this start is interrupted
-    after_checkpoint: bool  # and how long after the first one of this start, or after its ranks have joined
-    moment_s: float
-    in_checkpoint: bool
-    call: str
-    nth: int
-    which: int  # of several that are alike
-    at_once: bool  # the next start does not wait until all processes have gone
-
-    def __str__(self) -> str:
-        """In brackets."""
-        groups = f"{self.trainers}x{self.groups}x{self.ranks} {self.start}/{self.lifetime}+{self.spares}"
-        buffer = f"{self.capacity}/{self.watermark} {self.tail} {self.put} {self.together}"
-        early = f"; {self.early} at {self.early_s:.2f}" * bool(self.early)
-        call = f" at {self.call} {self.nth}" * (self.victim in ("prepare", "disk"))
-        when = f" {'checkpoint + ' * self.after_checkpoint}{self.moment_s:.2f}"
-        when += " in a checkpoint" * self.in_checkpoint + ", at once" * self.at_once
-        late = f"; {self.victim}{call}{when}" * bool(self.victim)
-        return f"[{groups} {buffer}{early}{late}]"
-
-
-@dataclasses.dataclass(frozen=True)
-class Draw:
-    """What one seed has chosen."""
-
-    seed: int
-    elements: int  # of float32, in each sample
-    policy: str
-    batch: int  # 0: single samples
-    record: bool
-    ulfm: bool
-    simulations: int
-    validation: int
-    steps: int
-    every_s: float
-    by_name: bool
-    starts: tuple[Start, ...]
-
-    def __str__(self) -> str:
-        """In one line."""
-        keys = " ".join(f"{key}={value}" for key, value in vars(self).items() if key != "starts")
-        return f"{keys} {' '.join(map(str, self.starts))}"
-
-    @property
-    def samples(self) -> set[str]:
-        """All samples that are trained on."""
-        return {f"{simulation}/{step}" for simulation in range(self.simulations) for step in range(self.steps)}
-
-
-def draw(seed: int) -> Draw:
-    """Choose."""
-    chosen = random.Random(f"resume campaign {seed}")
-    size = 10 ** chosen.uniform(2, math.log10(8 << 20))
-    steps = chosen.randint(4, 8 if size > 1 << 20 else 40)
-    ends = chosen.randint(2, 4)
-    simulations = max(8, int(min(1200, max(60, MOST_BYTES / size))) // steps)
-    policy = chosen.choice(["fifo", "firo", "reservoir"])
-    batch, by_name = chosen.choice([0, 1, 3, 5]), chosen.random() < 0.4
-    starts = [_start(chosen, policy, batch, simulations * steps, size) for _ in range(ends + 1)]
-    starts[-1] = dataclasses.replace(starts[-1], early="", victim="", at_once=False)
-    if not by_name and starts[0].victim in ("prepare", "disk"):  # there would be nothing to resume
-        starts[0] = dataclasses.replace(starts[0], victim="mpidata")
-    return Draw(
-        seed=seed,
-        elements=int(size / 4),
-        policy=policy,
-        batch=batch,
-        record=chosen.random() < 0.5,
-        ulfm=chosen.random() > 0.1,
-        simulations=simulations,
-        validation=chosen.choice([0, 0, 1, 2]),
-        steps=steps,
-        every_s=chosen.choice([0.2, 0.5, 1.0]),
-        by_name=by_name,
-        starts=tuple(starts),
-    )
-
-
-def _start(chosen: random.Random, policy: str, batch: int, samples: int, size: float) -> Start:
-    start, ranks, trainers = chosen.choice(["split", "split", "spawn"]), chosen.randint(1, 3), chosen.randint(1, 3)
-    capacity = int(chosen.uniform(10, max(11, min(300, samples / 4, (64 << 20) / size)))) + batch
-    victim = chosen.choice((*RANKS, "mpidata", "all", "prepare", "prepare", "disk", "term"))
-    call = chosen.choice(FULL_DISK if victim == "disk" else list(CALLS))
-    return Start(
-        trainers=trainers,
-        groups=chosen.randint(1, max(1, 4 // ranks)),
-        ranks=ranks,
-        start=start,
-        lifetime="simulation" if start == "spawn" and chosen.random() < 0.2 else "pool",
-        spares=chosen.randint(0, 1) if start == "split" else 0,
-        capacity=capacity,
-        watermark=0 if policy == "fifo" else chosen.randint(0, capacity // 4),
-        tail=chosen.choice(["drop", "repeat"]),
-        put=chosen.choice(["put", "iput"]),
-        together=chosen.choice(["together", "apart"]),
-        early=chosen.choice([*RANKS, "mpidata", "all"]) if chosen.random() < 0.25 else "",
-        early_s=chosen.uniform(0.0, 1.5),
-        victim=victim,
-        after_checkpoint=chosen.random() < 0.7,
-        moment_s=chosen.uniform(0.0, PART_S),
-        in_checkpoint=chosen.random() < 0.3,
-        call=call,
-        nth=chosen.randint(600 if call == "openat" else 1, CALLS[call]),
-        which=chosen.randint(0, 5),
-        at_once=chosen.random() < 0.3,
-    )
+# What the summary says of who was killed.
+CAUSES = {
+    "trainer": r"Trainer \d \(rank \d\) (was killed by SIGKILL|has died)",
+    "scheduler": r"The scheduler \(rank 0\) (was killed by SIGKILL|has died)",
+    "mpidata-rank": r"(Trainer \d|The scheduler) \(rank \d\) (has died|is gone|vanished)",
+    "mpirun": r".*mpirun",
+}
 
 
 def sections(built: Path, one: Draw, start: Start) -> dict[str, dict]:
@@ -252,13 +127,16 @@ class Run:
             expected = {"term": (75,), "disk": (1, 2, -9), "prepare": (-9,), "mpidata": (-9,), "all": (-9,)}
             statuses = (*expected.get(start.victim, (1,)), *((1, -9) if start.early else ()))
             assert result.status in statuses, (result.status, result.output)
+            if self.said[done:] == [start.victim] and start.victim in CAUSES:
+                error = result.summary["error"]
+                assert re.match(CAUSES[start.victim], error), f"{start.victim} was killed, but: {error}"
         return result
 
     def interrupt(self, process: "Popen[str]", start: Start) -> None:
         """Kill what is to be killed; returns when it is, or when the start has ended before."""
         before = self.count("start")
         if start.early:
-            here = RANKS[0] if start.early in ("mpidata", "all") else start.early
+            here = "trainer" if start.early in ("mpidata", "all") else start.early
             self.wait_until(process, lambda: job_processes(self.folder.path, here, start.trainers), 60)
             time.sleep(start.early_s)
             before = self.count("start")
@@ -335,71 +213,3 @@ def run_draw(folder: JobFolder, built: Path, seed: int) -> str:
 def run_of(folder: JobFolder) -> int:
     """Number of the start that has completed."""
     return (folder.path / "ends").stat().st_size - 1
-
-
-def check_summary(one: Draw, result: Result) -> None:
-    """All was received."""
-    summary = result.summary
-    assert summary["status"] == "complete" and not summary["set_aside"], result.logs()
-    assert summary["simulations"]["complete"] == one.simulations + one.validation
-    assert summary["samples"]["received"] == len(one.samples), summary["samples"]
-    assert summary["samples"]["validation"] == one.validation * one.steps, summary["samples"]
-
-
-def check_drawn(one: Draw, parts: list[Part], last: Start) -> None:
-    """What counts of all starts has every sample, once; what the last start could not draw evenly is as promised."""
-    size = max(1, one.batch)
-    for part, after in zip(parts, parts[1:], strict=False):
-        for trainer, batches in part.batches.items():
-            assert len(batches) == after.resumed - part.resumed, (part.attempt, trainer, len(batches), after.resumed)
-    before = Counter(key for part in parts[:-1] for key in part.keys())
-    final = {
-        trainer: Counter(key for batch in batches for key in batch) for trainer, batches in parts[-1].batches.items()
-    }
-    drawn = before.keys() | {key for counted in final.values() for key in counted}
-    assert drawn <= one.samples, sorted(drawn - one.samples)[:10]
-    missing = one.samples - drawn
-    if one.policy == "reservoir":
-        most = 0 if last.tail == "repeat" else last.trainers * (last.capacity + size)
-        assert len(missing) <= most, f"{len(missing)} samples were never drawn"
-        return
-    assert max(before.values(), default=1) == 1, f"drawn twice: {[key for key, n in before.items() if n > 1][:10]}"
-    left = {trainer: {key for key in one.samples - before.keys() if share(key, last) == trainer} for trainer in final}
-    assert not (again := before.keys() & set().union(*final.values())) or last.tail == "repeat", sorted(again)[:10]
-    if last.tail == "drop":
-        batches = min(len(keys) // size for keys in left.values())
-        for trainer, counted in final.items():
-            assert counted.total() == len(counted) == batches * size, (trainer, counted.total(), len(counted), batches)
-    else:
-        batches = max(-(-len(keys) // size) for keys in left.values())
-        assert not missing, sorted(missing)[:10]
-        assert {counted.total() for counted in final.values()} == {batches * size}, (batches * size, final)
-
-
-def share(key: str, start: Start) -> int:
-    """The trainer that gets a sample."""
-    return sum(map(int, key.split("/"))) % start.trainers
-
-
-def check_record(one: Draw, folder: Path) -> None:
-    """Every sample is there once, with the values that were sent."""
-    import h5py
-    import torch
-
-    from mpidata import RecordedDataset
-
-    pattern = (torch.arange(one.elements) % 61).float()
-    rows = 0
-    for path in folder.iterdir():
-        with h5py.File(path, "r", swmr=True) as file:
-            rows += int((file["simulation"][:] >= 0).sum())
-    found = []
-    for validation in (False, True):
-        dataset = RecordedDataset(folder, validation=validation) if one.validation or not validation else []
-        for sample in (dataset[i] for i in range(len(dataset))):
-            simulation, step = int(sample["simulation"]), int(sample["step"])
-            assert torch.equal(sample["u"], pattern + (4096 * simulation + 64 * step)), (simulation, step)
-            found.append((simulation, step))
-            assert (simulation >= one.simulations) == validation
-    total = (one.simulations + one.validation) * one.steps
-    assert rows == len(found) == len(set(found)) == total, (rows, len(found), len(set(found)), total)
