@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "failure.h"
+#include "wait.h"
 
 /* What a dead rank has under way is given up without a word: the scheduler hears of its death, and acts. */
 static int forgive_death(int status) { return status == MPIDATA_ERR_DIED ? MPIDATA_SUCCESS : status; }
@@ -69,14 +69,15 @@ static void close_inlet(mpidata_inlet *inlet) {
 }
 
 void mpidata_incoming_close(mpidata_incoming *in) {
-    for (int i = 0; i < in->n_active; i++) free(in->active[i].scrap);
+    mpidata_receives_close(&in->receives);
     for (int i = 0; i < in->n_inlets; i++) close_inlet(in->inlets[i]);
     free(in->inlets);
+    free(in->pending);
     mpidata_arena_close(&in->arena);
     mpidata_assemblies_close(&in->assemblies);
 }
 
-int mpidata_incoming_busy(const mpidata_incoming *in) { return in->n_active > 0 || in->n_pending > 0; }
+int mpidata_incoming_busy(const mpidata_incoming *in) { return in->receives.n > 0 || in->n_pending > 0; }
 
 /* -- whole samples -------------------------------------------------------------------------------------------------- */
 
@@ -282,22 +283,43 @@ static int take_all_pieces(mpidata_incoming *in, mpidata_source *source, const c
 
 /* -- messages ------------------------------------------------------------------------------------------------------- */
 
+static int reserve_pending(mpidata_incoming *in) {
+    int n = in->pending_allocated ? 2 * in->pending_allocated : MPIDATA_PENDING_MAX;
+    if (in->n_pending < in->pending_allocated) return MPIDATA_SUCCESS;
+    void *pending = realloc(in->pending, (size_t)n * sizeof *in->pending);
+    if (!pending) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
+    in->pending = pending;
+    in->pending_allocated = n;
+    return MPIDATA_SUCCESS;
+}
+
+static int may_begin_pieces(const mpidata_incoming *in) {
+    return in->n_pending < MPIDATA_PENDING_MAX || mpidata_lasts_long(in->pending[in->n_pending - MPIDATA_PENDING_MAX]->since);
+}
+
+/* There is room. */
 static void add_pending(mpidata_incoming *in, mpidata_source *source) {
     for (int i = 0; i < in->n_pending; i++)
         if (in->pending[i] == source) return;
+    source->since = mpidata_now();
     in->pending[in->n_pending++] = source;
 }
 
 static char *take_memory(mpidata_incoming *in, size_t bytes) {
     if (bytes > MPIDATA_BUNDLE_MAX) return malloc(bytes);
-    return in->n_spares ? in->spares[--in->n_spares] : mpidata_arena_take(&in->arena, MPIDATA_BUNDLE_MAX);
+    char *spare = in->spare;
+    if (!spare) return mpidata_arena_take(&in->arena, MPIDATA_BUNDLE_MAX);
+    memcpy(&in->spare, spare, sizeof in->spare);
+    return spare;
 }
 
 static void give_back_memory(mpidata_incoming *in, char *memory, size_t bytes) {
-    if (bytes > MPIDATA_BUNDLE_MAX)
+    if (bytes > MPIDATA_BUNDLE_MAX) {
         free(memory);
-    else
-        in->spares[in->n_spares++] = memory;
+        return;
+    }
+    memcpy(memory, &in->spare, sizeof in->spare);
+    in->spare = memory;
 }
 
 static void end_message(mpidata_incoming *in, mpidata_source *source) {
@@ -338,7 +360,7 @@ static int receive_in_place(mpidata_incoming *in, const mpidata_field *field, co
                             MPI_Message *message) {
     int64_t offset;
     MPI_Datatype element = mpidata_dtype_mpi(field->dtype), type;
-    MPI_Request *request = &in->requests[in->n_active];
+    MPI_Request *request = &in->receives.requests[in->receives.n];
     if (mpidata_block_contiguous(field, block, &offset)) {
         MPIDATA_TRY_MPI(MPI_Imrecv(target + (size_t)offset * field->element_size, (int)mpidata_block_elements(block),
                                    element, message, request));
@@ -361,12 +383,12 @@ static int receive_scrap(mpidata_incoming *in, const mpidata_field *field, int e
     char *scrap = malloc((size_t)elements * field->element_size + 1);
     if (!scrap) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a block that is to be dropped");
     int status = mpidata_check_mpi(
-        MPI_Imrecv(scrap, elements, mpidata_dtype_mpi(field->dtype), message, &in->requests[in->n_active]), "MPI_Imrecv");
+        MPI_Imrecv(scrap, elements, mpidata_dtype_mpi(field->dtype), message, &in->receives.requests[in->receives.n]), "MPI_Imrecv");
     if (status) {
         free(scrap);
         return status;
     }
-    in->active[in->n_active++] = (mpidata_active){.scrap = scrap};
+    mpidata_receives_add(&in->receives, NULL, scrap);
     return MPIDATA_SUCCESS;
 }
 
@@ -379,9 +401,10 @@ static int receive_block(mpidata_incoming *in, mpidata_source *source, MPI_Messa
     if (elements != expected)
         return mpidata_error(MPIDATA_ERR_WIRE, "A block of field '%s' has %d elements instead of the announced %lld",
                              field->name, elements, (long long)expected);
+    MPIDATA_TRY(mpidata_receives_reserve(&in->receives));
     if (!source->assembly) return receive_scrap(in, field, elements, message);
     MPIDATA_TRY(receive_in_place(in, field, block, field_memory(in, source->assembly, block->field), message));
-    in->active[in->n_active++] = (mpidata_active){.assembly = source->assembly};
+    mpidata_receives_add(&in->receives, source->assembly, NULL);
     source->assembly->under_way++;
     count_bytes(in, expected * (int64_t)field->element_size);
     return MPIDATA_SUCCESS;
@@ -408,7 +431,7 @@ static int enqueue(mpidata_incoming *in, mpidata_source *source, MPI_Message mes
 }
 
 static int start_queued(mpidata_incoming *in, mpidata_source *source) {
-    while (source->first && !source->message && in->n_active < MPIDATA_ACTIVE_MAX) {
+    while (source->first && !source->message && mpidata_receives_may_begin(&in->receives)) {
         mpidata_queued *queued = source->first;
         source->first = queued->next;
         int status = start(in, source, &queued->message, &queued->status);
@@ -461,11 +484,11 @@ static int note_deaths(mpidata_inlet *inlet) {
 /* Take messages of one stream until there are none, or too much is under way. */
 static int take_messages(mpidata_incoming *in, mpidata_inlet *inlet, int validation, int *did) {
     int tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
-    for (int n = 0; n < MPIDATA_ACTIVE_MAX; n++) {
+    for (int n = 0; n < MPIDATA_RECEIVES_MAX; n++) {
         int here = 0;
         MPI_Message message;
         MPI_Status status;
-        if (in->n_active == MPIDATA_ACTIVE_MAX || in->n_pending == MPIDATA_PENDING_MAX) break;
+        if (!mpidata_receives_may_begin(&in->receives) || !may_begin_pieces(in)) break;
         if (n % 8 == 0 && !validation && !intake_open(in)) break;
         int found = mpidata_check_mpi(MPI_Improbe(MPI_ANY_SOURCE, tag, inlet->link.comm, &here, &message, &status),
                                       "MPI_Improbe");
@@ -473,6 +496,7 @@ static int take_messages(mpidata_incoming *in, mpidata_inlet *inlet, int validat
         MPIDATA_TRY(found);
         if (!here) break;
         *did = 1;
+        MPIDATA_TRY(reserve_pending(in));
         mpidata_source *source = &inlet->sources[MPIDATA_STREAMS * status.MPI_SOURCE + validation];
         if (source->message || source->first)
             MPIDATA_TRY(enqueue(in, source, message, &status));
@@ -482,13 +506,13 @@ static int take_messages(mpidata_incoming *in, mpidata_inlet *inlet, int validat
     return MPIDATA_SUCCESS;
 }
 
-static int block_ended(mpidata_incoming *in, mpidata_active ended, int failed) {
-    free(ended.scrap);
-    mpidata_assembly *assembly = ended.assembly;
+static int block_ended(mpidata_incoming *in, const mpidata_receive *ended) {
+    free(ended->scrap);
+    mpidata_assembly *assembly = ended->assembly;
     if (!assembly) return MPIDATA_SUCCESS;
     assembly->under_way--;
-    if (!failed) assembly->outstanding--;
-    if (!assembly->lost) return failed ? MPIDATA_SUCCESS : finish_if_whole(in, assembly);
+    if (!ended->failed) assembly->outstanding--;
+    if (!assembly->lost) return ended->failed ? MPIDATA_SUCCESS : finish_if_whole(in, assembly);
     if (assembly->under_way) return MPIDATA_SUCCESS;
     (void)pthread_mutex_lock(&in->trainer->lock);
     drop_assembly(in, assembly);
@@ -497,29 +521,10 @@ static int block_ended(mpidata_incoming *in, mpidata_active ended, int failed) {
 }
 
 static int complete_blocks(mpidata_incoming *in, int *did) {
-    int done[MPIDATA_ACTIVE_MAX], failed[MPIDATA_ACTIVE_MAX], n_done = 0, kept = 0, n_active = in->n_active;
-    mpidata_active ended[MPIDATA_ACTIVE_MAX];
-    MPI_Status statuses[MPIDATA_ACTIVE_MAX];
-    if (!n_active) return MPIDATA_SUCCESS;
-    int result = MPI_Testsome(n_active, in->requests, &n_done, done, statuses);
-    int class = MPI_SUCCESS;
-    if (result != MPI_SUCCESS) (void)MPI_Error_class(result, &class);
-    if (class != MPI_ERR_IN_STATUS) MPIDATA_TRY_MPI(result);
-    if (n_done <= 0) return MPIDATA_SUCCESS;
-    *did = 1;
-    for (int i = 0; i < n_done; i++) {
-        int code = class == MPI_ERR_IN_STATUS ? statuses[i].MPI_ERROR : MPI_SUCCESS;
-        ended[i] = in->active[done[i]];
-        failed[i] = mpidata_is_failure(code);
-        if (!failed[i]) MPIDATA_TRY_MPI(code);
-    }
-    for (int i = 0; i < n_active; i++) {
-        if (in->requests[i] == MPI_REQUEST_NULL) continue;
-        in->requests[kept] = in->requests[i];
-        in->active[kept++] = in->active[i];
-    }
-    in->n_active = kept;
-    for (int i = 0; i < n_done; i++) MPIDATA_TRY(block_ended(in, ended[i], failed[i]));
+    int n_ended;
+    MPIDATA_TRY(mpidata_receives_test(&in->receives, &n_ended));
+    if (n_ended) *did = 1;
+    for (int i = 0; i < n_ended; i++) MPIDATA_TRY(block_ended(in, &in->receives.ended[i]));
     return MPIDATA_SUCCESS;
 }
 

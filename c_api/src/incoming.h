@@ -7,9 +7,11 @@
 
 #include "assembly.h"
 #include "link.h"
+#include "receives.h"
 #include "trainer_state.h"
 
-enum { MPIDATA_ACTIVE_MAX = 32, MPIDATA_PENDING_MAX = 32, MPIDATA_STREAMS = 2 };
+/* Sources of which pieces may be under way at once, with the same exception as for receives. */
+enum { MPIDATA_PENDING_MAX = 32, MPIDATA_STREAMS = 2 };
 
 /* A matched message that waits for the one before it. */
 typedef struct mpidata_queued {
@@ -29,6 +31,7 @@ typedef struct {
     char *message; /* pieces under way, NULL: none */
     size_t bytes;
     MPI_Request request;
+    double since; /* when it became pending; s */
     mpidata_queued *first, *last;
 } mpidata_source;
 
@@ -38,25 +41,16 @@ typedef struct {
     int gone, lost; /* its one group has left, or is lost */
 } mpidata_inlet;
 
-/* A block under way. */
-typedef struct {
-    mpidata_assembly *assembly; /* NULL: to be dropped */
-    char *scrap;                /* where a block to be dropped goes, else NULL */
-} mpidata_active;
-
 typedef struct {
     mpidata_trainer *trainer;
     mpidata_inlet **inlets;
     int n_inlets;
     mpidata_assemblies assemblies;
     mpidata_arena arena; /* of the memory for messages of pieces, MPIDATA_BUNDLE_MAX each; longer ones have their own */
-    char *spares[MPIDATA_PENDING_MAX + 1];
-    int n_spares;
-    MPI_Request requests[MPIDATA_ACTIVE_MAX];
-    mpidata_active active[MPIDATA_ACTIVE_MAX];
-    int n_active;
-    mpidata_source *pending[MPIDATA_PENDING_MAX]; /* with pieces under way, or queued messages */
-    int n_pending;
+    char *spare;      /* such memory that is free; each begins with the address of the next */
+    mpidata_receives receives; /* of blocks */
+    mpidata_source **pending; /* with pieces under way, or queued messages; the longest first */
+    int n_pending, pending_allocated;
     int64_t simulation, step; /* of the last piece, for error messages; -1: none */
 } mpidata_incoming;
 

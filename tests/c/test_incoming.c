@@ -14,16 +14,21 @@ static mpidata_trainer trainer;
 static mpidata_incoming in;
 static float values[HALF];
 
-static void open_all(void) {
+static void open_with(const char *text) {
     const mpidata_plan *plan = &trainer.job.plan;
     fake_reset();
     memset(&trainer, 0, sizeof trainer);
-    CHECK(!mpidata_plan_parse(plan_text, &trainer.job.plan));
+    CHECK(!mpidata_plan_parse(text, &trainer.job.plan));
     CHECK(!pthread_mutex_init(&trainer.lock, NULL) && !mpidata_slots_open(&trainer.slots, plan));
     CHECK(!mpidata_ledger_open(&trainer.ledger, plan, 0) && !mpidata_record_open(&trainer.record));
     CHECK(!mpidata_buffer_open(&trainer.buffer, plan->policy, plan->capacity, plan->watermark, plan->seed, 0));
     trainer.outbox_end = &trainer.outbox;
     CHECK(!mpidata_incoming_open(&in, &trainer));
+}
+
+static void open_all(void) {
+    fake_ranks = 6;
+    open_with(plan_text);
 }
 
 static void close_all(void) {
@@ -72,13 +77,13 @@ static void a_lost_sample_ends_at_once(int death) {
     fake_message *one = send_half(&headers[0], 2, 0), *other = send_half(&headers[1], 3, 0);
     one->held = other->held = 1;
     take();
-    CHECK(in.assemblies.count == 1 && in.n_active == 2 && slots_in_use() == 1);
+    CHECK(in.assemblies.count == 1 && in.receives.n == 2 && slots_in_use() == 1);
     CHECK(!mpidata_incoming_lose(&in, 0));
     CHECK(in.assemblies.count == 1 && slots_in_use() == 1); /* still being written to */
     one->held = other->held = 0;
     one->dead = other->dead = death;
     take();
-    CHECK(in.n_active == 0 && in.assemblies.count == 0 && in.assemblies.lost == 0 && slots_in_use() == 0);
+    CHECK(in.receives.n == 0 && in.assemblies.count == 0 && in.assemblies.lost == 0 && slots_in_use() == 0);
     send_half(&headers[0], 4, 0);
     send_half(&headers[1], 5, 0);
     take();
@@ -86,7 +91,54 @@ static void a_lost_sample_ends_at_once(int death) {
     close_all();
 }
 
+enum { HANGING = 40 };
+
+/* Ranks 2, 3, ... are groups of one. What they send is a message of its own, or travels with its header. */
+static void open_many(int large) {
+    char text[512];
+    fake_ranks = 2 + HANGING + 1;
+    (void)snprintf(text, sizeof text,
+                   "mpidata-plan 1\nrun /run\nworld %d\ntrainers 1\ngroups %d\nranks_per_group 1\nwindow 4\n"
+                   "simulations 100\nvalidation 0\npolicy fifo\ncapacity 100\ntail drop\nfield u float32 2 1 %d\n",
+                   fake_ranks, HANGING + 1, large ? HALF : 16);
+    open_with(text);
+}
+
+/* The first step of a group of one; what is returned is the last message of it. */
+static fake_message *send_whole(header *memory, int rank, int large) {
+    *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = rank, .turn = 1,
+                                 .payload_bytes = large ? 0 : 64},
+                       .block = {.ndim = 2, .shape = {1, large ? HALF : 16}}};
+    fake_message *sent = fake_send(rank, MPIDATA_TAG_SAMPLE, memory, mpidata_piece_bytes(0, 1, memory->piece.payload_bytes));
+    return large ? fake_send(rank, MPIDATA_TAG_SAMPLE, values, sizeof values) : sent;
+}
+
+/* More senders than are received from at once hang in the middle of a message. */
+static void who_hangs_holds_up_nobody(int large) {
+    header headers[HANGING + 1];
+    fake_message *hanging[HANGING];
+    open_many(large);
+    for (int i = 0; i < HANGING; i++) {
+        hanging[i] = send_whole(&headers[i], 2 + i, large);
+        hanging[i]->held = 1;
+    }
+    take();
+    CHECK(in.receives.n + in.n_pending == 32); /* of senders that do not hang, no more are received from */
+    (void)send_whole(&headers[HANGING], 2 + HANGING, large);
+    take();
+    CHECK(trainer.statistics.received == 0);
+    fake_clock += 1.5;
+    take();
+    CHECK(trainer.statistics.received == 1 && in.receives.n + in.n_pending == HANGING);
+    for (int i = 0; i < HANGING; i++) hanging[i]->held = 0;
+    take();
+    CHECK(trainer.statistics.received == HANGING + 1 && !mpidata_incoming_busy(&in));
+    close_all();
+}
+
 int main(void) {
+    who_hangs_holds_up_nobody(1);
+    who_hangs_holds_up_nobody(0);
     a_lost_sample_ends_at_once(0);
     if (FAKE_DEATH) a_lost_sample_ends_at_once(1);
     return 0;
