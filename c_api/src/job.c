@@ -198,10 +198,10 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
     MPIDATA_TRY(mpidata_check_identity());
     MPIDATA_TRY(check_promised_size());
     MPIDATA_TRY_MPI(MPI_Comm_get_parent(&parent));
-    if (parent == MPI_COMM_NULL)
-        MPIDATA_TRY(join_world(world, kind, plan_text, job));
-    else
-        MPIDATA_TRY(join_spawned(world, parent, kind, job));
+    int status = parent == MPI_COMM_NULL ? join_world(world, kind, plan_text, job) : join_spawned(world, parent, kind, job);
+    if (status == MPIDATA_ERR_DIED)
+        return mpidata_error(status, "A rank has died before all had joined the job, which cannot begin without it.");
+    MPIDATA_TRY(status);
     MPIDATA_TRY(watch_finalize());
     mpidata_beat();
     mpidata_tell(MPIDATA_PULSE_JOINED | (kind == MPIDATA_ROLE_SOLVER ? MPIDATA_PULSE_STARTING : 0u));
@@ -227,13 +227,19 @@ void mpidata_job_who(const mpidata_job *job, char *text, size_t size) {
         (void)snprintf(text, size, "Solver rank %d (group %d, its rank %d)", job->rank, job->index, job->rank_in_group);
 }
 
+int mpidata_job_scheduler_gone(const mpidata_plan *plan) {
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/summary.json", plan->run) < (int)sizeof path && access(path, F_OK) == 0)
+        return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has ended the job; %s says why.", path);
+    return mpidata_error(MPIDATA_ERR_DIED, "The scheduler (rank 0) has died. Resume the job with `mpidata run --resume %s`.",
+                         plan->run);
+}
+
 int mpidata_job_listen(mpidata_job *job) {
     int here = 0;
     int32_t what = 0;
     int status = mpidata_check_mpi(MPI_Iprobe(0, MPIDATA_TAG_STOP, job->data, &here, MPI_STATUS_IGNORE), "MPI_Iprobe");
-    if (status == MPIDATA_ERR_DIED)
-        return mpidata_error(status, "The scheduler (rank 0) has died. Resume the job with `mpidata run --resume %s`.",
-                             job->plan.run);
+    if (status == MPIDATA_ERR_DIED) return mpidata_job_scheduler_gone(&job->plan);
     MPIDATA_TRY(status);
     if (!here) return MPIDATA_SUCCESS;
     MPIDATA_TRY_MPI(MPI_Recv(&what, 1, MPI_INT32_T, 0, MPIDATA_TAG_STOP, job->data, MPI_STATUS_IGNORE));

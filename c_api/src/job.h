@@ -46,6 +46,9 @@ void mpidata_job_who(const mpidata_job *job, char *text, size_t size);
  * (MPIDATA_ERR_DIED). */
 int mpidata_job_listen(mpidata_job *job);
 
+/* Solver and trainer: the error (MPIDATA_ERR_DIED) that the scheduler has ended the job, or has died. */
+int mpidata_job_scheduler_gone(const mpidata_plan *plan);
+
 /* Send an event to the scheduler and wait, for at most a second, until the message has left. */
 int mpidata_job_send_event(const mpidata_job *job, const mpidata_event *event);
 

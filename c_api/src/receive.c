@@ -207,12 +207,13 @@ static int name_the_dead(receiver *r) {
     const mpidata_plan *plan = &r->trainer->job.plan;
     char who[128] = "A rank of the job", path[4096];
     (void)mpidata_link_deaths(&r->incoming.inlets[0]->link);
-    for (int rank = plan->trainers; rank >= 0; rank--)
-        if (link->dead[rank]) mpidata_link_who(link, plan, rank, who, sizeof who);
-    if (link->dead[0] && snprintf(path, sizeof path, "%s/over", plan->run) < (int)sizeof path) {
-        FILE *file = fopen(path, "ae");
+    if (link->dead[0]) {
+        FILE *file = snprintf(path, sizeof path, "%s/over", plan->run) < (int)sizeof path ? fopen(path, "ae") : NULL;
         if (file) (void)fclose(file);
+        return mpidata_job_scheduler_gone(plan);
     }
+    for (int rank = plan->trainers; rank > 0; rank--)
+        if (link->dead[rank]) mpidata_link_who(link, plan, rank, who, sizeof who);
     return mpidata_error(MPIDATA_ERR_DIED, "%s has died. Resume the job with `mpidata run --resume %s`.", who, plan->run);
 }
 

@@ -30,7 +30,7 @@ def assert_failed(result: Result, *sentences: str) -> None:
     for sentence in sentences:
         assert sentence in result.summary["error"], result.summary["error"]
         assert sentence in " ".join(result.output.split()), result.output
-    assert "Traceback" not in result.output
+    assert "Traceback" not in result.output and "has died" not in result.output, result.output
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

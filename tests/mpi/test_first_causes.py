@@ -1,0 +1,34 @@
+"""What `mpidata run` prints of a mistake is its cause, with the log that shows it, and nothing untrue above."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from jobs import PROGRAMS, JobFolder
+
+DRAIN = {"program": ["python", str(PROGRAMS / "drain.py")]}
+
+
+def test_a_spawned_program_without_one_of_its_libraries(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+    (folder.path / "solver").write_bytes(compiled("pattern").read_bytes().replace(b"libmpidata.so", b"libmpidatb.so"))
+    (folder.path / "solver").chmod(0o755)
+    folder.job(trainers=DRAIN, solvers={"program": ["./solver"], "start": "spawn", "retries": 0})
+    result = folder.run(timeout=60)
+    assert result.status == 1 and Path(result.summary["log"]).name.endswith("-solver-0.log")
+    *_, log, said, sentence = result.output.splitlines()
+    assert log == f"Last lines of {result.summary['log']}:"
+    assert "error while loading shared libraries: libmpidatb.so" in said
+    assert sentence.startswith("Group 0 could not be started, and no group is left. Its program ended with exit status")
+    assert "a shared library was not found" in sentence
+
+
+def test_a_rank_that_dies_before_all_have_joined(folder: JobFolder) -> None:
+    """The trainer, which waits for it, says neither that MPI failed nor that the scheduler has died."""
+    folder.write(
+        solve="from mpi4py import MPI\nimport os, time\ntime.sleep(4)\nprint('no mesh')\nos._exit(1)\n",
+        train="from mpidata import job\njob.join()\n",  # arrives soon: without torch
+    )
+    folder.job(solvers={"program": ["python", "solve.py"]})
+    result = folder.run(timeout=60)
+    assert result.status == 1 and "ended with exit status 1" in result.summary["error"], result.output
+    assert "\n  no mesh\n" in result.output
+    assert "MPI call failed" not in result.output and "has died. Resume" not in result.output, result.logs()
