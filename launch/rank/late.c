@@ -69,9 +69,9 @@ static void read_for_a_while(int from, char *text, size_t room)
     text[length] = 0;
 }
 
-enum { NO_STACK, STACK, STACK_IN_INIT };
+enum { NO_STACK, STACK, STACK_IN_INIT, STACK_IN_FINALIZE };
 
-/* Append the stack to the log, where gdb is there and may look. */
+/* Append the stack to the log, where gdb is there and may look; not that of a program at its end, which has said why. */
 static int log_stack(pid_t child, const char *log)
 {
     char text[STACK_BYTES], *rest = NULL;
@@ -88,6 +88,7 @@ static int log_stack(pid_t child, const char *log)
         kill(child, SIGCONT); /* a debugger that is killed leaves it stopped */
     }
     close(ends[0]);
+    if (strstr(text, "MPI_Finalize")) return STACK_IN_FINALIZE;
     FILE *file = fopen(log, "ae");
     for (char *line = strtok_r(text, "\n", &rest); file && line; line = strtok_r(NULL, "\n", &rest)) {
         if (*line != '#') continue;
@@ -103,6 +104,8 @@ static const char *advice(int stack)
     if (stack == STACK_IN_INIT)
         return "It is in MPI_Init, which waits for all ranks: another one has not called it. A training script does when it"
                " creates the MPIStreamDataset: let it do so early.";
+    if (stack == STACK_IN_FINALIZE)
+        return "It has come to its end, and is in MPI_Finalize, which waits for all ranks: its output says why it ended.";
     if (me.role != SOLVER) return "Create the MPIStreamDataset early in the script: all ranks wait for it.";
     return "The usual cause is a call on MPI_COMM_WORLD, its own or a library's: that holds all ranks of the job, and waits"
            " for them. Call mpidata_init first and use the communicator that it gives, or set 'start: spawn', where"
@@ -117,5 +120,6 @@ char *late(const plan_t *plan, pid_t child)
                  " launch.join_timeout_s.", rank_name(),
                  me.role == SOLVER ? "had not called mpidata_init" : "had not created an MPIStreamDataset",
                  plan->join_timeout_s, state,
-                 stack ? print("; its stack is in %s", log) : "", advice(stack));
+                 stack == NO_STACK ? "" : print("; its %s is in %s", stack == STACK_IN_FINALIZE ? "output" : "stack", log),
+                 advice(stack));
 }

@@ -17,7 +17,12 @@ from launch_job import build_shim, clean_environment, make_plan, pulse  # noqa: 
 
 JOINED_AND_LEFT, ARRIVED = 3, 32
 
-_WAITS = "#include <unistd.h>\nint {name}(void) {{ return pause(); }}\nint main(void) {{ return {name}(); }}\n"
+_WAITS = """
+#include <stdio.h>
+#include <unistd.h>
+int {name}(void) {{ return pause(); }}
+int main(void) {{ return puts("no mesh") < 0 || fflush(stdout) || {name}(); }}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +73,7 @@ def test_a_solver_that_does_not_arrive(shim: Path, tmp_path: Path, require: Call
     assert "sleeps (state S" in said and "; its stack is in " in said and "launch.join_timeout_s" in said
     assert "The usual cause is a call on MPI_COMM_WORLD" in said and "'start: spawn'" in said
     log = ranks.log("rank-0003-solver-0-0.log")
-    assert log.startswith("mpidata: Its stack when it was ended:\n#0 ") and " wait_for_the_world (" in log
+    assert log.startswith("no mesh\nmpidata: Its stack when it was ended:\n#0 ") and " wait_for_the_world (" in log
 
 
 def test_one_that_waits_in_mpi_init(shim: Path, tmp_path: Path, require: Callable[[str], str]) -> None:
@@ -76,6 +81,16 @@ def test_one_that_waits_in_mpi_init(shim: Path, tmp_path: Path, require: Callabl
     ranks = _Ranks(shim, tmp_path, [_built(tmp_path, require("cc"), "MPI_Init")], [3])
     said = ranks.end(3)[1]["error"]
     assert "It is in MPI_Init, which waits for all ranks: another one has not" in said and "COMM_WORLD" not in said
+
+
+def test_one_that_has_failed_and_waits_in_mpi_finalize(
+    shim: Path, tmp_path: Path, require: Callable[[str], str]
+) -> None:
+    require("gdb")
+    ranks = _Ranks(shim, tmp_path, [_built(tmp_path, require("cc"), "MPI_Finalize")], [3])
+    said = ranks.end(3)[1]["error"]
+    assert "; its output is in " in said and "It has come to its end, and is in MPI_Finalize, which" in said
+    assert "COMM_WORLD" not in said and ranks.log("rank-0003-solver-0-0.log") == "no mesh\n"
 
 
 def test_without_gdb(shim: Path, tmp_path: Path) -> None:
