@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 
 import mpidata
 from mpidata.build_flags import KINDS, flags_line
 from mpidata.errors import JobFileError, LaunchError, MpidataError
+from mpidata.lasting import Lasting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -177,4 +178,5 @@ def _refuse(error: MpidataError) -> NoReturn:
 def _console(stderr: bool = False) -> Console:
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, markup=False)
+    stream = cast(IO[str], Lasting(sys.stderr if stderr else sys.stdout))
+    return Console(file=stream, stderr=stderr, highlight=False, markup=False)
