@@ -15,11 +15,12 @@ OTHER_MPIS := mpicc.mpich=libmpich-dev mpirun.mpich=mpich mpicc.openmpi=libopenm
 TEST_COMMANDS := ip=iproute2 unshare=util-linux gfortran=gfortran g++=g++ pkg-config=pkg-config $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo test test-full campaign bench lint format clean distclean test-packages
+.PHONY: help setup demo unit test test-full campaign bench lint format clean distclean test-packages
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (3 minutes)'
+	@echo 'make unit       set up, then run the tests that need no job'
 	@echo 'make test       set up, then run the fast tests (14 minutes on 2 cores)'
 	@echo 'make test-full  set up, then run all tests'
 	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, and resume them, for MINUTES=30; prints each seed'
@@ -55,8 +56,13 @@ demo: setup
 test-packages:
 	@sh tools/system-packages.sh $(TEST_COMMANDS) || echo 'The tests that need them are left out, or fail if MPIDATA_REQUIRE_ALL is set.'
 
+# Mostly waiting, so two at a time; the tests with jobs keep both cores busy.
+UNIT := $(PYTEST) -n 2 --dist worksteal tests/unit
+unit: setup
+	$(UNIT)
+
 test: test-packages setup
-	$(PYTEST)
+	@$(UNIT); unit=$$?; $(PYTEST) --ignore tests/unit && exit $$unit
 
 test-full: test-packages setup
 	@sh tools/system-packages.sh $(OTHER_MPIS) || echo 'The tests with these MPIs will fail.'

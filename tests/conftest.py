@@ -66,6 +66,10 @@ def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     _fail_if_skipped(report)
+    # An mpirun started by a process that holds MPI fails without a word.
+    if "mpi4py.MPI" in sys.modules:
+        report.outcome = "failed"
+        report.longrepr = "This process has imported mpi4py.MPI. Run MPI programs as processes of their own."
     return report
 
 
@@ -74,10 +78,3 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     _fail_if_skipped(report)
     return report
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    # An mpirun started by a process that holds MPI fails without a word.
-    if "mpi4py.MPI" in sys.modules:
-        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        print("\nA test imported mpi4py.MPI into the pytest process. Run MPI programs as processes of their own.")

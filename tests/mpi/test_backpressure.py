@@ -98,7 +98,7 @@ def test_a_slow_solver_leaves_the_trainer_asleep(folder: JobFolder) -> None:
     [
         ({"policy": "fifo"}, "drop"),
         ({"policy": "firo", "watermark": 2}, "repeat"),
-        ({"policy": "reservoir"}, "drop"),
+        pytest.param({"policy": "reservoir"}, "drop", marks=pytest.mark.full),
         pytest.param({"policy": "fifo"}, "repeat", marks=pytest.mark.full),
         pytest.param({"policy": "firo", "watermark": 2}, "drop", marks=pytest.mark.full),
         pytest.param({"policy": "reservoir"}, "repeat", marks=pytest.mark.full),

@@ -156,7 +156,9 @@ def check_other_trainers(folder: JobFolder, policy: str, tail: str, before: int,
         assert len(ALL) - len(+found) < 4 * after + len(ALL) // 8
 
 
-@pytest.mark.parametrize(("policy", "before", "after"), [("fifo", 2, 1), ("reservoir", 1, 3)])
+@pytest.mark.parametrize(
+    ("policy", "before", "after"), [("fifo", 2, 1), pytest.param("reservoir", 1, 3, marks=pytest.mark.full)]
+)
 def test_another_number_of_trainers_repeats_the_tail(folder: JobFolder, policy: str, before: int, after: int) -> None:
     check_other_trainers(folder, policy, "repeat", before, after, late=False)
 

@@ -44,7 +44,15 @@ def run(
 
 
 # Samples of 80 KB go block by block, those of 5 KB several to a message.
-@pytest.mark.parametrize("extra", [("copy", "900"), ("iput", "900"), ("copy", "9"), ("iput", "9")])
+@pytest.mark.parametrize(
+    "extra",
+    [
+        ("iput", "900"),
+        ("copy", "9"),
+        pytest.param(("copy", "900"), marks=pytest.mark.full),
+        pytest.param(("iput", "9"), marks=pytest.mark.full),
+    ],
+)
 def test_every_sample_once_with_three_trainers_and_five_groups(
     folder: JobFolder, compiled: Callable[[str], Path], extra: tuple[str, ...]
 ) -> None:

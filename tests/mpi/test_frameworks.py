@@ -106,7 +106,11 @@ def check_used(folder: JobFolder, result: Result) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "loader"), [(LOADER, "DataLoader(stream, batch_size=None)"), (DATA_MODULE, "datamodule=Stream()")]
+    ("data", "loader"),
+    [
+        (LOADER, "DataLoader(stream, batch_size=None)"),
+        pytest.param(DATA_MODULE, "datamodule=Stream()", marks=pytest.mark.full),
+    ],
 )
 def test_lightning_with_ddp(folder: JobFolder, data: str, loader: str) -> None:
     check_used(folder, run(folder, LIGHTNING.format(data=data, loader=loader)))

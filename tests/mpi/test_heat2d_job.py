@@ -12,7 +12,7 @@ from jobs import PROGRAMS, JobFolder, environment
 EXAMPLE = Path(__file__).parents[2] / "examples" / "heat2d"
 SIMULATIONS, STEPS = 4, 100
 SOLVERS = {"c": ["./heat2d"], "fortran": ["./heat2d_f"], "python": ["python", "heat2d.py"]}
-FAST = [("c", 1), ("c", 4), ("fortran", 2), ("python", 2)]
+FAST = [("c", 4), ("fortran", 2), ("python", 2)]
 
 
 @pytest.fixture(scope="module")

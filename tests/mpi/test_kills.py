@@ -37,10 +37,12 @@ def kill_and_check(
 FAST_SEEDS = (316, 279)
 
 
+@pytest.mark.full
 def test_kills_in_the_split_start(folder: JobFolder, built_heat2d: Path) -> None:
     kill_and_check(folder, built_heat2d, kills=3, seed=1, count=50, timeout=100, ranks_per_group=2, spares=1)
 
 
+@pytest.mark.full
 def test_kills_in_the_spawn_start(folder: JobFolder, built_heat2d: Path) -> None:
     kill_and_check(folder, built_heat2d, kills=2, seed=2, count=50, timeout=100, start="spawn")
 
