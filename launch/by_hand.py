@@ -36,7 +36,9 @@ _SKEW_S = 30.0  # between the clocks of two hosts
 _KEEP_S = 3600.0
 
 
-def run_by_hand(path: str | None, overrides: Sequence[str], place: Place, resume: str | None = None) -> NoReturn:
+def run_by_hand(
+    path: str | None, overrides: Sequence[str], place: Place, resume: str | None = None, retry_set_aside: bool = False
+) -> NoReturn:
     """Become the shim of this rank.
 
     Parameters
@@ -49,6 +51,8 @@ def run_by_hand(path: str | None, overrides: Sequence[str], place: Place, resume
         Of this process.
     resume : str, optional
         The folder of a run to go on with.
+    retry_set_aside : bool
+        Whether to run its simulations again that were set aside.
 
     Raises
     ------
@@ -65,7 +69,10 @@ def run_by_hand(path: str | None, overrides: Sequence[str], place: Place, resume
         job = load_job(str(path) if resume is None else find_run_folder(resume).job, overrides)
         _check_size(job, place)
         file = _file(job, place)
-        run = _announce(job, overrides, file, resume) if place.rank == 0 else find_run(file, _TIMEOUT_S)
+        if place.rank == 0:
+            run = _announce(job, overrides, file, resume, retry_set_aside)
+        else:
+            run = find_run(file, _TIMEOUT_S)
     except MpidataError as error:
         if place.rank == 0 or (place.rank == 1 and isinstance(error, _NobodyTold)):
             raise
@@ -96,13 +103,13 @@ def _check_size(job: Job, place: Place) -> None:
     raise LaunchError(f"The launcher started {ranks}, but the job has {needed}: {job.layout}. {job.path}. {fix}")
 
 
-def _announce(job: Job, overrides: Sequence[str], file: Path, resume: str | None) -> Path:
+def _announce(job: Job, overrides: Sequence[str], file: Path, resume: str | None, retry_set_aside: bool) -> Path:
     """Make the run folder, or make it ready, and tell the other ranks, also when that fails."""
     _remove_old(file.parent)
     try:
         fault_tolerance = is_on(job.launch.fault_tolerance, os.environ)
         if resume is not None:
-            run, lock = _resume(resume, overrides, fault_tolerance)
+            run, lock = _resume(resume, overrides, fault_tolerance, retry_set_aside)
         else:
             folder, _, lock = prepare_run(job, fault_tolerance)
             run = folder.path
@@ -123,12 +130,12 @@ def _inheritable(descriptor: int) -> int:
     return descriptor
 
 
-def _resume(resume: str, overrides: Sequence[str], fault_tolerance: str) -> tuple[Path, int]:
+def _resume(resume: str, overrides: Sequence[str], fault_tolerance: str, retry_set_aside: bool) -> tuple[Path, int]:
     run = find_run_folder(resume)
     lock = run.hold()
     if processes_of(run.path):
         raise LaunchError(f"Processes of {run.path} are still running. Wait for their end, or stop them.")
-    found = look_at(run.path, overrides)
+    found = look_at(run.path, overrides, retry_set_aside)
     for sentence in (*found.problems, found.sentence):
         print(f"mpidata: {sentence}", file=sys.stderr)
     make_ready(found, fault_tolerance)

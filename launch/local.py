@@ -70,6 +70,7 @@ def run_local(
     resume: str | None = None,
     restarts: int = 0,
     name: str | None = None,
+    retry_set_aside: bool = False,
 ) -> int:
     """Run a job on this machine.
 
@@ -87,6 +88,8 @@ def run_local(
         How often to resume the run by itself when a process of it has died.
     name : str, optional
         Go on with the run that was begun under this name, or begin it.
+    retry_set_aside : bool
+        Whether to run the simulations again that were set aside in the run of `resume`.
 
     Returns
     -------
@@ -106,7 +109,7 @@ def run_local(
     with contextlib.ExitStack() as held:
         found, begun = None, None
         if resume is not None:
-            found = _take(find_run(resume), overrides, held)
+            found = _take(find_run(resume), overrides, held, retry_set_aside)
         elif name is not None:
             begun = held.enter_context(contextlib.closing(Begun(load_job(str(path), overrides), name)))
             if begun.run is not None and is_complete(begun.run):
@@ -163,7 +166,9 @@ def _run(
         attempt = Attempt.of(found.run, _make_ready(found, attempt.plan.fault_tolerance, console))
 
 
-def _take(run: RunFolder, overrides: Sequence[str], held: contextlib.ExitStack) -> Resume:
+def _take(
+    run: RunFolder, overrides: Sequence[str], held: contextlib.ExitStack, retry_set_aside: bool = False
+) -> Resume:
     """Hold a run until `held` is left, and only then look how it can go on: nobody changes it any more."""
     held.callback(os.close, run.hold())
     deadline = time.monotonic() + _GONE_S
@@ -171,7 +176,7 @@ def _take(run: RunFolder, overrides: Sequence[str], held: contextlib.ExitStack) 
         if time.monotonic() > deadline:
             raise LaunchError(f"Processes of {run.path} are still running. Wait for their end, or stop them.")
         time.sleep(0.1)
-    return look_at(run.path, overrides)
+    return look_at(run.path, overrides, retry_set_aside)
 
 
 def _make_ready(found: Resume, fault_tolerance: str, console: Console) -> Plan:

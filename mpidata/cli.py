@@ -52,11 +52,18 @@ def main() -> None:
 @click.argument("job", type=click.Path(), required=False)
 @_SET
 @click.option("--resume", metavar="RUN", type=click.Path(), help="Go on with the run of this folder; no JOB then.")
+@click.option("--retry-set-aside", is_flag=True, help="With --resume: run again what was set aside.")
 @click.option("--restarts", metavar="N", type=click.IntRange(min=0), default=0, help="Resume by itself up to N times.")
 @click.option("--as", "name", metavar="NAME", help="Go on with the run that was begun under this NAME, or begin it.")
 @click.option("--dry-run", is_flag=True, help="Print the launcher's command; start nothing.")
 def run(
-    job: str | None, overrides: tuple[str, ...], resume: str | None, restarts: int, name: str | None, dry_run: bool
+    job: str | None,
+    overrides: tuple[str, ...],
+    resume: str | None,
+    retry_set_aside: bool,
+    restarts: int,
+    name: str | None,
+    dry_run: bool,
 ) -> None:
     """Run the job of a job file.
 
@@ -69,19 +76,22 @@ def run(
         raise click.UsageError("Give either a job file, or --resume with the folder of a run.")
     if name is not None and resume is not None:
         raise click.UsageError("--as finds the run to go on with by itself. Leave out --resume.")
+    if retry_set_aside and resume is None:
+        raise click.UsageError("--retry-set-aside is about a run that is resumed. Give --resume with its folder.")
     if not dry_run and (place := find_place(os.environ)) is not None:
         from mpidata.launch.by_hand import run_by_hand
 
         if restarts or name is not None:
             option = "--restarts" if restarts else "--as"
             raise click.UsageError(f"{option} is for `mpidata run` without a launcher, which could not be restarted.")
-        run_by_hand(job, overrides, place, resume)
+        run_by_hand(job, overrides, place, resume, retry_set_aside)
     from mpidata.launch.local import print_command, run_local
 
     if dry_run:
         print_command(job, overrides, _console(), resume)
     else:
-        sys.exit(run_local(job, overrides, _console(), _console(stderr=True), resume, restarts, name))
+        consoles = _console(), _console(stderr=True)
+        sys.exit(run_local(job, overrides, *consoles, resume, restarts, name, retry_set_aside))
 
 
 @main.command()

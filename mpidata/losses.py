@@ -11,7 +11,7 @@ from typing import Any
 from mpidata.exits import last_lines, read_exit
 from mpidata.plan import Plan
 
-__all__ = ["GIVEN_UP", "Cause", "Losses", "read_first_loss", "read_losses"]
+__all__ = ["GIVEN_UP", "Cause", "Losses", "read_first_loss", "read_losses", "read_set_aside"]
 
 # With nothing complete by then, the program is at fault and not a simulation.
 _HOPELESS = 3
@@ -99,8 +99,6 @@ class Losses:
     ----------
     plan : Plan
         Of the job.
-    set_aside : sequence of mapping, optional
-        Entries that an earlier run has left.
 
     Attributes
     ----------
@@ -112,11 +110,17 @@ class Losses:
         Groups that were lost.
     """
 
-    def __init__(self, plan: Plan, set_aside: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.retries: list[dict[str, Any]] = []
-        self.set_aside: list[dict[str, Any]] = [dict(entry) for entry in set_aside]
+        self.set_aside: list[dict[str, Any]] = []
         self.groups = 0
         self._plan = plan
+        self._kept = 0
+
+    def keep(self, set_aside: Sequence[Mapping[str, Any]]) -> None:
+        """Begin with the entries that an earlier start of the run has left."""
+        self.set_aside = [dict(entry) for entry in set_aside]
+        self._kept = len(self.set_aside)
 
     def retry(self, simulation: int, tries: int, group: int, cause: Cause) -> dict[str, Any]:
         """Note that a try has failed and another one follows; returns the entry."""
@@ -143,7 +147,9 @@ class Losses:
         count, tolerate = len(self.set_aside), self._plan.tolerate
         total = self._plan.simulations + self._plan.validation
         many = f"{count} simulation{'s were' if count > 1 else ' was'} set aside"
-        failed = sum(entry["cause"] != GIVEN_UP for entry in self.set_aside)
+        failed = sum(entry["cause"] != GIVEN_UP for entry in self.set_aside[self._kept :])
+        if not count:
+            return ""
         if tolerate >= 0 and count > tolerate:
             return f"{many}, more than solvers.tolerate, {tolerate}. {self._last()}"
         if tolerate < 0 and not complete and (failed >= _HOPELESS or count >= total):
@@ -154,7 +160,8 @@ class Losses:
         entry = self.set_aside[-1]
         return (
             f"The last one was simulation {entry['simulation']}, whose solver (group {entry['group']}) {entry['how']}. "
-            f"Its output is in summary.json and in {self._plan.run}/logs. Correct it and start the job again."
+            f"Its output is in summary.json and in {self._plan.run}/logs. Correct it, and run it and the others again "
+            f"with `mpidata run --resume {self._plan.run} --retry-set-aside`."
         )
 
 
@@ -164,8 +171,8 @@ def read_losses(events: Path) -> dict[str, Any]:
     Parameters
     ----------
     events : Path
-        The file. What came before its last `start` counts only if the run was resumed there; a line that was cut off
-        does not count.
+        The file. What came before its last `start` counts only if the run was resumed there, but for what was set
+        aside, which stays so; a line that was cut off does not count.
 
     Returns
     -------
@@ -175,16 +182,18 @@ def read_losses(events: Path) -> dict[str, Any]:
     retries: list[dict[str, Any]] = []
     set_aside: list[dict[str, Any]] = []
     lost = 0
-    before = retries, set_aside, lost
+    before = retries, lost
     try:
         with open(events, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 kind = line.partition('"event": "')[2].partition('"')[0]
                 if kind == "start":
-                    before = retries, set_aside, lost
-                    retries, set_aside, lost = [], [], 0
+                    before = retries, lost
+                    retries, lost = [], 0
                 elif kind == "resume":
-                    retries, set_aside, lost = before
+                    retries, lost = before
+                elif kind == "retry_set_aside":
+                    set_aside = []
                 lost += kind == "group_lost"
                 if kind in ("retry", "set_aside"):
                     with contextlib.suppress(ValueError, KeyError):  # it was cut off
@@ -194,6 +203,12 @@ def read_losses(events: Path) -> dict[str, Any]:
     except OSError:
         pass
     return {"lost_groups": lost, "retries": retries, "set_aside": set_aside}
+
+
+def read_set_aside(events: Path) -> list[dict[str, Any]] | None:
+    """Find the simulations that are set aside, as summary.json lists them, from events.jsonl; None without that."""
+    found: list[dict[str, Any]] = read_losses(events)["set_aside"]
+    return found if events.exists() else None
 
 
 def read_first_loss(events: Path) -> dict[str, Any] | None:

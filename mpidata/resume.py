@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import JobFileError, LaunchError
+from mpidata.events import Events
+from mpidata.losses import read_set_aside
 from mpidata.own_files import FOLDER_MODE, write_text
 from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder
@@ -39,6 +41,10 @@ class Resume:
         Number of the checkpoint to start from; 0: there is none, so the run starts over.
     problems : list of str
         One sentence for each newer checkpoint that cannot be used.
+    set_aside : list of int
+        Simulations that were set aside.
+    retry_set_aside : bool
+        Whether these are to be run again.
     """
 
     run: RunFolder
@@ -46,13 +52,24 @@ class Resume:
     attempt: int
     checkpoint: int
     problems: list[str]
+    set_aside: list[int] = dataclasses.field(default_factory=list)
+    retry_set_aside: bool = False
 
     @property
     def sentence(self) -> str:
         """Say from where the run goes on."""
-        if self.checkpoint:
-            return f"Resuming {self.run.path} from checkpoint {self.checkpoint}."
-        return f"Resuming {self.run.path}: there is no checkpoint that can be used, so it starts over."
+        where = f" from checkpoint {self.checkpoint}."
+        if not self.checkpoint:
+            where = ": there is no checkpoint that can be used, so it starts over."
+        return f"Resuming {self.run.path}{where}{self._about_set_aside()}"
+
+    def _about_set_aside(self) -> str:
+        if not self.set_aside:
+            return ""
+        many = f"{len(self.set_aside)} simulation{'s' * (len(self.set_aside) > 1)} that had been set aside"
+        if self.retry_set_aside:
+            return f" {many} will be run again."
+        return f" {many} will not be run again without --retry-set-aside."
 
 
 def find_run(path: str | Path) -> RunFolder:
@@ -68,7 +85,7 @@ def find_run(path: str | Path) -> RunFolder:
     return run
 
 
-def look_at(path: str | Path, overrides: Sequence[str] = ()) -> Resume:
+def look_at(path: str | Path, overrides: Sequence[str] = (), retry_set_aside: bool = False) -> Resume:
     """Find out how a run can go on; nothing is changed.
 
     Parameters
@@ -77,6 +94,8 @@ def look_at(path: str | Path, overrides: Sequence[str] = ()) -> Resume:
         The run folder.
     overrides : sequence of str
         Keys of the job file to set, `a.b=value`.
+    retry_set_aside : bool
+        Whether simulations that were set aside are to be run again.
 
     Raises
     ------
@@ -107,7 +126,8 @@ def look_at(path: str | Path, overrides: Sequence[str] = ()) -> Resume:
             for key in changed
         )
     checkpoint, problems = newest_valid(run.checkpoints)
-    return Resume(run, job, 1 + before.attempt, checkpoint, problems)
+    set_aside = [int(entry["simulation"]) for entry in read_set_aside(run.events) or []]
+    return Resume(run, job, 1 + before.attempt, checkpoint, problems, set_aside, retry_set_aside)
 
 
 def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
@@ -151,6 +171,12 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
         beside = (*run.path.glob(".*.new"), *run.private.glob(".*.new"))  # of a process that was killed
         for path in (run.stop, run.over, run.progress, *beside):
             path.unlink(missing_ok=True)
+        if resume.retry_set_aside and resume.set_aside:
+            events = Events(run.events)
+            events.write("retry_set_aside", simulations=resume.set_aside)
+            events.close()
+            if events.problem is not None:
+                raise events.problem
         write_text(run.job, resolved_yaml(resume.job))
         run.write_plan(plan)
     except OSError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.checkpoint import path_of, read_scheduler, received
-from mpidata.losses import Losses
+from mpidata.losses import Losses, read_set_aside
 from mpidata.plan import Plan
 from mpidata.simulations import Simulations
 from mpidata.summary import Figures
@@ -29,10 +29,11 @@ def state_of(simulations: Simulations, losses: Losses, figures: Figures) -> dict
 
 
 def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figures) -> dict[str, int] | None:
-    """Go on from the plan's checkpoint, before anything is dispatched.
+    """Go on from the plan's checkpoint, or begin again without one, before anything is dispatched.
 
     A simulation is complete if the trainers' ledgers say so; one that is not runs again from its beginning, and the
-    trainers drop the steps they hold already.
+    trainers drop the steps they hold already. One that was set aside stays so, also where that was after the
+    checkpoint: trying it again is up to the user.
 
     Returns
     -------
@@ -44,14 +45,17 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     MpidataError
         The checkpoint cannot be read.
     """
+    set_aside = read_set_aside(plan.run / "events.jsonl") if plan.attempt > 1 else []
     if not plan.checkpoint:
+        losses.keep(set_aside or [])
+        simulations.restore({}, {}, [entry["simulation"] for entry in losses.set_aside])
         return None
     folder: Path = path_of(plan.run / "checkpoints", plan.checkpoint)
     state = read_scheduler(folder)
     steps = received(folder)
     complete = {int(i): int(steps[i]) for i in (steps >= 0).nonzero()[0]}
     losses.retries.extend(state.get("retries", []))
-    losses.set_aside.extend(state.get("set_aside", []))
+    losses.keep(state.get("set_aside", []) if set_aside is None else set_aside)
     losses.groups = state.get("lost_groups", 0)
     figures.first.update(state.get("first", {}))
     figures.last.update(state.get("last", {}))

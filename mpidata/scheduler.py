@@ -24,7 +24,7 @@ from mpidata.messages import MIXED, Messages, index_of, log_of, text_of
 from mpidata.plan import Plan
 from mpidata.relief import Relief
 from mpidata.resuming import restore, state_of
-from mpidata.simulations import Simulations
+from mpidata.simulations import COMPLETE, Simulations
 from mpidata.stopping import OutsideStop
 from mpidata.summary import Record
 
@@ -89,6 +89,7 @@ class Scheduler:
         )
         self._relief = Relief(plan.trainers)
         self._resumed = restore(plan, self.simulations, self.losses, self._record.figures)
+        self._dispatcher.error = self.losses.verdict(self.simulations.totals[COMPLETE])
         for sentence in self._record.figures.record_stopped:
             self.ending.record_stopped(sentence)
         self.checkpoints = Coordinator(plan, messages, self._state, self._record.note, clock())

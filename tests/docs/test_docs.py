@@ -165,7 +165,7 @@ def test_the_keys_of_summary_and_progress() -> None:
 
 
 def test_the_events() -> None:
-    names = ("scheduler.py", "dispatcher.py", "summary.py", "events.py", "checkpoint/coordinator.py")
+    names = ("scheduler.py", "dispatcher.py", "summary.py", "events.py", "checkpoint/coordinator.py", "resume.py")
     sources = [(ROOT / "mpidata" / name).read_text() for name in names]
     written = set(re.findall(r'\b_?(?:note|write|write_numbers)\("(\w+)"', "".join(sources)))
     assert set(table(RUNNING, "`events.jsonl`:")) == written

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fake_library import make_plan
 
-from mpidata.losses import Cause, Losses, read_first_loss, read_losses
+from mpidata.losses import Cause, Losses, read_first_loss, read_losses, read_set_aside
 from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder
 
@@ -162,6 +162,27 @@ def test_losses_before_a_resume_count(tmp_path: Path) -> None:
         ("retry", {"simulation": 2}),
     )
     assert [entry["simulation"] for entry in read_losses(path)["retries"]] == [1, 2]
+
+
+def test_what_was_set_aside_stays_so_until_it_is_to_be_run_again(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    assert read_set_aside(path) is None
+    write_events(path, ("start", {}), ("set_aside", {"simulation": 2}), ("start", {}))
+    assert read_set_aside(path) == [{"simulation": 2}]
+    write_events(path, ("resume", {"checkpoint": 1}), ("set_aside", {"simulation": 4}))
+    assert read_set_aside(path) == [{"simulation": 2}, {"simulation": 4}]
+    write_events(path, ("retry_set_aside", {"simulations": [2, 4]}), ("start", {}), ("set_aside", {"simulation": 4}))
+    assert read_set_aside(path) == [{"simulation": 4}]
+
+
+def test_what_an_earlier_start_has_set_aside_does_not_tell_that_the_program_is_at_fault(tmp_path: Path) -> None:
+    entry = {"simulation": 1, "cause": "exit", "how": "ended with exit status 3", "group": 1}
+    found = losses(a_plan(tmp_path), 0)
+    found.keep([entry] * 4)
+    assert found.verdict(0) == ""
+    found = Losses(make_plan(run=tmp_path, tolerate=3))
+    found.keep([entry] * 4)
+    assert found.verdict(9).startswith("4 simulations were set aside, more than solvers.tolerate, 3")
 
 
 def test_the_first_loss_of_the_last_start(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Going on with a run: from where, and what becomes of its folder."""
 
+import json
 import os
 from pathlib import Path
 
@@ -66,6 +67,24 @@ def test_what_the_last_start_left_is_kept(run: RunFolder) -> None:
     plan = Plan.read(run.plan)
     assert (plan.attempt, plan.trainers, plan.groups, plan.world) == (2, 3, 1, 5)
     assert load_job(run.job).trainers.ranks == 3
+
+
+def test_what_was_set_aside_is_run_again_where_that_is_asked_for(run: RunFolder) -> None:
+    event = {"time": 1.0, "event": "set_aside", "simulation": 3}
+    run.events.write_text(json.dumps({"event": "start"}) + "\n" + json.dumps(event) + "\n")
+    found = look_at(run.path)
+    assert found.sentence.endswith(
+        "1 simulation that had been set aside will not be run again without --retry-set-aside."
+    )
+    make_ready(found, "none")
+    assert look_at(run.path).set_aside == [3]
+    found = look_at(run.path, retry_set_aside=True)
+    assert found.sentence.endswith("starts over. 1 simulation that had been set aside will be run again.")
+    make_ready(found, "none")
+    # Also where the next start died before any rank had joined.
+    assert look_at(run.path).set_aside == [] and "set aside" not in look_at(run.path).sentence
+    make_ready(look_at(run.path, retry_set_aside=True), "none")
+    assert run.events.read_text().count("retry_set_aside") == 1
 
 
 def test_a_preparation_that_was_interrupted(run: RunFolder) -> None:

@@ -304,3 +304,21 @@ def test_events_tell_what_the_summary_tells(make_job: MakeJob) -> None:
     assert told == {key: job.summary[key] for key in ("lost_groups", "retries", "set_aside")}
     assert [len(told["retries"]), len(told["set_aside"]), told["lost_groups"]] == [1, 2, 2]
     assert read_losses(Path("/nowhere")) == {"lost_groups": 0, "retries": [], "set_aside": []}
+
+
+@pytest.mark.parametrize("tolerate", [-1, 1])
+def test_what_was_set_aside_before_a_resume_stays_so(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, tolerate: int
+) -> None:
+    kept = [{"simulation": i, "cause": "given_up", "how": "gave it up: no", "group": 0} for i in (1, 3)]
+    monkeypatch.setattr("mpidata.resuming.read_set_aside", lambda path: kept)
+    job = make_job(groups=2, simulations=5, attempt=2, tolerate=tolerate)
+    assert job.run() == (1 if tolerate == 1 else 0)
+    if tolerate == 1:
+        assert len(job.called("dispatch")) <= 1
+        assert "2 simulations were set aside, more than solvers.tolerate, 1" in job.summary["error"]
+        assert f"mpidata run --resume {job.plan.run} --retry-set-aside" in job.summary["error"]
+        return
+    assert sorted(simulation for _, simulation in job.called("dispatch")) == [0, 2, 4]
+    assert job.summary["simulations"] == {"requested": 5, "complete": 3, "failed": 2}
+    assert [entry["simulation"] for entry in job.summary["set_aside"]] == [1, 3]
