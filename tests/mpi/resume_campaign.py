@@ -33,7 +33,7 @@ CAUSES = {
     "trainer": r"Trainer \d \(rank \d\) (was killed by SIGKILL|has died)",
     "scheduler": r"The scheduler \(rank 0\) (was killed by SIGKILL|has died)",
     "mpidata-rank": r"(Trainer \d|The scheduler) \(rank \d\) (has died|is gone|vanished)",
-    "mpirun": r".*mpirun",
+    "mpirun": r"The launcher was killed by SIGKILL",
 }
 
 

@@ -90,7 +90,8 @@ def draw(seed: int) -> Draw:
     policy = chosen.choice(["fifo", "firo", "reservoir"])
     batch, by_name = chosen.choice([0, 1, 3, 5]), chosen.random() < 0.4
     starts = [_start(chosen, policy, batch, simulations * steps, size) for _ in range(ends + 1)]
-    starts[-1] = dataclasses.replace(starts[-1], early="", victim="", at_once=False)
+    # It has most of the simulations to run, and a group for each would take minutes.
+    starts[-1] = dataclasses.replace(starts[-1], lifetime="pool", early="", victim="", at_once=False)
     if not by_name and starts[0].victim in ("prepare", "disk"):  # there would be nothing to resume
         starts[0] = dataclasses.replace(starts[0], victim="mpidata")
     return Draw(

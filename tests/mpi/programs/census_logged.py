@@ -58,8 +58,8 @@ with begin(log, plan.attempt, int(os.environ["RANK"]), stream.resumed).open("ab"
         file.write((" ".join(keys) + "\n").encode())
         counted.number += 1
         drawn.update(keys)
-        if (made := marks.stat().st_size) < ends:
-            time.sleep(float(sys.argv[4]) * plan.trainers * count / part)
+        made = marks.stat().st_size
+        time.sleep(float(sys.argv[4]) * plan.trainers * count / part if made < ends else 0.001)
         # All trainers draw the same number of batches.
         while made < ends and len(before) + plan.trainers * len(drawn) >= part * (made + 1):
             time.sleep(0.01)
