@@ -19,7 +19,10 @@ from mpidata.summary import Figures, Outcome
 
 HEAT = ROOT / "examples" / "heat2d"
 RUNNING = ROOT / "docs" / "running.md"
-OPTIONS_OF_OTHERS = {"--batch", "--mem", "--mem-per-cpu", "--mpi", "--oversubscribe", "--requeue", "--signal"}
+OPTIONS_OF_OTHERS = {
+    *("--batch", "--mem", "--mem-per-cpu", "--mpi", "--oversubscribe", "--requeue", "--signal"),
+    *("--bind", "--cap-add", "--pid", "--shm-size"),  # of containers
+}
 FOLDERS = "c_api|docs|examples|fortran_api|launch|mpidata|slurm_templates|tests"
 
 C_PRELUDE = """

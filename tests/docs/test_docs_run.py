@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 from jobs import JobFolder, environment, ranks_of
-from pages import PAGES, README, ROOT, blocks, files
+from pages import PAGES, README, ROOT, Block, blocks, files
+
+from mpidata.config import load_job
 
 SOLVER = ROOT / "docs" / "solver.md"
 RECORDING = ROOT / "docs" / "recording.md"
+SITES = ROOT / "docs" / "sites.md"
 TRAINING = ROOT / "docs" / "training.md"
 SMALL = ["--set", "name=job", "--set", "parameters.count=8"]
 
@@ -46,16 +49,49 @@ def harmless(line: str) -> str:
     return re.sub(r"(^|do )mpidata submit(?!.*--show-template)", r"\1mpidata submit --print --set slurm.time=60", line)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks("sh", page=page)], ids=lambda page: page.name)
+def commands(page: Path) -> list[Block]:
+    """Blocks of commands; one with a name is the script of a batch system."""
+    return [block for block in blocks("sh", page=page) if block.name is None]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
 def test_commands(folder: JobFolder, page: Path, require: Callable[[str], str]) -> None:
     for name, text in files(page).items():
         (folder.path / name).write_text(text)
     shell(folder.path, "mpicc -Wall -Wextra -Werror solver.c -o solver $(mpidata config --cflags --libs)")
-    for block in blocks("sh", page=page):
+    for block in commands(page):
         for program in ("gfortran", "pkg-config"):
             if f"{program} " in block.text:
                 require(program)
         shell(folder.path, "\n".join(map(harmless, block.text.splitlines())))
+
+
+PBS = {"PBS_O_WORKDIR": ".", "PBS_JOBID": "41.server", "PBS_NODEFILE": "nodes"}
+LSF = {"LSB_JOBID": "41", "LSB_DJOB_HOSTFILE": "nodes"}
+
+
+@pytest.mark.parametrize(("script", "variables"), [("job.pbs", PBS), ("job.lsf", LSF)])
+@pytest.mark.parametrize("status", [0, 75])
+def test_scripts_of_batch_systems(folder: JobFolder, script: str, variables: dict[str, str], status: int) -> None:
+    """They name the hosts as `mpidata run` wants them, and go back into the queue when a checkpoint is written."""
+    path, name = folder.path, f"{script[-3:]}-41"
+    told = f'printf "%s\\n" "$0" "$@" "$PRTE_MCA_plm_ssh_agent" >>{path}/told'
+    for program, ending in {"mpidata": status, "qsub": 0, "pbs_tmrsh": 0, "blaunch": 0}.items():
+        (path / program).write_text(f"#!/bin/sh\n{told}\nexit {ending}\n")
+        (path / program).chmod(0o755)
+    (path / script).write_text(files(SITES)[script])
+    shutil.copy("/bin/true", path / "solver")
+    (path / "nodes").write_text("n2\nn1.site\nn2\nn3\nn2\n")
+    done = subprocess.run(["bash", script], cwd=path, env=environment() | {"PATH": f"{path}:/usr/bin:/bin"} | variables)
+    assert done.returncode == status
+    agent = "pbs_tmrsh" if script == "job.pbs" else "blaunch"
+    hosts = "launch.hosts=[n2:3, n1.site:1, n3:1]"
+    run = [f"{path}/mpidata", "run", "job.yaml", "--set", hosts, "--as", name, "--restarts", "3", agent]
+    again = [f"{path}/qsub", "-v", f"name={name}", "job.pbs", agent] if script == "job.pbs" and status == 75 else []
+    assert (path / "told").read_text().splitlines() == [*run, *again]
+    assert load_job(path / "job.yaml", [hosts]).launch.hosts == ("n2:3", "n1.site:1", "n3:1")
+    assert (path / f"{name}.out").exists()
+    assert ("#BSUB -Q 75" in files(SITES)[script]) == (script == "job.lsf")
 
 
 @pytest.mark.parametrize("compiler", ["mpicxx", "mpicc -x c++"])
