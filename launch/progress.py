@@ -177,8 +177,8 @@ class Progress:
             return
         asked = "Ctrl-C" if name == "SIGINT" else name
         self._say_once(
-            f"{asked}: the job writes a checkpoint and ends, within {self._within_s:g} s. {asked} once more ends it at "
-            "once."
+            f"{asked}: the job is to write a checkpoint and end, within {self._within_s:g} s. {asked} once more ends "
+            "it at once."
         )
 
     def _say_once(self, sentence: str) -> None:

@@ -91,7 +91,8 @@ def submit(path: str, overrides: Sequence[str], template: str | None = None) -> 
         said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
         raise LaunchError(f"sbatch refused the job: {said}. See the script with --print, and the key 'slurm'.")
     number = done.stdout.strip()
-    return number, job, job.folder / _output(script, number.partition(";")[0])
+    folder = Path(_option(script, "chdir", "D") or os.getcwd())
+    return number, job, folder / _output(script, number.partition(";")[0])
 
 
 def _refuse_arrays(script: str, job: Job) -> None:

@@ -99,13 +99,14 @@ def check_memory(plan: Plan, trainers: int, available: int | None) -> list[str]:
     what = f"{_size(buffers)} for {'one buffer' if trainers == 1 else f'{trainers} buffers'} of {plan.capacity} samples"
     if buffers > available:
         raise LaunchError(
-            f"The buffers do not fit into memory: {what}, and {_size(available)} are free on this host. Key "
-            "'buffer.capacity'. Lower it, or use more hosts."
+            f"The buffers do not fit into memory: {what}, and {_size(available)} can be had on this host, of "
+            "what is free there and what Slurm (--mem) and control groups allow. Key 'buffer.capacity'. Lower it, use "
+            "more hosts, or ask for more memory."
         )
     if plan.checkpoint_every_s and 2 * buffers > available:
         return [
             f"While a checkpoint is written, up to {_size(2 * buffers)} may be needed ({what}, and as much for what "
-            f"arrives meanwhile), but {_size(available)} are free on this host. Lower buffer.capacity to be safe."
+            f"arrives meanwhile), but {_size(available)} can be had on this host. Lower buffer.capacity to be safe."
         ]
     return []
 

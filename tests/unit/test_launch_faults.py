@@ -88,7 +88,7 @@ def test_ctrl_c_writes_a_checkpoint_where_the_job_has_them(job: Run, again: bool
     assert status == 130 and (job.run / "stop").read_text() == "SIGINT\n"
     assert not again or time.monotonic() - second < 20
     assert job.summary()["status"] == "stopped" and job.summary()["reason"] == ("Ctrl-C" if again else "SIGINT")
-    line = "Ctrl-C: the job writes a checkpoint and ends, within 50 s. Ctrl-C once more ends it at once."
+    line = "Ctrl-C: the job is to write a checkpoint and end, within 50 s. Ctrl-C once more ends it at once."
     assert again or line in stdout
     assert job.nothing_left()
 

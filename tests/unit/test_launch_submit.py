@@ -213,7 +213,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.invoke(cli.main, ["submit", job, "--parsable"]).output == "41;cluster\n"
     (tmp_path / "my.sbatch").write_text("#!/bin/sh\n#SBATCH -J a --output=logs/%x-%j.txt\n{{run}}\n")
     done = run.invoke(cli.main, ["submit", job, "--template", "my.sbatch"])
-    assert done.output.endswith(f" Its output: {tmp_path}/logs/a-41.txt\n")
+    assert done.output.endswith(f" Its output: {Path.cwd()}/logs/a-41.txt\n")
     done = run.invoke(cli.main, ["submit", job, "--set", "slurm.options={output: mine.txt}"])
     assert done.output.endswith(f" Its output: {tmp_path}/mine.txt\n")
     (tmp_path / "array.sbatch").write_text("#!/bin/sh\n#SBATCH -a 0-3\n{{run}}\n")

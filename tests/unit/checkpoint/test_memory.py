@@ -24,7 +24,9 @@ def test_a_sample_is_what_the_library_takes() -> None:
 
 
 def test_the_buffers_must_fit() -> None:
-    with pytest.raises(LaunchError, match=r"200.\d MiB for 2 buffers of 100 samples, and 190.0 MiB are free.*capacity"):
+    with pytest.raises(
+        LaunchError, match=r"200.\d MiB for 2 buffers of 100 samples, and 190.0 MiB can be had.*--mem.*capacity"
+    ):
         check_memory(plan(), 2, 190 * MIB)
     assert check_memory(plan(), 2, 500 * MIB) == []
     assert check_memory(plan(), 2, None) == []
@@ -32,7 +34,7 @@ def test_the_buffers_must_fit() -> None:
 
 def test_a_checkpoint_may_need_them_twice() -> None:
     (warning,) = check_memory(plan(), 2, 300 * MIB)
-    assert "up to 400.1 MiB may be needed" in warning and "300.0 MiB are free" in warning
+    assert "up to 400.1 MiB may be needed" in warning and "300.0 MiB can be had" in warning
     assert check_memory(plan(every_s=0.0), 2, 300 * MIB) == []
 
 
