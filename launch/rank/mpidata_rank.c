@@ -100,6 +100,12 @@ static pid_t start(char **arguments, int log, const sigset_t *mask, int *error)
     return child;
 }
 
+static const char *why_not(const char *program, int error)
+{
+    if (error != ENOENT || access(program, F_OK)) return strerror(error);
+    return "it is there, but not the interpreter that its first line names";
+}
+
 /* Block the signals that `watch` takes; *mask: those blocked before. */
 static void take_signals(sigset_t *mask)
 {
@@ -212,7 +218,7 @@ int main(int argc, char **argv)
     const pid_t child = start(arguments, log, &mask, &error);
     if (error) {
         sentence = print("Cannot start '%s': %s. Program of %s, in %s%s. Build it, or correct `program` in the job file.",
-                         arguments[0], strerror(error), rank_name(), plan.folder, on_host());
+                         arguments[0], why_not(arguments[0], error), rank_name(), plan.folder, on_host());
         dprintf(log, "mpidata: %s\n", sentence);
     }
     end_t end = watch(&plan, pulse, child);
