@@ -1,12 +1,13 @@
 """Solver ranks are killed at random moments of the heat example: the job completes, with every sample exactly once."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import kill_campaign
 import pytest
 from heat2d_job import write_heat2d_job
 from jobs import PROGRAMS, JobFolder
-from killing import STEPS, WAYS, Killer, check_exactly_once
+from killing import STEPS, WAYS, Killer, check_exactly_once, events_of
 
 
 def kill_and_check(
@@ -45,6 +46,23 @@ def test_kills_in_the_split_start(folder: JobFolder, built_heat2d: Path) -> None
 @pytest.mark.full
 def test_kills_in_the_spawn_start(folder: JobFolder, built_heat2d: Path) -> None:
     kill_and_check(folder, built_heat2d, kills=2, seed=2, count=50, timeout=100, start="spawn")
+
+
+@pytest.mark.full
+def test_kills_of_spawned_groups_in_mpi_init(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+    """mpirun may start none any more after that: then another start of the job helps."""
+    solvers = {"program": [str(compiled("dies_in_init")), "5"], "start": "spawn", "groups": 2, "retries": 5}
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers=solvers,
+        parameters={"count": 6, "space": {"alpha": [0.0, 1.0]}},
+    )
+    result = folder.run("--restarts", "3", timeout=400)
+    assert result.status == 0, result.logs()
+    assert result.summary["samples"]["received"] == 18 and not result.summary["set_aside"]
+    failed = [event["error"] for event in events_of(folder.path) if event["event"] == "spawn_failed"]
+    killed = [error for error in failed if "was killed by SIGKILL" in error]
+    assert len(killed) == 5, failed
 
 
 @pytest.mark.full

@@ -1,12 +1,17 @@
 """A solver that takes MPI_COMM_WORLD for its group's is told so."""
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from jobs import PROGRAMS, JobFolder
 
 
-def test_a_call_on_comm_world_before_joining(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+def test_a_call_on_comm_world_before_joining(
+    folder: JobFolder, compiled: Callable[[str], Path], require: Callable[[str], str]
+) -> None:
+    require("gdb")
     solvers = {"program": [str(compiled("world")), "before"], "groups": 2}
     folder.write(train="from mpidata import job\njob.join()\n")  # arrives soon: without torch
     folder.job(solvers=solvers, launch={"join_timeout_s": 12})
@@ -15,6 +20,11 @@ def test_a_call_on_comm_world_before_joining(folder: JobFolder, compiled: Callab
     said = result.summary["error"]
     assert "(a solver of group" in said and "had not called mpidata_init 12 s after its start" in said
     assert "MPI_COMM_WORLD" in said and "'start: spawn'" in said and "Starting again" not in result.output
+    assert re.search(r": it [a-z ,]+ \(state [RS](, in \w+)?\); its stack is in ", said), said
+    (record,) = [r for r in map(json.loads, (p.read_text() for p in result.run.glob("exits/rank-*"))) if r.get("late")]
+    assert record["error"] == said and not record["joined"] and not record["told"]
+    log = (result.run / "logs" / f"rank-{record['rank']:04d}-solver-{record['group']}-0.log").read_text()
+    assert "MPI_Barrier" in log and " wait_for_the_world (" in log
 
 
 def test_a_call_on_comm_world_afterwards(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
