@@ -167,7 +167,7 @@ class Simulation:
         self.parameters: dict[str, float] = _Parameters(rank.library, names)
         self._rank = rank
 
-    def put(self, **fields: npt.ArrayLike) -> None:
+    def put(self, /, **fields: npt.ArrayLike) -> None:
         """Put whole fields into the current sample; exactly one rank of the group does so for each field.
 
         Parameters

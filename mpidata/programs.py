@@ -32,7 +32,7 @@ def find_program(program: Sequence[str], folder: Path) -> tuple[str, ...]:
     if first in ("python", "python3"):
         return (sys.executable, *rest)
     here = folder / first
-    if here.is_file() and ("/" in first or os.access(here, os.X_OK)):
+    if os.path.isfile(here) and ("/" in first or os.access(here, os.X_OK)):
         return (os.path.abspath(here), *rest)
     return tuple(program)
 

@@ -14,11 +14,15 @@ from typing import Any
 
 from mpidata.config.base import Location, Problem
 from mpidata.config.data import Checkpoint
-from mpidata.config.messages import sampler_problems, suggestion
+from mpidata.config.messages import sampler_problems, shown, suggestion
 from mpidata.config.programs import Solvers, is_object_name
 from mpidata.programs import find_program
 
 __all__ = ["check"]
+
+_MOST_SIMULATIONS = 10_000_000
+_MOST_NUMBERS = 100_000_000  # parameters of all simulations
+_MOST_RANKS = 10_000_000
 
 _BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>\w+)\}|\{|\}")
 
@@ -49,9 +53,10 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     folder = sections.get("folder")
     if not isinstance(folder, Path):
         return problems, filled
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         problems.append((("folder",), f"'folder' is {str(folder)!r}, which is no folder. Correct or remove it."))
         return problems, filled
+    problems += _output(sections, folder)
     problems += _program(("trainers", "program"), trainers.get("program"), folder)
     problems += _program(("solvers", "program"), solvers.get("program"), folder)
     problems += _object(("solvers", "function"), solvers.get("function"), folder)
@@ -62,6 +67,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
 
         found, filled = fit(table, sections["validation"].count if "validation" in sections else 0, folder)
         problems += found
+    problems += _sizes(sections, filled)
     if "solvers" in sections and table is not None:
         space = filled.get("space", table.space)
         problems += _placeholders(sections["solvers"], ["simulation", *space])
@@ -99,19 +105,57 @@ def _program(location: Location, program: object, folder: Path) -> Iterator[Prob
     name = ".".join(map(str, location))
     executable, *rest = find_program(program, folder)
     here = folder / executable
-    if here.is_file() and not os.access(here, os.X_OK):
+    if os.path.isfile(here) and not os.access(here, os.X_OK):
         yield location, f"'{name}' names {program[0]!r}, which is not executable. Run `chmod +x {here}`."
     elif "/" in executable:
-        if not here.is_file():
+        if not os.path.isfile(here):
             yield (
                 location,
                 f"'{name}' names {program[0]!r}, but {os.path.normpath(here)} does not exist. Build or correct it.",
             )
     elif shutil.which(executable) is None:
-        yield location, f"'{name}' names {program[0]!r}, which is neither in {folder} nor on PATH. Build or correct it."
+        yield (
+            location,
+            f"'{name}' names {shown(program[0])}, which is neither in {folder} nor on PATH. Build or correct it.",
+        )
     script = rest[0] if rest and executable == sys.executable else "-"
-    if not script.startswith("-") and not (folder / script).exists():
-        yield location, f"'{name}' runs {script!r}, but {folder / script} does not exist. Correct the name."
+    if script.startswith("-"):
+        return
+    if not os.path.exists(folder / script):
+        yield location, f"'{name}' runs {shown(script)}, but {folder / script} does not exist. Correct the name."
+    elif os.path.isdir(folder / script) and not os.path.isfile(folder / script / "__main__.py"):
+        yield location, f"'{name}' runs {script!r}, which is a folder without a `__main__.py`. Name a script."
+
+
+def _output(sections: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
+    """Look whether a folder can be where the run folders go; what is not there yet will be made."""
+    if "output" not in sections:
+        return
+    path = folder / sections["output"] / sections.get("name", ".")
+    above = next(parent for parent in (path, *path.parents) if os.path.lexists(parent) or parent == parent.parent)
+    if not os.path.isdir(above):
+        fix = "Name a folder, or one that can be made."
+        yield ("output",), f"'output' is {shown(sections['output'])}, but {above} is no folder. {fix}"
+
+
+def _sizes(sections: Mapping[str, Any], filled: Mapping[str, Any]) -> Iterator[Problem]:
+    """Refuse what no machine has memory or ranks for."""
+    trainers, solvers, parameters = (sections.get(name) for name in ("trainers", "solvers", "parameters"))
+    if trainers is not None and solvers is not None:
+        ranks = 1 + trainers.ranks + (solvers.groups + solvers.spares) * solvers.ranks_per_group
+        if ranks > _MOST_RANKS:
+            fix = "Lower 'trainers.ranks', 'solvers.groups' or 'solvers.ranks_per_group'."
+            yield ("solvers",), f"the job has {ranks} ranks, more than {_MOST_RANKS}. {fix}"
+    if parameters is None:
+        return
+    grid = parameters.sampler == "grid"
+    count = parameters.grid_size if grid else filled.get("count", parameters.count) or 0
+    count += sections["validation"].count if "validation" in sections else 0
+    numbers = count * len(filled.get("space", parameters.space))
+    if count > _MOST_SIMULATIONS or numbers > _MOST_NUMBERS:
+        where = ("parameters", "space" if grid else "count")
+        most = f"at most {_MOST_SIMULATIONS} simulations and {_MOST_NUMBERS} values of parameters"
+        yield where, f"the job has {count} simulations with {numbers} values of parameters. There can be {most}."
 
 
 def _object(location: Location, spec: object, folder: Path) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, refu
 __all__ = ["Buffer", "Checkpoint", "Field", "FieldName", "Record", "Validation", "identifier"]
 
 MAX_DIMENSIONS = 6
+MAX_NAME = 127  # MPIDATA_NAME_MAX of the library, with its end
 MAX_ELEMENTS = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1}
@@ -24,6 +25,8 @@ def identifier(name: str) -> str:
     """Refuse a name that cannot be written in a program."""
     if not _NAME.fullmatch(name):
         refuse([((), f"{{key}}: {name!r} is not a name. Use letters, digits and underscores, no digit first.")])
+    if len(name) > MAX_NAME:
+        refuse([((), f"{{key}}: the name has {len(name)} letters. Give it {MAX_NAME} at most.")])
     if keyword.iskeyword(name):
         refuse([((), f"{{key}}: {name!r} is a word of Python, so no program could use it. Rename it.")])
     return name

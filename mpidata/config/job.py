@@ -19,6 +19,8 @@ _WINDOW_BYTES = 4 << 20
 
 
 def _file_name(name: str) -> str:
+    if len(name) > 200:
+        refuse([((), f"{{key}} has {len(name)} letters, too many for a folder. Give it 200 at most.")])
     if not all(c.isalnum() or c in "._-" for c in name) or not name.isascii() or name[:1] in ("", ".", "-"):
         refuse([((), f"{{key}} is {name!r}. Use letters, digits, '.', '_' and '-', a letter or digit first.")])
     return name

@@ -17,6 +17,7 @@ from mpidata.config.parameters import Parameters, check_name
 __all__ = ["Table", "TableError", "fit", "read_table"]
 
 _MOST_CELLS = 10
+_MOST_NUMBERS = 100_000_000
 
 
 class TableError(Exception):
@@ -94,8 +95,9 @@ def read_table(path: Path) -> Table:
         with path.open("rb") as file:
             hdf5 = file.read(8) == b"\x89HDF\r\n\x1a\n"
         return _read_hdf5(path) if hdf5 else _read_csv(path)
-    except OSError as error:
-        raise TableError(f"cannot read {path}: {error.strerror or error}. Correct the path.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or error
+        raise TableError(f"cannot read {path}: {reason}. Correct the path.") from None
 
 
 def _fit_columns(table: Table, space: dict[str, Any]) -> Iterator[str]:
@@ -167,24 +169,48 @@ def _read_hdf5(path: Path) -> Table:
         import h5py  # only for tables in this format
     except ImportError:
         raise TableError("it is HDF5, and h5py is not installed. Run `pip install h5py`, or use CSV.") from None
-    with h5py.File(path, "r") as file:
-        if "parameters" in file and getattr(file["parameters"], "ndim", 0) == 2:
-            return Table(_named_columns(file["parameters"]), {}, [])
-        sets = {name: item for name, item in file.items() if getattr(item, "ndim", 0) == 1 and item.dtype.kind in "iuf"}
-        if not sets:
-            raise TableError("it has neither 1-D datasets of numbers nor a 2-D dataset 'parameters'. Add one of them.")
-        lengths = {name: len(item) for name, item in sets.items()}
-        if len(set(lengths.values())) > 1:
-            listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())
-            raise TableError(f"its datasets differ in length ({listed}). Give them one row per simulation.")
-        return Table({name: np.asarray(item, dtype=np.float64) for name, item in sets.items()}, {}, [])
+    try:
+        with h5py.File(path, "r") as file:
+            return Table(_columns_of(file), {}, [])
+    except Exception as error:  # of damaged files h5py raises nearly anything
+        if isinstance(error, TableError | MemoryError):
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise TableError(f"HDF5 cannot read it: {reason}. It may be damaged: write it again.") from None
+
+
+def _columns_of(file: Any) -> dict[str, npt.NDArray[np.float64]]:
+    if "parameters" in file and getattr(file["parameters"], "ndim", 0) == 2:
+        return _named_columns(file["parameters"])
+    sets = {name: item for name, item in file.items() if getattr(item, "ndim", 0) == 1 and item.dtype.kind in "iuf"}
+    if not sets:
+        raise TableError("it has neither 1-D datasets of numbers nor a 2-D dataset 'parameters'. Add one of them.")
+    lengths = {name: len(item) for name, item in sets.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise TableError(f"its datasets differ in length ({listed}). Give them one row per simulation.")
+    _check_size(sum(lengths.values()))
+    return {name: np.asarray(item, dtype=np.float64) for name, item in sets.items()}
+
+
+def _check_size(numbers: int) -> None:
+    """Before it is read: a file of a few bytes can declare any size."""
+    if numbers > _MOST_NUMBERS:
+        raise TableError(f"it has {numbers} numbers, and there can be {_MOST_NUMBERS}. Take fewer rows.")
 
 
 def _named_columns(data: Any) -> dict[str, npt.NDArray[np.float64]]:
     if data.dtype.kind not in "iuf":
         raise TableError(f"its dataset 'parameters' has dtype {data.dtype}. Store numbers.")
+    _check_size(data.shape[0] * data.shape[1])
+    if not data.shape[1]:
+        raise TableError("its dataset 'parameters' has no columns. Give it one for each parameter.")
     given = data.attrs.get("names")
-    names = [] if given is None else [n.decode() if isinstance(n, bytes) else str(n) for n in np.ravel(given)]
+    names = (
+        []
+        if given is None
+        else [n.decode(errors="replace") if isinstance(n, bytes) else str(n) for n in np.ravel(given)]
+    )
     if len(names) != data.shape[1] or len(set(names)) != len(names):
         raise TableError(
             f"its dataset 'parameters' has {data.shape[1]} columns and the names {names}. "

@@ -186,3 +186,74 @@ def test_a_missing_table_is_refused_beside_other_mistakes(folder: Path) -> None:
     assert any(
         f"cannot read {folder}/design.csv: No such file or directory. Correct the path." in line for line in lines
     )
+
+
+LONG = "n" * 5000
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        (f"solvers.program=[{LONG}]", "'solvers.program' names 'nnnn"),
+        (f"solvers.program=[./{LONG}]", "'solvers.program' names './nnn"),
+        (f"trainers.program=[python, {LONG}]", "'trainers.program' runs 'nnnn"),
+        (
+            "trainers.program=[python, /]",
+            "'trainers.program' runs '/', which is a folder without a `__main__.py`. Name a",
+        ),
+        (f"folder=/{LONG}", "'folder' is '/nnn"),
+        ("output=/etc/passwd", "'output' is '/etc/passwd', but /etc/passwd is no folder. Name a folder"),
+        ("output=train.py/runs", "'output' is 'train.py/runs', but {}/train.py is no folder. Name a folder"),
+        (
+            "parameters.count=1000000000",
+            "the job has 1000000000 simulations with 1000000000 values of parameters. There",
+        ),
+        (
+            "validation.count=1000000000",
+            "the job has 1000000008 simulations with 1000000008 values of parameters. There",
+        ),
+        (
+            "solvers={program: [./heat2d], groups: 100000, ranks_per_group: 1000000}",
+            "the job has 100000000002 ranks, more",
+        ),
+        (f"name={LONG}", "'name' has 5000 letters, too many for a folder. Give it 200 at most."),
+        (
+            "fields={" + 128 * "n" + ": {shape: []}}",
+            "'fields." + 128 * "n" + "': the name has 128 letters. Give it 127",
+        ),
+        ("parameters.space={" + 128 * "n" + ": [0, 1]}", "the name has 128 letters. Give it 127 at most."),
+    ],
+)
+def test_what_no_job_can_have(folder: Path, setting: str, sentence: str) -> None:
+    (found,) = problems(folder, setting)
+    assert sentence.replace("{}", str(folder)) in found
+
+
+def test_names_that_are_just_short_enough(folder: Path) -> None:
+    name = 127 * "n"
+    load(folder, f"fields={{{name}: {{shape: []}}}}", f"parameters.space={{{name}: [0, 1]}}", "output=new/runs")
+
+
+@pytest.mark.parametrize(
+    ("names", "shape", "sentence"),
+    [
+        ([b"\xff", b"b"], (9, 2), "column '\N{REPLACEMENT CHARACTER}'"),
+        ([], (9, 0), "its dataset 'parameters' has no columns. Give it one for each parameter."),
+        ([b"a"], (10**9, 1), "it has 1000000000 numbers, and there can be 100000000. Take fewer rows."),
+    ],
+)
+def test_tables_in_hdf5_that_cannot_be_used(
+    folder: Path, names: list[bytes], shape: tuple[int, int], sentence: str
+) -> None:
+    with h5py.File(folder / "t.h5", "w") as file:
+        data = file.create_dataset("parameters", shape, "f8", chunks=(9, 1) if shape[1] else None, fillvalue=0.5)
+        data.attrs["names"] = np.array(names, dtype="S1")
+    found = problems(folder, "parameters={sampler: file, path: t.h5}")
+    assert any(sentence in line for line in found), found
+
+
+def test_a_column_of_any_size_in_hdf5(folder: Path) -> None:
+    with h5py.File(folder / "t.h5", "w") as file:
+        file.create_dataset("alpha", (10**12,), "f8", chunks=(9,))
+    (found,) = problems(folder, "parameters={sampler: file, path: t.h5}")
+    assert "it has 1000000000000 numbers" in found

@@ -136,6 +136,11 @@ def test_misuse_raises_the_sentence(library):
         next(solver.simulations()).put(unknown=1.0)
 
 
+def test_a_field_may_be_called_self(library):
+    next(solver.simulations()).put(**{"self": 1.0})
+    assert library.puts[-1][0] == "self"
+
+
 def test_end_of_the_job_leaves_all_loops(library):
     library.end_at_step = 1
     with pytest.raises(StopSimulation):
