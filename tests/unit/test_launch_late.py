@@ -33,9 +33,11 @@ def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]
 class _Ranks:
     """Shims of one run, each with the same program."""
 
-    def __init__(self, shim: Path, folder: Path, program: list[str], ranks: list[int], **more: str) -> None:
+    def __init__(
+        self, shim: Path, folder: Path, program: list[str], ranks: list[int], allowed_s: float = 0.7, **more: str
+    ) -> None:
         programs = dict.fromkeys(("trainer", "solver", "scheduler"), program)
-        self.run = make_plan(folder, programs, join_timeout_s=0.7).run
+        self.run = make_plan(folder, programs, join_timeout_s=allowed_s).run
         self.processes = {
             rank: subprocess.Popen(
                 [str(shim), str(self.run)],
@@ -108,9 +110,9 @@ def test_one_rank_says_so_and_who_has_arrived_may_wait(shim: Path, tmp_path: Pat
     (tmp_path / "a").mkdir()
     late = _Ranks(shim, tmp_path / "a", ["sleep", "60"], [3, 4])
     (tmp_path / "b").mkdir()
-    waits = ["sh", "-c", f"{pulse(ARRIVED)}; sleep 2; {pulse(JOINED_AND_LEFT)}"]
-    arrived = _Ranks(shim, tmp_path / "b", waits, [1, 4])
-    scheduler = _Ranks(shim, tmp_path / "b", ["sh", "-c", f"sleep 2; {pulse(JOINED_AND_LEFT)}"], [0])
+    waits = ["sh", "-c", f"{pulse(ARRIVED)}; sleep 4; {pulse(JOINED_AND_LEFT)}"]
+    arrived = _Ranks(shim, tmp_path / "b", waits, [1, 4], allowed_s=2.5)  # a busy machine starts a shell in a second
+    scheduler = _Ranks(shim, tmp_path / "b", ["sh", "-c", f"sleep 4; {pulse(JOINED_AND_LEFT)}"], [0], allowed_s=2.5)
     assert [arrived.end(rank) for rank in (1, 4)] == [(0, {})] * 2 and scheduler.end(0) == (0, {})
     time.sleep(0.5)
     running = [rank for rank, process in late.processes.items() if process.poll() is None]
