@@ -74,7 +74,7 @@ class Exit:
             return f"was killed by {signal_name(self.signal or 0)}{hint}"
         if self.cause == "exit" and self.status == 0:
             return f"ended with exit status 0 {'before mpidata_finalize' if self.joined else 'without mpidata_init'}"
-        hint = ", as one does of which a program or a shared library was not found" if self.status == 127 else ""
+        hint = " (a program or a shared library was not found)" if self.status == 127 else ""
         return f"ended with exit status {self.status}{hint}" if self.cause == "exit" else "ended for an unknown reason"
 
     @property

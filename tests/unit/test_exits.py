@@ -28,6 +28,7 @@ from launch_job import make_plan  # noqa: E402
         ({"signal": 9, "late": True, "joined": False, "error": "Late."}, "late", "did not join the job in time"),
         ({"exit": None, "abort": 4}, "abort", "called MPI_Abort with 4"),
         ({"exit": 3}, "exit", "ended with exit status 3"),
+        ({"exit": 127}, "exit", "ended with exit status 127 (a program or a shared library was not found)"),
         ({"exit": 1, "raised": "raised ValueError: x (a.py line 3)"}, "raised", "raised ValueError: x (a.py line 3)"),
         ({"exit": 0, "error": "Ended."}, "exit", "ended with exit status 0 before mpidata_finalize"),
         ({"exit": 0, "joined": False}, "exit", "ended with exit status 0 without mpidata_init"),
