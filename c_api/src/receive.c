@@ -189,16 +189,11 @@ static void pause_until_woken(mpidata_trainer *trainer, long sleep_ns) {
     (void)pthread_mutex_unlock(&trainer->lock);
 }
 
-static int open_receiver(receiver *r, mpidata_trainer *trainer) {
-    memset(r, 0, sizeof *r);
-    r->trainer = trainer;
-    return mpidata_incoming_open(&r->incoming, trainer);
-}
-
 /* What MPI still reads or writes stays until the end of the process. */
 static void close_receiver(receiver *r) {
     r->trainer->slots_in_use = mpidata_incoming_busy(&r->incoming);
     if (!r->trainer->slots_in_use) mpidata_incoming_close(&r->incoming);
+    if (!r->trainer->slots_in_use && !r->agreement.under_way) free(r);
 }
 
 /* Who has died, in a sentence, and for the other ranks where it was the scheduler. */
@@ -228,13 +223,10 @@ static void serve_failed(receiver *r, int status) {
         pause_until_woken(trainer, 1000000);
 }
 
-void *mpidata_receive_thread(void *argument) {
-    receiver receiver_state, *r = &receiver_state;
-    mpidata_trainer *trainer = argument;
-    /* Short sleeps are meant: the kernel's usual slack of 50 us would double them. */
-    (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+static void receive(receiver *r) {
+    mpidata_trainer *trainer = r->trainer;
     mpidata_backoff backoff = {0};
-    int status = open_receiver(r, trainer);
+    int status = mpidata_incoming_open(&r->incoming, trainer);
     while (!status && !trainer->all_gone) {
         int did = 0;
         status = one_round(r, &did);
@@ -250,7 +242,26 @@ void *mpidata_receive_thread(void *argument) {
     }
     if (status) serve_failed(r, status);
     close_receiver(r);
+}
+
+/* Not on the thread's stack: MPI may still write to it when the thread has ended. */
+static receiver *new_receiver(mpidata_trainer *trainer) {
+    receiver *r = calloc(1, sizeof *r);
+    if (r) r->trainer = trainer;
+    return r;
+}
+
+void *mpidata_receive_thread(void *argument) {
+    mpidata_trainer *trainer = argument;
+    /* Short sleeps are meant: the kernel's usual slack of 50 us would double them. */
+    (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+    receiver *r = new_receiver(trainer);
+    if (r) receive(r);
     (void)pthread_mutex_lock(&trainer->lock);
+    if (!r) {
+        (void)mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
+        mpidata_trainer_fail(trainer, MPIDATA_ERR_MEMORY);
+    }
     trainer->thread_done = 1;
     (void)pthread_cond_broadcast(&trainer->news);
     (void)pthread_mutex_unlock(&trainer->lock);

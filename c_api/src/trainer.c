@@ -31,7 +31,30 @@ void mpidata_trainer_wake(mpidata_trainer *trainer) {
     (void)pthread_cond_signal(&trainer->wake);
 }
 
+/* Does only the newer one of the two count? Sums of the record, whose names have a dot, all do. */
+static int supersedes(const mpidata_event *newer, const mpidata_event *older) {
+    if (newer->kind != older->kind) return 0;
+    if (newer->kind == MPIDATA_EVENT_REPORT) return !strchr(newer->text, '.') && !strcmp(newer->text, older->text);
+    return newer->kind == MPIDATA_EVENT_STATUS || newer->kind == MPIDATA_EVENT_CHECKPOINT_WANTED;
+}
+
+/* A scheduler that takes nothing for a while costs no memory without end. Of reports the first one counts, too. */
+static void drop_superseded(mpidata_trainer *trainer, const mpidata_event *event) {
+    int keep = event->kind == MPIDATA_EVENT_REPORT;
+    mpidata_outgoing **at = &trainer->outbox;
+    for (mpidata_outgoing *old; (old = *at);) {
+        if (!supersedes(event, &old->event) || keep-- > 0) {
+            at = &old->next;
+            continue;
+        }
+        *at = old->next;
+        free(old);
+    }
+    trainer->outbox_end = at;
+}
+
 int mpidata_trainer_post(mpidata_trainer *trainer, const mpidata_event *event) {
+    drop_superseded(trainer, event);
     mpidata_outgoing *outgoing = malloc(sizeof *outgoing);
     if (!outgoing) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a message to the scheduler.");
     outgoing->event = *event;

@@ -1,0 +1,90 @@
+/* What a trainer's receive thread leaves to MPI and to the scheduler. */
+#define _GNU_SOURCE /* pthread_getattr_np */
+#include "fake_mpi.h"
+#include "incoming.h"
+
+static const char plan_text[] =
+    "mpidata-plan 1\nrun /run\nworld 4\ntrainers 2\ngroups 1\nranks_per_group 1\nwindow 4\nsimulations 10\nvalidation 0\n"
+    "policy fifo\ncapacity 100\ntail drop\nfield u float32 1 4\n";
+
+static mpidata_trainer *open_trainer(void) {
+    mpidata_trainer *trainer = calloc(1, sizeof *trainer);
+    const mpidata_plan *plan = &trainer->job.plan;
+    fake_reset();
+    fake_ranks = 4;
+    CHECK(!mpidata_plan_parse(plan_text, &trainer->job.plan));
+    CHECK(!pthread_mutex_init(&trainer->lock, NULL) && !pthread_cond_init(&trainer->news, NULL));
+    CHECK(!pthread_cond_init(&trainer->wake, NULL) && !mpidata_slots_open(&trainer->slots, plan));
+    CHECK(!mpidata_ledger_open(&trainer->ledger, plan, 0) && !mpidata_record_open(&trainer->record));
+    CHECK(!mpidata_buffer_open(&trainer->buffer, plan->policy, plan->capacity, plan->watermark, plan->seed, 0));
+    trainer->outbox_end = &trainer->outbox;
+    return trainer;
+}
+
+/* Does it lie on the stack of this thread? */
+static int on_stack(const void *address) {
+    pthread_attr_t attributes;
+    void *from;
+    size_t bytes;
+    CHECK(!pthread_getattr_np(pthread_self(), &attributes) && !pthread_attr_getstack(&attributes, &from, &bytes));
+    CHECK(!pthread_attr_destroy(&attributes));
+    return (const char *)address >= (const char *)from && (const char *)address < (const char *)from + bytes;
+}
+
+/* The job ends, after an error say, while the trainers' agreement waits for another one. */
+static void an_agreement_outlives_the_thread(void) {
+    mpidata_trainer *trainer = open_trainer();
+    const mpidata_order all_gone = {.kind = MPIDATA_ORDER_ALL_GONE};
+    (void)fake_send(0, MPIDATA_TAG_ORDER, &all_gone, sizeof all_gone);
+    trainer->left = 1;
+    CHECK(!mpidata_receive_thread(trainer) && trainer->thread_done);
+    int found = 0;
+    for (int i = 0; i < fake_n; i++) {
+        if (!fake_messages[i].held) continue;
+        found++;
+        CHECK(!on_stack(fake_messages[i].bytes) && !on_stack(fake_messages[i].target));
+        memset(fake_messages[i].target, 0xff, fake_messages[i].size); /* AddressSanitizer knows what was freed */
+    }
+    CHECK(found == 1);
+    free(trainer);
+}
+
+static void post(mpidata_trainer *trainer, int kind, const char *text, double value, int64_t steps) {
+    mpidata_event event = {.kind = kind, .value = value, .steps = steps};
+    (void)snprintf(event.text, sizeof event.text, "%s", text);
+    CHECK(!mpidata_trainer_post(trainer, &event));
+}
+
+/* What waits for a scheduler that takes nothing does not grow with time: of each kind of news the newest stays. */
+static void what_waits_to_be_sent_is_bounded(void) {
+    mpidata_trainer *trainer = open_trainer();
+    for (int i = 0; i < 1000; i++) {
+        post(trainer, MPIDATA_EVENT_STATUS, "", 0, i);
+        post(trainer, MPIDATA_EVENT_REPORT, "loss", i, 0);
+        post(trainer, MPIDATA_EVENT_REPORT, "accuracy", i, 0);
+        post(trainer, MPIDATA_EVENT_CHECKPOINT_WANTED, "", 0, i);
+    }
+    for (int i = 0; i < 3; i++) {
+        post(trainer, MPIDATA_EVENT_HELD, "", 0, i);
+        post(trainer, MPIDATA_EVENT_REPORT, "record.samples", i, 0); /* they are added up */
+    }
+    post(trainer, MPIDATA_EVENT_GOODBYE, "", 0, 0);
+    int n[MPIDATA_EVENT_RECORD_STOPPED + 1] = {0};
+    double loss[2];
+    const mpidata_outgoing *last = NULL;
+    for (const mpidata_outgoing *at = trainer->outbox; at; last = at, at = at->next) {
+        if (!strcmp(at->event.text, "loss")) loss[n[0]++ % 2] = at->event.value;
+        n[at->event.kind]++;
+        if (at->event.kind == MPIDATA_EVENT_STATUS) CHECK(at->event.steps == 999);
+    }
+    CHECK(n[MPIDATA_EVENT_STATUS] == 1 && n[MPIDATA_EVENT_CHECKPOINT_WANTED] == 1);
+    CHECK(n[MPIDATA_EVENT_REPORT] == 4 + 3 && n[MPIDATA_EVENT_HELD] == 3);
+    CHECK(n[0] == 2 && loss[0] < 0.5 && loss[1] > 998.5); /* the first and the last */
+    CHECK(last->event.kind == MPIDATA_EVENT_GOODBYE && trainer->outbox_end == &last->next);
+}
+
+int main(void) {
+    an_agreement_outlives_the_thread();
+    what_waits_to_be_sent_is_bounded();
+    return 0;
+}
