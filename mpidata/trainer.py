@@ -68,7 +68,7 @@ class Trainer:
         from mpidata.checkpoint.taking import Checkpoints  # loads h5py
 
         self.plan = plan
-        self.library = library
+        self._library = library
         self.communicator = communicator
         self.recorder: Recorder | None = None
         self.ended = False
@@ -107,6 +107,7 @@ class Trainer:
 
     def start(self, batch_size: int | None) -> None:
         """Fix the batch size of the process's one stream (None: single samples); raises StreamError on another one."""
+        self._refuse_fork()
         with self._lock:
             if self._started is None:
                 check(self.library, self.library.mpidata_trainer_start(1 if batch_size is None else batch_size))
@@ -176,8 +177,25 @@ class Trainer:
         return None if steps < 0 else expected_batches(self.plan, steps, self._started[0] or 1)
 
     def _give_back(self, page: int) -> None:
-        if os.getpid() == self._process:  # a forked child lacks the thread that may hold the library's lock
+        if not self._forked:
             self.library.mpidata_trainer_give_back(page)
+
+    @property
+    def _forked(self) -> bool:
+        """Whether this is a forked child: it lacks the threads, which may have held locks just then."""
+        return os.getpid() != self._process
+
+    def _refuse_fork(self) -> None:
+        if self._forked:
+            raise StreamError(
+                "The stream cannot be used in a forked process: MPI survives no fork. Use it in the parent."
+            )
+
+    @property
+    def library(self) -> Library:
+        """The library, opened as a trainer; raises StreamError in a forked child."""
+        self._refuse_fork()
+        return self._library
 
     def _wait(self, call: Callable[[], int]) -> bool:
         """Call until there is a batch; False when the stream is over."""
@@ -203,6 +221,7 @@ class Trainer:
 
         Raises StreamError if the script has not claimed the state that a checkpoint holds for it.
         """
+        self._refuse_fork()
         self.checkpoints.check_claimed()
         with self._lock:
             if self._timer is not None:
@@ -223,6 +242,8 @@ class Trainer:
 
     def leave(self) -> None:
         """Stop the job shortly, as a loop was left early, unless a new pass begins."""
+        if self._forked:
+            return
         with self._lock:
             if self.ended or self.closed or self._failed or self._timer is not None:
                 return
@@ -245,6 +266,8 @@ class Trainer:
 
     def fail(self, sentence: str) -> None:
         """Tell the scheduler that the script ended with an error, and stay a moment so that it hears of it."""
+        if self._forked:
+            return
         with self._lock:
             self._failed = True
             self._idle.stop()
@@ -258,6 +281,8 @@ class Trainer:
 
     def close(self) -> None:
         """Leave the job; stops it when the stream is not over. Sleeps until all solvers and trainers have ended."""
+        if self._forked:
+            return
         with self._lock:
             if self.closed:
                 return
