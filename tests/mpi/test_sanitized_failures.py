@@ -1,0 +1,70 @@
+"""A death, spawned groups, checkpoints and a resume, with libmpidata under the sanitizers in all ranks."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from heat2d_job import HEAT2D, build_heat2d, write_heat2d_job
+from jobs import PROGRAMS, JobFolder, environment, mpicc
+from killing import check_exactly_once, job_processes, solver_ranks, wait_for_event
+
+ROOT = Path(__file__).parents[2]
+COUNT = 20
+FLAGS = ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+def build(folder: Path) -> None:
+    """Build libmpidata and the heat example's solver."""
+    build_heat2d(folder)
+    compiler = [mpicc(), *FLAGS, f"-I{ROOT / 'c_api' / 'include'}"]
+    sources = sorted((ROOT / "c_api" / "src").glob("*.c"))
+    library = ["-std=gnu11", "-shared", "-fPIC", *sources, "-o", folder / "libmpidata.so", "-lm", "-lpthread"]
+    solver = [HEAT2D / "heat2d.c", "-o", folder / "heat2d", f"-L{folder}", "-lmpidata", f"-Wl,-rpath,{folder}", "-lm"]
+    for command in (library, solver):
+        done = subprocess.run([*compiler, *command], env=environment(), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.full
+def test_deaths_checkpoints_and_spawned_groups_are_clean(
+    folder: JobFolder,
+    require: Callable[[str], str],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built, reports = tmp_path_factory.mktemp("sanitized"), tmp_path_factory.mktemp("reports")
+    build(built)
+    runtime = subprocess.run(
+        [require("gcc"), "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    )
+    write_heat2d_job(
+        folder,
+        built,
+        COUNT,
+        {"start": "spawn", "ranks_per_group": 2, "timeout_s": 60, "start_timeout_s": 120},
+        program=["python", str(PROGRAMS / "census_resumed.py"), "0.02"],
+        checkpoint={"every_s": 1.0},
+    )
+    monkeypatch.setenv("MPIDATA_LIBRARY", str(built / "libmpidata.so"))
+    # Into all processes, as Python is not instrumented. Other libraries' memory is not ours to judge.
+    monkeypatch.setenv("LD_PRELOAD", runtime.stdout.strip())
+    options = f"detect_leaks=0:alloc_dealloc_mismatch=0:verify_asan_link_order=0:log_path={reports / 'report'}"
+    monkeypatch.setenv("ASAN_OPTIONS", options)
+    monkeypatch.setenv("UBSAN_OPTIONS", f"print_stacktrace=1:log_path={reports / 'report'}")
+    started = time.monotonic()
+    process = folder.start()
+    event = wait_for_event(folder.path, "dispatch", timeout_s=120)
+    solver_ranks(folder.path, ranks_per_group=2, trainers=2)[event["group"]][0].kill()
+    wait_for_event(folder.path, "group_lost", timeout_s=60)
+    wait_for_event(folder.path, "checkpoint", timeout_s=60)
+    job_processes(folder.path, "trainer", trainers=2)[-1].kill()
+    first = folder.finish(process, timeout=120, started=started)
+    assert first.status == 1 and "--resume" in first.summary["error"], first.logs()
+    command = [*folder.command()[:2], "--resume", str(first.run)]
+    result = folder.run(command=command, timeout=300)
+    told = "".join(path.read_text() for path in reports.iterdir())
+    assert not told, told[:6000]
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    check_exactly_once(folder, result.run, COUNT)
