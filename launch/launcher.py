@@ -112,6 +112,9 @@ class Launcher:
             if self.silence_s is not None:
                 variables |= silence_environment(self.silence_s, environ)
         variables |= slurm_environment(environ)
+        if self.allocation is not None and self.allocation.job and not self.is_srun:
+            # Else Slurm, where it notices first that a node is lost, ends all daemons, and mpirun names any node.
+            variables |= {"SLURM_NO_KILL": "set"} if "SLURM_NO_KILL" not in environ else {}
         if self.is_srun and self.job.solvers.start == "spawn":
             variables["SLURM_OVERLAP"] = "1"  # or the step of a spawned group would wait for the end of the first one
         return variables

@@ -157,6 +157,14 @@ class Cluster:
         daemon.wait()
         self.run("scontrol", "update", f"nodename={name}", "state=down", "reason=off")
 
+    def take_for_lost(self, name: str) -> None:
+        """Let Slurm take a node for lost that is not, until its slurmd reports again."""
+        self.run("scontrol", "update", f"nodename={name}", "state=down", "reason=lost")
+
+    def find_again(self) -> None:
+        """Wait until all nodes are there."""
+        self._wait(lambda: len(self.nodes("idle")) == NODES, "the nodes", 60)
+
     def power_on(self, name: str) -> None:
         """Start a node that was switched off."""
         self._start_node(name)

@@ -1,5 +1,6 @@
 """`mpidata submit` against a real Slurm: every template runs the heat example to its end."""
 
+import json
 import re
 from pathlib import Path
 
@@ -11,11 +12,13 @@ from killing import STEPS, check_exactly_once
 from pages import README, blocks, files
 
 COUNT = 40
+EXPORT = "export OMPI_MCA_btl_tcp_if_include=lo"  # as Cluster.variables has it
 FIFO = {"policy": "fifo", "capacity": 500}
 
 
 def test_a_homogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
-    folder.heat2d(built_heat2d, count=4)
+    """With nothing of the environment that it is submitted from, which clusters recommend."""
+    folder.heat2d(built_heat2d, count=4, slurm={"options": {"export": "NONE"}, "setup": [EXPORT]})
     job = folder.submit("--set", "trainers.per_node=1", "--set", "slurm.nodes=4")
     result = folder.wait(job, timeout=100)
     assert result.status == 0, result.logs()
@@ -24,6 +27,8 @@ def test_a_homogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
     places = {"scheduler": "n1", "trainer-0": "n1", "trainer-1": "n2", "solver-0-0": "n3", "solver-1-0": "n4"}
     assert folder.hosts(result.run) == places
     assert "n1: the scheduler, trainer 0\n" in result.output  # said before it starts
+    start = json.loads((result.run / "slurm.jsonl").read_text())
+    assert (start["number"], start["requeued"], start["nodes"]) == (job, 0, "n[1-4]")
 
 
 def test_mistakes_are_refused(folder: BatchFolder) -> None:
@@ -158,27 +163,31 @@ def test_a_job_is_requeued(folder: BatchFolder, built_heat2d: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("no_kill", [False, True], ids=["requeued", "no-kill"])
-def test_a_node_is_lost(folder: BatchFolder, built_heat2d: Path, no_kill: bool) -> None:
+@pytest.mark.parametrize("way", ["requeued", "no-kill", "no-kill of the default template"])
+def test_a_node_is_lost(folder: BatchFolder, built_heat2d: Path, way: str) -> None:
     """Slurm requeues the job; with --no-kill it goes on in what is left of its allocation."""
+    no_kill = way != "requeued"
     options = ["--set", "slurm.options={no-kill: true}"] if no_kill else []
+    options += ["--template", "homogeneous"] if "default" in way else []
     job = preemptible(
         folder, built_heat2d, 0.03, "10", "--set", "trainers.per_node=1", "--set", "slurm.nodes=4", *options
     )
     folder.wait_for_start(job)
     folder.wait_for_checkpoint()
     lost = folder.hosts(folder.path / "runs" / "job" / "1")["solver-1-0"]
-    folder.cluster.power_off(lost)
+    only_taken = "default" in way  # Slurm notices before the others do
+    (folder.cluster.take_for_lost if only_taken else folder.cluster.power_off)(lost)
     try:
         result = folder.wait(job, timeout=300)
     finally:
         folder.cluster.cancel_all()
-        folder.cluster.power_on(lost)
+        folder.cluster.find_again() if only_taken else folder.cluster.power_on(lost)
     assert result.status == 0 and result.run is not None and result.run.name == "1", result.logs()
     assert result.summary["status"] == "complete" and result.summary["samples"]["received"] == COUNT * STEPS
     check_exactly_once(folder, result.run, COUNT)
     assert int(folder.state(job)["Restarts"]) == int(not no_kill)
     assert (f"Without {lost}, which cannot be reached." in result.output) == no_kill, result.output
+    assert set(re.findall(r"Host (\S+) is lost", result.output)) == ({lost} if no_kill else set()), result.output
 
 
 @pytest.mark.full

@@ -214,6 +214,9 @@ def test_launchers_that_cannot_be_had(job: Job, monkeypatch: pytest.MonkeyPatch)
     assert launcher(spawning, HOMOGENEOUS, "MPICH", monkeypatch).environment(None, {}) == {"SLURM_OVERLAP": "1"}
     nothing = {"SLURM_EXPORT_ENV": "NONE"}  # after sbatch --export=NONE; srun would start the daemons without PATH
     assert launcher(job, HOMOGENEOUS, "MPICH", monkeypatch).environment(None, nothing) == {"SLURM_EXPORT_ENV": "ALL"}
+    ours = launcher(job, HOMOGENEOUS, "Open MPI", monkeypatch)
+    assert ours.environment(None, {})["SLURM_NO_KILL"] == "set"
+    assert "SLURM_NO_KILL" not in ours.environment(None, {"SLURM_NO_KILL": "off"})
     monkeypatch.setattr(module, "linked_mpi", lambda: MpiName("MPICH"))
     monkeypatch.setattr(module.shutil, "which", lambda name, path: None)
     with pytest.raises(LaunchError, match="no srun on PATH"):
