@@ -220,6 +220,8 @@ class Record:
             say_aside(
                 f"mpidata: {self._plan.run} cannot be written: {problem.strerror}. The job goes on, and writes "
                 "its files again when that can be done: make room."
+                if self._plan.run.is_dir()
+                else f"mpidata: {self._plan.run} was removed while the job runs."
             )
 
     def _write_progress(self, now: float) -> OSError | None:

@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -102,6 +103,13 @@ def test_a_summary_that_cannot_be_written_is_told_aside(
     assert len(lines) == 2 and lines[0].startswith(f"mpidata: {job.plan.run} cannot be written: Is a directory.")
     told = read_summary(aside)
     assert told is not None and told["status"] == "complete" and told["simulations"]["complete"] == 3
+
+
+def test_a_run_folder_that_was_removed_is_no_full_disk(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
+    job = make_job()
+    job.before["all_gone"] = lambda: shutil.rmtree(job.plan.run)
+    assert job.run() == 0
+    assert capsys.readouterr().err.startswith(f"mpidata: {job.plan.run} was removed while the job runs.\n")
 
 
 def test_a_run_folder_that_cannot_be_written_ends_nothing(
