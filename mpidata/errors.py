@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["GiveUp", "JobFileError", "LaunchError", "LibraryError", "MpidataError", "RankDiedError", "StreamError"]
+__all__ = [
+    "DAMAGED",
+    "GiveUp",
+    "JobFileError",
+    "LaunchError",
+    "LibraryError",
+    "MpidataError",
+    "RankDiedError",
+    "StreamError",
+    "as_line",
+]
 
 
 class GiveUp(Exception):  # noqa: N818 what it does says more than what it is
     """To be raised by the function of `solvers.function`: this simulation has diverged, say, and is not tried again."""
+
+
+DAMAGED = (
+    *(OSError, KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, RuntimeError, MemoryError),
+)
+"""What h5py, json and numpy raise where a file does not hold what it should."""
 
 
 class MpidataError(Exception):
@@ -52,3 +68,8 @@ class LibraryError(MpidataError):
 
 class RankDiedError(LibraryError):
     """A call of libmpidata failed as a rank has died: why it has is known elsewhere."""
+
+
+def as_line(error: BaseException) -> str:
+    """Give the text of an error as one line, or its kind where it has none."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.checkpoint import path_of, read_scheduler, received
+from mpidata.errors import MpidataError
 from mpidata.losses import Losses, read_set_aside
 from mpidata.plan import Plan
 from mpidata.simulations import Simulations
@@ -51,8 +52,12 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
         simulations.restore({}, {}, [entry["simulation"] for entry in losses.set_aside])
         return None
     folder: Path = path_of(plan.run / "checkpoints", plan.checkpoint)
-    state = read_scheduler(folder)
-    steps = received(folder)
+    count = plan.simulations + plan.validation
+    state, steps = read_scheduler(folder), received(folder)
+    if not _makes_sense(state, count) or len(steps) != count:
+        raise MpidataError(
+            f"The checkpoint {folder} is damaged, or of another job. Remove its folder, and resume from the one before."
+        )
     complete = {int(i): int(steps[i]) for i in (steps >= 0).nonzero()[0]}
     losses.retries.extend(state.get("retries", []))
     losses.keep(state.get("set_aside", []) if set_aside is None else set_aside)
@@ -63,3 +68,30 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     tries = {int(simulation): used for simulation, used in state.get("tries", {}).items()}
     simulations.restore(complete, tries, [entry["simulation"] for entry in losses.set_aside])
     return {"checkpoint": plan.checkpoint, "attempt": plan.attempt, "complete": len(complete)}
+
+
+def _makes_sense(state: dict[str, Any], count: int) -> bool:
+    """Whether what a checkpoint holds of the scheduler is what `state_of` makes, for so many simulations."""
+
+    def is_simulation(value: object) -> bool:
+        return type(value) is int and 0 <= value < count
+
+    entries = (
+        [*state.get("retries", []), *state.get("set_aside", [])] if _are(state, list, "retries", "set_aside") else [0]
+    )
+    if not all(isinstance(entry, dict) and is_simulation(entry.get("simulation")) for entry in entries):
+        return False
+    if not _are(state, dict, "tries", "first", "last") or not _are(state, list, "record_stopped"):
+        return False
+    tries = state.get("tries", {}).items()
+    if not all(key.isdecimal() and is_simulation(int(key)) and type(used) is int and used >= 0 for key, used in tries):
+        return False
+    values = [*state.get("first", {}).values(), *state.get("last", {}).values()]
+    said = all(isinstance(sentence, str) for sentence in state.get("record_stopped", []))
+    return (
+        said and all(v is None or type(v) in (int, float) for v in values) and type(state.get("lost_groups", 0)) is int
+    )
+
+
+def _are(state: dict[str, Any], kind: type, *names: str) -> bool:
+    return all(isinstance(state.get(name, kind()), kind) for name in names)

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpidata.errors import StreamError
+
 __all__ = ["Ledger", "complete_steps", "received_steps"]
 
 Ledger = Mapping[str, NDArray[Any]]
 """Arrays of `mpidata_ledger_export` by name."""
 
 _Numbers = NDArray[np.int64]
+_MOST_STEPS = 1 << 28  # of simulations that go on; they are listed in memory
 
 
 def complete_steps(ledgers: Sequence[Ledger]) -> _Numbers:
@@ -51,6 +54,11 @@ def received_steps(ledger: Ledger, trainer: int, trainers: int, wanted: NDArray[
     """
     simulations: list[_Numbers] = []
     steps: list[_Numbers] = []
+    if int(ledger["whole"][wanted].sum()) // trainers > _MOST_STEPS:
+        raise StreamError(
+            "The checkpoint cannot be continued: the ledger of a trainer holds more steps than can be. Remove the "
+            "checkpoint's folder, and resume from the one before."
+        )
     ends = np.cumsum(ledger["words"])
     bits = np.ascontiguousarray(ledger["bits"], dtype="<u8")
     for simulation in np.flatnonzero(wanted & ((ledger["words"] > 0) | (ledger["whole"] > 0))):

@@ -44,8 +44,12 @@ def open_all(checkpoint: Path) -> Iterator[list[TrainerFile]]:
     """Open the files of all trainers of a checkpoint, in order; raises StreamError if that cannot be done."""
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(TrainerFile(checkpoint / trainer_file(0)))
-        others = [TrainerFile(checkpoint / trainer_file(trainer)) for trainer in range(1, first.head.trainers)]
-        yield [first, *map(stack.enter_context, others)]
+        files = [first]
+        for trainer in range(1, first.head.trainers):
+            files.append(stack.enter_context(TrainerFile(checkpoint / trainer_file(trainer))))
+        for trainer, file in enumerate(files):
+            file.check_belongs(trainer, first)
+        yield files
 
 
 def restore(plan: Plan, library: Library, index: int) -> Resumed:

@@ -21,15 +21,22 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.errors import StreamError
+from mpidata.errors import DAMAGED, StreamError, as_line
 from mpidata.own_files import new_file
 from mpidata.plan import Field, Plan
 
 __all__ = ["FORMAT", "LEDGER", "Head", "TrainerFile", "write"]
 
 FORMAT = "mpidata-checkpoint 1"
-LEDGER = ("steps", "whole", "complete", "words", "bits")
+LEDGER: dict[str, type[np.generic]] = {
+    "steps": np.int64,
+    "whole": np.int64,
+    "complete": np.uint8,
+    "words": np.int64,
+    "bits": np.uint64,
+}
 _Array = NDArray[Any]
+_MOST = 1 << 40  # of anything that is counted; more comes of damage
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,11 +131,19 @@ def _write_at(handle: int, array: _Array, place: int) -> None:
         left, place = left[written:], place + written
 
 
-def _plain(value: Any) -> Any:
-    """Turn an attribute into what Python computes with: str, int or tuple of int."""
-    if isinstance(value, str):
-        return value
-    return tuple(map(int, value)) if np.ndim(value) else int(value)
+def _plain(value: Any, kind: str, name: str) -> Any:
+    """Turn an attribute into what Python computes with; `kind` is str, int or tuple[int, ...]."""
+    plain: Any
+    if kind == "str":
+        plain = value if isinstance(value, str) else None
+    elif kind == "int":
+        plain = int(value) if isinstance(value, np.integer) else None
+    else:
+        ok = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu"
+        plain = tuple(map(int, value)) if ok else None
+    if plain is None:
+        raise ValueError(f"its attribute {name} is {value!r:.80}")
+    return plain
 
 
 class TrainerFile:
@@ -148,19 +163,58 @@ class TrainerFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         with self.readable():
+            self._bytes = path.stat().st_size
             self._file = h5py.File(path, "r")
-            found = self._file.attrs.get("format")
-            if found != FORMAT:
-                raise ValueError(f"it is of format {found!r}, not {FORMAT!r}")
-            names = [field.name for field in dataclasses.fields(Head)]
-            self.head = Head(**{name: _plain(self._file.attrs[name]) for name in names})
-            self.step: NDArray[np.int64] = self._file["step"][()]
-            self.simulation: NDArray[np.int64] = self._file["simulation"][()]
-            self.seen: NDArray[np.bool_] = self._file["seen"][()] != 0
-            self.ledger: dict[str, _Array] = {name: self._file[f"ledger/{name}"][()] for name in LEDGER}
-            samples = sum(self.head.count)
-            if {len(self.step), len(self.simulation), len(self.seen)} != {samples}:
-                raise ValueError(f"its {samples} samples are not all there")
+            try:
+                self._read()
+            except BaseException:
+                self._file.close()
+                raise
+
+    def _read(self) -> None:
+        found = self._file.attrs.get("format")
+        if not isinstance(found, str) or found != FORMAT:
+            raise ValueError(f"it is of format {found!r:.80}, not {FORMAT!r}")
+        fields = dataclasses.fields(Head)
+        self.head = Head(**{f.name: _plain(self._file.attrs[f.name], str(f.type), f.name) for f in fields})
+        self._check_head()
+        self._samples = sum(self.head.count)
+        self.step: NDArray[np.int64] = self._whole("step", np.int64, self._samples)
+        self.simulation: NDArray[np.int64] = self._whole("simulation", np.int64, self._samples)
+        self.seen: NDArray[np.bool_] = self._whole("seen", np.uint8, self._samples) != 0
+        rows = self._dataset("ledger/steps").shape
+        self.ledger: dict[str, _Array] = {}
+        for name, dtype in LEDGER.items():
+            size = int(self.ledger["words"].sum()) if name == "bits" else rows[0] if len(rows) == 1 else -1
+            self.ledger[name] = self._whole(f"ledger/{name}", dtype, size)
+            if name != "steps" and dtype is np.int64 and np.any((self.ledger[name] < 0) | (self.ledger[name] > _MOST)):
+                raise ValueError(f"ledger/{name} makes no sense")
+
+    def _check_head(self) -> None:
+        head, places = self.head, self.head.count
+        lengths = (len(places), len(head.random), len(head.statistics))
+        if lengths != (4, 4, 7) or not all(0 <= count <= _MOST for count in places):
+            raise ValueError("its attributes count, random or statistics make no sense")
+        numbers = (head.batch, head.unseen, head.next_retired, head.added)
+        if not (0 <= min(numbers) and max(numbers) < 1 << 62 and head.unseen <= places[0] <= head.capacity <= _MOST):
+            raise ValueError("its numbers of samples and batches make no sense")
+        if not (0 <= head.trainer < head.trainers <= _MOST and 0 < head.plan_capacity <= _MOST):
+            raise ValueError("its numbers of trainers, or its capacity, make no sense")
+
+    def _dataset(self, name: str) -> h5py.Dataset:
+        dataset = self._file[name]
+        if not isinstance(dataset, h5py.Dataset) or not isinstance(dataset.shape, tuple):
+            raise ValueError(f"{name} is no dataset")
+        if dataset.size * dataset.dtype.itemsize > self._bytes:
+            raise ValueError(f"{name} is larger than the file")
+        return dataset
+
+    def _whole(self, name: str, dtype: type[np.generic], size: int) -> _Array:
+        dataset = self._dataset(name)
+        if dataset.shape != (size,) or dataset.dtype != dtype:
+            raise ValueError(f"{name} has shape {dataset.shape} and type {dataset.dtype}")
+        array: _Array = dataset[()]
+        return array
 
     def __enter__(self) -> TrainerFile:
         """Return the file itself."""
@@ -175,18 +229,34 @@ class TrainerFile:
         """Turn what h5py raises into a StreamError that names the file."""
         try:
             yield
-        except (OSError, KeyError, ValueError, TypeError) as error:
+        except DAMAGED as error:
             raise StreamError(
-                f"The checkpoint cannot be continued: {self.path} cannot be read: {error}. Remove the checkpoint's "
-                "folder, and resume from the one before."
+                f"The checkpoint cannot be continued: {self.path} cannot be read: {as_line(error)}. Remove the "
+                "checkpoint's folder, and resume from the one before."
             ) from None
+
+    def check_belongs(self, trainer: int, first: TrainerFile) -> None:
+        """Raise StreamError unless this is the file of this trainer, of one checkpoint with that of the first."""
+        with self.readable():
+            mine = (self.head.trainer, self.head.trainers, self.head.simulations, len(self.ledger["steps"]))
+            if mine != (trainer, *(first.head.trainers, first.head.simulations, len(first.ledger["steps"]))):
+                raise ValueError(f"it does not belong to {first.path.name}")
 
     def check(self, plan: Plan) -> None:
         """Raise StreamError unless the samples are of the fields, parameters and simulations of a plan."""
         head, count = self.head, plan.simulations + plan.validation
         with self.readable():
-            found = {name: (str(d.dtype), d.shape[1:]) for name, d in self._file["fields"].items()}
-            parameters = self._file["parameters"].shape[1]
+            shapes = {name: self._dataset(f"fields/{name}") for name in self._file["fields"]}
+            found = {name: (str(dataset.dtype), dataset.shape[1:]) for name, dataset in shapes.items()}
+            of_samples = {**shapes, **{name: self._dataset(name) for name in ("parameters", "time")}}
+            for name, dataset in of_samples.items():
+                if dataset.shape[:1] != (self._samples,):
+                    raise ValueError(f"{name} has shape {dataset.shape}, but there are {self._samples} samples")
+            if of_samples["parameters"].ndim != 2 or {of_samples[n].dtype.str for n in ("parameters", "time")} != {
+                "<f8"
+            }:
+                raise ValueError("parameters or time are not what they should be")
+            parameters = of_samples["parameters"].shape[1]
         if found != {field.name: (field.dtype, field.shape) for field in plan.fields}:
             what = "other fields"
         elif parameters != len(plan.parameters):
@@ -210,4 +280,5 @@ class TrainerFile:
     def state(self) -> dict[str, bytes]:
         """Read the registered objects' states."""
         with self.readable():
-            return {name: data[()].tobytes() for name, data in self._file["state"].items()}
+            datasets = {name: self._dataset(f"state/{name}") for name in self._file["state"]}
+            return {name: bytes(dataset[()].tobytes()) for name, dataset in datasets.items()}

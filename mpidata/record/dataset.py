@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Dataset
 
-from mpidata.errors import StreamError
+from mpidata.errors import DAMAGED, StreamError
 from mpidata.plan import Field
 from mpidata.record.layout import Header, files_in, open_file, read_index
 
@@ -96,7 +96,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
             tensors = {f.name: _read(file["fields"][f.name], row, f.shape, f.dtype) for f in self._header.fields}
             n = len(self._header.parameters)
             tensors["parameters"] = _read(file["parameters"], row, (n,), "float64") if n else torch.empty(0).double()
-        except (OSError, KeyError, ValueError) as error:
+        except DAMAGED as error:
             raise StreamError(
                 f"Sample {index} cannot be read from row {row} of {self._paths[number]}: {error}. Restore "
                 "the file from a copy."

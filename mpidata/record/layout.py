@@ -7,6 +7,7 @@ writing was cut short. The root has the attributes `format`, `version` and `head
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -18,7 +19,8 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from mpidata.errors import MpidataError
+from mpidata.errors import DAMAGED, MpidataError, as_line
+from mpidata.library import DTYPES
 from mpidata.plan import Field, Plan
 
 __all__ = ["EMPTY", "Header", "files_in", "open_file", "read_index"]
@@ -27,6 +29,7 @@ FORMAT = "mpidata-record"
 VERSION = 1
 EMPTY = -1
 """Simulation of a row without a sample."""
+_MOST_STEPS = 1 << 28  # a greater one comes of damage; for each there is a bit in memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,24 +50,37 @@ class Header:
     @classmethod
     def read(cls, file: h5py.File, path: Path) -> Header:
         """Read that of an open file; raises MpidataError if it is not one of a record."""
-        if file.attrs.get("format") != FORMAT:
-            raise MpidataError(f"{path} is no file of a record. Give the folder that `record.path` names.")
-        if file.attrs["version"] != VERSION:
-            raise MpidataError(
-                f"{path} is a record of version {file.attrs['version']}, not {VERSION}. Read it with the version of "
-                "mpidata that wrote it."
-            )
-        try:
+        with _damaged(path):
+            kind, version = file.attrs.get("format"), file.attrs.get("version")
+            if not isinstance(kind, str) or kind != FORMAT:
+                raise MpidataError(f"{path} is no file of a record. Give the folder that `record.path` names.")
+            if not isinstance(version, np.integer) or version != VERSION:
+                found = version if isinstance(version, np.integer) else "unknown"
+                raise MpidataError(
+                    f"{path} is a record of version {found}, not {VERSION}. Read it with the version of mpidata that "
+                    "wrote it."
+                )
             data = json.loads(file.attrs["header"])
             fields = tuple(Field(f["name"], f["dtype"], tuple(f["shape"])) for f in data.pop("fields"))
             header = cls(**(data | {"parameters": tuple(data["parameters"]), "fields": fields}))
-            for field in fields:
-                dataset = file["fields"][field.name]
-                if dataset.shape[1:] != field.shape or dataset.dtype != np.dtype(field.dtype):
-                    raise ValueError(f"field {field.name} is not what the header says")
-        except (KeyError, TypeError, ValueError) as error:
-            raise MpidataError(f"{path} is damaged: {error}. Remove it, or restore it from a copy.") from None
+            header._check()
+            columns = {f"fields/{f.name}": (f.shape, np.dtype(f.dtype)) for f in fields}
+            if header.parameters:
+                columns["parameters"] = ((len(header.parameters),), np.dtype(np.float64))
+            for name, (shape, dtype) in columns.items():
+                dataset = _dataset(file, name)
+                if dataset.shape[1:] != shape or dataset.dtype != dtype:
+                    raise ValueError(f"{name} is not what the header says")
         return header
+
+    def _check(self) -> None:
+        names = (self.run, *self.parameters, *(field.name for field in self.fields))
+        sizes = [size for field in self.fields for size in field.shape]
+        numbers = all(type(number) is int for number in (self.trainer, self.every, *sizes))
+        if not numbers or not all(isinstance(name, str) and name for name in names) or self.trainer < 0:
+            raise ValueError("its header makes no sense")
+        if self.every < 1 or min(sizes, default=1) < 1 or not {field.dtype for field in self.fields} <= set(DTYPES):
+            raise ValueError("its header makes no sense")
 
     def write(self, file: h5py.File) -> None:
         """Add it to a new file."""
@@ -82,6 +98,22 @@ class Header:
         if len(self.fields) != len(other.fields):
             return f"{len(self.fields)} fields and not {len(other.fields)}"
         return None
+
+
+@contextlib.contextmanager
+def _damaged(path: Path) -> Iterator[None]:
+    """Turn what h5py raises into a sentence that names the file."""
+    try:
+        yield
+    except DAMAGED as error:
+        raise MpidataError(f"{path} is damaged: {as_line(error)}. Remove it, or restore it from a copy.") from None
+
+
+def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
+    dataset = file[name]
+    if not isinstance(dataset, h5py.Dataset) or not isinstance(dataset.shape, tuple) or not dataset.shape:
+        raise ValueError(f"{name} is no dataset of samples")
+    return dataset
 
 
 def _describe(field: Field) -> str:
@@ -110,7 +142,7 @@ def open_file(path: Path) -> h5py.File:
                 raise
             # Only here, as HDF5 then tries again and again to read what is damaged.
             return h5py.File(path, "r", libver="latest", swmr=True, rdcc_nbytes=0)
-    except (OSError, ValueError) as error:
+    except DAMAGED as error:
         raise MpidataError(f"{path} cannot be read as HDF5: {error}. Remove it, or restore it from a copy.") from None
 
 
@@ -122,14 +154,20 @@ def read_index(file: h5py.File, path: Path) -> Iterator[tuple[str, npt.NDArray[A
     MpidataError
         The file lacks one of them, or it cannot be read.
     """
-    rows = -1
+    rows, filled = -1, np.zeros(0, bool)
     for name, dtype in (("simulation", np.int64), ("step", np.int64), ("time", np.float64), ("validation", np.uint8)):
-        try:
-            column = np.asarray(file[name][: None if rows < 0 else rows], dtype)
-        except (KeyError, OSError, ValueError, TypeError) as error:
-            raise MpidataError(f"{path} is damaged: {error}. Remove it, or restore it from a copy.") from None
-        if rows < 0:
-            rows = len(column)
-        if column.shape != (rows,):
-            raise MpidataError(f"{path} is damaged: {name} has {len(column)} of {rows} rows. Restore it from a copy.")
+        with _damaged(path):
+            dataset = _dataset(file, name)
+            if dataset.ndim != 1 or dataset.dtype != dtype:
+                raise ValueError(f"{name} has shape {dataset.shape} and type {dataset.dtype}")
+            if dataset.size * dataset.dtype.itemsize > os.stat(path).st_size:
+                raise ValueError(f"{name} is larger than the file")
+            column = np.asarray(dataset[: None if rows < 0 else rows])
+            if rows < 0:
+                rows = len(column)
+                filled = column >= 0
+            if column.shape != (rows,):
+                raise ValueError(f"{name} has {len(column)} of {rows} rows")
+            if name == "step" and np.any((column[filled] < 0) | (column[filled] > _MOST_STEPS)):
+                raise ValueError("step makes no sense")
         yield name, column
