@@ -52,8 +52,8 @@ class Job(Model):
     validation: Validation = Key(default=Validation(), description="Simulations that are never trained on.")
     fields: dict[FieldName, Field] = Key(
         min_length=1,
-        description="The arrays of a sample, by name. A name is letters, digits and underscores, and not `time`, "
-        "`step`, `simulation` or `parameters`.",
+        description="The arrays of a sample, by name. A name is at most 127 letters, digits and underscores, and not "
+        "`time`, `step`, `simulation` or `parameters`.",
         examples=["{temperature: {shape: [64, 64]}}"],
         json_schema_extra={"kind": "mapping from name to field, at least one"},
     )
