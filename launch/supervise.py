@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import BufferedWriter
 from typing import Any
 
 from mpidata.errors import LaunchError
@@ -90,7 +91,7 @@ def supervise(
     Raises
     ------
     LaunchError
-        The launcher cannot be started.
+        The launcher cannot be started, or its log not be written.
 
     Notes
     -----
@@ -100,7 +101,7 @@ def supervise(
     run = attempt.run
     environment = {**os.environ, **variables, "MPIDATA_RUN": str(run.path)}
     _prctl()(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # where process 1 of a container reaps nothing, orphans would stay
-    with open(run.launcher_log, "ab", opener=opener) as log:
+    with _log(run) as log:
         try:
             launcher = subprocess.Popen(
                 command,
@@ -124,6 +125,15 @@ def supervise(
     finally:
         status = _end(launcher, run, signals)
     return Ending(status, stopped_by, vanished, lost_host)
+
+
+def _log(run: RunFolder) -> BufferedWriter:
+    try:
+        return open(run.launcher_log, "ab", opener=opener)
+    except OSError as error:
+        raise LaunchError(
+            f"Cannot write {run.launcher_log}: {error.strerror}. Make room, or make it writable."
+        ) from None
 
 
 def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) -> int:

@@ -210,9 +210,9 @@ class Run:
     def nothing_left(self) -> bool:
         return not processes_of(self.run) and not os.listdir(self.temporary)
 
-    def again(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run another `mpidata run` to its end."""
-        command = mpidata_command(self.folder / "job.yaml", "run", *arguments)
+    def again(self, *arguments: str, under: Sequence[str] = ()) -> "subprocess.CompletedProcess[str]":
+        """Run another `mpidata run` to its end, under strace say."""
+        command = [*under, *mpidata_command(self.folder / "job.yaml", "run", *arguments)]
         return subprocess.run(command, env=self._environment, capture_output=True, text=True, timeout=40)
 
     def end(self) -> None:

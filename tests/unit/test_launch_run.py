@@ -10,10 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from mpidata.errors import LaunchError
+from mpidata.launch.attempt import Attempt
 from mpidata.launch.cleanup import processes_of
+from mpidata.launch.signals import Signals
+from mpidata.launch.supervise import supervise
+from mpidata.plan import Plan
+from mpidata.run_folder import RunFolder
 
 sys.path.insert(0, str(Path(__file__).parent))
-from launch_job import JOINED, Run, build_shim, write_job  # noqa: E402
+from launch_job import JOINED, Run, build_shim, make_plan, write_job  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -208,3 +214,11 @@ def test_folders_are_where_they_should(job: Run) -> None:
     assert said["PMIX_SERVER_TMPDIR"].startswith(str(job.temporary))
     assert not os.path.exists(said["OMPI_MCA_btl_sm_backing_directory"])
     assert tempfile.gettempdir() != str(job.temporary)
+
+
+def test_a_launcher_log_that_cannot_be_opened(tmp_path: Path) -> None:
+    run = make_plan(tmp_path, {}).run
+    (run / "logs" / "launcher.log").mkdir()
+    attempt = Attempt.of(RunFolder(run), Plan.read(RunFolder(run).plan))
+    with pytest.raises(LaunchError, match="Cannot write .*launcher.log: Is a directory. Make room"):
+        supervise(attempt, ["true"], {}, Signals(True), lambda: None)
