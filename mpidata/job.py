@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LibraryError, StreamError
+from mpidata.lasting import keep_printing
 from mpidata.library import Library, check, load_checked
 from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder
@@ -60,6 +61,7 @@ def _join() -> Trainer:
     plan = Plan.read(RunFolder(run).plan)
     from mpi4py import MPI
 
+    keep_printing()
     end_on_exception(plan.folder, _report)
     if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
         raise StreamError(

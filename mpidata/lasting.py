@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import stat
+import sys
 from typing import IO, Any
 
-__all__ = ["Lasting"]
+__all__ = ["Lasting", "keep_printing"]
 
 
 class Lasting:
@@ -48,3 +52,24 @@ class Lasting:
             self._stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         finally:
             os.close(nowhere)
+
+
+def keep_printing() -> None:
+    """Let what this program prints to its log be lost where the disk is full, instead of ending it."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            if stream is getattr(sys, f"__{name}__") and stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                log = _Log(stream.fileno(), "w", closefd=False)
+                kind = {"encoding": stream.encoding, "errors": stream.errors}
+                setattr(sys, name, io.TextIOWrapper(log, line_buffering=True, write_through=True, **kind))
+
+
+class _Log(io.FileIO):
+    """A file that takes what it can."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 from mpidata import job
 from mpidata.errors import LibraryError, MpidataError
 from mpidata.group_rank import GroupRank, Simulation, StopSimulation
+from mpidata.lasting import keep_printing
 from mpidata.library import check, load_checked
 from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder
@@ -105,6 +106,8 @@ def joined() -> GroupRank:
 
         run = job.run_folder()
         plan = Plan.read(RunFolder(run).plan) if run else None
+        if plan is not None:
+            keep_printing()
         end_on_exception(plan.folder if plan else None, _report)
         library = load_checked()
         handle = ctypes.c_int()

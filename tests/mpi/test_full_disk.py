@@ -34,6 +34,7 @@ filler = os.path.join(os.path.dirname(os.path.dirname(os.environ["MPIDATA_RUN"])
 stream = mpidata.MPIStreamDataset(batch_size=4)
 for number, batch in enumerate(stream, start=1):
     time.sleep(0.015)
+    print("batch", number, 300 * "-")  # to a log that cannot be written
     if 20 <= number < LAST:  # again, as a checkpoint that was given up leaves room
         fill()
     if number == LAST:
