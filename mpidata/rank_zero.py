@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 
 from mpidata.errors import MpidataError, RankDiedError
@@ -46,9 +47,9 @@ def main() -> int:
             with contextlib.suppress(OSError):
                 print(f"mpidata: {sentence}", flush=True)
         scheduler = Scheduler(plan, parameters, messages)
-    except (MpidataError, OSError) as error:
+    except Exception as error:  # nothing may leave through MPI_Finalize, where all others would wait
         if not (isinstance(error, RankDiedError) and _is_recorded(run)):
-            write_failure(run, str(error))
+            write_failure(run, _sentence(error))
         with contextlib.suppress(OSError):
             (run / "over").touch()
         if messages is not None:
@@ -61,6 +62,14 @@ def main() -> int:
         sys.stdout.flush()
         os._exit(0)  # a thread is in MPI_Comm_spawn, and MPI_Finalize would pull the ground from under it
     return 0
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, (MpidataError, OSError)):
+        return str(error)
+    with contextlib.suppress(OSError):
+        traceback.print_exception(error)
+    return f"The scheduler failed with {type(error).__name__}: {error}. Report it with the log of rank 0."
 
 
 def _is_recorded(run: Path) -> bool:

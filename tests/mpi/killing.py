@@ -1,5 +1,6 @@
 """Kills solver ranks of a running job at random moments, and tells what the trainers must receive all the same."""
 
+import contextlib
 import csv
 import functools
 import hashlib
@@ -127,20 +128,32 @@ class Killer(threading.Thread):
             if before > self._starts:  # groups are numbered anew
                 self._starts, self._here = before, set()
             # Every rank of a group that was given a simulation has returned from mpidata_init.
-            running = {event["group"] for event in events if event["event"] == "dispatch"}
-            running -= {event["group"] for event in events if event["event"] == "group_lost"}
-            running -= self._here
-            ranks = solver_ranks(self._folder, **self._layout)
-            victims = [(group, process) for group in sorted(running) for process in ranks.get(group, [])]
-            if victims:
-                group, process = self._random.choice(victims)
-                way = self._random.choice(list(WAYS))
-                process.send_signal(way)
-                self.killed.append((group, way))
-                self._here.add(group)
+            running = {event["group"]: float(event["time"]) for event in events if event["event"] == "dispatch"}
+            lost = {event["group"] for event in events if event["event"] == "group_lost"} | self._here
+            victims = self._victims({group: at for group, at in running.items() if group not in lost})
+            if victims and self._end(*self._random.choice(victims)):
                 self._note("x")
             else:
                 self._ended.wait(0.05)
+
+    def _victims(self, running: dict[int, float]) -> list[tuple[int, psutil.Process]]:
+        """Ranks of these groups; not those of a new start, which has told nothing of itself yet."""
+        ranks, victims = solver_ranks(self._folder, **self._layout), []
+        for group, at in sorted(running.items()):
+            for process in ranks.get(group, []):
+                with contextlib.suppress(psutil.Error):
+                    victims += [(group, process)] if process.create_time() < at else []
+        return victims
+
+    def _end(self, group: int, process: psutil.Process) -> bool:
+        way = self._random.choice(list(WAYS))
+        try:
+            process.send_signal(way)
+        except psutil.Error:  # it has just ended
+            return False
+        self.killed.append((group, way))
+        self._here.add(group)
+        return True
 
     def _note(self, marks: str) -> None:
         with (self._folder / "kills").open("a") as kills:

@@ -54,9 +54,8 @@ def test_two_runs_never_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    job = load_job(write_job(tmp_path), ["output=file"])
-    with pytest.raises(LaunchError, match=r"Cannot make a run folder in .*file/job: .*'output'"):
+    job = load_job(write_job(tmp_path), ["output=/proc/none"])
+    with pytest.raises(LaunchError, match=r"Cannot make a run folder in /proc/none/job: .*'output'"):
         prepare_run(job)
 
 

@@ -168,11 +168,8 @@ def test_started_by_hand() -> None:
     assert ended.returncode == 2 and ended.stderr.startswith("MPIDATA_RUN is not set.")
 
 
-@pytest.mark.parametrize("recorded", [True, False])
-def test_a_death_while_joining_is_told_by_its_record(
-    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, recorded: bool
-) -> None:
-    job = make_job()
+def run_main(job: Any, monkeypatch: pytest.MonkeyPatch, joining: Callable[[Path], None]) -> Path:
+    """Run the scheduler's program, whose joining does what is given; it must end by itself, not by an exception."""
     run = job.plan.run
     (run / "private").mkdir()
     RunFolder(run).write_plan(job.plan)
@@ -182,10 +179,7 @@ def test_a_death_while_joining_is_told_by_its_record(
         def __init__(self, plan: object) -> None: ...
 
         def open(self) -> None:
-            if recorded:
-                record = {"rank": 2, "exit": None, "signal": 11, "joined": False, "told": False, "error": None}
-                (run / "exits" / "rank-0002").write_text(json.dumps(record))
-            raise RankDiedError("MPI call failed: MPI_Test: MPI_ERR_PROC_FAILED.")
+            joining(run)
 
         def abort(self, status: int) -> None: ...
 
@@ -200,4 +194,29 @@ def test_a_death_while_joining_is_told_by_its_record(
     monkeypatch.setattr(rank_zero.os, "_exit", end)
     with pytest.raises(SystemExit):
         rank_zero.main()
-    assert (run / "over").exists() and (run / "summary.json").exists() is not recorded
+    assert (run / "over").exists()
+    return run / "summary.json"
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_death_while_joining_is_told_by_its_record(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, recorded: bool
+) -> None:
+    def joining(run: Path) -> None:
+        if recorded:
+            record = {"rank": 2, "exit": None, "signal": 11, "joined": False, "told": False, "error": None}
+            (run / "exits" / "rank-0002").write_text(json.dumps(record))
+        raise RankDiedError("MPI call failed: MPI_Test: MPI_ERR_PROC_FAILED.")
+
+    assert run_main(make_job(), monkeypatch, joining).exists() is not recorded
+
+
+def test_a_fault_of_the_scheduler_before_it_begins_ends_the_job(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def joining(run: Path) -> None:
+        raise ImportError("no module")
+
+    summary = json.loads(run_main(make_job(), monkeypatch, joining).read_text())
+    assert summary["error"] == "The scheduler failed with ImportError: no module. Report it with the log of rank 0."
+    assert "Traceback" in capsys.readouterr().err
