@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mpidata.checkpoint import numbers
+from mpidata.errors import MpidataError
 from mpidata.exits import tail
 from mpidata.launch.outcome import Outcome
 from mpidata.losses import read_first_loss
@@ -91,7 +92,10 @@ def _show_set_aside(entries: list[dict[str, Any]], run: str, console: Console) -
 
 def _checkpoint(run: Path) -> str:
     """Say from where the run could go on."""
-    written = numbers(RunFolder(run).checkpoints)
+    try:
+        written = numbers(RunFolder(run).checkpoints)
+    except MpidataError as error:
+        return f"unknown. {error}"
     command = f"mpidata run --resume {shlex.quote(str(run))}"
     return f"{written[-1]}; go on with {command}" if written else f"none; {command} starts over"
 

@@ -2,6 +2,7 @@
  * is asked to end. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -107,14 +108,14 @@ static int abort_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
     return now - watch->aborted_at > ABORT;
 }
 
-/* Whether the program is late, and this the rank to say so: one is enough. */
+/* Whether the program is late, and this the rank to say so: one is enough, where the file that tells can be made. */
 static int is_late(watch_t *watch, unsigned flags)
 {
     if (me.spawned || me.role == SCHEDULER || flags & (MPIDATA_PULSE_ARRIVED | MPIDATA_PULSE_JOINED)) return 0;
     if (watch->plan->join_timeout_s <= 0 || (double)watch->awake <= watch->plan->join_timeout_s * 1e9) return 0;
     const int file = open(watch->late, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file >= 0) close(file);
-    return file >= 0;
+    return file >= 0 || errno != EEXIST;
 }
 
 /* A spawned rank that has not joined cannot be told in any other way that nobody waits for it any more. */

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +23,7 @@ from mpidata.checkpoint.files import (
     trainer_file,
     unfinished,
 )
-from mpidata.errors import MpidataError
+from mpidata.errors import MpidataError, as_line
 from mpidata.events import write_json
 from mpidata.library import Event
 from mpidata.messages import MIXED, index_of, text_of
@@ -214,7 +216,11 @@ class Coordinator:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         self._kept.append(current.number)
-        self._remove_old()
+        try:
+            self._remove_old()
+        except (OSError, MpidataError) as error:  # the new one is whole all the same; tried again after the next one
+            with contextlib.suppress(OSError):
+                print(f"Old checkpoints cannot be removed: {as_line(error)}", file=sys.stderr, flush=True)
 
     def _make_valid(self, folder: Path, current: _Checkpoint) -> int:
         files = {trainer_file(trainer): wanted for trainer, wanted in sorted(current.files.items())}

@@ -59,11 +59,21 @@ def trainer_file(trainer: int) -> str:
 
 
 def numbers(checkpoints: Path) -> list[int]:
-    """Numbers of the checkpoints in a folder, oldest first; those that are not whole do not count."""
+    """Numbers of the checkpoints in a folder, oldest first; those that are not whole do not count.
+
+    Raises
+    ------
+    MpidataError
+        The folder is there, but cannot be read.
+    """
     try:
         names = [name for name in os.listdir(checkpoints) if name.isdecimal()]
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise MpidataError(
+            f"Cannot read {checkpoints}: {error.strerror}. Make it a folder that can be read: it holds the checkpoints."
+        ) from None
     return sorted(int(name) for name in names if name == f"{int(name):06d}")
 
 

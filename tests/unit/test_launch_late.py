@@ -34,13 +34,20 @@ class _Ranks:
     """Shims of one run, each with the same program."""
 
     def __init__(
-        self, shim: Path, folder: Path, program: list[str], ranks: list[int], allowed_s: float = 0.7, **more: str
+        self,
+        shim: Path,
+        folder: Path,
+        program: list[str],
+        ranks: list[int],
+        allowed_s: float = 0.7,
+        before: tuple[str, ...] = (),
+        **more: str,
     ) -> None:
         programs = dict.fromkeys(("trainer", "solver", "scheduler"), program)
         self.run = make_plan(folder, programs, join_timeout_s=allowed_s).run
         self.processes = {
             rank: subprocess.Popen(
-                [str(shim), str(self.run)],
+                [*before, str(shim), str(self.run)],
                 env=clean_environment(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE="7", **more),
                 stderr=subprocess.PIPE,
                 text=True,
@@ -104,6 +111,15 @@ def test_without_gdb(shim: Path, tmp_path: Path) -> None:
     assert "rank 1 (trainer 0) had not created an MPIStreamDataset 1 s after its start" in said
     assert "it computes, or waits without sleeping (state R" in said and "stack" not in said
     assert ranks.log("rank-0001-trainer-0.log") == ""
+
+
+def test_on_a_full_disk(shim: Path, tmp_path: Path, require: Callable[[str], str]) -> None:
+    late = tmp_path / "run" / "exits" / "late"
+    strace = (require("strace"), "-qq", "-o", str(tmp_path / "trace"))
+    full = (*strace, "-P", str(late), "-e", "inject=openat:error=ENOSPC")
+    ranks = _Ranks(shim, tmp_path, ["sleep", "60"], [3], before=full)
+    status, record = ranks.end(3)
+    assert (status, record["late"]) == (-signal.SIGKILL, True) and not late.exists()
 
 
 def test_one_rank_says_so_and_who_has_arrived_may_wait(shim: Path, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The coordinator over trainers that a test plays."""
 
+import errno
+import os
 import sys
 import threading
 from pathlib import Path
@@ -96,6 +98,32 @@ def test_periodic_ones_and_how_many_are_kept(tmp_path: Path) -> None:
     assert numbers(job.folder) == [3, 4]
     job.tick(301.0 * 4 + 299)
     assert len(job.orders) == 4
+
+
+def test_old_ones_that_cannot_be_removed_do_not_make_the_new_one_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, rename = Job(tmp_path, checkpoint_keep=1), os.rename
+
+    def refuse(path: Path, to: Path) -> None:
+        if to.suffix == ".new":
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        rename(path, to)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    for number in (1, 2):
+        job.coordinator.want(10.0 * number)
+        job.tick(10.0 * number)
+        job.whole(10.0 * number + 1, number)
+    assert [event for event, _ in job.notes] == ["checkpoint", "checkpoint"] and job.coordinator.failure is None
+    assert job.coordinator.last_valid == 2 and numbers(job.folder) == [1, 2]
+    said = "Old checkpoints cannot be removed: [Errno 30] Read-only file system"
+    assert said in capsys.readouterr().err
+    monkeypatch.undo()
+    job.coordinator.want(30.0)
+    job.tick(30.0)
+    job.whole(31.0, 3)
+    assert numbers(job.folder) == [3]
 
 
 def test_want_while_one_is_written_is_satisfied_by_it(tmp_path: Path) -> None:

@@ -24,6 +24,13 @@ def test_none_yet(tmp_path: Path) -> None:
     assert numbers(tmp_path / "checkpoints") == []
 
 
+def test_a_folder_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").touch()
+    for look in (numbers, newest_valid):
+        with pytest.raises(MpidataError, match=f"Cannot read {tmp_path}/checkpoints: Not a directory. Make it"):
+            look(tmp_path / "checkpoints")
+
+
 def test_the_newest_that_is_whole(tmp_path: Path) -> None:
     for number in (9, 10, 11):
         make(tmp_path, number)
