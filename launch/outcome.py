@@ -25,6 +25,9 @@ AGAIN = 75
 
 _ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+).*?Errorcode: (-?\d+)", re.DOTALL)
 _LOST_HOST = re.compile(r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)", re.DOTALL)
+_NO_RECORD = (
+    "is gone without a record: it was killed together with its mpidata-rank, or the record could not be written"
+)
 _KILLED = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exited on\s+signal (\d+)")
 
 
@@ -197,7 +200,7 @@ def _vanished(attempt: Attempt, ending: Ending) -> _Fault | None:
         return None
     if not attempt.fault_tolerant and any(not record.told for record in attempt.records()):
         return None  # the launcher has killed all, as one has ended badly
-    return _ended(attempt, ending.vanished, "is gone, killed together with its mpidata-rank", True)
+    return _ended(attempt, ending.vanished, _NO_RECORD, True)
 
 
 def _fault(attempt: Attempt, records: list[Exit]) -> _Fault | None:

@@ -67,7 +67,8 @@ class Cause:
             return cls(ended.cause, ended.sentence(), rank, ended.signal, ended.status, output)
         return cls(
             "unknown",
-            "vanished without a record: its mpidata-rank was killed with it, or its host is gone",
+            "vanished without a record: its mpidata-rank was killed with it, its host is gone, or the run folder "
+            "cannot be written",
             rank_in_group,
             output=last_lines(plan.run, plan, group, rank_in_group),
         )

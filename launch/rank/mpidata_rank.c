@@ -151,21 +151,28 @@ static char **own_arguments(const plan_t *plan, char **assignments)
     return arguments;
 }
 
-/* The last word: a line for the launcher's log, where the end was not asked for. */
-static void say(const end_t *end, const char *log)
+/* How its program ended, in a sentence. */
+static const char *ending(const end_t *end, const char *log)
+{
+    if (end->error) return end->error;
+    if (end->aborted)
+        return print("A program called MPI_Abort with %d: %s. Its output is in %s.", end->abort_code, rank_name(), log);
+    if (end->silent_s > 0)
+        return print("A program was silent for %.1f s, longer than %s allows, and was ended: %s. Its output is in %s.",
+                     end->silent_s, end->silent_key, rank_name(), log);
+    return print("A program ended with %s %d: %s. Its output is in %s.",
+                 WIFSIGNALED(end->status) ? "signal" : "exit status",
+                 WIFSIGNALED(end->status) ? WTERMSIG(end->status) : WEXITSTATUS(end->status), rank_name(), log);
+}
+
+/* The last word: a line for the launcher's log, where the end was not asked for, and for who waits for the job where the
+ * record, which tells the same, could not be written. */
+static void say(const end_t *end, const char *log, const char *unwritten)
 {
     if (end->told) return;
-    if (end->error) fprintf(stderr, "mpidata: %s\n", end->error);
-    else if (end->aborted)
-        fprintf(stderr, "mpidata: A program called MPI_Abort with %d: %s. Its output is in %s.\n", end->abort_code,
-                rank_name(), log);
-    else if (end->silent_s > 0)
-        fprintf(stderr, "mpidata: A program was silent for %.1f s, longer than %s allows, and was ended: %s. Its output is"
-                        " in %s.\n", end->silent_s, end->silent_key, rank_name(), log);
-    else
-        fprintf(stderr, "mpidata: A program ended with %s %d: %s. Its output is in %s.\n",
-                WIFSIGNALED(end->status) ? "signal" : "exit status",
-                WIFSIGNALED(end->status) ? WTERMSIG(end->status) : WEXITSTATUS(end->status), rank_name(), log);
+    const char *how = ending(end, log);
+    fprintf(stderr, "mpidata: %s\n", how);
+    if (unwritten) say_aside(print("%s The record of its end in %s/exits cannot be written: %s.", how, me.run_folder, unwritten));
 }
 
 /* What it printed may be lost, so that must be said, though it is no fault. */
@@ -235,7 +242,7 @@ int main(int argc, char **argv)
         else sentence = word ? of_program(word) : foreign_launcher(WEXITSTATUS(end.status));
     }
     if (sentence) end.error = sentence;
-    write_record(&end);
-    say(&end, log_path);
+    const char *unwritten = write_record(&end);
+    say(&end, log_path, unwritten);
     die(0);
 }

@@ -52,6 +52,7 @@ typedef struct {
 /* say.c. Of what all ranks find only rank 0 speaks. */
 __attribute__((format(printf, 1, 2))) _Noreturn void refuse(const char *format, ...);
 __attribute__((format(printf, 1, 2))) char *print(const char *format, ...);
+void say_aside(const char *sentence); /* to who started the job, as mpidata/aside.py does */
 long number(const char *text); /* from 0 to 10^9, or -1 */
 
 /* own.c */
@@ -82,7 +83,7 @@ char *late(const plan_t *plan, pid_t child);
 char *preload(void);
 
 /* record.c */
-void write_record(const end_t *end);
+const char *write_record(const end_t *end); /* why it could not be written, or NULL */
 /* What mpidata said last in the program's log after `begun`, NULL: nothing; *at_end: whether no other line follows. */
 char *own_word(const char *log, long begun, int *at_end);
 char *unfinished(int joined); /* what is wrong with a program that ended with status 0 but did not leave the job */

@@ -1,5 +1,6 @@
 /* The record of a bad end. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,12 +31,12 @@ static void write_text(FILE *file, const char *text)
     fputc('"', file);
 }
 
-void write_record(const end_t *end)
+const char *write_record(const end_t *end)
 {
     char *path = print("%s/exits/%s", me.run_folder, file_name(0)), *temporary = print("%s.new", path);
     const int descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-    if (!file) return; /* the death itself still tells that something went wrong */
+    if (!file) return strerror(errno);
     write_place(file);
     if (end->aborted) fprintf(file, "\"exit\": null, \"signal\": null, \"abort\": %d, ", end->abort_code);
     else if (WIFSIGNALED(end->status)) fprintf(file, "\"exit\": null, \"signal\": %d, ", WTERMSIG(end->status));
@@ -54,7 +55,11 @@ void write_record(const end_t *end)
     if (end->error) write_text(file, end->error);
     else fputs("null", file);
     fputs("}\n", file);
-    if (fclose(file) || rename(temporary, path)) unlink(temporary);
+    const int unwritten = ferror(file); /* fclose tells only of what it writes itself */
+    if (!fclose(file) && !unwritten && !rename(temporary, path)) return NULL;
+    const char *why = strerror(errno);
+    unlink(temporary);
+    return why;
 }
 
 char *own_word(const char *log, long begun, int *at_end)

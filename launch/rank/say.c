@@ -1,6 +1,7 @@
 /* Texts and sentences. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ static void leave_word(const char *text)
     if (!me.spawned || me.index < 0 || writing++) return;
     me.role = SOLVER;
     me.rank_in_group = me.rank < 0 ? 0 : me.rank;
-    write_record(&(end_t){.status = 1 << 8, .pid = getpid(), .error = text});
+    (void)write_record(&(end_t){.status = 1 << 8, .pid = getpid(), .error = text});
 }
 
 /* Rank 0 speaks first: a launcher ends all ranks as soon as one has failed. */
@@ -30,6 +31,15 @@ _Noreturn void refuse(const char *format, ...)
     if (me.rank > 0 && !me.alone) sleep(me.spawned ? 0 : 3);
     else fprintf(stderr, "mpidata: %s\n", text ? text : "Out of memory.");
     exit(1);
+}
+
+void say_aside(const char *sentence)
+{
+    const char *aside = getenv("MPIDATA_ASIDE");
+    const int file = aside ? open(aside, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC) : -1;
+    if (file < 0) return;
+    dprintf(file, "mpidata: %s\n", sentence);
+    close(file);
 }
 
 char *print(const char *format, ...)

@@ -219,7 +219,7 @@ def test_what_the_scheduler_says_of_a_death(case: _Case) -> None:
         (Ending(-9), True, "The launcher was killed by SIGKILL and the job with it. ", True),
         (Ending(1), True, "The launcher ended with exit status 1 and the job with it. ", True),
         (Ending(1), False, "The launcher ended with exit status 1 and the job with it. ", False),
-        (Ending(0, vanished=0), True, "The scheduler (rank 0) is gone, killed together with its", True),
+        (Ending(0, vanished=0), True, "The scheduler (rank 0) is gone without a record: it was", True),
     ],
 )
 def test_the_launcher_or_the_scheduler_died(case: _Case, ending: Ending, joined: bool, said: str, died: bool) -> None:

@@ -196,6 +196,26 @@ def test_a_bad_end_leaves_a_record_and_is_a_death_by_signal(shim: Path, tmp_path
     assert sorted(os.listdir(plan.run / "exits")) == ["rank-0002", "rank-0005"]
 
 
+def test_a_record_that_cannot_be_written_is_told_aside(
+    shim: Path, tmp_path: Path, require: Callable[[str], str]
+) -> None:
+    aside = tmp_path / "aside"
+    aside.touch()
+    run = make_plan(tmp_path, {"trainer": ["sh", "-c", f"{JOIN}; exit 3"]}).run
+    record = run / "exits" / "rank-0001"
+    for call, reason in ("openat", "No space left on device"), ("write", "Input/output error"):
+        error = "ENOSPC" if call == "openat" else "EIO"
+        variables = clean_environment(OMPI_COMM_WORLD_RANK="1", OMPI_COMM_WORLD_SIZE="7", MPIDATA_ASIDE=str(aside))
+        strace = [require("strace"), "-qq", "-o", str(tmp_path / "trace"), "-P", f"{record}.new"]
+        command = [*strace, "-e", f"inject={call}:error={error}", str(shim), str(run)]
+        subprocess.run(command, env=variables, timeout=20, start_new_session=True, stderr=subprocess.DEVNULL)
+        assert list(record.parent.iterdir()) == []
+        assert aside.read_text().splitlines()[-1] == (
+            "mpidata: A program ended with exit status 3: rank 1 (trainer 0). Its output is in "
+            f"{run}/logs/rank-0001-trainer-0.log. The record of its end in {run}/exits cannot be written: {reason}."
+        )
+
+
 def test_a_program_that_could_not_join_is_quoted(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {"solver": ["sh", "-c", "echo 'mpidata: No coupling. Couple it.'; exit 3"]})
     assert _run(shim, plan.run, 3).returncode == -signal.SIGKILL
