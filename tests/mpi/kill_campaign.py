@@ -82,6 +82,9 @@ def draw(seed: int) -> Draw:
     kills = chosen.randint(3, 8)
     steps = chosen.randint(4, 8 if size > 1 << 20 else 50)
     simulations = max(groups + 2 * kills, int(min(3000, max(60, MOST_BYTES / size))) // steps)
+    lifetime = "simulation" if start == "spawn" and chosen.random() < 0.2 else "pool"
+    if lifetime == "simulation":  # a group is started for each, a second or more
+        simulations = min(simulations, groups + 3 * kills)
     # Much less than what is drawn between two deaths, or the solvers are done before the last one.
     part = simulations * steps // trainers // (kills + 1)
     capacity = max(10, int(min(400, part / 2, (256 << 20) / trainers / size) * chosen.uniform(0.5, 1))) + batch
@@ -92,7 +95,7 @@ def draw(seed: int) -> Draw:
         groups=groups,
         ranks=ranks,
         start=start,
-        lifetime="simulation" if start == "spawn" and chosen.random() < 0.2 else "pool",
+        lifetime=lifetime,
         spares=spares,
         policy=policy,
         capacity=capacity,
