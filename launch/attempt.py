@@ -7,6 +7,7 @@ import dataclasses
 import os
 from pathlib import Path
 
+from mpidata.aside import BEGUN, said_aside
 from mpidata.exits import Exit, read_record
 from mpidata.plan import Plan
 from mpidata.run_folder import RunFolder
@@ -14,7 +15,7 @@ from mpidata.run_folder import RunFolder
 __all__ = ["Attempt"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Attempt:
     """A start of a run.
 
@@ -26,12 +27,16 @@ class Attempt:
         That of the folder.
     events, launcher_log : int
         Bytes that the starts before have left in these files.
+    aside : Path or None
+        File in which the scheduler tells that it has begun where its events cannot be written; goes with the job.
     """
 
     run: RunFolder
     plan: Plan
     events: int
     launcher_log: int
+    aside: Path | None = None
+    _joined: bool = False
 
     @classmethod
     def of(cls, run: RunFolder, plan: Plan) -> Attempt:
@@ -45,7 +50,10 @@ class Attempt:
 
     def joined(self) -> bool:
         """Whether all ranks have joined: the scheduler's first event tells it."""
-        return _size(self.run.events) > self.events
+        if not self._joined:
+            told_aside = self.aside is not None and BEGUN in said_aside(self.aside)
+            self._joined = told_aside or _size(self.run.events) > self.events
+        return self._joined
 
     def records(self) -> list[Exit]:
         """Read the records of ranks of the world that ended badly.

@@ -193,6 +193,7 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
     with make_folders(run.path) as folders, rendezvous() as meeting:
         launcher.prepare(run, plan, os.environ)
         variables = launcher.environment(folders, os.environ) | (meeting if launcher.is_local else {})
+        attempt.aside = folders.aside
         variables[ASIDE] = str(folders.aside)
         more = (FirstException(run, plan), Aside(folders.aside))
         with Progress(run.progress, run.log(plan, 1), console, plan.checkpoint_within_s, more) as progress:

@@ -9,10 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ASIDE", "read_summary", "say_aside"]
+__all__ = ["ASIDE", "BEGUN", "read_summary", "said_aside", "say_aside"]
 
 ASIDE = "MPIDATA_ASIDE"
 """Variable that names a file for them: one in memory that `mpidata run` reads, or the launcher's standard error."""
+
+BEGUN = '{"event": "start"}'
+"""Line that tells that all ranks have joined, where the event of that cannot be written."""
 
 
 def say_aside(line: str) -> None:
@@ -25,11 +28,19 @@ def say_aside(line: str) -> None:
             file.write(f"{line}\n".encode(errors="replace"))
 
 
+def said_aside(aside: Path) -> list[str]:
+    """Read the lines that were said aside; none where the file cannot be read."""
+    try:
+        return aside.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return []
+
+
 def read_summary(aside: Path) -> dict[str, Any] | None:
     """Find the summary of a job among the lines that its scheduler said aside; None if it is not there."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in aside.read_text(encoding="utf-8").splitlines():
-            if line.startswith("{"):
+    for line in said_aside(aside):
+        if line.startswith("{") and line != BEGUN:
+            with contextlib.suppress(ValueError):
                 found: dict[str, Any] = json.loads(line)
                 return found
     return None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from typing_extensions import NotRequired, TypedDict
 
-from mpidata.aside import say_aside
+from mpidata.aside import BEGUN, say_aside
 from mpidata.events import Events, as_json, write_json
 from mpidata.losses import Losses
 from mpidata.plan import Plan
@@ -192,6 +192,8 @@ class Record:
         plan = self._plan
         sizes = {"trainers": plan.trainers, "groups": plan.groups, "ranks_per_group": plan.ranks_per_group}
         self.note("start", world=plan.world, **sizes, simulations=plan.simulations, validation=plan.validation)
+        if self._events.problem is not None:
+            say_aside(BEGUN)
 
     def keep(self, now: float) -> None:
         """Bring the events into their file, and twice a second the figures into theirs."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from mpidata.aside import BEGUN, read_summary
 from mpidata.exits import tail
 from mpidata.launch import outcome
 from mpidata.launch.attempt import Attempt
@@ -205,6 +206,16 @@ def test_what_may_be_resumed_as_it_is(
     if summary is not None:
         case.summary(summary)
     assert case.settle()[:2] == (1, "failed") and case.died is died
+
+
+def test_all_have_joined_where_that_cannot_be_written(case: _Case, tmp_path: Path) -> None:
+    case.attempt.aside = tmp_path / "aside"
+    case.attempt.aside.write_text("mpidata: A program ended.\n")
+    assert not case.attempt.joined()
+    case.attempt.aside.write_text(f"{BEGUN}\n")
+    assert case.attempt.joined() and read_summary(case.attempt.aside) is None
+    case.attempt.aside.unlink()
+    assert case.attempt.joined()
 
 
 def test_what_the_scheduler_says_of_a_death(case: _Case) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mpidata import events, rank_zero
-from mpidata.aside import ASIDE, read_summary
+from mpidata.aside import ASIDE, BEGUN, read_summary
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.library import Event
 from mpidata.run_folder import RunFolder
@@ -103,6 +103,17 @@ def test_a_summary_that_cannot_be_written_is_told_aside(
     assert len(lines) == 2 and lines[0].startswith(f"mpidata: {job.plan.run} cannot be written: Is a directory.")
     told = read_summary(aside)
     assert told is not None and told["status"] == "complete" and told["simulations"]["complete"] == 3
+
+
+def test_a_start_that_cannot_be_written_is_told_aside(
+    make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, aside = make_job(), tmp_path / "aside"
+    aside.touch()
+    monkeypatch.setenv(ASIDE, str(aside))
+    (job.plan.run / "events.jsonl").mkdir()
+    assert job.run() == 0
+    assert aside.read_text().splitlines()[0] == BEGUN and read_summary(aside) is None
 
 
 def test_a_run_folder_that_was_removed_is_no_full_disk(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
