@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Strict
 from pydantic import Field as Key
 from pydantic_core import PydanticCustomError
 
-__all__ = ["Boolean", "Count", "Key", "Location", "Model", "Natural", "Number", "Positive", "Problem", "Text"]
+__all__ = ["MOST", "Boolean", "Count", "Key", "Location", "Model", "Natural", "Number", "Positive", "Problem", "Text"]
 __all__ += ["origin", "refuse", "stated"]
 
 Location = tuple[str | int, ...]
@@ -18,9 +18,12 @@ Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
 """A sentence about the value at a location."""
 
+MOST = 2**31 - 1
+"""Of a whole number for which nothing else is said."""
+
 # Strict: `ranks: true` or `ranks: 2.0` are mistakes, not ranks: 1 or 2.
-Natural = Annotated[int, Strict(), Key(ge=0, le=2**31 - 1)]
-Count = Annotated[int, Strict(), Key(ge=1, le=2**31 - 1)]
+Natural = Annotated[int, Strict(), Key(ge=0, le=MOST)]
+Count = Annotated[int, Strict(), Key(ge=1, le=MOST)]
 Number = Annotated[float, Strict(), Key(allow_inf_nan=False)]
 Positive = Annotated[float, Strict(), Key(gt=0, allow_inf_nan=False)]
 Text = Annotated[str, Strict(), Key(min_length=1)]

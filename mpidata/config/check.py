@@ -108,11 +108,13 @@ def _program(location: Location, program: object, folder: Path) -> Iterator[Prob
     if os.path.isfile(here) and not os.access(here, os.X_OK):
         yield location, f"'{name}' names {program[0]!r}, which is not executable. Run `chmod +x {here}`."
     elif "/" in executable:
-        if not os.path.isfile(here):
+        if not os.path.exists(here):
             yield (
                 location,
                 f"'{name}' names {program[0]!r}, but {os.path.normpath(here)} does not exist. Build or correct it.",
             )
+        elif not os.path.isfile(here):
+            yield location, f"'{name}' names {program[0]!r}, which exists but cannot be executed. Name a program."
     elif shutil.which(executable) is None:
         yield (
             location,

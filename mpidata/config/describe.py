@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from mpidata.config.base import Location
+from mpidata.config.base import MOST, Location
 
 __all__ = ["choices", "find", "key_of", "kind", "models"]
 
@@ -37,7 +37,7 @@ def kind(info: FieldInfo) -> str:
         parts.append(f"at least {max(lowest)}")  # type: ignore[type-var]
     if above:
         parts.append(f"more than {max(above)}")
-    if highest and min(highest) < 2**31 - 1:  # type: ignore[type-var, operator]
+    if highest and min(highest) != MOST:  # type: ignore[type-var]
         parts.append(f"at most {min(highest)}")  # type: ignore[type-var]
     return ", ".join(parts)
 

@@ -64,7 +64,9 @@ def _sentence(error: ErrorDetails, location: Location) -> str:
     value = error["input"]
     wanted = _wanted(error, location, info)
     fix = suggestion(value, choices(info)) if isinstance(value, str) and info is not None else ""
-    if not fix and info is not None and info.examples and not isinstance(location[-1], int):
+    if not fix and location[:-1] == ("parameters", "space"):
+        fix = f"For instance: {location[-1]}: [0.01, 0.1]."
+    elif not fix and info is not None and info.examples and owner.model_fields.get(str(location[-1])) is info:
         fix = f"For instance: {location[-1]}: {info.examples[0]}."
     return f"'{name}' is {shown(value)}. It must be {wanted}. {fix}".rstrip()
 
@@ -90,6 +92,8 @@ def _wanted(error: ErrorDetails, location: Location, info: FieldInfo | None) -> 
     wanted = kind(info)
     if error["type"] == "string_too_short":
         wanted += " that is not empty"
+    if error["type"] == "less_than_equal" and "at most" not in wanted:
+        wanted += f", at most {error['ctx']['le']}"
     return wanted if wanted.startswith(("one of", "true")) else f"a {wanted}"
 
 

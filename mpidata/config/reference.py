@@ -56,7 +56,7 @@ A job is one YAML file. Only `trainers`, `solvers`, `parameters` and `fields` ar
 - `mpidata run job.yaml --set buffer.capacity=4000` replaces a key for one run. The value is YAML; keys that are missing
   are added. `--set` may be given several times.
 - Numbers and booleans are those of YAML 1.2: `1e-3` is a number, `no` is a text. The arguments of a program are texts,
-  just as they are written.
+  just as they are written. A whole number is at most 2147483647 where nothing else is said.
 - MPI starts 1 scheduler, `trainers.ranks` trainers and, with `start: split`, (`solvers.groups` + `solvers.spares`) ×
   `solvers.ranks_per_group` solver ranks.
 """

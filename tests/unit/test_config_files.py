@@ -55,6 +55,8 @@ def test_programs_are_looked_for_in_the_folder_and_on_path(folder: Path, monkeyp
             "'solvers.program' names './train.py', which is not executable. Run `chmod +x ",
         ),
         ("solvers.program=[train.py]", "'solvers.program' names 'train.py', which is not executable. Run `chmod +x "),
+        ("trainers.program=[/dev/null]", "'trainers.program' names '/dev/null', which exists but cannot be executed. "),
+        ("trainers.program=[./]", "'trainers.program' names './', which exists but cannot be executed. Name a"),
         ("trainers.program=[python, tarin.py]", "'trainers.program' runs 'tarin.py', but {}/tarin.py does not exist."),
     ],
 )
