@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
-from mpidata.exits import first_exit
+from mpidata.exits import UntoldDeaths, first_exit
 from mpidata.groups import Groups
 from mpidata.library import Event
 from mpidata.losses import Cause, Losses
@@ -81,12 +81,15 @@ class Dispatcher:
         self._groups = groups
         self._losses = losses
         self._not_started: tuple[str, Path | None] = "", None  # why the last group could not start, and its log
+        self._untold = UntoldDeaths(plan)
         self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, and until when to wait for its record
         self._leaving: set[int] = set()  # groups that have left, but of which samples may still be under way
         self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet
 
     def tick(self, now: float) -> None:
         """Take in groups that were spawned, and spawn those that are needed."""
+        for group, rank_in_group in self._untold.find(now, self._groups.is_alive):
+            self.died(group, rank_in_group, now)
         self._look_into_losses(now)
         self._part()
         invite = not self.stopping and not self._simulations.all_settled
@@ -186,8 +189,11 @@ class Dispatcher:
             self._record.note("group_lost", group=group, rank_in_group=cause.rank_in_group, **cause.told())
             if self.stopping:
                 continue
-            for simulation in self._simulations.lose(group):
-                self._failed(simulation, group, cause)
+            blamed, others = self._simulations.lose(group)
+            if blamed != NONE:
+                self._failed(blamed, group, cause)
+            for simulation in others:
+                self._record.write_numbers("run_again", simulation=simulation, group=group)
             self.feed()
             if self._simulations.pending and not self._groups.any_left:
                 log = RunFolder(self._plan.run).group_log(self._plan, group, cause.rank_in_group or 0)
@@ -258,7 +264,7 @@ class Dispatcher:
 
     def _failed(self, simulation: int, group: int, cause: Cause) -> None:
         """Note that a try has failed: another one will follow, or the simulation is set aside."""
-        tries = self._simulations.tries(simulation)
+        tries = self._simulations.counted_tries(simulation)
         if not self._simulations.has_failed(simulation):
             self._record.note("retry", **self._losses.retry(simulation, tries, group, cause))
             return

@@ -65,9 +65,10 @@ class Simulations:
         self._retries = retries
         self._taken = 0
         self._again: deque[int] = deque()
-        self._closed: dict[int, set[int]] = {}  # by group: closed, and not settled yet
+        self._closed: dict[int, dict[int, None]] = {}  # by group: closed, in this order, and not settled yet
         self._state = bytearray(count)
         self._tries = array("i", bytes(4 * count))
+        self._excused = array("i", bytes(4 * count))  # of these: lost with a group that died in another simulation
         self._steps = array("q", bytes(8 * count))
         self._held = array("i", bytes(4 * count))
         self._closed_by = array("i", bytes(4 * count))
@@ -94,6 +95,10 @@ class Simulations:
         """Return how often a simulation was begun."""
         return self._tries[simulation]
 
+    def counted_tries(self, simulation: int) -> int:
+        """Return how many of these count, as it was not another simulation in which its group died."""
+        return self._tries[simulation] - self._excused[simulation]
+
     def is_awaited(self, group: int) -> bool:
         """Whether the trainers lack something of the simulations that a group has closed."""
         return bool(self._closed.get(group))
@@ -115,9 +120,10 @@ class Simulations:
         """Count the tries that failed, of simulations that are neither complete nor failed."""
         running = set(self.running.values())
         return {
-            simulation: used - (simulation in running)
-            for simulation, used in enumerate(self._tries)
-            if self._state[simulation] in (PENDING, RUNNING) and used > (simulation in running)
+            simulation: failed
+            for simulation in range(self.count)
+            if self._state[simulation] in (PENDING, RUNNING)
+            and (failed := self.counted_tries(simulation) - (simulation in running))
         }
 
     def restore(self, complete: Mapping[int, int], tries: Mapping[int, int], failed: Iterable[int]) -> None:
@@ -185,7 +191,7 @@ class Simulations:
             self._retry(simulation)
             return False
         self._move(simulation, FAILED if failed else COUNTED)
-        self._closed.setdefault(group, set()).add(simulation)
+        self._closed.setdefault(group, {})[simulation] = None
         self._closed_by[simulation] = group
         return True
 
@@ -201,22 +207,33 @@ class Simulations:
         """Raise MpidataError if a group runs a simulation."""
         self._check_runs(group, NONE)
 
-    def lose(self, group: int) -> list[int]:
-        """Record that a group is lost; returns the simulations it has not finished, pending again or failed."""
-        lost = []
-        if (running := self.running.pop(group, NONE)) != NONE:
-            lost.append(running)
-        closed = self._closed.pop(group, set())
-        lost += sorted(simulation for simulation in closed if self._state[simulation] == COUNTED)
-        for simulation in closed.difference(lost):  # given up for good: what the trainers have of it is all there is
+    def lose(self, group: int) -> tuple[int, list[int]]:
+        """Record that a group is lost, with all that the trainers do not hold of it.
+
+        Returns
+        -------
+        int
+            The simulation that it ran, else the last one it had closed: its try has failed, and it is pending again or
+            failed. NONE where the trainers hold all.
+        list of int
+            Others it had closed before: pending again, and their tries do not count.
+        """
+        blamed = self.running.pop(group, NONE)
+        closed = self._closed.pop(group, {})
+        lost = [simulation for simulation in closed if self._state[simulation] == COUNTED]
+        for simulation in set(closed).difference(lost):  # given up: what the trainers have of it is all there is
             self._settle(simulation)
+        if blamed == NONE and lost:
+            blamed = lost.pop()
         for simulation in lost:
-            if self._may_retry(simulation):
-                self._retry(simulation)
-            else:
-                self._move(simulation, FAILED)
-                self._settle(simulation)
-        return lost
+            self._excused[simulation] += 1
+            self._retry(simulation)
+        if blamed != NONE and self._may_retry(blamed):
+            self._retry(blamed)
+        elif blamed != NONE:
+            self._move(blamed, FAILED)
+            self._settle(blamed)
+        return blamed, lost
 
     def hold(self, trainer: int, simulation: int, by_try: int) -> bool:
         """Record that a trainer holds its share of a simulation, as large as a try of it has said.
@@ -250,7 +267,7 @@ class Simulations:
         group = self._closed_by[simulation]
         if simulation not in self._closed.get(group, ()):
             return False
-        self._closed[group].discard(simulation)
+        self._closed[group].pop(simulation)
         self._settle(simulation)
         return True
 
@@ -265,7 +282,7 @@ class Simulations:
         return NONE
 
     def _may_retry(self, simulation: int) -> bool:
-        return self._tries[simulation] <= self._retries
+        return self.counted_tries(simulation) <= self._retries
 
     def _retry(self, simulation: int) -> None:
         self._held[simulation] = 0

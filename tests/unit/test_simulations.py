@@ -129,11 +129,11 @@ def test_there_may_be_more_tries_than_fit_a_byte() -> None:
 def test_a_lost_group_s_running_simulation_is_pending_again_until_its_tries_are_used_up() -> None:
     simulations = Simulations(2, trainers=2, retries=1)
     simulations.take(5)
-    assert simulations.lose(5) == [0] and simulations.running == {}
+    assert simulations.lose(5) == (0, []) and simulations.running == {}
     assert simulations.state(0) == PENDING and not simulations.has_failed(0)
-    assert simulations.lose(5) == [] and simulations.lose(7) == []
+    assert simulations.lose(5) == (NONE, []) and simulations.lose(7) == (NONE, [])
     simulations.take(6)
-    assert simulations.lose(6) == [0]
+    assert simulations.lose(6) == (0, [])
     assert simulations.has_failed(0) and simulations.settled == 1 and simulations.totals == [1, 0, 0, 0, 1]
 
 
@@ -146,9 +146,26 @@ def test_a_lost_group_s_closed_simulations_run_again_unless_they_are_complete() 
         simulations.hold(trainer, 1, 1)
     simulations.hold(0, 0, 1)
     assert simulations.take(0) == 3
-    assert simulations.lose(0) == [3, 0, 2]
+    assert simulations.lose(0) == (3, [0, 2])
     assert [simulations.state(i) for i in range(4)] == [PENDING, COMPLETE, PENDING, PENDING]
     assert simulations.totals == [3, 0, 0, 1, 0] and simulations.settled == 1
+
+
+def test_only_the_one_in_which_a_group_died_has_failed() -> None:
+    simulations = Simulations(3, trainers=1, retries=0)
+    for simulation in range(2):
+        simulations.take(0)
+        simulations.close(0, simulation, 4, failed=False)
+    assert simulations.take(0) == 2
+    assert simulations.lose(0) == (2, [0, 1]) and simulations.has_failed(2) and simulations.unfinished_tries() == {}
+    assert [simulations.take(1), simulations.take(1)] == [0, 1]
+    assert simulations.tries(0) == 2 and simulations.counted_tries(0) == 1
+    # Where none was running it was the last one: a program that dies behind each simulation must not run for ever.
+    simulations = Simulations(2, trainers=1, retries=0)
+    for simulation in range(2):
+        simulations.take(0)
+        simulations.close(0, simulation, 4, failed=False)
+    assert simulations.lose(0) == (1, [0]) and simulations.has_failed(1) and not simulations.has_failed(0)
 
 
 def test_what_a_trainer_held_of_a_lost_try_does_not_count_for_the_next() -> None:
@@ -173,7 +190,7 @@ def test_one_that_failed_with_its_group_settles_once() -> None:
     simulations.take(0)
     simulations.close(0, 0, 4, failed=False)
     simulations.hold(0, 0, 1)
-    assert simulations.lose(0) == [0] and simulations.settled == 1
+    assert simulations.lose(0) == (0, []) and simulations.settled == 1
     assert not simulations.hold(1, 0, 1)
     assert simulations.settled == 1 and simulations.has_failed(0)
 
@@ -183,7 +200,7 @@ def test_one_that_was_given_up_settles_when_its_group_is_lost() -> None:
     simulations.take(0)
     assert simulations.close(0, 0, 4, failed=True)
     assert not simulations.hold(0, 0, 1) and simulations.settled == 0
-    assert simulations.lose(0) == [] and simulations.settled == 1
+    assert simulations.lose(0) == (NONE, []) and simulations.settled == 1
     assert not simulations.hold(1, 0, 1) and simulations.settled == 1
 
 
@@ -204,8 +221,8 @@ def test_going_on_from_an_earlier_run() -> None:
     assert simulations.steps(0) == 10 and simulations.totals[COMPLETE] == 2
     assert [simulations.take(group) for group in range(4)] == [5, 1, 3, NONE]
     assert [simulations.tries(i) for i in (5, 1, 3)] == [2, 3, 1]
-    assert simulations.lose(1) == [1] and simulations.has_failed(1)
-    assert simulations.lose(0) == [5] and simulations.take(0) == 5
+    assert simulations.lose(1) == (1, []) and simulations.has_failed(1)
+    assert simulations.lose(0) == (5, []) and simulations.take(0) == 5
     with pytest.raises(MpidataError, match="holds all of try 1 of simulation 0"):
         simulations.hold(0, 0, 1)
 

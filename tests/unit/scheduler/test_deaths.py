@@ -99,7 +99,24 @@ def test_a_group_dies_before_the_trainers_hold_what_it_has_closed(make_job: Make
     assert job.run() == 0
     assert [simulation for _, simulation in job.called("dispatch")].count(0) == 2
     assert sorted(event["simulation"] for event in job.events("simulation_complete")) == [0, 1, 2]
-    assert job.tries[0] == 2 and 0 in [entry["simulation"] for entry in job.summary["retries"]]
+    again = [event["simulation"] for event in job.events("run_again")]
+    assert job.tries[0] == 2 and 0 in again + [entry["simulation"] for entry in job.summary["retries"]]
+
+
+def test_a_death_of_which_mpi_tells_nothing(make_job: MakeJob) -> None:
+    job = make_job(groups=2, simulations=6, retries=1, fault_tolerance="ulfm")
+
+    def vanish(group: int, simulation: int) -> bool | None:
+        if (group, simulation) != (0, 0) or job.called("lose"):
+            return None
+        job.running[group] = -1
+        job.write_record(group, 0, signal=9)
+        return False
+
+    job.before["dispatch"] = vanish
+    assert job.run() == 0
+    assert job.called("lose") == [(0,)] and job.summary["retries"][0]["cause"] == "signal"
+    assert 1003 <= job.now < 1006
 
 
 def test_what_the_trainers_hold_is_not_run_again(make_job: MakeJob) -> None:
