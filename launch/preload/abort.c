@@ -9,11 +9,14 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "beat.h"
 
 typedef int (*abort_call)(int, const char *, void *, size_t);
+/* What MPI says of its own error goes to mpirun by a thread of PMIx, which nothing can wait for. */
+enum { PMIX_SENDS_NS = 300000000 };
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED int PMIx_Abort(int code, const char *text, void *processes, size_t count);
@@ -47,5 +50,6 @@ int PMIx_Abort(int code, const char *text, void *processes, size_t count) {
     mpidata_tell(MPIDATA_PULSE_ABORTED);
     if (!page || !(atomic_load(&page->flags) & MPIDATA_PULSE_JOINED)) return abort_the_job(code, text, processes, count);
     flush_all();
+    (void)nanosleep(&(struct timespec){.tv_nsec = PMIX_SENDS_NS}, NULL);
     for (;;) (void)kill(getpid(), SIGKILL);
 }

@@ -38,6 +38,7 @@ def test_abort_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], s
     assert causes.keys() == {0, 1} and causes[0] == ("abort", 4) and causes[1][0] == "abort"
     lost = [event for event in events_of(folder.path) if event["event"] == "group_lost"]
     assert "called MPI_Abort with 4" in [event["how"] for event in lost]
+    assert "An error occurred in MPI_" in (result.run / "logs" / "launcher.log").read_text()
     said = "".join(path.read_text() for path in (result.run / "logs").glob("*solver*"))
     assert "simulation 0 diverged\n" in said and "simulation 1 diverged\n" in said
 
