@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mpidata.config import Job
 from mpidata.errors import LaunchError
 from mpidata.own_files import check_own
 from mpidata.run_folder import RunFolder
 
-__all__ = ["Begun"]
+__all__ = ["Begun", "changed_since"]
 
 
 class Begun:
@@ -47,6 +50,8 @@ class Begun:
         except OSError as error:
             raise LaunchError(f"Cannot open {self._path}: {error.strerror}. Remove it to begin a new run.") from None
         try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                raise LaunchError(f"{self._path} is no regular file. Remove it to begin a new run.")
             check_own(self._file, self._path)
             self.run = self._read(name)
         except BaseException:
@@ -84,3 +89,32 @@ class Begun:
         run = RunFolder(Path(text.rstrip("\n")))
         # Of a note that was not written to its end there is nothing to go on with: its run had not begun.
         return run if text.endswith("\n") and run.plan.is_file() else None
+
+
+def changed_since(job: Job, run: RunFolder, then: Job) -> str:
+    """Say in which keys a job file differs from that of the run which goes on in its place; an empty text if in none.
+
+    Parameters
+    ----------
+    job : Job
+        The job file as it is now, with the overrides.
+    run : RunFolder
+        The run.
+    then : Job
+        What it goes on with, with the same overrides.
+    """
+    now, before = job.resolved(), then.resolved()
+    if "watermark" not in job.buffer.model_fields_set:  # its default follows the capacity, which an override may change
+        now["buffer"]["watermark"] = before["buffer"]["watermark"]
+    keys = ", ".join(f"'{key}'" for key in _differing(now, before))
+    since = f"since {run.path} was begun, which goes on as it began"
+    return f"{job.path} has changed in {keys} {since}. Another name begins a new run." if keys else ""
+
+
+def _differing(one: dict[str, Any], other: dict[str, Any], above: str = "") -> Iterator[str]:
+    for key in dict.fromkeys((*one, *other)):
+        mine, its = one.get(key), other.get(key)
+        if isinstance(mine, dict) and isinstance(its, dict):
+            yield from _differing(mine, its, f"{above}{key}.")
+        elif mine != its:
+            yield f"{above}{key}"

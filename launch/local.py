@@ -15,9 +15,9 @@ from rich.text import Text
 from mpidata.aside import ASIDE, read_summary
 from mpidata.checkpoint.memory import available_bytes, check_memory
 from mpidata.config import load_job
-from mpidata.errors import LaunchError
+from mpidata.errors import JobFileError, LaunchError
 from mpidata.launch.attempt import Attempt
-from mpidata.launch.begun import Begun
+from mpidata.launch.begun import Begun, changed_since
 from mpidata.launch.cleanup import make_folders, processes_of, remove_abandoned
 from mpidata.launch.command import command_line, shim_path
 from mpidata.launch.fault_tolerance import without_ulfm
@@ -111,11 +111,16 @@ def run_local(
         if resume is not None:
             found = _take(find_run(resume), overrides, held, retry_set_aside)
         elif name is not None:
-            begun = held.enter_context(contextlib.closing(Begun(load_job(str(path), overrides), name)))
+            now = load_job(str(path), overrides)
+            begun = held.enter_context(contextlib.closing(Begun(now, name)))
             if begun.run is not None and is_complete(begun.run):
                 console.print(Text(f"{begun.run.path}, begun as {name}, is complete."), soft_wrap=True)
+                with contextlib.suppress(JobFileError):  # its programs, say, may be there no more
+                    _say(changed_since(now, begun.run, load_job(begun.run.job)), errors)
                 return 0
-            found = _take(begun.run, overrides, held) if begun.run is not None else None
+            if begun.run is not None:
+                found = _take(begun.run, overrides, held, named=now.path.name)
+                _say(changed_since(now, begun.run, found.job), errors)
         job = found.job if found is not None else load_job(str(path), overrides)
         launcher, shim, slurm = find_launcher(job, os.environ), shim_path(), SlurmJob.of(os.environ)
         fault_tolerance = launcher.fault_tolerance()
@@ -167,7 +172,11 @@ def _run(
 
 
 def _take(
-    run: RunFolder, overrides: Sequence[str], held: contextlib.ExitStack, retry_set_aside: bool = False
+    run: RunFolder,
+    overrides: Sequence[str],
+    held: contextlib.ExitStack,
+    retry_set_aside: bool = False,
+    named: str | None = None,
 ) -> Resume:
     """Hold a run until `held` is left, and only then look how it can go on: nobody changes it any more."""
     held.callback(os.close, run.hold())
@@ -176,7 +185,12 @@ def _take(
         if time.monotonic() > deadline:
             raise LaunchError(f"Processes of {run.path} are still running. Wait for their end, or stop them.")
         time.sleep(0.1)
-    return look_at(run.path, overrides, retry_set_aside)
+    return look_at(run.path, overrides, retry_set_aside, named)
+
+
+def _say(sentence: str, console: Console) -> None:
+    if sentence:
+        console.print(Text(sentence), soft_wrap=True)
 
 
 def _make_ready(found: Resume, fault_tolerance: str, console: Console) -> Plan:

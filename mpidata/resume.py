@@ -85,7 +85,9 @@ def find_run(path: str | Path) -> RunFolder:
     return run
 
 
-def look_at(path: str | Path, overrides: Sequence[str] = (), retry_set_aside: bool = False) -> Resume:
+def look_at(
+    path: str | Path, overrides: Sequence[str] = (), retry_set_aside: bool = False, named: str | None = None
+) -> Resume:
     """Find out how a run can go on; nothing is changed.
 
     Parameters
@@ -96,6 +98,8 @@ def look_at(path: str | Path, overrides: Sequence[str] = (), retry_set_aside: bo
         Keys of the job file to set, `a.b=value`.
     retry_set_aside : bool
         Whether simulations that were set aside are to be run again.
+    named : str, optional
+        The job file that the user gave, to be named where an override is refused.
 
     Raises
     ------
@@ -121,8 +125,8 @@ def look_at(path: str | Path, overrides: Sequence[str] = (), retry_set_aside: bo
     changed = [key for key in _FIXED if old is not None and getattr(job, key) != getattr(old, key)]
     if changed:
         raise JobFileError(
-            f"{run.job.name}: '{key}' cannot be changed when a run is resumed, as it says which simulations it has. "
-            "Leave it, or start a new run."
+            f"{named or run.job.name}: '{key}' cannot be changed when a run is resumed, as it says which simulations "
+            "it has. Leave it, or start a new run."
             for key in changed
         )
     checkpoint, problems = newest_valid(run.checkpoints)
