@@ -18,8 +18,11 @@ from mpidata.config.describe import key_of
 from mpidata.config.job import Job
 from mpidata.config.messages import dotted, problems_of, shown
 from mpidata.errors import JobFileError
+from mpidata.regular import open_regular
 
 __all__ = ["load_job", "resolved_yaml"]
+
+_MOST_BYTES = 16 << 20
 
 
 def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
@@ -78,7 +81,8 @@ class _Source:
     def read(self) -> None:
         """Read the file; raises JobFileError where there is no point in going on."""
         try:
-            document = yaml_text.read(self.path.read_bytes().decode("utf-8-sig"))
+            with open_regular(self.path, _MOST_BYTES) as file:
+                document = yaml_text.read(file.read().decode("utf-8-sig"))
         except OSError as error:
             raise self._fatal(f"cannot read {self.path}: {error.strerror}. Give the path of a job file.") from None
         except UnicodeDecodeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from mpidata.config.base import Location, Problem
 from mpidata.config.messages import suggestion
 from mpidata.config.parameters import Parameters, check_name
+from mpidata.regular import open_regular
 
 __all__ = ["Table", "TableError", "fit", "read_table"]
 
@@ -92,7 +94,7 @@ def fit(parameters: Parameters, validation: int, folder: Path) -> tuple[list[Pro
 def read_table(path: Path) -> Table:
     """Read a CSV or HDF5 file; raises TableError."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             hdf5 = file.read(8) == b"\x89HDF\r\n\x1a\n"
         return _read_hdf5(path) if hdf5 else _read_csv(path)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
@@ -129,7 +131,7 @@ def _fit_columns(table: Table, space: dict[str, Any]) -> Iterator[str]:
 
 def _read_csv(path: Path) -> Table:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True, skipinitialspace=True)
             rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except (csv.Error, UnicodeDecodeError) as error:

@@ -1,0 +1,66 @@
+"""Only regular files are read as a job file or a table: a pipe would be waited for, a device has no end."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mpidata.config import load_job
+from mpidata.errors import JobFileError
+
+TEXT = """\
+trainers: {program: [python, train.py]}
+solvers: {program: [./heat2d]}
+parameters: {sampler: file, path: %s}
+fields: {u: {shape: [4]}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def ending() -> Iterator[None]:
+    """End a test that reads without end: before memory is full."""
+
+    def end(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, end)
+    signal.alarm(3)
+    yield
+    signal.alarm(0)
+
+
+@pytest.fixture(params=["pipe", "/dev/zero", "folder"])
+def other(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / str(request.param)
+    if request.param == "pipe":
+        os.mkfifo(path)
+    elif request.param == "folder":
+        path.mkdir()
+    return path
+
+
+def test_a_table(tmp_path: Path, other: Path) -> None:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "heat2d").touch(mode=0o755)
+    (tmp_path / "job.yaml").write_text(TEXT % other)
+    with pytest.raises(
+        JobFileError, match=f"'parameters.path': {other}: cannot read {other}: (Is a directory|it is no regular file)"
+    ):
+        load_job(tmp_path / "job.yaml")
+
+
+def test_a_job_file(other: Path) -> None:
+    with pytest.raises(
+        JobFileError, match=f"cannot read {other}: (Is a directory|it is no regular file). Give the path of a job file."
+    ):
+        load_job(other)
+
+
+def test_a_job_file_of_any_size(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    with pytest.raises(JobFileError, match=f"cannot read {path}: it has more than 16777216 bytes."):
+        load_job(path)
