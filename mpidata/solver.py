@@ -11,6 +11,8 @@ A complete solver::
             simulation.put(temperature=u)
             simulation.step(0.01 * (step + 1))
 
+`simulation.id` is the number of the simulation, from 0, by which it is found in the run folder's `parameters.csv`.
+
 Started outside a job it runs one simulation, whose parameters come from the environment (MPIDATA_PARAM_<NAME>, 0 where
 unset), and drops the data.
 
