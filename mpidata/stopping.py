@@ -72,7 +72,8 @@ class OutsideStop:
             self._checkpoints.want(now)
             return ""
         if self._checkpoints.last_valid > self._before:
-            return f"{self._name}: checkpoint {self._checkpoints.last_valid} was written"
+            written = self._checkpoints
+            return f"{self._name}: checkpoint {written.last_valid} of batch {written.last_batch} was written"
         if not self._checkpoints.busy:
             return f"{self._name}: no checkpoint was written, as {self._checkpoints.failure or 'there was no time'}"
         if now >= self.by - _LEAVE_SHARE * self._plan.checkpoint_within_s:

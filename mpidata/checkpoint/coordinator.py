@@ -68,6 +68,8 @@ class Coordinator:
     ----------
     last_valid : int
         Number of the newest checkpoint that is whole, 0 if there is none.
+    last_batch : int
+        The batch after which that was written; -1 where this start has written none.
     failure : str or None
         Why the last attempt failed; None where it did not.
 
@@ -85,6 +87,7 @@ class Coordinator:
         now: float,
     ) -> None:
         self.last_valid = plan.checkpoint
+        self.last_batch = -1
         self.failure: str | None = None
         self._plan = plan
         self._orders = orders
@@ -128,8 +131,10 @@ class Coordinator:
         current.batch = max(current.batch, event.statistics[0])
         text = text_of(event)
         if event.failed:
-            self._over = self._over or event.failed == OVER
-            current.failure = current.failure or text
+            over = event.failed == OVER
+            self._over = self._over or over
+            if current.failure is None or (current.over and not over):
+                current.failure, current.over = text, over
         elif not _SHA256.fullmatch(text):
             raise MpidataError(f"Rank {event.rank} sent {text!r} as a checksum. {MIXED}")
         current.files[trainer] = Digest(text, event.statistics[1])
@@ -181,18 +186,20 @@ class Coordinator:
         assert current is not None
         if task.error is not None:
             current.failure = f"{unfinished(self._folder, current.number)} cannot be written: {task.error}"
+            current.over = False
         elif not current.ordered:
             self._orders.checkpoint(current.number)
             current.ordered = True
             return
         self._current = None
         if current.failure is None:
-            self.last_valid = current.number
+            self.last_valid, self.last_batch = current.number, current.batch
             seconds = round(max(0.0, now - current.begun), 3)
             self._note("checkpoint", number=current.number, batch=current.batch, seconds=seconds, bytes=current.bytes)
         else:
             self.failure = current.failure
-            self._note("checkpoint_failed", number=current.number, reason=current.failure)
+            if not current.over:
+                self._note("checkpoint_failed", number=current.number, reason=current.failure)
         asked, self._asked = self._asked, -1
         if asked > current.batch and current.failure is None:
             self.want(now)
@@ -259,6 +266,7 @@ class _Checkpoint:
         self.bytes = 0
         self.files: dict[int, Digest] = {}
         self.failure: str | None = None
+        self.over = False  # whether it failed only as the training loop is over, as any job's may be
 
 
 class _Task(threading.Thread):

@@ -181,6 +181,18 @@ def test_after_the_loop_there_are_none(tmp_path: Path) -> None:
     job.coordinator.want(100.0)
     assert job.orders == [1] and not job.coordinator.busy
     assert job.coordinator.failure == "the training loop is over"
+    assert job.notes == []  # which is no failure
+
+
+def test_a_trainer_that_cannot_write_when_others_are_over(tmp_path: Path) -> None:
+    for first in (0, 1):
+        job = Job(tmp_path / str(first), checkpoint_every_s=10.0)
+        (tmp_path / str(first)).mkdir()
+        job.tick(10.0)
+        for trainer in (first, 1 - first):
+            job.write(trainer, 1, failed=(1, OVER)[trainer], text=("No space", "the training loop is over")[trainer])
+        job.tick(11.0)
+        assert job.notes == [("checkpoint_failed", {"number": 1, "reason": "No space"})]
 
 
 def test_a_file_that_is_not_what_was_written(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_a_stop_from_outside_waits_for_a_checkpoint(make_job: MakeJob, how: str)
     job.before["checkpoint"] = checkpoint
     assert job.run() == 0
     assert job.summary["status"] == "stopped"
-    assert job.summary["reason"] == "SIGUSR1: checkpoint 1 was written"
+    assert job.summary["reason"] == "SIGUSR1: checkpoint 1 of batch 7 was written"
     (written,) = job.events("checkpoint")
     assert written["number"] == 1 and job.now >= told[0] + 3.0
 
