@@ -163,10 +163,19 @@ static void ask_to_stop(void)
     close(file);
 }
 
-static void pass_on(watch_t *watch, int signal_number, end_t *end)
+/* Whether a signal asks the rank to end on behalf of the job. Before all have joined only the launcher's does: a death of
+ * which another is the author must be noticed there, as the others would wait for it. */
+static int tells(const watch_t *watch, const siginfo_t *signal_taken)
 {
+    if (signal_taken->si_signo != SIGTERM && signal_taken->si_signo != SIGINT) return 0;
+    return flags_of(watch->pulse) & MPIDATA_PULSE_JOINED || signal_taken->si_pid == getppid();
+}
+
+static void pass_on(watch_t *watch, const siginfo_t *signal_taken, end_t *end)
+{
+    const int signal_number = signal_taken->si_signo;
     if (signal_number == SIGTERM || signal_number == SIGINT) { /* comes before a SIGCHLD that waits too */
-        end->told = 1;
+        end->told |= tells(watch, signal_taken);
         kill(watch->child, signal_number);
     } else if (signal_number == SIGUSR1 && me.role == SCHEDULER) {
         ask_to_stop();
@@ -204,14 +213,15 @@ static int ended_as_asked(int status)
 
 /* Launchers and batch systems tell all processes to end, in any order: where the program has ended so, this one's own
  * signal may be a moment behind. */
-static void wait_for_own(end_t *end)
+static void wait_for_own(const watch_t *watch, end_t *end)
 {
+    siginfo_t taken;
     if (!ended_as_asked(end->status)) return;
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
-    if (sigtimedwait(&signals, NULL, &(struct timespec){.tv_nsec = 500000000}) > 0) end->told = 1;
+    if (sigtimedwait(&signals, &taken, &(struct timespec){.tv_nsec = 500000000}) > 0) end->told = tells(watch, &taken);
 }
 
 end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child)
@@ -230,15 +240,16 @@ end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child)
     const int taken[] = {SIGTERM, SIGINT, SIGUSR1, SIGCHLD, SIGRTMIN};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) sigaddset(&signals, taken[i]);
     for (;;) {
-        const int signal_number = sigtimedwait(&signals, NULL, &(struct timespec){.tv_nsec = 500000000});
+        siginfo_t taken = {0};
+        const int signal_number = sigtimedwait(&signals, &taken, &(struct timespec){.tv_nsec = 500000000});
         if (signal_number == SIGRTMIN) die(child); /* the launcher is gone */
         /* A launcher that tells all to end as this program has died may come before the news of that. */
         const int ended = waitpid(child, &end.status, WNOHANG) == child;
-        if (ended && (signal_number == SIGTERM || signal_number == SIGINT)) end.told |= ended_as_asked(end.status);
-        else if (signal_number > 0 && !ended) pass_on(&watch, signal_number, &end);
+        if (ended) end.told |= signal_number > 0 && tells(&watch, &taken) && ended_as_asked(end.status);
+        else if (signal_number > 0) pass_on(&watch, &taken, &end);
         if (ended || end_if_due(&watch, &end)) break;
     }
-    if (!end.told) wait_for_own(&end);
+    if (!end.told) wait_for_own(&watch, &end);
     const unsigned flags = flags_of(pulse);
     end.joined = (flags & MPIDATA_PULSE_JOINED) != 0;
     end.aborted = (flags & MPIDATA_PULSE_ABORTED) != 0;

@@ -13,7 +13,7 @@ import pytest
 from mpidata.launch.cleanup import processes_of, ranks_of
 
 sys.path.insert(0, str(Path(__file__).parent))
-from launch_job import JOINED, Run, build_shim, write_job  # noqa: E402
+from launch_job import JOINED, Run, build_shim, pulse, write_job  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +117,20 @@ def test_asked_to_stop_before_all_have_joined(job: Run) -> None:
     started = time.monotonic()
     assert job.finish()[0] == 75 and time.monotonic() - started < 20
     assert not (job.run / "stop").exists() and job.nothing_left()
+
+
+def test_a_stray_signal_to_a_rank_before_all_have_joined_starts_again(job: Run) -> None:
+    """Nobody of the job has told the rank to end, so its death is one like any other."""
+    stray = f"{pulse(0)}; touch again; kill -TERM $PPID; exec sleep 60"
+    trainer = f'if test "$RANK" = 1 && test ! -e again; then {stray}; fi'
+    job.start(write_job(job.folder, trainer=trainer), TEST_JOIN="{run}/../../../go")
+    job.wait_for(lambda: (job.run / "summary-1.json").exists())
+    (job.folder / "go").touch()
+    status, _, stderr = job.finish()
+    assert status == 0, stderr
+    assert "Trainer 1 (rank 2) was killed by SIGTERM" in (job.run / "summary-1.json").read_text()
+    assert "before all ranks had joined. Starting again (1 of 3)." in stderr and "(2 of 3)" not in stderr
+    assert job.nothing_left()
 
 
 @pytest.mark.full

@@ -230,7 +230,8 @@ def test_a_program_that_ends_before_the_launcher_tells_all_to(
     endings = {3: "exit 3", 4: "kill -SEGV $$", 5: "kill -TERM $$", 6: "exit 143"}
     cases = "; ".join(f"{rank}) {ending};" for rank, ending in endings.items())
     plan = make_plan(tmp_path, {"solver": ["sh", "-c", f"case $OMPI_COMM_WORLD_RANK in {cases} esac"]})
-    held_up = [require("strace"), "-o", "/dev/null", "--inject=rt_sigtimedwait:delay_enter=3000000", str(shim)]
+    # This process stays the parent of mpidata-rank, as a launcher is.
+    held_up = [require("strace"), "-D", "-o", "/dev/null", "--inject=rt_sigtimedwait:delay_enter=3000000", str(shim)]
     processes = [
         subprocess.Popen(
             [*held_up, str(plan.run)],
@@ -241,9 +242,9 @@ def test_a_program_that_ends_before_the_launcher_tells_all_to(
         for rank in endings
     ]
     for process in processes:
-        traced = psutil.Process(process.pid)
-        _wait_for(lambda traced=traced: traced.children(recursive=True)[1:])
-        rank, program = traced.children(recursive=True)
+        rank = psutil.Process(process.pid)
+        _wait_for(lambda rank=rank: rank.cmdline()[:1] == [str(shim)] and rank.children())
+        (program,) = rank.children()
         _wait_for(lambda program=program: program.status() == psutil.STATUS_ZOMBIE)
         rank.send_signal(signal.SIGTERM)
     for process in processes:
