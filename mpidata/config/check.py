@@ -135,9 +135,11 @@ def _output(sections: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
         return
     path = folder / sections["output"] / sections.get("name", ".")
     above = next(parent for parent in (path, *path.parents) if os.path.lexists(parent) or parent == parent.parent)
+    fix = "Name a folder, or one that can be made."
     if not os.path.isdir(above):
-        fix = "Name a folder, or one that can be made."
         yield ("output",), f"'output' is {shown(sections['output'])}, but {above} is no folder. {fix}"
+    elif os.path.realpath(above).split("/")[1] in ("proc", "sys"):  # of the kernel: not even root makes any there
+        yield ("output",), f"'output' is {shown(sections['output'])}, but no folder can be made in {above}. {fix}"
 
 
 def _sizes(sections: Mapping[str, Any], filled: Mapping[str, Any]) -> Iterator[Problem]:

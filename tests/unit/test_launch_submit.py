@@ -1,5 +1,6 @@
 """Batch scripts, and what is wrong with a template. Needs no Slurm."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -229,10 +231,14 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for output, why in (
         ("file", "file is no folder"),
         ("file/runs", "file is no folder"),
-        ("/proc/runs", "Cannot write"),
+        ("/proc/runs", "no folder can be made in /proc"),
     ):
         done = run.invoke(cli.main, ["submit", job, "--set", f"output={output}"])
         assert done.exit_code == 2 and why in done.stderr and "'output'" in done.stderr, done.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.TemporaryFile", Mock(side_effect=OSError(errno.EROFS, "Read-only file system")))
+        done = run.invoke(cli.main, ["submit", job])
+    assert done.exit_code == 2 and "Cannot write" in done.stderr and "key 'output'" in done.stderr, done.stderr
     sbatch.write_text("#!/bin/sh\necho 'sbatch: error: invalid partition' >&2; exit 1\n")
     refused = run.invoke(cli.main, ["submit", job])
     assert refused.exit_code == 2 and "sbatch refused the job: sbatch: error: invalid partition" in refused.stderr
