@@ -36,12 +36,12 @@ def end_on_exception(folder: Path | None, report: Callable[[BaseException, str],
             print(f"mpidata: {describe(error, folder)}", file=sys.stderr)
         else:
             previous(kind, error, trace)
-        if os.getpid() == process:
-            _let_out()
-            try:
+        _let_out()
+        try:
+            if os.getpid() == process:  # not in a forked child, which does not have MPI either
                 report(error, describe(error, folder))
-            finally:
-                fail()
+        finally:
+            fail()
 
     sys.excepthook = hook
 

@@ -13,6 +13,7 @@
 #include "wait.h"
 
 static char early_error[MPIDATA_TEXT_MAX];
+static pid_t joined_by;
 
 int mpidata_in_job(void) {
     const char *run = getenv("MPIDATA_RUN");
@@ -174,9 +175,12 @@ int mpidata_job_join_group(const mpidata_job *job, MPI_Comm bridge, MPI_Comm *da
     return MPIDATA_SUCCESS;
 }
 
-/* Called by MPI_Finalize: mpidata-rank bounds it, as it may hang after a death. */
+/* Called by MPI_Finalize: mpidata-rank bounds it, as it may hang after a death. A forked process has come to its end here,
+ * as mpi4py calls it after all that Python does at its exit: it would wait for messages of the parent's without end, and
+ * take them away. Its status is not known here. */
 static int finalize_begins(MPI_Comm comm, int key, void *value, void *state) {
     (void)comm, (void)key, (void)value, (void)state;
+    if (getpid() != joined_by) _exit(0);
     mpidata_tell(MPIDATA_PULSE_FINALIZING);
     return MPI_SUCCESS;
 }
@@ -193,6 +197,7 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
     MPI_Comm parent = MPI_COMM_NULL;
     memset(job, 0, sizeof *job);
     job->data = job->role = job->hub = MPI_COMM_NULL;
+    joined_by = getpid();
     mpidata_tell(MPIDATA_PULSE_ARRIVED);
     ignore_sigpipe();
     MPIDATA_TRY(mpidata_check_identity());

@@ -127,3 +127,36 @@ def test_more_blocks_than_a_step_may_have(folder: JobFolder) -> None:
     )
     result = folder.run(timeout=30)
     assert_failed(result, "at most 4096 blocks in one step", "simulation 0, step 2", "Put larger blocks")
+
+
+FORK = """
+import os, sys
+import mpidata
+stream = mpidata.MPIStreamDataset(batch_size=1)
+children = []
+for end in range(2):
+    children.append(os.fork())
+    if children[-1] == 0:
+        if end == 0:
+            next(iter(stream))
+        sys.exit()  # where mpi4py calls MPI_Finalize
+count = sum(1 for _ in stream)
+print("children", [os.waitpid(child, 0)[1] >> 8 for child in children])
+"""
+SOLVE = """
+import numpy as np
+from mpidata.solver import simulations
+for simulation in simulations():
+    for step in range(5):
+        simulation.put(u=np.zeros((4, 6), np.float32))
+        simulation.step(float(step))
+"""
+
+
+def test_a_forked_child_of_a_trainer_ends_by_itself(folder: JobFolder) -> None:
+    folder.write(train=FORK, solver=SOLVE)
+    folder.job(solvers={"program": ["python", "solver.py"]})
+    result = folder.run(timeout=30)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    log = result.log("trainer")
+    assert "children [1, 0]" in log and log.count("The stream cannot be used in a forked process") == 1, log

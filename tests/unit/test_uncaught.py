@@ -80,7 +80,8 @@ def test_forked_child_leaves_the_job_alone(tmp_path):
     )
     result = run(tmp_path, script)
     assert result.returncode == 0
-    assert result.stdout.splitlines() == ["exit functions ran", "parent", "close False", "exit functions ran"]
+    assert result.stdout.splitlines() == ["parent", "close False", "exit functions ran"]
+    assert "ValueError: in the child" in result.stderr
 
 
 def test_failure_to_close_is_a_sentence_not_a_traceback(tmp_path):
