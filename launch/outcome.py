@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.events import write_json
-from mpidata.exits import Exit, signal_name
+from mpidata.exits import Exit, read_record, signal_name
 from mpidata.launch.attempt import Attempt
 from mpidata.launch.supervise import Ending
 from mpidata.losses import read_losses
@@ -86,7 +86,7 @@ def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
         cause = (
             _lost_host(attempt, ending)
             or _vanished(attempt, ending)
-            or _fault(attempt, _blamed(attempt))
+            or _first(_fault(attempt, _blamed(attempt)), _fault_of_a_spawned_group(attempt))
             or _launcher_fault(attempt, ending)
         )
         summary = _write(run, {**_figures(attempt, seconds), "status": "failed", "error": cause.sentence})
@@ -214,6 +214,27 @@ def _fault(attempt: Attempt, records: list[Exit]) -> _Fault | None:
     if record.error:
         return _Fault(record.error, attempt.run.log(attempt.plan, rank), died, record.at)
     return _ended(attempt, rank, record.sentence(), died, record.at)
+
+
+def _fault_of_a_spawned_group(attempt: Attempt) -> _Fault | None:
+    """Find the fault in the first record of a rank that was spawned, where its death ends the others."""
+    if attempt.fault_tolerant:
+        return None
+    found = [(path, read_record(path)) for path in attempt.run.exits.glob("group-*-*") if not path.suffix]
+    own = [(path, record) for path, record in found if record is not None and not record.told]
+    if not own:
+        return None
+    path, record = min(own, key=lambda entry: entry[1].at)
+    group, rank_in_group = map(int, path.name.split("-")[1:])
+    log = attempt.run.group_log(attempt.plan, group, rank_in_group)
+    who = f"A solver of the spawned group {group}"
+    sentence = record.error or f"{who} {record.sentence()}. Its output is in {log}. {_resume(attempt)}"
+    return _Fault(sentence, log, record.joined, record.at)
+
+
+def _first(*faults: _Fault | None) -> _Fault | None:
+    """Choose the one that came first: MPI ends others with an error of theirs."""
+    return min((fault for fault in faults if fault is not None), key=lambda fault: fault.at, default=None)
 
 
 def _launcher_fault(attempt: Attempt, ending: Ending) -> _Fault:

@@ -279,6 +279,15 @@ def test_the_first_to_go_is_the_cause(case: _Case) -> None:
     assert case.settle()[2].startswith("Trainer 0 (rank 1) ended with exit status 1. ")
 
 
+def test_a_spawned_rank_that_ended_first_is_the_cause(case: _Case) -> None:
+    case.record(0, ago_s=3, exit=14)
+    spawned = {"rank": None, "exit": 4, "signal": None, "told": False, "error": None, "joined": True}
+    (case.run.exits / "group-0003-1").write_text(json.dumps(spawned))
+    os.utime(case.run.exits / "group-0003-1", (time.time() - 4, time.time() - 4))
+    assert case.settle()[2].startswith("A solver of the spawned group 3 ended with exit status 4. ")
+    assert case.died and case.log == case.run.logs / "group-0003-solver-1.log"
+
+
 def test_an_error_of_the_shim_is_the_sentence(case: _Case) -> None:
     case.record(1, ago_s=1, exit=127, error="Cannot start 'x'. It is gone. Build it.")
     assert case.settle() == (1, "failed", "Cannot start 'x'. It is gone. Build it.")
