@@ -1,5 +1,3 @@
-import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -47,10 +45,12 @@ def test_a_bad_job_file(tmp_path: Path, run: CliRunner, command: str, monkeypatc
 
 @pytest.mark.parametrize("command", [["check"], ["run"], ["run", "--dry-run"]])
 def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -> None:
-    job = tmp_path / "job.yaml"
-    os.mkfifo(job)
+    job, reads = write_job(tmp_path), tmp_path / "reads"
     code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from mpidata.cli import main; main()"
+        "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from mpidata.config import load;"
+        f"load.open_regular = lambda *_: (open({str(reads)!r}, 'w').close(), time.sleep(60));"
+        "from mpidata.cli import main; main()"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, *command, str(job)],
@@ -59,25 +59,12 @@ def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -
         stderr=subprocess.PIPE,
         text=True,
     )
-    writer = _open_once_read(job)
     deadline = time.monotonic() + 20
-    while process.poll() is None and time.monotonic() < deadline:
-        # Again where the first came just before the read, which it then does not interrupt.
-        process.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(2)
-    assert process.communicate(timeout=1) == ("", "") and process.returncode == 130
-    os.close(writer)
-
-
-def _open_once_read(fifo: Path) -> int:
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:  # nobody reads it yet
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+    while not reads.exists():
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20) == ("", "") and process.returncode == 130
 
 
 def test_no_job_file(tmp_path: Path, run: CliRunner) -> None:

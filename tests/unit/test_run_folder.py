@@ -54,7 +54,7 @@ def test_two_runs_never_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    job = load_job(write_job(tmp_path), ["output=/proc/none"])
+    job = load_job(write_job(tmp_path)).model_copy(update={"output": "/proc/none"})
     with pytest.raises(LaunchError, match=r"Cannot make a run folder in /proc/none/job: .*'output'"):
         prepare_run(job)
 
