@@ -21,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest
 help:
 	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (3 minutes)'
 	@echo 'make unit       set up, then run the tests that need no job'
-	@echo 'make test       set up, then run the fast tests (14 minutes on 2 cores)'
+	@echo 'make test       set up, then run the fast tests (18 minutes on 2 cores)'
 	@echo 'make test-full  set up, then run all tests'
 	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, and resume them, for MINUTES=30; prints each seed'
 	@echo 'make bench      set up, then measure it, beside the ceiling and what others use (2 hours; BENCH=--quick: 20 minutes)'
