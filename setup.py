@@ -26,7 +26,11 @@ PACKAGE_DIR = {
     "mpidata.launch": "launch",
     "mpidata.slurm_templates": "slurm_templates",
 }
-PACKAGES = [*PACKAGE_DIR, "mpidata.checkpoint", "mpidata.config", "mpidata.doctor", "mpidata.record"]
+PACKAGES = [
+    package if not room else f"{package}.{room}"
+    for package, folder in PACKAGE_DIR.items()
+    for room in ["", *sorted(init.parent.name for init in ROOT.glob(f"{folder}/*/__init__.py"))]
+]
 
 PRODUCTS = [
     *("lib/libmpidata.so", "lib/libmpidata_abort.so", "include/mpidata.h", "bin/mpidata-rank"),

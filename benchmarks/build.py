@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 from benchmarks.contender import ROOT, BenchmarkError, Cell
-from mpidata.launch.command import mpirun_environment
-from mpidata.launch.mpirun import find_mpirun
+from mpidata.launch.starting.command import mpirun_environment
+from mpidata.launch.starting.mpirun import find_mpirun
 
 __all__ = ["PLACEMENT", "built", "mpirun"]
 
-# Those of mpidata.launch.command.mpirun_command; a test compares them.
+# Those of mpidata.launch.starting.command.mpirun_command; a test compares them.
 PLACEMENT = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
 PLACEMENT += ["--with-ft", "ulfm", "--prtemca", "state_base_recoverable", "1"]  # Open MPI 5, as jobs by default
 _SOLVERS = ["solver", "growth", "dying", "dispatch"]

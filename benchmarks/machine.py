@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.contender import peer_python
 from mpidata.errors import LaunchError
-from mpidata.launch.mpirun import find_mpirun
+from mpidata.launch.starting.mpirun import find_mpirun
 
 __all__ = ["describe"]
 

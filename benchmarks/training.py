@@ -15,9 +15,9 @@ import numpy as np
 from benchmarks.build import built
 from benchmarks.cases import Case, Plot, Settings, curves, grid, load, page, run_rounds
 from benchmarks.contender import BATCH, ROOT, BenchmarkError, Cell, run_processes
-from mpidata.plan import Field
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
+from mpidata.run.plan import Field
 
 __all__ = ["ABOUT", "NAME", "render", "run"]
 

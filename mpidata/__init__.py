@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import mpidata.solver as solver
-    from mpidata.dataset import MPIStreamDataset
     from mpidata.errors import GiveUp
-    from mpidata.process_group import init_process_group
     from mpidata.record.dataset import RecordedDataset
+    from mpidata.trainer.dataset import MPIStreamDataset
+    from mpidata.trainer.process_group import init_process_group
 
 __all__ = ["GiveUp", "MPIStreamDataset", "RecordedDataset", "__version__", "init_process_group", "solver"]
 
@@ -23,9 +23,9 @@ __version__ = "0.1.0"
 
 _HOME = {
     "GiveUp": "mpidata.errors",
-    "MPIStreamDataset": "mpidata.dataset",
+    "MPIStreamDataset": "mpidata.trainer.dataset",
     "RecordedDataset": "mpidata.record.dataset",
-    "init_process_group": "mpidata.process_group",
+    "init_process_group": "mpidata.trainer.process_group",
 }
 
 

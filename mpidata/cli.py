@@ -11,9 +11,9 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 import mpidata
-from mpidata.build_flags import KINDS, flags_line
 from mpidata.errors import JobFileError, LaunchError, MpidataError
-from mpidata.lasting import Lasting
+from mpidata.native.build_flags import KINDS, flags_line
+from mpidata.run.lasting import Lasting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +70,7 @@ def run(
     On one machine: mpidata run JOB. Under a launcher, with one rank for the scheduler, one per trainer and one per rank
     of a solver: mpirun -n N mpidata run JOB.
     """
-    from mpidata.launch.environment import find_place  # each command loads only what it needs
+    from mpidata.launch.starting.environment import find_place  # each command loads only what it needs
 
     if (job is None) == (resume is None):
         raise click.UsageError("Give either a job file, or --resume with the folder of a run.")
@@ -79,13 +79,13 @@ def run(
     if retry_set_aside and resume is None:
         raise click.UsageError("--retry-set-aside is about a run that is resumed. Give --resume with its folder.")
     if not dry_run and (place := find_place(os.environ)) is not None:
-        from mpidata.launch.by_hand import run_by_hand
+        from mpidata.launch.starting.by_hand import run_by_hand
 
         if restarts or name is not None:
             option = "--restarts" if restarts else "--as"
             raise click.UsageError(f"{option} is for `mpidata run` without a launcher, which could not be restarted.")
         run_by_hand(job, overrides, place, resume, retry_set_aside)
-    from mpidata.launch.local import print_command, run_local
+    from mpidata.launch.starting.local import print_command, run_local
 
     if dry_run:
         print_command(job, overrides, _console(), resume)
@@ -111,8 +111,8 @@ def submit(
 ) -> None:
     """Submit the job of a job file to Slurm."""
     from mpidata.config import load_job
-    from mpidata.launch import submit as submitting
-    from mpidata.launch.template import read_template
+    from mpidata.launch.batch import submit as submitting
+    from mpidata.launch.batch.template import read_template
 
     if (job is None) == (show_template is None):
         raise click.UsageError("Give either a job file, or --show-template with the name of a template.")
@@ -135,7 +135,7 @@ def submit(
 def check(job: str, overrides: tuple[str, ...]) -> None:
     """Check a job file, and the parameters it asks for, without starting anything."""
     from mpidata.config import load_job
-    from mpidata.samplers import draw_parameters
+    from mpidata.run.samplers import draw_parameters
 
     loaded = load_job(job, overrides)
     simulations, parameters = draw_parameters(loaded).shape

@@ -9,8 +9,8 @@ from pathlib import Path
 import mpidata
 from benchmarks.contender import BATCH, Cell
 from benchmarks.gate import Gate
-from mpidata.library import Statistics
-from mpidata.waiting import wait
+from mpidata.native.library import Statistics
+from mpidata.native.waiting import wait
 
 WARM_BATCHES = 20
 

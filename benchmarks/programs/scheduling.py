@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.library import Event
-from mpidata.plan import Field, Plan, Program
-from mpidata.scheduler import Scheduler
+from mpidata.native.library import Event
+from mpidata.run.plan import Field, Plan, Program
+from mpidata.scheduler.scheduler import Scheduler
 
 STEPS = 10
 WARM_S = 0.2

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "beat.h"
+#include "base/beat.h"
 
 typedef int (*abort_call)(int, const char *, void *, size_t);
 /* What MPI says of its own error goes to mpirun by a thread of PMIx, which nothing can wait for. */

@@ -1,6 +1,6 @@
 /* Signs of life of a group for those of its ranks that wait, outside libmpidata, for one that waits for the trainers.
  *
- * A rank that waits there touches a file of its group now and then (c_api/src/job.c). It is a file of the run folder, since a
+ * A rank that waits there touches a file of its group now and then (c_api/src/job/job.c). It is a file of the run folder, since a
  * group may be on several hosts; it is touched and looked at only where somebody has waited for long. Only that it changes
  * counts, as the clocks of hosts differ. */
 #define _GNU_SOURCE

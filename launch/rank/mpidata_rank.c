@@ -185,7 +185,7 @@ static void say_left_in_finalize(const end_t *end, int log)
     fprintf(stderr, "mpidata: %s\n", sentence);
 }
 
-/* What is said of an uncaught exception by mpidata/solver.py, from "raised" on; NULL: it is something else. */
+/* What is said of an uncaught exception by mpidata/solver/__init__.py, from "raised" on; NULL: it is something else. */
 static const char *exception_in(const char *word)
 {
     const char *what = word && me.role == SOLVER ? strstr(word, " raised ") : NULL;

@@ -1,6 +1,6 @@
 /* The page in which the program tells how it is. */
 #define _GNU_SOURCE
-#include "pulse.h"
+#include "base/pulse.h"
 
 #include <errno.h>
 #include <string.h>

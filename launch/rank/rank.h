@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "pulse.h"
+#include "base/pulse.h"
 
 #ifndef MPIDATA_BUILT_WITH
 #define MPIDATA_BUILT_WITH "" /* a build without CMake */
@@ -52,7 +52,7 @@ typedef struct {
 /* say.c. Of what all ranks find only rank 0 speaks. */
 __attribute__((format(printf, 1, 2))) _Noreturn void refuse(const char *format, ...);
 __attribute__((format(printf, 1, 2))) char *print(const char *format, ...);
-void say_aside(const char *sentence); /* to who started the job, as mpidata/aside.py does */
+void say_aside(const char *sentence); /* to who started the job, as mpidata/run/aside.py does */
 long number(const char *text); /* from 0 to 10^9, or -1 */
 
 /* own.c */

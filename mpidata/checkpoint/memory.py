@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from mpidata.errors import LaunchError
-from mpidata.plan import Plan
+from mpidata.run.plan import Plan
 
 __all__ = ["available_bytes", "check_memory", "sample_bytes"]
 
-_LINE = 64  # c_api/src/slots.c aligns to it
+_LINE = 64  # c_api/src/buffer/slots.c aligns to it
 _SLOT = 128  # what the library keeps of each sample besides
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from mpidata.checkpoint.files import path_of, trainer_file
 from mpidata.checkpoint.ledgers import complete_steps, received_steps
 from mpidata.checkpoint.trainer_file import TrainerFile
-from mpidata.library import Library, Snapshot, Statistics, check
-from mpidata.plan import Plan
+from mpidata.native.library import Library, Snapshot, Statistics, check
+from mpidata.run.plan import Plan
 
 __all__ = ["Resumed", "open_all", "restore"]
 

@@ -19,8 +19,8 @@ from mpidata.checkpoint.files import Digest, digest, trainer_file, unfinished
 from mpidata.checkpoint.restore import Resumed, restore
 from mpidata.checkpoint.trainer_file import Head, write
 from mpidata.errors import StreamError
-from mpidata.library import Library, Snapshot, Statistics, check
-from mpidata.plan import Plan
+from mpidata.native.library import Library, Snapshot, Statistics, check
+from mpidata.run.plan import Plan
 
 __all__ = ["Checkpoints"]
 

@@ -5,7 +5,7 @@ space is allocated at once, closed, and the arrays are written to their places b
 
 Attributes of the file: see `Head`. Datasets, n samples of the places buffer, waiting, retired, validation in turn:
 `fields/<name>` (n, *shape); `parameters` (n, p) float64; `time` float64, `step`, `simulation` int64, `seen` uint8, all
-(n,); `ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/ledger.h); `state/<name>`, bytes.
+(n,); `ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import DAMAGED, StreamError, as_line
-from mpidata.own_files import new_file
-from mpidata.plan import Field, Plan
+from mpidata.run.own_files import new_file
+from mpidata.run.plan import Field, Plan
 
 __all__ = ["FORMAT", "LEDGER", "Head", "TrainerFile", "write"]
 
@@ -41,7 +41,7 @@ _MOST = 1 << 40  # of anything that is counted; more comes of damage
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """Numbers of a trainer's snapshot and of its job; `mpidata_snapshot` of c_api/src/snapshot.h has most of them.
+    """Numbers of a trainer's snapshot and of its job; `mpidata_snapshot` of snapshot.h has most of them.
 
     `plan_capacity` is that of the job file, `simulations` counts those trained on.
     """

@@ -18,7 +18,7 @@ from mpidata.config.describe import key_of
 from mpidata.config.job import Job
 from mpidata.config.messages import dotted, problems_of, shown
 from mpidata.errors import JobFileError
-from mpidata.regular import open_regular
+from mpidata.run.regular import open_regular
 
 __all__ = ["load_job", "resolved_yaml"]
 

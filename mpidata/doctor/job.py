@@ -10,9 +10,9 @@ from mpidata.checkpoint.memory import check_memory
 from mpidata.config import Job
 from mpidata.doctor.finding import Finding
 from mpidata.errors import LaunchError
-from mpidata.launch.allocation import Allocation
-from mpidata.launch.placement import Layout, place
-from mpidata.plan import Plan
+from mpidata.launch.batch.allocation import Allocation
+from mpidata.launch.batch.placement import Layout, place
+from mpidata.run.plan import Plan
 
 __all__ = ["memory", "programs", "slots"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.doctor.finding import Finding, State
-from mpidata.mpi_name import OPEN_MPI, MpiName
+from mpidata.native.mpi_name import OPEN_MPI, MpiName
 
 __all__ = ["agreement", "on_path", "pair", "spawn", "threads", "ulfm"]
 

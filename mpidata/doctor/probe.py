@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.doctor.ranks import read
-from mpidata.launch.allocation import Allocation
-from mpidata.launch.cleanup import end_processes, make_folders
-from mpidata.launch.command import mpirun_environment, mpirun_options
-from mpidata.launch.everywhere import on_each, slurm_environment
-from mpidata.mpi_name import OPEN_MPI, MpiName
+from mpidata.launch.batch.allocation import Allocation
+from mpidata.launch.batch.everywhere import on_each, slurm_environment
+from mpidata.launch.starting.command import mpirun_environment, mpirun_options
+from mpidata.launch.watching.cleanup import end_processes, make_folders
+from mpidata.native.mpi_name import OPEN_MPI, MpiName
 
 __all__ = ["ask", "ask_ranks", "run_on_each", "slurm_plugins"]
 

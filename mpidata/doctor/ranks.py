@@ -45,7 +45,7 @@ def read(output: str, key: str | None = None) -> dict[str, Any] | None:
 def environment_here() -> dict[str, str]:
     """Tell what must be the same on all nodes, without MPI."""
     import mpidata
-    from mpidata.linked_mpi import linked_mpi
+    from mpidata.native.linked_mpi import linked_mpi
 
     return {"Python": sys.version.split()[0], "mpidata": mpidata.__version__, "its MPI": str(linked_mpi())}
 
@@ -66,7 +66,7 @@ def _pair() -> None:
     """Tell of the world, and how fast two ranks talk. Collective over the world."""
     from mpi4py import MPI
 
-    from mpidata.transport import look_at_process
+    from mpidata.native.transport import look_at_process
 
     world = MPI.COMM_WORLD
     figures = {"mb_per_s": 0.0, "us": 0.0}
@@ -99,7 +99,7 @@ def _exchange(world: MPI.Intracomm, size: int, times: int) -> float:
 
 def _node(what: str) -> None:
     """Tell of this node, then of the world, which has one rank on each. Collective over the world."""
-    from mpidata.launch.environment import find_place
+    from mpidata.launch.starting.environment import find_place
 
     asked, place = json.loads(what), find_place(os.environ)
     _report(

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from mpidata.build_flags import build_record
 from mpidata.checkpoint.memory import available_bytes
 from mpidata.config import Job, load_job
 from mpidata.doctor import job as jobs
@@ -17,12 +16,13 @@ from mpidata.doctor.finding import Finding
 from mpidata.doctor.nodes import allocation_of, examine_nodes
 from mpidata.doctor.probe import ask, ask_ranks, slurm_plugins
 from mpidata.errors import LaunchError, LibraryError
-from mpidata.launch.allocation import Allocation
-from mpidata.launch.fault_tolerance import describe_mpi, has_ulfm
-from mpidata.launch.mpirun import find_mpirun, mpi_of_mpirun
-from mpidata.mpi_name import MpiName, mpi_of_library
-from mpidata.plan import Plan
-from mpidata.transport import Usage, find_fabrics
+from mpidata.launch.batch.allocation import Allocation
+from mpidata.launch.starting.fault_tolerance import describe_mpi, has_ulfm
+from mpidata.launch.starting.mpirun import find_mpirun, mpi_of_mpirun
+from mpidata.native.build_flags import build_record
+from mpidata.native.mpi_name import MpiName, mpi_of_library
+from mpidata.native.transport import Usage, find_fabrics
+from mpidata.run.plan import Plan
 
 __all__ = ["examine"]
 

@@ -13,8 +13,8 @@ import torch
 from torch.utils.data import Dataset
 
 from mpidata.errors import DAMAGED, StreamError
-from mpidata.plan import Field
 from mpidata.record.layout import Header, files_in, open_file, read_index
+from mpidata.run.plan import Field
 
 __all__ = ["RecordedDataset"]
 

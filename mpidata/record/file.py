@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import MpidataError
-from mpidata.own_files import new_file
 from mpidata.record.layout import EMPTY, Header
 from mpidata.record.shrink import shrink
+from mpidata.run.own_files import new_file
 
 __all__ = ["RecordFile", "Rows"]
 

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import DAMAGED, MpidataError, as_line
-from mpidata.library import DTYPES
-from mpidata.plan import Field, Plan
+from mpidata.native.library import DTYPES
+from mpidata.run.plan import Field, Plan
 
 __all__ = ["EMPTY", "Header", "files_in", "open_file", "read_index"]
 

@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from mpidata.errors import MpidataError
-from mpidata.library import AGAIN, Library, RecordFigures, check
-from mpidata.own_files import FOLDER_MODE
-from mpidata.plan import Plan
+from mpidata.native.library import AGAIN, Library, RecordFigures, check
 from mpidata.record.earlier import Earlier, check_owner
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
+from mpidata.run.own_files import FOLDER_MODE
+from mpidata.run.plan import Plan
 
 __all__ = ["Recorder"]
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "fake_mpi.h"
-#include "incoming.h"
-#include "window.h"
+#include "receive/incoming.h"
+#include "solver/window.h"
 
 enum { PLAN = 0, PIECES, ORDER, TASK, KINDS };
 enum { LONGEST = 1 << 19, MOST = LONGEST - 1 };

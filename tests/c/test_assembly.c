@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "assembly.h"
+#include "receive/assembly.h"
 #include "check.h"
 #include "example_plan.h"
 

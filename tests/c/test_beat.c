@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "beat.h"
+#include "base/beat.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>

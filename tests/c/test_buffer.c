@@ -1,8 +1,8 @@
 #include <string.h>
 
-#include "buffer.h"
+#include "buffer/buffer.h"
 #include "check.h"
-#include "plan.h"
+#include "wire/plan.h"
 
 static void fifo(void) {
     mpidata_buffer b;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "copy.h"
+#include "buffer/copy.h"
 
 enum { MOST = 3 << 16, EDGE = 64 };
 

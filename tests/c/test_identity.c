@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "identity.h"
-#include "status.h"
+#include "wire/identity.h"
+#include "base/status.h"
 
 static const char *short_name(const char *text) {
     static char name[MPIDATA_MPI_NAME_MAX];

@@ -1,6 +1,6 @@
 /* The receive thread's part that makes samples of messages, with messages that are slow, or whose senders die. */
 #include "fake_mpi.h"
-#include "incoming.h"
+#include "receive/incoming.h"
 
 /* Ranks 2 and 3 are group 0, ranks 4 and 5 group 1. Each half of the field is a message of its own. */
 static const char plan_text[] =

@@ -1,6 +1,6 @@
 #include "check.h"
 #include "example_plan.h"
-#include "ledger.h"
+#include "buffer/ledger.h"
 
 #define COUNT 13 /* simulations, the last 3 for validation */
 

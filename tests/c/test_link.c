@@ -2,7 +2,7 @@
 
 #include "check.h"
 #include "example_plan.h"
-#include "link.h"
+#include "job/link.h"
 
 static mpidata_plan plan; /* 2 trainers, 2 groups of 2 */
 

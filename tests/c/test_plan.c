@@ -2,7 +2,7 @@
 
 #include "check.h"
 #include "example_plan.h"
-#include "plan.h"
+#include "wire/plan.h"
 
 static void refuse(const char *text) {
     mpidata_plan plan;

@@ -1,5 +1,5 @@
 /* Pages of slots: their layout is that of a batch, and what is free is used again, whole pages at a time. */
-#include "slots.h"
+#include "buffer/slots.h"
 
 #include <stdint.h>
 #include <string.h>

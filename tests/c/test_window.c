@@ -1,8 +1,8 @@
 /* What a rank sends must stay as it is until MPI is done with it. */
 #include "example_plan.h"
 #include "fake_mpi.h"
-#include "wait.h"
-#include "window.h"
+#include "base/wait.h"
+#include "solver/window.h"
 
 static mpidata_job job;
 

@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "example_plan.h"
-#include "wire.h"
+#include "wire/wire.h"
 
 static double memory[20000]; /* aligned as a message is */
 static mpidata_plan plan;

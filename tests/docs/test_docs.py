@@ -14,8 +14,8 @@ from pages import PAGES, README, ROOT, Block, blocks, files, prose, spans, table
 
 import mpidata.cli
 from mpidata.config import load_job
-from mpidata.simulations import Simulations
-from mpidata.summary import Figures, Outcome
+from mpidata.scheduler.simulations import Simulations
+from mpidata.scheduler.summary import Figures, Outcome
 
 HEAT = ROOT / "examples" / "heat2d"
 RUNNING = ROOT / "docs" / "running.md"
@@ -168,8 +168,8 @@ def test_the_keys_of_summary_and_progress() -> None:
 
 
 def test_the_events() -> None:
-    names = ("scheduler.py", "dispatcher.py", "summary.py", "events.py", "checkpoint/coordinator.py", "resume.py")
-    sources = [(ROOT / "mpidata" / name).read_text() for name in names]
+    names = ("scheduler.py", "dispatcher.py", "summary.py", "events.py", "coordinator.py", "resume.py")
+    sources = [next((ROOT / "mpidata").rglob(name)).read_text() for name in names]
     written = set(re.findall(r'\b_?(?:note|write|write_numbers)\("(\w+)"', "".join(sources)))
     assert set(table(RUNNING, "`events.jsonl`:")) == written
 
@@ -196,14 +196,14 @@ def test_the_table_of_calls_has_all_of_the_header() -> None:
 
 
 def test_the_constants_named_exist() -> None:
-    sources = "\n".join(p.read_text() for p in [*(ROOT / "c_api").rglob("*.[ch]"), *(ROOT / "mpidata").glob("*.py")])
+    sources = "\n".join(p.read_text() for p in [*(ROOT / "c_api").rglob("*.[ch]"), *(ROOT / "mpidata").rglob("*.py")])
     named = {word for page in PAGES for span in spans(page) for word in re.findall(r"\bMPIDATA_[A-Z_]+[A-Z]", span)}
     assert len(named) > 5
     assert [word for word in named if word not in sources] == []
 
 
 def test_the_table_of_a_batch_has_all_keys_and_the_dataset_all_arguments() -> None:
-    from mpidata.dataset import MPIStreamDataset
+    from mpidata.trainer.dataset import MPIStreamDataset
 
     text = (ROOT / "docs" / "training.md").read_text()
     assert {"parameters", "time", "step", "simulation"} == set(table(ROOT / "docs" / "training.md", "## Batches"))

@@ -181,9 +181,9 @@ import time
 import numpy as np
 import torch
 import mpidata
-from mpidata import job
+from mpidata.trainer import join as job
 from mpidata.checkpoint.taking import Checkpoints
-from mpidata.library import Statistics
+from mpidata.native.library import Statistics
 
 held_up, take = [], Checkpoints.take
 

@@ -28,7 +28,7 @@ def test_a_job_is_clean(
 ) -> None:
     for name, value in OPTIONS[sanitizer].items():
         monkeypatch.setenv(name, value)
-    sources = sorted((ROOT / "c_api" / "src").glob("*.c"))
+    sources = sorted((ROOT / "c_api" / "src").rglob("*.c"))
     include = [f"-I{ROOT / 'c_api' / folder_name}" for folder_name in ("include", "src")]
     flags = ["-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", f"-fsanitize={sanitizer}", *include]
     for name in ("pattern", "trainer"):

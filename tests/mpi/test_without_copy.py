@@ -11,7 +11,7 @@ TRAIN = """
 import json
 import pathlib
 import mpidata
-from mpidata import job
+from mpidata.trainer import join as job
 
 trainer, pages = job.join(), 0
 draw_page = trainer.draw_page

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mpidata import job
-from mpidata.library import AGAIN, END, SUCCESS
-from mpidata.plan import Field, Plan, Program
-from mpidata.trainer import Trainer
+from mpidata.native.library import AGAIN, END, SUCCESS
+from mpidata.run.plan import Field, Plan, Program
+from mpidata.trainer import join as job
+from mpidata.trainer.trainer import Trainer
 
 FIELDS = (Field("temperature", "float32", (2, 3)), Field("scalar", "int64", ()))
 MISUSE = 4

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpidata.launch.cleanup import processes_of
-from mpidata.plan import Field, Plan, Program
-from mpidata.run_folder import RunFolder
+from mpidata.launch.watching.cleanup import processes_of
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Field, Plan, Program
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "launch" / "rank").glob("*.c"))
@@ -68,9 +68,9 @@ write("summary.json", {
 # `mpidata` with the scheduler above in place of the real one.
 _MPIDATA = """
 import dataclasses, os, sys
-from mpidata.launch import watch
-from mpidata.launch.cleanup import processes_of
-from mpidata.plan import Plan, Program
+from mpidata.launch.watching import watch
+from mpidata.launch.watching.cleanup import processes_of
+from mpidata.run.plan import Plan, Program
 watch._GRACE_S = float(os.environ.get("TEST_GRACE_S", watch._GRACE_S))
 watch._FAILED_S = float(os.environ.get("TEST_GRACE_S", watch._FAILED_S))
 watch._LATE_S = float(os.environ.get("TEST_LATE_S", watch._LATE_S))
@@ -97,7 +97,7 @@ def build_shim(folder: Path, cc: str, mpi: str = "") -> Path:
     common = ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{ROOT}/c_api/src"]
     flags = ["-std=c11", "-Wpedantic", "-DMPIDATA_PATIENCE=100000000", f'-DMPIDATA_BUILT_WITH="{mpi}"']
     _compile(cc, *common, *flags, *map(str, SOURCES), "-o", str(shim))
-    preloaded = [ROOT / "launch" / "preload" / "abort.c", ROOT / "c_api" / "src" / "beat.c"]
+    preloaded = [ROOT / "launch" / "preload" / "abort.c", ROOT / "c_api" / "src" / "base" / "beat.c"]
     flags = ["-std=gnu11", "-fvisibility=hidden", "-shared", "-fPIC", "-ldl"]
     _compile(cc, *common, *map(str, preloaded), *flags, "-o", str(folder / "libmpidata_abort.so"))
     return shim

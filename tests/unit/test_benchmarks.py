@@ -22,7 +22,7 @@ from benchmarks.contender import BATCH, BenchmarkError, Cell, Result, run_proces
 from benchmarks.figures import Figures, Measurement, Spread
 from benchmarks.gate import Gate, GateError
 from benchmarks.roster import benchmarks, contenders
-from mpidata.launch.command import mpirun_command
+from mpidata.launch.starting.command import mpirun_command
 
 KB = 1 << 10
 

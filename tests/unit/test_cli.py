@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 import mpidata
-from mpidata import build_flags, cli
+from mpidata import cli
+from mpidata.native import build_flags
 
 sys.path.insert(0, str(Path(__file__).parent))
 from launch_job import clean_environment, write_job  # noqa: E402

@@ -25,13 +25,13 @@ from mpidata.checkpoint import path_of, received  # noqa: E402
 from mpidata.checkpoint.files import SCHEDULER, trainer_file  # noqa: E402
 from mpidata.checkpoint.restore import restore  # noqa: E402
 from mpidata.errors import MpidataError  # noqa: E402
-from mpidata.losses import Losses  # noqa: E402
 from mpidata.record.earlier import Earlier  # noqa: E402
 from mpidata.record.file import RecordFile, Rows  # noqa: E402
 from mpidata.record.layout import Header  # noqa: E402
-from mpidata.resuming import restore as restore_scheduler  # noqa: E402
-from mpidata.simulations import Simulations  # noqa: E402
-from mpidata.summary import Figures  # noqa: E402
+from mpidata.scheduler.losses import Losses  # noqa: E402
+from mpidata.scheduler.restore import restore as restore_scheduler  # noqa: E402
+from mpidata.scheduler.simulations import Simulations  # noqa: E402
+from mpidata.scheduler.summary import Figures  # noqa: E402
 
 MANY = settings(
     max_examples=25, deadline=5000, derandomize=True,

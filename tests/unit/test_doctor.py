@@ -13,10 +13,10 @@ from mpidata.doctor import Finding, machine, mpi, nodes, ranks
 from mpidata.doctor import job as jobs
 from mpidata.doctor.finding import as_json, show
 from mpidata.doctor.ranks import MARK, read
-from mpidata.launch.allocation import Allocation, Node
-from mpidata.mpi_name import MpiName
-from mpidata.plan import Plan
-from mpidata.transport import Fabric, Usage
+from mpidata.launch.batch.allocation import Allocation, Node
+from mpidata.native.mpi_name import MpiName
+from mpidata.native.transport import Fabric, Usage
+from mpidata.run.plan import Plan
 
 sys.path.insert(0, str(Path(__file__).parent))
 from launch_job import write_job  # noqa: E402

@@ -19,8 +19,7 @@ from torch.utils.data import DataLoader
 
 from mpidata import RecordedDataset
 from mpidata.errors import MpidataError, StreamError
-from mpidata.library import AGAIN, SUCCESS
-from mpidata.plan import Field
+from mpidata.native.library import AGAIN, SUCCESS
 from mpidata.record import file as record_file
 from mpidata.record import writer
 from mpidata.record.earlier import Earlier
@@ -28,6 +27,7 @@ from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
 from mpidata.record.shrink import shrink
 from mpidata.record.writer import Recorder
+from mpidata.run.plan import Field
 
 SAMPLES = [(simulation, step) for simulation in range(4) for step in range(20)]  # simulation 3 is the validation
 

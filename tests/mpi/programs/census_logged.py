@@ -13,7 +13,7 @@ import torch
 from drawn import begin, used
 
 import mpidata
-from mpidata.plan import Plan
+from mpidata.run.plan import Plan
 
 
 class Batches:

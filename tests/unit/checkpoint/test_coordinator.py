@@ -14,10 +14,10 @@ sys.path.append(str(Path(__file__).parents[1]))
 from fake_library import make_plan  # noqa: E402
 
 from mpidata.checkpoint import newest_valid, numbers, path_of, read_scheduler  # noqa: E402
-from mpidata.checkpoint.coordinator import OVER, Coordinator  # noqa: E402
 from mpidata.checkpoint.files import digest, trainer_file, unfinished  # noqa: E402
 from mpidata.errors import MpidataError  # noqa: E402
-from mpidata.library import Event  # noqa: E402
+from mpidata.native.library import Event  # noqa: E402
+from mpidata.scheduler.coordinator import OVER, Coordinator  # noqa: E402
 
 
 class Job:
@@ -251,7 +251,7 @@ def test_the_end_of_the_job(tmp_path: Path) -> None:
 def test_the_loop_is_not_held_up_by_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job(tmp_path)
     written = threading.Event()
-    monkeypatch.setattr("mpidata.checkpoint.coordinator.sync_folder", lambda path: written.wait(20))
+    monkeypatch.setattr("mpidata.scheduler.coordinator.sync_folder", lambda path: written.wait(20))
     job.coordinator.want(1.0)
     job.tick(1.0)
     for trainer in range(2):

@@ -9,7 +9,7 @@ from fake_library import make_plan  # noqa: E402
 
 from mpidata.checkpoint.memory import available_bytes, check_memory, sample_bytes  # noqa: E402
 from mpidata.errors import LaunchError  # noqa: E402
-from mpidata.plan import Field  # noqa: E402
+from mpidata.run.plan import Field  # noqa: E402
 
 MIB = 1 << 20
 

@@ -13,7 +13,7 @@ from trainers import RestoringLibrary, plan_of, write_trainer  # noqa: E402
 from mpidata.checkpoint import path_of, received  # noqa: E402
 from mpidata.checkpoint.restore import Resumed, restore  # noqa: E402
 from mpidata.errors import StreamError  # noqa: E402
-from mpidata.plan import Field, Plan  # noqa: E402
+from mpidata.run.plan import Field, Plan  # noqa: E402
 
 # By trainer of two: buffer (2 unseen first), waiting, retired, validation. Trainer = (simulation + step) mod 2.
 PLACES = [

@@ -16,13 +16,13 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from fake_library import FakeLibrary, make_plan, make_trainer, memory  # noqa: E402
 
-from mpidata import job  # noqa: E402
 from mpidata.checkpoint.files import digest, unfinished  # noqa: E402
 from mpidata.checkpoint.restore import Resumed  # noqa: E402
 from mpidata.checkpoint.trainer_file import TrainerFile  # noqa: E402
-from mpidata.dataset import MPIStreamDataset  # noqa: E402
 from mpidata.errors import StreamError  # noqa: E402
-from mpidata.library import CHECKPOINT  # noqa: E402
+from mpidata.native.library import CHECKPOINT  # noqa: E402
+from mpidata.trainer import join as job  # noqa: E402
+from mpidata.trainer.dataset import MPIStreamDataset  # noqa: E402
 
 SAMPLES = 5  # 3 in the buffer, one of them never drawn; one each waiting and for validation
 

@@ -13,8 +13,8 @@ from fake_library import make_plan, memory  # noqa: E402
 
 from mpidata.checkpoint.files import path_of, trainer_file  # noqa: E402
 from mpidata.checkpoint.trainer_file import Head, write  # noqa: E402
-from mpidata.library import Snapshot  # noqa: E402
-from mpidata.plan import Plan  # noqa: E402
+from mpidata.native.library import Snapshot  # noqa: E402
+from mpidata.run.plan import Plan  # noqa: E402
 
 Sample = tuple[int, int]  # simulation, step
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mpidata.library import Event
-from mpidata.plan import Field, Plan, Program
-from mpidata.run_folder import RunFolder
-from mpidata.scheduler import Scheduler
-from mpidata.summary import BYTES, DRAWN, RECEIVED, VALIDATION
+from mpidata.native.library import Event
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Field, Plan, Program
+from mpidata.scheduler.scheduler import Scheduler
+from mpidata.scheduler.summary import BYTES, DRAWN, RECEIVED, VALIDATION
 
 PROGRAM = Program(("program",))
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mpidata.library import Event
-from mpidata.plan import Plan
+from mpidata.native.library import Event
+from mpidata.run.plan import Plan
 
 MakeJob = Callable[..., Any]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from mpidata.library import Event
-from mpidata.losses import read_losses
+from mpidata.native.library import Event
+from mpidata.scheduler.losses import read_losses
 
 MakeJob = Callable[..., Any]
 
@@ -328,7 +328,7 @@ def test_what_was_set_aside_before_a_resume_stays_so(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, tolerate: int
 ) -> None:
     kept = [{"simulation": i, "cause": "given_up", "how": "gave it up: no", "group": 0} for i in (1, 3)]
-    monkeypatch.setattr("mpidata.resuming.read_set_aside", lambda path: kept)
+    monkeypatch.setattr("mpidata.scheduler.restore.read_set_aside", lambda path: kept)
     job = make_job(groups=2, simulations=5, attempt=2, tolerate=tolerate)
     assert job.run() == (1 if tolerate == 1 else 0)
     if tolerate == 1:

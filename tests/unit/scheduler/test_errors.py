@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from mpidata import events, rank_zero
-from mpidata.aside import ASIDE, BEGUN, read_summary
 from mpidata.errors import MpidataError, RankDiedError
-from mpidata.library import Event
-from mpidata.run_folder import RunFolder
-from mpidata.scheduler import Scheduler
+from mpidata.native.library import Event
+from mpidata.run import events
+from mpidata.run.aside import ASIDE, BEGUN, read_summary
+from mpidata.run.folder import RunFolder
+from mpidata.scheduler import __main__ as rank_zero
+from mpidata.scheduler.scheduler import Scheduler
 
 MakeJob = Callable[..., Any]
 
@@ -162,7 +163,7 @@ def test_a_table_of_another_shape_is_refused(make_job: MakeJob) -> None:
 
 def run_module(run: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"MPIDATA_RUN": run}
-    command = [sys.executable, "-m", "mpidata.rank_zero"]
+    command = [sys.executable, "-m", "mpidata.scheduler"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 

@@ -8,7 +8,7 @@ import yaml
 
 from mpidata.config import load_job
 from mpidata.errors import JobFileError, RankDiedError
-from mpidata.library import Event
+from mpidata.native.library import Event
 
 MakeJob = Callable[..., Any]
 

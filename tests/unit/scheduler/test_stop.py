@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mpidata.library import Event
+from mpidata.native.library import Event
 
 MakeJob = Callable[..., Any]
 

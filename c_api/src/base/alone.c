@@ -1,0 +1,34 @@
+#include "base/alone.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+
+void mpidata_alone_say_so(MPI_Comm world) {
+    int rank = 1;
+    if (MPI_Comm_rank(world, &rank) != MPI_SUCCESS || rank != 0) return;
+    (void)fprintf(stderr,
+                  "mpidata: started outside a job: one simulation, parameters from MPIDATA_PARAM_<NAME>, data dropped. "
+                  "Start a job with: mpidata run job.yaml\n");
+}
+
+int mpidata_alone_param(const char *name, double *value) {
+    char variable[256], upper[256];
+    (void)snprintf(variable, sizeof variable, "MPIDATA_PARAM_%.200s", name);
+    (void)snprintf(upper, sizeof upper, "%s", variable);
+    for (char *c = upper; *c; c++) *c = (char)toupper((unsigned char)*c);
+    const char *text = getenv(variable);
+    if (!text) text = getenv(upper);
+    *value = 0.0;
+    if (!text) return MPIDATA_SUCCESS;
+    char *end;
+    double parsed = strtod(text, &end);
+    if (end == text || *end || !isfinite(parsed))
+        return mpidata_error(MPIDATA_ERR_PARAMETER, "%s='%.200s' is not a finite number",
+                             variable, text);
+    *value = parsed;
+    return MPIDATA_SUCCESS;
+}

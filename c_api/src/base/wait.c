@@ -1,0 +1,50 @@
+#include "base/wait.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "base/beat.h"
+
+enum { YIELDS = 8, SHORTEST_NS = 5000, LONGEST_NS = 1000000 };
+
+long mpidata_backoff_next(mpidata_backoff *backoff) {
+    if (backoff->idle < 1000) backoff->idle++;
+    if (backoff->idle <= YIELDS) return 0;
+    long sleep_ns = SHORTEST_NS;
+    for (int i = YIELDS; i < backoff->idle && sleep_ns < LONGEST_NS; i += 4) sleep_ns += sleep_ns / 4;
+    return sleep_ns < LONGEST_NS ? sleep_ns : LONGEST_NS;
+}
+
+void mpidata_backoff_pause(mpidata_backoff *backoff) {
+    mpidata_beat();
+    long sleep_ns = mpidata_backoff_next(backoff);
+    if (sleep_ns == 0) {
+        (void)sched_yield();
+        return;
+    }
+    struct timespec time = {.tv_sec = 0, .tv_nsec = sleep_ns};
+    (void)nanosleep(&time, NULL);
+}
+
+double mpidata_now(void) {
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+int mpidata_wait_request(MPI_Request *request, MPI_Status *status, int (*progress)(void *), void *context) {
+    mpidata_backoff backoff = {0};
+    for (;;) {
+        int done = 0;
+        MPIDATA_TRY_MPI(MPI_Test(request, &done, status));
+        if (done) return MPIDATA_SUCCESS;
+        if (progress) MPIDATA_TRY(progress(context));
+        mpidata_backoff_pause(&backoff);
+    }
+}
+
+int mpidata_wait_all_here(MPI_Comm comm) {
+    MPI_Request request;
+    MPIDATA_TRY_MPI(MPI_Ibarrier(comm, &request));
+    return mpidata_wait_request(&request, MPI_STATUS_IGNORE, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+/* Waiting without spinning: yield for some microseconds, then sleep, longer and longer up to a millisecond. */
+#ifndef MPIDATA_WAIT_H
+#define MPIDATA_WAIT_H
+
+#include "base/status.h"
+
+typedef struct {
+    int idle; /* pauses since the last work; 0 to start */
+} mpidata_backoff;
+
+/* Nanoseconds to sleep now; 0: yield. Counts the pause. */
+long mpidata_backoff_next(mpidata_backoff *backoff);
+void mpidata_backoff_pause(mpidata_backoff *backoff); /* a sign of life, too */
+
+double mpidata_now(void); /* seconds, monotonic */
+
+/* Complete a request; `progress` (may be NULL) is called in between. */
+int mpidata_wait_request(MPI_Request *request, MPI_Status *status, int (*progress)(void *), void *context);
+
+/* Collective over comm: returns when all ranks have come. */
+int mpidata_wait_all_here(MPI_Comm comm);
+
+#endif

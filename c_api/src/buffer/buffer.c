@@ -1,0 +1,122 @@
+#include "buffer/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/plan.h"
+
+int mpidata_buffer_open(mpidata_buffer *buffer, int policy, int64_t capacity, int64_t watermark, uint64_t seed,
+                        uint64_t stream) {
+    memset(buffer, 0, sizeof *buffer);
+    buffer->policy = policy;
+    buffer->watermark = watermark;
+    mpidata_random_seed(&buffer->random, seed, stream);
+    return mpidata_buffer_grow(buffer, capacity);
+}
+
+void mpidata_buffer_close(mpidata_buffer *buffer) {
+    free(buffer->slots);
+    memset(buffer, 0, sizeof *buffer);
+}
+
+int mpidata_buffer_grow(mpidata_buffer *buffer, int64_t capacity) {
+    if (capacity > buffer->allocated) {
+        int64_t *grown = calloc((size_t)capacity, sizeof *grown);
+        if (!grown) return -1;
+        for (int64_t i = 0; i < buffer->count; i++)
+            grown[i] = buffer->slots[(buffer->head + i) % buffer->allocated];
+        free(buffer->slots);
+        buffer->slots = grown;
+        buffer->head = 0;
+        buffer->allocated = capacity;
+    }
+    buffer->capacity = capacity;
+    return 0;
+}
+
+int mpidata_buffer_full(const mpidata_buffer *buffer) {
+    if (buffer->count < buffer->capacity) return 0;
+    return buffer->policy != MPIDATA_POLICY_RESERVOIR || buffer->unseen == buffer->count;
+}
+
+int64_t mpidata_buffer_add(mpidata_buffer *buffer, int64_t slot) {
+    int64_t *slots = buffer->slots, evicted = -1;
+    buffer->added++;
+    if (buffer->policy != MPIDATA_POLICY_RESERVOIR) {
+        slots[(buffer->head + buffer->count++) % buffer->allocated] = slot;
+        return -1;
+    }
+    int64_t place = buffer->count;
+    if (buffer->count < buffer->capacity) {
+        buffer->count++;
+    } else {
+        place = buffer->unseen + mpidata_random_below(&buffer->random, buffer->count - buffer->unseen);
+        evicted = slots[place];
+    }
+    slots[place] = slots[buffer->unseen];
+    slots[buffer->unseen++] = slot;
+    return evicted;
+}
+
+int64_t mpidata_buffer_at(const mpidata_buffer *buffer, int64_t i) {
+    return buffer->slots[(buffer->head + i) % buffer->allocated];
+}
+
+void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot) {
+    buffer->slots[(buffer->head + buffer->count++) % buffer->allocated] = slot;
+}
+
+void mpidata_buffer_end(mpidata_buffer *buffer) { buffer->ended = 1; }
+
+int64_t mpidata_buffer_available(const mpidata_buffer *buffer) {
+    if (buffer->ended) return buffer->count;
+    if (buffer->policy == MPIDATA_POLICY_RESERVOIR)
+        return buffer->count > 0 && buffer->count >= buffer->watermark ? INT64_MAX : 0;
+    int64_t above = buffer->count - buffer->watermark;
+    return above > 0 ? above : 0;
+}
+
+static int64_t draw_reservoir(mpidata_buffer *buffer, int *removed) {
+    int64_t *slots = buffer->slots, i = mpidata_random_below(&buffer->random, buffer->count), slot = slots[i];
+    *removed = buffer->ended;
+    if (i < buffer->unseen) { /* to the border, which then moves: the sample is among the seen */
+        slots[i] = slots[--buffer->unseen];
+        slots[i = buffer->unseen] = slot;
+    }
+    if (buffer->ended) slots[i] = slots[--buffer->count];
+    return slot;
+}
+
+int64_t mpidata_buffer_draw(mpidata_buffer *buffer, int *removed) {
+    if (buffer->policy == MPIDATA_POLICY_RESERVOIR) return draw_reservoir(buffer, removed);
+    int64_t *slots = buffer->slots, slot;
+    *removed = 1;
+    if (buffer->policy == MPIDATA_POLICY_FIFO) {
+        slot = slots[buffer->head];
+        buffer->head = (buffer->head + 1) % buffer->allocated;
+        buffer->count--;
+        return slot;
+    }
+    int64_t i = mpidata_random_below(&buffer->random, buffer->count);
+    slot = slots[i];
+    slots[i] = slots[--buffer->count];
+    return slot;
+}
+
+int mpidata_buffer_draw_together(mpidata_buffer *buffer, int64_t first, int64_t n, int64_t within) {
+    int64_t end = 0, found = 0;
+    if (within > buffer->count) within = buffer->count;
+    for (; end < within && found < n; end++) {
+        int64_t slot = mpidata_buffer_at(buffer, end);
+        found += slot >= first && slot < first + n;
+    }
+    if (found < n) return 0;
+    for (int64_t from = end - 1, to = end - 1; from >= 0; from--) { /* those before the last one found move up to it */
+        int64_t slot = mpidata_buffer_at(buffer, from);
+        if (slot >= first && slot < first + n) continue;
+        buffer->slots[(buffer->head + to--) % buffer->allocated] = slot;
+    }
+    buffer->head = (buffer->head + n) % buffer->allocated;
+    buffer->count -= n;
+    return 1;
+}

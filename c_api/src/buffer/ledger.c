@@ -1,0 +1,148 @@
+#include "buffer/ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t count_entries(const mpidata_ledger *ledger) {
+    return ledger->plan->simulations + ledger->plan->validation;
+}
+
+int mpidata_ledger_open(mpidata_ledger *ledger, const mpidata_plan *plan, int trainer) {
+    memset(ledger, 0, sizeof *ledger);
+    ledger->plan = plan;
+    ledger->trainer = trainer;
+    size_t n = (size_t)count_entries(ledger);
+    ledger->entries = calloc(n ? n : 1, sizeof *ledger->entries);
+    if (!ledger->entries) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the ledger of %zu simulations.", n);
+    for (size_t i = 0; i < n; i++) ledger->entries[i].steps = -1;
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_ledger_close(mpidata_ledger *ledger) {
+    if (!ledger->entries) return;
+    for (int64_t i = 0; i < count_entries(ledger); i++) free(ledger->entries[i].bits);
+    free(ledger->entries);
+    ledger->entries = NULL;
+}
+
+/* First step of a simulation that is this trainer's. */
+static int64_t first_step(const mpidata_ledger *ledger, int64_t simulation) {
+    int64_t trainers = ledger->plan->trainers;
+    return (ledger->trainer - simulation % trainers + trainers) % trainers;
+}
+
+int64_t mpidata_ledger_own(const mpidata_ledger *ledger, int64_t simulation, int64_t steps) {
+    int64_t after = steps - first_step(ledger, simulation), trainers = ledger->plan->trainers;
+    return after <= 0 ? 0 : (after + trainers - 1) / trainers;
+}
+
+int mpidata_ledger_has(const mpidata_ledger *ledger, int64_t simulation, int64_t step) {
+    const mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    int64_t bit = step / ledger->plan->trainers;
+    if (step < entry->whole) return 1;
+    return bit / 64 < entry->words && (entry->bits[bit / 64] >> (bit % 64) & 1);
+}
+
+int mpidata_ledger_enter(mpidata_ledger *ledger, int64_t simulation, int64_t step) {
+    mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    int64_t bit = step / ledger->plan->trainers, word = bit / 64;
+    if (word >= entry->words) {
+        int64_t words = word + 1 > 2 * entry->words ? word + 1 : 2 * entry->words;
+        uint64_t *grown = realloc(entry->bits, (size_t)words * sizeof *grown);
+        if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the ledger.");
+        memset(grown + entry->words, 0, (size_t)(words - entry->words) * sizeof *grown);
+        entry->bits = grown;
+        entry->words = words;
+    }
+    entry->bits[word] |= (uint64_t)1 << (bit % 64);
+    if (step < entry->steps) entry->missing--;
+    return MPIDATA_SUCCESS;
+}
+
+/* Bits of the first `n` own steps, of the given word. */
+static uint64_t first_bits(int64_t n, int64_t word) {
+    int64_t in_word = n - 64 * word;
+    return in_word <= 0 ? 0 : in_word >= 64 ? UINT64_MAX : ((uint64_t)1 << in_word) - 1;
+}
+
+static int64_t count_bits(uint64_t bits) {
+    int64_t n = 0;
+    for (; bits; bits &= bits - 1) n++;
+    return n;
+}
+
+void mpidata_ledger_expect(mpidata_ledger *ledger, int64_t simulation, int64_t steps) {
+    mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    int64_t own = mpidata_ledger_own(ledger, simulation, steps);
+    int64_t held = mpidata_ledger_own(ledger, simulation, entry->whole < steps ? entry->whole : steps);
+    for (int64_t word = 0; word < entry->words; word++) held += count_bits(entry->bits[word] & first_bits(own, word));
+    if (entry->complete && simulation >= ledger->plan->simulations) ledger->validation_complete--;
+    entry->complete = 0;
+    entry->steps = steps;
+    entry->missing = own - held;
+}
+
+/* From now every own step below `whole` is there: the bits say only what is there besides. */
+static void raise_whole(mpidata_ledger *ledger, int64_t simulation, int64_t whole) {
+    mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    if (whole <= entry->whole) return;
+    entry->whole = whole;
+    int64_t own = mpidata_ledger_own(ledger, simulation, whole);
+    uint64_t further = 0;
+    for (int64_t word = 0; word < entry->words; word++) further |= entry->bits[word] &= ~first_bits(own, word);
+    if (further) return;
+    free(entry->bits);
+    entry->bits = NULL;
+    entry->words = 0;
+}
+
+static void become_complete(mpidata_ledger *ledger, int64_t simulation) {
+    mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    entry->complete = 1;
+    raise_whole(ledger, simulation, entry->steps);
+    if (simulation >= ledger->plan->simulations) ledger->validation_complete++;
+}
+
+int mpidata_ledger_completed(mpidata_ledger *ledger, int64_t simulation) {
+    const mpidata_ledger_entry *entry = &ledger->entries[simulation];
+    if (entry->complete || entry->steps < 0 || entry->missing > 0) return 0;
+    become_complete(ledger, simulation);
+    return 1;
+}
+
+int64_t mpidata_ledger_words(const mpidata_ledger *ledger) {
+    int64_t words = 0;
+    for (int64_t i = 0; i < count_entries(ledger); i++) words += ledger->entries[i].words;
+    return words;
+}
+
+void mpidata_ledger_export(const mpidata_ledger *ledger, int64_t *steps, int64_t *whole, uint8_t *complete,
+                           int64_t *words, uint64_t *bits) {
+    for (int64_t i = 0; i < count_entries(ledger); i++) {
+        const mpidata_ledger_entry *entry = &ledger->entries[i];
+        steps[i] = entry->steps;
+        whole[i] = entry->whole;
+        complete[i] = (uint8_t)entry->complete;
+        words[i] = entry->words;
+        if (entry->words) memcpy(bits, entry->bits, (size_t)entry->words * sizeof *bits);
+        bits += entry->words;
+    }
+}
+
+void mpidata_ledger_import(mpidata_ledger *ledger, const int64_t *steps) {
+    for (int64_t i = 0; i < count_entries(ledger); i++) {
+        if (steps[i] < 0) continue;
+        ledger->entries[i].steps = steps[i];
+        become_complete(ledger, i);
+    }
+}
+
+int64_t mpidata_ledger_steps(const mpidata_ledger *ledger) {
+    int64_t steps = -1;
+    for (int64_t i = 0; i < ledger->plan->simulations; i++) {
+        int64_t known = ledger->entries[i].steps;
+        if (known >= 0 && steps >= 0 && known != steps) return -1;
+        if (known >= 0) steps = known;
+    }
+    return steps;
+}

@@ -1,0 +1,138 @@
+#include "buffer/slots.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- layout --------------------------------------------------------------------------------------------------------- */
+
+static size_t field_bytes(const mpidata_field *field) { return (size_t)field->elements * field->element_size; }
+
+static size_t tail_bytes(const mpidata_plan *plan) {
+    return (size_t)plan->n_parameters * sizeof(double) + sizeof(double) + 2 * sizeof(int64_t);
+}
+
+static int lay_out(mpidata_page_layout *layout, const mpidata_plan *plan, int64_t count) {
+    if ((size_t)count > SIZE_MAX / 4 / (plan->slot_bytes + tail_bytes(plan))) return -1;
+    size_t *fields = realloc(layout->fields, (size_t)plan->n_fields * sizeof *fields), at = 0;
+    if (!fields) return -1;
+    for (int f = 0; f < plan->n_fields; f++) {
+        fields[f] = at;
+        at += ((size_t)count * field_bytes(&plan->fields[f]) + 63) & ~(size_t)63;
+    }
+    *layout = (mpidata_page_layout){.count = count, .fields = fields, .tail = at};
+    layout->bytes = at + (size_t)count * tail_bytes(plan);
+    return 0;
+}
+
+char *mpidata_slot_field(const mpidata_slots *slots, const mpidata_slot *slot, int field) {
+    const mpidata_page *page = slot->page;
+    return page->memory + page->layout->fields[field] + (size_t)slot->index * field_bytes(&slots->plan->fields[field]);
+}
+
+/* -- pages ---------------------------------------------------------------------------------------------------------- */
+
+int mpidata_slots_open(mpidata_slots *slots, const mpidata_plan *plan) {
+    memset(slots, 0, sizeof *slots);
+    slots->plan = plan;
+    return lay_out(&slots->one, plan, 1);
+}
+
+int mpidata_slots_batch(mpidata_slots *slots, int64_t count) { return lay_out(&slots->batch, slots->plan, count); }
+
+void mpidata_slots_close(mpidata_slots *slots) {
+    for (int64_t i = 0; i < slots->n_slots;) {
+        mpidata_page *page = slots->slots[i]->page;
+        i += page->layout->count;
+        free(page);
+    }
+    mpidata_arena_close(&slots->arena);
+    free(slots->one.fields);
+    free(slots->batch.fields);
+    free(slots->slots);
+    memset(slots, 0, sizeof *slots);
+}
+
+static int reserve(mpidata_slots *slots, int64_t count) {
+    if (slots->n_slots + count <= slots->allocated) return 0;
+    int64_t allocated = 2 * slots->allocated + count + 63;
+    void *grown = realloc(slots->slots, (size_t)allocated * sizeof *slots->slots);
+    if (!grown) return -1;
+    slots->slots = grown;
+    slots->allocated = allocated;
+    return 0;
+}
+
+static mpidata_page *new_page(mpidata_slots *slots, const mpidata_page_layout *layout) {
+    if (reserve(slots, layout->count)) return NULL;
+    mpidata_page *page = calloc(1, sizeof *page + (size_t)layout->count * sizeof page->slots[0]);
+    char *memory = mpidata_arena_take(&slots->arena, layout->bytes);
+    if (!page || !memory) {
+        free(page);
+        return NULL;
+    }
+    *page = (mpidata_page){.layout = layout, .memory = memory, .first = slots->n_slots};
+    int64_t n = layout->count, n_parameters = slots->plan->n_parameters;
+    double *parameters = (double *)(void *)(memory + layout->tail), *time = parameters + n * n_parameters;
+    int64_t *step = (int64_t *)(void *)(time + n), *simulation = step + n;
+    for (int64_t i = 0; i < n; i++) {
+        page->slots[i] = (mpidata_slot){.page = page, .index = i, .parameters = parameters + i * n_parameters,
+                                        .time = time + i, .simulation = simulation + i, .step = step + i};
+        slots->slots[slots->n_slots++] = &page->slots[i];
+    }
+    return page;
+}
+
+static mpidata_page *take_page(mpidata_slots *slots, const mpidata_page_layout *layout, mpidata_page **free_pages) {
+    mpidata_page *page = *free_pages;
+    if (page) *free_pages = page->next;
+    return page ? page : new_page(slots, layout);
+}
+
+static void page_empty(mpidata_slots *slots, mpidata_page *page) {
+    mpidata_page **free_pages = page->layout == &slots->one ? &slots->free_one : &slots->free_batch;
+    page->next = *free_pages;
+    *free_pages = page;
+}
+
+/* -- slots ---------------------------------------------------------------------------------------------------------- */
+
+int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead) {
+    mpidata_page *page;
+    if (ahead >= 0 && !slots->filling && slots->batch.count && ahead % slots->batch.count == 0) {
+        if (!(slots->filling = take_page(slots, &slots->batch, &slots->free_batch))) return -1;
+        slots->next = 0;
+    }
+    if (ahead < 0 || !slots->filling) {
+        if (!(page = take_page(slots, &slots->one, &slots->free_one))) return -1;
+        page->in_use = 1;
+        return page->first;
+    }
+    page = slots->filling;
+    page->in_use++;
+    int64_t number = page->first + slots->next++;
+    if (slots->next == page->layout->count) slots->filling = NULL;
+    return number;
+}
+
+void mpidata_slots_give_back(mpidata_slots *slots, int64_t number) {
+    mpidata_slot *slot = slots->slots[number];
+    slot->unowned = slot->pins > 0;
+    if (!slot->unowned && --slot->page->in_use == 0 && slot->page != slots->filling) page_empty(slots, slot->page);
+}
+
+void mpidata_slots_unpin(mpidata_slots *slots, int64_t number) {
+    mpidata_slot *slot = slots->slots[number];
+    if (--slot->pins == 0 && slot->unowned) mpidata_slots_give_back(slots, number);
+}
+
+int mpidata_slots_append(int64_t **list, int64_t *n, int64_t *allocated, int64_t number) {
+    if (*n == *allocated) {
+        int64_t grown_size = *allocated ? 2 * *allocated : 64;
+        int64_t *grown = realloc(*list, (size_t)grown_size * sizeof **list);
+        if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
+        *list = grown;
+        *allocated = grown_size;
+    }
+    (*list)[(*n)++] = number;
+    return MPIDATA_SUCCESS;
+}

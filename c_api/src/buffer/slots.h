@@ -1,0 +1,75 @@
+/* Memory of samples. A slot holds one, and belongs to a page: one slot, or as many as a batch has samples. Within a page
+ * memory is field by field, as it is in a batch: a page that was filled in order can be handed out as it is.
+ *
+ * Pages are made when first needed and reused last-in first-out, so that only as much memory is touched as is in use, and
+ * the warm part of it first. Not thread-safe. */
+#ifndef MPIDATA_SLOTS_H
+#define MPIDATA_SLOTS_H
+
+#include "base/arena.h"
+#include "wire/plan.h"
+
+typedef struct mpidata_page mpidata_page;
+
+/* Its address stays. */
+typedef struct {
+    mpidata_page *page;
+    int64_t index; /* in its page */
+    double *parameters; /* plan.n_parameters */
+    double *time;
+    int64_t *simulation, *step;
+    int pins;    /* copies out of it under way */
+    int unowned; /* to be given back when the last pin goes */
+} mpidata_slot;
+
+/* Memory of `count` samples: each field's count x shape elements on a boundary of 64 bytes, then count x n_parameters
+ * float64, count float64 (time), count int64 (step), count int64 (simulation). */
+typedef struct {
+    int64_t count;
+    size_t *fields; /* offsets */
+    size_t tail;    /* offset of the parameters */
+    size_t bytes;
+} mpidata_page_layout;
+
+struct mpidata_page {
+    const mpidata_page_layout *layout;
+    char *memory;
+    int64_t first;  /* number of its first slot; the others follow */
+    int64_t in_use; /* slots that have not been given back */
+    mpidata_page *next; /* free pages */
+    mpidata_slot slots[]; /* layout->count */
+};
+
+typedef struct {
+    const mpidata_plan *plan;
+    mpidata_arena arena;
+    mpidata_page_layout one, batch; /* batch.count 0: all pages are of one */
+    mpidata_page *free_one, *free_batch;
+    mpidata_page *filling; /* page of a batch with slots that were not taken yet, from `next` on */
+    int64_t next;
+    mpidata_slot **slots;
+    int64_t n_slots, allocated;
+} mpidata_slots;
+
+/* -1 where memory is short. */
+int mpidata_slots_open(mpidata_slots *slots, const mpidata_plan *plan);
+void mpidata_slots_close(mpidata_slots *slots);
+
+/* From now on use pages of `count` slots; -1 where memory is short. */
+int mpidata_slots_batch(mpidata_slots *slots, int64_t count);
+
+/* Number of a free slot, or -1 where memory is short. ahead: samples that will be drawn before this one, so that pages are
+ * begun where batches begin; -1: it is not to be drawn. */
+int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead);
+
+/* Address of a field's elements. */
+char *mpidata_slot_field(const mpidata_slots *slots, const mpidata_slot *slot, int field);
+
+/* Give a slot back now, or with its last pin. */
+void mpidata_slots_give_back(mpidata_slots *slots, int64_t number);
+void mpidata_slots_unpin(mpidata_slots *slots, int64_t number);
+
+/* Append to a list of slot numbers, which grows. */
+int mpidata_slots_append(int64_t **list, int64_t *n, int64_t *allocated, int64_t number);
+
+#endif

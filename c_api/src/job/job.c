@@ -1,0 +1,291 @@
+#include "job/job.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/beat.h"
+#include "wire/identity.h"
+#include "base/wait.h"
+
+static char early_error[MPIDATA_TEXT_MAX];
+static pid_t joined_by;
+
+int mpidata_in_job(void) {
+    const char *run = getenv("MPIDATA_RUN");
+    return run && *run;
+}
+
+void mpidata_remember_early_error(void) {
+    if (!*early_error) (void)snprintf(early_error, sizeof early_error, "%s", mpidata_last_error());
+}
+
+const char *mpidata_early_error(void) { return early_error; }
+
+/* A transport that writes to a peer that has died must get an error, not a signal. */
+static void ignore_sigpipe(void) {
+    struct sigaction action;
+    if (sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL) (void)signal(SIGPIPE, SIG_IGN);
+}
+
+static const char *slurm_plugin(void) {
+    if (strncmp(mpidata_built_with(), "Open MPI", 8) == 0) return "pmix";
+    return strstr(mpidata_built_with(), "CRAY MPICH") ? "cray_shasta" : "pmi2";
+}
+
+/* The wrong mpirun, or srun with the wrong --mpi, starts N worlds of size 1 and says nothing. */
+static int check_promised_size(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+    int size = 0;
+    MPIDATA_TRY_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    for (int i = 0; i < 3; i++) {
+        const char *promised = getenv(names[i]);
+        if (!promised || (i == 2 && !getenv("SLURM_STEP_ID"))) continue;
+        if (atoi(promised) == size) return MPIDATA_SUCCESS;
+        return mpidata_error(MPIDATA_ERR_JOB,
+                             "The launcher started %s ranks, but MPI_COMM_WORLD has %d. This mpirun (or srun --mpi=...) "
+                             "does not belong to the MPI of libmpidata, %s. Start the job with the mpirun of that MPI, "
+                             "under Slurm with srun --mpi=%s, or let `mpidata run` choose it.",
+                             promised, size, mpidata_built_with(), slurm_plugin());
+    }
+    return MPIDATA_SUCCESS;
+}
+
+static int broadcast(void *buffer, int bytes, MPI_Comm comm) {
+    MPI_Request request;
+    MPIDATA_TRY_MPI(MPI_Ibcast(buffer, bytes, MPI_BYTE, 0, comm, &request));
+    return mpidata_wait_request(&request, MPI_STATUS_IGNORE, NULL, NULL);
+}
+
+/* Rank 0 of comm has the plan's text; a spawned group learns its number with it. */
+static int share_plan(MPI_Comm comm, const char *plan_text, int *group, mpidata_plan *plan) {
+    int head[2] = {plan_text ? (int)strlen(plan_text) + 1 : 0, *group}, bytes;
+    MPIDATA_TRY(broadcast(head, (int)sizeof head, comm));
+    bytes = head[0];
+    *group = head[1];
+    if (bytes <= 0) return mpidata_error(MPIDATA_ERR_JOB, "Rank 0 of the job sent no plan.");
+    char *text = malloc((size_t)bytes);
+    if (!text) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while receiving the plan.");
+    if (plan_text) memcpy(text, plan_text, (size_t)bytes);
+    int status = broadcast(text, bytes, comm);
+    if (!status && plan) {
+        text[bytes - 1] = '\0';
+        status = mpidata_plan_parse(text, plan);
+    }
+    free(text);
+    return status;
+}
+
+static int check_place(const mpidata_job *job, int kind, int size) {
+    if (size != job->plan.world)
+        return mpidata_error(MPIDATA_ERR_JOB,
+                             "The job was planned for %d ranks (1 scheduler, %d trainers, %d groups of %d), but has %d. "
+                             "Start it with -n %d, or change trainers.ranks or solvers in the job file.",
+                             job->plan.world, job->plan.trainers, mpidata_plan_world_groups(&job->plan),
+                             job->plan.ranks_per_group, size,
+                             job->plan.world);
+    if (kind != job->kind)
+        return mpidata_error(MPIDATA_ERR_JOB,
+                             "Rank %d is a %s by the plan, but its program joined as a %s. Check trainers.program and "
+                             "solvers.program in the job file.",
+                             job->rank, mpidata_role_name(job->kind), mpidata_role_name(kind));
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_job_left(void) { mpidata_tell(MPIDATA_PULSE_LEFT); }
+
+/* Are all ranks on one host? */
+static int count_hosts(mpidata_job *job, int size) {
+    MPI_Comm host;
+    int here = 0;
+    MPIDATA_TRY_MPI(MPI_Comm_split_type(job->data, MPI_COMM_TYPE_SHARED, job->rank, MPI_INFO_NULL, &host));
+    MPIDATA_TRY_MPI(MPI_Comm_size(host, &here));
+    MPIDATA_TRY_MPI(MPI_Comm_free(&host));
+    job->one_host = here == size;
+    return MPIDATA_SUCCESS;
+}
+
+static int join_world(MPI_Comm world, int kind, const char *plan_text, mpidata_job *job) {
+    int size = 0, group = 0;
+    MPIDATA_TRY_MPI(MPI_Comm_size(world, &size));
+    MPIDATA_TRY_MPI(MPI_Comm_rank(world, &job->rank));
+    MPIDATA_TRY(mpidata_wait_all_here(world));
+    MPIDATA_TRY_MPI(MPI_Comm_dup(world, &job->data));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->data, MPI_ERRORS_RETURN));
+    MPIDATA_TRY(share_plan(job->data, plan_text, &group, &job->plan));
+    job->kind = mpidata_plan_role(&job->plan, job->rank, &job->index, &job->rank_in_group);
+    MPIDATA_TRY(check_place(job, kind, size));
+    int color = kind == MPIDATA_ROLE_SOLVER ? 2 + job->index : kind;
+    MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->role));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->role, MPI_ERRORS_RETURN));
+    MPIDATA_TRY(count_hosts(job, size));
+    color = kind == MPIDATA_ROLE_SOLVER ? MPI_UNDEFINED : 0;
+    MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->hub));
+    if (job->hub != MPI_COMM_NULL) MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->hub, MPI_ERRORS_RETURN));
+    return MPIDATA_SUCCESS;
+}
+
+enum { TAG_JOIN = 1 };
+
+/* In a spawned group: `parent` leads to the scheduler alone. */
+static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *job) {
+    MPI_Comm bridge = MPI_COMM_NULL, between = MPI_COMM_NULL;
+    int size = 0;
+    MPIDATA_TRY_MPI(MPI_Comm_dup(world, &job->role));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->role, MPI_ERRORS_RETURN));
+    MPIDATA_TRY_MPI(MPI_Comm_size(world, &size));
+    MPIDATA_TRY_MPI(MPI_Comm_rank(world, &job->rank_in_group));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN));
+    MPIDATA_TRY_MPI(MPI_Intercomm_merge(parent, 1, &bridge));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(bridge, MPI_ERRORS_RETURN));
+    MPIDATA_TRY(share_plan(bridge, NULL, &job->index, &job->plan));
+    job->spawned = 1;
+    job->kind = MPIDATA_ROLE_SOLVER;
+    if (kind != MPIDATA_ROLE_SOLVER || size != job->plan.ranks_per_group)
+        return mpidata_error(MPIDATA_ERR_JOB, "Group %d was spawned with %d ranks of role %s. It needs %d solver ranks.",
+                             job->index, size, mpidata_role_name(kind), job->plan.ranks_per_group);
+    MPIDATA_TRY(mpidata_wait_all_here(bridge));
+    MPIDATA_TRY_MPI(MPI_Intercomm_create(job->role, 0, bridge, 0, TAG_JOIN, &between));
+    MPIDATA_TRY_MPI(MPI_Intercomm_merge(between, 1, &job->data));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->data, MPI_ERRORS_RETURN));
+    MPIDATA_TRY_MPI(MPI_Comm_rank(job->data, &job->rank));
+    /* Connections that stay open would be waited for in MPI_Finalize. */
+    MPIDATA_TRY_MPI(MPI_Comm_free(&between));
+    MPIDATA_TRY_MPI(MPI_Comm_free(&bridge));
+    MPIDATA_TRY_MPI(MPI_Comm_free(&parent));
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_job_greet(MPI_Comm comm, const char *plan_text, int group) {
+    MPIDATA_TRY(share_plan(comm, plan_text, &group, NULL));
+    return mpidata_wait_all_here(comm);
+}
+
+int mpidata_job_join_group(const mpidata_job *job, MPI_Comm bridge, MPI_Comm *data) {
+    MPI_Comm between = MPI_COMM_NULL;
+    int leads = job->kind == MPIDATA_ROLE_SCHEDULER;
+    MPIDATA_TRY_MPI(MPI_Intercomm_create(job->hub, 0, leads ? bridge : MPI_COMM_NULL, 1, TAG_JOIN, &between));
+    MPIDATA_TRY_MPI(MPI_Intercomm_merge(between, 0, data));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(*data, MPI_ERRORS_RETURN));
+    MPIDATA_TRY_MPI(MPI_Comm_free(&between));
+    return MPIDATA_SUCCESS;
+}
+
+/* Called by MPI_Finalize: mpidata-rank bounds it, as it may hang after a death. A forked process has come to its end here,
+ * as mpi4py calls it after all that Python does at its exit: it would wait for messages of the parent's without end, and
+ * take them away. Its status is not known here. */
+static int finalize_begins(MPI_Comm comm, int key, void *value, void *state) {
+    (void)comm, (void)key, (void)value, (void)state;
+    if (getpid() != joined_by) _exit(0);
+    mpidata_tell(MPIDATA_PULSE_FINALIZING);
+    return MPI_SUCCESS;
+}
+
+static int watch_finalize(void) {
+    int key = MPI_KEYVAL_INVALID;
+    MPIDATA_TRY_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finalize_begins, &key, NULL));
+    MPIDATA_TRY_MPI(MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL));
+    MPIDATA_TRY_MPI(MPI_Comm_free_keyval(&key)); /* the attribute stays */
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_job *job) {
+    MPI_Comm parent = MPI_COMM_NULL;
+    memset(job, 0, sizeof *job);
+    job->data = job->role = job->hub = MPI_COMM_NULL;
+    joined_by = getpid();
+    mpidata_tell(MPIDATA_PULSE_ARRIVED);
+    ignore_sigpipe();
+    MPIDATA_TRY(mpidata_check_identity());
+    MPIDATA_TRY(check_promised_size());
+    MPIDATA_TRY_MPI(MPI_Comm_get_parent(&parent));
+    int status = parent == MPI_COMM_NULL ? join_world(world, kind, plan_text, job) : join_spawned(world, parent, kind, job);
+    if (status == MPIDATA_ERR_DIED)
+        return mpidata_error(status, "A rank has died before all had joined the job, which cannot begin without it.");
+    MPIDATA_TRY(status);
+    MPIDATA_TRY(watch_finalize());
+    mpidata_beat();
+    mpidata_tell(MPIDATA_PULSE_JOINED | (kind == MPIDATA_ROLE_SOLVER ? MPIDATA_PULSE_STARTING : 0u));
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_job_leave(mpidata_job *job) {
+    if (job->role != MPI_COMM_NULL) (void)MPI_Comm_free(&job->role);
+    if (job->hub != MPI_COMM_NULL) (void)MPI_Comm_free(&job->hub);
+    /* That of the world is left to MPI_Finalize: freeing it is collective over ranks that leave at other times. */
+    if (job->spawned && job->data != MPI_COMM_NULL) (void)MPI_Comm_free(&job->data);
+    mpidata_plan_free(&job->plan);
+}
+
+void mpidata_job_who(const mpidata_job *job, char *text, size_t size) {
+    if (job->kind == MPIDATA_ROLE_SCHEDULER)
+        (void)snprintf(text, size, "The scheduler (rank %d)", job->rank);
+    else if (job->kind == MPIDATA_ROLE_TRAINER)
+        (void)snprintf(text, size, "Trainer %d (rank %d)", job->index, job->rank);
+    else if (job->spawned)
+        (void)snprintf(text, size, "Solver rank %d of the spawned group %d", job->rank_in_group, job->index);
+    else
+        (void)snprintf(text, size, "Solver rank %d (group %d, its rank %d)", job->rank, job->index, job->rank_in_group);
+}
+
+int mpidata_job_scheduler_gone(const mpidata_plan *plan) {
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/summary.json", plan->run) < (int)sizeof path && access(path, F_OK) == 0)
+        return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has ended the job; %s says why.", path);
+    return mpidata_error(MPIDATA_ERR_DIED, "The scheduler (rank 0) has died. Resume the job with `mpidata run --resume %s`.",
+                         plan->run);
+}
+
+int mpidata_job_listen(mpidata_job *job) {
+    int here = 0;
+    int32_t what = 0;
+    int status = mpidata_check_mpi(MPI_Iprobe(0, MPIDATA_TAG_STOP, job->data, &here, MPI_STATUS_IGNORE), "MPI_Iprobe");
+    if (status == MPIDATA_ERR_DIED) return mpidata_job_scheduler_gone(&job->plan);
+    MPIDATA_TRY(status);
+    if (!here) return MPIDATA_SUCCESS;
+    MPIDATA_TRY_MPI(MPI_Recv(&what, 1, MPI_INT32_T, 0, MPIDATA_TAG_STOP, job->data, MPI_STATUS_IGNORE));
+    if (what == MPIDATA_STOP_LOST)
+        return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has given group %d up.", job->index);
+    job->told_to_stop = 1;
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_job_waits(mpidata_job *job, double since) {
+    char path[4096];
+    const mpidata_plan *plan = &job->plan;
+    double allowed = plan->timeout_s < plan->start_timeout_s ? plan->timeout_s : plan->start_timeout_s;
+    double now = mpidata_now(), last = since > job->touched ? since : job->touched;
+    if (plan->ranks_per_group == 1 || !(allowed > 0) || now - last < allowed / 8) return;
+    job->touched = now;
+    int end = snprintf(path, sizeof path, "%s/waiting", plan->run);
+    if (end < 0 || end > (int)sizeof path - 32) return;
+    (void)mkdir(path, 0755);
+    (void)snprintf(path + end, sizeof path - (size_t)end, "/group-%d", job->index);
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (file < 0) return;
+    (void)futimens(file, NULL);
+    (void)close(file);
+}
+
+int mpidata_job_send_event(const mpidata_job *job, const mpidata_event *event) {
+    MPI_Request request;
+    mpidata_event *sent = malloc(sizeof *sent); /* MPI's until it has left, which may be after this call */
+    if (!sent) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a message to the scheduler.");
+    *sent = *event;
+    sent->rank = job->rank;
+    sent->index = job->index;
+    MPIDATA_TRY_MPI(MPI_Isend(sent, (int)mpidata_event_bytes(sent), MPI_BYTE, 0, MPIDATA_TAG_EVENT, job->data, &request));
+    double deadline = mpidata_now() + 1.0;
+    mpidata_backoff backoff = {0};
+    for (int done = 0; mpidata_now() < deadline; mpidata_backoff_pause(&backoff)) {
+        MPIDATA_TRY_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+        if (!done) continue;
+        free(sent);
+        return MPIDATA_SUCCESS;
+    }
+    return MPIDATA_SUCCESS;
+}

@@ -1,0 +1,63 @@
+/* Joining the job: what the three roles do alike. */
+#ifndef MPIDATA_JOB_H
+#define MPIDATA_JOB_H
+
+#include "scheduler/scheduler.h"
+#include "wire/wire.h"
+
+typedef struct {
+    mpidata_plan plan;
+    /* Samples, tasks, orders and events: of all ranks of the world; in a spawned group, of the scheduler, the trainers
+     * and this group. In both, rank 0 is the scheduler, and the trainers follow. */
+    MPI_Comm data;
+    MPI_Comm role; /* of the trainers, or of one group; the scheduler's own */
+    MPI_Comm hub;  /* of the scheduler and the trainers, for joining spawned groups; MPI_COMM_NULL on solvers */
+    int rank, index, rank_in_group;
+    int kind; /* MPIDATA_ROLE_... */
+    int spawned;
+    int one_host; /* the ranks of the world are all on one */
+    int told_to_stop; /* the scheduler wants this group to leave */
+    double touched;   /* when mpidata_job_waits left its sign last */
+} mpidata_job;
+
+/* Is this process part of a job (started by mpidata-rank)? */
+int mpidata_in_job(void);
+
+/* Collective over world, in every role. plan_text: on the scheduler; NULL elsewhere. Blocks without spinning until all
+ * ranks have come. */
+int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_job *job);
+void mpidata_job_leave(mpidata_job *job);
+
+/* Tell mpidata-rank, this program's parent, that it has left the job in order. */
+void mpidata_job_left(void);
+
+/* Scheduler: greet a spawned group: give it the plan and its number. comm: the merged one of MPI_Comm_spawn's, in which
+ * the scheduler is rank 0. Blocks (without spinning) until its ranks have answered; they are then about to join. */
+int mpidata_job_greet(MPI_Comm comm, const char *plan_text, int group);
+
+/* Scheduler and trainers: join a greeted group, which does likewise; *data is the communicator with it. Collective over the
+ * hub and the group; blocks for some milliseconds. bridge: the greeted communicator on the scheduler, else unused. */
+int mpidata_job_join_group(const mpidata_job *job, MPI_Comm bridge, MPI_Comm *data);
+
+/* This rank in a sentence: "Solver rank 5 (group 1, its rank 0)". */
+void mpidata_job_who(const mpidata_job *job, char *text, size_t size);
+
+/* Solver: look whether the scheduler wants this rank to stop (job->told_to_stop) or has given its group up
+ * (MPIDATA_ERR_DIED). */
+int mpidata_job_listen(mpidata_job *job);
+
+/* Solver and trainer: the error (MPIDATA_ERR_DIED) that the scheduler has ended the job, or has died. */
+int mpidata_job_scheduler_gone(const mpidata_plan *plan);
+
+/* Send an event to the scheduler and wait, for at most a second, until the message has left. */
+int mpidata_job_send_event(const mpidata_job *job, const mpidata_event *event);
+
+/* Solver: it has been waiting since `since` for the trainers. Now and then this touches <run>/waiting/group-N, so that its
+ * group mates, who wait for it elsewhere, are not taken to hang. */
+void mpidata_job_waits(mpidata_job *job, double since);
+
+/* An error that happened before the job was joined is kept, and reported once it is. */
+void mpidata_remember_early_error(void);
+const char *mpidata_early_error(void); /* "": none */
+
+#endif

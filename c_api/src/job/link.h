@@ -1,0 +1,31 @@
+/* A communicator over which the scheduler and the trainers talk with groups: that of the world, or that with one spawned
+ * group. In each, rank 0 is the scheduler, then come the trainers, then the groups' ranks. */
+#ifndef MPIDATA_LINK_H
+#define MPIDATA_LINK_H
+
+#include "wire/plan.h"
+
+typedef struct {
+    MPI_Comm comm;
+    int first_group, n_groups, n_ranks;
+    char *dead;    /* per rank */
+    int *newly;    /* ranks whose death mpidata_link_deaths has found last */
+    int n_newly;
+} mpidata_link;
+
+int mpidata_link_open(mpidata_link *link, MPI_Comm comm, int first_group, int n_groups);
+void mpidata_link_close(mpidata_link *link); /* leaves the communicator */
+
+/* Group of a rank and its place there; -1 for the scheduler and the trainers. */
+int mpidata_link_group(const mpidata_link *link, const mpidata_plan *plan, int rank, int *rank_in_group);
+
+/* Rank of the first of a group's ranks_per_group ranks; -1: the group is not of this link. */
+int mpidata_link_leader(const mpidata_link *link, const mpidata_plan *plan, int group);
+
+/* "Solver rank 5 (group 1, its rank 0)": for messages. */
+void mpidata_link_who(const mpidata_link *link, const mpidata_plan *plan, int rank, char *text, size_t size);
+
+/* After an error that says that a rank has died: find who, in newly, n_newly. */
+int mpidata_link_deaths(mpidata_link *link);
+
+#endif

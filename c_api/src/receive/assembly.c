@@ -1,0 +1,159 @@
+#include "receive/assembly.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+void mpidata_assemblies_open(mpidata_assemblies *assemblies, const mpidata_plan *plan) {
+    memset(assemblies, 0, sizeof *assemblies);
+    assemblies->plan = plan;
+}
+
+static void give_up(mpidata_assembly *assembly) {
+    free(assembly->missing);
+    free(assembly->blocks);
+    free(assembly->block_ranks);
+    free(assembly);
+}
+
+void mpidata_assemblies_close(mpidata_assemblies *assemblies) {
+    for (int i = 0; i < MPIDATA_ASSEMBLY_CHAINS; i++)
+        while (assemblies->chains[i]) mpidata_assembly_free(assemblies, assemblies->chains[i]);
+    for (mpidata_assembly *assembly = assemblies->free, *next; assembly; assembly = next) {
+        next = assembly->next;
+        give_up(assembly);
+    }
+    assemblies->free = NULL;
+}
+
+static int chain_of(int64_t simulation, int64_t step) {
+    uint64_t hash = (uint64_t)simulation * 0x9E3779B97F4A7C15u + (uint64_t)step * 0xC2B2AE3D27D4EB4Fu;
+    return (int)(hash >> 54);
+}
+
+mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, int group, int64_t turn,
+                                        int64_t simulation, int64_t step) {
+    mpidata_assembly *assembly = assemblies->chains[chain_of(simulation, step)];
+    while (assembly && (assembly->simulation != simulation || assembly->step != step || assembly->group != group ||
+                        assembly->turn != turn))
+        assembly = assembly->next;
+    return assembly;
+}
+
+static mpidata_assembly *reuse(mpidata_assemblies *assemblies) {
+    mpidata_assembly *assembly = assemblies->free;
+    if (assembly) {
+        assemblies->free = assembly->next;
+        return assembly;
+    }
+    if (!(assembly = calloc(1, sizeof *assembly))) return NULL;
+    assembly->missing = calloc((size_t)assemblies->plan->n_fields, sizeof *assembly->missing);
+    if (assembly->missing) return assembly;
+    free(assembly);
+    return NULL;
+}
+
+mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t turn, int64_t simulation,
+                                       int64_t step, int64_t slot, int validation) {
+    const mpidata_plan *plan = assemblies->plan;
+    mpidata_assembly *assembly = reuse(assemblies);
+    if (!assembly) return NULL;
+    for (int i = 0; i < plan->n_fields; i++) assembly->missing[i] = plan->fields[i].elements;
+    mpidata_assembly **chain = &assemblies->chains[chain_of(simulation, step)];
+    *assembly = (mpidata_assembly){.group = group, .turn = turn, .simulation = simulation, .step = step, .slot = slot,
+                                   .first_rank = INT_MAX, .validation = validation, .missing = assembly->missing,
+                                   .blocks = assembly->blocks, .block_ranks = assembly->block_ranks,
+                                   .allocated = assembly->allocated, .next = *chain};
+    *chain = assembly;
+    assemblies->count++;
+    assemblies->validation += validation;
+    return assembly;
+}
+
+void mpidata_assembly_free(mpidata_assemblies *assemblies, mpidata_assembly *assembly) {
+    mpidata_assembly **link = &assemblies->chains[chain_of(assembly->simulation, assembly->step)];
+    while (*link != assembly) link = &(*link)->next;
+    *link = assembly->next;
+    assemblies->count--;
+    assemblies->lost -= assembly->lost;
+    assemblies->validation -= assembly->validation;
+    assembly->next = assemblies->free;
+    assemblies->free = assembly;
+}
+
+static int blocks_overlap(const mpidata_block *a, const mpidata_block *b) {
+    if (a->field != b->field) return 0;
+    for (int d = 0; d < a->ndim; d++)
+        if (a->start[d] + a->shape[d] <= b->start[d] || b->start[d] + b->shape[d] <= a->start[d]) return 0;
+    return 1;
+}
+
+static int reserve(mpidata_assembly *assembly) {
+    if (assembly->n_blocks < assembly->allocated) return MPIDATA_SUCCESS;
+    int allocated = assembly->allocated ? 2 * assembly->allocated : 8;
+    void *blocks = realloc(assembly->blocks, (size_t)allocated * sizeof *assembly->blocks);
+    if (blocks) assembly->blocks = blocks;
+    void *ranks = realloc(assembly->block_ranks, (size_t)allocated * sizeof *assembly->block_ranks);
+    if (ranks) assembly->block_ranks = ranks;
+    if (!blocks || !ranks) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while assembling a sample");
+    assembly->allocated = allocated;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,
+                              const mpidata_block *block, int rank) {
+    MPIDATA_TRY(reserve(assembly));
+    for (int i = 0; i < assembly->n_blocks; i++) {
+        if (!blocks_overlap(&assembly->blocks[i], block)) continue;
+        return mpidata_error(MPIDATA_ERR_BLOCK,
+                             "The blocks of field '%s' that ranks %d and %d put overlap",
+                             assemblies->plan->fields[block->field].name, assembly->block_ranks[i], rank);
+    }
+    assembly->blocks[assembly->n_blocks] = *block;
+    assembly->block_ranks[assembly->n_blocks++] = rank;
+    assembly->missing[block->field] -= mpidata_block_elements(block);
+    assembly->outstanding++;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly) {
+    if (assembly->outstanding) return 0;
+    for (int i = 0; i < assemblies->plan->n_fields; i++)
+        if (assembly->missing[i]) return 0;
+    return 1;
+}
+
+int mpidata_block_contiguous(const mpidata_field *field, const mpidata_block *block, int64_t *offset) {
+    int64_t at = 0;
+    int contiguous = 1, inner_full = 1; /* all dimensions inside the present one are covered in full */
+    for (int d = 0; d < field->ndim; d++) at = at * field->shape[d] + block->start[d];
+    for (int d = field->ndim - 1; d >= 0; d--) {
+        if (!inner_full && block->shape[d] != 1) contiguous = 0;
+        if (block->shape[d] != field->shape[d]) inner_full = 0;
+    }
+    *offset = at;
+    return contiguous;
+}
+
+/* Row by row, with a counter of the outer dimensions. */
+static void copy_rows(const mpidata_field *field, const mpidata_block *block, char *target, const char *values) {
+    int last = field->ndim - 1;
+    int64_t at[MPIDATA_MAX_NDIM] = {0}, rows = 1;
+    size_t bytes = (size_t)block->shape[last] * field->element_size;
+    for (int d = 0; d < last; d++) rows *= block->shape[d];
+    for (int64_t row = 0; row < rows; row++, values += bytes) {
+        int64_t offset = 0;
+        for (int d = 0; d <= last; d++) offset = offset * field->shape[d] + block->start[d] + at[d];
+        memcpy(target + (size_t)offset * field->element_size, values, bytes);
+        for (int d = last - 1; d >= 0 && ++at[d] == block->shape[d]; d--) at[d] = 0;
+    }
+}
+
+void mpidata_block_copy(const mpidata_field *field, const mpidata_block *block, char *target, const char *values) {
+    int64_t offset;
+    if (mpidata_block_contiguous(field, block, &offset))
+        memcpy(target + (size_t)offset * field->element_size, values,
+               (size_t)mpidata_block_elements(block) * field->element_size);
+    else
+        copy_rows(field, block, target, values);
+}

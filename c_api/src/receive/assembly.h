@@ -1,0 +1,60 @@
+/* Samples that are being assembled from the pieces of a group's ranks. Not thread-safe: the receive thread's own. */
+#ifndef MPIDATA_ASSEMBLY_H
+#define MPIDATA_ASSEMBLY_H
+
+#include "buffer/slots.h"
+#include "wire/wire.h"
+
+typedef struct mpidata_assembly {
+    int group;
+    int64_t turn; /* of the group: two tries of a simulation do not mix, not even those of one group */
+    int64_t simulation, step, slot;
+    mpidata_slot *memory; /* that of the slot, for who has made the assembly */
+    int lost; /* its group is lost: to be freed when its last block under way has ended */
+    double time;
+    int first_rank; /* of those that sent a piece: its time counts */
+    int validation;
+    int outstanding; /* blocks announced, not yet in place */
+    int under_way;   /* of them, those that are being received into the slot */
+    int64_t *missing; /* per field, elements not yet announced */
+    mpidata_block *blocks;
+    int *block_ranks;
+    int n_blocks, allocated;
+    struct mpidata_assembly *next; /* in its hash chain, or of those that are free */
+} mpidata_assembly;
+
+enum { MPIDATA_ASSEMBLY_CHAINS = 1024 };
+
+typedef struct {
+    const mpidata_plan *plan;
+    mpidata_assembly *chains[MPIDATA_ASSEMBLY_CHAINS];
+    int64_t count, lost, validation; /* all; those of lost groups; of validation samples */
+    mpidata_assembly *free; /* with their arrays, to be used again: one is needed for each sample */
+} mpidata_assemblies;
+
+void mpidata_assemblies_open(mpidata_assemblies *assemblies, const mpidata_plan *plan);
+void mpidata_assemblies_close(mpidata_assemblies *assemblies);
+
+mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, int group, int64_t turn,
+                                        int64_t simulation, int64_t step);
+
+/* New, into `slot`; NULL where memory is short. */
+mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t turn, int64_t simulation,
+                                       int64_t step, int64_t slot, int validation);
+
+/* Announce a block, not in place yet (outstanding + 1); refuses one that overlaps another, naming both ranks. */
+int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,
+                              const mpidata_block *block, int rank);
+
+/* Is every element of every field in place? */
+int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly);
+
+void mpidata_assembly_free(mpidata_assemblies *assemblies, mpidata_assembly *assembly);
+
+/* Does the block lie in one contiguous piece of the field? Then *offset is that of its first element. */
+int mpidata_block_contiguous(const mpidata_field *field, const mpidata_block *block, int64_t *offset);
+
+/* Copy a block from contiguous memory to its place in the field. */
+void mpidata_block_copy(const mpidata_field *field, const mpidata_block *block, char *target, const char *values);
+
+#endif

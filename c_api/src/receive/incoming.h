@@ -1,0 +1,81 @@
+/* What comes from the solvers, from messages to whole samples. Messages are matched first and received second, so that
+ * nothing is preposted and the blocks land at their places in a slot without a copy. No receive is waited for: a sender
+ * that computes, hangs or dies in the middle of a message holds up nobody else's.
+ * The receive thread's own; functions take the trainer's lock where they need it. */
+#ifndef MPIDATA_INCOMING_H
+#define MPIDATA_INCOMING_H
+
+#include "receive/assembly.h"
+#include "job/link.h"
+#include "receive/receives.h"
+#include "trainer/trainer_state.h"
+
+/* Sources of which pieces may be under way at once, with the same exception as for receives. */
+enum { MPIDATA_PENDING_MAX = 32, MPIDATA_STREAMS = 2 };
+
+/* A matched message that waits for the one before it. */
+typedef struct mpidata_queued {
+    MPI_Message message;
+    MPI_Status status;
+    struct mpidata_queued *next;
+} mpidata_queued;
+
+/* One stream (training or validation samples) from one rank. */
+typedef struct {
+    int group, rank, validation;
+    const mpidata_link *link;
+    int lost; /* its group is: what comes is dropped */
+    mpidata_assembly *assembly; /* of the announced piece whose block messages are still to come; NULL: drop them */
+    mpidata_block *blocks;
+    int n_blocks, next, allocated;
+    char *message; /* pieces under way, NULL: none */
+    size_t bytes;
+    MPI_Request request;
+    double since; /* when it became pending; s */
+    mpidata_queued *first, *last;
+} mpidata_source;
+
+typedef struct {
+    mpidata_link link;
+    mpidata_source *sources; /* MPIDATA_STREAMS per rank */
+    int gone, lost; /* its one group has left, or is lost */
+} mpidata_inlet;
+
+typedef struct {
+    mpidata_trainer *trainer;
+    mpidata_inlet **inlets;
+    int n_inlets;
+    mpidata_assemblies assemblies;
+    mpidata_arena arena; /* of the memory for messages of pieces, MPIDATA_BUNDLE_MAX each; longer ones have their own */
+    char *spare;      /* such memory that is free; each begins with the address of the next */
+    mpidata_receives receives; /* of blocks */
+    mpidata_source **pending; /* with pieces under way, or queued messages; the longest first */
+    int n_pending, pending_allocated;
+    int64_t simulation, step; /* of the last piece, for error messages; -1: none */
+} mpidata_incoming;
+
+int mpidata_incoming_open(mpidata_incoming *in, mpidata_trainer *trainer);
+void mpidata_incoming_close(mpidata_incoming *in);
+
+/* Is anything under way? */
+int mpidata_incoming_busy(const mpidata_incoming *in);
+
+/* Listen to these groups, too. */
+int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int first_group, int n_groups);
+
+/* Begin to take validation samples; *did becomes 1 if there was anything. */
+int mpidata_incoming_validation(mpidata_incoming *in, int *did);
+
+/* Take training samples, and complete what is under way; *did likewise. */
+int mpidata_incoming_take(mpidata_incoming *in, int *did);
+
+/* The group is lost. */
+int mpidata_incoming_lose(mpidata_incoming *in, int group);
+
+/* The spawned group has left in order. */
+void mpidata_incoming_gone(mpidata_incoming *in, int group);
+
+/* Under the lock: post that this trainer holds its share of a simulation, if that is so and was not told. */
+int mpidata_incoming_held(mpidata_incoming *in, int64_t simulation);
+
+#endif

@@ -1,0 +1,269 @@
+/* The receive thread of a trainer. It makes all MPI calls of the trainer. */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "receive/incoming.h"
+#include "base/wait.h"
+
+static const double STATUS_EVERY_S = 0.2;
+
+/* While samples come, time between looks for anything else. A call of MPI that finds nothing may give the core away. */
+static const double LOOK_EVERY_S = 1e-3;
+
+typedef struct {
+    mpidata_trainer *trainer;
+    mpidata_incoming incoming;
+    mpidata_agreement agreement;
+    int end_of_stream;
+    mpidata_outgoing *sending;
+    MPI_Request send_request;
+    double next_status, next_look;
+} receiver;
+
+/* Under the lock: wake a draw that can go on. With several trainers the agreement does so. */
+static void tell_drawer(mpidata_trainer *trainer) {
+    int final;
+    if (!trainer->waiting || trainer->job.plan.trainers > 1) return;
+    if (mpidata_trainer_guaranteed(trainer, &final) > trainer->drawn || final) (void)pthread_cond_broadcast(&trainer->news);
+}
+
+/* Under the lock: hand over what the buffer has room for. */
+static void fill_buffer(receiver *r, int *did) {
+    mpidata_trainer *trainer = r->trainer;
+    int64_t n = 0;
+    while (n < trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer)) {
+        int64_t evicted = mpidata_buffer_add(&trainer->buffer, trainer->arrived[n++]);
+        if (evicted >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
+    }
+    if (n) {
+        trainer->n_arrived -= n;
+        memmove(trainer->arrived, trainer->arrived + n, (size_t)trainer->n_arrived * sizeof *trainer->arrived);
+        *did = 1;
+    }
+    if (r->end_of_stream && !trainer->buffer.ended && !trainer->n_arrived &&
+        r->incoming.assemblies.count == r->incoming.assemblies.lost) {
+        mpidata_buffer_end(&trainer->buffer);
+        n = 1;
+    }
+    if (n) tell_drawer(trainer);
+}
+
+/* -- scheduler ------------------------------------------------------------------------------------------------------ */
+
+static int obey(receiver *r, const mpidata_order *order) {
+    mpidata_trainer *trainer = r->trainer;
+    switch (order->kind) {
+    case MPIDATA_ORDER_EXPECT:
+        mpidata_ledger_expect(&trainer->ledger, order->simulation, order->steps);
+        trainer->ledger.entries[order->simulation].expected_by = order->try;
+        return mpidata_incoming_held(&r->incoming, order->simulation);
+    case MPIDATA_ORDER_VALIDATION:
+        trainer->validation_whole = 1;
+        (void)pthread_cond_broadcast(&trainer->news);
+        return MPIDATA_SUCCESS;
+    case MPIDATA_ORDER_END_OF_STREAM: r->end_of_stream = 1; return MPIDATA_SUCCESS;
+    case MPIDATA_ORDER_STOP:
+        trainer->stopping = 1;
+        trainer->n_arrived = 0;
+        (void)pthread_cond_broadcast(&trainer->news);
+        return MPIDATA_SUCCESS;
+    case MPIDATA_ORDER_RELIEVE:
+        if (!mpidata_buffer_grow(&trainer->buffer, trainer->buffer.capacity + order->steps)) return MPIDATA_SUCCESS;
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
+                             (long long)(trainer->buffer.capacity + order->steps));
+    case MPIDATA_ORDER_CHECKPOINT: mpidata_checkpoint_want(trainer, order->steps); return MPIDATA_SUCCESS;
+    case MPIDATA_ORDER_ALL_GONE:
+        trainer->all_gone = 1;
+        (void)pthread_cond_broadcast(&trainer->news);
+        return MPIDATA_SUCCESS;
+    default: return MPIDATA_SUCCESS;
+    }
+}
+
+/* Orders about groups; 0: it is none. Not under the lock. */
+static int obey_for_group(receiver *r, const mpidata_order *order, int *status) {
+    int group = (int)order->simulation;
+    MPI_Comm comm = MPI_COMM_NULL;
+    *status = MPIDATA_SUCCESS;
+    switch (order->kind) {
+    case MPIDATA_ORDER_JOIN:
+        *status = mpidata_job_join_group(&r->trainer->job, MPI_COMM_NULL, &comm);
+        if (!*status) *status = mpidata_incoming_add(&r->incoming, comm, group, 1);
+        return 1;
+    case MPIDATA_ORDER_LOST: *status = mpidata_incoming_lose(&r->incoming, group); return 1;
+    case MPIDATA_ORDER_GONE: mpidata_incoming_gone(&r->incoming, group); return 1;
+    default: return 0;
+    }
+}
+
+static int take_orders(receiver *r, int *did) {
+    for (;;) {
+        int here = 0, bytes = 0, result;
+        MPI_Message message;
+        MPI_Status status;
+        mpidata_order order = {0};
+        MPIDATA_TRY_MPI(MPI_Improbe(0, MPIDATA_TAG_ORDER, r->trainer->job.data, &here, &message, &status));
+        if (!here) return MPIDATA_SUCCESS;
+        *did = 1;
+        MPIDATA_TRY_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
+        MPIDATA_TRY_MPI(MPI_Mrecv(&order, (int)sizeof order, MPI_BYTE, &message, MPI_STATUS_IGNORE));
+        MPIDATA_TRY(mpidata_order_check(&r->trainer->job.plan, &order, bytes));
+        if (!obey_for_group(r, &order, &result)) {
+            (void)pthread_mutex_lock(&r->trainer->lock);
+            result = obey(r, &order);
+            (void)pthread_mutex_unlock(&r->trainer->lock);
+        }
+        MPIDATA_TRY(result);
+    }
+}
+
+static int post_status(receiver *r) {
+    mpidata_trainer *trainer = r->trainer;
+    double now = mpidata_now();
+    if (now < r->next_status) return MPIDATA_SUCCESS;
+    r->next_status = now + STATUS_EVERY_S;
+    (void)pthread_mutex_lock(&trainer->lock);
+    int status = mpidata_trainer_post_status(trainer);
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return status;
+}
+
+static int send_events(receiver *r, int *did) {
+    mpidata_trainer *trainer = r->trainer;
+    for (;;) {
+        if (r->sending) {
+            int done = 0;
+            MPIDATA_TRY_MPI(MPI_Test(&r->send_request, &done, MPI_STATUS_IGNORE));
+            if (!done) return MPIDATA_SUCCESS;
+            free(r->sending);
+            *did = 1;
+        }
+        (void)pthread_mutex_lock(&trainer->lock);
+        r->sending = trainer->outbox;
+        if (r->sending && !(trainer->outbox = r->sending->next)) trainer->outbox_end = &trainer->outbox;
+        (void)pthread_mutex_unlock(&trainer->lock);
+        if (!r->sending) return MPIDATA_SUCCESS;
+        MPIDATA_TRY_MPI(MPI_Isend(&r->sending->event, (int)mpidata_event_bytes(&r->sending->event), MPI_BYTE, 0,
+                                  MPIDATA_TAG_EVENT, trainer->job.data, &r->send_request));
+    }
+}
+
+/* -- thread --------------------------------------------------------------------------------------------------------- */
+
+/* Where there are no samples, the calls that look for anything else let MPI take in what the next one finds: a probe only
+ * finds what was there before it. */
+static int one_round(receiver *r, int *did) {
+    double now = mpidata_now();
+    if (now >= r->next_look) {
+        r->next_look = now + LOOK_EVERY_S;
+        MPIDATA_TRY(take_orders(r, did));
+        MPIDATA_TRY(mpidata_incoming_validation(&r->incoming, did));
+    }
+    int samples = 0;
+    MPIDATA_TRY(mpidata_incoming_take(&r->incoming, &samples));
+    if (samples)
+        *did = 1;
+    else
+        r->next_look = 0.0;
+    (void)pthread_mutex_lock(&r->trainer->lock);
+    fill_buffer(r, did);
+    (void)pthread_mutex_unlock(&r->trainer->lock);
+    MPIDATA_TRY(mpidata_agree(r->trainer, &r->agreement, did));
+    MPIDATA_TRY(post_status(r));
+    return send_events(r, did);
+}
+
+static void pause_until_woken(mpidata_trainer *trainer, long sleep_ns) {
+    struct timespec until;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += sleep_ns;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_mutex_lock(&trainer->lock);
+    if (!trainer->woken) (void)pthread_cond_timedwait(&trainer->wake, &trainer->lock, &until);
+    trainer->woken = 0;
+    (void)pthread_mutex_unlock(&trainer->lock);
+}
+
+/* What MPI still reads or writes stays until the end of the process. */
+static void close_receiver(receiver *r) {
+    r->trainer->slots_in_use = mpidata_incoming_busy(&r->incoming);
+    if (!r->trainer->slots_in_use) mpidata_incoming_close(&r->incoming);
+    if (!r->trainer->slots_in_use && !r->agreement.under_way) free(r);
+}
+
+/* Who has died, in a sentence, and for the other ranks where it was the scheduler. */
+static int name_the_dead(receiver *r) {
+    const mpidata_link *link = &r->incoming.inlets[0]->link;
+    const mpidata_plan *plan = &r->trainer->job.plan;
+    char who[128] = "A rank of the job", path[4096];
+    (void)mpidata_link_deaths(&r->incoming.inlets[0]->link);
+    if (link->dead[0]) {
+        FILE *file = snprintf(path, sizeof path, "%s/over", plan->run) < (int)sizeof path ? fopen(path, "ae") : NULL;
+        if (file) (void)fclose(file);
+        return mpidata_job_scheduler_gone(plan);
+    }
+    for (int rank = plan->trainers; rank > 0; rank--)
+        if (link->dead[rank]) mpidata_link_who(link, plan, rank, who, sizeof who);
+    return mpidata_error(MPIDATA_ERR_DIED, "%s has died. Resume the job with `mpidata run --resume %s`.", who, plan->run);
+}
+
+/* After an error: tell the scheduler, then only send what is queued until the job is ended. */
+static void serve_failed(receiver *r, int status) {
+    mpidata_trainer *trainer = r->trainer;
+    if (status == MPIDATA_ERR_DIED) status = name_the_dead(r);
+    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_trainer_fail(trainer, status);
+    (void)pthread_mutex_unlock(&trainer->lock);
+    for (int did = 0; !trainer->all_gone && !send_events(r, &did) && !take_orders(r, &did);)
+        pause_until_woken(trainer, 1000000);
+}
+
+static void receive(receiver *r) {
+    mpidata_trainer *trainer = r->trainer;
+    mpidata_backoff backoff = {0};
+    int status = mpidata_incoming_open(&r->incoming, trainer);
+    while (!status && !trainer->all_gone) {
+        int did = 0;
+        status = one_round(r, &did);
+        if (did) {
+            backoff.idle = 0;
+            continue;
+        }
+        long sleep_ns = mpidata_backoff_next(&backoff);
+        if (sleep_ns)
+            pause_until_woken(trainer, sleep_ns);
+        else
+            (void)sched_yield();
+    }
+    if (status) serve_failed(r, status);
+    close_receiver(r);
+}
+
+/* Not on the thread's stack: MPI may still write to it when the thread has ended. */
+static receiver *new_receiver(mpidata_trainer *trainer) {
+    receiver *r = calloc(1, sizeof *r);
+    if (r) r->trainer = trainer;
+    return r;
+}
+
+void *mpidata_receive_thread(void *argument) {
+    mpidata_trainer *trainer = argument;
+    /* Short sleeps are meant: the kernel's usual slack of 50 us would double them. */
+    (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+    receiver *r = new_receiver(trainer);
+    if (r) receive(r);
+    (void)pthread_mutex_lock(&trainer->lock);
+    if (!r) {
+        (void)mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
+        mpidata_trainer_fail(trainer, MPIDATA_ERR_MEMORY);
+    }
+    trainer->thread_done = 1;
+    (void)pthread_cond_broadcast(&trainer->news);
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return NULL;
+}

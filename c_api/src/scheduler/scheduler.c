@@ -1,0 +1,365 @@
+#include "scheduler/scheduler.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/job.h"
+#include "job/link.h"
+#include "base/wait.h"
+
+typedef struct pending_send {
+    MPI_Request request;
+    struct pending_send *next;
+    double message[]; /* for its alignment */
+} pending_send;
+
+typedef struct {
+    int role, index, rank_in_group, rank;
+} death;
+
+static struct {
+    int open;
+    mpidata_job job;
+    char *plan; /* its text */
+    mpidata_link **links; /* the world's first */
+    int n_links;
+    death *deaths; /* not told yet */
+    int n_deaths;
+    pending_send *pending;
+} scheduler;
+
+static int need_open(void) {
+    if (scheduler.open) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ORDER, "This process has not joined a job as its scheduler.");
+}
+
+static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the scheduler."); }
+
+static int add_link(MPI_Comm comm, int first_group, int n_groups) {
+    mpidata_link **grown = realloc(scheduler.links, (size_t)(scheduler.n_links + 1) * sizeof(void *));
+    mpidata_link *link = calloc(1, sizeof *link);
+    if (grown) scheduler.links = grown;
+    int status = grown && link ? mpidata_link_open(link, comm, first_group, n_groups) : no_memory();
+    if (status) {
+        free(link);
+        return status;
+    }
+    scheduler.links[scheduler.n_links++] = link;
+    return MPIDATA_SUCCESS;
+}
+
+static mpidata_link *link_of(int group) {
+    for (int i = 0; i < scheduler.n_links; i++)
+        if (mpidata_link_leader(scheduler.links[i], &scheduler.job.plan, group) >= 0) return scheduler.links[i];
+    return NULL;
+}
+
+int mpidata_scheduler_open(MPI_Fint world, const char *plan) {
+    if (scheduler.open) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_scheduler_open: called a second time.");
+    MPIDATA_TRY(mpidata_job_join(MPI_Comm_f2c(world), MPIDATA_ROLE_SCHEDULER, plan, &scheduler.job));
+    if (!(scheduler.plan = strdup(plan))) return no_memory();
+    MPIDATA_TRY(add_link(scheduler.job.data, 0, mpidata_plan_world_groups(&scheduler.job.plan)));
+    scheduler.open = 1;
+    return MPIDATA_SUCCESS;
+}
+
+/* What was to go to a rank that has died is dropped. */
+static int progress(void) {
+    for (pending_send **at = &scheduler.pending; *at;) {
+        pending_send *send = *at;
+        int done = 0, status = mpidata_check_mpi(MPI_Test(&send->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (status && status != MPIDATA_ERR_DIED) return status;
+        if (done || status) {
+            *at = send->next;
+            free(send);
+        } else {
+            at = &send->next;
+        }
+    }
+    return MPIDATA_SUCCESS;
+}
+
+/* Send a copy; never waits, since the receiver may itself be waiting for something else. */
+static int send_later(const void *message, size_t bytes, int rank, int tag, const mpidata_link *link) {
+    if (link->dead[rank]) return MPIDATA_SUCCESS;
+    pending_send *send = malloc(sizeof *send + bytes);
+    if (!send) return no_memory();
+    if (bytes) memcpy(send->message, message, bytes);
+    send->next = scheduler.pending;
+    int status = mpidata_check_mpi(MPI_Isend(send->message, (int)bytes, MPI_BYTE, rank, tag, link->comm, &send->request),
+                                   "MPI_Isend");
+    if (status) {
+        free(send);
+        return status == MPIDATA_ERR_DIED ? MPIDATA_SUCCESS : status;
+    }
+    scheduler.pending = send;
+    return MPIDATA_SUCCESS;
+}
+
+static int order_all(const mpidata_order *order) {
+    MPIDATA_TRY(need_open());
+    for (int t = 0; t < scheduler.job.plan.trainers; t++)
+        MPIDATA_TRY(send_later(order, sizeof *order, 1 + t, MPIDATA_TAG_ORDER, scheduler.links[0]));
+    return MPIDATA_SUCCESS;
+}
+
+/* The sender's place is taken from the message's envelope and the plan, not from what it says of itself. */
+static int check_event(mpidata_event *event, int bytes, int rank, const mpidata_link *link) {
+    const mpidata_plan *plan = &scheduler.job.plan;
+    int rank_in_group, group = mpidata_link_group(link, plan, rank, &rank_in_group);
+    int64_t simulations = plan->simulations + plan->validation;
+    int from_trainer = event->kind == MPIDATA_EVENT_HELD || event->kind == MPIDATA_EVENT_STATUS ||
+                       event->kind == MPIDATA_EVENT_REPORT || event->kind == MPIDATA_EVENT_STOP ||
+                       event->kind == MPIDATA_EVENT_GOODBYE || event->kind == MPIDATA_EVENT_CHECKPOINT_WANTED ||
+                       event->kind == MPIDATA_EVENT_CHECKPOINT_WRITTEN ||
+                       event->kind == MPIDATA_EVENT_RECORD_STOPPED;
+    int from_solver = event->kind == MPIDATA_EVENT_NEXT || event->kind == MPIDATA_EVENT_FINALIZED;
+    int from_both = event->kind == MPIDATA_EVENT_ERROR;
+    int fits = rank > 0 && ((group < 0 && from_trainer) || (group >= 0 && from_solver) || from_both);
+    int closes = from_solver || event->kind == MPIDATA_EVENT_HELD;
+    if (closes && (event->simulation < -1 || event->simulation >= simulations || event->steps < 0 ||
+                   event->steps > MPIDATA_STEPS_MAX))
+        fits = 0;
+    if (event->kind == MPIDATA_EVENT_CHECKPOINT_WRITTEN && (event->steps <= 0 || event->statistics[1] < 0)) fits = 0;
+    if (bytes <= (int)offsetof(mpidata_event, text)) fits = 0;
+    if (!fits) {
+        char who[128];
+        mpidata_link_who(link, plan, rank, who, sizeof who);
+        return mpidata_error(MPIDATA_ERR_WIRE,
+                             "%s sent a message (%d, %d bytes) that does not fit the job. Use one build of libmpidata for "
+                             "the whole job.",
+                             who, (int)event->kind, bytes);
+    }
+    event->rank = rank;
+    event->sender = group < 0 ? MPIDATA_SENDER_TRAINER : MPIDATA_SENDER_SOLVER;
+    event->index = group < 0 ? rank - 1 : group;
+    event->text[sizeof event->text - 1] = '\0';
+    return MPIDATA_SUCCESS;
+}
+
+static int note_deaths(mpidata_link *link) {
+    MPIDATA_TRY(mpidata_link_deaths(link));
+    death *grown = realloc(scheduler.deaths, (size_t)(scheduler.n_deaths + link->n_newly + 1) * sizeof *grown);
+    if (!grown) return no_memory();
+    scheduler.deaths = grown;
+    for (int i = 0; i < link->n_newly; i++) {
+        death *found = &scheduler.deaths[scheduler.n_deaths++];
+        int group = mpidata_link_group(link, &scheduler.job.plan, link->newly[i], &found->rank_in_group);
+        found->rank = link->newly[i];
+        found->role = group < 0 ? MPIDATA_SENDER_TRAINER : MPIDATA_SENDER_SOLVER;
+        found->index = group < 0 ? found->rank - 1 : group;
+        /* A trainer is in every link, but dies once. */
+        if (group < 0 && link != scheduler.links[0]) scheduler.n_deaths--;
+    }
+    return MPIDATA_SUCCESS;
+}
+
+static int tell_death(mpidata_event *event) {
+    if (!scheduler.n_deaths) return MPIDATA_ERR_AGAIN;
+    const death *first = scheduler.deaths;
+    memset(event, 0, sizeof *event);
+    event->kind = MPIDATA_EVENT_DIED;
+    event->sender = first->role;
+    event->index = first->index;
+    event->steps = first->rank_in_group;
+    event->rank = first->rank;
+    memmove(scheduler.deaths, scheduler.deaths + 1, (size_t)--scheduler.n_deaths * sizeof *first);
+    return MPIDATA_SUCCESS;
+}
+
+/* One look at a link: MPIDATA_SUCCESS with an event, or MPIDATA_ERR_AGAIN. */
+static int look(mpidata_link *link, mpidata_event *event) {
+    int here = 0, bytes = 0;
+    MPI_Message message;
+    MPI_Status status;
+    int found = mpidata_check_mpi(MPI_Improbe(MPI_ANY_SOURCE, MPIDATA_TAG_EVENT, link->comm, &here, &message, &status),
+                                  "MPI_Improbe");
+    if (found == MPIDATA_ERR_DIED) {
+        MPIDATA_TRY(note_deaths(link));
+        return tell_death(event);
+    }
+    MPIDATA_TRY(found);
+    if (!here) return MPIDATA_ERR_AGAIN;
+    MPIDATA_TRY_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
+    memset(event, 0, sizeof *event);
+    found = mpidata_check_mpi(MPI_Mrecv(event, (int)sizeof *event, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+    if (found == MPIDATA_ERR_DIED) return MPIDATA_ERR_AGAIN; /* it died while it sent */
+    MPIDATA_TRY(found);
+    return check_event(event, bytes, status.MPI_SOURCE, link);
+}
+
+int mpidata_scheduler_poll(mpidata_event *event, double timeout_s) {
+    MPIDATA_TRY(need_open());
+    double deadline = mpidata_now() + timeout_s;
+    mpidata_backoff backoff = {0};
+    for (;;) {
+        MPIDATA_TRY(progress());
+        int status = tell_death(event);
+        for (int i = 0; i < scheduler.n_links && status == MPIDATA_ERR_AGAIN; i++) status = look(scheduler.links[i], event);
+        if (status != MPIDATA_ERR_AGAIN || mpidata_now() >= deadline) return status;
+        mpidata_backoff_pause(&backoff);
+    }
+}
+
+static int need_group(int group, mpidata_link **link) {
+    MPIDATA_TRY(need_open());
+    *link = link_of(group);
+    return *link ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no group %d.", group);
+}
+
+static int send_task(int group, int kind, int64_t simulation, int validation, const double *parameters) {
+    mpidata_link *link;
+    MPIDATA_TRY(need_group(group, &link));
+    size_t n = (size_t)scheduler.job.plan.n_parameters, bytes = sizeof(mpidata_task) + n * sizeof(double);
+    mpidata_task *task = calloc(1, bytes);
+    if (!task) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a task.");
+    task->kind = kind;
+    task->validation = validation;
+    task->simulation = simulation;
+    if (n && parameters) memcpy(task->parameters, parameters, n * sizeof(double));
+    int status = send_later(task, bytes, mpidata_link_leader(link, &scheduler.job.plan, group), MPIDATA_TAG_TASK, link);
+    free(task);
+    return status;
+}
+
+int mpidata_scheduler_dispatch(int group, int64_t simulation, int validation, const double *parameters) {
+    return send_task(group, MPIDATA_TASK_RUN, simulation, validation, parameters);
+}
+
+int mpidata_scheduler_no_more(int group) { return send_task(group, MPIDATA_TASK_NO_MORE, -1, 0, NULL); }
+
+int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int try) {
+    mpidata_order order = {MPIDATA_ORDER_EXPECT, try, simulation, steps};
+    return order_all(&order);
+}
+
+int mpidata_scheduler_end_of_stream(void) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_END_OF_STREAM};
+    return order_all(&order);
+}
+
+int mpidata_scheduler_stop(void) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_STOP};
+    MPIDATA_TRY(order_all(&order));
+    int32_t leave = MPIDATA_STOP_LEAVE;
+    for (int i = 0; i < scheduler.n_links; i++) {
+        const mpidata_link *link = scheduler.links[i];
+        for (int g = link->first_group; g < link->first_group + link->n_groups; g++)
+            MPIDATA_TRY(send_later(&leave, sizeof leave, mpidata_link_leader(link, &scheduler.job.plan, g),
+                                   MPIDATA_TAG_STOP, link));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_scheduler_relieve(int trainer, int64_t samples) {
+    MPIDATA_TRY(need_open());
+    if (trainer < 0 || trainer >= scheduler.job.plan.trainers)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no trainer %d.", trainer);
+    mpidata_order order = {.kind = MPIDATA_ORDER_RELIEVE, .steps = samples};
+    return send_later(&order, sizeof order, 1 + trainer, MPIDATA_TAG_ORDER, scheduler.links[0]);
+}
+
+int mpidata_scheduler_validation(void) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_VALIDATION};
+    return order_all(&order);
+}
+
+int mpidata_scheduler_lose(int group) {
+    mpidata_link *link;
+    int32_t lost = MPIDATA_STOP_LOST;
+    mpidata_order order = {.kind = MPIDATA_ORDER_LOST, .simulation = group};
+    MPIDATA_TRY(need_group(group, &link));
+    int leader = mpidata_link_leader(link, &scheduler.job.plan, group);
+    for (int r = 0; r < scheduler.job.plan.ranks_per_group; r++)
+        MPIDATA_TRY(send_later(&lost, sizeof lost, leader + r, MPIDATA_TAG_STOP, link));
+    return order_all(&order);
+}
+
+int mpidata_scheduler_gone(int group) {
+    mpidata_link *link;
+    mpidata_order order = {.kind = MPIDATA_ORDER_GONE, .simulation = group};
+    MPIDATA_TRY(need_group(group, &link));
+    if (link == scheduler.links[0]) return MPIDATA_SUCCESS;
+    int i = 0;
+    while (scheduler.links[i] != link) i++;
+    scheduler.links[i] = scheduler.links[--scheduler.n_links];
+    MPI_Comm comm = link->comm;
+    mpidata_link_close(link);
+    free(link);
+    MPIDATA_TRY_MPI(MPI_Comm_free(&comm));
+    return order_all(&order);
+}
+
+int mpidata_scheduler_one_host(int *yes) {
+    MPIDATA_TRY(need_open());
+    *yes = scheduler.job.one_host;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_scheduler_greet(MPI_Fint intercomm, int group, MPI_Fint *bridge) {
+    MPI_Comm between = MPI_Comm_f2c(intercomm), merged = MPI_COMM_NULL;
+    MPIDATA_TRY(need_open());
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(between, MPI_ERRORS_RETURN));
+    MPIDATA_TRY_MPI(MPI_Intercomm_merge(between, 0, &merged));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(merged, MPI_ERRORS_RETURN));
+    MPIDATA_TRY_MPI(MPI_Comm_free(&between));
+    *bridge = MPI_Comm_c2f(merged);
+    return mpidata_job_greet(merged, scheduler.plan, group);
+}
+
+int mpidata_scheduler_invite(int group) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_JOIN, .simulation = group};
+    return order_all(&order);
+}
+
+int mpidata_scheduler_join(MPI_Fint bridge, MPI_Fint *comm) {
+    MPI_Comm greeted = MPI_Comm_f2c(bridge), joined = MPI_COMM_NULL;
+    MPIDATA_TRY(need_open());
+    MPIDATA_TRY(mpidata_job_join_group(&scheduler.job, greeted, &joined));
+    MPIDATA_TRY_MPI(MPI_Comm_free(&greeted));
+    *comm = MPI_Comm_c2f(joined);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_scheduler_link(int group, MPI_Fint comm) {
+    MPIDATA_TRY(need_open());
+    return add_link(MPI_Comm_f2c(comm), group, 1);
+}
+
+int mpidata_scheduler_checkpoint(int64_t number) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_CHECKPOINT, .steps = number};
+    return order_all(&order);
+}
+
+int mpidata_scheduler_all_gone(void) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_ALL_GONE};
+    return order_all(&order);
+}
+
+void mpidata_scheduler_abort(int status) {
+    (void)MPI_Abort(scheduler.open ? scheduler.job.data : MPI_COMM_WORLD, status);
+    exit(status);
+}
+
+int mpidata_scheduler_close(void) {
+    MPIDATA_TRY(need_open());
+    /* The last orders must have left before MPI is finalised; the trainers take them within milliseconds. */
+    double deadline = mpidata_now() + 5.0;
+    mpidata_backoff backoff = {0};
+    while (scheduler.pending && mpidata_now() < deadline) {
+        MPIDATA_TRY(progress());
+        mpidata_backoff_pause(&backoff);
+    }
+    for (int i = 0; i < scheduler.n_links; i++) {
+        mpidata_link_close(scheduler.links[i]);
+        free(scheduler.links[i]);
+    }
+    free(scheduler.links);
+    free(scheduler.deaths);
+    free(scheduler.plan);
+    mpidata_job_leave(&scheduler.job);
+    scheduler.open = 0;
+    mpidata_job_left();
+    return MPIDATA_SUCCESS;
+}

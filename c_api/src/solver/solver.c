@@ -1,0 +1,582 @@
+#include "solver/solver.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alone.h"
+#include "base/beat.h"
+#include "wire/identity.h"
+#include "solver/tally.h"
+#include "base/wait.h"
+#include "solver/window.h"
+
+enum { OUTSIDE = 0, JOINED, LEFT };
+
+static const double LISTEN_EVERY_S = 5e-5;
+
+/* One solver per process, as there is one MPI_COMM_WORLD. */
+static struct {
+    int state;
+    int alone;
+    mpidata_job job;
+    mpidata_window window;
+    MPI_Comm group;
+    int group_size;
+    int running;    /* between next and the close of its simulation */
+    int failed;     /* MPIDATA_GIVEN_UP or MPIDATA_TRY_FAILED: mpidata_fail, or mpidata_fail_try, was called */
+    int broken;     /* status of a misuse: the job ends with it, nothing is sent any more */
+    int stopping;   /* the scheduler told the group to leave */
+    int no_more;    /* next has returned MPIDATA_END */
+    double listened; /* to the scheduler, last; s */
+    int64_t simulation, step;
+    int validation;
+    char reason[512];
+    mpidata_task *task;
+    size_t task_bytes;
+    int awaits_task; /* MPI is to write one there */
+    int64_t *elements; /* per field, put by this rank in the present step */
+    mpidata_tally tally;
+} solver = {.group = MPI_COMM_NULL};
+
+/* Add the place to the last error, tell the scheduler, which ends the job, and return the status. */
+static int misuse(int status, const char *advice) {
+    char text[MPIDATA_TEXT_MAX], who[128];
+    (void)snprintf(text, sizeof text, "%s", mpidata_last_error());
+    if (solver.state != JOINED) {
+        (void)mpidata_error(status, "%.1500s. %s", text, advice);
+        mpidata_remember_early_error();
+    } else if (solver.alone) {
+        (void)mpidata_error(status, "%.1500s. Step %lld. %s", text, (long long)solver.step, advice);
+        (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
+    } else {
+        mpidata_job_who(&solver.job, who, sizeof who);
+        (void)mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. %s", text, who,
+                            (long long)solver.simulation, (long long)solver.step, advice);
+        if (!solver.broken) {
+            solver.broken = status;
+            (void)mpidata_report_error(mpidata_last_error());
+            /* A program that ends at once with this error would take the job down before the scheduler has told why. */
+            const struct timespec moment = {.tv_sec = 3};
+            (void)nanosleep(&moment, NULL);
+        }
+    }
+    return status;
+}
+
+int mpidata_report_error(const char *sentence) {
+    if (solver.state != JOINED || solver.alone) return mpidata_report_error_of_trainer(sentence);
+    mpidata_event event = {.kind = MPIDATA_EVENT_ERROR, .simulation = solver.simulation, .steps = solver.step};
+    (void)snprintf(event.text, sizeof event.text, "%s", sentence);
+    return mpidata_job_send_event(&solver.job, &event);
+}
+
+static void end_this_rank(void) {
+    mpidata_tell(MPIDATA_PULSE_LOST);
+    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
+    _exit(1);
+}
+
+/* Every call ends here. A group that has lost a rank, or that the scheduler has given up, cannot go on: another one takes
+ * its simulation over. */
+static int settle(int status) {
+    if (status == MPIDATA_ERR_DIED && solver.state == JOINED && !solver.alone) end_this_rank();
+    mpidata_beat();
+    return status;
+}
+
+/* A peer's death must not end the whole job, as MPI's default handler would. */
+static void group_failed(MPI_Comm *comm, int *code, ...) {
+    (void)comm;
+    if (mpidata_check_mpi(*code, "on the group's communicator") == MPIDATA_ERR_DIED) end_this_rank();
+    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
+    _exit(1);
+}
+
+static int open_group(MPI_Comm from, MPI_Comm *group) {
+    MPI_Errhandler handler;
+    MPIDATA_TRY_MPI(MPI_Comm_dup(from, &solver.group));
+    MPIDATA_TRY_MPI(MPI_Comm_size(solver.group, &solver.group_size));
+    MPIDATA_TRY_MPI(MPI_Comm_create_errhandler(group_failed, &handler));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(solver.group, handler));
+    MPIDATA_TRY_MPI(MPI_Errhandler_free(&handler));
+    *group = solver.group;
+    return MPIDATA_SUCCESS;
+}
+
+static int open_memory(void) {
+    const mpidata_plan *plan = &solver.job.plan;
+    size_t fields = (size_t)plan->n_fields;
+    solver.task_bytes = sizeof *solver.task + (size_t)plan->n_parameters * sizeof(double);
+    solver.task = calloc(1, solver.task_bytes);
+    solver.elements = calloc(fields, sizeof(int64_t));
+    if (!solver.task || !solver.elements) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
+    MPIDATA_TRY(mpidata_tally_open(&solver.tally, plan->n_fields));
+    return mpidata_window_open(&solver.window, &solver.job);
+}
+
+/* Called first by MPI_Finalize, which would wait for ever where the scheduler waits for this rank. */
+static int forgot_to_finalize(MPI_Comm comm, int key, void *value, void *state) {
+    (void)comm, (void)key, (void)value, (void)state;
+    if (solver.state != JOINED || solver.alone || solver.broken) return MPI_SUCCESS;
+    (void)mpidata_error(MPIDATA_ERR_ORDER, "MPI_Finalize was called before mpidata_finalize");
+    (void)misuse(MPIDATA_ERR_ORDER, "Call mpidata_finalize at the end of the solver.");
+    return MPI_SUCCESS;
+}
+
+static int watch_finalize(void) {
+    int key = MPI_KEYVAL_INVALID;
+    MPIDATA_TRY_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forgot_to_finalize, &key, NULL));
+    MPIDATA_TRY_MPI(MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL));
+    MPIDATA_TRY_MPI(MPI_Comm_free_keyval(&key)); /* the attribute stays */
+    return MPIDATA_SUCCESS;
+}
+
+static int join(MPI_Comm world, MPI_Comm *group) {
+    int initialized = 0, finalized = 0;
+    if (!group) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_init: group is NULL. Pass the address of an MPI_Comm.");
+    MPIDATA_TRY(mpidata_check_identity());
+    MPIDATA_TRY_MPI(MPI_Initialized(&initialized));
+    MPIDATA_TRY_MPI(MPI_Finalized(&finalized));
+    if (!initialized || finalized)
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_init: MPI is not initialised. Call MPI_Init before.");
+    if (solver.state != OUTSIDE)
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_init: called a second time. Call it once per program.");
+    solver.alone = !mpidata_in_job();
+    if (solver.alone) {
+        mpidata_alone_say_so(world);
+        MPIDATA_TRY(open_group(world, group));
+        solver.state = JOINED;
+        return MPIDATA_SUCCESS;
+    }
+    MPIDATA_TRY(mpidata_job_join(world, MPIDATA_ROLE_SOLVER, NULL, &solver.job));
+    MPIDATA_TRY(open_memory());
+    MPIDATA_TRY(open_group(solver.job.role, group));
+    solver.state = JOINED;
+    solver.simulation = -1;
+    MPIDATA_TRY(watch_finalize());
+    if (*mpidata_early_error()) {
+        (void)mpidata_error(MPIDATA_ERR_ORDER, "%s", mpidata_early_error());
+        return misuse(MPIDATA_ERR_ORDER, "It happened before mpidata_init.");
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_init(MPI_Comm world, MPI_Comm *group) {
+    int status = join(world, group);
+    if (status) (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
+    return status;
+}
+
+int mpidata_init_f(MPI_Fint world, MPI_Fint *group) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    int status = mpidata_init(MPI_Comm_f2c(world), &comm);
+    *group = MPI_Comm_c2f(comm);
+    return status;
+}
+
+static int need_simulation(const char *call) {
+    if (solver.state != JOINED) {
+        (void)mpidata_error(MPIDATA_ERR_ORDER, "%s was called %s", call,
+                            solver.state == LEFT ? "after mpidata_finalize" : "before mpidata_init");
+        return misuse(MPIDATA_ERR_ORDER, "Call mpidata_init, then mpidata_next, first.");
+    }
+    if (solver.broken) return solver.broken;
+    if (solver.running && !solver.failed) return MPIDATA_SUCCESS;
+    (void)mpidata_error(MPIDATA_ERR_ORDER, "%s was called %s", call,
+                        solver.failed ? "after mpidata_fail" : "outside a simulation");
+    return misuse(MPIDATA_ERR_ORDER, "Call mpidata_next first.");
+}
+
+int mpidata_param(const char *name, double *value) {
+    if (!name || !value) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_param: a pointer is NULL.");
+    if (solver.state == JOINED && solver.stopping) {
+        *value = 0.0;
+        return MPIDATA_END;
+    }
+    MPIDATA_TRY(need_simulation("mpidata_param"));
+    if (solver.alone) {
+        int status = mpidata_alone_param(name, value);
+        return status ? misuse(status, "Set it to one, or unset it.") : status;
+    }
+    int i = mpidata_plan_parameter(&solver.job.plan, name);
+    if (i < 0) {
+        char names[512];
+        mpidata_plan_parameter_names(&solver.job.plan, names, sizeof names);
+        (void)mpidata_error(MPIDATA_ERR_PARAMETER, "Unknown parameter '%.100s'; the job declares %s", name, names);
+        return misuse(MPIDATA_ERR_PARAMETER, "Correct the name, or add it to parameters.space in the job file.");
+    }
+    *value = solver.task->parameters[i];
+    return MPIDATA_SUCCESS;
+}
+
+/* -- put ------------------------------------------------------------------------------------------------------------ */
+
+static void shape_text(int ndim, const int64_t *shape, char *text, size_t size) {
+    size_t used = (size_t)snprintf(text, size, "(");
+    for (int d = 0; d < ndim && used < size; d++)
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", d ? ", " : "", (long long)shape[d]);
+    if (used < size) (void)snprintf(text + used, size - used, ")");
+}
+
+static int check_arguments(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
+    if (!field) {
+        (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "The field's name is NULL");
+        return misuse(MPIDATA_ERR_ARGUMENT, "Pass a name that the job file declares.");
+    }
+    int64_t elements = 1;
+    if (ndim < 0 || ndim > MPIDATA_MAX_NDIM || (ndim > 0 && !shape)) {
+        (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': %d dimensions%s", field, ndim,
+                            ndim > 0 && !shape ? " and no shape" : "");
+        return misuse(MPIDATA_ERR_ARGUMENT, "0 to 6 dimensions are possible.");
+    }
+    for (int d = 0; d < ndim; d++) {
+        if (shape[d] < 0) {
+            (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': extent %lld in dimension %d", field,
+                                (long long)shape[d], d);
+            return misuse(MPIDATA_ERR_ARGUMENT, "Extents are not negative.");
+        }
+        elements *= shape[d] ? 1 : 0;
+    }
+    if (elements && !values) {
+        (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': values is NULL", field);
+        return misuse(MPIDATA_ERR_ARGUMENT, "Pass the address of the array.");
+    }
+    if (!mpidata_dtype_size(dtype)) {
+        (void)mpidata_error(MPIDATA_ERR_DTYPE, "Field '%.100s': %d is no dtype", field, (int)dtype);
+        return misuse(MPIDATA_ERR_DTYPE, "Use MPIDATA_FLOAT32, _FLOAT64, _INT32, _INT64 or _UINT8.");
+    }
+    return MPIDATA_SUCCESS;
+}
+
+static int find_field(const char *name, int *index) {
+    *index = mpidata_plan_field(&solver.job.plan, name);
+    if (*index >= 0) return MPIDATA_SUCCESS;
+    char names[512];
+    mpidata_plan_field_names(&solver.job.plan, names, sizeof names);
+    (void)mpidata_error(MPIDATA_ERR_FIELD, "Undeclared field '%.100s'; the job declares %s", name, names);
+    return misuse(MPIDATA_ERR_FIELD, "Correct the name, or add it to fields in the job file.");
+}
+
+static int check_dtype(const mpidata_field *field, mpidata_dtype dtype) {
+    if (dtype == field->dtype || (dtype == MPIDATA_FLOAT64 && field->dtype == MPIDATA_FLOAT32)) return MPIDATA_SUCCESS;
+    (void)mpidata_error(MPIDATA_ERR_DTYPE, "Field '%s' has dtype %s, but %s was put", field->name,
+                        mpidata_dtype_name(field->dtype), mpidata_dtype_name(dtype));
+    return misuse(MPIDATA_ERR_DTYPE, "Put the declared dtype, or change fields in the job file.");
+}
+
+static int check_whole_shape(const mpidata_field *field, int ndim, const int64_t *shape) {
+    int same = ndim == field->ndim;
+    for (int d = 0; same && d < ndim; d++) same = shape[d] == field->shape[d];
+    if (same) return MPIDATA_SUCCESS;
+    char declared[160], given[160];
+    shape_text(field->ndim, field->shape, declared, sizeof declared);
+    shape_text(ndim, shape, given, sizeof given);
+    (void)mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has shape %s, but %s was put", field->name, declared, given);
+    return misuse(MPIDATA_ERR_SHAPE,
+                  "Put the declared shape (C order, last index fastest), change fields in the job file, or use put_block "
+                  "for a part.");
+}
+
+/* A step that cannot be sent whole ends the job: the trainers would wait for the rest of it. */
+static int cannot_send(int status) {
+    if (status == MPIDATA_ERR_BLOCK) return misuse(status, "Put larger blocks, several of these at once.");
+    if (status == MPIDATA_ERR_MEMORY) return misuse(status, "Lower solvers.window in the job file.");
+    return status;
+}
+
+static int stage(const char *name, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                 const int64_t *start, int lend) {
+    int index;
+    if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
+    MPIDATA_TRY(need_simulation("mpidata_put"));
+    MPIDATA_TRY(check_arguments(name, values, dtype, ndim, shape));
+    if (solver.alone) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(find_field(name, &index));
+    const mpidata_field *field = &solver.job.plan.fields[index];
+    MPIDATA_TRY(check_dtype(field, dtype));
+    mpidata_block block = {.field = index, .ndim = ndim};
+    for (int d = 0; d < ndim; d++) {
+        block.shape[d] = shape[d];
+        block.start[d] = start ? start[d] : 0;
+    }
+    if (!start) MPIDATA_TRY(check_whole_shape(field, ndim, shape));
+    int status = mpidata_block_check(&solver.job.plan, &block);
+    if (status) return misuse(status, "Indices start at 0 and count in C order (last index fastest).");
+    int64_t elements = mpidata_block_elements(&block);
+    if (solver.elements[index] + elements > field->elements) {
+        (void)mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was put twice in one step (%lld elements, it has %lld)", name,
+                            (long long)(solver.elements[index] + elements), (long long)field->elements);
+        return misuse(MPIDATA_ERR_FIELD, "Put each field once per step, and call mpidata_step.");
+    }
+    solver.elements[index] += elements;
+    if (!elements) return MPIDATA_SUCCESS;
+    return cannot_send(mpidata_window_stage(&solver.window, &block, values, dtype, lend));
+}
+
+int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
+    return settle(stage(field, values, dtype, ndim, shape, NULL, 0));
+}
+
+static int need_start(const char *field, int ndim, const int64_t *start) {
+    if (start || ndim == 0) return MPIDATA_SUCCESS;
+    (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_put_block of field '%.100s': start is NULL",
+                        field ? field : "(no name)");
+    return misuse(MPIDATA_ERR_ARGUMENT, "Pass the index of the block's first element, or use mpidata_put.");
+}
+
+int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                      const int64_t *start) {
+    MPIDATA_TRY(need_start(field, ndim, start));
+    return settle(stage(field, values, dtype, ndim, shape, start, 0));
+}
+
+int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                 const int64_t *start) {
+    return settle(stage(field, values, dtype, ndim, shape, start, 1));
+}
+
+int mpidata_wait(void) {
+    return settle(solver.state == JOINED && !solver.alone ? mpidata_window_drain(&solver.window, 1) : MPIDATA_SUCCESS);
+}
+
+int mpidata_wait_for(const void *values) {
+    if (solver.state != JOINED || solver.alone || !values) return settle(MPIDATA_SUCCESS);
+    return settle(mpidata_window_wait_for(&solver.window, values));
+}
+
+/* -- step ----------------------------------------------------------------------------------------------------------- */
+
+/* Where steps are short, not in each: a call of MPI that finds nothing may give the core away. */
+static int listen_again(void) {
+    double now = mpidata_now();
+    if (now - solver.listened < LISTEN_EVERY_S) return MPIDATA_SUCCESS;
+    solver.listened = now;
+    return mpidata_job_listen(&solver.job);
+}
+
+static int look_for_stop(void) {
+    MPIDATA_TRY(listen_again());
+    if (solver.job.told_to_stop) solver.stopping = 1;
+    return MPIDATA_SUCCESS;
+}
+
+/* Say that something is wrong with a step, which may not be the present one. */
+static int misuse_of_step(int status, int64_t step, const char *advice) {
+    int64_t present = solver.step;
+    solver.step = step;
+    (void)misuse(status, advice);
+    solver.step = present;
+    return status;
+}
+
+static int check_cover(const int64_t *elements, int64_t step) {
+    const mpidata_plan *plan = &solver.job.plan;
+    for (int i = 0; i < plan->n_fields; i++) {
+        const mpidata_field *field = &plan->fields[i];
+        if (elements[i] == field->elements) continue;
+        int status = elements[i] ? MPIDATA_ERR_BLOCK : MPIDATA_ERR_FIELD;
+        if (solver.job.rank_in_group != 0) return solver.broken = status; /* the group's rank 0 reports it */
+        if (elements[i] == 0)
+            (void)mpidata_error(status, "Field '%s' was not put", field->name);
+        else
+            (void)mpidata_error(status, "The blocks of field '%s' have %lld elements, the field has %lld: %s", field->name,
+                                (long long)elements[i], (long long)field->elements,
+                                elements[i] < field->elements ? "they leave a hole" : "they overlap, or it was put twice");
+        return misuse_of_step(status, step, "The blocks of all ranks must cover each field exactly once per step.");
+    }
+    return MPIDATA_SUCCESS;
+}
+
+/* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone hears of a stop, so that all
+ * ranks leave at the same step. */
+static int finish_tally(void) {
+    mpidata_tally *tally = &solver.tally;
+    if (!tally->under_way) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_wait_request(&tally->request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window));
+    int steps = tally->under_way, stop = mpidata_tally_finish(tally);
+    tally->under_way = 0;
+    if (stop) solver.stopping = 1;
+    for (int i = 0; i < steps; i++) MPIDATA_TRY(check_cover(tally->sum + i * tally->n_fields, tally->first + i));
+    return MPIDATA_SUCCESS;
+}
+
+static int start_tally(int64_t last) {
+    int leads = solver.job.rank_in_group == 0;
+    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, leads);
+}
+
+static int commit(double time) {
+    MPIDATA_TRY(cannot_send(mpidata_window_commit(&solver.window, solver.simulation, solver.step, time, solver.validation,
+                                                  solver.task->parameters)));
+    memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
+    if (!solver.step++) mpidata_withdraw(MPIDATA_PULSE_STARTING);
+    return MPIDATA_SUCCESS;
+}
+
+static int step_of_one(double time) {
+    MPIDATA_TRY(look_for_stop());
+    if (solver.stopping) return MPIDATA_END;
+    MPIDATA_TRY(check_cover(solver.elements, solver.step));
+    return commit(time);
+}
+
+static int step_of_many(double time) {
+    MPIDATA_TRY(listen_again());
+    if (!mpidata_tally_add(&solver.tally, solver.elements)) return commit(time);
+    MPIDATA_TRY(finish_tally());
+    if (solver.stopping) return MPIDATA_END;
+    MPIDATA_TRY(start_tally(solver.step));
+    return commit(time);
+}
+
+static int step_now(double time) {
+    if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
+    MPIDATA_TRY(need_simulation("mpidata_step"));
+    if (!isfinite(time)) {
+        (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_step: time is %g", time);
+        return misuse(MPIDATA_ERR_ARGUMENT, "Pass a finite time; call mpidata_fail where the simulation diverged.");
+    }
+    if (!solver.alone) return solver.group_size > 1 ? step_of_many(time) : step_of_one(time);
+    solver.step++;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_step(double time) { return settle(step_now(time)); }
+
+/* -- next, fail, finalize ------------------------------------------------------------------------------------------- */
+
+static int check_committed(void) {
+    for (int i = 0; i < solver.job.plan.n_fields && !solver.failed; i++) {
+        if (!solver.elements[i]) continue;
+        (void)mpidata_error(MPIDATA_ERR_ORDER, "Field '%s' was put, but no mpidata_step followed",
+                            solver.job.plan.fields[i].name);
+        return misuse(MPIDATA_ERR_ORDER, "Call mpidata_step after the puts of each step, the last one included.");
+    }
+    return MPIDATA_SUCCESS;
+}
+
+/* What the scheduler is told of the simulation that ends here. */
+static int close_simulation(mpidata_event *event) {
+    event->simulation = -1;
+    MPIDATA_TRY(finish_tally());
+    if (solver.tally.steps && !solver.stopping) {
+        MPIDATA_TRY(start_tally(solver.step - 1));
+        MPIDATA_TRY(finish_tally());
+    }
+    MPIDATA_TRY(mpidata_window_flush(&solver.window));
+    if (solver.running && !solver.stopping) {
+        MPIDATA_TRY(check_committed());
+        event->simulation = solver.simulation;
+        event->steps = solver.step;
+        event->failed = solver.failed;
+        (void)snprintf(event->text, sizeof event->text, "%s", solver.failed ? solver.reason : "");
+    }
+    mpidata_window_drop(&solver.window);
+    memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
+    solver.running = solver.failed = 0;
+    return MPIDATA_SUCCESS;
+}
+
+static int ask_scheduler(mpidata_event *event) {
+    MPI_Request request;
+    event->kind = MPIDATA_EVENT_NEXT;
+    MPIDATA_TRY_MPI(MPI_Irecv(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, MPIDATA_TAG_TASK, solver.job.data,
+                              &request));
+    MPIDATA_TRY(mpidata_job_send_event(&solver.job, event));
+    return mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window);
+}
+
+static int next_alone(int64_t *simulation) {
+    if (solver.no_more || solver.running) {
+        solver.running = 0;
+        solver.no_more = 1;
+        return MPIDATA_END;
+    }
+    solver.running = 1;
+    *simulation = solver.simulation = 0;
+    solver.step = 0;
+    return MPIDATA_SUCCESS;
+}
+
+static int next_simulation(int64_t *simulation) {
+    if (!simulation) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_next: simulation is NULL.");
+    if (solver.state != JOINED) return need_simulation("mpidata_next");
+    if (solver.alone) return next_alone(simulation);
+    if (solver.broken) return solver.broken;
+    if (solver.no_more) return MPIDATA_END;
+    mpidata_event event = {0};
+    MPIDATA_TRY(close_simulation(&event));
+    solver.awaits_task = 1;
+    if (solver.job.rank_in_group == 0) MPIDATA_TRY(ask_scheduler(&event));
+    if (solver.group_size > 1) {
+        MPI_Request request;
+        MPIDATA_TRY_MPI(MPI_Ibcast(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, solver.job.role, &request));
+        MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window));
+    }
+    solver.awaits_task = 0;
+    MPIDATA_TRY(mpidata_task_check(&solver.job.plan, solver.task));
+    if (solver.task->kind != MPIDATA_TASK_RUN) {
+        solver.no_more = 1;
+        return MPIDATA_END;
+    }
+    *simulation = solver.simulation = solver.task->simulation;
+    solver.validation = solver.task->validation;
+    solver.step = 0;
+    solver.running = 1;
+    solver.window.turn++;
+    mpidata_tell(MPIDATA_PULSE_STARTING);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_next(int64_t *simulation) { return settle(next_simulation(simulation)); }
+
+static int fail_simulation(const char *reason, int how) {
+    if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
+    MPIDATA_TRY(need_simulation("mpidata_fail"));
+    if (solver.alone) {
+        (void)fprintf(stderr, "mpidata: the simulation is given up: %s\n", reason ? reason : "no reason given");
+        return MPIDATA_SUCCESS;
+    }
+    MPIDATA_TRY(finish_tally());
+    (void)snprintf(solver.reason, sizeof solver.reason, "%s", reason ? reason : "no reason given");
+    mpidata_window_drop(&solver.window);
+    memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
+    solver.failed = how;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_fail(const char *reason) { return settle(fail_simulation(reason, MPIDATA_GIVEN_UP)); }
+
+int mpidata_fail_try(const char *reason) { return settle(fail_simulation(reason, MPIDATA_TRY_FAILED)); }
+
+static int leave_job(void) {
+    mpidata_event event = {0};
+    MPIDATA_TRY(close_simulation(&event));
+    MPIDATA_TRY(mpidata_window_drain(&solver.window, 0));
+    MPIDATA_TRY(mpidata_wait_all_here(solver.job.role));
+    event.kind = MPIDATA_EVENT_FINALIZED;
+    if (solver.job.rank_in_group == 0) MPIDATA_TRY(mpidata_job_send_event(&solver.job, &event));
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_finalize(void) {
+    if (solver.state != JOINED) return need_simulation("mpidata_finalize");
+    int status = settle(solver.alone ? MPIDATA_SUCCESS : solver.broken ? solver.broken : leave_job());
+    if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
+    if (!solver.alone) {
+        mpidata_window_close(&solver.window);
+        mpidata_job_leave(&solver.job);
+        mpidata_job_left();
+    }
+    if (!solver.awaits_task) free(solver.task); /* else, after an error, MPI still has it */
+    free(solver.elements);
+    mpidata_tally_close(&solver.tally);
+    solver.task = NULL;
+    solver.elements = NULL;
+    solver.state = LEFT;
+    return status;
+}

@@ -1,0 +1,63 @@
+#include "solver/tally.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/wait.h"
+
+enum { MOST = 16 };
+static const double EVERY_S = 2e-3;
+
+static size_t length(const mpidata_tally *tally) { return (size_t)MOST * (size_t)tally->n_fields + 2; }
+
+int mpidata_tally_open(mpidata_tally *tally, int n_fields) {
+    *tally = (mpidata_tally){.n_fields = n_fields, .interval = 1, .next_interval = 1, .request = MPI_REQUEST_NULL, .since = mpidata_now()};
+    tally->added = calloc(length(tally), sizeof(int64_t));
+    tally->mine = calloc(length(tally), sizeof(int64_t));
+    tally->sum = calloc(length(tally), sizeof(int64_t));
+    if (tally->added && tally->mine && tally->sum) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
+}
+
+void mpidata_tally_close(mpidata_tally *tally) {
+    free(tally->added);
+    if (!tally->under_way) { /* else, after a misuse, MPI still has them */
+        free(tally->mine);
+        free(tally->sum);
+    }
+    tally->added = tally->mine = tally->sum = NULL;
+}
+
+int mpidata_tally_add(mpidata_tally *tally, const int64_t *elements) {
+    size_t n = (size_t)tally->n_fields;
+    memcpy(tally->added + (size_t)tally->steps * n, elements, n * sizeof *elements);
+    return ++tally->steps >= tally->interval;
+}
+
+static int next_interval(const mpidata_tally *tally, double now) {
+    double steps = EVERY_S / ((now - tally->since) / tally->steps + 1e-9);
+    return steps < 1 ? 1 : steps > MOST ? MOST : (int)steps;
+}
+
+int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int leads) {
+    double now = mpidata_now();
+    size_t n = (size_t)tally->steps * (size_t)tally->n_fields;
+    int64_t *others = tally->mine + length(tally) - 2;
+    memcpy(tally->mine, tally->added, n * sizeof *tally->mine);
+    others[0] = stop;
+    others[1] = leads ? next_interval(tally, now) : 0;
+    tally->since = now;
+    tally->interval = tally->next_interval;
+    tally->under_way = tally->steps;
+    tally->first = last - tally->steps + 1;
+    tally->steps = 0;
+    MPIDATA_TRY_MPI(MPI_Iallreduce(tally->mine, tally->sum, (int)length(tally), MPI_INT64_T, MPI_SUM, group,
+                                   &tally->request));
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_tally_finish(mpidata_tally *tally) {
+    const int64_t *others = tally->sum + length(tally) - 2;
+    tally->next_interval = (int)others[1];
+    return others[0] != 0;
+}

@@ -1,0 +1,35 @@
+/* What a group of several ranks agrees on after its steps: how much of each field was put, and whether to stop. A group
+ * that makes more than one step in 2 ms agrees on several of them at once, up to 16. */
+#ifndef MPIDATA_TALLY_H
+#define MPIDATA_TALLY_H
+
+#include "base/status.h"
+
+typedef struct {
+    int n_fields;
+    int64_t *added;      /* elements by step and field */
+    int64_t *mine, *sum; /* what is agreed on: the same, then whether to stop, and the next interval */
+    int steps;           /* added since the last start */
+    int interval;        /* steps from the last start to the next; all ranks have the same one */
+    int next_interval;   /* that after it, known from the last but one start on */
+    int under_way;       /* steps that are being agreed on */
+    int64_t first;       /* of them */
+    double since;        /* time of the last start */
+    MPI_Request request;
+} mpidata_tally;
+
+int mpidata_tally_open(mpidata_tally *tally, int n_fields);
+void mpidata_tally_close(mpidata_tally *tally);
+
+/* Add a step in which this rank has put so many elements of each field; returns whether it is time to start. */
+int mpidata_tally_add(mpidata_tally *tally, const int64_t *elements);
+
+/* Begin to agree on the steps added, of which `last` is the last. stop: 1 where this rank knows that the group is to leave.
+ * leads: on one rank of the group, which times its steps. Collective; tally.request is to be completed. */
+int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int leads);
+
+/* After completion, and before the next start: take the interval over; returns whether to stop. tally.sum has the elements
+ * of tally.under_way steps from tally.first on. */
+int mpidata_tally_finish(mpidata_tally *tally);
+
+#endif

@@ -1,0 +1,96 @@
+/* The send window of a solver rank: a few messages in flight, so that an overloaded trainer costs bounded memory.
+ *
+ * A piece is staged while its fields are put, and sent when its sample is committed. Where a rank's parts are small, a
+ * piece goes at once only if nothing is under way to its trainer; else it waits with those that follow it, and they share
+ * a message (as in J. Nagle's RFC 896). So does one that comes right after the one before it, as more will follow, until
+ * they are some tens of kilobytes or a fraction of a millisecond old: a fast solver pays for few messages, a slow one
+ * waits for nothing. */
+#ifndef MPIDATA_WINDOW_H
+#define MPIDATA_WINDOW_H
+
+#include "base/arena.h"
+#include "job/job.h"
+
+typedef struct {
+    mpidata_block block;
+    const void *lent; /* array of mpidata_iput, sent from where it is; NULL: staged */
+    size_t offset;    /* of the staged payload */
+    size_t bytes;
+    int along; /* with the header, not in a message of its own */
+} mpidata_staged_block;
+
+typedef struct {
+    char *header;
+    size_t header_capacity;
+    char *payload;
+    size_t payload_capacity, payload_bytes;
+    mpidata_staged_block *blocks;
+    int n_blocks, blocks_capacity;
+    int under_way; /* messages; 0: not in flight */
+    int trainer;
+} mpidata_staged_piece;
+
+/* Messages under way. All are tested with one call, as each call of MPI that finds nothing done may give the core away. */
+typedef struct {
+    MPI_Request *requests;
+    int *pieces; /* what each is of */
+    int *done;
+    MPI_Status *statuses;
+    int n, allocated;
+} mpidata_flight;
+
+/* Small pieces that wait for their trainer's last message, or for more of them. */
+typedef struct {
+    char *memory;
+    size_t capacity, bytes;
+    int in_flight; /* messages under way to this trainer */
+    double since;  /* when the first piece came, or these were last tried to be sent; s */
+} mpidata_bundle;
+
+typedef struct {
+    mpidata_job *job;
+    mpidata_staged_piece *pieces; /* n_pieces to be in flight, and one to stage what is bundled */
+    int n_pieces;
+    mpidata_flight flight;
+    int filling;             /* piece of the sample that is being put, -1: none yet */
+    mpidata_bundle *bundles; /* one per trainer; NULL where pieces are not small */
+    char *met;               /* by trainer: whether something was sent to it */
+    int tag;                 /* of what is bundled */
+    double committed;        /* when the last sample was; s */
+    int hurried;             /* it came right after the one before */
+    mpidata_arena arena;     /* of what is sent */
+    int64_t turn;            /* which of its group's simulations is the present one, from 1 */
+} mpidata_window;
+
+int mpidata_window_open(mpidata_window *window, mpidata_job *job);
+void mpidata_window_close(mpidata_window *window);
+
+/* Stage one block, converting where its dtype is not the declared one. lend: send it from `values` without a copy, where
+ * no conversion is needed. Blocks while every piece of the window is in flight. */
+int mpidata_window_stage(mpidata_window *window, const mpidata_block *block, const void *values, mpidata_dtype dtype,
+                         int lend);
+
+/* Send, or bundle, what has been staged since the last commit; nothing, where nothing was. Blocks only while a full bundle
+ * finds every message of the window in flight, and at most 0.1 s for the first message to each trainer. */
+int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t step, double time, int validation,
+                          const double *parameters);
+
+/* Forget what has been staged since the last commit. */
+void mpidata_window_drop(mpidata_window *window);
+
+/* Let MPI move data; complete what can be completed. */
+int mpidata_window_progress(mpidata_window *window);
+
+/* The same while this rank waits, and listen to the scheduler. Matches mpidata_wait_request's callback. */
+int mpidata_window_wait(void *window);
+
+/* Send all bundles. Blocks while every message of the window is in flight. */
+int mpidata_window_flush(mpidata_window *window);
+
+/* Wait until all, or all with lent arrays, have been taken. */
+int mpidata_window_drain(mpidata_window *window, int lent_only);
+
+/* Wait until this array is lent no more. */
+int mpidata_window_wait_for(mpidata_window *window, const void *values);
+
+#endif

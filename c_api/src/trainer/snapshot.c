@@ -1,0 +1,418 @@
+#define _GNU_SOURCE /* pwritev */
+#include "trainer/snapshot.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "trainer/trainer_state.h"
+
+enum { WRITE_AT_ONCE = 256 };
+
+_Static_assert(sizeof((mpidata_snapshot){0}.count) == MPIDATA_PLACES * sizeof(int64_t), "one count for each place");
+
+struct mpidata_pinned {
+    mpidata_snapshot head;
+    int64_t n;                  /* samples */
+    int64_t *numbers;           /* of their slots; -1: not pinned, or not any more */
+    const mpidata_slot **slots; /* their addresses stay while they are pinned */
+    int64_t simulations;
+    int64_t *steps, *whole, *words; /* the ledger */
+    uint8_t *complete;
+    uint64_t *bits;
+};
+
+static int need_pinned(mpidata_trainer **trainer, mpidata_pinned **pinned) {
+    MPIDATA_TRY(mpidata_the_trainer(trainer));
+    *pinned = (*trainer)->checkpoint.pinned;
+    if (*pinned) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ORDER, "No snapshot has been taken.");
+}
+
+void mpidata_pinned_free(mpidata_pinned *pinned) {
+    if (!pinned) return;
+    free(pinned->numbers);
+    free((void *)pinned->slots);
+    free(pinned->steps);
+    free(pinned->whole);
+    free(pinned->words);
+    free(pinned->complete);
+    free(pinned->bits);
+    free(pinned);
+}
+
+/* -- when ----------------------------------------------------------------------------------------------------------- */
+
+void mpidata_checkpoint_want(mpidata_trainer *trainer, int64_t number) {
+    if (number <= trainer->checkpoint.wanted) return;
+    trainer->checkpoint.wanted = number;
+    (void)pthread_cond_broadcast(&trainer->news);
+}
+
+void mpidata_checkpoint_agree(mpidata_trainer *trainer, int64_t number, int64_t batch) {
+    if (number <= trainer->checkpoint.agreed) return;
+    trainer->checkpoint.agreed = number;
+    trainer->checkpoint.due = 1;
+    trainer->checkpoint.at = batch;
+}
+
+int mpidata_checkpoint_is_due(mpidata_trainer *trainer) {
+    if (trainer->job.plan.trainers == 1) mpidata_checkpoint_agree(trainer, trainer->checkpoint.wanted, trainer->drawn);
+    return trainer->checkpoint.due && trainer->checkpoint.at == trainer->drawn;
+}
+
+static int post_written(mpidata_trainer *trainer, int64_t number, int failed, int64_t bytes, const char *text) {
+    mpidata_event event = {.kind = MPIDATA_EVENT_CHECKPOINT_WRITTEN, .steps = number, .failed = failed};
+    event.statistics[0] = trainer->checkpoint.at;
+    event.statistics[1] = bytes;
+    (void)snprintf(event.text, sizeof event.text, "%s", text ? text : "");
+    int status = mpidata_trainer_post(trainer, &event);
+    mpidata_trainer_wake(trainer);
+    return status;
+}
+
+int mpidata_checkpoint_give_up(mpidata_trainer *trainer) {
+    int over = trainer->finished || trainer->left || trainer->stopping;
+    if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && over) {
+        trainer->checkpoint.agreed = trainer->checkpoint.wanted;
+    } else if (trainer->checkpoint.due && trainer->left) {
+        trainer->checkpoint.due = 0;
+    } else {
+        return MPIDATA_SUCCESS;
+    }
+    return post_written(trainer, trainer->checkpoint.agreed, 2, 0, "the training loop is over");
+}
+
+int mpidata_trainer_checkpoint(void) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_event event = {.kind = MPIDATA_EVENT_CHECKPOINT_WANTED};
+    (void)pthread_mutex_lock(&trainer->lock);
+    event.statistics[0] = trainer->drawn;
+    int status = mpidata_trainer_post(trainer, &event);
+    mpidata_trainer_wake(trainer);
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return status;
+}
+
+/* -- taking --------------------------------------------------------------------------------------------------------- */
+
+static void fill_head(const mpidata_trainer *trainer, mpidata_snapshot *head) {
+    const mpidata_buffer *buffer = &trainer->buffer;
+    memset(head, 0, sizeof *head);
+    head->number = trainer->checkpoint.agreed;
+    head->batch = trainer->drawn;
+    head->count[MPIDATA_PLACE_BUFFER] = buffer->count;
+    head->count[MPIDATA_PLACE_WAITING] = trainer->n_arrived;
+    head->count[MPIDATA_PLACE_RETIRED] = trainer->n_retired;
+    head->count[MPIDATA_PLACE_VALIDATION] = trainer->n_validation;
+    head->unseen = buffer->unseen;
+    head->next_retired = trainer->next_retired;
+    head->capacity = buffer->capacity;
+    head->added = buffer->added;
+    memcpy(head->random, buffer->random.state, sizeof head->random);
+    head->ledger_words = mpidata_ledger_words(&trainer->ledger);
+    head->statistics = mpidata_trainer_statistics_now(trainer);
+}
+
+static void *array(int64_t n, size_t size) { return malloc((size_t)(n > 0 ? n : 1) * size); }
+
+static int allocate(mpidata_pinned *pinned) {
+    int64_t n = pinned->n, simulations = pinned->simulations;
+    pinned->numbers = array(n, sizeof *pinned->numbers);
+    pinned->slots = array(n, sizeof *pinned->slots);
+    pinned->steps = array(simulations, sizeof *pinned->steps);
+    pinned->whole = array(simulations, sizeof *pinned->whole);
+    pinned->words = array(simulations, sizeof *pinned->words);
+    pinned->complete = array(simulations, sizeof *pinned->complete);
+    pinned->bits = array(pinned->head.ledger_words, sizeof *pinned->bits);
+    return pinned->numbers && pinned->slots && pinned->steps && pinned->whole && pinned->words && pinned->complete &&
+           pinned->bits;
+}
+
+static void list_samples(mpidata_trainer *trainer, mpidata_pinned *pinned) {
+    int64_t *numbers = pinned->numbers, n = 0;
+    for (int64_t i = 0; i < trainer->buffer.count; i++) numbers[n++] = mpidata_buffer_at(&trainer->buffer, i);
+    for (int64_t i = 0; i < trainer->n_arrived; i++) numbers[n++] = trainer->arrived[i];
+    for (int64_t i = 0; i < trainer->n_retired; i++) numbers[n++] = trainer->retired[i];
+    int64_t pinnable = n;
+    for (int64_t i = 0; i < trainer->n_validation; i++) numbers[n++] = trainer->validation[i];
+    for (int64_t i = 0; i < n; i++) {
+        mpidata_slot *slot = trainer->slots.slots[numbers[i]];
+        pinned->slots[i] = slot;
+        if (i < pinnable)
+            slot->pins++;
+        else
+            numbers[i] = -1; /* validation samples stay anyway */
+    }
+}
+
+/* Under the lock. */
+static mpidata_pinned *pin(mpidata_trainer *trainer) {
+    mpidata_pinned *pinned = calloc(1, sizeof *pinned);
+    if (!pinned) return NULL;
+    fill_head(trainer, &pinned->head);
+    for (int place = 0; place < MPIDATA_PLACES; place++) pinned->n += pinned->head.count[place];
+    pinned->simulations = trainer->job.plan.simulations + trainer->job.plan.validation;
+    if (!allocate(pinned)) {
+        mpidata_pinned_free(pinned);
+        return NULL;
+    }
+    list_samples(trainer, pinned);
+    mpidata_ledger_export(&trainer->ledger, pinned->steps, pinned->whole, pinned->complete, pinned->words, pinned->bits);
+    return pinned;
+}
+
+int mpidata_trainer_snapshot_take(mpidata_snapshot *snapshot) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    int status = MPIDATA_SUCCESS;
+    (void)pthread_mutex_lock(&trainer->lock);
+    if (!trainer->checkpoint.due || trainer->checkpoint.at != trainer->drawn || trainer->checkpoint.pinned) {
+        status = mpidata_error(MPIDATA_ERR_ORDER, "No snapshot is due, or one is being written.");
+    } else if (!(trainer->checkpoint.pinned = pin(trainer))) {
+        status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the list of samples of a checkpoint.");
+    } else {
+        trainer->checkpoint.due = 0;
+        *snapshot = trainer->checkpoint.pinned->head;
+    }
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return status;
+}
+
+int mpidata_trainer_snapshot_samples(double *parameters, double *time, int64_t *step, int64_t *simulation) {
+    mpidata_trainer *trainer;
+    mpidata_pinned *pinned;
+    MPIDATA_TRY(need_pinned(&trainer, &pinned));
+    size_t n_parameters = (size_t)trainer->job.plan.n_parameters;
+    for (int64_t i = 0; i < pinned->n; i++) {
+        const mpidata_slot *slot = pinned->slots[i];
+        if (n_parameters)
+            memcpy(parameters + (size_t)i * n_parameters, slot->parameters, n_parameters * sizeof *parameters);
+        time[i] = *slot->time;
+        step[i] = *slot->step;
+        simulation[i] = *slot->simulation;
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_snapshot_ledger(int64_t *steps, int64_t *whole, uint8_t *complete, int64_t *words, uint64_t *bits) {
+    mpidata_trainer *trainer;
+    mpidata_pinned *pinned;
+    MPIDATA_TRY(need_pinned(&trainer, &pinned));
+    size_t n = (size_t)pinned->simulations;
+    memcpy(steps, pinned->steps, n * sizeof *steps);
+    memcpy(whole, pinned->whole, n * sizeof *whole);
+    memcpy(complete, pinned->complete, n * sizeof *complete);
+    memcpy(words, pinned->words, n * sizeof *words);
+    if (pinned->head.ledger_words) memcpy(bits, pinned->bits, (size_t)pinned->head.ledger_words * sizeof *bits);
+    return MPIDATA_SUCCESS;
+}
+
+/* -- writing -------------------------------------------------------------------------------------------------------- */
+
+static int write_all(int file, struct iovec *parts, int n, off_t offset) {
+    while (n) {
+        ssize_t written = pwritev(file, parts, n, offset);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0)
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "%s", written ? strerror(errno) : "the file takes no more bytes");
+        offset += written;
+        size_t left = (size_t)written;
+        while (n && left >= parts->iov_len) {
+            left -= parts->iov_len;
+            parts++;
+            n--;
+        }
+        if (n) {
+            parts->iov_base = (char *)parts->iov_base + left;
+            parts->iov_len -= left;
+        }
+    }
+    return MPIDATA_SUCCESS;
+}
+
+static int check_range(const mpidata_pinned *pinned, int64_t first, int64_t count) {
+    if (first >= 0 && count >= 0 && first <= pinned->n && count <= pinned->n - first) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "The snapshot has %lld samples, not %lld from %lld on.",
+                         (long long)pinned->n, (long long)count, (long long)first);
+}
+
+int mpidata_trainer_snapshot_write(int file, int field, int64_t first, int64_t count, int64_t offset) {
+    mpidata_trainer *trainer;
+    mpidata_pinned *pinned;
+    MPIDATA_TRY(need_pinned(&trainer, &pinned));
+    MPIDATA_TRY(check_range(pinned, first, count));
+    if (field < 0 || field >= trainer->job.plan.n_fields)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no field %d.", field);
+    const mpidata_field *what = &trainer->job.plan.fields[field];
+    size_t bytes = (size_t)what->elements * what->element_size;
+    if (!bytes) return MPIDATA_SUCCESS;
+    struct iovec parts[WRITE_AT_ONCE];
+    for (int64_t done = 0; done < count;) {
+        int n = 0;
+        int64_t from = done;
+        for (; n < WRITE_AT_ONCE && done < count; n++, done++)
+            parts[n] = (struct iovec){mpidata_slot_field(&trainer->slots, pinned->slots[first + done], field), bytes};
+        MPIDATA_TRY(write_all(file, parts, n, (off_t)(offset + from * (int64_t)bytes)));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+/* Under the lock. */
+static void release(mpidata_trainer *trainer, mpidata_pinned *pinned, int64_t first, int64_t count) {
+    for (int64_t i = first; i < first + count; i++) {
+        if (pinned->numbers[i] >= 0) mpidata_slots_unpin(&trainer->slots, pinned->numbers[i]);
+        pinned->numbers[i] = -1;
+    }
+}
+
+int mpidata_trainer_snapshot_release(int64_t first, int64_t count) {
+    mpidata_trainer *trainer;
+    mpidata_pinned *pinned;
+    MPIDATA_TRY(need_pinned(&trainer, &pinned));
+    MPIDATA_TRY(check_range(pinned, first, count));
+    (void)pthread_mutex_lock(&trainer->lock);
+    release(trainer, pinned, first, count);
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_snapshot_end(int failed, int64_t bytes, const char *text) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_pinned *pinned = trainer->checkpoint.pinned;
+    int status = MPIDATA_SUCCESS;
+    if (pinned || trainer->checkpoint.due) {
+        if (pinned) release(trainer, pinned, 0, pinned->n);
+        trainer->checkpoint.pinned = NULL;
+        trainer->checkpoint.due = 0;
+        status = post_written(trainer, trainer->checkpoint.agreed, failed, bytes, text);
+    }
+    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_pinned_free(pinned);
+    return status;
+}
+
+/* -- restoring ------------------------------------------------------------------------------------------------------ */
+
+static int need_unbegun(mpidata_trainer **trainer) {
+    MPIDATA_TRY(mpidata_the_trainer(trainer));
+    if (!(*trainer)->begun) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ORDER, "A checkpoint is continued before mpidata_trainer_begin.");
+}
+
+int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(need_unbegun(&trainer));
+    mpidata_buffer *buffer = &trainer->buffer;
+    if (state->batch < 0 || state->batch > INT64_MAX / 4 || state->unseen < 0 || state->next_retired < 0 ||
+        state->added < 0 || state->added > INT64_MAX / 4 || state->capacity < buffer->capacity)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint's numbers make no sense.");
+    if (mpidata_buffer_grow(buffer, state->capacity))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
+                             (long long)state->capacity);
+    trainer->drawn = trainer->granted = state->batch;
+    trainer->next_retired = state->next_retired;
+    trainer->statistics = state->statistics;
+    buffer->unseen = state->unseen;
+    buffer->added = state->added;
+    if (stream)
+        mpidata_random_seed(&buffer->random, trainer->job.plan.seed, stream);
+    else
+        memcpy(buffer->random.state, state->random, sizeof buffer->random.state);
+    return MPIDATA_SUCCESS;
+}
+
+static int put_into_place(mpidata_trainer *trainer, int place, int64_t slot) {
+    switch (place) {
+    case MPIDATA_PLACE_BUFFER:
+        if (trainer->buffer.count < trainer->buffer.capacity) {
+            mpidata_buffer_put_back(&trainer->buffer, slot);
+            return MPIDATA_SUCCESS;
+        }
+        break;
+    case MPIDATA_PLACE_WAITING:
+        return mpidata_slots_append(&trainer->arrived, &trainer->n_arrived, &trainer->arrived_allocated, slot);
+    case MPIDATA_PLACE_RETIRED:
+        return mpidata_slots_append(&trainer->retired, &trainer->n_retired, &trainer->retired_allocated, slot);
+    case MPIDATA_PLACE_VALIDATION:
+        return mpidata_slots_append(&trainer->validation, &trainer->n_validation, &trainer->validation_allocated, slot);
+    default: break;
+    }
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no room for a sample of the checkpoint in place %d.", place);
+}
+
+/* What was drawn and is kept to be repeated may come from any trainer: it is in no ledger. */
+static int check_step(const mpidata_trainer *trainer, int place, int64_t simulation, int64_t step) {
+    const mpidata_plan *plan = &trainer->job.plan;
+    if (simulation >= 0 && simulation < plan->simulations + plan->validation && step >= 0 &&
+        step < MPIDATA_STEPS_MAX &&
+        (place == MPIDATA_PLACE_RETIRED || mpidata_plan_trainer(plan, simulation, step) == trainer->job.index))
+        return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "Step %lld of simulation %lld is none of this trainer's.",
+                         (long long)step, (long long)simulation);
+}
+
+typedef struct {
+    const void *const *fields;
+    const double *parameters, *time;
+    const int64_t *step, *simulation;
+} restored_samples;
+
+static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const restored_samples *from) {
+    const mpidata_plan *plan = &trainer->job.plan;
+    int64_t number = mpidata_slots_take(&trainer->slots, -1);
+    if (number < 0)
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample of %zu bytes. Lower buffer.capacity.",
+                             plan->slot_bytes);
+    mpidata_slot *slot = trainer->slots.slots[number];
+    for (int f = 0; f < plan->n_fields; f++) {
+        size_t bytes = (size_t)plan->fields[f].elements * plan->fields[f].element_size;
+        memcpy(mpidata_slot_field(&trainer->slots, slot, f), (const char *)from->fields[f] + (size_t)i * bytes, bytes);
+    }
+    size_t n = (size_t)plan->n_parameters;
+    if (n) memcpy(slot->parameters, from->parameters + (size_t)i * n, n * sizeof *slot->parameters);
+    *slot->time = from->time[i];
+    *slot->step = from->step[i];
+    *slot->simulation = from->simulation[i];
+    return put_into_place(trainer, place, number);
+}
+
+int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
+                                    const double *time, const int64_t *step, const int64_t *simulation) {
+    mpidata_trainer *trainer;
+    const restored_samples from = {fields, parameters, time, step, simulation};
+    MPIDATA_TRY(need_unbegun(&trainer));
+    for (int64_t i = 0; i < count; i++) {
+        MPIDATA_TRY(check_step(trainer, place, simulation[i], step[i]));
+        MPIDATA_TRY(restore_sample(trainer, place, i, &from));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_restore_ledger(const int64_t *steps) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(need_unbegun(&trainer));
+    const mpidata_plan *plan = &trainer->job.plan;
+    for (int64_t i = 0; i < plan->simulations + plan->validation; i++)
+        if (steps[i] > MPIDATA_STEPS_MAX)
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint says that simulation %lld has %lld steps.",
+                                 (long long)i, (long long)steps[i]);
+    mpidata_ledger_import(&trainer->ledger, steps);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_restore_received(int64_t count, const int64_t *simulation, const int64_t *step) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(need_unbegun(&trainer));
+    for (int64_t i = 0; i < count; i++) {
+        MPIDATA_TRY(check_step(trainer, MPIDATA_PLACE_BUFFER, simulation[i], step[i]));
+        if (!mpidata_ledger_has(&trainer->ledger, simulation[i], step[i]))
+            MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, simulation[i], step[i]));
+    }
+    return MPIDATA_SUCCESS;
+}

@@ -1,0 +1,77 @@
+#include "wire/identity.h"
+
+#include <ctype.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+#ifndef MPIDATA_BUILT_WITH
+#define MPIDATA_BUILT_WITH "" /* a build without CMake: nothing to compare with */
+#endif
+
+static char built_with[MPIDATA_MPI_NAME_MAX];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void shorten(void) { mpidata_mpi_name(MPIDATA_BUILT_WITH, built_with, sizeof built_with); }
+
+const char *mpidata_built_with(void) {
+    (void)pthread_once(&once, shorten);
+    return built_with;
+}
+
+void mpidata_mpi_name(const char *text, char *name, size_t size) {
+    size_t used = 0;
+    for (; *text && *text != '\n' && *text != ',' && used + 1 < size; text++) {
+        int blank = isspace((unsigned char)*text);
+        if (!blank || (used && name[used - 1] != ' ')) name[used++] = blank ? ' ' : *text;
+    }
+    if (used && name[used - 1] == ' ') used--;
+    if (size) name[used] = '\0';
+}
+
+/* Length up to the end of the first number. */
+static size_t significant(const char *name) {
+    size_t n = strcspn(name, "0123456789");
+    return n + strspn(name + n, "0123456789");
+}
+
+int mpidata_same_mpi(const char *one, const char *other) {
+    size_t n = significant(one);
+    return n == significant(other) && memcmp(one, other, n) == 0;
+}
+
+/* That of the job, which mpidata-rank tells: a program may have come with a libmpidata of its own. */
+static int check_job(void) {
+    const char *job = getenv("MPIDATA_MPI");
+    char name[MPIDATA_MPI_NAME_MAX];
+    if (!job || !*job || mpidata_same_mpi(job, mpidata_built_with())) return MPIDATA_SUCCESS;
+    mpidata_mpi_name(job, name, sizeof name);
+    return mpidata_error(MPIDATA_ERR_JOB,
+                         "The job runs on %s, but this program's libmpidata was built with %s. Build it with the mpicc that "
+                         "`mpidata config --mpicc` prints where the job is started.",
+                         name, mpidata_built_with());
+}
+
+int mpidata_check_identity(void) {
+    /* More room than any MPI needs: the constant of the headers is that of the MPI that may be the wrong one. */
+    char text[16384] = "", name[MPIDATA_MPI_NAME_MAX];
+    int length = 0;
+    if (!*mpidata_built_with()) return MPIDATA_SUCCESS;
+    MPIDATA_TRY_MPI(MPI_Get_library_version(text, &length));
+    mpidata_mpi_name(text, name, sizeof name);
+    if (mpidata_same_mpi(name, mpidata_built_with())) return check_job();
+    return mpidata_error(MPIDATA_ERR_JOB,
+                         "This program runs on %s, but its libmpidata was built with %s. Compile and link it with the mpicc "
+                         "that `mpidata config --mpicc` prints, or install mpidata anew with MPICC set to the mpicc of %s.",
+                         name, mpidata_built_with(), name);
+}
+
+/* When the library is loaded: MPI_Init of a program that the launcher does not fit may end it with words of its own. */
+__attribute__((constructor)) static void speak_up(void) {
+    const char *run = getenv("MPIDATA_RUN");
+    if (run && *run && mpidata_check_identity()) (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
+}

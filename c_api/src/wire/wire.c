@@ -1,0 +1,139 @@
+#include "wire/wire.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { FREE = 1024 }; /* bytes of a block that may begin anywhere */
+
+int64_t mpidata_block_elements(const mpidata_block *block) {
+    int64_t elements = 1;
+    for (int d = 0; d < block->ndim; d++) elements *= block->shape[d];
+    return elements;
+}
+
+size_t mpidata_padded(size_t bytes) { return (bytes + MPIDATA_BOUNDARY - 1) / MPIDATA_BOUNDARY * MPIDATA_BOUNDARY; }
+
+size_t mpidata_payload_place(size_t before, size_t bytes) { return bytes < FREE ? before : mpidata_padded(before); }
+
+int mpidata_travels_along(size_t in_all, size_t before, size_t bytes) {
+    return in_all <= MPIDATA_PIECE_SMALL ||
+           (bytes <= MPIDATA_BLOCK_SMALL && mpidata_payload_place(before, bytes) + bytes <= MPIDATA_ALONG_MAX);
+}
+
+size_t mpidata_block_bytes(const mpidata_plan *plan, const mpidata_block *block) {
+    return (size_t)mpidata_block_elements(block) * plan->fields[block->field].element_size;
+}
+
+size_t mpidata_blocks_bytes(const mpidata_plan *plan, const mpidata_block *blocks, int n) {
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++) bytes += mpidata_block_bytes(plan, &blocks[i]);
+    return bytes;
+}
+
+size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks) {
+    return mpidata_padded(sizeof(mpidata_piece) + (size_t)n_parameters * sizeof(double) +
+                          (size_t)n_blocks * sizeof(mpidata_block));
+}
+
+size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t payload_bytes) {
+    return mpidata_piece_header_bytes(n_parameters, n_blocks) + (size_t)payload_bytes;
+}
+
+int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
+    if (block->field < 0 || block->field >= plan->n_fields)
+        return mpidata_error(MPIDATA_ERR_WIRE, "No field has the number %d", (int)block->field);
+    const mpidata_field *field = &plan->fields[block->field];
+    if (block->ndim != field->ndim)
+        return mpidata_error(MPIDATA_ERR_SHAPE, "A block of field '%s' has %d dimensions, the field has %d",
+                             field->name, (int)block->ndim, field->ndim);
+    for (int d = 0; d < field->ndim; d++) {
+        int64_t start = block->start[d], extent = block->shape[d];
+        if (start < 0 || extent < 0 || start > field->shape[d] || extent > field->shape[d] - start)
+            return mpidata_error(MPIDATA_ERR_BLOCK,
+                                 "A block of field '%s' covers %lld to %lld in dimension %d, the field has 0 to %lld",
+                                 field->name, (long long)start, (long long)((uint64_t)start + (uint64_t)extent - 1), d,
+                                 (long long)field->shape[d] - 1);
+    }
+    return MPIDATA_SUCCESS;
+}
+
+/* The payload must be that of the blocks that travel along, and where others follow, the message ends with it. */
+static int check_payload(const mpidata_plan *plan, const mpidata_piece *head, const mpidata_block *blocks, int is_last) {
+    size_t in_all = mpidata_blocks_bytes(plan, blocks, head->n_blocks), at = 0;
+    int apart = 0;
+    for (int i = 0; i < head->n_blocks; i++) {
+        size_t bytes = mpidata_block_bytes(plan, &blocks[i]);
+        if (mpidata_travels_along(in_all, at, bytes))
+            at = mpidata_payload_place(at, bytes) + bytes;
+        else
+            apart++;
+    }
+    if (mpidata_padded(at) != (size_t)head->payload_bytes)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A piece carries %lld bytes, its blocks have %zu",
+                             (long long)head->payload_bytes, at);
+    if (apart && !is_last)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A piece with %d blocks to come is followed by another", apart);
+    return MPIDATA_SUCCESS;
+}
+
+static int is_simulation(const mpidata_plan *plan, int64_t simulation) {
+    return simulation >= 0 && simulation < plan->simulations + plan->validation;
+}
+
+int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t bytes, const mpidata_piece **piece,
+                        const double **parameters, const mpidata_block **blocks, const char **payload) {
+    const mpidata_piece *head = message;
+    if (bytes < sizeof *head || head->magic != MPIDATA_PIECE_MAGIC)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not the header of a piece", bytes);
+    if (head->n_blocks < 1 || head->n_blocks > MPIDATA_BLOCKS_MAX || head->payload_bytes < 0 ||
+        head->payload_bytes > MPIDATA_ALONG_MAX + MPIDATA_BOUNDARY || head->turn < 1 || head->step < 0 ||
+        head->step >= MPIDATA_STEPS_MAX || !is_simulation(plan, head->simulation) || !isfinite(head->time))
+        return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",
+                             (long long)head->simulation, (long long)head->step);
+    size_t header = mpidata_piece_header_bytes(plan->n_parameters, head->n_blocks);
+    size_t whole = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, head->payload_bytes);
+    if (bytes < whole)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A piece of %zu bytes came in a message with %zu", whole, bytes);
+    *piece = head;
+    *parameters = (const double *)(head + 1);
+    *blocks = (const mpidata_block *)(*parameters + plan->n_parameters);
+    *payload = (const char *)message + header;
+    for (int i = 0; i < head->n_blocks; i++) {
+        MPIDATA_TRY(mpidata_block_check(plan, &(*blocks)[i]));
+        if (!mpidata_block_elements(&(*blocks)[i]))
+            return mpidata_error(MPIDATA_ERR_WIRE, "Block %d of a piece has no elements", i);
+    }
+    return check_payload(plan, head, *blocks, bytes == whole);
+}
+
+static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
+    switch (order->kind) {
+    case MPIDATA_ORDER_EXPECT:
+        return is_simulation(plan, order->simulation) && order->steps >= 0 && order->steps <= MPIDATA_STEPS_MAX;
+    case MPIDATA_ORDER_RELIEVE: return order->steps >= 0 && order->steps <= INT64_MAX / 4;
+    case MPIDATA_ORDER_JOIN:
+    case MPIDATA_ORDER_LOST:
+    case MPIDATA_ORDER_GONE: return order->simulation >= 0 && order->simulation < INT_MAX;
+    default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_GONE;
+    }
+}
+
+int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, int bytes) {
+    if (bytes == (int)sizeof *order && order_fits(plan, order)) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent an order (%d, %d bytes) that does not fit the job.",
+                         bytes < (int)sizeof *order ? 0 : (int)order->kind, bytes);
+}
+
+int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task) {
+    int runs = task->kind == MPIDATA_TASK_RUN && is_simulation(plan, task->simulation) &&
+               task->validation == (task->simulation >= plan->simulations);
+    if (runs || task->kind == MPIDATA_TASK_NO_MORE) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent a task (%d, simulation %lld) that does not fit the job.",
+                         (int)task->kind, (long long)task->simulation);
+}
+
+size_t mpidata_event_bytes(const mpidata_event *event) {
+    return offsetof(mpidata_event, text) + strnlen(event->text, sizeof event->text - 1) + 1;
+}

@@ -1,0 +1,1 @@
+"""Batch systems and their hosts: allocations, scripts, the places of the ranks."""

@@ -1,0 +1,272 @@
+"""Which rank goes to which node: trainers first, the scheduler beside the first one, solvers on the rest."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mpidata.errors import LaunchError
+from mpidata.launch.batch.allocation import Allocation, Node
+
+if TYPE_CHECKING:
+    from mpidata.config import Job
+
+__all__ = ["Layout", "Placement", "place", "tasks_per_node"]
+
+_LOOP_AND_RECEIVE = 2  # CPUs of a trainer: its loop keeps one busy, its receive thread another
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Ranks of a job by role.
+
+    Parameters
+    ----------
+    trainers : int
+        Number of trainers.
+    groups : int
+        Number of groups that start with the others, spares included.
+    later : int
+        Number of groups that the job spawns.
+    spares : int
+        Number of spares among `groups`.
+    ranks_per_group : int
+        Ranks of each.
+    per_node : int or None
+        Trainers of each node that has any; None: as many as fit.
+    gpus_per_rank : int
+        GPUs of each trainer.
+    """
+
+    trainers: int
+    groups: int
+    ranks_per_group: int
+    later: int = 0
+    per_node: int | None = None
+    gpus_per_rank: int = 0
+    spares: int = 0
+
+    @classmethod
+    def of(cls, job: Job) -> Layout:
+        """Layout of a job."""
+        solvers, trainers = job.solvers, job.trainers
+        split = solvers.start == "split"
+        return cls(
+            trainers=trainers.ranks,
+            groups=solvers.groups + solvers.spares if split else 0,
+            ranks_per_group=solvers.ranks_per_group,
+            later=0 if split else solvers.groups,
+            per_node=trainers.per_node,
+            gpus_per_rank=trainers.gpus_per_rank,
+            spares=solvers.spares if split else 0,
+        )
+
+    @property
+    def solvers(self) -> int:
+        """Number of solver ranks, those included that the job spawns."""
+        return (self.groups + self.later) * self.ranks_per_group
+
+    @property
+    def cpus(self) -> int:
+        """CPUs for all: two for a trainer, none for the scheduler, which mostly sleeps."""
+        return _LOOP_AND_RECEIVE * self.trainers + self.solvers
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """Where each rank of the world goes.
+
+    Parameters
+    ----------
+    hosts : tuple of str
+        Name of the node of each rank, in order of rank.
+    components : tuple of int
+        Number of ranks in each component of a heterogeneous job; one number for any other.
+    trainer_cpus : int
+        CPUs that no other rank of the job uses, of the trainer that has the fewest.
+    unused : tuple of str
+        Nodes without a rank, to which the job may spawn groups.
+    """
+
+    hosts: tuple[str, ...]
+    components: tuple[int, ...]
+    trainer_cpus: int
+    unused: tuple[str, ...] = ()
+
+    def lines(self, layout: Layout) -> Iterator[str]:
+        """Say what is on each node, one line each."""
+        for host in dict.fromkeys(self.hosts):
+            ranks = [rank for rank, name in enumerate(self.hosts) if name == host]
+            trainers = [rank - 1 for rank in ranks if 1 <= rank <= layout.trainers]
+            solvers = [rank - 1 - layout.trainers for rank in ranks if rank > layout.trainers]
+            parts = ["the scheduler"] if 0 in ranks else []
+            parts += [_numbers("trainer", trainers)] if trainers else []
+            if solvers:
+                groups = sorted({solver // layout.ranks_per_group for solver in solvers})
+                count = f" ({len(solvers)} solver{'s' if len(solvers) > 1 else ''})"
+                parts.append(_numbers("group", groups) + count)
+            yield f"{host}: {', '.join(parts)}"
+
+
+def place(layout: Layout, allocation: Allocation) -> Placement:
+    """Place the ranks of a job on the nodes of an allocation.
+
+    Parameters
+    ----------
+    layout : Layout
+        Of the job.
+    allocation : Allocation
+        In a heterogeneous one, trainers go to the first component and solvers to the second.
+
+    Raises
+    ------
+    LaunchError
+        The ranks do not fit.
+
+    Notes
+    -----
+    A trainer gets two CPUs, so that its receive thread has one besides that of the training loop. Only where there are
+    too few for that it gets one. A group stays on one node where there is one with room for it; groups spread over the
+    nodes, those of trainers last.
+    """
+    if len(allocation.components) > 2:
+        raise LaunchError(
+            f"The Slurm job {allocation.job} has {len(allocation.components)} components. Make it of two: the first "
+            "for the trainers, the second for the solvers."
+        )
+    _check_cpus(layout, allocation)
+    error: LaunchError | None = None
+    for cpus in (_LOOP_AND_RECEIVE, 1):
+        try:
+            return _place(layout, allocation, cpus)
+        except LaunchError as found:
+            error = found
+    assert error is not None
+    raise error
+
+
+def _check_cpus(layout: Layout, allocation: Allocation) -> None:
+    parts: list[tuple[str, int, tuple[Node, ...]]]
+    if len(allocation.components) == 2:
+        of_trainers, of_solvers = allocation.components
+        parts = [("the trainers", layout.trainers, of_trainers), ("the solvers", layout.solvers, of_solvers)]
+    else:
+        parts = [("the job", layout.trainers + layout.solvers, allocation.nodes)]
+    for who, needed, nodes in parts:
+        cpus = sum(node.cpus for node in nodes)
+        if needed > cpus:
+            of_the_job = (
+                f"{layout.trainers} trainers, {layout.groups + layout.later} groups of {layout.ranks_per_group}"
+            )
+            raise LaunchError(
+                f"The nodes for {who} have {_count(cpus, 'CPU')}, but {who} need{'s' if who == 'the job' else ''} "
+                f"{needed} ({of_the_job}). {allocation.origin}. {allocation.advice}, or lower 'solvers.groups' or "
+                "'trainers.ranks'."
+            )
+
+
+def _place(layout: Layout, allocation: Allocation, trainer_cpus: int) -> Placement:
+    free = {node.name: node.cpus for node in allocation.nodes}
+    trainers = _place_trainers(layout, allocation, trainer_cpus, free)
+    rest = [node.name for node in allocation.components[-1]]
+    solvers = _place_groups(layout, [name for name in rest if name not in trainers], rest, free)
+    hosts = (trainers[0], *trainers, *solvers)
+    unused = tuple(node.name for node in allocation.nodes if node.name not in hosts)
+    two = len(allocation.components) == 2
+    components = (1 + len(trainers), len(solvers)) if two else (len(hosts),)
+    rooms = [(free[name] + trainer_cpus * trainers.count(name)) // trainers.count(name) for name in trainers]
+    return Placement(hosts, components, min(rooms), unused)
+
+
+def _place_trainers(layout: Layout, allocation: Allocation, cpus: int, free: dict[str, int]) -> list[str]:
+    nodes = allocation.components[0]
+    hosts: list[str] = []
+    left = layout.trainers
+    for node in nodes:
+        room = free[node.name] // cpus
+        wanted = min(left, layout.per_node or left)
+        if layout.gpus_per_rank and node.gpus is not None:
+            room = min(room, node.gpus // layout.gpus_per_rank)
+        if layout.per_node is not None and room < wanted:
+            continue
+        hosts += [node.name] * min(room, wanted)
+        free[node.name] -= cpus * min(room, wanted)
+        left = layout.trainers - len(hosts)
+    if not left:
+        return hosts
+    gpus = f" with {layout.gpus_per_rank} GPUs each" if layout.gpus_per_rank else ""
+    each = f"at {layout.per_node} a node " if layout.per_node is not None else ""
+    has = ", ".join(
+        f"{n.name}: {_count(n.cpus, 'CPU')}" + (f", {_count(n.gpus, 'GPU')}" if n.gpus else "") for n in nodes
+    )
+    raise LaunchError(
+        f"There is room for {len(hosts)} of {layout.trainers} trainers {each}on the nodes of this allocation{gpus} "
+        f"({has}). {allocation.origin}. {allocation.advice}, or lower 'trainers.ranks' or 'trainers.per_node'."
+    )
+
+
+def _place_groups(layout: Layout, first: Sequence[str], rest: Sequence[str], free: dict[str, int]) -> list[str]:
+    """Nodes of all solver ranks: whole groups where they fit, each on the emptiest node, the others on what is left."""
+    size = layout.ranks_per_group
+    placed: dict[int, list[str]] = {}
+    for group in range(layout.groups):
+        for names in (first, rest):
+            host = max(names, key=lambda name: free[name], default=None)
+            if host is not None and free[host] >= size:
+                placed[group] = [host] * size
+                free[host] -= size
+                break
+    left = [name for name in (*first, *(name for name in rest if name not in first)) for _ in range(free[name])]
+    if size * (layout.groups + layout.later - len(placed)) > len(left):
+        raise LaunchError("There are too few CPUs.")
+    for group in range(layout.groups):
+        if group not in placed:
+            placed[group], left = left[:size], left[size:]
+            for host in placed[group]:
+                free[host] -= 1
+    return [host for group in range(layout.groups) for host in placed[group]]
+
+
+def tasks_per_node(layout: Layout, nodes: int) -> int:
+    """CPUs to ask for on each of some equal nodes, so that the ranks fit.
+
+    Parameters
+    ----------
+    layout : Layout
+        Of the job.
+    nodes : int
+        Number of nodes.
+
+    Raises
+    ------
+    LaunchError
+        They do not fit on so few nodes, as `per_node` forbids it.
+    """
+    plain = dataclasses.replace(layout, gpus_per_rank=0)
+    most = layout.cpus + layout.ranks_per_group
+    for cpus in range(max(1, math.ceil(layout.cpus / nodes)), most + 1):
+        nodes_of = tuple(Node(f"{i}", cpus) for i in range(nodes))
+        try:
+            if _place(plain, Allocation("", (nodes_of,)), _LOOP_AND_RECEIVE):
+                return cpus
+        except LaunchError:
+            continue
+    needed = math.ceil(layout.trainers / (layout.per_node or 1))
+    raise LaunchError(
+        f"{layout.trainers} trainers at {layout.per_node} a node need {needed} nodes, but there are {nodes}. "
+        "Keys 'slurm.nodes', 'trainers.per_node'. Raise one of them."
+    )
+
+
+def _numbers(what: str, numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"{what} {numbers[0]}"
+    if list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{what}s {numbers[0]}-{numbers[-1]}"
+    return f"{what}s {', '.join(map(str, numbers))}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"

@@ -1,0 +1,81 @@
+"""One start of a run folder: what its files tell about it, and not about the starts before."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from pathlib import Path
+
+from mpidata.run.aside import BEGUN, said_aside
+from mpidata.run.exits import Exit, read_record
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+
+__all__ = ["Attempt"]
+
+
+@dataclasses.dataclass
+class Attempt:
+    """A start of a run.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Prepared for it.
+    plan : Plan
+        That of the folder.
+    events, launcher_log : int
+        Bytes that the starts before have left in these files.
+    aside : Path or None
+        File in which the scheduler tells that it has begun where its events cannot be written; goes with the job.
+    """
+
+    run: RunFolder
+    plan: Plan
+    events: int
+    launcher_log: int
+    aside: Path | None = None
+    _joined: bool = False
+
+    @classmethod
+    def of(cls, run: RunFolder, plan: Plan) -> Attempt:
+        """Begin an attempt: nothing of it has started yet."""
+        return cls(run, plan, _size(run.events), _size(run.launcher_log))
+
+    @property
+    def fault_tolerant(self) -> bool:
+        """Whether the job outlives the death of a solver."""
+        return self.plan.fault_tolerance == "ulfm"
+
+    def joined(self) -> bool:
+        """Whether all ranks have joined: the scheduler's first event tells it."""
+        if not self._joined:
+            told_aside = self.aside is not None and BEGUN in said_aside(self.aside)
+            self._joined = told_aside or _size(self.run.events) > self.events
+        return self._joined
+
+    def records(self) -> list[Exit]:
+        """Read the records of ranks of the world that ended badly.
+
+        Those come first that nobody had told to end, and in order of time: the first one to go is the cause, as a rule,
+        for a launcher ends the others when it notices.
+        """
+        paths = [path for path in self.run.exits.glob("rank-*") if not path.suffix]
+        found = [record for record in map(read_record, paths) if record is not None]
+        mine = [record for record in found if record.rank is not None and 0 <= record.rank < self.plan.world]
+        return sorted(mine, key=lambda record: (record.told, record.at))
+
+    def launcher_said(self) -> str:
+        """Return what the launcher has printed."""
+        with contextlib.suppress(OSError), open(self.run.launcher_log, "rb") as file:
+            file.seek(self.launcher_log)
+            return file.read().decode(errors="replace")
+        return ""
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0

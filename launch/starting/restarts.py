@@ -1,0 +1,46 @@
+"""When a run that has failed is started again without being asked."""
+
+from __future__ import annotations
+
+from mpidata.launch.watching.outcome import Outcome
+
+__all__ = ["Restarts"]
+
+_EARLY = 3  # MPI cannot survive a death before all ranks have joined, and nothing is lost by starting again
+
+
+class Restarts:
+    """Counts the restarts of a run.
+
+    Parameters
+    ----------
+    allowed : int
+        Restarts of a run whose ranks had all joined.
+    """
+
+    def __init__(self, allowed: int) -> None:
+        self._allowed = allowed
+        self._done = 0
+        self._early = 0
+
+    def why(self, outcome: Outcome, joined: bool) -> str | None:
+        """Say that the run is started again, or None if it is not.
+
+        Only where a process died: what a program did, it would do again.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            Of the last start.
+        joined : bool
+            Whether all its ranks had joined.
+        """
+        if not outcome.died:
+            return None
+        if not joined and self._early < _EARLY:
+            self._early += 1
+            return f"That was before all ranks had joined. Starting again ({self._early} of {_EARLY})."
+        if joined and self._done < self._allowed:
+            self._done += 1
+            return f"Starting again (restart {self._done} of {self._allowed})."
+        return None

@@ -1,0 +1,1 @@
+"""Watching a job until it is over: its processes, its progress, how it ended, what it leaves."""

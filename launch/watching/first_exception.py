@@ -1,0 +1,63 @@
+"""The traceback of the first exception of a solver, for `mpidata run` to show at once: others are mostly the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mpidata.launch.watching.progress import Tail
+from mpidata.run.exits import tail
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+
+__all__ = ["FirstException"]
+
+_LOOK_AT = 500  # lines at the end of a log
+_BEGINS = "Traceback (most recent call last):"
+
+
+class FirstException:
+    """Looks at the events of a run for the first exception of a solver in this start of it.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Whose events and logs. What is in the events already is not new.
+    plan : Plan
+        Of the job.
+    """
+
+    def __init__(self, run: RunFolder, plan: Plan) -> None:
+        self._run = run
+        self._plan = plan
+        self._events: Tail | None = Tail(run.events)
+
+    def lines(self, last: bool = False) -> list[str]:
+        """Return what is to be shown, once; nothing before there was an exception, and after that."""
+        for line in self._events.lines(last) if self._events is not None else []:
+            if '"cause": "raised"' in line and (event := _read(line)).get("cause") == "raised":
+                self._events = None
+                return self._told(event)
+        return []
+
+    def _told(self, event: dict[str, Any]) -> list[str]:
+        log = self._run.group_log(self._plan, int(event["group"]), int(event.get("rank_in_group") or 0))
+        first = f"A solver of group {event['group']} {event['how']}. It is the first exception of this run; {log} has:"
+        return [first, *(f"  {line}" for line in _traceback(tail(log, _LOOK_AT), str(event["how"])))]
+
+
+def _traceback(lines: list[str], how: str) -> list[str]:
+    """Find the traceback of an exception that is named in the line after it, with those that led to it."""
+    said = [i for i, line in enumerate(lines) if line.startswith("mpidata: ") and " raised " in line]
+    end = next((i for i in said if lines[i].endswith(how)), len(lines) - 1)
+    after = max((i + 1 for i in said if i < end), default=0)
+    begins = [i for i in range(after, end) if lines[i] == _BEGINS]
+    return lines[begins[0] if begins else max(0, end - 10) : end + 1]
+
+
+def _read(line: str) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) else {}

@@ -1,0 +1,104 @@
+"""The one-screen summary at the end of `mpidata run`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from mpidata.checkpoint import numbers
+from mpidata.errors import MpidataError
+from mpidata.launch.watching.outcome import Outcome
+from mpidata.run.exits import tail
+from mpidata.run.folder import RunFolder
+from mpidata.scheduler.losses import read_first_loss
+
+__all__ = ["show_outcome"]
+
+_SHOWN = 5
+_COLOURS = {"complete": "bold green", "stopped": "bold yellow", "failed": "bold red"}
+
+
+def show_outcome(outcome: Outcome, console: Console, errors: Console) -> None:
+    """Show how a run ended.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        As `settle` gives it.
+    console, errors : rich.console.Console
+        For the summary, and for what went wrong.
+    """
+    summary = outcome.summary
+    status = summary["status"]
+    rows = _rows(summary)
+    if status == "failed" or (status == "stopped" and outcome.exit_status):
+        rows.append(("checkpoint", _checkpoint(Path(summary["run"]))))
+    width = max(len(key) for key, _ in rows)
+    console.print()
+    console.print(Text(f"{summary['name']}: {status}", _COLOURS.get(status, "bold")), end="")
+    console.print(Text(f" ({summary['reason']})" if summary.get("reason") else ""), soft_wrap=True)
+    for key, text in rows:  # never folded: a path must stay in one piece
+        console.print(Text(f"  {key:<{width}}  {text}"), soft_wrap=True)
+    _show_set_aside(summary.get("set_aside") or [], summary["run"], console)
+    if status != "failed":
+        return
+    errors.print()
+    if outcome.log is not None and (lines := tail(outcome.log, 15)):
+        errors.print(Text(f"Last lines of {outcome.log}:"), soft_wrap=True)
+        errors.print(Text.from_ansi("\n".join(f"  {line}" for line in lines)), soft_wrap=True)
+    sentence = summary.get("error") or f"The run failed. Its events are in {summary['run']}/events.jsonl."
+    errors.print(Text(sentence, "bold red"), soft_wrap=True)
+
+
+def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    simulations, samples = summary["simulations"], summary["samples"]
+    failed = f", {simulations['failed']} failed" if simulations["failed"] else ""
+    seconds = summary["seconds"]
+    rate = f", {samples['received'] / seconds:.0f}/s" if seconds > 0 else ""
+    rows = [
+        ("simulations", f"{simulations['complete']} of {simulations['requested']} complete{failed}"),
+        ("samples", f"{samples['received']} for training{rate}, {samples['validation']} for validation"),
+        ("batches", " + ".join(map(str, summary["batches"]["per_trainer"])) or "0"),
+        ("data", f"{summary['bytes'] / 1e6:.1f} MB in {seconds:.1f} s"),
+    ]
+    retries, lost = summary.get("retries", []), summary.get("lost_groups", 0)
+    if retries or lost:
+        rows.insert(1, ("retries", f"{len(retries)}, {lost} group{'s' if lost != 1 else ''} lost"))
+    if lost and (first := read_first_loss(RunFolder(Path(summary["run"])).events)) is not None:
+        rows.insert(2, ("first loss", f"group {first.get('group')}: a solver of it {first.get('how')}"))
+    for name, value in summary["training"].items():
+        rows.append((name, f"{_number(value.get('first'))} -> {_number(value.get('last'))}"))
+    return [*rows, ("run folder", summary["run"])]
+
+
+def _show_set_aside(entries: list[dict[str, Any]], run: str, console: Console) -> None:
+    """List the simulations that were set aside, with the causes and what their solvers said last."""
+    if not entries:
+        return
+    console.print(Text("\nSet aside:", "bold yellow"), soft_wrap=True)
+    for entry in entries[:_SHOWN]:
+        values = ", ".join(f"{name} = {value:.6g}" for name, value in entry["parameters"].items())
+        tries = "1 try" if entry["tries"] == 1 else f"{entry['tries']} tries"
+        who = f"simulation {entry['simulation']} ({values}), {tries}"
+        console.print(Text(f"  {who}: its solver {entry['how']}"), soft_wrap=True)
+        console.print(Text.from_ansi("\n".join(f"    {line}" for line in entry["output"])), soft_wrap=True)
+    if len(entries) > _SHOWN:
+        console.print(Text(f"  and {len(entries) - _SHOWN} more: see {run}/summary.json"), soft_wrap=True)
+
+
+def _checkpoint(run: Path) -> str:
+    """Say from where the run could go on."""
+    try:
+        written = numbers(RunFolder(run).checkpoints)
+    except MpidataError as error:
+        return f"unknown. {error}"
+    command = f"mpidata run --resume {shlex.quote(str(run))}"
+    return f"{written[-1]}; go on with {command}" if written else f"none; {command} starts over"
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else f"{value:.4g}"

@@ -1,0 +1,70 @@
+"""The signals that `mpidata run` takes."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+from mpidata.run.exits import signal_name
+
+__all__ = ["Signals"]
+
+_STOP = (signal.SIGTERM, signal.SIGUSR1)
+
+
+class Signals:
+    """Collects SIGINT, SIGTERM, SIGHUP and SIGUSR1 while it is entered; an ignored one (nohup) stays ignored.
+
+    Parameters
+    ----------
+    checkpoint_on_interrupt : bool
+        Whether Ctrl-C lets the job write a checkpoint first, as SIGTERM and SIGUSR1 do.
+
+    Attributes
+    ----------
+    first : int or None
+        The first signal that came.
+    count : int
+        How many came.
+
+    Notes
+    -----
+    To be entered by the main thread.
+    """
+
+    def __init__(self, checkpoint_on_interrupt: bool = False) -> None:
+        self._asking = (*_STOP, signal.SIGINT) if checkpoint_on_interrupt else _STOP
+        self.first: int | None = None
+        self.count = 0
+        self._before: dict[int, object] = {}
+
+    @property
+    def asks_for_checkpoint(self) -> bool:
+        """Whether the job is to write a checkpoint and end."""
+        return self.first in self._asking
+
+    @property
+    def ends_at_once(self) -> bool:
+        """Whether the job is to end without further ado: SIGHUP, a second signal, or Ctrl-C without checkpoints."""
+        return self.count > 1 or (self.first is not None and self.first not in self._asking)
+
+    @property
+    def name(self) -> str:
+        """Name of the first signal; empty where none has come."""
+        return signal_name(self.first) if self.first is not None else ""
+
+    def __enter__(self) -> Signals:
+        """Take the signals."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            if signal.getsignal(number) != signal.SIG_IGN or number == signal.SIGINT:
+                self._before[number] = signal.signal(number, self._take)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give them back to who had them."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _take(self, number: int, _: FrameType | None) -> None:
+        self.first = self.first or number
+        self.count += 1

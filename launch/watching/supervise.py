@@ -1,0 +1,177 @@
+"""Start the launcher of a job, watch it, pass on signals, and see to it that nothing is left when it has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import BufferedWriter
+from typing import Any
+
+from mpidata.errors import LaunchError
+from mpidata.launch.starting.attempt import Attempt
+from mpidata.launch.watching.cleanup import end_processes, processes_of
+from mpidata.launch.watching.signals import Signals
+from mpidata.launch.watching.watch import Watch
+from mpidata.run.folder import RunFolder
+from mpidata.run.own_files import opener
+
+__all__ = ["Ending", "supervise"]
+
+_LOOK_EVERY_S = 0.1
+_TERM_S = 2.5  # for mpirun to end its ranks in order after SIGTERM
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclasses.dataclass(frozen=True)
+class Ending:
+    """How the launcher of a job ended.
+
+    Parameters
+    ----------
+    status : int
+        Its exit status, negative for a signal. It says little: mpirun gives 0 after killing a job, too.
+    stopped_by : int or None
+        The signal that stopped the job, if one came before there was a summary.
+    vanished : int or None
+        A rank that was killed with its mpidata-rank, and without which the job could not go on.
+    lost_host : str or None
+        A host that does not answer any more.
+    by_slurm : str or None
+        How Slurm ended the whole job, in words.
+    unwritten : dict or None
+        The summary, where the scheduler could not write it.
+    """
+
+    status: int
+    stopped_by: int | None = None
+    vanished: int | None = None
+    lost_host: str | None = None
+    by_slurm: str | None = None
+    unwritten: dict[str, Any] | None = None
+
+
+def supervise(
+    attempt: Attempt,
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    signals: Signals,
+    look: Callable[[], None],
+    silence_s: float | None = None,
+) -> Ending:
+    """Run the launcher of a job until the job has ended.
+
+    Parameters
+    ----------
+    attempt : Attempt
+        To start.
+    command : sequence of str
+        The launcher and its arguments.
+    variables : mapping of str to str
+        What to add to the environment.
+    signals : Signals
+        Entered by the caller. Those that ask for a checkpoint let the job write one first; others, and a second one, do
+        not.
+    look : callable
+        Called some times a second meanwhile.
+    silence_s : float, optional
+        As `Watch` takes it.
+
+    Returns
+    -------
+    Ending
+        No process of the job is left on this machine.
+
+    Raises
+    ------
+    LaunchError
+        The launcher cannot be started, or its log not be written.
+
+    Notes
+    -----
+    Blocks. For the main thread: the launcher is told to end when the thread that started it does, so that a `kill -9`
+    of this process leaves no rank behind.
+    """
+    run = attempt.run
+    environment = {**os.environ, **variables, "MPIDATA_RUN": str(run.path)}
+    _prctl()(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # where process 1 of a container reaps nothing, orphans would stay
+    with _log(run) as log:
+        try:
+            launcher = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # or the terminal would send it the Ctrl-C too
+                preexec_fn=_end_with(os.getpid()),
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise LaunchError(f"Cannot start {command[0]}: {error}. Install an MPI, or correct PATH.") from None
+    stopped_by, vanished, lost_host = None, None, None
+    try:
+        with Watch(attempt, launcher.pid, signals, silence_s) as watch:
+            while launcher.poll() is None and not watch.is_due():
+                look()
+                time.sleep(_LOOK_EVERY_S)
+            stopped_by = signals.first if watch.asked or not run.summary.exists() else None
+            vanished, lost_host = watch.vanished, watch.lost_host
+    finally:
+        status = _end(launcher, run, signals)
+    return Ending(status, stopped_by, vanished, lost_host)
+
+
+def _log(run: RunFolder) -> BufferedWriter:
+    try:
+        return open(run.launcher_log, "ab", opener=opener)
+    except OSError as error:
+        raise LaunchError(
+            f"Cannot write {run.launcher_log}: {error.strerror}. Make room, or make it writable."
+        ) from None
+
+
+def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) -> int:
+    """End the launcher, if it has not ended, and all that is left of the job."""
+    deadline = time.monotonic() + _TERM_S
+    orphans = processes_of(run.path)  # as they become when mpirun, which does not wait for them, has ended
+    if launcher.poll() is None:
+        launcher.terminate()
+    while launcher.poll() is None and time.monotonic() < deadline and signals.count < 2:
+        time.sleep(0.02)
+    with contextlib.suppress(ProcessLookupError):
+        if launcher.poll() is None:
+            launcher.kill()
+    orphans += end_processes(run.path, timeout_s=1.5)
+    status = launcher.wait()
+    _reap(set(orphans))
+    return status
+
+
+def _reap(orphans: Iterable[int]) -> None:
+    deadline = time.monotonic() + 0.5
+    for pid in orphans:
+        with contextlib.suppress(ChildProcessError):  # it was not ours in the end
+            while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
+                time.sleep(0.01)
+
+
+def _prctl() -> Callable[..., int]:
+    return ctypes.CDLL(None).prctl
+
+
+def _end_with(parent: int) -> Callable[[], None]:
+    """Make what the launcher's process does before it becomes mpirun: ask for SIGTERM at this process's end."""
+    prctl = _prctl()  # looked up here, as little is safe after a fork
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return ask

@@ -1,0 +1,188 @@
+"""When to wait no longer for a job: it has failed, has been asked to stop, or what it cannot do without is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mpidata.launch.starting.attempt import Attempt
+from mpidata.launch.starting.connections import Connections
+from mpidata.launch.starting.ranks import LocalRanks
+from mpidata.launch.watching.signals import Signals
+from mpidata.run.exits import read_record
+from mpidata.run.own_files import opener
+
+__all__ = ["Watch"]
+
+_GRACE_S = 10.0  # from the end of a rank on which all depends, or of a stop, to the end of all ranks
+_FAILED_S = 2.0  # from the summary of a job that has failed: the scheduler has waited for who may still leave in order
+_LATE_S = 3.0  # for the scheduler to write the summary of a job that took all the time it had
+_EMPTY_S = 5.0  # for the launcher to end when all ranks have
+_FIND_EVERY_S = 0.5
+_HOST_EVERY_S = 1.0
+
+
+class Watch:
+    """Looks at the files and processes of an attempt.
+
+    Parameters
+    ----------
+    attempt : Attempt
+        That goes on.
+    launcher : int
+        Its process id.
+    signals : Signals
+        Entered by the caller.
+    silence_s : float, optional
+        Of a job on several hosts: seconds after which one that does not acknowledge what the launcher sends is lost.
+    clock : callable, optional
+        Gives seconds.
+
+    Attributes
+    ----------
+    vanished : int or None
+        A rank without which the job cannot go on, and that has ended without a record: it was killed with its
+        mpidata-rank.
+    lost_host : str or None
+        A host that does not answer, if that has ended the job.
+    asked : bool
+        Whether the job was asked to write a checkpoint and end.
+
+    Notes
+    -----
+    For one thread. What it finds is limited to this machine, but for the files.
+    """
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        launcher: int,
+        signals: Signals,
+        silence_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.vanished: int | None = None
+        self.lost_host: str | None = None
+        self.asked = False
+        self._attempt = attempt
+        self._signals = signals
+        self._clock = clock
+        self._end_by = float("inf")
+        self._seen: set[str] = set()
+        self._next_find = clock()
+        self._ranks = LocalRanks(attempt.run.path, launcher)
+        self._connections = Connections(launcher, silence_s) if silence_s is not None else None
+        self._next_host = clock()
+
+    def __enter__(self) -> Watch:
+        """Do nothing."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Forget the processes."""
+        self._ranks.close()
+
+    def is_due(self) -> bool:
+        """Whether to end what is left of the job now. To be called some times a second."""
+        now, joined = self._clock(), self._attempt.joined()
+        if self._attempt.run.is_removed:
+            return True
+        if self._signals.ends_at_once or (self._signals.asks_for_checkpoint and not self._may_stop(now, joined)):
+            return True
+        if now >= self._next_find:  # the last time when all are there
+            self._next_find = float("inf") if joined else now + _FIND_EVERY_S
+            self._ranks.find()
+        self._ranks.look()
+        if self._has_lost_host(now):
+            return True
+        summary = self._attempt.run.summary
+        if summary.exists():
+            self._after_summary(summary, now)
+        elif joined:
+            self._look_for_deaths(now)
+        elif self._cannot_join():
+            return True
+        return now > self._end_by
+
+    def _has_lost_host(self, now: float) -> bool:
+        if self._connections is not None and now >= self._next_host:
+            self._next_host = now + _HOST_EVERY_S
+            self.lost_host = self._connections.lost_host()
+            if self.lost_host is not None:
+                self._fail(now)
+        return self.lost_host is not None
+
+    def _cannot_join(self) -> bool:
+        """Whether a rank has died before all had joined: the others would wait for it without end."""
+        if any(not record.told for record in self._attempt.records()):
+            return True
+        self.vanished = min(filter(self._has_no_record, self._ranks.gone), default=None)
+        if self.vanished is None:
+            self.vanished = self._ranks.missing(self._attempt.plan.world)
+        return self.vanished is not None
+
+    def _may_stop(self, now: float, joined: bool) -> bool:
+        """Ask the job to stop; False where it cannot, as it has not begun."""
+        if not joined:
+            return False
+        if not self.asked:
+            self.asked = True
+            self._limit(now + self._attempt.plan.checkpoint_within_s + _LATE_S)
+            _write(self._attempt.run.stop, self._signals.name)
+        return True
+
+    def _after_summary(self, summary: Path, now: float) -> None:
+        status = _status(summary)
+        if self._first("summary"):
+            self._end_by = float("inf") if status == "complete" else self._end_by
+            # Programs of a job that is complete, or that its scripts have stopped, may work on: to save a model, say.
+            if status == "failed":
+                self._fail(now, _FAILED_S)
+            elif status == "stopped" and self.asked:
+                self._fail(now)
+        if len(self._ranks.gone) == self._attempt.plan.world and self._first("empty"):
+            self._limit(now + _EMPTY_S)
+
+    def _look_for_deaths(self, now: float) -> None:
+        """Notice that the scheduler has died, which ends the job, or a trainer, which the scheduler should notice."""
+        exits, plan, gone = self._attempt.run.exits, self._attempt.plan, self._ranks.gone
+        if (0 in gone or not self._has_no_record(0)) and self._first("scheduler"):
+            self.vanished = 0 if self._has_no_record(0) else None
+            self._fail(now)
+        for rank in range(1, 1 + plan.trainers):
+            record = read_record(exits / f"rank-{rank:04d}")
+            if record is not None and not record.told and self._first("trainer"):
+                self._limit(now + _GRACE_S)
+
+    def _has_no_record(self, rank: int) -> bool:
+        return not (self._attempt.run.exits / f"rank-{rank:04d}").exists()
+
+    def _fail(self, now: float, grace_s: float | None = None) -> None:
+        _write(self._attempt.run.over, "over")
+        self._limit(now + (_GRACE_S if grace_s is None else grace_s))
+
+    def _first(self, what: str) -> bool:
+        first = what not in self._seen
+        self._seen.add(what)
+        return first
+
+    def _limit(self, by: float) -> None:
+        self._end_by = min(self._end_by, by)
+
+
+def _status(summary: Path) -> str:
+    """How the job ended; it is complete to the ranks where they have left in order."""
+    try:
+        told = json.loads(summary.read_text(encoding="utf-8"))
+        return "complete" if told.get("in_order") is True else str(told["status"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "failed"
+
+
+def _write(path: Path, text: str) -> None:
+    """Leave word for the ranks; where the disk is full, they are ended without it."""
+    with contextlib.suppress(OSError), open(path, "x", encoding="utf-8", opener=opener) as file:
+        file.write(text + "\n")

@@ -1,0 +1,1 @@
+"""libmpidata and the MPI it was built with, as Python sees them."""

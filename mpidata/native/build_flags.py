@@ -1,0 +1,117 @@
+"""What `mpidata config` prints: the flags that build a solver against libmpidata.
+
+A C solver is built with ``mpicc solver.c $(mpidata config --cflags --libs)``, a Fortran one with
+``gfortran $(mpidata config --fflags) solver.f90 $(mpidata config --flibs)``. Where the package was built without a
+Fortran compiler, ``--fflags`` holds the source of the module, which is then compiled along with the solver.
+"""
+
+import json
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from mpidata.errors import LibraryError
+
+__all__ = ["KINDS", "build_record", "flags", "flags_line", "library_path", "prefix", "rank_program"]
+
+KINDS = {
+    "cflags": "flags to compile a C or C++ solver",
+    "libs": "flags to link a C or C++ solver",
+    "fflags": "flags to compile a Fortran solver; before its source files",
+    "flibs": "flags to link a Fortran solver; after its source files",
+    "prefix": "folder with lib, include and bin; for CMAKE_PREFIX_PATH",
+    "pkgconfig": "folder with mpidata.pc; for PKG_CONFIG_PATH",
+    "mpicc": "the compiler wrapper of the MPI that mpidata was built with",
+}
+"""Option of `mpidata config` -> what it prints."""
+
+
+def prefix() -> Path:
+    """Folder that holds the built parts: ``lib``, ``include``, ``bin`` and ``share``."""
+    return Path(__file__).resolve().parents[1]
+
+
+def library_path() -> Path:
+    """Path of ``libmpidata.so``.
+
+    Raises
+    ------
+    LibraryError
+        If it has not been built.
+    """
+    return _built(prefix() / "lib" / "libmpidata.so")
+
+
+def rank_program() -> Path:
+    """Path of ``mpidata-rank``, the program that every rank starts with.
+
+    Raises
+    ------
+    LibraryError
+        If it has not been built.
+    """
+    return _built(prefix() / "bin" / "mpidata-rank")
+
+
+def build_record() -> dict[str, str]:
+    """Read what the library was built with.
+
+    Keys: version, mpi, mpicc, mpi_library, mpi_library_dir, fortran_compiler ("" where there was none).
+
+    Raises
+    ------
+    LibraryError
+        If it has not been built.
+    """
+    record: dict[str, str] = json.loads(_built(prefix() / "share" / "mpidata" / "build.json").read_text("utf-8"))
+    return record
+
+
+def flags(kind: str) -> list[str]:
+    """Return the flags of one kind, a key of `KINDS`, as separate arguments.
+
+    Raises
+    ------
+    LibraryError
+        If the library has not been built.
+    KeyError
+        If there is no such kind.
+    """
+    record = build_record()
+    include = str(prefix() / "include")
+    library = [f"-L{library_path().parent}", f"-Wl,-rpath,{library_path().parent}"]
+    mpi = record["mpi_library_dir"]
+    has_fortran = bool(record["fortran_compiler"])
+    return {
+        "cflags": [f"-I{include}"],
+        "libs": [*library, "-lmpidata"],
+        "fflags": [f"-I{include}"] if has_fortran else [str(prefix() / "share" / "mpidata" / "mpidata.f90")],
+        # A Fortran solver is linked by the plain compiler: the embedded MPI has no wrapper for Fortran.
+        "flibs": [*library, *(["-lmpidata_fortran"] if has_fortran else []), "-lmpidata"]
+        + [f"-L{mpi}", f"-Wl,-rpath,{mpi}", f"-l{record.get('mpi_library', 'mpi')}"],
+        "prefix": [str(prefix())],
+        "pkgconfig": [str(prefix() / "lib" / "pkgconfig")],
+        "mpicc": [record["mpicc"]],
+    }[kind]
+
+
+def flags_line(kinds: Iterable[str]) -> str:
+    """Write the flags of several kinds on one line, in the given order, quoted for a shell.
+
+    Raises
+    ------
+    LibraryError
+        If the library has not been built.
+    KeyError
+        If there is no such kind.
+    """
+    return shlex.join(flag for kind in kinds for flag in flags(kind))
+
+
+def _built(path: Path) -> Path:
+    if not path.exists():
+        raise LibraryError(
+            f"mpidata was not built: {path.name} is missing. Expected at {path}. "
+            "Run `pip install .` in the source folder of mpidata."
+        )
+    return path

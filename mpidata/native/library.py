@@ -1,0 +1,307 @@
+"""ctypes binding of libmpidata: the functions of mpidata.h, trainer.h, snapshot.h and scheduler.h.
+
+Nothing is loaded before `load` is called. Calls release the GIL, so a call that waits does not stop other threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
+from pathlib import Path
+from typing import Any, Protocol
+
+from mpidata.errors import LibraryError, RankDiedError
+from mpidata.native.linked_mpi import mpi_of_mpi4py, mpi_of_record
+
+__all__ = [
+    "AGAIN",
+    "CHECKPOINT",
+    "DTYPES",
+    "END",
+    "SUCCESS",
+    "Event",
+    "Library",
+    "RecordFigures",
+    "Snapshot",
+    "Statistics",
+    "check",
+    "find",
+    "load",
+    "load_checked",
+]
+
+SUCCESS = 0
+END = 1
+AGAIN = 13
+DIED = 15
+CHECKPOINT = 14
+
+# mpidata_dtype by NumPy's name
+DTYPES = {"float32": 1, "float64": 2, "int32": 3, "int64": 4, "uint8": 5}
+
+
+class Statistics(ctypes.Structure):
+    """`mpidata_statistics` of trainer.h."""
+
+    _fields_ = [
+        ("received", c_int64),
+        ("validation", c_int64),
+        ("duplicates", c_int64),
+        ("drawn", c_int64),
+        ("fill", c_int64),
+        ("capacity", c_int64),
+        ("bytes", c_int64),
+    ]
+
+
+class Snapshot(ctypes.Structure):
+    """`mpidata_snapshot` of snapshot.h; `count` is indexed by the constants of this class."""
+
+    BUFFER, WAITING, RETIRED, VALIDATION = range(4)
+
+    _fields_ = [
+        ("number", c_int64),
+        ("batch", c_int64),
+        ("count", c_int64 * 4),
+        ("unseen", c_int64),
+        ("next_retired", c_int64),
+        ("capacity", c_int64),
+        ("added", c_int64),
+        ("random", c_uint64 * 4),
+        ("ledger_words", c_int64),
+        ("statistics", Statistics),
+    ]
+
+
+class RecordFigures(ctypes.Structure):
+    """`mpidata_record_figures` of record.h."""
+
+    _fields_ = [("queued", c_int64), ("written", c_int64), ("skipped", c_int64), ("slowed_s", c_double)]
+
+
+class Event(ctypes.Structure):
+    """`mpidata_event` of scheduler.h; `kind` is one of the constants of this class."""
+
+    NEXT = 1
+    FINALIZED = 2
+    HELD = 3
+    STATUS = 4
+    REPORT = 5
+    STOP = 6
+    GOODBYE = 7
+    ERROR = 8
+    CHECKPOINT_WANTED = 9
+    CHECKPOINT_WRITTEN = 10
+    DIED = 11
+    RECORD_STOPPED = 12
+
+    TRAINER = 1
+    SOLVER = 2
+
+    GIVEN_UP = 1
+    TRY_FAILED = 2
+
+    _fields_ = [
+        ("kind", c_int32),
+        ("rank", c_int32),
+        ("index", c_int32),
+        ("failed", c_int32),
+        ("simulation", c_int64),
+        ("steps", c_int64),
+        ("starved", c_int32),
+        ("full", c_int32),
+        ("ended", c_int32),
+        ("sender", c_int32),
+        ("statistics", c_int64 * 7),
+        ("value", c_double),
+        ("text", ctypes.c_char * 2048),
+    ]
+
+
+# Result type (None: status code) and argument types. MPI_Fint is a C int in every MPI of today.
+_Signature = tuple[Any, list[Any]]
+_SIGNATURES: dict[str, _Signature] = {
+    **{
+        f"mpidata_scheduler_{name}": (c_int, [])
+        for name in ("validation", "end_of_stream", "stop", "all_gone", "close")
+    },
+    **{f"mpidata_trainer_{name}": (c_int, []) for name in ("begin", "free", "checkpoint")},
+    # mpidata.h; mpidata_init takes an MPI_Comm, whose size differs between MPIs: mpidata_init_f takes Fortran handles
+    "mpidata_init_f": (c_int, [c_int, POINTER(c_int)]),
+    "mpidata_next": (c_int, [POINTER(c_int64)]),
+    "mpidata_param": (c_int, [c_char_p, POINTER(c_double)]),
+    "mpidata_put": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64)]),
+    "mpidata_put_block": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64), POINTER(c_int64)]),
+    "mpidata_iput": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64), POINTER(c_int64)]),
+    "mpidata_wait": (c_int, []),
+    "mpidata_wait_for": (c_int, [c_void_p]),
+    "mpidata_step": (c_int, [c_double]),
+    "mpidata_fail": (c_int, [c_char_p]),
+    "mpidata_fail_try": (c_int, [c_char_p]),
+    "mpidata_finalize": (c_int, []),
+    "mpidata_strerror": (c_char_p, [c_int]),
+    "mpidata_last_error": (c_char_p, []),
+    "mpidata_report_error": (c_int, [c_char_p]),
+    # beat.h
+    "mpidata_beat": (None, []),
+    # trainer.h
+    "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
+    "mpidata_trainer_start": (c_int, [c_int64]),
+    "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
+    "mpidata_trainer_draw_page": (c_int, [c_int64, POINTER(c_void_p), POINTER(c_int64), c_double]),
+    "mpidata_trainer_ahead": (c_int, [c_double]),
+    "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
+    "mpidata_trainer_give_back": (c_int, [c_int64]),
+    "mpidata_trainer_validation": (c_int, [POINTER(c_int64), c_double]),
+    "mpidata_trainer_validation_sample": (
+        c_int,
+        [c_int64, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_double), POINTER(c_int64), POINTER(c_int64)],
+    ),
+    "mpidata_trainer_report": (c_int, [c_char_p, c_double]),
+    "mpidata_trainer_stop": (c_int, [c_int, c_char_p]),
+    "mpidata_trainer_statistics": (c_int, [POINTER(Statistics)]),
+    "mpidata_trainer_close": (c_int, [c_double]),
+    # snapshot.h
+    "mpidata_trainer_snapshot_take": (c_int, [POINTER(Snapshot)]),
+    "mpidata_trainer_snapshot_samples": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
+    "mpidata_trainer_snapshot_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
+    "mpidata_trainer_snapshot_release": (c_int, [c_int64, c_int64]),
+    "mpidata_trainer_snapshot_ledger": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "mpidata_trainer_snapshot_end": (c_int, [c_int, c_int64, c_char_p]),
+    "mpidata_trainer_restore": (c_int, [POINTER(Snapshot), c_uint64]),
+    "mpidata_trainer_restore_samples": (c_int, [c_int, c_int64, *[c_void_p] * 5]),
+    "mpidata_trainer_restore_ledger": (c_int, [c_void_p]),
+    "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
+    # record.h
+    **{f"mpidata_trainer_record_{name}": (c_int, []) for name in ("release", "stop")},
+    "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int]),
+    "mpidata_trainer_record_take": (
+        c_int,
+        [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_int64), c_double],
+    ),
+    "mpidata_trainer_record_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
+    "mpidata_trainer_record_stop": (c_int, [c_char_p]),
+    "mpidata_trainer_record_figures": (c_int, [POINTER(RecordFigures)]),
+    # scheduler.h
+    "mpidata_scheduler_open": (c_int, [c_int, c_char_p]),
+    "mpidata_scheduler_poll": (c_int, [POINTER(Event), c_double]),
+    "mpidata_scheduler_dispatch": (c_int, [c_int, c_int64, c_int, POINTER(c_double)]),
+    "mpidata_scheduler_no_more": (c_int, [c_int]),
+    "mpidata_scheduler_expect": (c_int, [c_int64, c_int64, c_int]),
+    "mpidata_scheduler_relieve": (c_int, [c_int, c_int64]),
+    "mpidata_scheduler_checkpoint": (c_int, [c_int64]),
+    "mpidata_scheduler_lose": (c_int, [c_int]),
+    "mpidata_scheduler_gone": (c_int, [c_int]),
+    "mpidata_scheduler_one_host": (c_int, [POINTER(c_int)]),
+    "mpidata_scheduler_greet": (c_int, [c_int, c_int, POINTER(c_int)]),
+    "mpidata_scheduler_invite": (c_int, [c_int]),
+    "mpidata_scheduler_join": (c_int, [c_int, POINTER(c_int)]),
+    "mpidata_scheduler_link": (c_int, [c_int, c_int]),
+    "mpidata_scheduler_abort": (None, [c_int]),
+}
+
+
+class Library(Protocol):
+    """Anything with libmpidata's functions as attributes: the library itself, or a test's stand-in."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Get a function by its name in C."""
+
+
+def find() -> Path:
+    """Path of libmpidata: the file that MPIDATA_LIBRARY names, else `lib/libmpidata.so` of this package.
+
+    Raises
+    ------
+    LibraryError
+        There is no such file.
+    """
+    named = os.environ.get("MPIDATA_LIBRARY")
+    path = Path(named) if named else Path(__file__).parents[1] / "lib" / "libmpidata.so"
+    if path.is_file():
+        return path
+    if named:
+        raise LibraryError(
+            f"MPIDATA_LIBRARY names {named}, which is no file. Unset it, or give the path of libmpidata.so."
+        )
+    raise LibraryError(
+        f"libmpidata is not built: there is no {path}. Run `pip install .` in the source tree, or name the library in "
+        "MPIDATA_LIBRARY."
+    )
+
+
+@functools.cache
+def load() -> Library:
+    """Load libmpidata and declare its functions' types; the same object at every call.
+
+    Raises
+    ------
+    LibraryError
+        The library is missing, cannot be loaded, or lacks a function.
+    """
+    path = find()
+    try:
+        library = ctypes.CDLL(os.fspath(path))
+    except OSError as error:
+        raise LibraryError(
+            f"Cannot load {path}, built with {mpi_of_record(path)}: {error}. Install mpidata anew with MPICC set to "
+            "the mpicc of this environment's MPI."
+        ) from None
+    for name, (result, arguments) in _SIGNATURES.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise LibraryError(
+                f"{path} has no function {name}: it belongs to another version of mpidata. Install both anew."
+            ) from None
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+def load_checked() -> Library:
+    """As `load`, in a process where mpi4py has initialised MPI: make sure that both mean the same MPI.
+
+    Raises
+    ------
+    LibraryError
+        As `load`; or the library was built with another MPI than the one mpi4py runs on.
+    """
+    library = load()
+    initialized = c_int(0)
+    try:
+        # Found in the MPI that libmpidata itself is linked to.
+        library.MPI_Initialized(ctypes.byref(initialized))
+    except AttributeError:
+        return library
+    if not initialized.value:
+        raise LibraryError(
+            f"{find()} was built with {mpi_of_record(find())}, but mpi4py runs on {mpi_of_mpi4py()}. Install mpidata "
+            "anew with MPICC set to that MPI's mpicc, or have mpi4py use the other one (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
+        )
+    return library
+
+
+def check(library: Library, status: int) -> None:
+    """Raise what a status code means.
+
+    Parameters
+    ----------
+    library : Library
+        Whose function returned the status, in this thread.
+    status : int
+        The code; MPIDATA_SUCCESS passes.
+
+    Raises
+    ------
+    LibraryError
+        With the sentence of mpidata_last_error(), or that of mpidata_strerror() where there is none. A RankDiedError
+        where a rank has died.
+    """
+    if status == SUCCESS:
+        return
+    sentence = library.mpidata_last_error() or library.mpidata_strerror(status)
+    kind = RankDiedError if status == DIED else LibraryError
+    raise kind(sentence.decode("utf-8", errors="replace"))

@@ -1,0 +1,36 @@
+"""The MPIs that have to be one: that of libmpidata, and that of mpi4py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from mpidata.errors import LibraryError
+from mpidata.native.build_flags import build_record
+from mpidata.native.mpi_name import MpiName, mpi_of_library
+
+__all__ = ["linked_mpi", "mpi_of_mpi4py", "mpi_of_record"]
+
+
+def linked_mpi() -> MpiName | None:
+    """Name the MPI that mpidata was built with; None where it was not built."""
+    try:
+        return mpi_of_library(build_record()["mpi"])
+    except (LibraryError, KeyError):
+        return None
+
+
+def mpi_of_record(library: Path) -> MpiName:
+    """Name the MPI that a libmpidata.so was built with, from the record that is installed with it."""
+    try:
+        record = json.loads((library.parent.parent / "share" / "mpidata" / "build.json").read_text("utf-8"))
+        return mpi_of_library(record["mpi"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return MpiName("another MPI")
+
+
+def mpi_of_mpi4py() -> MpiName:
+    """Name the MPI that mpi4py runs on; loads it, and initialises it as mpi4py does."""
+    from mpi4py import MPI
+
+    return mpi_of_library(MPI.Get_library_version())

@@ -1,0 +1,206 @@
+"""How programs of a job ended: the records that mpidata-rank leaves of bad ends, and the last lines of their logs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+
+__all__ = ["Exit", "UntoldDeaths", "first_exit", "last_lines", "read_exit", "read_record", "signal_name", "tail"]
+
+_LOOK_S = 1.0
+_MPI_TELLS_S = 3.0  # of a death, after its record is there
+_ANOTHER_HAS_DIED = (75, 76, 77)  # MPI_ERR_PROC_FAILED, _PROC_FAILED_PENDING and MPI_ERR_REVOKED of Open MPI
+
+
+@dataclasses.dataclass(frozen=True)
+class Exit:
+    """The bad end of a program.
+
+    Parameters
+    ----------
+    cause : str
+        `signal`; `exit`, it ended by itself; `raised`, by an exception of Python; `abort`, it called MPI_Abort;
+        `silent`, it hung and was ended; `not_started`, it could not be started at all; `late`, it did not join in time
+        and was ended; or `unknown`.
+    signal, status : int or None
+        The signal that killed it, or its exit status, or the code that it gave MPI_Abort.
+    silent_s : float or None
+        For how long it had been silent.
+    joined : bool
+        Whether it had joined the job.
+    told : bool
+        Whether it ended as a consequence: it was asked to, its group was lost, or the job was over.
+    error : str or None
+        The sentence of mpidata-rank on it, if there is one.
+    rank : int or None
+        Its rank of the world; None for one that was spawned.
+    at : int
+        When it ended, in ns of Unix time.
+    silent_key : str or None
+        The key of the job file that allows no longer silence.
+    raised : str or None
+        What it raised, to stand behind its name.
+    """
+
+    cause: str
+    signal: int | None = None
+    status: int | None = None
+    silent_s: float | None = None
+    joined: bool = False
+    told: bool = False
+    error: str | None = None
+    rank: int | None = None
+    at: int = 0
+    silent_key: str | None = None
+    raised: str | None = None
+
+    def sentence(self) -> str:
+        """Say how it ended, to stand behind its name: `was killed by SIGSEGV`."""
+        if self.cause == "silent":
+            return f"was silent for {self.silent_s:.0f} s, longer than {self.silent_key} allows{self._why_silent()}"
+        if self.cause == "raised":
+            return str(self.raised)
+        if self.cause == "abort":
+            return f"called MPI_Abort with {self.status}"
+        if self.cause == "late":
+            return "did not join the job in time"
+        if self.cause == "not_started":
+            return "could not be started"
+        if self.cause == "signal":
+            hint = ", perhaps because memory ran out (see `dmesg`)" if self.signal == signal.SIGKILL else ""
+            return f"was killed by {signal_name(self.signal or 0)}{hint}"
+        if self.cause == "exit" and self.status == 0:
+            return f"ended with exit status 0 {'before mpidata_finalize' if self.joined else 'without mpidata_init'}"
+        hint = " (a program or a shared library was not found)" if self.status == 127 else ""
+        return f"ended with exit status {self.status}{hint}" if self.cause == "exit" else "ended for an unknown reason"
+
+    @property
+    def follows(self) -> bool:
+        """Whether it can only be a consequence: what MPI aborts with where another rank has died, too."""
+        return self.told or (self.cause == "abort" and self.status in _ANOTHER_HAS_DIED)
+
+    def _why_silent(self) -> str:
+        if self.rank is None:
+            return ""
+        return ". A call on MPI_COMM_WORLD, which holds all ranks of the job in the split start, hangs so"
+
+
+def read_exit(run: Path, plan: Plan, group: int, rank_in_group: int) -> Exit | None:
+    """Read the record of a rank of a solver group.
+
+    Parameters
+    ----------
+    run : Path
+        The run folder.
+    plan : Plan
+        Of the job.
+    group, rank_in_group : int
+        Which rank, of a group of the world or of one that was spawned.
+
+    Returns
+    -------
+    Exit or None
+        None where there is no record: it runs on, ended in order, or died with its mpidata-rank.
+    """
+    return read_record(RunFolder(run).group_exit(plan, group, rank_in_group))
+
+
+def first_exit(run: Path, plan: Plan, group: int) -> tuple[int, Exit] | None:
+    """Find the rank of a group that ended badly first, and its record; one that was told to end comes last."""
+    found = [(rank, read_exit(run, plan, group, rank)) for rank in range(plan.ranks_per_group)]
+    ended = [(rank, record) for rank, record in found if record is not None]
+    return min(ended, key=lambda entry: (entry[1].told, entry[1].at), default=None)
+
+
+def read_record(path: Path) -> Exit | None:
+    """Read one file of the folder `exits`; None if it is not there or makes no sense."""
+    try:
+        at = path.stat().st_mtime_ns
+        record = json.loads(path.read_text(encoding="utf-8"))
+        number, status, silent_s = record["signal"], record["exit"], record.get("silent_s")
+        joined, told, error = bool(record.get("joined")), bool(record.get("told")), record.get("error")
+        rank, silent_key, raised = record.get("rank"), record.get("silent_key"), record.get("raised")
+        abort = None if record.get("abort") is None else int(record["abort"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if silent_s is not None:
+        cause = "silent"
+    elif record.get("late"):
+        cause = "late"
+    elif abort is not None:
+        cause, status = "abort", abort
+    elif error and status:
+        cause = "not_started"
+    elif raised:
+        cause = "raised"
+    else:
+        cause = "signal" if number is not None else "exit" if status is not None else "unknown"
+    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key, raised)
+
+
+def last_lines(run: Path, plan: Plan, group: int, rank_in_group: int, n: int = 10) -> list[str]:
+    """Last lines of what a rank of a solver group printed; none if there is no log."""
+    return tail(RunFolder(run).group_log(plan, group, rank_in_group), n)
+
+
+def tail(path: Path, count: int) -> list[str]:
+    """Read the last lines of a log; none if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, 2) - 200 * count))
+            return file.read().decode(errors="replace").splitlines()[-count:]
+    except OSError:
+        return []
+
+
+def signal_name(number: int) -> str:
+    """Name of a signal: `SIGSEGV`."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+class UntoldDeaths:
+    """Deaths of solver ranks of which MPI tells nothing, as happens where one dies while another group joins.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._since: dict[int, float] = {}  # by group: when a record of it was seen first
+        self._next_look = 0.0
+
+    def find(self, now: float, is_alive: Callable[[int], bool]) -> list[tuple[int, int]]:
+        """Find the groups that count as alive though a rank has left a record of its end; each with that rank."""
+        if self._plan.fault_tolerance != "ulfm" or now < self._next_look:
+            return []
+        self._next_look = now + _LOOK_S
+        found: dict[int, int] = {}
+        with contextlib.suppress(OSError):
+            for name in os.listdir(self._plan.run / "exits"):
+                group, rank = self._rank_of(name)
+                if group >= 0 and is_alive(group):
+                    found.setdefault(group, rank)
+        return [(g, rank) for g, rank in found.items() if now - self._since.setdefault(g, now) >= _MPI_TELLS_S]
+
+    def _rank_of(self, name: str) -> tuple[int, int]:
+        """Tell of which group, and which of its ranks, a record is; -1 where it is of no solver."""
+        if spawned := re.fullmatch(r"group-(\d+)-(\d+)", name):
+            return int(spawned[1]), int(spawned[2])
+        if (world := re.fullmatch(r"rank-(\d+)", name)) and int(world[1]) > self._plan.trainers:
+            return divmod(int(world[1]) - 1 - self._plan.trainers, self._plan.ranks_per_group)
+        return -1, 0

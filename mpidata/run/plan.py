@@ -1,0 +1,297 @@
+"""The plan: what every rank of a job must know, as a small text file written before anything starts."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpidata.errors import LaunchError, MpidataError
+from mpidata.run.own_files import read_own
+from mpidata.run.programs import Program, programs_of
+
+if TYPE_CHECKING:
+    from mpidata.config import Job
+
+__all__ = ["ROLES", "Field", "Plan", "Program"]
+
+ROLES = ("scheduler", "trainer", "solver")
+_HEADER = "mpidata-plan 1"
+_SINGLE = tuple(
+    "run folder seed start lifetime world trainers groups spares ranks_per_group window retries timeout_s "
+    "start_timeout_s join_timeout_s tolerate fault_tolerance simulations validation policy capacity watermark tail "
+    "checkpoint attempt checkpoint_every_s checkpoint_keep checkpoint_within_s".split()
+)
+_RECORD = ("record_path", "record_every", "record_when_slow")
+_TYPES: dict[str, type] = dict.fromkeys(
+    ("start", "lifetime", "fault_tolerance", "policy", "tail", "record_when_slow"), str
+)
+_TYPES |= dict.fromkeys(("run", "folder", "record_path"), Path)
+_TYPES |= dict.fromkeys(
+    ("timeout_s", "start_timeout_s", "join_timeout_s", "checkpoint_every_s", "checkpoint_within_s"), float
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A declared field: its name, dtype (`float32`, ...) and shape (C order, () for a scalar)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The layout of a job and its data.
+
+    World ranks: 0 is the scheduler, then come the trainers, then, with `start` split, the solver groups of
+    `ranks_per_group` ranks each: `groups` that run at once and `spares`. Groups that are spawned have the next numbers.
+    Simulations 0 to `simulations` - 1 are trained on, the next `validation` ones are not.
+
+    `tolerate` is -1 where every simulation may be set aside; `checkpoint` is the number of the checkpoint to start
+    from, 0 for none; `attempt` counts the starts of the run folder from 1; `record_path` is None where nothing is
+    recorded.
+    """
+
+    run: Path
+    folder: Path
+    seed: int
+    world: int
+    trainers: int
+    groups: int
+    ranks_per_group: int
+    window: int
+    simulations: int
+    validation: int
+    policy: str
+    capacity: int
+    watermark: int
+    tail: str
+    parameters: tuple[str, ...]
+    fields: tuple[Field, ...]
+    programs: Mapping[str, Program]
+    start: str = "split"
+    lifetime: str = "pool"
+    spares: int = 0
+    retries: int = 2
+    timeout_s: float = 60.0
+    start_timeout_s: float = 600.0
+    join_timeout_s: float = 600.0
+    tolerate: int = -1
+    hosts: tuple[str, ...] = ()
+    fault_tolerance: str = "none"
+    checkpoint: int = 0
+    attempt: int = 1
+    checkpoint_every_s: float = 0.0
+    checkpoint_keep: int = 2
+    checkpoint_within_s: float = 60.0
+    record_path: Path | None = None
+    record_every: int = 1
+    record_when_slow: str = "slow_down"
+
+    @classmethod
+    def of(cls, job: Job, run: Path, fault_tolerance: str = "none", checkpoint: int = 0, attempt: int = 1) -> Plan:
+        """Plan a job that is to run in the given run folder.
+
+        Parameters
+        ----------
+        job : Job
+            As `mpidata.config.load_job` returns it.
+        run : Path
+            The run folder; need not exist.
+        fault_tolerance : str
+            `ulfm` or `none`.
+        checkpoint : int
+            Number of the checkpoint to start from, 0 for none.
+        attempt : int
+            Which start of the run folder it is, from 1.
+        """
+        solvers, saving, record = job.solvers, job.saving, job.record
+        run = Path(os.path.abspath(run))
+        return cls(
+            run=run,
+            folder=job.folder,
+            seed=job.seed,
+            world=job.world_size,
+            trainers=job.trainers.ranks,
+            groups=solvers.groups,
+            ranks_per_group=solvers.ranks_per_group,
+            window=job.window,
+            simulations=job.simulations,
+            validation=job.validation.count,
+            policy=job.buffer.policy,
+            capacity=job.buffer.capacity,
+            watermark=job.buffer.watermark,
+            tail=job.buffer.tail,
+            parameters=job.parameter_names,
+            fields=tuple(Field(name, field.dtype, field.shape) for name, field in job.fields.items()),
+            programs=programs_of(job),
+            start=solvers.start,
+            lifetime=solvers.lifetime,
+            spares=solvers.spares,
+            retries=solvers.retries,
+            timeout_s=solvers.timeout_s,
+            join_timeout_s=job.launch.join_timeout_s,
+            start_timeout_s=solvers.start_timeout_s or max(600.0, solvers.timeout_s),
+            tolerate=-1 if solvers.tolerate is None else solvers.tolerate,
+            hosts=solvers.hosts or (),
+            fault_tolerance=fault_tolerance,
+            checkpoint=checkpoint,
+            attempt=attempt,
+            checkpoint_every_s=saving.every_s,
+            checkpoint_keep=saving.keep,
+            checkpoint_within_s=saving.within_s,
+            record_path=_record_path(job, run),
+            record_every=record.every if record is not None else 1,
+            record_when_slow=record.when_slow if record is not None else "slow_down",
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> Plan:
+        """Read a plan's text; raises MpidataError if it is not one."""
+        lines = text.split("\n")
+        if lines[0] != _HEADER:
+            raise MpidataError(f"The plan begins with {lines[0]!r}, not {_HEADER!r}. Use one version of mpidata only.")
+        reader = _Reader()
+        for number, line in enumerate(lines[1:], start=2):
+            if line:
+                try:
+                    reader.take(line)
+                except ValueError as error:
+                    message = f"Line {number} of the plan is {line!r}: {error}. Start the job again."
+                    raise MpidataError(message) from None
+        missing = [key for key in _SINGLE if key not in reader.single]
+        missing += [f"program {role}" for role in ROLES if role not in reader.programs]
+        if missing:
+            raise MpidataError(f"The plan lacks {', '.join(missing)}. Start the job again.")
+        return cls(
+            **{key: _TYPES.get(key, int)(value) for key, value in reader.single.items()},
+            hosts=tuple(reader.hosts),
+            parameters=tuple(reader.parameters),
+            fields=tuple(reader.fields),
+            programs={
+                role: Program(tuple(arguments), environment)
+                for role, (arguments, environment) in reader.programs.items()
+            },
+        )
+
+    @classmethod
+    def read(cls, path: str | Path) -> Plan:
+        """Read the plan file of a run folder; raises MpidataError if it cannot be read, is another's, or no plan."""
+        try:
+            text = read_own(Path(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise MpidataError(f"Cannot read the plan {path}: {error}. Start the job with `mpidata run`.") from None
+        return cls.parse(text)
+
+    def text(self) -> str:
+        """Write the plan as text, for the file `plan` of the run folder; raises MpidataError on a newline."""
+        lines = [_HEADER]
+        lines += [f"{key} {getattr(self, key)}" for key in _SINGLE]
+        if self.record_path is not None:
+            lines += [f"{key} {getattr(self, key)}" for key in _RECORD]
+        lines += [f"host {host}" for host in self.hosts]
+        lines += [f"parameter {name}" for name in self.parameters]
+        lines += [" ".join(["field", f.name, f.dtype, str(len(f.shape)), *map(str, f.shape)]) for f in self.fields]
+        for role in ROLES:
+            lines.append(f"program {role}")
+            lines += [f"argument {argument}" for argument in self.programs[role].arguments]
+            lines += [f"environment {key}={value}" for key, value in self.programs[role].environment.items()]
+        for line in lines:
+            if "\n" in line or "\0" in line:
+                raise MpidataError(f"A newline or a NUL cannot go into the plan: {line!r}. Remove it.")
+        return "\n".join(lines) + "\n"
+
+    def role_of(self, rank: int) -> tuple[str, int, int]:
+        """Role of a rank of the world.
+
+        Parameters
+        ----------
+        rank : int
+            0 to `world` - 1.
+
+        Returns
+        -------
+        role : str
+            `scheduler`, `trainer` or `solver`.
+        index : int
+            Which trainer, or which group; 0 for the scheduler.
+        rank_in_group : int
+            Rank within the solver group, else 0.
+
+        Raises
+        ------
+        LaunchError
+            The rank is outside the world of the plan.
+        """
+        if not 0 <= rank < self.world:
+            raise LaunchError(
+                f"There is no rank {rank} in this job of {self.world} ranks. Start it with -n {self.world}."
+            )
+        if rank == 0:
+            return "scheduler", 0, 0
+        if rank <= self.trainers:
+            return "trainer", rank - 1, 0
+        group, rank_in_group = divmod(rank - 1 - self.trainers, self.ranks_per_group)
+        return "solver", group, rank_in_group
+
+    @property
+    def groups_in_world(self) -> int:
+        """Number of groups that start with the world, spares included."""
+        return self.groups + self.spares if self.start == "split" else 0
+
+    def rank_of(self, group: int, rank_in_group: int) -> int | None:
+        """Rank of the world of a group's rank; None for a group that was spawned."""
+        if group >= self.groups_in_world:
+            return None
+        return 1 + self.trainers + group * self.ranks_per_group + rank_in_group
+
+
+class _Reader:
+    """Collects the lines of a plan; `take` raises ValueError on one that makes no sense."""
+
+    def __init__(self) -> None:
+        self.single: dict[str, str] = {}
+        self.hosts: list[str] = []
+        self.parameters: list[str] = []
+        self.fields: list[Field] = []
+        self.programs: dict[str, tuple[list[str], dict[str, str]]] = {}
+        self.role = ""
+
+    def take(self, line: str) -> None:
+        key, _, value = line.partition(" ")
+        if key in _SINGLE or key in _RECORD:
+            if key in self.single:
+                raise ValueError("the key is there twice")
+            _TYPES.get(key, int)(value)
+            self.single[key] = value
+        elif key == "host":
+            self.hosts.append(value)
+        elif key == "parameter":
+            self.parameters.append(value)
+        elif key == "field":
+            name, dtype, ndim, *shape = value.split(" ")
+            if int(ndim) != len(shape):
+                raise ValueError(f"{len(shape)} extents, not {ndim}")
+            self.fields.append(Field(name, dtype, tuple(map(int, shape))))
+        elif key == "program":
+            if value not in ROLES:
+                raise ValueError("no such role")
+            self.role = value
+            self.programs[value] = ([], {})
+        elif key == "argument" and self.role:
+            self.programs[self.role][0].append(value)
+        elif key == "environment" and self.role and "=" in value:
+            name, _, value = value.partition("=")
+            self.programs[self.role][1][name] = value
+        else:
+            raise ValueError("unknown key")
+
+
+def _record_path(job: Job, run: Path) -> Path | None:
+    if job.record is None:
+        return None
+    return run / "record" if job.record.path is None else Path(os.path.abspath(job.folder / job.record.path))

@@ -1,0 +1,208 @@
+"""The parameters of every simulation: drawn once, before the job starts, and kept in the run folder."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import itertools
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import qmc
+
+from mpidata.config import Job
+from mpidata.config.parameters import Values
+from mpidata.config.table import TableError, read_table
+from mpidata.errors import JobFileError, MpidataError
+from mpidata.run.own_files import opener
+
+__all__ = ["draw_parameters", "read_parameters", "write_parameters"]
+
+Array = npt.NDArray[np.float64]
+_MOST_SOBOL_BITS = 30
+
+
+def draw_parameters(job: Job) -> Array:
+    """Draw the parameters of all simulations of a job.
+
+    Parameters
+    ----------
+    job : Job
+        Its seed, sampler and space decide; equal jobs get equal parameters.
+
+    Returns
+    -------
+    ndarray
+        float64, shape (simulations + validation, number of parameters), columns in the order of
+        `job.parameter_names`. The rows to train on come first; those for validation follow.
+
+    Raises
+    ------
+    JobFileError
+        The table or the sampler class gives no numbers, too few of them, or fails.
+
+    Notes
+    -----
+    Both parts cover the space. `uniform`, `halton` and `sobol` draw one sequence, and validation continues it: any
+    stretch of these sequences is spread over the whole space, and the parameters to train on stay the same when
+    `validation.count` changes. A part of a Latin hypercube is none, so `latin_hypercube` draws two, one for each part.
+    The points of a `grid` are all trained on; validation is drawn uniformly from the box around them.
+    """
+    sampler = job.parameters.sampler
+    if sampler == "file":
+        table = _from_file(job)
+    elif sampler == "grid":
+        table = np.concatenate([_grid(job), _uniform(job, job.validation.count)])
+    elif sampler == "uniform":
+        table = _uniform(job, job.simulations + job.validation.count)
+    elif ":" in sampler:
+        table = _from_class(job)
+    else:
+        table = _quasi_random(job)
+    return np.ascontiguousarray(table)
+
+
+def write_parameters(path: str | Path, job: Job, table: Array) -> None:
+    """Write the parameters as CSV: a header, then one line per simulation, its id first.
+
+    Parameters
+    ----------
+    path : str or Path
+        `parameters.csv` of the run folder.
+    job : Job
+        For the names of the columns.
+    table : ndarray
+        float64, shape (simulations + validation, number of parameters), as `draw_parameters` returns it. Numbers are
+        written so that they are read back to the last bit.
+    """
+    with open(path, "w", encoding="utf-8", newline="", opener=opener) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["simulation", *job.parameter_names])
+        writer.writerows([simulation, *map(repr, row)] for simulation, row in enumerate(table.tolist()))
+
+
+def read_parameters(path: str | Path) -> Array:
+    """Read what `write_parameters` has written.
+
+    Returns
+    -------
+    ndarray
+        float64, shape (simulations + validation, number of parameters).
+
+    Raises
+    ------
+    MpidataError
+        The file cannot be read, or has been changed so that it no longer lists simulations 0, 1, ...
+    """
+    try:
+        table = read_table(Path(path))
+    except TableError as error:
+        raise MpidataError(f"{path}: {error}") from None
+    numbers = table.columns.pop("simulation", None)
+    if numbers is None or not np.array_equal(numbers, np.arange(len(numbers))):
+        raise MpidataError(f"{path}: it does not list simulations 0, 1, 2, ... Start the job again.")
+    values = np.stack(list(table.columns.values()), axis=1) if table.columns else np.empty((len(numbers), 0))
+    if not np.isfinite(values).all():
+        raise MpidataError(f"{path}: not all of its cells hold finite numbers. Start the job again.")
+    return values
+
+
+def _bounds(job: Job) -> tuple[Array, Array]:
+    """Lowest and highest value of each parameter, each float64, shape (number of parameters,)."""
+    axes = [axis.values if isinstance(axis, Values) else cast("tuple[float, float]", axis) for axis in _axes(job)]
+    return np.array([min(axis) for axis in axes]), np.array([max(axis) for axis in axes])
+
+
+def _axes(job: Job) -> list[Any]:
+    return list(job.parameters.space.values())
+
+
+def _scale(job: Job, unit: Array) -> Array:
+    low, high = _bounds(job)
+    # Not low + unit * (high - low), which overflows for a range wider than a float64 can be.
+    return np.clip(low * (1.0 - unit) + high * unit, low, high)
+
+
+def _uniform(job: Job, count: int) -> Array:
+    return _scale(job, np.random.default_rng(job.seed).random((count, len(job.parameter_names))))
+
+
+def _quasi_random(job: Job) -> Array:
+    dimensions, count, validation = len(job.parameter_names), job.simulations, job.validation.count
+    generators = [np.random.default_rng(seed) for seed in np.random.SeedSequence(job.seed).spawn(2)]
+    if job.parameters.sampler == "latin_hypercube":
+        counts = (count, validation)
+        parts = [qmc.LatinHypercube(dimensions, seed=g).random(n) for g, n in zip(generators, counts, strict=True)]
+        return _scale(job, np.concatenate(parts))
+    if job.parameters.sampler == "halton":
+        return _scale(job, qmc.Halton(dimensions, seed=generators[0]).random(count + validation))
+    bits = (count + validation - 1).bit_length()
+    if bits > _MOST_SOBOL_BITS or dimensions > qmc.Sobol.MAXDIM:
+        raise JobFileError(
+            f"{job.path.name}: 'parameters.sampler' is sobol, which has at most {2**_MOST_SOBOL_BITS} points of "
+            f"{qmc.Sobol.MAXDIM} parameters. Use halton or uniform."
+        )
+    # A whole power of two, cut off: scipy warns about any other number of points.
+    return _scale(job, qmc.Sobol(dimensions, seed=generators[0]).random_base2(bits)[: count + validation])
+
+
+def _grid(job: Job) -> Array:
+    points = itertools.product(*(axis.values for axis in _axes(job)))
+    return np.array(list(points), dtype=np.float64).reshape(job.simulations, len(job.parameter_names))
+
+
+def _from_file(job: Job) -> Array:
+    try:
+        table = read_table(job.folder / str(job.parameters.path))
+        values = np.stack([table.columns[name] for name in job.parameter_names], axis=1)
+    except (TableError, KeyError) as error:
+        reason = error if isinstance(error, TableError) else f"it has no column {error}. Put it back."
+        raise _refusal(job, "path", str(reason)) from None
+    rows = [*range(job.simulations), *range(len(values) - job.validation.count, len(values))]
+    if job.simulations + job.validation.count > len(values):
+        raise _refusal(job, "path", f"it has {len(values)} rows, not {len(rows)}. Put them back.")
+    for row, column in np.argwhere(~np.isfinite(values[rows])):
+        cell = table.cell(job.parameter_names[column], rows[row])
+        raise _refusal(job, "path", f"{cell}. Put a finite number there.")
+    return values[rows]
+
+
+def _from_class(job: Job) -> Array:
+    count, names = job.simulations + job.validation.count, job.parameter_names
+    space = job.model_dump(mode="json")["parameters"]["space"]
+    try:
+        sampler = _load_class(job)(space=space, seed=job.seed)
+        result = sampler.sample(count)
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{type(error).__name__}: {error}, in {frame.filename} line {frame.lineno}"
+        raise _refusal(job, "sampler", f"it fails with {where}. Correct it.") from error
+    try:
+        table = np.array(result, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise _refusal(job, "sampler", f"sample({count}) returns no array of numbers: {error}. Correct it.") from None
+    if table.shape != (count, len(names)):
+        fix = f"Return shape {(count, len(names))}, one row per simulation, one column for each of {', '.join(names)}"
+        raise _refusal(job, "sampler", f"sample({count}) returns shape {table.shape}. {fix}.")
+    for row, column in np.argwhere(~np.isfinite(table)):
+        value = table[row, column]
+        raise _refusal(job, "sampler", f"row {row}, '{names[column]}' of its sample is {value}. Return finite numbers.")
+    return table
+
+
+def _load_class(job: Job) -> Any:
+    module, _, name = job.parameters.sampler.partition(":")
+    sys.path.insert(0, str(job.folder))
+    try:
+        return getattr(importlib.import_module(module), name)
+    finally:
+        sys.path.remove(str(job.folder))
+
+
+def _refusal(job: Job, key: str, sentence: str) -> JobFileError:
+    value = getattr(job.parameters, key)
+    return JobFileError(f"{job.path.name}: 'parameters.{key}': {value}: {sentence}")

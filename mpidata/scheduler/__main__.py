@@ -1,0 +1,87 @@
+"""The program of rank 0: the scheduler of the run folder in MPIDATA_RUN. Run with `python -m mpidata.scheduler`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from mpidata.errors import MpidataError, RankDiedError
+from mpidata.native.linked_mpi import mpi_of_mpi4py
+from mpidata.native.transport import find_fabrics, look_at_process, slower_than_it_could_be
+from mpidata.run.exits import read_record
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+from mpidata.run.samplers import read_parameters
+from mpidata.scheduler.messages import LibraryMessages
+from mpidata.scheduler.scheduler import Scheduler
+from mpidata.scheduler.summary import write_failure
+
+__all__ = ["main"]
+
+_RECORD_S = 2.0  # MPI may tell of a death before the rank's mpidata-rank has written how its program ended
+
+
+def main() -> int:
+    """Run the scheduler of the run folder in MPIDATA_RUN; returns its exit status. Initialises MPI."""
+    if not os.environ.get("MPIDATA_RUN"):
+        print("MPIDATA_RUN is not set. The scheduler is started by `mpidata run job.yaml`.", file=sys.stderr)
+        return 2
+    run = Path(os.environ["MPIDATA_RUN"])
+    os.umask(os.umask(0o077) | 0o022)  # what this process makes lies in the run folder, which others must not write
+    # Python's own handler for Ctrl-C would have to wait until all ranks have joined.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    messages = None
+    try:
+        plan = Plan.read(RunFolder(run).plan)
+        parameters = read_parameters(run / "parameters.csv")
+        messages = LibraryMessages(plan)
+        messages.open()
+        for sentence in slower_than_it_could_be(
+            look_at_process(), find_fabrics(), messages.one_host, plan.start == "spawn", mpi_of_mpi4py()
+        ):
+            with contextlib.suppress(OSError):
+                print(f"mpidata: {sentence}", flush=True)
+        scheduler = Scheduler(plan, parameters, messages)
+    except Exception as error:  # nothing may leave through MPI_Finalize, where all others would wait
+        if not (isinstance(error, RankDiedError) and _is_recorded(run)):
+            write_failure(run, _sentence(error))
+        with contextlib.suppress(OSError):
+            (run / "over").touch()
+        if messages is not None:
+            messages.abort(1)
+        os._exit(1)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+        signal.signal(number, scheduler.interrupt)
+    scheduler.run()
+    if messages.spawning:
+        sys.stdout.flush()
+        os._exit(0)  # a thread is in MPI_Comm_spawn, and MPI_Finalize would pull the ground from under it
+    return 0
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, (MpidataError, OSError)):
+        return str(error)
+    with contextlib.suppress(OSError):
+        traceback.print_exception(error)
+    return f"The scheduler failed with {type(error).__name__}: {error}. Report it with the log of rank 0."
+
+
+def _is_recorded(run: Path) -> bool:
+    """Whether a rank has left a record of its end, which is the cause then and not what MPI told of it here."""
+    deadline = time.monotonic() + _RECORD_S
+    while time.monotonic() < deadline:
+        records = [read_record(path) for path in (run / "exits").glob("rank-*") if not path.suffix]
+        if any(record is not None and not record.told for record in records):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

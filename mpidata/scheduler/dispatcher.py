@@ -1,0 +1,305 @@
+"""Which group runs which simulation, and what becomes of a simulation whose group gives it up or is lost."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.errors import MpidataError
+from mpidata.native.library import Event
+from mpidata.run.exits import UntoldDeaths, first_exit
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+from mpidata.scheduler.groups import Groups
+from mpidata.scheduler.losses import Cause, Losses
+from mpidata.scheduler.messages import MIXED, Messages, text_of
+from mpidata.scheduler.simulations import COMPLETE, NONE, Simulations
+from mpidata.scheduler.summary import Record
+
+__all__ = ["Dispatcher"]
+
+_RECORD_S = 1.0
+
+
+class Dispatcher:
+    """Gives simulations to the groups that ask, again where a try has failed, and replaces groups that are lost.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    parameters : ndarray, float64, shape (simulations + validation, number of parameters)
+        Row i belongs to simulation i.
+    messages : Messages
+        To and from the other ranks.
+    record : Record
+        Of the run.
+    simulations, groups, losses : Simulations, Groups, Losses
+        Their states, which only this object changes.
+
+    Attributes
+    ----------
+    error : str
+        Why the job must fail, or "".
+    log : Path or None
+        Which log that is about, where it is about one.
+    died_out : bool
+        Whether that is only because no group is left, and another start of the job may bring them back.
+    stopping : bool
+        Set from outside: groups that ask are to leave.
+    blameless : bool
+        Set from outside: all ranks are being ended, so a group that dies is no loss and its simulation has not failed.
+
+    Notes
+    -----
+    For one thread.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        parameters: NDArray[np.float64],
+        messages: Messages,
+        record: Record,
+        simulations: Simulations,
+        groups: Groups,
+        losses: Losses,
+    ) -> None:
+        self.error = ""
+        self.log: Path | None = None
+        self.died_out = False
+        self.stopping = False
+        self.blameless = False
+        self._plan = plan
+        self._parameters = np.array(parameters, dtype=np.float64, order="C")
+        self._messages = messages
+        self._record = record
+        self._simulations = simulations
+        self._groups = groups
+        self._losses = losses
+        self._not_started: tuple[str, Path | None] = "", None  # why the last group could not start, and its log
+        self._untold = UntoldDeaths(plan)
+        self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, and until when to wait for its record
+        self._leaving: set[int] = set()  # groups that have left, but of which samples may still be under way
+        self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet
+
+    def tick(self, now: float) -> None:
+        """Take in groups that were spawned, and spawn those that are needed."""
+        for group, rank_in_group in self._untold.find(now, self._groups.is_alive):
+            self.died(group, rank_in_group, now)
+        self._look_into_losses(now)
+        self._part()
+        invite = not self.stopping and not self._simulations.all_settled
+        for group, error in self._messages.spawned(invite):
+            if error:
+                self._spawn_failed(group, error, now)
+            else:
+                self._groups.spawned(group)
+                self._record.note("group_joined", group=group)
+                if self.stopping:
+                    self._messages.stop()
+        if not self.stopping and self._simulations.pending:
+            self._spawn(now)
+
+    def next(self, group: int, event: Event) -> None:
+        """Take in that a group asks for a simulation, having closed the one before."""
+        if not self._is_alive(group):
+            return
+        self._groups.works(group)
+        if group in self._reserved:
+            self._reserved.discard(group)
+            if self.stopping:
+                self._messages.no_more(group)
+            else:
+                self._dispatch(group, self._simulations.running[group])
+            return
+        self._close(group, event)
+        if self._plan.lifetime == "simulation":  # it was started for one
+            self._messages.no_more(group)
+            return
+        self._groups.ask(group)
+        self.feed()
+
+    def finalized(self, group: int, event: Event) -> None:
+        """Take in that a group leaves the job in order."""
+        if not self._is_alive(group):
+            return
+        if group in self._reserved:
+            self._reserved.discard(group)
+            if not self.stopping:
+                simulation = self._simulations.running[group]
+                self._close_failed(simulation, 0, group, Cause.left(self._plan, group), again=True)
+        else:
+            self._close(group, event)
+        self._groups.leave(group)
+        self._leaving.add(group)
+        self._part()
+        self._record.note("group_left", group=group)
+        self._promote()
+        self.feed()
+        pending = self._simulations.pending
+        if not pending or self._groups.any_left or self.stopping:
+            return
+        if self._groups.hopeless:
+            self._die_out(*self._not_started)
+        else:
+            self.error = self.error or (
+                f"All {self._plan.groups} groups have left, but {pending} of {self._simulations.count} simulations "
+                "have not been run. A solver that runs one simulation and leaves needs as many groups as simulations "
+                "(solvers.groups), or `start: spawn`; any other calls next until that says that there are no more."
+            )
+
+    def died(self, group: int, rank_in_group: int, now: float) -> None:
+        """Give up a group, a rank of which has died; what one that has left had sent may be lost with it."""
+        if not self._groups.is_alive(group) and not (group in self._leaving and self._simulations.is_awaited(group)):
+            return
+        self._leaving.discard(group)
+        self._groups.lose(group)
+        self._messages.lose(group)
+        self._reserved.discard(group)
+        self._promote()
+        self._lost[group] = (rank_in_group, now + _RECORD_S)
+        self._look_into_losses(now)
+
+    def _part(self) -> None:
+        """Close the connections with groups that have left and of which the trainers hold everything."""
+        for group in [group for group in self._leaving if not self._simulations.is_awaited(group)]:
+            self._leaving.discard(group)
+            self._messages.gone(group)
+
+    def _look_into_losses(self, now: float) -> None:
+        """Return the simulations of lost groups to the queue when the cause is known.
+
+        MPI may tell of a death before the rank's mpidata-rank has written how its program ended.
+        """
+        for group, (rank_in_group, deadline) in list(self._lost.items()):
+            cause = Cause.of_group(self._plan, group, rank_in_group)
+            if cause.kind == "unknown" and now < deadline:
+                continue
+            del self._lost[group]
+            if cause.kind == "unknown":  # every mpidata-rank looks there whether a rank has died
+                with contextlib.suppress(OSError):
+                    (self._plan.run / "exits" / f"vanished-group-{group}").touch()
+            if self.blameless:
+                continue
+            self._losses.groups += 1
+            self._record.note("group_lost", group=group, rank_in_group=cause.rank_in_group, **cause.told())
+            if self.stopping:
+                continue
+            blamed, others = self._simulations.lose(group)
+            if blamed != NONE:
+                self._failed(blamed, group, cause)
+            for simulation in others:
+                self._record.write_numbers("run_again", simulation=simulation, group=group)
+            self.feed()
+            if self._simulations.pending and not self._groups.any_left:
+                log = RunFolder(self._plan.run).group_log(self._plan, group, cause.rank_in_group or 0)
+                self._die_out(
+                    f"No group is left: the last one, group {group}, {cause.sentence}. Its output is in {log}. "
+                    f"Resume the job with `mpidata run --resume {self._plan.run}`.",
+                    log,
+                )
+
+    def _die_out(self, error: str, log: Path | None, may_be_resumed: bool = True) -> None:
+        """End the job as no group is left; where groups could join before, a new start of the job may help."""
+        if not self.error:
+            self.error, self.log, self.died_out = error, log, may_be_resumed
+
+    def feed(self) -> None:
+        """Give what is pending to the groups that wait; let them go when nothing more can come."""
+        if self.stopping or self._simulations.all_settled:
+            for group in self._groups.release():
+                self._messages.no_more(group)
+            return
+        if not self._simulations.pending:
+            return
+        for group in self._groups.ready():
+            simulation = self._simulations.take(group)
+            if simulation == NONE:
+                self._groups.ask(group)
+                return
+            self._dispatch(group, simulation)
+
+    def _is_alive(self, group: int) -> bool:
+        """Whether a group counts; a message of one that is lost may still come."""
+        if not self._groups.is_alive(group) and group not in self._groups.lost:
+            raise MpidataError(f"There is no group {group}. {MIXED}")
+        return group not in self._groups.lost
+
+    def _dispatch(self, group: int, simulation: int) -> None:
+        first = self._simulations.is_first(simulation)
+        self._messages.dispatch(group, simulation, first, self._parameters[simulation])
+        self._record.write_numbers("dispatch", simulation=simulation, group=group)
+
+    def _promote(self) -> None:
+        if not self.stopping and not self._simulations.all_settled:
+            for group in self._groups.promote():
+                self._record.note("spare_takes_over", group=group)
+
+    def _close(self, group: int, event: Event) -> None:
+        """Take note of the simulation that the group has just ended, if any."""
+        simulation, steps, failed = event.simulation, event.steps, event.failed
+        if self.stopping and failed != Event.GIVEN_UP:
+            return  # cut short, so neither complete nor failed, and its number of steps says nothing
+        if simulation == NONE:
+            self._simulations.check_idle(group)
+            return
+        if failed:
+            again = failed != Event.GIVEN_UP
+            cause = (Cause.raised if again else Cause.given_up)(self._plan, group, text_of(event))
+            self._close_failed(simulation, steps, group, cause, again)
+        else:
+            self._simulations.close(group, simulation, steps, failed=False)
+            self._messages.expect(simulation, steps, self._simulations.tries(simulation))
+
+    def _close_failed(self, simulation: int, steps: int, group: int, cause: Cause, again: bool) -> None:
+        """Take note of a simulation that its group has not run to its end, though it is well."""
+        last = self._simulations.close(group, simulation, steps, failed=True, again=again)
+        self._failed(simulation, group, cause)
+        if last and not self.stopping:
+            self._messages.expect(simulation, steps, self._simulations.tries(simulation))
+
+    def _failed(self, simulation: int, group: int, cause: Cause) -> None:
+        """Note that a try has failed: another one will follow, or the simulation is set aside."""
+        tries = self._simulations.counted_tries(simulation)
+        if not self._simulations.has_failed(simulation):
+            self._record.note("retry", **self._losses.retry(simulation, tries, group, cause))
+            return
+        entry = self._losses.give_up(simulation, tries, group, cause, self._parameters[simulation].tolist())
+        self._record.note("set_aside", **entry)
+        self.error = self.error or self._losses.verdict(self._simulations.totals[COMPLETE])
+
+    def _spawn(self, now: float) -> None:
+        one_each = self._plan.lifetime == "simulation"
+        for group in self._groups.to_spawn(self._simulations.pending, now):
+            values: list[str] = []
+            if one_each:
+                simulation = self._simulations.take(group)
+                self._reserved.add(group)
+                row = self._parameters[simulation].tolist()
+                values = [f"{name}={value!r}" for name, value in zip(self._plan.parameters, row, strict=True)]
+                values.append(f"simulation={simulation}")
+            self._record.note("spawn", group=group)
+            self._messages.spawn(group, values)
+
+    def _spawn_failed(self, group: int, error: str, now: float) -> None:
+        self._reserved.discard(group)
+        self._simulations.give_back(group)
+        # Ranks of it that are left cannot be told by a message, as they have not joined.
+        with contextlib.suppress(OSError):
+            (self._plan.run / "given-up").mkdir(exist_ok=True)
+            (self._plan.run / "given-up" / f"group-{group}").touch()
+        again = self._groups.spawn_failed(group, now)
+        self._record.note("spawn_failed", group=group, error=error, again=again)
+        ended = first_exit(self._plan.run, self._plan, group)
+        log = RunFolder(self._plan.run).group_log(self._plan, group, ended[0] if ended is not None else 0)
+        self._not_started = (
+            f"Group {group} could not be started, and no group is left. {error}. Its output is in {log}. Correct it "
+            f"and resume the job with `mpidata run --resume {self._plan.run}`.",
+            log,
+        )
+        if self._simulations.pending and not self._groups.any_left and not self.stopping:
+            self._die_out(*self._not_started, self._groups.any_joined)

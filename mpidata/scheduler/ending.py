@@ -1,0 +1,160 @@
+"""How a job ends: who has left, how long the others are waited for, and with what outcome."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mpidata.scheduler.groups import Groups
+from mpidata.scheduler.summary import Outcome
+
+__all__ = ["Ending"]
+
+# With the 2 s after which a trainer counts its loop as left, less than 10 s.
+_STOP_S = 7.0
+# Less than the time that a failed trainer stays for, so that the job does not end by its death.
+_FAIL_S = 2.5
+_MORE_ERRORS_S = 0.2
+_LAST_FIGURES_S = 0.5
+
+
+class Ending:
+    """Keeps who has left, and decides when to wait no longer.
+
+    A job that nobody stops is over when all trainers and groups have left, however long the training takes. After a
+    stop there is a limit: 7 s, or 2.5 s once it has failed. Past it the groups are not waited for (a long step does not
+    look whether the job goes on), nor are the trainers of a failed job. A trainer that has left its loop by itself may
+    take all the time it needs afterwards, to save its model say. One that has not hangs, and the job has failed.
+
+    The figures of a trainer are final with the first status after its goodbye, which comes within 0.2 s.
+
+    Parameters
+    ----------
+    trainers : int
+        Number of trainers.
+    groups : Groups
+        Those that are alive have not left.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        How the job ends, as known so far. The first error counts; an error counts more than a stop.
+    stopping : bool
+        Whether the job ends before its time.
+
+    Notes
+    -----
+    For one thread. Times are in seconds, of a clock that never goes back.
+    """
+
+    def __init__(self, trainers: int, groups: Groups) -> None:
+        self.outcome: Outcome = {"status": "complete", "error": None, "reason": None}
+        self.stopping = False
+        self._trainers_in_loop = set(range(trainers))
+        self._trainers = set(range(trainers))
+        self._groups = groups
+        self._by = float("inf")
+        self._figures: set[int] = set()
+        self._figures_by = 0.0
+        self._from_outside = False
+        self._unrecorded = ""
+
+    @property
+    def trainers(self) -> list[int]:
+        """Trainers that have not left."""
+        return sorted(self._trainers)
+
+    @property
+    def status(self) -> int:
+        """Exit status of the job's processes: 1 if it has failed, else 0."""
+        return int(self.outcome["status"] == "failed")
+
+    def trainer_left_loop(self, trainer: int) -> None:
+        """Record that a trainer has left its loop, or knows that the stream is over."""
+        self._trainers_in_loop.discard(trainer)
+
+    def trainer_left(self, trainer: int, now: float) -> None:
+        """Record that a trainer has said goodbye."""
+        self._trainers_in_loop.discard(trainer)
+        self._trainers.discard(trainer)
+        self._figures.add(trainer)
+        self._figures_by = now + _LAST_FIGURES_S
+
+    def status_came(self, trainer: int) -> None:
+        """Record that a trainer's figures have come."""
+        self._figures.discard(trainer)
+
+    def stop(self, now: float, reason: str) -> bool:
+        """End the job before its time, though nothing is wrong; returns whether it was not stopping already."""
+        if self.outcome["status"] == "complete":
+            self.outcome["status"] = "stopped"
+            self.outcome["reason"] = reason
+        return self._limit(now + _STOP_S)
+
+    def stop_from_outside(self, reason: str, by: float) -> None:
+        """End the job because somebody wants it to end by then; a trainer that is late is ended and not at fault."""
+        if self.outcome["status"] == "complete":
+            self.outcome["status"] = "stopped"
+            self.outcome["reason"] = reason
+        self._from_outside = True
+        self._limit(by)
+
+    def fail(self, now: float, error: str, log: Path | None = None) -> bool:
+        """End the job because of an error, which this log is about; returns whether it was not stopping already.
+
+        The ranks may leave in order as far as they still can.
+        """
+        self.outcome["status"] = "failed"
+        if self.outcome["error"] is None:
+            self.outcome["error"] = error
+            if log is not None:
+                self.outcome["log"] = str(log)
+        return self._limit(now + _FAIL_S)
+
+    def fail_at_once(self, now: float, error: str, log: Path | None = None) -> None:
+        """End the job because of an error, after a moment in which other ranks may report theirs."""
+        self.fail(now, error, log)
+        self._limit(now + _MORE_ERRORS_S)
+
+    def record_stopped(self, sentence: str) -> None:
+        """Take note that samples are missing from the record: the job goes on as it would, but has failed then."""
+        self._unrecorded = self._unrecorded or sentence
+
+    def conclude(self) -> Outcome:
+        """Return the outcome, at the end of the job."""
+        if self._unrecorded and self.outcome["error"] is None:
+            self.outcome["error"] = self._unrecorded
+            if not self._from_outside:  # else it goes on later
+                self.outcome["status"], self.outcome["in_order"] = "failed", True
+        return self.outcome
+
+    def is_over(self, now: float) -> bool:
+        """Whether all trainers and groups have left, and the last figures have come."""
+        return not self._groups.alive and self._trainers_final(now)
+
+    def is_due(self, now: float) -> bool:
+        """Whether to wait no longer and end the ranks that are left. May turn the outcome into failed."""
+        if now < self._by:
+            return False
+        if self._from_outside:
+            return True
+        if self.outcome["status"] != "failed" and self._trainers_in_loop:
+            self.fail(now, self._stuck())
+        return self.outcome["status"] == "failed" or (bool(self._groups.alive) and self._trainers_final(now))
+
+    def _trainers_final(self, now: float) -> bool:
+        return not self._trainers and (not self._figures or now >= self._figures_by)
+
+    def _limit(self, by: float) -> bool:
+        first = not self.stopping
+        self.stopping = True
+        self._by = min(self._by, by)
+        return first
+
+    def _stuck(self) -> str:
+        late = sorted(self._trainers_in_loop)
+        who = f"trainer {late[0]}" if len(late) == 1 else f"trainers {', '.join(map(str, late))}"
+        return (
+            f"The job was stopped ({self.outcome['reason']}), but {who} did not leave within {_STOP_S:g} s: perhaps "
+            "waiting for the others in a collective of torch.distributed. Leave the loop after the same batch on all "
+            "trainers."
+        )

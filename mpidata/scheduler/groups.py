@@ -1,0 +1,197 @@
+"""The solver groups of a job: which there are, which wait for a simulation, and what takes the place of a lost one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from mpidata.run.plan import Plan
+
+__all__ = ["Groups"]
+
+# Between attempts to spawn a group: doubled at each that fails.
+_FIRST_PAUSE_S = 0.5
+# From a first spawn that failed to one that is the last, if no group has joined in between: MPI starts none any more.
+# Less than a spawn takes of which nothing is heard.
+_HOPELESS_S = 100.0
+
+
+class Groups:
+    """Which groups there are and what they do.
+
+    A group is *active* when it may be given simulations: as many as `plan.groups` are. Others that are alive are
+    *spares*: they have joined, or will, and wait until one takes the place of an active group that is lost or has left.
+    When there is no spare, a group is *spawned*, where that is possible; numbers of groups are never used again.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    can_spawn : bool
+        Whether groups can be started while the job runs.
+
+    Attributes
+    ----------
+    starting : set of int
+        Groups that are being spawned.
+    lost : set of int
+        Groups that were declared lost.
+    given_up : int
+        Places that no group could be spawned for on any try.
+    any_joined : bool
+        Whether a group has ever joined the job.
+    hopeless : bool
+        Whether no group is spawned any more, as none has joined for long.
+
+    Notes
+    -----
+    For one thread. Times are in seconds, of a clock that never goes back.
+    """
+
+    def __init__(self, plan: Plan, can_spawn: bool) -> None:
+        self.starting: set[int] = set()
+        self.lost: set[int] = set()
+        self.given_up = 0
+        self.any_joined = plan.groups_in_world > 0
+        self.hopeless = False
+        self._plan = plan
+        self._can_spawn = can_spawn
+        self._alive = set(range(plan.groups_in_world))
+        self._active = set(range(min(plan.groups, plan.groups_in_world)))
+        self._asking: deque[int] = deque()
+        self._next = plan.groups_in_world
+        self._untried: set[int] = set()
+        self._failed_spawns = 0
+        self._spawn_from = 0.0
+        self._failing_since: float | None = None
+        # Places for which a group may be spawned: in the split start only those of groups that were lost.
+        self._vacant = plan.groups if plan.start == "spawn" else 0
+
+    @property
+    def alive(self) -> list[int]:
+        """Groups that have joined the job, or will with the world, and have neither left nor been lost."""
+        return sorted(self._alive)
+
+    def is_alive(self, group: int) -> bool:
+        """Whether a group is one of these; takes constant time."""
+        return group in self._alive
+
+    @property
+    def any_left(self) -> bool:
+        """Whether a group is there, or may still come, that can run simulations."""
+        return bool(self._alive or self.starting) or self._may_spawn()
+
+    def works(self, group: int) -> None:
+        """Record that a group has asked for a simulation: what was spawned runs as it should."""
+        if group in self._untried:
+            self._untried.discard(group)
+            self._failed_spawns = 0
+
+    def ask(self, group: int) -> None:
+        """Record that a group waits for its next simulation."""
+        self._asking.append(group)
+
+    def ready(self) -> Iterator[int]:
+        """Take active groups that wait for a simulation, in the order in which they asked."""
+        for _ in range(len(self._asking)):
+            group = self._asking.popleft()
+            if group in self._active:
+                yield group
+            else:
+                self._asking.append(group)
+
+    def release(self) -> list[int]:
+        """Take all groups that wait for a simulation, spares too."""
+        asking = list(self._asking)
+        self._asking.clear()
+        return asking
+
+    def leave(self, group: int) -> None:
+        """Record that a group has left in order."""
+        if self._plan.start == "spawn" and group in self._active:
+            self._vacate(group)
+        self._remove(group)
+
+    def lose(self, group: int) -> None:
+        """Record that a group is lost."""
+        if group in self._active:
+            self._vacate(group)
+        self._remove(group)
+        self.lost.add(group)
+
+    def promote(self) -> list[int]:
+        """Let spares take the places of active groups that have gone; returns them."""
+        free = self._plan.groups - len(self._active) - len(self.starting)
+        # One that waits already first: it can start at once.
+        spares = [group for group in self._asking if group not in self._active]
+        spares += sorted(self._alive.difference(self._active, spares))
+        promoted = spares[: max(0, free)]
+        self._active.update(promoted)
+        self._vacant = max(0, self._vacant - len(promoted))
+        return promoted
+
+    def to_spawn(self, pending: int, now: float) -> list[int]:
+        """Numbers of groups to be spawned now, for so many simulations that wait; they count as starting from here."""
+        if not self._may_spawn() or now < self._spawn_from:
+            return []
+        # A simulation that a group is started for is pending no more; others stay so until a started group asks.
+        on_their_way = len(self.starting) + len(self._untried) if self._plan.lifetime == "pool" else 0
+        wanted = min(self._vacant, pending - on_their_way)
+        if self._failed_spawns:
+            wanted = min(wanted, 1 - len(self.starting))
+        numbers = list(range(self._next, self._next + max(0, wanted)))
+        self._next += len(numbers)
+        self.starting.update(numbers)
+        self._vacant -= len(numbers)
+        return numbers
+
+    def spawned(self, group: int) -> None:
+        """Record that a spawned group has joined."""
+        self.any_joined = True
+        self._failing_since = None
+        self.starting.discard(group)
+        self._alive.add(group)
+        self._active.add(group)
+        self._untried.add(group)
+
+    def spawn_failed(self, group: int, now: float) -> bool:
+        """Record that a group could not be spawned; returns whether it will be tried again.
+
+        Where nothing joins any more, the other places are given up with the first one.
+        """
+        self.starting.discard(group)
+        self._spawn_from = now + _FIRST_PAUSE_S * 2**self._failed_spawns
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        again = self._fail()
+        if not again and now - self._failing_since >= _HOPELESS_S:
+            self.given_up += self._vacant
+            self.hopeless = True
+        return again
+
+    def _may_spawn(self) -> bool:
+        return self._can_spawn and not self.hopeless and self._vacant > 0
+
+    def _fail(self) -> bool:
+        """Count an attempt to fill a place that came to nothing; returns whether there will be another one."""
+        if self._failed_spawns < self._plan.retries:
+            self._failed_spawns += 1
+            self._vacant += 1
+            return True
+        self.given_up += 1
+        self._failed_spawns = 0
+        return False
+
+    def _vacate(self, group: int) -> None:
+        # A program that always ends before it asks for work must not be started for ever. One that is started for a
+        # single simulation uses up the tries of that.
+        if group in self._untried and self._plan.lifetime == "pool":
+            self._fail()
+        else:
+            self._vacant += 1
+
+    def _remove(self, group: int) -> None:
+        self._untried.discard(group)
+        self._alive.discard(group)
+        self._active.discard(group)
+        if group in self._asking:
+            self._asking.remove(group)

@@ -1,0 +1,229 @@
+"""What was lost and tried again, and what was set aside: causes, for the log and the summary."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpidata.run.exits import last_lines, read_exit
+from mpidata.run.plan import Plan
+
+__all__ = ["GIVEN_UP", "Cause", "Losses", "read_first_loss", "read_losses", "read_set_aside"]
+
+# With nothing complete by then, the program is at fault and not a simulation.
+_HOPELESS = 3
+
+GIVEN_UP = "given_up"
+"""Kind of the cause where a solver's own code has given a simulation up, as it has diverged say."""
+
+
+class Cause:
+    """Why a try of a simulation failed.
+
+    Parameters
+    ----------
+    kind : str
+        `signal`, `exit`, `abort`, `raised`, `silent`, `not_started`, `given_up` or `unknown`.
+    sentence : str
+        "was killed by SIGSEGV", say; without a subject.
+    rank_in_group : int or None
+        The rank of the group at which it happened, where one is known.
+    signal, status : int or None
+        Of the program that died.
+    output : list of str
+        Its last lines.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        sentence: str,
+        rank_in_group: int | None = None,
+        signal: int | None = None,
+        status: int | None = None,
+        output: Sequence[str] = (),
+    ) -> None:
+        self.kind = kind
+        self.sentence = sentence
+        self.rank_in_group = rank_in_group
+        self.signal = signal
+        self.status = status
+        self.output = list(output)
+
+    @classmethod
+    def of_group(cls, plan: Plan, group: int, rank_in_group: int) -> Cause:
+        """Find out why a group has lost a rank, from the records of its ranks' programs.
+
+        Ranks that only followed, as they cannot go on without the others, do not count.
+        """
+        others = [rank for rank in range(plan.ranks_per_group) if rank != rank_in_group]
+        found = [(read_exit(plan.run, plan, group, rank), rank) for rank in (rank_in_group, *others)]
+        known = [(ended, rank) for ended, rank in found if ended is not None and not ended.told]
+        for ended, rank in sorted(known, key=lambda entry: entry[0].follows):
+            output = last_lines(plan.run, plan, group, rank)
+            return cls(ended.cause, ended.sentence(), rank, ended.signal, ended.status, output)
+        return cls(
+            "unknown",
+            "vanished without a record: its mpidata-rank was killed with it, its host is gone, or the run folder "
+            "cannot be written",
+            rank_in_group,
+            output=last_lines(plan.run, plan, group, rank_in_group),
+        )
+
+    @classmethod
+    def given_up(cls, plan: Plan, group: int, reason: str) -> Cause:
+        """Make the cause of a simulation that its code has given up, with what the group's rank 0 printed last."""
+        return cls(GIVEN_UP, f"gave it up: {reason}", 0, output=last_lines(plan.run, plan, group, 0))
+
+    @classmethod
+    def raised(cls, plan: Plan, group: int, sentence: str) -> Cause:
+        """Make the cause of a try whose function has raised, in a group that lives on: `raised ValueError`, say."""
+        return cls("raised", sentence, 0, output=last_lines(plan.run, plan, group, 0))
+
+    @classmethod
+    def left(cls, plan: Plan, group: int) -> Cause:
+        """Make the cause of a try for which a group was started that left in order without having asked for it."""
+        return cls("exit", "left without asking for it", 0, status=0, output=last_lines(plan.run, plan, group, 0))
+
+    def told(self) -> dict[str, Any]:
+        """Write it for events.jsonl and the summary."""
+        return {"cause": self.kind, "how": self.sentence, "signal": self.signal, "exit": self.status}
+
+
+class Losses:
+    """Counts what was lost, and says when a job is past saving.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+
+    Attributes
+    ----------
+    retries : list of dict
+        A try that failed and was followed by another: simulation, try, group and cause.
+    set_aside : list of dict
+        Simulations that are not tried again: simulation, parameters, tries, cause, last output.
+    groups : int
+        Groups that were lost.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.retries: list[dict[str, Any]] = []
+        self.set_aside: list[dict[str, Any]] = []
+        self.groups = 0
+        self._plan = plan
+        self._kept = 0
+
+    def keep(self, set_aside: Sequence[Mapping[str, Any]]) -> None:
+        """Begin with the entries that an earlier start of the run has left."""
+        self.set_aside = [dict(entry) for entry in set_aside]
+        self._kept = len(self.set_aside)
+
+    def retry(self, simulation: int, tries: int, group: int, cause: Cause) -> dict[str, Any]:
+        """Note that a try has failed and another one follows; returns the entry."""
+        entry = {"simulation": simulation, "try": tries, "group": group, **cause.told()}
+        self.retries.append(entry)
+        return entry
+
+    def give_up(self, simulation: int, tries: int, group: int, cause: Cause, values: Sequence[float]) -> dict[str, Any]:
+        """Note that a simulation is not tried again; returns the entry."""
+        parameters = dict(zip(self._plan.parameters, values, strict=True))
+        entry = {"simulation": simulation, "parameters": parameters, "tries": tries, "group": group, **cause.told()}
+        entry["output"] = cause.output
+        self.set_aside.append(entry)
+        return entry
+
+    def verdict(self, complete: int) -> str:
+        """Say in a sentence why the job must fail, or "" while it need not.
+
+        Parameters
+        ----------
+        complete : int
+            Number of complete simulations.
+        """
+        count, tolerate = len(self.set_aside), self._plan.tolerate
+        total = self._plan.simulations + self._plan.validation
+        many = f"{count} simulation{'s were' if count > 1 else ' was'} set aside"
+        failed = sum(entry["cause"] != GIVEN_UP for entry in self.set_aside[self._kept :])
+        if not count:
+            return ""
+        if tolerate >= 0 and count > tolerate:
+            return f"{many}, more than solvers.tolerate, {tolerate}. {self._last()}"
+        if tolerate < 0 and not complete and (failed >= _HOPELESS or count >= total):
+            return f"{many}, and none is complete. {self._last()}"
+        return ""
+
+    def _last(self) -> str:
+        entry = self.set_aside[-1]
+        return (
+            f"The last one was simulation {entry['simulation']}, whose solver (group {entry['group']}) {entry['how']}. "
+            f"Its output is in summary.json and in {self._plan.run}/logs. Correct it, and run it and the others again "
+            f"with `mpidata run --resume {self._plan.run} --retry-set-aside`."
+        )
+
+
+def read_losses(events: Path) -> dict[str, Any]:
+    """Gather what the summary says of losses from events.jsonl, for a run whose scheduler could not write it.
+
+    Parameters
+    ----------
+    events : Path
+        The file. What came before its last `start` counts only if the run was resumed there, but for what was set
+        aside, which stays so; a line that was cut off does not count.
+
+    Returns
+    -------
+    dict
+        `lost_groups`, `retries` and `set_aside`, as in summary.json.
+    """
+    retries: list[dict[str, Any]] = []
+    set_aside: list[dict[str, Any]] = []
+    lost = 0
+    before = retries, lost
+    try:
+        with open(events, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                kind = line.partition('"event": "')[2].partition('"')[0]
+                if kind == "start":
+                    before = retries, lost
+                    retries, lost = [], 0
+                elif kind == "resume":
+                    retries, lost = before
+                elif kind == "retry_set_aside":
+                    set_aside = []
+                lost += kind == "group_lost"
+                if kind in ("retry", "set_aside"):
+                    with contextlib.suppress(ValueError, KeyError):  # it was cut off
+                        entry = json.loads(line)
+                        del entry["time"], entry["event"]
+                        (retries if kind == "retry" else set_aside).append(entry)
+    except OSError:
+        pass
+    return {"lost_groups": lost, "retries": retries, "set_aside": set_aside}
+
+
+def read_set_aside(events: Path) -> list[dict[str, Any]] | None:
+    """Find the simulations that are set aside, as summary.json lists them, from events.jsonl; None without that."""
+    found: list[dict[str, Any]] = read_losses(events)["set_aside"]
+    return found if events.exists() else None
+
+
+def read_first_loss(events: Path) -> dict[str, Any] | None:
+    """Find the event of the first group that was lost since the last start, in events.jsonl; None without one."""
+    first: str | None = None
+    try:
+        with open(events, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                kind = line.partition('"event": "')[2].partition('"')[0]
+                if kind == "start":
+                    first = None
+                elif kind == "group_lost":
+                    first = first or line
+        found = json.loads(first) if first else None
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,247 @@
+"""The scheduler's messages: what comes from the groups and trainers, and what it tells them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.errors import MpidataError
+from mpidata.native.library import AGAIN, Event, Library, check, load_checked
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+from mpidata.scheduler.spawning import Spawner
+
+__all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "log_of", "text_of"]
+
+MIXED = "The ranks do not agree on the job: start all of them with the same version of mpidata, or report this."
+"""What to do about a message that cannot be."""
+
+
+class Messages(Protocol):
+    """What the scheduler needs of the outside world; the functions of scheduler.h without their prefix."""
+
+    def poll(self, timeout_s: float) -> Event | None:
+        """Next event, or None if none came in time; valid until the next call. Sleeps while it waits."""
+
+    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
+        """Let a group run a simulation with these parameters: float64, shape (number of parameters,), contiguous."""
+
+    def no_more(self, group: int) -> None:
+        """Tell a group that there are no more simulations."""
+
+    def expect(self, simulation: int, steps: int, by_try: int) -> None:
+        """Tell all trainers how many steps a simulation has in all, as this try of it says."""
+
+    def validation(self) -> None:
+        """Tell all trainers that every validation sample that will come is there."""
+
+    def lose(self, group: int) -> None:
+        """Give a group up: its ranks are to end, and the trainers to drop what it has not finished."""
+
+    def gone(self, group: int) -> None:
+        """Close the connection with a group that has left, if it was spawned."""
+
+    @property
+    def can_spawn(self) -> bool:
+        """Whether groups can be spawned in this job."""
+
+    def spawn(self, group: int, values: Sequence[str]) -> None:
+        """Begin to spawn a group whose program's placeholders get these values, each `name=value`."""
+
+    def spawned(self, invite: bool) -> list[tuple[int, str]]:
+        """Take the groups that have joined, each with "", and those that could not be started, with a sentence.
+
+        `invite`: groups that are ready may join.
+        """
+
+    @property
+    def joining(self) -> bool:
+        """Whether the trainers are just joining a spawned group, in which nothing may interrupt them."""
+
+    def end_of_stream(self) -> None:
+        """Tell all trainers that no samples will come any more."""
+
+    def stop(self) -> None:
+        """Tell all trainers and groups to leave."""
+
+    def relieve(self, trainer: int, samples: int) -> None:
+        """Let a trainer take so many samples beyond its capacity."""
+
+    def checkpoint(self, number: int) -> None:
+        """Tell all trainers to write a checkpoint of this number, greater than all before."""
+
+    def all_gone(self) -> None:
+        """Tell all trainers that every group has left and every trainer has said goodbye."""
+
+    def abort(self, status: int) -> NoReturn:
+        """End all ranks at once. Does not return."""
+
+    def close(self) -> None:
+        """Leave the job in order, after `all_gone`."""
+
+
+class LibraryMessages:
+    """Messages through libmpidata.
+
+    Notes
+    -----
+    For one thread. Nothing blocks but `open` and `poll`. Everything raises LibraryError when MPI fails.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._event = Event()
+        self._library: Library | None = None
+        self._spawner: Spawner | None = None
+
+    def open(self) -> None:
+        """Initialise MPI and join the job, whose ranks all get the plan.
+
+        Raises
+        ------
+        LibraryError
+            The library is missing or belongs to another MPI, or the world is not the one of the plan.
+
+        Notes
+        -----
+        Collective over the world; blocks until all ranks have joined.
+        """
+        from mpi4py import MPI
+
+        self._library = load_checked()
+        self._check(self._library.mpidata_scheduler_open(MPI.COMM_WORLD.py2f(), self._plan.text().encode()))
+
+    def poll(self, timeout_s: float) -> Event | None:
+        """Next event, or None if none came in time; valid until the next call. Sleeps while it waits."""
+        status = self._opened.mpidata_scheduler_poll(ctypes.byref(self._event), timeout_s)
+        if status == AGAIN:
+            return None
+        self._check(status)
+        return self._event
+
+    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
+        """Let a group run a simulation with these parameters: float64, shape (number of parameters,), contiguous."""
+        values = (ctypes.c_double * len(parameters)).from_buffer(parameters.data)
+        self._check(self._opened.mpidata_scheduler_dispatch(group, simulation, validation, values))
+
+    def no_more(self, group: int) -> None:
+        """Tell a group that there are no more simulations."""
+        self._check(self._opened.mpidata_scheduler_no_more(group))
+
+    def expect(self, simulation: int, steps: int, by_try: int) -> None:
+        """Tell all trainers how many steps a simulation has in all, as this try of it says."""
+        self._check(self._opened.mpidata_scheduler_expect(simulation, steps, by_try))
+
+    def validation(self) -> None:
+        """Tell all trainers that every validation sample that will come is there."""
+        self._check(self._opened.mpidata_scheduler_validation())
+
+    def lose(self, group: int) -> None:
+        """Give a group up: its ranks are to end, and the trainers to drop what it has not finished."""
+        self._check(self._opened.mpidata_scheduler_lose(group))
+
+    def gone(self, group: int) -> None:
+        """Close the connection with a group that has left, if it was spawned."""
+        self._check(self._opened.mpidata_scheduler_gone(group))
+
+    @property
+    def can_spawn(self) -> bool:
+        """Whether groups can be spawned in this job: in the spawn start, else with ULFM and on one host."""
+        return self._plan.start == "spawn" or (self._plan.fault_tolerance == "ulfm" and self.one_host)
+
+    @property
+    def one_host(self) -> bool:
+        """Whether all ranks of the world are on one host."""
+        yes = ctypes.c_int()
+        self._check(self._opened.mpidata_scheduler_one_host(ctypes.byref(yes)))
+        return bool(yes.value)
+
+    def spawn(self, group: int, values: Sequence[str]) -> None:
+        """Begin to spawn a group whose program's placeholders get these values, each `name=value`."""
+        if self._spawner is None:
+            self._spawner = Spawner(self._plan, self._opened)
+        self._spawner.start(group, values)
+
+    def spawned(self, invite: bool) -> list[tuple[int, str]]:
+        """Take the groups that have joined, each with "", and those that could not be started, with a sentence.
+
+        `invite`: groups that are ready may join.
+        """
+        return self._spawner.news(invite) if self._spawner is not None else []
+
+    @property
+    def joining(self) -> bool:
+        """Whether the trainers are just joining a spawned group, in which nothing may interrupt them."""
+        return self._spawner is not None and self._spawner.joining
+
+    @property
+    def spawning(self) -> bool:
+        """Whether a group is on its way into the job: MPI must not be finalized then."""
+        return self._spawner is not None and self._spawner.busy
+
+    def end_of_stream(self) -> None:
+        """Tell all trainers that no samples will come any more."""
+        self._check(self._opened.mpidata_scheduler_end_of_stream())
+
+    def stop(self) -> None:
+        """Tell all trainers and groups to leave."""
+        self._check(self._opened.mpidata_scheduler_stop())
+
+    def relieve(self, trainer: int, samples: int) -> None:
+        """Let a trainer take so many samples beyond its capacity."""
+        self._check(self._opened.mpidata_scheduler_relieve(trainer, samples))
+
+    def checkpoint(self, number: int) -> None:
+        """Tell all trainers to write a checkpoint of this number, greater than all before."""
+        self._check(self._opened.mpidata_scheduler_checkpoint(number))
+
+    def all_gone(self) -> None:
+        """Tell all trainers that every group has left and every trainer has said goodbye."""
+        self._check(self._opened.mpidata_scheduler_all_gone())
+
+    def abort(self, status: int) -> NoReturn:
+        """End all ranks at once. Does not return."""
+        if self._library is not None:
+            self._library.mpidata_scheduler_abort(status)
+        os._exit(status)
+
+    def close(self) -> None:
+        """Leave the job in order, after `all_gone`."""
+        self._check(self._opened.mpidata_scheduler_close())
+
+    @property
+    def _opened(self) -> Library:
+        if self._library is None:
+            raise RuntimeError("open was not called")
+        return self._library
+
+    def _check(self, status: int) -> None:
+        check(self._opened, status)
+
+
+def index_of(event: Event, count: int) -> int:
+    """Return the event's group or trainer, of so many; raises MpidataError if there is no such one."""
+    index: int = event.index
+    if not 0 <= index < count:
+        raise MpidataError(f"Rank {event.rank} sent a message as number {index} of {count}. {MIXED}")
+    return index
+
+
+def log_of(event: Event, plan: Plan) -> Path:
+    """Return the log of the rank that an event came from."""
+    run = RunFolder(plan.run)
+    if event.sender == Event.SOLVER and event.index >= plan.groups_in_world:  # its ranks follow those of the trainers
+        return run.group_log(plan, event.index, event.rank - 1 - plan.trainers)
+    return run.log(plan, event.rank)
+
+
+def text_of(event: Event) -> str:
+    """Return the event's text."""
+    text: bytes = event.text
+    return text.decode("utf-8", errors="replace")

@@ -1,0 +1,88 @@
+"""When to let a full trainer take more than its capacity because another one starves.
+
+Trainers in DDP wait for one another at every batch. If one of them lacks the samples for its next batch while every
+group is held up by another one whose buffer is full, nothing moves any more, although nobody is slow. That happens
+where the simulations of one trainer's share have many more steps than those of another's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from mpidata.scheduler.summary import CAPACITY, DRAWN, RECEIVED
+
+__all__ = ["Relief"]
+
+_TWICE = 2
+_SHARE = 4
+
+
+@dataclasses.dataclass
+class _Trainer:
+    received: int = 0
+    drawn: int = 0
+    starved: int = 0
+    full: int = 0
+    capacity: int = 0
+
+
+class Relief:
+    """Watches the trainers' statuses for one that starves while another one is full.
+
+    A trainer counts as starved, or as full, when it says so in two consecutive statuses between which it has neither
+    received nor drawn anything. A full one then gets room for a quarter of its present capacity, again and again until
+    the other one has its samples: its memory grows by what the shares differ by, and by no more than a quarter of it.
+
+    A trainer that is merely slow is full as well, but starves nobody: no trainer is promised more batches ahead of the
+    others than half its capacity.
+
+    Parameters
+    ----------
+    trainers : int
+        Number of trainers.
+
+    Notes
+    -----
+    For one thread.
+    """
+
+    def __init__(self, trainers: int) -> None:
+        self._trainers = [_Trainer() for _ in range(trainers)]
+
+    def status(
+        self, trainer: int, starved: bool, full: bool, statistics: Sequence[int], waits: bool = False
+    ) -> list[tuple[int, int, int | None]]:
+        """Take a trainer's status and say whom to relieve.
+
+        Parameters
+        ----------
+        trainer : int
+            Whose status it is.
+        starved, full : bool
+            Whether a draw waits for samples, and whether the buffer has no room.
+        statistics : sequence of int
+            In the order of mpidata_statistics.
+        waits : bool
+            Whether a simulation waits for a group without which no trainer may ever draw: a validation simulation.
+
+        Returns
+        -------
+        list of (int, int, int or None)
+            A full trainer, the samples it shall take beyond its capacity, and the trainer that starves, if it is for
+            one. Mostly empty.
+        """
+        known = self._trainers[trainer]
+        received, drawn = statistics[RECEIVED], statistics[DRAWN]
+        moved = received != known.received or drawn != known.drawn
+        known.received, known.drawn, known.capacity = received, drawn, statistics[CAPACITY]
+        known.starved = 0 if not starved else 1 if moved else known.starved + 1
+        known.full = 0 if not full else 1 if moved else known.full + 1
+        starving = next((i for i, other in enumerate(self._trainers) if other.starved >= _TWICE), None)
+        if starving is None and not waits:
+            return []
+        return [(i, self._room(i), starving) for i, other in enumerate(self._trainers) if other.full >= _TWICE]
+
+    def _room(self, trainer: int) -> int:
+        self._trainers[trainer].full = 0
+        return max(1, self._trainers[trainer].capacity // _SHARE)

@@ -1,0 +1,97 @@
+"""What the scheduler puts into a checkpoint, and how it goes on from one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mpidata.checkpoint import path_of, read_scheduler, received
+from mpidata.errors import MpidataError
+from mpidata.run.plan import Plan
+from mpidata.scheduler.losses import Losses, read_set_aside
+from mpidata.scheduler.simulations import Simulations
+from mpidata.scheduler.summary import Figures
+
+__all__ = ["restore", "state_of"]
+
+
+def state_of(simulations: Simulations, losses: Losses, figures: Figures) -> dict[str, Any]:
+    """Make the scheduler's part of a checkpoint: what does not follow from the trainers' ledgers, as JSON knows it."""
+    return {
+        "tries": {str(simulation): used for simulation, used in simulations.unfinished_tries().items()},
+        "retries": list(losses.retries),
+        "set_aside": list(losses.set_aside),
+        "lost_groups": losses.groups,
+        "first": dict(figures.first),
+        "last": dict(figures.last),
+        # The list itself: the sentence of a trainer comes before it says that its part of this checkpoint is written.
+        "record_stopped": figures.record_stopped,
+    }
+
+
+def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figures) -> dict[str, int] | None:
+    """Go on from the plan's checkpoint, or begin again without one, before anything is dispatched.
+
+    A simulation is complete if the trainers' ledgers say so; one that is not runs again from its beginning, and the
+    trainers drop the steps they hold already. One that was set aside stays so, also where that was after the
+    checkpoint: trying it again is up to the user.
+
+    Returns
+    -------
+    dict or None
+        Numbers for the event `resume`; None where the plan has no checkpoint.
+
+    Raises
+    ------
+    MpidataError
+        The checkpoint cannot be read.
+    """
+    set_aside = read_set_aside(plan.run / "events.jsonl") if plan.attempt > 1 else []
+    if not plan.checkpoint:
+        losses.keep(set_aside or [])
+        simulations.restore({}, {}, [entry["simulation"] for entry in losses.set_aside])
+        return None
+    folder: Path = path_of(plan.run / "checkpoints", plan.checkpoint)
+    count = plan.simulations + plan.validation
+    state, steps = read_scheduler(folder), received(folder)
+    if not _makes_sense(state, count) or len(steps) != count:
+        raise MpidataError(
+            f"The checkpoint {folder} is damaged, or of another job. Remove its folder, and resume from the one before."
+        )
+    complete = {int(i): int(steps[i]) for i in (steps >= 0).nonzero()[0]}
+    losses.retries.extend(state.get("retries", []))
+    losses.keep(state.get("set_aside", []) if set_aside is None else set_aside)
+    losses.groups = state.get("lost_groups", 0)
+    figures.first.update(state.get("first", {}))
+    figures.last.update(state.get("last", {}))
+    figures.record_stopped.extend(state.get("record_stopped", []))
+    tries = {int(simulation): used for simulation, used in state.get("tries", {}).items()}
+    simulations.restore(complete, tries, [entry["simulation"] for entry in losses.set_aside])
+    return {"checkpoint": plan.checkpoint, "attempt": plan.attempt, "complete": len(complete)}
+
+
+def _makes_sense(state: dict[str, Any], count: int) -> bool:
+    """Whether what a checkpoint holds of the scheduler is what `state_of` makes, for so many simulations."""
+
+    def is_simulation(value: object) -> bool:
+        return type(value) is int and 0 <= value < count
+
+    entries = (
+        [*state.get("retries", []), *state.get("set_aside", [])] if _are(state, list, "retries", "set_aside") else [0]
+    )
+    if not all(isinstance(entry, dict) and is_simulation(entry.get("simulation")) for entry in entries):
+        return False
+    if not _are(state, dict, "tries", "first", "last") or not _are(state, list, "record_stopped"):
+        return False
+    tries = state.get("tries", {}).items()
+    if not all(key.isdecimal() and is_simulation(int(key)) and type(used) is int and used >= 0 for key, used in tries):
+        return False
+    values = [*state.get("first", {}).values(), *state.get("last", {}).values()]
+    said = all(isinstance(sentence, str) for sentence in state.get("record_stopped", []))
+    return (
+        said and all(v is None or type(v) in (int, float) for v in values) and type(state.get("lost_groups", 0)) is int
+    )
+
+
+def _are(state: dict[str, Any], kind: type, *names: str) -> bool:
+    return all(isinstance(state.get(name, kind()), kind) for name in names)

@@ -1,0 +1,304 @@
+"""The scheduler of a job, rank 0: it hears of everything, and brings the job to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.errors import MpidataError, RankDiedError
+from mpidata.native.library import Event
+from mpidata.run.exits import read_record
+from mpidata.run.plan import Plan
+from mpidata.scheduler.coordinator import Coordinator
+from mpidata.scheduler.dispatcher import Dispatcher
+from mpidata.scheduler.ending import Ending
+from mpidata.scheduler.groups import Groups
+from mpidata.scheduler.losses import Losses
+from mpidata.scheduler.messages import MIXED, Messages, index_of, log_of, text_of
+from mpidata.scheduler.relief import Relief
+from mpidata.scheduler.restore import restore, state_of
+from mpidata.scheduler.simulations import COMPLETE, Simulations
+from mpidata.scheduler.stopping import OutsideStop
+from mpidata.scheduler.summary import Record
+
+__all__ = ["Scheduler"]
+
+# Short enough to write a summary between a launcher's SIGTERM and its SIGKILL.
+_POLL_S = 0.1
+
+
+class Scheduler:
+    """Dispatches simulations to the groups that ask, and brings the job to its end.
+
+    The job is complete when every simulation is complete or failed, the trainers have drained, and all have left. It
+    stops when a trainer leaves its loop early, and fails when a rank reports an error, a training script fails, or all
+    groups leave while simulations are still to be run.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job; its run folder exists.
+    parameters : ndarray, float64, shape (simulations + validation, number of parameters)
+        Row i belongs to simulation i.
+    messages : Messages
+        To and from the other ranks.
+    clock : callable, optional
+        Gives a time in seconds that never goes back.
+
+    Raises
+    ------
+    MpidataError
+        The table of parameters does not fit the plan.
+
+    Notes
+    -----
+    For one thread; only `interrupt` may be called from a signal handler.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        parameters: NDArray[np.float64],
+        messages: Messages,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        count = plan.simulations + plan.validation
+        if parameters.shape != (count, len(plan.parameters)):
+            raise MpidataError(
+                f"{plan.run / 'parameters.csv'} has shape {parameters.shape}, but the job has {count} simulations of "
+                f"{len(plan.parameters)} parameters. Start the job again with `mpidata run`."
+            )
+        self.plan = plan
+        first = range(plan.simulations, count)
+        self.simulations = Simulations(count, plan.trainers, first, plan.retries)
+        self.groups = Groups(plan, messages.can_spawn)
+        self.losses = Losses(plan)
+        self.ending = Ending(plan.trainers, self.groups)
+        self._messages = messages
+        self._clock = clock
+        self._record = Record(plan, self.simulations, self.losses, clock())
+        self._dispatcher = Dispatcher(
+            plan, parameters, messages, self._record, self.simulations, self.groups, self.losses
+        )
+        self._relief = Relief(plan.trainers)
+        self._resumed = restore(plan, self.simulations, self.losses, self._record.figures)
+        self._dispatcher.error = self.losses.verdict(self.simulations.totals[COMPLETE])
+        for sentence in self._record.figures.record_stopped:
+            self.ending.record_stopped(sentence)
+        self.checkpoints = Coordinator(plan, messages, self._state, self._record.note, clock())
+        self._outside = OutsideStop(plan, self.checkpoints)
+        self._next_tick = clock()
+        self._over = False
+        self._drained = False
+        self._validated = plan.validation == 0
+        self._on: dict[int, Callable[[Event], None]] = {
+            Event.NEXT: lambda event: self._dispatcher.next(event.index, event),
+            Event.FINALIZED: lambda event: self._dispatcher.finalized(event.index, event),
+            Event.HELD: self._on_held,
+            Event.STATUS: self._on_status,
+            Event.REPORT: self._on_report,
+            Event.STOP: self._on_stop,
+            Event.GOODBYE: self._on_goodbye,
+            Event.ERROR: self._on_error,
+            Event.DIED: self._on_died,
+            Event.CHECKPOINT_WANTED: lambda event: self.checkpoints.asked(event, self._clock()),
+            Event.CHECKPOINT_WRITTEN: lambda event: self.checkpoints.written(event),
+            Event.RECORD_STOPPED: self._on_record_stopped,
+        }
+
+    def interrupt(self, number: int, frame: object = None) -> None:
+        """End the job as stopped: at once by SIGINT, else after a checkpoint. To be installed as a signal handler."""
+        self._outside.interrupt(number, frame)
+
+    def run(self) -> None:
+        """Schedule until the job is over, complete or stopped in order.
+
+        Notes
+        -----
+        Sleeps while there is nothing to do. Where ranks are left that have to be ended, this process ends with them:
+        with status 1 if the job has failed, 0 if its trainers stopped it, 128 + its number after a signal.
+        """
+        try:
+            self._record.start()
+            if self._resumed:
+                self._record.note("resume", **self._resumed)
+            self._look_at_what_is_settled()
+            while not self._over:
+                self._turn()
+        except MpidataError as error:
+            self.ending.outcome["died"] = isinstance(error, RankDiedError)
+            self._fail_now(str(error))
+        except Exception as error:
+            with contextlib.suppress(OSError):
+                traceback.print_exc()
+            what = f"The scheduler failed with {type(error).__name__}: {error}"
+            self._fail_now(f"{what}. Report it with the log of rank 0.")
+
+    def _turn(self) -> None:
+        event = self._messages.poll(_POLL_S)
+        if event is not None:
+            handler = self._on.get(event.kind)
+            if handler is None:
+                raise MpidataError(f"Rank {event.rank} sent a message of unknown kind {event.kind}. {MIXED}")
+            handler(event)
+        now = self._clock()
+        if event is None or now >= self._next_tick:
+            self._tick(now)
+        if self._over:
+            return
+        if self._dispatcher.error and not self.ending.stopping:
+            if self._dispatcher.died_out:
+                self.ending.outcome["died"] = True
+            self._fail(self._dispatcher.error, self._dispatcher.log)
+        self._look_at_what_is_settled()
+
+    def _tick(self, now: float) -> None:
+        self._next_tick = now + _POLL_S
+        self._record.keep(now)
+        self._dispatcher.blameless = self._outside.by_terminate
+        self._dispatcher.tick(now)
+        self.checkpoints.tick(now, may_begin=not self.ending.stopping)
+        if self.ending.is_over(now) and not self._messages.joining:
+            self._finish(abort=self.ending.status or None)
+        elif self._outside.at_once:
+            self.ending.stop_from_outside(signal.Signals(self._outside.at_once).name, now)
+            self._finish(abort=128 + self._outside.at_once)
+        elif (reason := self._outside.tick(now)) and not self.ending.stopping:
+            self.ending.stop_from_outside(reason, self._outside.by)
+            self._tell_all_to_leave()
+        elif self.ending.is_due(now):
+            self._record.note("overdue", groups=self.groups.alive, trainers=self.ending.trainers)
+            self._finish(abort=self.ending.status)
+
+    def _state(self) -> dict[str, object]:
+        return state_of(self.simulations, self.losses, self._record.figures)
+
+    def _on_held(self, event: Event) -> None:
+        simulation = event.simulation
+        if not self.simulations.hold(index_of(event, self.plan.trainers), simulation, event.steps):
+            return
+        if not self.simulations.has_failed(simulation):
+            steps = self.simulations.steps(simulation)
+            self._record.write_numbers("simulation_complete", simulation=simulation, steps=steps)
+
+    def _look_at_what_is_settled(self) -> None:
+        if not self._validated and self.simulations.first_settled == self.plan.validation:
+            self._validated = True
+            self._messages.validation()
+        if not self._drained and self.simulations.all_settled and not self.ending.stopping:
+            self._end_stream()
+
+    def _on_died(self, event: Event) -> None:
+        if event.sender == Event.SOLVER:
+            self._dispatcher.died(event.index, event.steps, self._clock())
+            return
+        trainer = index_of(event, self.plan.trainers)
+        if trainer not in self.ending.trainers:  # it had nothing more to do
+            return
+        ended = read_record(self.plan.run / "exits" / f"rank-{event.rank:04d}")
+        how = "vanished without a record" if ended is None else ended.sentence()
+        if ended is None or ended.cause == "signal":
+            self.ending.outcome["died"] = True
+        log = log_of(event, self.plan)
+        self._fail_now(
+            f"Trainer {trainer} (rank {event.rank}) {how}. Its output is in {log}. Resume the job with "
+            f"`mpidata run --resume {self.plan.run}`.",
+            log,
+        )
+
+    def _on_status(self, event: Event) -> None:
+        trainer = index_of(event, self.plan.trainers)
+        self.ending.status_came(trainer)
+        if event.ended:
+            self.ending.trainer_left_loop(trainer)
+        statistics = self._record.figures.status(trainer, event.statistics)
+        if self.ending.stopping or self._drained:
+            return
+        starved, full = bool(event.starved), bool(event.full)
+        waits = self.simulations.first_waits
+        for relieved, samples, other in self._relief.status(trainer, starved, full, statistics, waits):
+            self._messages.relieve(relieved, samples)
+            what = "a validation simulation is to be run again" if other is None else f"trainer {other} starves"
+            reason = f"{what} while the groups wait for room on trainer {relieved}"
+            self._record.note("relief", trainer=relieved, samples=samples, reason=reason)
+
+    def _on_report(self, event: Event) -> None:
+        self._record.figures.report(text_of(event), event.value)
+
+    def _on_stop(self, event: Event) -> None:
+        trainer = index_of(event, self.plan.trainers)
+        text = text_of(event).rstrip(".") or "no reason given"
+        self.ending.trainer_left_loop(trainer)
+        self._record.note("stop", trainer=trainer, failed=bool(event.failed), reason=text)
+        if event.failed:
+            log = log_of(event, self.plan)
+            self._fail(f"{text}. The script of trainer {trainer} failed; {log} has the whole story.", log)
+        else:
+            self._stop(f"trainer {trainer}: {text}")
+
+    def _on_goodbye(self, event: Event) -> None:
+        trainer = index_of(event, self.plan.trainers)
+        self.ending.trainer_left(trainer, self._clock())
+        self._record.note("trainer_left", trainer=trainer)
+        if not self._drained and not self.ending.stopping:
+            self._stop(f"trainer {trainer} left before the stream had ended")
+
+    def _on_record_stopped(self, event: Event) -> None:
+        sentence = text_of(event)
+        self._record.figures.record_stopped.append(sentence)
+        self.ending.record_stopped(sentence)
+        self._record.note("record_stopped", trainer=index_of(event, self.plan.trainers), reason=sentence)
+
+    def _on_error(self, event: Event) -> None:
+        text = text_of(event)
+        self._record.note("error", rank=event.rank, error=text)
+        if event.sender == Event.SOLVER and event.index in self.groups.lost:
+            return  # what follows from the loss is no fault of the program
+        self.ending.fail_at_once(self._clock(), text, log_of(event, self.plan))
+        self._dispatcher.stopping = True
+
+    def _end_stream(self) -> None:
+        self._drained = True
+        self._record.note("end_of_stream")
+        self._messages.end_of_stream()
+        self._dispatcher.feed()
+
+    def _stop(self, reason: str) -> None:
+        if self.ending.stop(self._clock(), reason):
+            self._tell_all_to_leave()
+
+    def _fail(self, error: str, log: Path | None) -> None:
+        self._record.note("error", error=error)
+        if self.ending.fail(self._clock(), error, log):
+            self._tell_all_to_leave()
+
+    def _tell_all_to_leave(self) -> None:
+        self._dispatcher.stopping = True
+        self._messages.stop()
+        self._dispatcher.feed()
+
+    def _fail_now(self, error: str, log: Path | None = None) -> None:
+        self.ending.fail(self._clock(), error, log)
+        self._finish(abort=1)
+
+    def _finish(self, abort: int | None) -> None:
+        """End the job: in order, or the ranks that are left with this status."""
+        if abort is None:
+            self._messages.all_gone()
+        self.checkpoints.close(self._clock())
+        self._record.end(self.ending.conclude(), self._clock())
+        if abort is not None:
+            # Where a rank's end is not the end of all, its mpidata-rank looks for this.
+            with contextlib.suppress(OSError):
+                (self.plan.run / "over").touch()
+            self._messages.abort(abort)
+        self._over = True
+        with contextlib.suppress(MpidataError):  # nobody waits for it any more
+            self._messages.close()

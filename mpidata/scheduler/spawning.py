@@ -1,0 +1,191 @@
+"""Solver groups that are started while the job runs, each by MPI_Comm_spawn in a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mpidata.errors import LibraryError, MpidataError, RankDiedError
+from mpidata.native.build_flags import rank_program
+from mpidata.native.library import Library, check
+from mpidata.native.linked_mpi import linked_mpi
+from mpidata.native.mpi_name import OPEN_MPI
+from mpidata.run.exits import first_exit
+from mpidata.run.plan import Plan
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["Spawner"]
+
+# MPI_Comm_spawn of a program that never joins does not return.
+_GREET_S = 120.0
+# The trainers join a group that has answered, which takes milliseconds; if it dies just then, they may hang.
+_JOIN_S = 15.0
+
+
+class _Start:
+    """One group on its way into the job; the thread sets what the scheduler reads."""
+
+    def __init__(self, group: int) -> None:
+        self.group = group
+        self.since = math.inf
+        self.greeted = threading.Event()
+        self.invited = threading.Event()
+        self.joined = threading.Event()
+        self.error = ""
+        self.comm = ctypes.c_int()
+
+
+class Spawner:
+    """Starts solver groups and lets them join, one after the other, without holding up anything else.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    library : Library
+        Opened as the scheduler.
+
+    Notes
+    -----
+    For one thread, that of the scheduler. Needs MPI_THREAD_MULTIPLE.
+    """
+
+    def __init__(self, plan: Plan, library: Library) -> None:
+        self._plan = plan
+        self._library = library
+        self._starts: dict[int, _Start] = {}
+        self._joining: _Start | None = None
+        # MPICH mixes up two groups that are spawned at the same moment. Open MPI does not, and there a spawn that hangs
+        # must not hold up the others.
+        linked = linked_mpi()
+        self._concurrent = linked is None or linked.name == OPEN_MPI
+        self._one_at_a_time = threading.Lock()
+
+    def start(self, group: int, values: Sequence[str]) -> None:
+        """Begin to spawn a group, whose program's placeholders get these values, each `name=value`."""
+        from mpi4py import MPI
+
+        begun = self._starts[group] = _Start(group)
+        info = MPI.Info.Create()
+        if self._concurrent:
+            info.Set("map_by", ":OVERSUBSCRIBE")
+            info.Set("bind_to", "none")
+        if self._plan.hosts:
+            info.Set("host", ",".join(self._plan.hosts))
+        command = [str(self._plan.run), "--group", str(group), *values]
+        threading.Thread(target=self._bring, args=(begun, command, info), daemon=True).start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a group is on its way into the job."""
+        return bool(self._starts)
+
+    @property
+    def joining(self) -> bool:
+        """Whether the trainers are just joining a group, in which nothing may interrupt them."""
+        return self._joining is not None and not self._joining.joined.is_set()
+
+    def news(self, invite: bool) -> list[tuple[int, str]]:
+        """Take the groups that have joined, each with "", and those that could not be started, with a sentence.
+
+        Parameters
+        ----------
+        invite : bool
+            Whether groups that are ready may join: the job has work for them.
+
+        Raises
+        ------
+        RankDiedError
+            A group died at the moment when the trainers joined it, which may have stopped them.
+        """
+        now = time.monotonic()
+        found: list[tuple[int, str]] = []
+        for start in list(self._starts.values()):
+            if start.joined.is_set() and not start.error:
+                check(self._library, self._library.mpidata_scheduler_link(start.group, start.comm))
+                found.append((start.group, ""))
+            elif start is not self._joining and (error := self._failure(start, now)):
+                found.append((start.group, error))
+        for group, _ in found:
+            del self._starts[group]
+        self._let_join(now, invite)
+        return found
+
+    def _let_join(self, now: float, invite: bool) -> None:
+        """Let the next group in: all trainers must join groups in one order, so only one at a time."""
+        joining = self._joining
+        joined = joining is None or joining.joined.is_set()  # an error is there before this
+        if joining is not None and (joining.error or (not joined and now - joining.since > _JOIN_S)):
+            raise RankDiedError(
+                f"The spawned group {joining.group} died while it joined the job ({joining.error or 'no answer'}), and "
+                f"the trainers may wait for it. Resume the job with `mpidata run --resume {self._plan.run}`."
+            )
+        if invite and joined:
+            waiting = [start for start in self._starts.values() if not start.invited.is_set()]
+            ready = [start for start in waiting if start.greeted.is_set() and not start.error]
+            self._joining = ready[0] if ready else None
+            if ready:
+                ready[0].since = now
+                check(self._library, self._library.mpidata_scheduler_invite(ready[0].group))
+                ready[0].invited.set()
+
+    def _failure(self, start: _Start, now: float) -> str:
+        ended = first_exit(self._plan.run, self._plan, start.group)
+        if ended is not None:
+            return (ended[1].error or f"Its program {ended[1].sentence()} before it joined the job").rstrip(".")
+        if start.error or start.greeted.is_set():
+            return start.error
+        return f"It did not join the job within {_GREET_S:g} s" if now - start.since > _GREET_S else ""
+
+    def _bring(self, start: _Start, command: list[str], info: MPI.Info) -> None:
+        """Spawn, greet and join a group; the body of its thread."""
+        from mpi4py import MPI
+
+        try:
+            with self._turn():
+                start.since = time.monotonic()
+                self._spawn_and_join(start, command, info)
+        except MPI.Exception as error:
+            start.error = (
+                f"MPI cannot spawn it: {_reason(error)}. Are there enough slots, and can this MPI spawn at all? "
+                "`mpidata doctor` tries it"
+            )
+        except MpidataError as error:
+            start.error = str(error)
+        except Exception as error:
+            start.error = f"The scheduler cannot spawn it: {type(error).__name__}: {error}"
+        start.joined.set()
+
+    def _spawn_and_join(self, start: _Start, command: list[str], info: MPI.Info) -> None:
+        from mpi4py import MPI
+
+        between = MPI.COMM_SELF.Spawn(str(rank_program()), command, maxprocs=self._plan.ranks_per_group, info=info)
+        bridge = ctypes.c_int()
+        greeted = self._library.mpidata_scheduler_greet(between.py2f(), start.group, ctypes.byref(bridge))
+        check(self._library, greeted)
+        start.greeted.set()
+        start.invited.wait()
+        check(self._library, self._library.mpidata_scheduler_join(bridge, ctypes.byref(start.comm)))
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        if self._concurrent:
+            yield
+        elif self._one_at_a_time.acquire(timeout=_GREET_S):
+            try:
+                yield
+            finally:
+                self._one_at_a_time.release()
+        else:
+            raise LibraryError(f"Another group has not joined the job within {_GREET_S:g} s")
+
+
+def _reason(error: BaseException) -> str:
+    return str(error).strip().rstrip(".") or type(error).__name__

@@ -1,0 +1,256 @@
+"""What a run leaves in its folder: the figures while it goes on and when it has ended, and the events."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+from typing_extensions import NotRequired, TypedDict
+
+from mpidata.run.aside import BEGUN, say_aside
+from mpidata.run.events import Events, as_json, write_json
+from mpidata.run.plan import Plan
+from mpidata.scheduler.losses import Losses
+from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
+
+__all__ = ["DRAWN", "RECEIVED", "Figures", "Outcome", "Record", "write_failure"]
+
+# Order of mpidata_statistics in c_api/src/trainer/trainer.h.
+RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES = range(7)
+
+RECORD = "record."
+_RATE_OVER_S = 3.0
+_PROGRESS_S = 0.5
+
+
+class Outcome(TypedDict):
+    """How a run ended: `status` is complete, failed or stopped; `error` a sentence or None; `reason` why it stopped.
+
+    `log` is there where the error is about the output of one rank. `died` is there, and true, where it failed because
+    processes died: it can be resumed as it is. `in_order` is, where it failed and yet all ranks have left in order, and
+    may take their time to end.
+    """
+
+    status: str
+    error: str | None
+    reason: str | None
+    log: NotRequired[str]
+    died: NotRequired[bool]
+    in_order: NotRequired[bool]
+
+
+class Figures:
+    """What the trainers have reported.
+
+    Parameters
+    ----------
+    trainers : int
+        Number of trainers.
+    capacity : int
+        Of one trainer's buffer, in samples.
+
+    Attributes
+    ----------
+    first, last : dict
+        First and last value of each name the training script reported, in order of arrival over all trainers.
+    record : dict
+        What the trainers have recorded: `samples`, `skipped` and `slowed_s`; empty before they say so.
+    record_stopped : list of str
+        Sentences of trainers that could not go on recording.
+    """
+
+    def __init__(self, trainers: int, capacity: int) -> None:
+        self.record: dict[str, float] = {}
+        self.record_stopped: list[str] = []
+        self.first: dict[str, float] = {}
+        self.last: dict[str, float] = {}
+        self._capacity = capacity
+        self._statistics: list[Sequence[int]] = [(0,) * 7 for _ in range(trainers)]
+        self._history: deque[tuple[float, int]] = deque([(0.0, 0)])
+
+    def status(self, trainer: int, statistics: Sequence[int]) -> Sequence[int]:
+        """Take a trainer's latest statistics, seven int64 in the order of mpidata_statistics; returns a copy."""
+        copy = self._statistics[trainer] = tuple(statistics)
+        return copy
+
+    def report(self, name: str, value: float) -> None:
+        """Take a value that the training script reported, or a sum of the record: `record.<what>`."""
+        if name.startswith(RECORD):
+            what = name.removeprefix(RECORD)
+            self.record[what] = round(self.record.get(what, 0) + value, 3)
+            return
+        self.first.setdefault(name, value)
+        self.last[name] = value
+
+    def per_trainer(self, which: int) -> list[int]:
+        """One of the statistics (RECEIVED, ...) of each trainer."""
+        return [statistics[which] for statistics in self._statistics]
+
+    def progress(self, simulations: Simulations, seconds: float) -> dict[str, object]:
+        """Contents of progress.json, `seconds` after the start. Samples per second are over the last seconds."""
+        per_trainer = self.per_trainer(RECEIVED)
+        received = sum(per_trainer)
+        history = self._history
+        while len(history) > 1 and seconds - history[1][0] >= _RATE_OVER_S:
+            history.popleft()
+        elapsed = seconds - history[0][0]
+        rate = (received - history[0][1]) / elapsed if elapsed > 0 else 0.0
+        history.append((seconds, received))
+        totals = simulations.totals
+        return {
+            "simulations": {
+                "requested": simulations.count,
+                "running": totals[RUNNING],
+                "complete": totals[COMPLETE],
+                "failed": totals[FAILED],
+            },
+            "samples": {
+                "received": received,
+                "per_second": round(rate, 3),
+                "validation": sum(self.per_trainer(VALIDATION)),
+                "per_trainer": per_trainer,
+            },
+            "batches": self.per_trainer(DRAWN),
+            "fill": [round(fill / self._capacity, 4) for fill in self.per_trainer(FILL)],
+            "capacity": self._capacity,
+            "bytes": sum(self.per_trainer(BYTES)),
+            "report": dict(self.last),
+            "training": self._training(),
+            "seconds": round(seconds, 3),
+        }
+
+    def summary(
+        self, run: Path, outcome: Outcome, simulations: Simulations, losses: Losses | None, seconds: float
+    ) -> dict[str, object]:
+        """Contents of summary.json of a run that took so many seconds.
+
+        `requested` counts the validation simulations too. `received` are distinct training samples.
+        """
+        received = self.per_trainer(RECEIVED)
+        return {
+            "name": run.parent.name,
+            "run": str(run),
+            **outcome,
+            "simulations": {
+                "requested": simulations.count,
+                "complete": simulations.totals[COMPLETE],
+                "failed": simulations.totals[FAILED],
+            },
+            "lost_groups": losses.groups if losses else 0,
+            "retries": losses.retries if losses else [],
+            "set_aside": losses.set_aside if losses else [],
+            "samples": {
+                "received": sum(received),
+                "validation": sum(self.per_trainer(VALIDATION)),
+                "per_trainer": received,
+            },
+            "batches": {"per_trainer": self.per_trainer(DRAWN)},
+            "bytes": sum(self.per_trainer(BYTES)),
+            "seconds": round(seconds, 3),
+            "training": self._training(),
+            **({"record": self.record} if self.record else {}),
+        }
+
+    def _training(self) -> dict[str, dict[str, float]]:
+        return {name: {"first": first, "last": self.last[name]} for name, first in self.first.items()}
+
+
+class Record:
+    """The files events.jsonl, progress.json and summary.json of a run, and the scheduler's log.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job; its run folder exists.
+    simulations, losses : Simulations, Losses
+        Looked up whenever figures are written.
+    now : float
+        The time, in seconds, of a clock that never goes back; so are the other times.
+
+    Notes
+    -----
+    For one thread. Nothing raises OSError: a run folder that cannot be written must not end the job. That is said once,
+    and what is missing is written when there is room again.
+    """
+
+    def __init__(self, plan: Plan, simulations: Simulations, losses: Losses, now: float) -> None:
+        self.figures = Figures(plan.trainers, plan.capacity)
+        self._plan = plan
+        self._simulations = simulations
+        self._losses = losses
+        self._started = self._next_progress = now
+        self._said = False
+        self._events = Events(plan.run / "events.jsonl")
+        self.write_numbers = self._events.write_numbers
+        self.note = self._events.note
+
+    def start(self) -> None:
+        """Write the event that the ranks have joined."""
+        plan = self._plan
+        sizes = {"trainers": plan.trainers, "groups": plan.groups, "ranks_per_group": plan.ranks_per_group}
+        self.note("start", world=plan.world, **sizes, simulations=plan.simulations, validation=plan.validation)
+        if self._events.problem is not None:
+            say_aside(BEGUN)
+
+    def keep(self, now: float) -> None:
+        """Bring the events into their file, and twice a second the figures into theirs."""
+        self._events.flush()
+        problem = self._events.problem
+        if now >= self._next_progress:
+            self._next_progress = now + _PROGRESS_S
+            problem = self._write_progress(now) or problem
+        self._say_once(problem)
+
+    def end(self, outcome: Outcome, now: float) -> None:
+        """Write the last event and figures, then the summary, which is printed where it cannot be written."""
+        seconds = now - self._started
+        self._write_progress(now)
+        self.note("end", **outcome)
+        summary = self.figures.summary(self._plan.run, outcome, self._simulations, self._losses, seconds)
+        try:
+            write_json(self._plan.run / "summary.json", summary, durable=True)
+        except OSError as error:
+            self._say_once(error)
+            say_aside(as_json(summary))
+
+    def _say_once(self, problem: OSError | None) -> None:
+        if problem is not None and not self._said:
+            self._said = True
+            say_aside(
+                f"mpidata: {self._plan.run} cannot be written: {problem.strerror}. The job goes on, and writes "
+                "its files again when that can be done: make room."
+                if self._plan.run.is_dir()
+                else f"mpidata: {self._plan.run} was removed while the job runs."
+            )
+
+    def _write_progress(self, now: float) -> OSError | None:
+        try:
+            progress = self.figures.progress(self._simulations, now - self._started)
+            write_json(self._plan.run / "progress.json", progress)
+        except OSError as error:
+            return error
+        return None
+
+
+def write_failure(run: Path, error: str) -> None:
+    """Print why a run failed before its ranks had come together, and write its summary.
+
+    Parameters
+    ----------
+    run : Path
+        The run folder.
+    error : str
+        The sentence.
+    """
+    with contextlib.suppress(OSError):
+        print(error, file=sys.stderr, flush=True)
+    outcome: Outcome = {"status": "failed", "error": error, "reason": None}
+    figures = Figures(trainers=0, capacity=1)
+    summary = figures.summary(run, outcome, Simulations(0, trainers=0), None, seconds=0.0)
+    try:
+        write_json(run / "summary.json", summary, durable=True)
+    except OSError:
+        say_aside(as_json(summary))

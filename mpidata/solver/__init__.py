@@ -1,0 +1,147 @@
+"""Solvers written in Python: the calls of mpidata.h.
+
+A complete solver::
+
+    import mpidata
+
+    for simulation in mpidata.solver.simulations():
+        u = initial(**simulation.parameters)
+        for step in range(100):
+            u = advance(u, mpidata.solver.group())
+            simulation.put(temperature=u)
+            simulation.step(0.01 * (step + 1))
+
+`simulation.id` is the number of the simulation, from 0, by which it is found in the run folder's `parameters.csv`.
+
+Started outside a job it runs one simulation, whose parameters come from the environment (MPIDATA_PARAM_<NAME>, 0 where
+unset), and drops the data.
+
+When the job is stopping, `Simulation.step` raises `StopSimulation`, a kind of SystemExit: the program leaves all its
+loops and ends in order, with status 0. A program with more to do catches it around the outer loop.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mpidata.errors import LibraryError, MpidataError
+from mpidata.native.library import check, load_checked
+from mpidata.native.uncaught import end_on_exception, fail
+from mpidata.run.folder import RunFolder
+from mpidata.run.lasting import keep_printing
+from mpidata.run.plan import Plan
+from mpidata.solver.group_rank import GroupRank, Simulation, StopSimulation
+from mpidata.trainer import join as job
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["Simulation", "StopSimulation", "finalize", "group", "simulations"]
+
+_rank: GroupRank | None = None
+
+
+def simulations() -> Iterator[Simulation]:
+    """Run the simulations of this rank's group, one after the other, until there are no more.
+
+    Yields
+    ------
+    Simulation
+        Valid until the next one. After the last one this rank has left the job, as after `finalize`.
+
+    Raises
+    ------
+    LibraryError
+        The job cannot be joined, or ended with an error.
+
+    Notes
+    -----
+    Collective over the group. The first use is collective over all ranks of the job and initialises MPI if need be.
+    Sleeps until the scheduler has answered. A loop that is left early may be taken up again with another call; what is
+    left goes to other groups once this program calls `finalize`, or ends.
+    """
+    rank = joined()
+    while not rank.finalized and rank.next():
+        assert rank.current is not None
+        yield rank.current
+    finalize()
+
+
+def group() -> MPI.Intracomm:
+    """Communicator of this rank's group, to use in place of MPI.COMM_WORLD; valid until `finalize`.
+
+    Raises
+    ------
+    LibraryError
+        The job cannot be joined, or this rank has left it.
+
+    Notes
+    -----
+    The first use is collective over all ranks of the job, as that of `simulations`.
+    """
+    rank = joined()
+    if rank.communicator is None:
+        raise LibraryError("This rank has left the job, so it has no group. Use group() before finalize().")
+    return rank.communicator
+
+
+def finalize() -> None:
+    """Close the simulation and leave the job; once. Collective over the group; sleeps until all samples are taken."""
+    if _rank is None or _rank.finalized:
+        return
+    _rank.finalized = True
+    _rank.current = None
+    _rank.communicator = None
+    check(_rank.library, _rank.library.mpidata_finalize())
+
+
+def joined() -> GroupRank:
+    """Join the job as a solver, once; outside a job, as a group of its own."""
+    global _rank
+    if _rank is None:
+        from mpi4py import MPI
+
+        run = job.run_folder()
+        plan = Plan.read(RunFolder(run).plan) if run else None
+        if plan is not None:
+            keep_printing()
+        end_on_exception(plan.folder if plan else None, _report)
+        library = load_checked()
+        handle = ctypes.c_int()
+        spawned = MPI.Comm.Get_parent() != MPI.COMM_NULL  # mpidata_init frees that
+        check(library, library.mpidata_init_f(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
+        communicator = MPI.Comm.f2py(handle.value)
+        assert isinstance(communicator, MPI.Intracomm)
+        _rank = GroupRank(library, communicator, plan, MPI.COMM_WORLD.Get_rank(), spawned)
+        atexit.register(_finalize_at_exit, os.getpid())
+    return _rank
+
+
+def _finalize_at_exit(process: int) -> None:
+    if os.getpid() != process:  # a forked child
+        return
+    try:
+        finalize()
+    except LibraryError as error:
+        print(error, file=sys.stderr)
+        if _rank is not None:
+            _rank.end_job(None)
+        fail()
+
+
+def _report(error: BaseException, sentence: str) -> None:
+    if _rank is None:
+        return
+    if isinstance(error, LibraryError):  # which the library has reported itself
+        _rank.end_job(None)
+    elif isinstance(error, MpidataError):
+        _rank.end_job(str(error))
+    elif _rank.may_die:
+        _rank.say_raised(error)
+    else:
+        _rank.end_job(f"{sentence}. {_rank.place()}. The traceback is in this rank's log.")

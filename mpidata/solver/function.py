@@ -1,0 +1,247 @@
+"""The solver program of a job whose job file names a Python function: ``solvers: {function: "heat:simulate"}``.
+
+The function is a generator: it gets the parameters by name, and yields, for each step, ``{field: array}`` or ``(time,
+{field: array})``; without a time, the step's number is taken. Where its signature has ``simulation``, it also gets the
+simulation's id; where it has ``group``, the communicator of its group (mpi4py).
+
+With several ranks in a group, a function with ``group`` runs on all of them: each yields its own part of each step, an
+array for a whole field or ``(array, start)`` for a block, or nothing (``{}``). Without ``group`` it runs on the group's
+first rank only.
+
+A function that raises `GiveUp` has its simulation set aside. With any other exception of its own the try has failed;
+where the group has several ranks it is lost then, as there is no telling where the others are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from mpidata import solver
+from mpidata.errors import GiveUp, LibraryError, MpidataError
+from mpidata.native.uncaught import describe, fail
+from mpidata.native.waiting import wait
+from mpidata.solver.group_rank import GroupRank, Simulation, StopSimulation
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["find_function", "main", "names_wanted", "put_steps", "unpack"]
+
+_EXTRAS = ("group", "simulation")
+_OVER, _STEP, _GIVEN_UP = range(3)
+
+Function = Callable[..., Iterable[Any]]
+
+
+def find_function(name: str) -> Function:
+    """Import a function.
+
+    Parameters
+    ----------
+    name : str
+        ``module:function``; the module is looked for in the working directory first.
+
+    Raises
+    ------
+    MpidataError
+        There is no such module or function. What the module itself raises while it is imported passes through.
+    """
+    module_name, _, function_name = name.partition(":")
+    if not module_name or not function_name:
+        raise MpidataError(f"solvers.function is {name!r}. Write it as module:function, heat:simulate for instance.")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise MpidataError(
+            f"solvers.function {name!r}: there is no module {error.name!r}, in {os.getcwd()} or installed. "
+            "Correct the name, or put the file beside the job file."
+        ) from None
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise MpidataError(
+            f"solvers.function {name!r}: {module.__file__} has no function {function_name!r}. Correct the name, or "
+            "define the function."
+        )
+    return function  # type: ignore[no-any-return]
+
+
+def names_wanted(name: str, function: Function, parameters: Sequence[str] | None) -> list[str]:
+    """Check that a function can be called with the parameters by name.
+
+    Parameters
+    ----------
+    name : str
+        As in the job file, for messages.
+    function : callable
+        The user's function.
+    parameters : sequence of str or None
+        Names of the job's parameters; None outside a job: whatever the function asks for.
+
+    Returns
+    -------
+    list of str
+        What to call it with: the parameters, then ``group`` and ``simulation`` where it has them.
+
+    Raises
+    ------
+    MpidataError
+        A parameter that it does not take, or an argument that no parameter gives.
+    """
+    arguments = inspect.signature(function).parameters.values()
+    takes_any = any(argument.kind is argument.VAR_KEYWORD for argument in arguments)
+    named = [a for a in arguments if a.kind in (a.POSITIONAL_OR_KEYWORD, a.KEYWORD_ONLY)]
+    taken = [argument.name for argument in named]
+    if parameters is None:
+        parameters = [argument for argument in taken if argument not in _EXTRAS]
+    extras = [extra for extra in _EXTRAS if extra in taken and extra not in parameters]
+    given = [*parameters, *extras]
+    unknown = [] if takes_any else [parameter for parameter in parameters if parameter not in taken]
+    if unknown:
+        raise MpidataError(
+            f"solvers.function {name!r} does not take {_list(unknown)}, but parameters.space has it. Its arguments are "
+            f"{_list(taken)}. Give it an argument of that name, or take the parameter out of the job file."
+        )
+    missing = [a.name for a in arguments if a.default is a.empty and a.name not in given and not _collects(a)]
+    if missing:
+        raise MpidataError(
+            f"solvers.function {name!r} needs {_list(missing)}, which it is not given by name. The parameters of the "
+            f"job are {_list(parameters)}. Add the parameter to parameters.space, or give the argument a default."
+        )
+    return given
+
+
+def unpack(name: str, item: Any, step: int) -> tuple[float, Mapping[str, Any]]:
+    """Time and fields of what a function has yielded; raises MpidataError on anything else than the two forms."""
+    if isinstance(item, Mapping):
+        return float(step), item
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Mapping):
+        with contextlib.suppress(TypeError, ValueError):
+            return float(item[0]), item[1]
+    raise MpidataError(
+        f"{name} yielded {_short(item)}. Yield {{field: array}} or (time, {{field: array}}) for each step."
+    )
+
+
+def put_steps(name: str, steps: Iterable[Any], simulation: Simulation) -> Iterator[float]:
+    """Put what a function yields, and yield the time of each sample; the caller commits it."""
+    if not isinstance(steps, Iterable):
+        raise MpidataError(f"{name} returned {_short(steps)}, not a generator. Use `yield {{field: array}}` in it.")
+    for step, item in enumerate(steps):
+        time, fields = unpack(name, item, step)
+        for field, value in fields.items():
+            if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray):
+                simulation.put_block(field, *value)
+            else:
+                simulation.put(**{field: value})
+        yield time
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run simulations, with the function that the command line names, until there are no more."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if len(arguments) != 1:
+        fail("Usage: python -m mpidata.solver.function module:function")
+    # Before the user's module is imported, so that the scheduler can be told what is wrong with it.
+    rank = solver.joined()
+    try:
+        _run(arguments[0], rank)
+    except StopSimulation:
+        raise
+    except (Exception, SystemExit) as error:
+        _end(arguments[0], rank, error)
+
+
+def _run(name: str, rank: GroupRank) -> None:
+    function = find_function(name)
+    wanted = names_wanted(name, function, rank.plan.parameters if rank.plan else None)
+    group = solver.group()
+    alone = "group" not in wanted
+    for simulation in solver.simulations():
+        if alone and group.Get_rank() > 0:
+            _follow(simulation, group, rank.library.mpidata_beat)
+            continue
+        extras = {"group": group, "simulation": simulation.id}
+        parameters = {key: extras[key] if key in extras else simulation.parameters[key] for key in wanted}
+        end = _OVER
+        try:
+            for time in put_steps(name, function(**parameters), simulation):
+                if alone:
+                    _tell(group, _STEP, time)
+                simulation.step(time)
+        except GiveUp as reason:
+            end = _GIVEN_UP
+            simulation.fail(str(reason) or "no reason given")
+        except (MpidataError, StopSimulation):
+            raise
+        except (Exception, SystemExit) as error:
+            if rank.plan is None or group.Get_size() > 1:
+                raise
+            rank.try_failed(error)
+        if alone:
+            _tell(group, end)
+
+
+def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
+    """Tell the scheduler and the log why the function did not go on, and end this process."""
+    if isinstance(error, MpidataError):
+        sentence = str(error)
+    else:
+        traceback.print_exception(error)
+        if rank.current is not None and rank.may_die:
+            rank.say_raised(error)
+            fail()
+        what = describe(error, rank.plan.folder if rank.plan else Path.cwd())
+        sentence = f"{name} raised {what}. {rank.place()}. Correct the function; it can be run alone, without a job."
+    print(sentence, file=sys.stderr, flush=True)
+    rank.end_job(None if isinstance(error, LibraryError) else sentence)  # the library reports its own errors itself
+    fail()
+
+
+def _tell(group: MPI.Intracomm, what: int, time: float = 0.0) -> None:
+    """Tell the ranks that do not run the function: a step with this time comes, or the simulation ends."""
+    if group.Get_size() > 1:
+        wait(group.Ibcast(np.array([what, time], np.float64), root=0))
+
+
+def _follow(simulation: Simulation, group: MPI.Intracomm, beat: Callable[[], object]) -> None:
+    """Take part in the steps that the group's first rank makes; to wait for it is no silence of this one."""
+    message = np.empty(2)
+    while True:
+        wait(group.Ibcast(message, root=0), beat=beat)
+        if message[0] == _STEP:
+            simulation.step(float(message[1]))
+            continue
+        if message[0] == _GIVEN_UP:
+            simulation.fail("")  # rank 0 says why
+        return
+
+
+def _collects(argument: inspect.Parameter) -> bool:
+    return argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names)) or "none"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{type(value).__name__} {text[:50]}..."
+
+
+if __name__ == "__main__":
+    main()

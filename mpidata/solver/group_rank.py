@@ -1,0 +1,287 @@
+"""A rank of a solver group, and the simulation that it runs: the calls of mpidata.h between init and finalize."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mpidata.errors import MpidataError
+from mpidata.native.library import DTYPES, END, Library, check
+from mpidata.native.uncaught import describe
+from mpidata.run.plan import Plan
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["END_S", "GroupRank", "Simulation", "StopSimulation"]
+
+
+# The scheduler takes less to write the summary and end the job.
+END_S = 3.0
+
+
+class StopSimulation(SystemExit):
+    """The job is stopping: leave the simulation and the program. Uncaught, it ends the program with status 0."""
+
+
+class GroupRank:
+    """The rank of a solver group that this process is, from init to finalize.
+
+    `rank` is that in MPI_COMM_WORLD, which for a spawned group is the group's own.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        communicator: MPI.Intracomm | None,
+        plan: Plan | None,
+        rank: int = 0,
+        spawned: bool = False,
+    ) -> None:
+        self.library = library
+        self.rank = rank
+        self.spawned = spawned
+        self.communicator = communicator
+        self.plan = plan
+        self.current: Simulation | None = None
+        self.steps = 0
+        self.finalized = False
+        # Arrays that belong to the library: of the current sample, and of those committed.
+        self.lent: list[npt.NDArray[Any]] = []
+        self._sent: list[npt.NDArray[Any]] = []
+
+    def place(self) -> str:
+        """Say what this rank is doing, for messages."""
+        who = f"Solver rank {self.rank}"
+        if self.spawned:
+            who += " of a spawned group"
+        elif self.plan:
+            _, group, rank_in_group = self.plan.role_of(self.rank)
+            who += f" (group {group}, its rank {rank_in_group})"
+        if self.current is None:
+            return f"{who}, outside a simulation"
+        return f"{who}, simulation {self.current.id}, step {self.steps}"
+
+    def end_job(self, sentence: str | None) -> None:
+        """Tell the scheduler of an error (None: it knows) and let it end the job, in which this rank ends too.
+
+        Returns after 3 s if nothing happens, or at once outside a job. Dying before would take the scheduler with it.
+        """
+        if sentence is not None:
+            self.library.mpidata_report_error(sentence.encode())
+        if self.plan is not None:
+            time.sleep(END_S)
+
+    @property
+    def may_die(self) -> bool:
+        """Whether the end of this rank now costs a try of a simulation, and not the job."""
+        survived = self.plan is not None and self.plan.fault_tolerance == "ulfm"
+        return survived and not self.finalized and (self.current is not None or self.spawned)
+
+    def try_failed(self, error: BaseException) -> None:
+        """Record that what runs the simulation has raised; it is run again, and this rank goes on with another one."""
+        traceback.print_exception(error)
+        self.fail(self.library.mpidata_fail_try, self.say_raised(error))
+
+    def say_raised(self, error: BaseException) -> str:
+        """Write the last line of the log on an exception, which mpidata-rank knows; returns it from "raised" on."""
+        what = f"raised {describe(error, self.plan.folder if self.plan else None)}"
+        print(f"mpidata: {self.place()}, {what}", file=sys.stderr, flush=True)
+        return what
+
+    def next(self) -> bool:
+        """Go on to the next simulation; False when there are no more."""
+        if self._sent:
+            self.wait()
+        self.current = None
+        identity = ctypes.c_int64()
+        status = self.library.mpidata_next(ctypes.byref(identity))
+        if status == END:
+            return False
+        check(self.library, status)
+        self.steps = 0
+        self.current = Simulation(self, identity.value)
+        return True
+
+    def fail(self, call: Callable[[bytes], int], reason: str) -> None:
+        """Give the current simulation, or this try of it, up; raises StopSimulation where the job is stopping."""
+        status = call(reason.encode())
+        if status == END:
+            raise StopSimulation
+        check(self.library, status)
+
+    def committed(self) -> None:
+        """Count a step that has been committed."""
+        self.steps += 1
+        self._sent += self.lent
+        self.lent = []
+
+    def wait(self, values: npt.NDArray[Any] | None = None) -> None:
+        """Wait until the arrays of committed samples, or one of them, may be reused."""
+        if values is None:
+            check(self.library, self.library.mpidata_wait())
+            self._sent = []
+        else:
+            check(self.library, self.library.mpidata_wait_for(values.ctypes.data))
+            self._sent = [array for array in self._sent if array.ctypes.data != values.ctypes.data]
+
+
+class _Parameters(dict[str, float]):
+    """Parameters by name; outside a job, where the names are not known beforehand, read as they are asked for."""
+
+    def __init__(self, library: Library, names: Sequence[str]) -> None:
+        self._library = library
+        super().__init__({name: self._read(name) for name in names})
+
+    def _read(self, name: str) -> float:
+        value = ctypes.c_double()
+        check(self._library, self._library.mpidata_param(name.encode(), ctypes.byref(value)))
+        return value.value
+
+    def __missing__(self, name: str) -> float:
+        self[name] = self._read(name)
+        return self[name]
+
+
+class Simulation:
+    """The simulation that this rank's group runs at present.
+
+    Attributes
+    ----------
+    id : int
+        From 0, the same on all ranks of the group.
+    parameters : dict of str to float
+        By the job file's names. Outside a job any name can be read.
+    """
+
+    def __init__(self, rank: GroupRank, identity: int) -> None:
+        names = rank.plan.parameters if rank.plan else ()
+        self.id = identity
+        self.parameters: dict[str, float] = _Parameters(rank.library, names)
+        self._rank = rank
+
+    def put(self, /, **fields: npt.ArrayLike) -> None:
+        """Put whole fields into the current sample; exactly one rank of the group does so for each field.
+
+        Parameters
+        ----------
+        **fields : array_like
+            Arrays of the declared shape; float32, float64, int32, int64 or uint8: the declared dtype, or float64 where
+            float32 is declared. Copied, whatever their memory order.
+
+        Raises
+        ------
+        LibraryError
+            A field that is not declared, or a wrong shape or dtype.
+        MpidataError
+            A dtype that no field can have.
+
+        Notes
+        -----
+        Not collective. Blocks only while the send window is full.
+        """
+        for name, values in fields.items():
+            self._send(self._rank.library.mpidata_put, name, self._array(name, values))
+
+    def put_block(self, field: str, values: npt.ArrayLike, start: Sequence[int]) -> None:
+        """Put this rank's block of a field; the blocks of all ranks cover the field exactly.
+
+        Parameters
+        ----------
+        field : str
+            Name of the field.
+        values : array_like
+            The block; dtypes as for `put`. Copied. May have no elements.
+        start : sequence of int
+            Index, within the field, of the block's first element; one for each dimension.
+
+        Raises
+        ------
+        LibraryError
+            As for `put`, or the block is not within the field.
+
+        Notes
+        -----
+        Not collective. Blocks only while the send window is full.
+        """
+        array = self._array(field, values)
+        self._send(self._rank.library.mpidata_put_block, field, array, self._start(field, array, start))
+
+    def iput(self, field: str, values: npt.NDArray[Any], start: Sequence[int] | None = None) -> None:
+        """As `put_block`, or `put` without `start`, but without a copy: do not change the array before `wait` returns.
+
+        An array that is not contiguous in C order is copied all the same.
+        """
+        array = self._array(field, values)
+        place = None if start is None else self._start(field, array, start)
+        self._send(self._rank.library.mpidata_iput, field, array, place)
+        self._rank.lent.append(array)
+
+    def wait(self, values: npt.NDArray[Any] | None = None) -> None:
+        """Wait, asleep, until every array given to `iput` before the last `step` may be changed. Not collective.
+
+        With `values`, until this one may be; it need not have been given to `iput`.
+        """
+        self._rank.wait(values)
+
+    def step(self, time: float) -> None:
+        """Commit the sample: all that was put since the last step.
+
+        Parameters
+        ----------
+        time : float
+            Physical time of the sample, finite; that of the group's rank 0 counts.
+
+        Raises
+        ------
+        StopSimulation
+            The job is stopping.
+        LibraryError
+            A field is missing, or the time is not finite.
+
+        Notes
+        -----
+        Collective over the group. Blocks only while the send window is full.
+        """
+        status = self._rank.library.mpidata_step(float(time))
+        if status == END:
+            raise StopSimulation
+        check(self._rank.library, status)
+        self._rank.committed()
+
+    def fail(self, reason: str) -> None:
+        """Give this simulation up (it diverged, say), for good; leave its loop then. Collective over the group."""
+        self._rank.fail(self._rank.library.mpidata_fail, reason)
+
+    def _array(self, field: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+        array = np.asarray(values, order="C")
+        if array.dtype.newbyteorder("=").name not in DTYPES:
+            raise MpidataError(
+                f"Field {field!r} has dtype {array.dtype}, which cannot be sent. {self._rank.place()}. Convert it to "
+                f"one of {', '.join(DTYPES)}."
+            )
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+    def _send(self, function: Any, field: str, array: npt.NDArray[Any], *start: Any) -> None:
+        dtype = DTYPES[array.dtype.name]
+        arguments = (field.encode(), array.ctypes.data, dtype, array.ndim, _extents(array.shape), *start)
+        check(self._rank.library, function(*arguments))
+
+    def _start(self, field: str, array: npt.NDArray[Any], start: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+        if len(start) != array.ndim:
+            raise MpidataError(
+                f"The block of field {field!r} has {array.ndim} dimensions, but start={tuple(start)} has {len(start)}. "
+                f"{self._rank.place()}. Give one index for each dimension."
+            )
+        return _extents(start)
+
+
+def _extents(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+    return (ctypes.c_int64 * len(numbers))(*numbers)

@@ -1,0 +1,170 @@
+"""Memory of batches: a pool whose blocks are used again, but only when no tensor the user holds refers to them."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import functools
+import math
+import mmap
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from mpidata.run.plan import Field
+
+__all__ = ["Batch", "BatchMemory"]
+
+_ALIGNMENT = 64
+_HUGE_PAGE = 2 << 20
+# Free blocks that are kept: as many as fit into this, but two of any size.
+_KEEP_BYTES = 64 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Memory of one batch, or of one sample.
+
+    Attributes
+    ----------
+    tensors : dict of str to torch.Tensor
+        One per field, `parameters` (float64), `time` (float64), `step` (int64), `simulation` (int64).
+    addresses : list of int
+        Address of each tensor, in the same order.
+    pointers : ctypes array of void pointers
+        Those of the fields, for the library.
+    """
+
+    tensors: dict[str, torch.Tensor]
+    addresses: list[int]
+    pointers: ctypes.Array[ctypes.c_void_p]
+
+
+# Memory of the pool, and where the block begins in it.
+_Block: TypeAlias = "tuple[npt.NDArray[np.uint8], int]"
+
+
+class _Lease:
+    """Owner of a block while tensors refer to it: all arrays made from it, and their tensors, keep it alive."""
+
+    __slots__ = ("__array_interface__", "_give_back")
+
+    def __init__(self, address: int, size: int, give_back: Callable[[], object]) -> None:
+        self.__array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
+        self._give_back = give_back
+
+    def __del__(self) -> None:
+        self._give_back()
+
+
+class BatchMemory:
+    """Makes the tensors of batches.
+
+    Parameters
+    ----------
+    fields : sequence of Field
+        As the job file declares them.
+    n_parameters : int
+        Number of parameters of a simulation.
+    count : int or None
+        Samples in a batch; None for single samples without the leading dimension.
+    pinned : bool
+        Page-locked memory, from torch's own pool, which knows when a copy to the device has ended.
+
+    Notes
+    -----
+    `take` may be called from several threads; memory may come back in any thread.
+    """
+
+    def __init__(
+        self, fields: Sequence[Field], n_parameters: int, count: int | None = None, *, pinned: bool = False
+    ) -> None:
+        # As mpidata_page_layout in c_api/src/buffer/slots.h.
+        lead = () if count is None else (count,)
+        self._layout: list[tuple[str, tuple[int, ...], np.dtype[Any], int]] = []
+        size = 0
+        for field in fields:
+            size = self._add(field.name, lead + field.shape, field.dtype, size)
+            size = _round_up(size, _ALIGNMENT)
+        size = self._add("parameters", (*lead, n_parameters), "float64", size)
+        for name, dtype in (("time", "float64"), ("step", "int64"), ("simulation", "int64")):
+            size = self._add(name, lead, dtype, size)
+        self._size = size
+        self._n_fields = len(fields)
+        self._pinned = pinned
+        self._keep = max(2, _KEEP_BYTES // size)
+        self._free: list[_Block] = []
+        self._lock = threading.RLock()  # a block may come back while this thread is inside `take`
+
+    def _add(self, name: str, shape: tuple[int, ...], dtype_name: str, at: int) -> int:
+        dtype = np.dtype(dtype_name)
+        self._layout.append((name, shape, dtype, at))
+        return at + math.prod(shape) * dtype.itemsize
+
+    @property
+    def size(self) -> int:
+        """Bytes of a block."""
+        return self._size
+
+    @property
+    def pinned(self) -> bool:
+        """Whether `take` gives page-locked memory."""
+        return self._pinned
+
+    @property
+    def free(self) -> int:
+        """Number of blocks that wait to be used again."""
+        return len(self._free)
+
+    def take(self) -> Batch:
+        """Memory that nothing else refers to, with undefined contents; it comes back by itself."""
+        tensors = self._pinned_tensors() if self._pinned else self._pool_tensors()
+        addresses = [tensor.data_ptr() for tensor in tensors.values()]
+        pointers = (ctypes.c_void_p * self._n_fields)(*addresses[: self._n_fields])
+        return Batch(tensors, addresses, pointers)
+
+    def at(self, address: int, give_back: Callable[[], object]) -> dict[str, torch.Tensor]:
+        """Tensors of a block elsewhere; `give_back` is called, in any thread, when nothing refers to them any more."""
+        memory = np.asarray(_Lease(address, self._size, give_back))
+        return {
+            name: torch.from_numpy(np.ndarray(shape, dtype, memory, offset))
+            for name, shape, dtype, offset in self._layout
+        }
+
+    def _pool_tensors(self) -> dict[str, torch.Tensor]:
+        with self._lock:
+            # Last in, first out: the block most likely still in cache.
+            block = self._free.pop() if self._free else _new_block(self._size)
+        return self.at(block[1], functools.partial(self._put_back, block))
+
+    def _pinned_tensors(self) -> dict[str, torch.Tensor]:
+        return {
+            name: torch.empty(shape, dtype=getattr(torch, dtype.name), pin_memory=True)
+            for name, shape, dtype, _ in self._layout
+        }
+
+    def _put_back(self, block: _Block) -> None:
+        with self._lock:
+            if len(self._free) < self._keep:
+                self._free.append(block)
+
+
+def _new_block(size: int) -> _Block:
+    if size < _HUGE_PAGE // 2:
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+        return memory, _round_up(memory.ctypes.data, _ALIGNMENT)
+    # Private: a forked process has its own, and the wish below does not apply to shared memory.
+    mapped = mmap.mmap(-1, size + _HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(AttributeError, OSError):  # a wish: without it all works, slower
+        mapped.madvise(mmap.MADV_HUGEPAGE)
+    memory = np.frombuffer(mapped, np.uint8)
+    return memory, _round_up(memory.ctypes.data, _HUGE_PAGE)
+
+
+def _round_up(number: int, to: int) -> int:
+    return -(-number // to) * to

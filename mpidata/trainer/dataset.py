@@ -1,0 +1,299 @@
+"""MPIStreamDataset: the stream of samples as a torch dataset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn, SupportsFloat
+
+import torch
+from torch.utils.data import IterableDataset
+
+from mpidata.checkpoint.state import Stateful
+from mpidata.errors import StreamError
+from mpidata.native.library import check
+from mpidata.run.plan import Field
+from mpidata.trainer import join as job
+from mpidata.trainer.batches import BatchMemory
+from mpidata.trainer.loaders import no_workers, refuse_loader, refuse_workers
+from mpidata.trainer.trainer import Trainer
+from mpidata.trainer.validation import ValidationDataset
+
+__all__ = ["MPIStreamDataset"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME_LENGTH = 63
+
+
+class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
+    """The samples that the job's solvers stream to this trainer.
+
+    To be created in a program that `mpidata run` has started as a trainer; it finds the job by itself.
+
+    Parameters
+    ----------
+    batch_size : int, optional
+        Samples in a batch. With it, iteration gives ready batches, to be used as they are (or through
+        ``DataLoader(stream, batch_size=None)``). Without it, iteration gives single samples, for
+        ``DataLoader(stream, batch_size=B)``.
+    batches_per_epoch : int, optional
+        End each pass after this many batches; the next pass goes on where the last one stopped. Needs `batch_size`.
+    pin_memory : bool
+        Put batches into page-locked memory, for fast copies to a GPU; without CUDA this changes nothing.
+    steps_per_simulation : int, optional
+        Makes `expected_batches` known from the start; nothing else depends on it.
+
+    Raises
+    ------
+    StreamError
+        Not in a job; another batch size than this process's first dataset has; a wrong argument.
+    LibraryError
+        The job cannot be joined, or the buffer is too small for the batch size.
+
+    Notes
+    -----
+    A batch is a dict of tensors in CPU memory: one per field, ``[B, *shape]`` in the declared dtype; ``parameters``,
+    ``[B, n]`` float64, in the job file's order; ``time``, ``[B]`` float64; ``step``, ``[B]`` int64, from 0;
+    ``simulation``, ``[B]`` int64, from 0. A single sample has the same without the leading dimension. Tensors may be
+    kept and changed: their memory is used again only when nothing refers to it any more.
+
+    All trainers get the same number of batches. A pass over a stream that is over ends at once. Leaving a loop early
+    (`break`) stops the whole job in order 2 s later, or when the script ends, unless a new pass begins before (60 s
+    after the first batch of all, so that ``next(iter(stream))`` shows one); with `batches_per_epoch` it does not. An
+    uncaught exception ends the job as failed.
+
+    Creating the first dataset is collective over all ranks of the job, initialises MPI, and sleeps until they have
+    come. Iteration sleeps while it waits for samples. One thread at a time may iterate. Several datasets of one process
+    share one stream: each sample goes to one of them.
+    """
+
+    def __init__(
+        self,
+        batch_size: int | None = None,
+        *,
+        batches_per_epoch: int | None = None,
+        pin_memory: bool = False,
+        steps_per_simulation: int | None = None,
+    ) -> None:
+        super().__init__()
+        _check_positive("batch_size", batch_size)
+        _check_positive("batches_per_epoch", batches_per_epoch)
+        if batches_per_epoch is not None and batch_size is None:
+            raise StreamError(
+                f"batches_per_epoch={batches_per_epoch} needs batch_size: a stream of single samples does not know how "
+                "many make a batch. Give batch_size here, and batch_size=None to a DataLoader around it."
+            )
+        _check_positive("steps_per_simulation", steps_per_simulation)
+        refuse_workers()
+        self.batch_size = batch_size
+        self.batches_per_epoch = batches_per_epoch
+        self._steps = steps_per_simulation
+        self._trainer = job.join()
+        self._trainer.start(batch_size)
+        plan = self._trainer.plan
+        pinned = pin_memory and torch.cuda.is_available()
+        self._memory = BatchMemory(plan.fields, len(plan.parameters), batch_size, pinned=pinned)
+        self._validation: ValidationDataset | None = None
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The job's fields by name, in the job file's order; each has `name`, `dtype` and `shape`."""
+        return {field.name: field for field in self._trainer.plan.fields}
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the columns of ``parameters``."""
+        return self._trainer.plan.parameters
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        """Begin a pass over the stream; raises StreamError where a DataLoader around it does not suit a stream."""
+        refuse_loader(self.batch_size, self._trainer.plan.trainers)
+        self._trainer.stay()
+        return _Pass(self._trainer, self._memory, self.batches_per_epoch)
+
+    def validation(self) -> ValidationDataset:
+        """Wait for this trainer's share of the validation samples.
+
+        Returns
+        -------
+        ValidationDataset
+            A map-style dataset of single samples; the same one at every call.
+
+        Raises
+        ------
+        StreamError
+            The job was stopped before the samples were complete.
+
+        Notes
+        -----
+        Sleeps until the samples are complete; not collective.
+        """
+        refuse_workers()
+        if self._validation is None:
+            self._validation = ValidationDataset.wait(self._trainer)
+        return self._validation
+
+    def report(self, **values: SupportsFloat) -> None:
+        """Report values, a loss say, for the progress display and the summary.
+
+        Parameters
+        ----------
+        **values : float
+            Or what converts to one: a tensor of one element, a NumPy scalar. NaN and infinity are allowed.
+
+        Raises
+        ------
+        StreamError
+            A name is no identifier or longer than 63 characters, or a value is no number.
+
+        Notes
+        -----
+        Any thread; not collective; does not block.
+        """
+        numbers = {name: _number(name, value) for name, value in values.items()}
+        for name, number in numbers.items():
+            check(self._trainer.library, self._trainer.library.mpidata_trainer_report(name.encode(), number))
+
+    @property
+    def over(self) -> bool:
+        """Whether no batch is left: true when the stream has ended, was stopped, or is closed.
+
+        Notes
+        -----
+        Not collective, but the same on all trainers that have drawn as many batches. Sleeps until it is known: as long
+        as the next batch would take. For loops over epochs: ``while not stream.over:``.
+        """
+        return self._trainer.is_over()
+
+    @property
+    def expected_batches(self) -> int | None:
+        """Number of batches (or single samples) of the whole stream, those before a resume included; None: not known.
+
+        Notes
+        -----
+        Known for fifo and firo, from the start where `steps_per_simulation` was given, else as soon as a simulation is
+        complete (to one trainer perhaps before another), while all have the same number of steps. Fewer come where
+        simulations fail. Not known where a resume has changed the number of trainers. Does not block.
+        """
+        return self._trainer.expected_batches(self._steps)
+
+    @property
+    def resumed(self) -> int:
+        """Number of the batch (or single sample) that this run goes on from; 0 where it starts afresh."""
+        return self._trainer.checkpoints.resumed.batch
+
+    def register(self, **objects: Stateful) -> None:
+        """Have the states of these objects kept in checkpoints, and restore them where one is continued.
+
+        Parameters
+        ----------
+        **objects : Stateful
+            Anything with state_dict() and load_state_dict(): the model, the optimizer, ...
+
+        Raises
+        ------
+        StreamError
+            An object lacks these methods; the names are not those that the checkpoint holds, or a state does not fit;
+            or this is the second call in this process.
+
+        Notes
+        -----
+        Once, before the loop, when the objects are on their devices. Not collective: each trainer keeps the states of
+        its own objects. Where the number of trainers has changed, trainer i takes those of trainer i modulo the former
+        number. The states are taken within the iteration, between two batches, with torch.save.
+        """
+        self._trainer.checkpoints.register(objects)
+
+    def checkpoint(self) -> None:
+        """Ask for a checkpoint, at one of the next batches, the same on all trainers.
+
+        Notes
+        -----
+        Any number of trainers may ask at the same batch, which makes one checkpoint; not collective. Does not block:
+        the checkpoint is taken within the iteration and written while training goes on. While one is being written,
+        the next one waits.
+        """
+        check(self._trainer.library, self._trainer.library.mpidata_trainer_checkpoint())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return this trainer's place in the stream: ``{"batch": n}``, after n batches (or single samples).
+
+        Notes
+        -----
+        The samples of a stream exist only once, so its state cannot be in here: it is in the job's checkpoints, which
+        `mpidata run --resume` continues. This is for a StatefulDataLoader of torchdata around the stream, which may
+        itself be registered.
+        """
+        return {"batch": self._trainer.drawn}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Check that the stream is where it was at a `state_dict()`; raises StreamError if it is not.
+
+        Notes
+        -----
+        Moves nothing: a stream goes on only from where the job's checkpoint continues it.
+        """
+        if state_dict.get("batch") not in (self.resumed, self._trainer.drawn):
+            raise StreamError(
+                f"load_state_dict: the state is of batch {state_dict.get('batch')!r}, but this stream is at batch "
+                f"{self._trainer.drawn}. A stream cannot be set back by itself: register what belongs together with "
+                "stream.register(...), and continue the job with `mpidata run --resume`."
+            )
+
+    def close(self) -> None:
+        """Leave the job before the script ends; stops the whole job when the stream is not over.
+
+        Notes
+        -----
+        Sleeps until all solvers and trainers have ended. Validation samples stay.
+        """
+        self._trainer.close()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled, as a DataLoader does for its workers where it does not fork."""
+        raise StreamError(no_workers("num_workers > 0"))
+
+
+class _Pass(Iterator[dict[str, torch.Tensor]]):
+    """One pass over the stream. Holds no batch, so that the memory of one comes back when the user lets go of it."""
+
+    def __init__(self, trainer: Trainer, memory: BatchMemory, limit: int | None) -> None:
+        self._trainer = trainer
+        self._memory = memory
+        self._limit = limit
+        self._count = 0
+
+    def __next__(self) -> dict[str, torch.Tensor]:
+        if self._count == self._limit:
+            raise StopIteration
+        page = None if self._memory.pinned else self._trainer.draw_page(self._memory.size)
+        tensors = self._copied() if page is None else self._memory.at(*page)
+        self._count += 1
+        return tensors
+
+    def _copied(self) -> dict[str, torch.Tensor]:
+        batch = self._memory.take()
+        if not self._trainer.draw(batch.pointers, batch.addresses[len(batch.pointers) :]):
+            raise StopIteration
+        return batch.tensors
+
+    def __del__(self) -> None:
+        # Also at the end of the interpreter, when this trainer is closed and nothing happens.
+        if self._limit is None and self._count > 0:
+            self._trainer.leave()
+
+
+def _check_positive(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise StreamError(f"{name}={value!r} is no positive whole number. Give a number from 1, or leave it out.")
+
+
+def _number(name: str, value: SupportsFloat) -> float:
+    if not _NAME.fullmatch(name) or len(name) > _NAME_LENGTH:
+        raise StreamError(
+            f"report: {name!r} cannot name a value. Use letters, digits and _, at most {_NAME_LENGTH} of them."
+        )
+    try:
+        return float(value.detach() if isinstance(value, torch.Tensor) else value)
+    except (TypeError, ValueError, RuntimeError):
+        raise StreamError(f"report: {name}={value!r} is no number. Report one float for each name.") from None

@@ -1,0 +1,108 @@
+"""The place of this process in the job: joining it as a trainer, once, and leaving it in order whatever happens."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpidata.errors import LibraryError, StreamError
+from mpidata.native.library import Library, check, load_checked
+from mpidata.native.uncaught import end_on_exception, fail
+from mpidata.run.folder import RunFolder
+from mpidata.run.lasting import keep_printing
+from mpidata.run.plan import Plan
+from mpidata.trainer.trainer import Trainer
+
+if TYPE_CHECKING:
+    from mpidata.record.writer import Recorder
+
+_trainer: Trainer | None = None
+_join_lock = threading.Lock()
+
+
+def run_folder() -> Path | None:
+    """Find the run folder of the job that this process is part of; None outside a job."""
+    run = os.environ.get("MPIDATA_RUN")
+    return Path(run) if run else None
+
+
+def join() -> Trainer:
+    """Join the job as a trainer; the same object at every call.
+
+    Raises
+    ------
+    StreamError
+        This process is not part of a job, or its MPI lacks MPI_THREAD_MULTIPLE.
+    LibraryError
+        The job is not the one that was planned, or this rank is no trainer of it.
+
+    Notes
+    -----
+    The first call is collective over all ranks of the job, initialises MPI if need be, and sleeps until they have come.
+    """
+    global _trainer
+    with _join_lock:
+        if _trainer is None:
+            _trainer = _join()
+        return _trainer
+
+
+def _join() -> Trainer:
+    run = run_folder()
+    if run is None:
+        raise StreamError(
+            "This process is not part of a job: MPIDATA_RUN is not set. Name the script under `trainers: program:` in "
+            "a job file, and start the job with `mpidata run job.yaml`."
+        )
+    plan = Plan.read(RunFolder(run).plan)
+    from mpi4py import MPI
+
+    keep_printing()
+    end_on_exception(plan.folder, _report)
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        raise StreamError(
+            "A trainer needs MPI_THREAD_MULTIPLE, and MPI was initialised without it. Import mpidata before other "
+            "packages that initialise MPI, leave mpi4py.rc.threads alone, or use an MPI built with thread support."
+        )
+    library = load_checked()
+    recorder = _recorder(plan, library, MPI.COMM_WORLD.rank)  # first, as samples may come at once
+    handle = ctypes.c_int()
+    check(library, library.mpidata_trainer_open(MPI.COMM_WORLD.py2f(), ctypes.byref(handle)))
+    communicator = MPI.Comm.f2py(handle.value)
+    assert isinstance(communicator, MPI.Intracomm)
+    trainer = Trainer(plan, library, communicator)
+    if recorder is not None:
+        trainer.recorder = recorder
+        trainer.checkpoints.record_first = recorder.flush
+        recorder.start()
+    trainer.begin()
+    # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions.
+    atexit.register(_close_at_exit, trainer, os.getpid())
+    return trainer
+
+
+def _recorder(plan: Plan, library: Library, rank: int) -> Recorder | None:
+    role, index, _ = plan.role_of(rank)
+    if plan.record_path is None or role != "trainer":
+        return None
+    from mpidata.record.writer import Recorder
+
+    return Recorder(plan, library, index)
+
+
+def _report(_: BaseException, sentence: str) -> None:
+    if _trainer is not None:
+        _trainer.fail(sentence)
+
+
+def _close_at_exit(trainer: Trainer, process: int) -> None:
+    if os.getpid() != process:  # a forked child
+        return
+    try:
+        trainer.close()
+    except LibraryError as error:
+        fail(str(error))

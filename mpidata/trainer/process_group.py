@@ -1,0 +1,130 @@
+"""torch.distributed among the job's trainers, without a fixed port."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
+
+from mpidata.errors import StreamError
+from mpidata.native.waiting import wait
+from mpidata.trainer import join as job
+from mpidata.trainer.trainer import Trainer
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["init_process_group"]
+
+_ADDRESS_BYTES = 512
+_LOOPBACK = "lo"
+_HERE = "127.0.0.1"
+_STORE_TIMEOUT = timedelta(minutes=5)
+
+
+def init_process_group(backend: str | None = None) -> None:
+    """Set up torch.distributed for the job's trainers: world size and ranks are those of the trainers.
+
+    Parameters
+    ----------
+    backend : str, optional
+        As for ``torch.distributed.init_process_group``; the same on all trainers. By default nccl (with gloo for
+        tensors in CPU memory) if every trainer of a host finds a GPU of its own, else gloo.
+
+    Raises
+    ------
+    StreamError
+        Not in a job, or torch.distributed is set up already.
+
+    Notes
+    -----
+    Collective over the trainers; sleeps until all have come. Call it before or after the dataset is created, in
+    the same thread. Sets RANK, WORLD_SIZE, LOCAL_RANK (the index among the trainers of this host), LOCAL_WORLD_SIZE
+    (their number), MASTER_ADDR and MASTER_PORT in ``os.environ``, and GLOO_SOCKET_IFNAME to the loopback where all
+    trainers share one host and it is not set.
+    """
+    if dist.is_initialized():
+        raise StreamError(
+            "torch.distributed is initialised already. Call mpidata.init_process_group() once, in place of "
+            "torch.distributed.init_process_group()."
+        )
+    trainer = job.join()
+    communicator = trainer.communicator
+    assert communicator is not None
+    wait(communicator.Ibarrier(), longest_s=0.02)
+    local_rank, local_size = _locality(communicator)
+    rank, size = communicator.Get_rank(), communicator.Get_size()
+    one_host = local_size == size
+    os.environ.update(
+        RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(local_rank), LOCAL_WORLD_SIZE=str(local_size)
+    )
+    if one_host and _LOOPBACK in (name for _, name in socket.if_nameindex()):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
+    own_gpu = _all(communicator, torch.cuda.is_available() and local_rank < torch.cuda.device_count())
+    if backend is None:
+        backend = "cpu:gloo,cuda:nccl" if own_gpu else "gloo"
+    store = _store(communicator, _HERE if one_host else socket.gethostname())
+    os.environ.update(MASTER_ADDR=store.host, MASTER_PORT=str(store.port))
+    dist.init_process_group(backend, store=PrefixStore("mpidata", store), rank=rank, world_size=size)
+    # Runs before the trainer leaves the job, as it is registered later.
+    atexit.register(_destroy, trainer)
+
+
+def _locality(communicator: MPI.Intracomm) -> tuple[int, int]:
+    """Rank among the trainers of this host, and their number."""
+    from mpi4py import MPI
+
+    local = communicator.Split_type(MPI.COMM_TYPE_SHARED, key=communicator.Get_rank())
+    result = local.Get_rank(), local.Get_size()
+    local.Free()
+    return result
+
+
+def _all(communicator: MPI.Intracomm, true_here: bool) -> bool:
+    from mpi4py import MPI
+
+    everywhere = np.array([true_here], np.int32)
+    wait(communicator.Iallreduce(MPI.IN_PLACE, everywhere, MPI.MIN))
+    return bool(everywhere[0])
+
+
+def _store(communicator: MPI.Intracomm, host: str) -> TCPStore:
+    """Start the store on a free port of trainer 0 and connect the others to it."""
+    address = np.zeros(_ADDRESS_BYTES, np.uint8)
+    size = communicator.Get_size()
+    store = None
+    if communicator.Get_rank() == 0:
+        store = _start_store(host, size)
+        text = f"{host} {store.port}".encode()
+        address[: len(text)] = np.frombuffer(text, np.uint8)
+    wait(communicator.Ibcast(address, root=0))
+    if store is None:
+        host, port = address.tobytes().rstrip(b"\0").decode().split(" ")
+        store = TCPStore(host, int(port), size, is_master=False, timeout=_STORE_TIMEOUT, wait_for_workers=False)
+    return store
+
+
+def _start_store(host: str, size: int) -> TCPStore:
+    """Start the store; torch lets it listen on all interfaces, for all who can reach this host."""
+    if host != _HERE:
+        return TCPStore(host, 0, size, is_master=True, timeout=_STORE_TIMEOUT, wait_for_workers=False)
+    with socket.socket() as here:
+        here.bind((host, 0))
+        here.listen(socket.SOMAXCONN)
+        return TCPStore(
+            host, here.getsockname()[1], size, is_master=True, timeout=_STORE_TIMEOUT, wait_for_workers=False,
+            master_listen_fd=here.detach(),
+        )  # fmt: skip
+
+
+def _destroy(trainer: Trainer) -> None:
+    # Only in a job that ended by itself: with trainers that have left early, this may wait for them.
+    if trainer.ended and dist.is_initialized():
+        dist.destroy_process_group()

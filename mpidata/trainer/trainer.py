@@ -1,0 +1,299 @@
+"""A trainer of the job: drawing, leaving a loop early, and leaving the job in order."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mpidata.errors import MpidataError, StreamError
+from mpidata.native.library import AGAIN, CHECKPOINT, END, Library, check
+from mpidata.run.plan import Plan
+from mpidata.trainer.expected import expected_batches
+from mpidata.trainer.idle import IdleWatch
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from mpidata.record.writer import Recorder
+
+# Longest time in the library while it waits, so that Python gets to handle signals.
+SLICE_S = 0.2
+# From leaving the loop to the stop of the job; a new pass in between takes it back. Leaving after the first batch of
+# all is mostly a look at the data before the model is built, which takes longer.
+LEAVE_S = 2.0
+LOOK_S = 60.0
+# At the end, other trainers may have hours of work left, and waiting for them costs nothing; after a failure it is the
+# scheduler that has to act, and at once.
+_CLOSE_S = 7 * 86400.0
+_FAILED_CLOSE_S = 3.0
+_FAILED_RECORD_S = 1.0
+
+
+class Trainer:
+    """A trainer of the job.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    library : Library
+        Opened as a trainer.
+    communicator : mpi4py.MPI.Intracomm
+        Of the trainers, for the caller's own use.
+
+    Attributes
+    ----------
+    ended : bool
+        The stream is over: no draw gives anything any more.
+    closed : bool
+        This trainer has left the job.
+    drawn : int
+        Number of batches (or single samples) drawn so far, those before a resume included.
+    checkpoints : Checkpoints
+        The part of this trainer in them.
+    recorder : Recorder or None
+        Writes what is received to a file, where the job asks for that.
+
+    Notes
+    -----
+    Methods may be called from any thread; `draw` from one at a time.
+    """
+
+    def __init__(self, plan: Plan, library: Library, communicator: MPI.Intracomm | None) -> None:
+        from mpidata.checkpoint.taking import Checkpoints  # loads h5py
+
+        self.plan = plan
+        self._library = library
+        self.communicator = communicator
+        self.recorder: Recorder | None = None
+        self.ended = False
+        self.closed = False
+        self.drawn = 0
+        index = communicator.Get_rank() if communicator else 0
+        self.checkpoints = Checkpoints(plan, library, index)
+        self._waiting = False
+        self._idle = IdleWatch(plan, library, index, lambda: self._waiting)
+        self._started: tuple[int | None] | None = None
+        self._left = ""
+        self._failed = False
+        self._timer: threading.Timer | None = None
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+
+    def begin(self) -> None:
+        """Continue the plan's checkpoint, if any, and let samples come in.
+
+        Raises
+        ------
+        StreamError, LibraryError
+            The checkpoint cannot be continued; the job has been told.
+        """
+        error: MpidataError | None = None
+        try:
+            self.checkpoints.restore()
+            self.drawn = self.checkpoints.resumed.batch
+        except MpidataError as caught:
+            error = caught
+        check(self.library, self.library.mpidata_trainer_begin())
+        if error is not None:
+            self.fail(str(error))
+            raise error
+        self._idle.start()
+
+    def start(self, batch_size: int | None) -> None:
+        """Fix the batch size of the process's one stream (None: single samples); raises StreamError on another one."""
+        self._refuse_fork()
+        with self._lock:
+            if self._started is None:
+                check(self.library, self.library.mpidata_trainer_start(1 if batch_size is None else batch_size))
+                self._started = (batch_size,)
+            elif self._started != (batch_size,):
+                raise StreamError(
+                    f"MPIStreamDataset(batch_size={batch_size}) cannot be made: this trainer's stream already has "
+                    f"batch_size={self._started[0]}. A process has one stream; use the same batch size for all its "
+                    "datasets."
+                )
+
+    def draw(self, fields: Any, addresses: list[int]) -> bool:
+        """Fill one batch; False when the stream is over. Sleeps while it waits.
+
+        Parameters
+        ----------
+        fields : ctypes array of void pointers
+            Memory of the fields, in the job's order.
+        addresses : list of int
+            Of the parameters, time, step and simulation arrays.
+        """
+        if not self._wait(lambda: self.library.mpidata_trainer_draw(fields, *addresses, SLICE_S)):
+            return False
+        self.drawn += 1
+        return True
+
+    def draw_page(self, size: int) -> tuple[int, Callable[[], None]] | None:
+        """Draw one batch without a copy, where there is one that can be. Sleeps while it waits.
+
+        Parameters
+        ----------
+        size : int
+            Bytes of a batch.
+
+        Returns
+        -------
+        (int, callable) or None
+            Address, and what gives it back, in any thread. None: nothing was drawn, and `draw` has a batch, or the
+            stream is over.
+        """
+        address, page = ctypes.c_void_p(), ctypes.c_int64()
+        found = ctypes.byref(address), ctypes.byref(page)
+        if not self._wait(lambda: self.library.mpidata_trainer_draw_page(size, *found, SLICE_S)) or not address.value:
+            return None
+        self.drawn += 1
+        return address.value, functools.partial(self._give_back, page.value)
+
+    def is_over(self) -> bool:
+        """Whether there is no further batch: the same on all trainers after as many. Sleeps until that is known."""
+        return self.closed or not self._wait(lambda: self.library.mpidata_trainer_ahead(SLICE_S))
+
+    def expected_batches(self, steps: int | None) -> int | None:
+        """Count the batches of the whole stream; None where that is not known.
+
+        Parameters
+        ----------
+        steps : int or None
+            Of each simulation; None: as those had that have run.
+        """
+        resumed = self.checkpoints.resumed
+        if self._started is None or (resumed.batch and resumed.trainers != self.plan.trainers):
+            return None
+        if steps is None:
+            known = ctypes.c_int64()
+            check(self.library, self.library.mpidata_trainer_steps(ctypes.byref(known)))
+            steps = known.value
+        return None if steps < 0 else expected_batches(self.plan, steps, self._started[0] or 1)
+
+    def _give_back(self, page: int) -> None:
+        if not self._forked:
+            self.library.mpidata_trainer_give_back(page)
+
+    @property
+    def _forked(self) -> bool:
+        """Whether this is a forked child: it lacks the threads, which may have held locks just then."""
+        return os.getpid() != self._process
+
+    def _refuse_fork(self) -> None:
+        if self._forked:
+            raise StreamError(
+                "The stream cannot be used in a forked process: MPI survives no fork. Use it in the parent."
+            )
+
+    @property
+    def library(self) -> Library:
+        """The library, opened as a trainer; raises StreamError in a forked child."""
+        self._refuse_fork()
+        return self._library
+
+    def _wait(self, call: Callable[[], int]) -> bool:
+        """Call until there is a batch; False when the stream is over."""
+        status = AGAIN
+        while status in (AGAIN, CHECKPOINT):
+            if self.ended:
+                return False
+            if self.closed:
+                raise StreamError("The stream is closed. Iterate before stream.close().")
+            self._waiting = True
+            status = call()
+            self._waiting = False
+            if status == CHECKPOINT:
+                self.checkpoints.take()
+        if status == END:
+            self.ended = True
+            return False
+        check(self.library, status)
+        return True
+
+    def stay(self) -> None:
+        """Begin a pass over the stream: takes back a stop that `leave` has planned.
+
+        Raises StreamError if the script has not claimed the state that a checkpoint holds for it.
+        """
+        self._refuse_fork()
+        self.checkpoints.check_claimed()
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._left:
+                warnings.warn(
+                    f"This pass over the stream is empty: the job has been stopped, as {self._left}. "
+                    "With MPIStreamDataset(..., batches_per_epoch=n) a loop may leave the stream and come back.",
+                    stacklevel=3,
+                )
+            elif self.ended:
+                warnings.warn(
+                    f"This pass over the stream is empty: the stream was over after {self._progress()}. A loop over "
+                    "epochs ends in time with `while not stream.over:`.",
+                    stacklevel=3,
+                )
+
+    def leave(self) -> None:
+        """Stop the job shortly, as a loop was left early, unless a new pass begins."""
+        if self._forked:
+            return
+        with self._lock:
+            if self.ended or self.closed or self._failed or self._timer is not None:
+                return
+            delay = LOOK_S if self.drawn - self.checkpoints.resumed.batch <= 1 else LEAVE_S
+            reason = f"the script left its loop early, after {self._progress()}"
+            self._timer = threading.Timer(delay, self._leave_now, [reason])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _progress(self) -> str:
+        return f"{'sample' if self._started == (None,) else 'batch'} {self.drawn}"
+
+    def _leave_now(self, reason: str) -> None:
+        with self._lock:
+            if self._timer is None or self.closed or self._failed:
+                return
+            self._timer = None
+            self._left = reason
+            self.library.mpidata_trainer_stop(0, reason.encode())
+
+    def fail(self, sentence: str) -> None:
+        """Tell the scheduler that the script ended with an error, and stay a moment so that it hears of it."""
+        if self._forked:
+            return
+        with self._lock:
+            self._failed = True
+            self._idle.stop()
+            if self.closed:
+                return
+            self.library.mpidata_trainer_stop(1, sentence.encode())
+            self.closed = True
+        if self.recorder is not None:
+            self.recorder.finish(_FAILED_RECORD_S)
+        self.library.mpidata_trainer_close(_FAILED_CLOSE_S)
+
+    def close(self) -> None:
+        """Leave the job; stops it when the stream is not over. Sleeps until all solvers and trainers have ended."""
+        if self._forked:
+            return
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            self._idle.stop()
+            if self._timer is not None:
+                self._timer.cancel()
+            if not self.ended and not self._left:
+                reason = f"the script ended after {self._progress()}, before the stream was over"
+                self.library.mpidata_trainer_stop(0, reason.encode())
+        self.checkpoints.finish()
+        if self.recorder is not None:
+            self.recorder.finish()
+        check(self.library, self.library.mpidata_trainer_close(_CLOSE_S))

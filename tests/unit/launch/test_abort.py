@@ -1,0 +1,151 @@
+"""What mpidata-rank preloads into solvers: MPI_Abort, which is PMIx_Abort in the end, is one death; no MPI."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from launch_job import build_shim, clean_environment, make_plan  # noqa: E402
+
+# In place of Open MPI's: ends the process so that it can be told from the preloaded one.
+_PMIX = "#include <unistd.h>\nint PMIx_Abort(int code) { _exit(40 + code); }\n"
+# An MPI that is loaded late, as Python does, cannot be seen by what was preloaded.
+_MPI = "int PMIx_Abort(int, const char *, void *, unsigned long);\nvoid fail(void) { PMIx_Abort(4, 0, 0, 0); }\n"
+# Arguments: flags of the page, then the path of a library with `fail`.
+_PROGRAM = """
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    const unsigned flags = (unsigned)atoi(argv[1]);
+    void (*fail)(void);
+    if (pwrite(atoi(getenv("MPIDATA_PULSE")), &flags, sizeof flags, 4) < 0) return 1;
+    for (int file = 3; argc > 3 && file < 100; file++) close(file);
+    printf("the matrix is singular");
+    *(void **)&fail = dlsym(dlopen(argv[2], RTLD_NOW), "fail");
+    fail();
+    return 0;
+}
+"""
+_FORTRAN = """
+program last_words
+  use iso_c_binding
+  interface
+    subroutine fail() bind(c)
+    end subroutine
+  end interface
+  integer :: page
+  open(newunit=page, file='/proc/self/fd/' // pulse(), access='stream', action='write', status='old')
+  write(page, pos=5) 1_c_int32_t
+  close(page)
+  write(*, '(a)', advance='no') 'the matrix is singular'
+  call fail()
+contains
+  function pulse() result(fd)
+    character(:), allocatable :: fd
+    character(100) :: value
+    call get_environment_variable('MPIDATA_PULSE', value)
+    fd = value(:index(value, ':') - 1)
+  end function
+end program
+"""
+
+
+class _Built:
+    """A mpidata-rank with the library that it preloads, and programs to abort."""
+
+    def __init__(self, folder: Path, cc: str) -> None:
+        self.folder = folder
+        self.cc = cc
+        self.shim = build_shim(folder, cc)
+        for name, text in (("pmix.c", _PMIX), ("mpi.c", _MPI), ("program.c", _PROGRAM)):
+            (folder / name).write_text(text)
+        self.library("libpmix.so.2", "-Wl,-soname,libpmix.so.2", str(folder / "pmix.c"))
+        self.mpi = self.library(
+            "libmpi.so", str(folder / "mpi.c"), f"-L{folder}", "-l:libpmix.so.2", f"-Wl,-rpath,{folder}"
+        )
+        self.program = folder / "program"
+        self.call(cc, str(folder / "program.c"), "-o", str(self.program), "-ldl")
+
+    def library(self, name: str, *arguments: str) -> Path:
+        self.call(self.cc, "-shared", "-fPIC", *arguments, "-o", str(self.folder / name), "-ldl")
+        return self.folder / name
+
+    def call(self, *command: str) -> None:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> _Built:
+    return _Built(tmp_path_factory.mktemp("abort"), require("cc"))
+
+
+def _run(shim: Path, folder: Path, program: list[str], rank: int = 3, **plan: Any) -> tuple[dict[str, Any], str]:
+    """The record that is left of a program's bad end, and its log."""
+    run = make_plan(folder, {"solver": program, "trainer": program}, **{"fault_tolerance": "ulfm", **plan}).run
+    variables = clean_environment(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE="7")
+    done = subprocess.run(
+        [str(shim), str(run)], env=variables, timeout=20, capture_output=True, text=True, start_new_session=True
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    (log,) = (run / "logs").iterdir()
+    return json.loads((run / "exits" / f"rank-{rank:04d}").read_text()) | {"said": done.stderr}, log.read_text()
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_solver_that_has_joined_dies_alone(built: _Built, tmp_path: Path, wrapped: bool) -> None:
+    program = [str(built.program), "1", str(built.mpi)]
+    if wrapped:  # the page's descriptor is closed, and what was started does not see how it ended
+        program = ["sh", "-c", '"$@"; exit 0', "sh", *program, "close"]
+    record, log = _run(built.shim, tmp_path, program)
+    assert record["abort"] == 4 and (record["exit"], record["signal"]) == (None, None)
+    assert (record["joined"], record["told"], record["error"]) == (True, False, None)
+    assert "called MPI_Abort with 4: rank 3 (a solver of group 0)" in record["said"]
+    assert log.startswith("the matrix is singular")
+
+
+@pytest.mark.parametrize(
+    ("flags", "rank", "plan"), [(0, 3, {}), (1, 1, {}), (1, 3, {"fault_tolerance": "none"})], ids=repr
+)
+def test_any_other_ends_the_job(built: _Built, tmp_path: Path, flags: int, rank: int, plan: dict[str, str]) -> None:
+    record, _ = _run(built.shim, tmp_path, [str(built.program), str(flags), str(built.mpi)], rank, **plan)
+    # A solver that has not joined is ended by MPI, but what ended it is known.
+    assert record.get("abort") == (None if flags else 4) and record["exit"] == (44 if flags else None)
+    assert record["joined"] is bool(flags)
+
+
+def test_what_fortran_has_said(built: _Built, tmp_path: Path, require: Callable[[str], str]) -> None:
+    (built.folder / "words.f90").write_text(_FORTRAN)
+    link = [f"-L{built.folder}", "-lmpi", f"-Wl,-rpath,{built.folder}"]
+    built.call(require("gfortran"), "words.f90", "-o", "words", *link)
+    record, log = _run(built.shim, tmp_path, [str(built.folder / "words")])
+    assert record["abort"] == 4 and log == "the matrix is singular"
+
+
+def test_a_solver_with_sanitizers(built: _Built, tmp_path: Path) -> None:
+    sanitized = str(tmp_path / "sanitized")
+    built.call(built.cc, "-fsanitize=address", str(built.folder / "program.c"), "-o", sanitized, "-ldl")
+    record, log = _run(built.shim, tmp_path, [sanitized, "1", str(built.mpi)])
+    assert record["abort"] == 4 and log == "the matrix is singular"
+
+
+def test_where_it_cannot_be_preloaded_the_log_says_so(built: _Built, tmp_path: Path) -> None:
+    for folder, names in (("a b", ["mpidata-rank", "libmpidata_abort.so"]), ("missing", ["mpidata-rank"])):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            shutil.copy(built.folder / name, tmp_path / folder)
+        work = tmp_path / f"job-{folder[0]}"
+        work.mkdir()
+        record, log = _run(tmp_path / folder / "mpidata-rank", work, [str(built.program), "1", str(built.mpi)])
+        assert record["exit"] == 44
+        assert log.startswith("mpidata: An MPI_Abort of this solver ends the job: ") and folder in log

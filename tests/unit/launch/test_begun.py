@@ -1,0 +1,69 @@
+"""Runs under a name: what is said of a job file that was edited since, and of a note that is none."""
+
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mpidata.config import load_job
+from mpidata.errors import JobFileError, LaunchError
+from mpidata.launch.starting.begun import Begun, changed_since
+from mpidata.launch.starting.local import run_local
+from mpidata.run.folder import RunFolder, prepare_run
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from launch_job import write_job  # noqa: E402
+
+
+def begin(path: Path) -> RunFolder:
+    job = load_job(path)
+    run, _, lock = prepare_run(job)
+    os.close(lock)
+    with closing(Begun(job, "nightly")) as begun:
+        begun.note(run)
+    return run
+
+
+def test_the_keys_that_differ(tmp_path: Path) -> None:
+    path = write_job(tmp_path)
+    run = begin(path)
+    then = load_job(run.job)
+    assert changed_since(load_job(path), run, then) == ""
+    now = load_job(path, ["buffer.capacity=77", "parameters.space.left=[0, 1]", "checkpoint={every_s: 3}"])
+    keys = "'parameters.space.left', 'buffer.capacity', 'checkpoint'"
+    since = f"since {run.path} was begun, which goes on as it began"
+    assert changed_since(now, run, then) == f"{path} has changed in {keys} {since}. Another name begins a new run."
+    fewer = ["buffer.capacity=20"]
+    assert changed_since(load_job(path, fewer), run, load_job(run.job, fewer)) == ""  # what it does go on with
+
+
+def test_what_a_run_under_a_name_ignores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_job(tmp_path).rename(tmp_path / "as.yaml")
+    run = begin(path)
+
+    def again(*overrides: str) -> int:
+        consoles = Console(width=1000), Console(stderr=True, width=1000)
+        return run_local(str(path), overrides, *consoles, name="nightly")
+
+    with pytest.raises(JobFileError, match=r"^as\.yaml: 'seed' cannot be changed when a run is resumed"):
+        again("seed=5")
+    run.summary.write_text('{"status": "complete"}')
+    assert again() == 0
+    assert capsys.readouterr().err == ""
+    path.write_text(path.read_text() + "seed: 5\n")
+    assert again() == 0
+    said = capsys.readouterr()
+    assert f"{run.path}, begun as nightly, is complete." in said.out
+    assert f"{path} has changed in 'seed' since {run.path} was begun" in said.err
+
+
+def test_a_pipe_in_place_of_the_note(tmp_path: Path) -> None:
+    job = load_job(write_job(tmp_path))
+    note = tmp_path / "runs" / "job" / ".begun-night"
+    note.parent.mkdir(parents=True)
+    os.mkfifo(note)
+    with pytest.raises(LaunchError, match=f"{note} is no regular file. Remove it to begin a new run."):
+        Begun(job, "night")

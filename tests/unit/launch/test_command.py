@@ -1,0 +1,71 @@
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpidata.errors import LaunchError
+from mpidata.launch.starting.command import command_line, mpirun_command, mpirun_environment, shim_path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from launch_job import make_plan  # noqa: E402
+
+
+def _program(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_command(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path / "a folder", {})
+    command = mpirun_command(Path("/mpi/bin/mpirun"), Path("/bin/mpidata-rank"), plan)
+    placement = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+    assert command == ["/mpi/bin/mpirun", "-n", "7", *placement, "/bin/mpidata-rank", str(plan.run)]
+    line = command_line(command, {"A": "b c"})
+    assert line.startswith("A='b c' /mpi/bin/mpirun -n 7 ")
+    assert shlex.split(line)[1:] == command
+
+
+def test_command_of_a_job_that_outlives_its_solvers(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {}, fault_tolerance="ulfm")
+    command = mpirun_command(Path("/mpi/bin/mpirun"), Path("/bin/mpidata-rank"), plan)
+    ulfm = ["--with-ft", "ulfm", "--prtemca", "state_base_recoverable", "1"]
+    assert command[-7:] == [*ulfm, "/bin/mpidata-rank", str(plan.run)]
+
+
+def test_environment_of_root_and_of_others() -> None:
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    assert mpirun_environment(root=True) == root
+    assert mpirun_environment(root=False) == {}
+    folders = mpirun_environment(False, Path("/tmp/a"), Path("/dev/shm/b"))
+    assert folders == {
+        "PRTE_MCA_prte_tmpdir_base": "/tmp/a",
+        "OMPI_MCA_btl_sm_backing_directory": "/dev/shm/b",
+    }
+    user = {"OMPI_MCA_btl_sm_backing_directory": "/mine"}
+    assert mpirun_environment(False, Path("/tmp/a"), Path("/dev/shm/b"), user) == {
+        "PRTE_MCA_prte_tmpdir_base": "/tmp/a"
+    }
+
+
+def test_folders_of_open_mpi_4() -> None:
+    old = mpirun_environment(False, Path("/tmp/a"), Path("/dev/shm/b"), old=True)
+    assert old == {"OMPI_MCA_orte_tmpdir_base": "/tmp/a", "OMPI_MCA_btl_vader_backing_directory": "/dev/shm/b"}
+    several = mpirun_environment(False, Path("/tmp/a"), alone=False)
+    assert several == {"PRTE_MCA_prte_local_tmpdir_base": "/tmp/a"}
+    assert mpirun_environment(False, Path("/tmp/a"), old=True, alone=False) == {}
+
+
+def test_which_shim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shim = _program(tmp_path / "mpidata-rank")
+    monkeypatch.setenv("MPIDATA_RANK", os.path.relpath(shim))
+    assert shim_path() == shim
+    monkeypatch.setenv("MPIDATA_RANK", str(tmp_path))
+    with pytest.raises(LaunchError, match="MPIDATA_RANK"):
+        shim_path()
+    monkeypatch.delenv("MPIDATA_RANK")
+    monkeypatch.setattr("mpidata.launch.starting.command.rank_program", lambda: shim)
+    assert shim_path() == shim

@@ -1,0 +1,53 @@
+import pytest
+
+from mpidata.errors import LaunchError
+from mpidata.launch.starting.environment import Place, find_place
+
+
+@pytest.mark.parametrize(
+    ("environ", "place"),
+    [
+        ({}, None),
+        ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, None),  # a batch script
+        (
+            {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "7", "PMIX_NAMESPACE": "prterun-vm-5@1"},
+            Place(2, 7, "prterun-vm-5@1"),
+        ),
+        ({"PMIX_RANK": "2", "PMIX_NAMESPACE": "a/b c"}, Place(2, None, "a_b_c")),
+        (
+            {
+                "PMIX_RANK": "2",
+                "PMIX_NAMESPACE": "slurm.pmix.7.0",
+                "SLURM_STEP_ID": "0",
+                "SLURM_STEP_NUM_TASKS": "9",
+            },
+            Place(2, 9, "slurm.pmix.7.0"),
+        ),
+        ({"PMI_RANK": "1", "PMI_SIZE": "3", "PMI_JOBID": "77"}, Place(1, 3, "77")),
+        (
+            {"PMI_RANK": "1", "PMI_SIZE": "3", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "2"},
+            Place(1, 3, "slurm-7.2"),
+        ),
+        (
+            {"SLURM_PROCID": "4", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "9", "SLURM_JOB_ID": "7"},
+            Place(4, 9, "slurm-7.0"),
+        ),
+    ],
+)
+def test_place(environ: dict[str, str], place: Place | None) -> None:
+    assert find_place(environ) == place
+
+
+def test_ranks_of_one_job_without_a_name_agree() -> None:
+    first = find_place({"PMI_RANK": "0", "PMI_SIZE": "2"})
+    second = find_place({"PMI_RANK": "1", "PMI_SIZE": "2"})
+    assert first is not None and second is not None and first.job == second.job != ""
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [{"FLUX_TASK_RANK": "0"}, {"OMPI_COMM_WORLD_RANK": "x"}, {"PMI_RANK": "0", "PMI_SIZE": "-3"}],
+)
+def test_what_makes_no_sense_is_refused(environ: dict[str, str]) -> None:
+    with pytest.raises(LaunchError, match=r"launcher.*Use .*mpirun.* or srun\."):
+        find_place(environ)

@@ -1,0 +1,58 @@
+"""Whether a job may outlive its solvers."""
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from mpidata.errors import LaunchError
+from mpidata.launch.starting.fault_tolerance import choose, describe_mpi, has_ulfm, is_on, of_mpirun, without_ulfm
+
+_OPEN_MPI = "package:Open MPI\nident:{}\noptions:ft_support:yes\noptions:ft_mpi_support:{}\n"
+
+
+@pytest.mark.parametrize(
+    ("description", "expected"),
+    [
+        (_OPEN_MPI.format("5.0.11", "yes"), True),
+        (_OPEN_MPI.format("10.1.0", "yes"), True),
+        (_OPEN_MPI.format("5.0.11", "no"), False),
+        (_OPEN_MPI.format("4.1.4", "yes"), False),
+        ("ident:4.1.4\noptions:ft_support:no\n", False),
+        ("", False),
+    ],
+)
+def test_what_ompi_info_says(description: str, expected: bool) -> None:
+    assert has_ulfm(description) is expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "available", "expected"),
+    [("auto", True, "ulfm"), ("auto", False, "none"), (True, True, "ulfm"), (False, True, "none")],
+)
+def test_choice(wanted: bool | Literal["auto"], available: bool, expected: str) -> None:
+    assert choose(wanted, available) == expected
+    assert is_on(wanted, {"OMPI_MCA_mpi_ft_enable": "1"} if available else {}) == expected
+
+
+def test_what_is_wanted_but_not_there_is_refused() -> None:
+    with pytest.raises(LaunchError, match="'launch.fault_tolerance' is true, but this MPI is started without ULFM."):
+        choose(True, False)
+
+
+def test_the_ompi_info_beside_mpirun_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mpirun = tmp_path / "mpirun"
+    assert describe_mpi(mpirun) == "" and of_mpirun("auto", mpirun) == "none"
+    info = tmp_path / "ompi_info"
+    info.write_text(f"#!/bin/sh\ntest $1 = --parsable && printf '{_OPEN_MPI.format('5.1.0', 'yes')}'\n")
+    info.chmod(0o755)
+    assert (of_mpirun("auto", mpirun), of_mpirun(False, mpirun)) == ("ulfm", "none")
+    info.write_text("#!/bin/sh\nexit 1\n")
+    assert of_mpirun("auto", mpirun) == "none"
+
+
+def test_the_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = {"mpi": "Open MPI v4.1.4, package: Debian"}
+    monkeypatch.setattr("mpidata.native.linked_mpi.build_record", lambda: record)
+    assert without_ulfm("auto") == "Open MPI 4.1.4 runs without ULFM: if any rank dies, this run ends there."
+    assert without_ulfm(False).startswith("launch.fault_tolerance is false: ")

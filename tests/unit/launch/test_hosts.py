@@ -1,0 +1,150 @@
+"""Jobs on hosts that the job file names, and going on without one that is lost. Needs no other hosts."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from mpidata.config import Job, load_job
+from mpidata.errors import JobFileError, LaunchError
+from mpidata.launch.batch import hosts
+from mpidata.launch.batch.allocation import named_hosts
+from mpidata.launch.batch.hosts import answering, fewer_groups, on_hosts_left
+from mpidata.launch.batch.placement import Layout
+from mpidata.launch.starting import connections
+from mpidata.launch.starting import launcher as module
+from mpidata.launch.starting.command import silence_environment
+from mpidata.launch.starting.connections import Connections
+from mpidata.launch.starting.launcher import Launcher, find_launcher
+from mpidata.native.mpi_name import MpiName
+
+JOB = """
+trainers: {ranks: 2, program: ["true"], per_node: 1}
+solvers: {groups: 4, program: ["true"], spares: 1}
+parameters: {count: 2, space: {a: [0, 1]}}
+fields: {u: {dtype: float32, shape: [2]}}
+launch: {hosts: [n1:4, n2:4, n3:2], host_timeout_s: 12}
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    (tmp_path / "job.yaml").write_text(JOB)
+    return load_job(str(tmp_path / "job.yaml"))
+
+
+@pytest.fixture
+def launcher(job: Job, monkeypatch: pytest.MonkeyPatch) -> Launcher:
+    monkeypatch.setattr(module, "linked_mpi", lambda: MpiName("Open MPI", "5"))
+    monkeypatch.setattr(module, "find_mpirun", lambda: Path("/mpi/mpirun"))
+    return find_launcher(job, {})
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("[n1]", r"'launch.hosts\[0\]' is 'n1'.*how many CPUs: node1:8"),
+        ("[n1:0]", "is 'n1:0'"),
+        ("[n1:2, n1:4]", r"'launch.hosts\[1\]' names n1 again"),
+        ("n1:2", "Write a list"),
+    ],
+)
+def test_bad_hosts(job: Job, tmp_path: Path, value: str, message: str) -> None:
+    with pytest.raises(JobFileError, match=message):
+        load_job(str(tmp_path / "job.yaml"), [f"launch.hosts={value}"])
+
+
+def test_ranks_go_to_the_named_hosts(launcher: Launcher) -> None:
+    assert launcher.placement is not None and not launcher.is_local and launcher.trainers_here == 1
+    assert launcher.placement.hosts == ("n1", "n1", "n2", "n3", "n3", "n1", "n2", "n1")
+    variables = launcher.environment(None, {})
+    assert variables["PRTE_MCA_oob_tcp_keepalive_time"] == "7" and launcher.silence_s == 12.0
+    assert "OMPI_MCA_btl_sm_backing_directory" not in variables
+
+
+def test_hosts_and_slurm_exclude_each_other(job: Job, launcher: Launcher) -> None:
+    allocation = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1", "SLURM_JOB_CPUS_PER_NODE": "9"}
+    with pytest.raises(LaunchError, match="'launch.hosts' names hosts, but this is Slurm job 7"):
+        find_launcher(job, allocation)
+    by_srun = job.model_copy(update={"launch": job.launch.model_copy(update={"with_": "srun"})})
+    with pytest.raises(LaunchError, match="'launch.hosts' is for mpirun"):
+        find_launcher(by_srun, {})
+
+
+def test_hosts_that_are_too_small(job: Job, launcher: Launcher) -> None:
+    few = job.model_copy(update={"launch": job.launch.model_copy(update={"hosts": ("n1:1", "n2:1")})})
+    with pytest.raises(LaunchError, match=r"have 2 CPUs, but the job needs 7 .*Key 'launch.hosts'. Add hosts or CPUs"):
+        find_launcher(few, {})
+
+
+def test_silence_is_noticed_in_time_and_settings_of_the_user_stay() -> None:
+    for timeout in (3.0, 12.0, 30.0, 600.0):
+        values = [int(value) for value in silence_environment(timeout, {}).values()]
+        assert min(values) >= 1 and values[0] + values[1] * values[2] <= max(timeout, 6)
+    assert silence_environment(12.0, {"PRTE_MCA_oob_tcp_keepalive_time": "1"}).keys() == {
+        "PRTE_MCA_oob_tcp_keepalive_intvl",
+        "PRTE_MCA_oob_tcp_keepalive_probes",
+    }
+
+
+def test_hosts_are_asked_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts, "_ANSWER_S", 0.5)
+    commands = {"up": ["true"], "refuses": ["false"], "silent": ["sh", "-c", "sleep 60 & wait"]}
+    assert answering(commands, os.environ) == {"up"}
+
+
+def test_fewer_groups_where_there_is_less_room() -> None:
+    layout = Layout(trainers=2, groups=5, ranks_per_group=1, per_node=1, spares=1)
+    assert fewer_groups(layout, named_hosts(["n1:4", "n2:4"])) == 4
+    assert fewer_groups(layout, named_hosts(["n1:3", "n2:2"])) == 2
+    with pytest.raises(LaunchError, match="room for 1 of 2 trainers"):
+        fewer_groups(layout, named_hosts(["n1:9"]))
+    later = Layout(trainers=1, groups=0, ranks_per_group=2, later=3)
+    assert fewer_groups(later, named_hosts(["n1:6"])) == 2
+
+
+def test_going_on_without_a_host(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {}
+
+    def answer(commands: dict[str, list[str]], environ: object) -> set[str]:
+        asked.update(commands)
+        return left
+
+    monkeypatch.setattr(hosts, "answering", answer)
+    left = {"n1", "n2", "n3"}
+    assert on_hosts_left(launcher, {}) == (launcher, [])
+    assert asked["n2"][:3] == ["/mpi/mpirun", "--host", "n2:1"]
+    left = {"n1", "n3"}
+    later, sentences = on_hosts_left(launcher, {})
+    assert later.job.solvers.groups == 3 and set(later.placement.hosts if later.placement else ()) == {"n1", "n3"}
+    assert sentences == ["Without n2, which cannot be reached.", "There is room for 3 of 4 groups."]
+    left = {"n1"}
+    with pytest.raises(LaunchError, match="room for 1 of 2 trainers"):
+        on_hosts_left(launcher, {})
+
+
+def test_connections_of_a_process_are_found() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        number = str(os.fstat(client.fileno()).st_ino)
+        assert number in set(connections._sockets(os.getpid()))
+        monitored = Connections(os.getpid(), 0.0)
+        assert monitored.lost_host() is None
+
+
+def test_a_connection_whose_data_nobody_acknowledges(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(connections, "_sockets", lambda process: ["7", "8"])
+    monkeypatch.setattr(connections, "_retransmitting", lambda process: again)
+    monitored = Connections(1, 5.0, clock=lambda: now[0])
+    seen = []
+    for now[0], numbers in ((0.0, "7"), (4.0, "7"), (4.5, ""), (5.0, "7"), (9.9, "79"), (10.0, "79")):
+        again = [(number, "0200007F") for number in numbers]  # 9 is not one of ours
+        seen.append(monitored.lost_host())
+    assert seen[:-1] == [None] * 5 and seen[-1] in ("127.0.0.2", "localhost")
+
+
+def test_addresses() -> None:
+    name = socket.gethostbyaddr("127.0.0.1")[0]
+    assert connections._name("0100007F") == name
+    assert connections._name("0000000000000000FFFF00000100007F") == name

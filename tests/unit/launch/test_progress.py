@@ -1,0 +1,107 @@
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from mpidata.launch.watching.progress import Progress, Tail, figures_line
+
+
+def _figures(**more: Any) -> dict[str, Any]:
+    return {
+        "simulations": {"requested": 9, "running": 1, "complete": 2, "failed": 0},
+        "samples": {"received": 20, "per_second": 5.4, "validation": 4, "per_trainer": [12, 8]},
+        "batches": [4, 5],
+        "fill": [0.5, 0.251],
+        "capacity": 8,
+        "bytes": 1500,
+        "report": {"loss": 0.123456, "other": None},
+        "training": {"loss": {"first": 1.0, "last": 0.123456}, "other": {"first": None, "last": None}},
+        "seconds": 12.3,
+    } | more
+
+
+def test_tail_gives_whole_lines_once(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    tail = Tail(path)
+    assert tail.lines() == []
+    with open(path, "ab", buffering=0) as file:
+        file.write(b"one\ntw")
+        assert tail.lines() == ["one"]
+        file.write("o é".encode()[:-1])
+        assert tail.lines() == []
+        file.write("é".encode()[-1:] + b"\n10%\r20%\rall\r\n\nrest")
+        assert tail.lines() == ["two é", "all", ""]
+        assert tail.lines() == []
+        assert tail.lines(last=True) == ["rest"]
+        assert tail.lines(last=True) == []
+
+
+def test_line_of_figures() -> None:
+    expected = "12 s, simulations 2/9, samples 20 (5/s), fill 50% 25%, batches 4 5, loss 0.1235, other nan"
+    assert figures_line(_figures()) == expected
+    failed = _figures(simulations={"requested": 9, "running": 1, "complete": 2, "failed": 3})
+    assert "simulations 2/9, failed 3, " in figures_line(failed)
+
+
+def _write(path: Path, **more: Any) -> None:
+    path.write_text(json.dumps(_figures(**more)))
+
+
+def test_plain_lines_every_five_seconds_where_they_change(tmp_path: Path) -> None:
+    now, output = [100.0], io.StringIO()
+    progress, log = tmp_path / "progress.json", tmp_path / "log"
+    with Progress(progress, log, Console(file=output, width=20), clock=lambda: now[0]) as display:
+        for second in range(22):
+            now[0] = 100.0 + second
+            _write(progress, seconds=min(second, 12))
+            if second == 3:
+                log.write_text("[bold]epoch[/bold] 1 with a long line\n")
+            display.look()
+    lines = output.getvalue().splitlines()
+    assert lines[0] == "[bold]epoch[/bold] 1 with a long line"
+    assert [line.split(",")[0] for line in lines[1:]] == ["5 s", "10 s", "12 s"]
+
+
+def test_display_on_a_terminal(tmp_path: Path) -> None:
+    output = io.StringIO()
+    progress, log = tmp_path / "progress.json", tmp_path / "log"
+    console = Console(file=output, force_terminal=True, width=100, legacy_windows=False)
+    with Progress(progress, log, console) as display:
+        display.look()
+        _write(progress)
+        log.write_text("epoch 1")
+        display.look()
+        shown = output.getvalue()
+        assert "2/9, 1 running" in shown and "50 % of 8, 4 batches" in shown and "25 % of 8, 5 batches" in shown
+        assert "20 samples, 5/s, 12 s, loss 0.1235, other nan" in shown and "epoch" not in shown
+    assert "epoch 1\n" in output.getvalue()
+
+
+def test_what_idle_trainers_tell_and_a_stop_are_shown_once(tmp_path: Path) -> None:
+    output, log = io.StringIO(), tmp_path / "logs" / "rank-0001-trainer-0.log"
+    log.parent.mkdir()
+    idle = log.with_name("idle.log")
+    idle.write_text("of the start before\n")
+    with Progress(tmp_path / "progress.json", log, Console(file=output), within_s=20) as display:
+        display.look()
+        idle.write_text(idle.read_text() + "Trainer 1 has drawn nothing\n")
+        (tmp_path / "stop").write_text("SIGINT\n")
+        display.look()
+        display.look()
+    assert output.getvalue().splitlines() == [
+        "Trainer 1 has drawn nothing",
+        "Ctrl-C: the job is to write a checkpoint and end, within 20 s. Ctrl-C once more ends it at once.",
+    ]
+
+
+def test_a_reader_that_has_gone_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "log"
+    log.write_text("one\n")
+    output = io.StringIO()
+    with Progress(tmp_path / "progress.json", log, Console(file=output)) as display:
+        output.close()
+        display.look()
+        display.look()

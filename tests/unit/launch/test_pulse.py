@@ -1,0 +1,253 @@
+"""The shim mpidata-rank and what its program tells it: silence, the end of the job, a finalize that hangs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from launch_job import JOIN_AND_LEAVE, build_shim, clean_environment, make_plan, pulse  # noqa: E402
+
+JOINED, LEFT, FINALIZING, LOST, STARTING = 1, 2, 4, 8, 64
+
+# A program with flags and a beat, which then does what it is told to.
+PROGRAM = """
+import os, signal, struct, sys, time
+fd = int(os.environ["MPIDATA_PULSE"].partition(":")[0])
+def tell(flags, beat=0):
+    os.pwrite(fd, struct.pack("=IQ", flags, beat), 4)
+def beat():
+    os.pwrite(fd, struct.pack("=Q", time.monotonic_ns()), 8)
+tell({flags})
+{then}
+"""
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
+    return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
+
+
+class _Rank:
+    """A shim with its program, in a process group of its own."""
+
+    def __init__(
+        self, shim: Path, folder: Path, then: str, flags: int = JOINED, rank: int = 3, words: str = "", **plan: Any
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "program.py").write_text(PROGRAM.format(flags=flags, then=then))
+        program = [sys.executable, "-S", str(folder / "program.py")]
+        self.run = make_plan(folder, dict.fromkeys(("trainer", "solver", "scheduler"), program), **plan).run
+        variables = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2" if words else "7"}
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            [str(shim), str(self.run), *words.split()],
+            env=clean_environment(**variables),
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def end(self) -> tuple[int, dict[str, Any]]:
+        _, self.stderr = self.process.communicate(timeout=20)
+        self.seconds = time.monotonic() - self.started
+        records = [path for path in (self.run / "exits").iterdir() if not path.suffix]
+        return self.process.returncode, json.loads(records[0].read_text()) if records else {}
+
+
+@pytest.mark.parametrize("then", ["beat(); time.sleep(60)", "beat(); os.kill(os.getpid(), signal.SIGSTOP)"])
+def test_a_silent_solver_is_ended(shim: Path, tmp_path: Path, then: str) -> None:
+    rank = _Rank(shim, tmp_path, then, timeout_s=0.5)
+    status, record = rank.end()
+    assert status == -signal.SIGKILL and 0.5 < rank.seconds < 20
+    assert record["silent_s"] >= 0.5 and record["signal"] == 9 and (record["joined"], record["told"]) == (True, False)
+    assert "was silent for" in rank.stderr and "rank 3 (a solver of group 0)" in rank.stderr
+    assert record["silent_key"] == "solvers.timeout_s" and "longer than solvers.timeout_s allows" in rank.stderr
+
+
+def test_before_its_first_step_a_solver_may_be_silent_for_longer(shim: Path, tmp_path: Path) -> None:
+    limits = {"timeout_s": 0.5, "start_timeout_s": 2.5}
+    well = _Rank(shim, tmp_path / "a", "beat(); time.sleep(1.5); tell(3)", JOINED | STARTING, **limits)
+    hung = _Rank(shim, tmp_path / "b", "beat(); time.sleep(60)", JOINED | STARTING, **limits)
+    late = _Rank(
+        shim, tmp_path / "c", "beat(); tell(1, time.monotonic_ns()); time.sleep(60)", JOINED | STARTING, **limits
+    )
+    assert well.end() == (0, {})
+    _, record = late.end()
+    assert record["silent_key"] == "solvers.timeout_s" and record["silent_s"] < 2.5
+    _, record = hung.end()
+    assert record["silent_key"] == "solvers.start_timeout_s" and record["silent_s"] > 2.5
+
+
+MATE_WAITS = """
+import pathlib
+file = pathlib.Path(os.environ["MPIDATA_RUN"], "waiting", "group-0")
+beat()
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    time.sleep(0.1)
+"""
+
+
+def test_a_group_mate_that_waits_for_the_trainers_keeps_the_others_waiting(shim: Path, tmp_path: Path) -> None:
+    (tmp_path / "b" / "run" / "waiting").mkdir(parents=True)
+    (tmp_path / "b" / "run" / "waiting" / "group-0").touch()  # long ago
+    well = _Rank(shim, tmp_path / "a", MATE_WAITS + "tell(3)", timeout_s=1)
+    hung = _Rank(shim, tmp_path / "b", "beat(); time.sleep(60)", timeout_s=1)
+    other = _Rank(shim, tmp_path / "c", MATE_WAITS.replace("group-0", "group-1"), timeout_s=1)
+    then_hung = _Rank(shim, tmp_path / "d", MATE_WAITS + "time.sleep(60)", timeout_s=1)
+    assert well.end() == (0, {})
+    for rank, longest in ((hung, 5), (other, 5), (then_hung, 20)):
+        _, record = rank.end()
+        assert record["silent_key"] == "solvers.timeout_s" and rank.seconds < longest
+    assert then_hung.seconds > 4
+
+
+def test_who_is_not_watched_may_be_silent(shim: Path, tmp_path: Path) -> None:
+    cases = [
+        ("beat(); time.sleep(1.5); tell(3)", 0, 3),  # has not joined
+        ("time.sleep(1.5); tell(3)", JOINED, 3),  # gives no beat
+        ("beat(); time.sleep(1.5)", JOINED | LEFT, 3),
+        ("beat(); time.sleep(1.5); tell(3)", JOINED, 1),  # a trainer
+        ("for _ in range(15): beat(); time.sleep(0.1)\ntell(3)", JOINED, 3),
+    ]
+    ranks = [
+        _Rank(shim, tmp_path / str(number), then, flags, rank, timeout_s=0.5)
+        for number, (then, flags, rank) in enumerate(cases)
+    ]
+    assert [rank.end() for rank in ranks] == [(0, {})] * len(cases)
+
+
+def test_the_run_was_started_again_without_it(shim: Path, tmp_path: Path) -> None:
+    rank = _Rank(shim, tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)")
+    time.sleep(1)
+    assert rank.process.poll() is None
+    (rank.run / "exits").rename(rank.run / "exits-1")
+    (rank.run / "exits").mkdir()
+    assert rank.process.wait(20) == -signal.SIGKILL
+    assert not list((rank.run / "exits").iterdir())
+
+
+def test_the_job_is_over(shim: Path, tmp_path: Path) -> None:
+    rank = _Rank(shim, tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)")
+    time.sleep(1)
+    assert rank.process.poll() is None
+    (rank.run / "over").touch()
+    status, record = rank.end()
+    assert status == -signal.SIGKILL and rank.seconds < 20
+    assert record["told"] is True and record["signal"] == 9 and rank.stderr == ""
+    # What ends badly by itself then is a consequence.
+    other = _Rank(shim, tmp_path / "b", "open(os.environ['MPIDATA_RUN'] + '/over', 'w'); sys.exit(3)")
+    status, record = other.end()
+    assert (status, record["told"], record["exit"], other.stderr) == (-signal.SIGKILL, True, 3, "")
+
+
+def test_a_finalize_that_hangs(shim: Path, tmp_path: Path) -> None:
+    left, left_lost = JOINED | LEFT | FINALIZING, JOINED | FINALIZING | LOST
+    rank = _Rank(shim, tmp_path / "a", "time.sleep(60)", left, fault_tolerance="ulfm")
+    plain = _Rank(shim, tmp_path / "b", "time.sleep(2.5)", left)
+    lost = _Rank(shim, tmp_path / "c", "time.sleep(60)", left_lost, fault_tolerance="ulfm")
+    own = {"start": "spawn", "world": 3, "fault_tolerance": "ulfm"}
+    spawned = _Rank(shim, tmp_path / "d", "time.sleep(60)", left, rank=1, words="--group 7", **own)
+    status, record = lost.end()
+    assert (status, record["told"], record["signal"]) == (-signal.SIGKILL, True, 9)
+    time.sleep(0.5)
+    assert rank.process.poll() is None  # others may rightly keep it waiting
+    (rank.run / "summary.json").touch()
+    time.sleep(1.5)
+    assert rank.process.poll() is None and spawned.process.poll() is None  # and work on when all is done
+    for waits in (rank, spawned):
+        (waits.run / "exits" / "rank-0005.new").touch()
+        assert waits.process.wait(20) == 0
+        said = waits.process.stderr.read()
+        assert "as happens where a rank has died" in said and said in next((waits.run / "logs").iterdir()).read_text()
+    assert plain.end() == (0, {}) and plain.seconds > 2  # ending it would end the job
+
+
+@pytest.mark.parametrize("then", ["sys.exit(0)", "sys.exit(3)", "os.abort()"])
+def test_a_rank_of_a_lost_group_ends_in_silence(shim: Path, tmp_path: Path, then: str) -> None:
+    rank = _Rank(shim, tmp_path, then, JOINED | LOST)
+    status, record = rank.end()
+    assert (status, record["told"], record["error"], rank.stderr) == (-signal.SIGKILL, True, None, "")
+
+
+@pytest.mark.parametrize("more, raised", [("", "raised ValueError: a 'b' (x.py line 3)"), ("print('more'); ", None)])
+def test_an_exception_of_python_is_in_the_record(shim: Path, tmp_path: Path, more: str, raised: str | None) -> None:
+    says = """print("mpidata: Solver rank 3, simulation 1, raised ValueError: a 'b' (x.py line 3)"); """
+    rank = _Rank(shim, tmp_path, f"{says}{more}sys.exit(1)")
+    status, record = rank.end()
+    assert (status, record["exit"], record["error"]) == (-signal.SIGKILL, 1, None)
+    assert record.get("raised") == raised
+
+
+def test_a_spawned_rank(shim: Path, tmp_path: Path) -> None:
+    says = "print(os.environ['MPIDATA_RUN'], flush=True); sys.exit(3)"
+    rank = _Rank(shim, tmp_path, says, JOINED, rank=1, words="--group 7", start="spawn", world=3)
+    status, record = rank.end()
+    assert status == -signal.SIGKILL and record.pop("pid")
+    assert "exit status 3: solver 1 of group 7, which was spawned." in rank.stderr
+    assert record == {
+        **{"rank": None, "role": "solver", "group": 7, "rank_in_group": 1, "exit": 3, "signal": None},
+        **{"joined": True, "silent_s": None, "told": False, "error": None},
+    }
+    assert os.listdir(rank.run / "exits") == ["group-0007-1"]
+    assert (rank.run / "logs" / "group-0007-solver-1.log").read_text() == f"{rank.run}\n"
+
+
+def test_a_spawned_rank_that_cannot_be_leaves_word(shim: Path, tmp_path: Path) -> None:
+    rank = _Rank(shim, tmp_path, "", rank=2, words="--group 7", start="spawn", world=3)
+    status, record = rank.end()
+    assert status == 1 and record["joined"] is False
+    assert record["error"].startswith("Group 7 was spawned with 2 ranks, but a group has 2. ") is True
+
+
+@pytest.mark.parametrize(
+    ("words", "lifetime", "said"),
+    [
+        ("--group 7 alpha=0.5 b=x=y", "simulation", ["--a=0.5", "{{0.5}}x=y}", "plain"]),
+        ("--group 7 alpha=0.5 b=x=y", "pool", ["--a={alpha}", "{{{{{alpha}}}}}{b}}}", "plain"]),
+    ],
+)
+def test_placeholders(shim: Path, tmp_path: Path, words: str, lifetime: str, said: list[str]) -> None:
+    script = f'{JOIN_AND_LEAVE}; printf "%s\\n" "$@"'
+    arguments = ["sh", "-c", script.replace("{", "{{").replace("}", "}}"), "sh"]
+    if lifetime == "pool":
+        arguments[2] = script
+    arguments += ["--a={alpha}", "{{{{{alpha}}}}}{b}}}", "plain"]
+    run = make_plan(tmp_path, {"solver": arguments}, start="spawn", world=3, lifetime=lifetime).run
+    variables = clean_environment(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
+    done = subprocess.run([str(shim), str(run), *words.split()], env=variables, timeout=20)
+    assert done.returncode == 0
+    assert (run / "logs" / "group-0007-solver-0.log").read_text().splitlines() == said
+
+
+def test_a_placeholder_without_a_value(shim: Path, tmp_path: Path) -> None:
+    program = ["sh", "-c", pulse(3), "{alpha}"]
+    program[2] = program[2].replace("{", "{{").replace("}", "}}")
+    run = make_plan(tmp_path, {"solver": program}, start="spawn", world=3, lifetime="simulation").run
+    variables = clean_environment(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
+    done = subprocess.run([str(shim), str(run), "--group", "7"], env=variables, timeout=20, capture_output=True)
+    assert done.returncode == 1 and b"There is no value for '{alpha}'" in done.stderr
+    assert "no value for '{alpha}'" in json.loads((run / "exits" / "group-0007-0").read_text())["error"]
+
+
+@pytest.mark.parametrize("flags", [0, JOINED])
+def test_sigusr1_asks_the_job_to_stop(shim: Path, tmp_path: Path, flags: int) -> None:
+    listen = "signal.signal(signal.SIGUSR1, lambda *_: (tell(3), print('heard', flush=True), sys.exit(0)))"
+    wait = "open(os.environ['MPIDATA_RUN'] + '/up', 'w'); time.sleep(1.5); tell(3)"
+    rank = _Rank(shim, tmp_path, f"{listen}; {wait}", flags, rank=0)
+    while not (rank.run / "up").exists():
+        time.sleep(0.01)
+    rank.process.send_signal(signal.SIGUSR1)
+    assert rank.end() == (0, {})
+    assert (rank.run / "stop").read_text() == "SIGUSR1\n"
+    assert (rank.run / "logs" / "rank-0000-scheduler.log").read_text() == ("heard\n" if flags else "")

@@ -1,0 +1,71 @@
+"""Finding the ranks of this machine and noticing their ends."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mpidata.launch.starting.ranks import LocalRanks
+from mpidata.launch.watching.cleanup import ranks_of
+
+
+class _Ranks:
+    """Processes that look like ranks, of a run folder of the test's own."""
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, rank: str, *more: str) -> "subprocess.Popen[bytes]":
+        environment = {**os.environ, "MPIDATA_RUN": str(self.run), "PMIX_RANK": rank}
+        # Its second word is that of mpidata-rank: the run folder.
+        (self.run / "__main__.py").write_text("import time; print(flush=True); time.sleep(60)")
+        process = subprocess.Popen([sys.executable, str(self.run), *more], env=environment, stdout=subprocess.PIPE)
+        assert process.stdout is not None and process.stdout.readline() == b"\n"
+        self.processes.append(process)
+        return process
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> Iterator[_Ranks]:
+    found = _Ranks(tmp_path)
+    yield found
+    for process in found.processes:
+        process.kill()
+        process.communicate()
+
+
+def test_ranks_are_found_and_missed(ranks: _Ranks) -> None:
+    first, second = ranks.start("0"), ranks.start("3")
+    ranks.start("0", "--group", "7")  # a spawned one
+    assert ranks_of(ranks.run) == {0: first.pid, 3: second.pid}
+    local = LocalRanks(ranks.run, launcher=1)
+    local.find()
+    local.look()
+    assert len(local) == 2 and local.gone == set()
+    second.kill()
+    second.wait()
+    local.look()
+    local.find()
+    assert len(local) == 2 and local.gone == {3}
+    local.look()
+    local.close()
+
+
+def test_a_rank_that_was_never_seen(ranks: _Ranks) -> None:
+    now = time.monotonic()
+    times = [now]
+    ranks.start("0")
+    ranks.start("2")
+    local = LocalRanks(ranks.run, os.getpid(), lambda: times[0])
+    local.find()
+    assert local.missing(3) is None  # the launcher may still start it
+    times[0] += 11
+    assert local.missing(3) == 1 and local.missing(2) is None
+    ranks.start("0", "ssh")  # the launcher has a daemon elsewhere
+    assert local.missing(3) is None
+    local.close()

@@ -1,0 +1,65 @@
+"""`mpidata run --resume` is killed, or finds the disk full, at each call that changes something until mpirun starts."""
+
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mpidata.launch.watching.cleanup import processes_of
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from launch_job import Run, build_shim, write_job  # noqa: E402
+
+CALLS = ("openat", "mkdir", "rename", "unlink", "write", "pwrite64", "ftruncate")
+
+
+@pytest.fixture
+def job(tmp_path: Path, require: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    require("mpirun")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    run = Run(tmp_path, build_shim(tmp_path, require("cc")))
+    yield run
+    run.end()
+
+
+def changes(log: str) -> Iterator[tuple[str, int]]:
+    """Calls that change something, until the launcher's log has been opened: name, and which one of that name."""
+    count: dict[str, int] = {}
+    for name, arguments in re.findall(r"^(\w+)\((.*)", log, re.MULTILINE):
+        count[name] = count.get(name, 0) + 1
+        if name != "openat" or re.search("O_WRONLY|O_RDWR|O_CREAT", arguments):
+            yield name, count[name]
+        if "launcher.log" in arguments:
+            return
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", ["signal=KILL", "error=ENOSPC"])
+def test_a_resume_that_is_interrupted_can_be_resumed(job: Run, require: Callable[[str], str], fault: str) -> None:
+    runs, kept, log = job.folder / "runs", job.folder / "kept", job.folder / "strace.log"
+    write_job(job.folder, trainer="exit 3")
+    assert job.again(str(job.folder / "job.yaml")).returncode == 1
+    shutil.copytree(runs, kept)
+    (job.folder / "trainer.sh").write_text((job.folder / "solver.sh").read_text())
+    strace = [require("strace"), "-qq", "-o", str(log), "-e", f"trace={','.join(CALLS)}"]
+    assert job.again("--resume", str(job.run), under=strace).returncode == 0
+    points = list(changes(log.read_text()))
+    assert {"openat", "mkdir", "rename", "unlink", "write"} <= {name for name, _ in points} and len(points) > 15
+    for name, nth in points:
+        if (fault, name) == ("error=ENOSPC", "unlink"):  # which it never finds
+            continue
+        shutil.rmtree(runs)
+        shutil.copytree(kept, runs)
+        interrupted = job.again("--resume", str(job.run), under=[*strace, "-e", f"inject={name}:{fault}:when={nth}"])
+        where = f"{name} {nth}: {log.read_text().splitlines()[-3:]} {interrupted}"
+        assert "Traceback" not in interrupted.stdout + interrupted.stderr, where
+        if fault == "signal=KILL":
+            assert interrupted.returncode == -9, where
+        if interrupted.returncode != 0:  # what is only printed, and a folder in /dev/shm, it can do without
+            again = job.again("--resume", str(job.run))
+            assert again.returncode == 0 and job.summary()["status"] == "complete", f"{where}\n{again}"
+        # Python itself looks whether it can write into TMPDIR.
+        assert not processes_of(job.run) and not list(job.temporary.glob("mpidata-*")), where

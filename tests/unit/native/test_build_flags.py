@@ -1,0 +1,76 @@
+"""The flags that `mpidata config` prints, for a made-up installation."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mpidata.errors import LibraryError
+from mpidata.native import build_flags
+
+
+@pytest.fixture
+def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(build_flags, "prefix", lambda: tmp_path)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libmpidata.so").touch()
+    (tmp_path / "share" / "mpidata").mkdir(parents=True)
+    record(tmp_path, fortran_compiler="/usr/bin/gfortran")
+    return tmp_path
+
+
+def record(prefix: Path, fortran_compiler: str) -> None:
+    """Write what CMake writes."""
+    known = {
+        "version": "1.2.3",
+        "mpi": "Some MPI 4.5",
+        "mpicc": "/mpi/bin/mpicc",
+        "mpi_library": "mpi",
+        "mpi_library_dir": "/mpi/lib",
+    }
+    text = json.dumps(known | {"fortran_compiler": fortran_compiler})
+    (prefix / "share" / "mpidata" / "build.json").write_text(text)
+
+
+def test_c(prefix: Path) -> None:
+    line = build_flags.flags_line(["cflags", "libs"])
+    assert line == f"-I{prefix}/include -L{prefix}/lib -Wl,-rpath,{prefix}/lib -lmpidata"
+
+
+def test_fortran_names_the_library_before_what_it_needs(prefix: Path) -> None:
+    assert build_flags.flags("fflags") == [f"-I{prefix}/include"]
+    libraries = [flag for flag in build_flags.flags("flibs") if flag.startswith("-l")]
+    assert libraries == ["-lmpidata_fortran", "-lmpidata", "-lmpi"]
+    assert {"-L/mpi/lib", "-Wl,-rpath,/mpi/lib"} <= set(build_flags.flags("flibs"))
+
+
+def test_fortran_without_a_module_compiles_its_source(prefix: Path) -> None:
+    record(prefix, fortran_compiler="")
+    assert build_flags.flags("fflags") == [f"{prefix}/share/mpidata/mpidata.f90"]
+    assert "-lmpidata_fortran" not in build_flags.flags("flibs")
+
+
+def test_every_kind_has_flags_and_no_other(prefix: Path) -> None:
+    for kind in build_flags.KINDS:
+        assert build_flags.flags(kind)
+    with pytest.raises(KeyError):
+        build_flags.flags("cxxflags")
+
+
+def test_a_path_with_blanks_is_quoted(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blank = prefix / "a b"
+    prefix_files = blank / "share" / "mpidata"
+    prefix_files.mkdir(parents=True)
+    record(blank, fortran_compiler="")
+    (blank / "lib").mkdir()
+    (blank / "lib" / "libmpidata.so").touch()
+    monkeypatch.setattr(build_flags, "prefix", lambda: blank)
+    assert build_flags.flags_line(["cflags"]) == f"'-I{blank}/include'"
+
+
+def test_what_is_not_built_is_said(prefix: Path) -> None:
+    with pytest.raises(LibraryError, match="mpidata-rank is missing.*pip install"):
+        build_flags.rank_program()
+    (prefix / "lib" / "libmpidata.so").unlink()
+    with pytest.raises(LibraryError, match="libmpidata.so is missing"):
+        build_flags.flags("libs")

@@ -1,0 +1,159 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpidata.errors import StreamError
+from mpidata.native.uncaught import describe
+
+HERE = Path(__file__).parents[1]
+
+JOIN = """
+import atexit, os, sys
+sys.path.append({here!r})
+from pathlib import Path
+from fake_library import FakeLibrary, make_plan, make_trainer
+from mpidata.trainer import join as job
+from mpidata.native import uncaught
+from mpidata.trainer.dataset import MPIStreamDataset
+library = FakeLibrary(make_plan(folder=Path(__file__).parent))
+trainer = make_trainer(library)
+uncaught.end_on_exception(trainer.plan.folder, job._report)
+library.mpidata_trainer_stop = lambda failed, reason: print("stop", failed, reason.decode()) or 0
+library.mpidata_trainer_close = lambda timeout: print("close", timeout < 10) or 0
+atexit.register(print, "exit functions ran")  # MPI_Finalize would be among them
+atexit.register(job._close_at_exit, trainer, os.getpid())
+"""
+
+
+def run(tmp_path, script):
+    path = tmp_path / "train.py"
+    path.write_text(JOIN.format(here=str(HERE)) + script)
+    return subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
+
+
+def test_failing_script_is_reported_and_ends_without_exit_functions(tmp_path):
+    script = "for batch in MPIStreamDataset(2):\n    raise ValueError('no such thing')\n"
+    result = run(tmp_path, script)
+    line = JOIN.count("\n") + 2
+    assert result.returncode == 1
+    assert result.stdout.splitlines() == [f"stop 1 ValueError: no such thing (train.py line {line})", "close True"]
+    assert "Traceback (most recent call last)" in result.stderr and "ValueError: no such thing" in result.stderr
+
+
+def test_line_is_that_of_the_script_not_of_a_library(tmp_path):
+    result = run(tmp_path, "import torch\ndef loss():\n    return torch.ones(2) + torch.ones(3)\nloss()\n")
+    line = JOIN.count("\n") + 3
+    assert result.stdout.startswith("stop 1 RuntimeError: The size of tensor a (2) must match")
+    assert f"(train.py line {line})\n" in result.stdout
+
+
+def test_script_that_ends_before_the_stream_stops_the_job(tmp_path):
+    result = run(tmp_path, "next(iter(MPIStreamDataset(2)))\n")
+    assert result.returncode == 0
+    assert result.stdout.splitlines() == [
+        "stop 0 the script ended after batch 1, before the stream was over",
+        "close False",
+        "exit functions ran",
+    ]
+
+
+def test_script_that_uses_up_the_stream_ends_in_order(tmp_path):
+    result = run(tmp_path, "stream = MPIStreamDataset(2)\nfor batch in stream: pass\n")
+    assert (result.returncode, result.stdout.splitlines()) == (0, ["close False", "exit functions ran"])
+
+
+def test_iterator_that_outlives_the_script_does_nothing(tmp_path):
+    result = run(tmp_path, "batches = iter(MPIStreamDataset(2))\nnext(batches)\nsys.keep = batches\n")
+    assert result.returncode == 0 and result.stderr == ""
+    assert result.stdout.count("stop") == 1
+
+
+def test_forked_child_leaves_the_job_alone(tmp_path):
+    script = (
+        "list(MPIStreamDataset(2))\n"
+        "sys.stdout.flush()\n"
+        "child = os.fork()\n"
+        "if child == 0: raise ValueError('in the child')\n"
+        "os.waitpid(child, 0)\nprint('parent')\n"
+    )
+    result = run(tmp_path, script)
+    assert result.returncode == 0
+    assert result.stdout.splitlines() == ["parent", "close False", "exit functions ran"]
+    assert "ValueError: in the child" in result.stderr
+
+
+def test_failure_to_close_is_a_sentence_not_a_traceback(tmp_path):
+    result = run(tmp_path, "list(MPIStreamDataset(2))\nlibrary.mpidata_trainer_close = lambda timeout: 10\n")
+    assert result.returncode == 1
+    assert result.stderr.strip() == "The sentence. Where. What to do."
+
+
+def raised(text):
+    try:
+        exec(text)
+    except Exception as error:
+        return error
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("raise ValueError('first\\nsecond')", "ValueError: first (<string> line 1)"),
+        ("raise KeyError", "KeyError (<string> line 1)"),
+        ("import mpidata.errors; raise mpidata.errors.StreamError('A. B.')", "A. B."),
+    ],
+)
+def test_describe(text, sentence):
+    assert describe(raised(text), Path("/nowhere")) == sentence
+
+
+def test_describe_names_no_line_of_the_interpreter(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    code = compile("import mpidata.errors; raise mpidata.errors.StreamError('A. B.')", "<frozen runpy>", "exec")
+    with pytest.raises(StreamError) as caught:
+        exec(code)
+    assert describe(caught.value, tmp_path) == "A. B."
+
+
+def test_describe_takes_the_error_out_of_a_dataloaders_wrapping():
+    error = ValueError(
+        "Caught ValueError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n"
+        "  File ...\nValueError: the true reason\n"
+    )
+    assert describe(error, None) == "ValueError: the true reason"
+
+
+def test_describe_skips_installed_packages_below_the_folder(tmp_path):
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "package_of_test.py").write_text("def f():\n    raise ValueError('x')\n")
+    script = tmp_path / "train.py"
+    script.write_text("\nimport package_of_test\npackage_of_test.f()\n")
+    sys.path.append(str(tmp_path / "site-packages"))
+    try:
+        exec(compile(script.read_text(), os.fspath(script), "exec"))
+    except ValueError as error:
+        assert describe(error, tmp_path) == "ValueError: x (train.py line 3)"
+    finally:
+        sys.path.remove(str(tmp_path / "site-packages"))
+
+
+TORCH = (
+    "import torch.distributed as dist\n"
+    "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"  # wraps the hook
+)
+
+
+@pytest.mark.parametrize("error", ["ValueError('no such thing')", "StreamError('No such thing.')"])
+def test_torch_distributed_does_not_swallow_what_is_printed(tmp_path, error):
+    # Before the job hears of it, as it may then end this process at any moment.
+    report = "library.mpidata_trainer_close = lambda timeout: os.write(2, b'reported') and 0\n"
+    result = run(tmp_path, f"from mpidata.errors import StreamError\n{report}{TORCH}raise {error}\n")
+    assert result.returncode == 1
+    assert ("Traceback (most recent call last)" in result.stderr) == error.startswith("ValueError")
+    assert result.stderr.count(": no such thing\n") + result.stderr.count(
+        ": No such thing"
+    ) == 1 and result.stderr.endswith("\nreported")

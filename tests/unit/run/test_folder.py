@@ -1,0 +1,76 @@
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from mpidata.config import load_job
+from mpidata.errors import LaunchError, MpidataError
+from mpidata.run.folder import RunFolder, next_run, prepare_run
+from mpidata.run.plan import Plan
+from mpidata.run.samplers import read_parameters
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from launch_job import make_plan, write_job  # noqa: E402
+
+
+def test_what_a_new_folder_holds(tmp_path: Path) -> None:
+    job = load_job(write_job(tmp_path), ["seed=5", "validation.count=2"])
+    assert next_run(job) == tmp_path / "runs" / "job" / "1" and not (tmp_path / "runs").exists()
+    run, plan, lock = prepare_run(job)
+    os.close(lock)
+    assert run.path == tmp_path / "runs" / "job" / "1"
+    assert sorted(path.name for path in run.path.iterdir()) == [
+        "exits",
+        "job.yaml",
+        "logs",
+        "parameters.csv",
+        "private",
+    ]
+    assert Plan.read(run.plan) == plan and plan.seed == 5 and plan.run == run.path
+    assert read_parameters(run.parameters).shape == (5, 1)
+    assert load_job(run.job) == job
+
+
+def test_numbers_go_up(tmp_path: Path) -> None:
+    job = load_job(write_job(tmp_path), ["name=heat", "output=elsewhere/../out"])
+    assert prepare_run(job)[0].path == tmp_path / "out" / "heat" / "1"
+    (tmp_path / "out" / "heat" / "11").mkdir()
+    (tmp_path / "out" / "heat" / "12.old").mkdir()
+    assert prepare_run(job)[0].path.name == "12"
+    assert next_run(job).name == "13"
+
+
+def test_two_runs_never_share_a_folder(tmp_path: Path) -> None:
+    job = load_job(write_job(tmp_path))
+    paths: list[Path] = []
+    threads = [threading.Thread(target=lambda: paths.append(prepare_run(job)[0].path)) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(int(path.name) for path in paths) == list(range(1, 13))
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    job = load_job(write_job(tmp_path)).model_copy(update={"output": "/proc/none"})
+    with pytest.raises(LaunchError, match=r"Cannot make a run folder in /proc/none/job: .*'output'"):
+        prepare_run(job)
+
+
+def test_no_folder_for_parameters_that_cannot_be_drawn(tmp_path: Path) -> None:
+    path = write_job(tmp_path)
+    job = load_job(path)
+    (tmp_path / "bad.py").write_text("class Sampler:\n    pass\n")
+    bad = job.model_copy(update={"parameters": job.parameters.model_copy(update={"sampler": "bad:Gone"})})
+    with pytest.raises(MpidataError):
+        prepare_run(bad)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_names_of_logs(tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {})
+    names = [RunFolder(plan.run).log(plan, rank).name for rank in range(7)]
+    assert names[0] == "rank-0000-scheduler.log" and names[2] == "rank-0002-trainer-1.log"
+    assert names[4] == "rank-0004-solver-0-1.log" and names[5] == "rank-0005-solver-1-0.log"

@@ -1,0 +1,165 @@
+"""The preparation of a start is killed, or finds the disk full, at each of its system calls: then it is done again."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mpidata.config import Job, load_job
+from mpidata.errors import LaunchError
+from mpidata.launch.starting.begun import Begun
+from mpidata.run.folder import RunFolder, prepare_run
+from mpidata.run.plan import Plan
+from mpidata.run.resume import look_at, make_ready
+
+JOB = """\
+name: rod
+trainers: {ranks: 2, program: [python, train.py]}
+solvers: {groups: 2, program: [./heat2d]}
+parameters: {count: 8, space: {alpha: [0.01, 0.1]}}
+fields: {u: {shape: [4]}}
+"""
+# All that can change a folder. What strace does not know on this machine it is not asked for: see `?`.
+CALLS = (
+    *("openat", "write", "pwrite64", "mkdir", "mkdirat", "rename", "renameat", "renameat2", "unlink", "unlinkat"),
+    *("rmdir", "link", "linkat", "symlink", "symlinkat", "chmod", "fchmod", "fchmodat", "ftruncate", "truncate"),
+    *("fsync", "fdatasync", "creat", "copy_file_range", "sendfile", "mknod", "mknodat"),
+)
+FAULTS = ("signal=KILL", "error=ENOSPC")
+Act = Callable[[], object]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "heat2d").touch(mode=0o755)
+    (tmp_path / "job.yaml").write_text(JOB)
+    return load_job(tmp_path / "job.yaml")
+
+
+@pytest.fixture
+def traced(require: Callable[[str], str], tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    strace, log = require("strace"), tmp_path / "strace.log"
+
+    def run(act: Act, *options: str) -> tuple[int, str]:
+        """Do something in a child under strace; returns its status, 7 for a LaunchError, and its system calls."""
+        wait, go = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.read(wait, 1)
+                act()
+                os._exit(0)
+            except LaunchError:
+                os._exit(7)
+            finally:
+                os._exit(1)
+        log.write_text("")
+        calls = ",".join(f"?{name}" for name in CALLS)
+        tracer = subprocess.Popen([strace, "-q", "-o", log, "-e", f"trace={calls}", *options, "-p", str(child)])
+        while "TracerPid:\t0\n" in Path(f"/proc/{child}/status").read_text():
+            assert tracer.poll() is None
+            time.sleep(0.002)
+        os.write(go, b"x")
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        tracer.wait(20)
+        os.close(wait)
+        os.close(go)
+        return status, log.read_text()
+
+    return run
+
+
+def changes(log: str) -> Iterator[tuple[str, int]]:
+    """The calls that change something: name, and which one of that name."""
+    count: dict[str, int] = {}
+    for name, arguments in re.findall(r"^(\w+)\((.*)", log, re.MULTILINE):
+        count[name] = count.get(name, 0) + 1
+        if name != "openat" or re.search("O_WRONLY|O_RDWR|O_CREAT", arguments):
+            yield name, count[name]
+
+
+def interrupted(traced: Callable[..., tuple[int, str]], act: Act, reset: Act, fault: str) -> Iterator[str]:
+    """Do something, interrupted at each call that changes something; yields after each."""
+    reset()
+    act()  # so that all modules are loaded
+    reset()
+    status, log = traced(act)
+    assert status == 0
+    points = list(changes(log))
+    assert {"openat", "write", "mkdir", "rename"} <= {name for name, _ in points}
+    for name, n in points:
+        reset()
+        status, log = traced(act, "-e", f"inject={name}:{fault}:when={n}")
+        last = log.splitlines()[-2:]
+        assert status == (-9 if fault == "signal=KILL" else 7) or (name == "mkdir" and status == 0), last
+        yield str(last)
+
+
+def resume(run: RunFolder) -> None:
+    lock = run.hold()
+    make_ready(look_at(run.path, ["solvers.groups=1"]), "none")
+    os.close(lock)
+
+
+def begin(job: Job) -> RunFolder:
+    with closing(Begun(job, "night")) as begun:
+        if begun.run is None:
+            run, _, lock = prepare_run(job)
+            begun.note(run)
+            os.close(lock)
+        else:
+            run = begun.run
+            resume(run)
+        return run
+
+
+def contents(run: Path) -> dict[str, str | None]:
+    return {str(p.relative_to(run)): p.read_text() if p.is_file() else None for p in run.rglob("*")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_resume_can_be_prepared_again(
+    tmp_path: Path, job: Job, traced: Callable[..., tuple[int, str]], fault: str
+) -> None:
+    run, _, lock = prepare_run(job)
+    os.close(lock)
+    run.summary.write_text(json.dumps({"status": "failed"}))
+    (run.exits / "rank-0003").write_text("{}")
+    for path in (run.stop, run.over, run.progress, run.events):
+        path.write_text("old")
+    kept = shutil.copytree(run.path, tmp_path / "kept")
+
+    def reset() -> None:
+        shutil.rmtree(run.path)
+        shutil.copytree(kept, run.path)
+
+    resume(run)
+    expected = contents(run.path)
+    assert Plan.read(run.plan).attempt == 2 and expected["exits-1/rank-0003"] == "{}" and "summary-1.json" in expected
+    for where in interrupted(traced, lambda: resume(run), reset, fault):
+        assert contents(run.path).keys() >= {"job.yaml", "private/plan", "events.jsonl", "parameters.csv"}, where
+        resume(run)
+        assert contents(run.path) == expected, where
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_run_can_be_begun_again(tmp_path: Path, job: Job, traced: Callable[..., tuple[int, str]], fault: str) -> None:
+    (tmp_path / "runs").mkdir()
+    for where in interrupted(traced, lambda: begin(job), lambda: shutil.rmtree(tmp_path / "runs"), fault):
+        run = begin(job)
+        assert begin(job) == run and Plan.read(run.plan).attempt >= 2, where
+        assert {entry.name for entry in run.path.iterdir()} >= {
+            "exits",
+            "job.yaml",
+            "logs",
+            "parameters.csv",
+            "private",
+        }

@@ -1,0 +1,240 @@
+"""What is believed only from this user: files, run folders, and all that says which programs run."""
+
+import fcntl
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mpidata.config import load_job
+from mpidata.errors import LaunchError
+from mpidata.launch.starting import by_hand
+from mpidata.launch.starting.begun import Begun
+from mpidata.run.folder import RunFolder, prepare_run
+from mpidata.run.own_files import check_own_folder, new_file, opener, read_own, write_text
+from mpidata.run.plan import Plan
+from mpidata.run.resume import look_at, make_ready
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from launch_job import build_shim, clean_environment, make_plan, write_job  # noqa: E402
+
+OTHER = 65534
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that everybody can write, and reach."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o777)
+        yield Path(folder)
+
+
+@pytest.fixture
+def shim(tmp_path: Path, require: Callable[[str], str]) -> Path:
+    return build_shim(tmp_path, require("cc"))
+
+
+def as_another(act: Callable[[], object]) -> bool:
+    """Let another user do something; returns whether it worked."""
+    assert os.geteuid() == 0, "only root can be another user"
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(OTHER)
+            os.setuid(OTHER)
+            os.umask(0)
+            act()
+            os._exit(0)
+        except PermissionError:
+            os._exit(1)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(2)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 1)
+    return status == 0
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {str(path.relative_to(folder)): stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def umask() -> Iterator[Callable[[int], int]]:
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+def test_text_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_text(tmp_path / "file", "one é")
+    write_text(tmp_path / "file", "two")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(tmp_path / "file", "\udc80")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_text() == "two"
+
+
+def test_others_never_write_what_is_made(tmp_path: Path, umask: Callable[[int], int]) -> None:
+    umask(0)
+    write_text(tmp_path / "text", "")
+    write_text(tmp_path / "secret", "", 0o600)
+    new_file(tmp_path / "new")
+    with open(tmp_path / "log", "a", opener=opener):
+        pass
+    assert modes(tmp_path) == {"text": 0o644, "secret": 0o600, "new": 0o644, "log": 0o644}
+    with pytest.raises(FileExistsError):
+        new_file(tmp_path / "new")
+    umask(0o077)
+    write_text(tmp_path / "text", "")
+    assert modes(tmp_path)["text"] == 0o600
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o002, 0o077])
+def test_others_never_write_a_run_folder(tmp_path: Path, umask: Callable[[int], int], mask: int) -> None:
+    umask(mask)
+    run, _, lock = prepare_run(load_job(write_job(tmp_path)))
+    os.close(lock)
+    make_ready(look_at(run.path), "none")
+    found = {**modes(run.path), ".": stat.S_IMODE(run.path.stat().st_mode)}
+    private = {name: found.pop(name) for name in ("private", "private/plan", "private/lock")}
+    assert private == {"private": 0o700, "private/plan": 0o600, "private/lock": 0o600}
+    for name, mode in found.items():
+        assert mode == (0o755 if (run.path / name).is_dir() else 0o644) & ~mask, name
+
+
+def test_only_ones_own_files_are_believed(tmp_path: Path) -> None:
+    file, link, pipe = tmp_path / "file", tmp_path / "link", tmp_path / "pipe"
+    file.write_text("é")
+    link.symlink_to(file)
+    os.mkfifo(pipe)
+    assert read_own(file) == "é"
+    with pytest.raises(OSError, match="symbolic links"):
+        read_own(link)
+    assert read_own(pipe) == ""
+    file.chmod(0o664)
+    with pytest.raises(LaunchError, match=f"{file} can be written by others, so it is not believed.*chmod go-w"):
+        read_own(file)
+    file.chmod(0o600)
+    os.chown(file, OTHER, OTHER)
+    with pytest.raises(LaunchError, match=f"{file} belongs to .*, not to .*, so it is not believed.*maps owners"):
+        read_own(file)
+    (tmp_path / "folder").mkdir(0o755)
+    check_own_folder(tmp_path / "folder")
+    (tmp_path / "alias").symlink_to("folder")
+    with pytest.raises(OSError, match="Not a directory"):
+        check_own_folder(tmp_path / "alias")
+
+
+def test_a_start_file_of_another_user_starts_nothing(shared: Path) -> None:
+    file = shared / "runs" / ".start-7.json"
+    file.parent.mkdir()
+    file.parent.chmod(0o777)
+    assert as_another(lambda: by_hand.tell_run(file, run=shared / "trap"))
+    with pytest.raises(LaunchError, match=f"has not told the run folder .*{file} belongs to "):
+        by_hand.find_run(file, 0.3)
+    by_hand.tell_run(file, run=shared)  # in its place
+    assert by_hand.find_run(file, 0.3) == shared and modes(shared)["runs/.start-7.json"] == 0o600
+    file.unlink()
+    assert as_another(lambda: file.symlink_to(shared / "victim"))
+    by_hand.tell_run(file, run=shared)
+    assert not (shared / "victim").exists() and by_hand.find_run(file, 0.3) == shared
+
+
+def test_a_note_of_another_user_begins_nothing(shared: Path) -> None:
+    job = load_job(write_job(shared))
+    runs = shared / "runs" / "job"
+    runs.mkdir(parents=True)
+    runs.chmod(0o777)
+    run, _, lock = prepare_run(job)
+    os.close(lock)
+    note = runs / ".begun-night"
+    assert as_another(lambda: note.write_text(f"{run.path}\n"))
+    with pytest.raises(LaunchError, match=f"{note} belongs to "):
+        Begun(job, "night")
+    note.unlink()
+    assert as_another(lambda: note.symlink_to(shared / "elsewhere"))
+    with pytest.raises(LaunchError, match=f"Cannot open {note}: Too many levels of symbolic links"):
+        Begun(job, "night")
+    note.unlink()
+    with closing(Begun(job, "night")) as begun:
+        assert begun.run is None and not as_another(lambda: os.open(note, os.O_RDONLY))
+
+
+def test_another_user_cannot_hold_a_run(shared: Path) -> None:
+    run, _, lock = prepare_run(load_job(write_job(shared)))
+    os.close(lock)
+    for path in (run.private / "lock", run.plan):
+        assert not as_another(lambda path=path: os.open(path, os.O_RDONLY))  # type: ignore[misc]
+    said, tell = os.pipe()
+
+    def hold() -> None:
+        fcntl.flock(os.open(run.path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(tell, b"x")
+        time.sleep(60)
+
+    holder = os.fork()
+    if holder == 0:
+        as_another(hold)
+        os._exit(0)
+    try:
+        assert os.read(said, 1) == b"x"
+        os.close(run.hold())
+    finally:
+        for pid in (*map(int, Path(f"/proc/{holder}/task/{holder}/children").read_text().split()), holder):
+            os.kill(pid, 9)
+        os.waitpid(holder, 0)
+
+
+@pytest.mark.parametrize("where", ["", "private", "private/plan"])
+def test_the_plan_of_another_user_starts_nothing(shared: Path, shim: Path, where: str) -> None:
+    plan = make_plan(shared, dict.fromkeys(("scheduler", "trainer", "solver"), ["touch", str(shared / "started")]))
+
+    def start() -> str:
+        variables = clean_environment(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="7")
+        done = subprocess.run([shim, plan.run], env=variables, capture_output=True, text=True, timeout=20)
+        return done.stderr
+
+    path = plan.run / where
+    os.chown(path, OTHER, OTHER)
+    said = start()
+    assert " belongs to user 65534, not to user 0, so it is not believed" in said and not (shared / "started").exists()
+    if where == "private/plan":
+        with pytest.raises(LaunchError, match="belongs to"):
+            Plan.read(path)
+    with pytest.raises(LaunchError, match="belongs to"):
+        RunFolder(plan.run).check()
+    os.chown(path, 0, 0)
+    path.chmod(path.stat().st_mode | 0o020)
+    assert " can be written by others, so it is not believed" in start() and not (shared / "started").exists()
+    path.chmod(path.stat().st_mode & ~0o020)
+    moved = path.rename(shared / "moved")
+    path.symlink_to(moved)
+    assert "Cannot read " in start() and not (shared / "started").exists()
+    path.unlink()
+    moved.rename(path)
+    start()
+    assert (shared / "started").exists()
+
+
+def test_a_link_to_a_run_is_resumed(tmp_path: Path) -> None:
+    run, _, lock = prepare_run(load_job(write_job(tmp_path)))
+    os.close(lock)
+    (tmp_path / "latest").symlink_to(run.path)
+    assert look_at(tmp_path / "latest").run == run
+
+
+def test_what_rank_0_tells_is_json(tmp_path: Path) -> None:
+    by_hand.tell_run(tmp_path / "told", run=tmp_path)
+    assert json.loads(read_own(tmp_path / "told"))["run"] == str(tmp_path)
+    with pytest.raises(LaunchError, match=r"Cannot write .*told/x: File exists"):
+        by_hand.tell_run(tmp_path / "told" / "x", run=tmp_path)

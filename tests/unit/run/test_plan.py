@@ -1,0 +1,226 @@
+"""The plan: from a job, as text and back, and the roles of its ranks."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpidata.config import load_job
+from mpidata.errors import LaunchError, MpidataError
+from mpidata.run.plan import Field, Plan, Program
+from mpidata.run.programs import find_program
+
+JOB = """\
+seed: 7
+trainers: {ranks: 2, program: [python, train.py, --note, "two words"]}
+solvers: {groups: 4, ranks_per_group: 3, program: [./heat2d, train.py]}
+parameters: {sampler: grid, space: {alpha: {values: [1, 2]}, left: {values: [1, 2, 3]}}}
+validation: {count: 2}
+fields: {temperature: {shape: [2, 64]}, scalar: {dtype: float64, shape: []}}
+buffer: {policy: firo, capacity: 20, watermark: 3, tail: repeat}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "heat2d").touch(mode=0o755)
+    (tmp_path / "job.yaml").write_text(JOB)
+    return tmp_path
+
+
+def test_a_plan_has_what_the_job_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    plan = Plan.of(load_job(folder / "job.yaml"), folder / "runs" / "job" / "1")
+    assert (
+        plan.text()
+        == f"""\
+mpidata-plan 1
+run {folder}/runs/job/1
+folder {folder}
+seed 7
+start split
+lifetime pool
+world 15
+trainers 2
+groups 4
+spares 0
+ranks_per_group 3
+window 8
+retries 2
+timeout_s 60.0
+start_timeout_s 600.0
+join_timeout_s 600.0
+tolerate -1
+fault_tolerance none
+simulations 6
+validation 2
+policy firo
+capacity 20
+watermark 3
+tail repeat
+checkpoint 0
+attempt 1
+checkpoint_every_s 0.0
+checkpoint_keep 2
+checkpoint_within_s 60.0
+parameter alpha
+parameter left
+field temperature float32 2 2 64
+field scalar float64 0
+program scheduler
+argument {sys.executable}
+argument -m
+argument mpidata.scheduler
+program trainer
+argument {sys.executable}
+argument train.py
+argument --note
+argument two words
+environment OMP_NUM_THREADS=1
+program solver
+argument {folder}/heat2d
+argument train.py
+environment OMP_NUM_THREADS=1
+"""
+    )
+    assert Plan.parse(plan.text()) == plan
+    assert plan.fields == (Field("temperature", "float32", (2, 64)), Field("scalar", "float64", ()))
+
+
+@pytest.mark.parametrize(("timeout_s", "start_timeout_s"), [(30, 600.0), (700, 700.0)])
+def test_a_start_may_take_at_least_as_long_as_a_step(folder: Path, timeout_s: int, start_timeout_s: float) -> None:
+    keys = f"timeout_s: {timeout_s}, program"
+    (folder / "job.yaml").write_text(JOB.replace("ranks_per_group: 3, program", f"ranks_per_group: 3, {keys}"))
+    assert Plan.of(load_job(folder / "job.yaml"), folder / "run").start_timeout_s == start_timeout_s
+
+
+def test_a_plan_of_a_job_that_outlives_its_groups(folder: Path) -> None:
+    text = "spares: 2, retries: 3, timeout_s: 1.5, start_timeout_s: 4, tolerate: 4, hosts: [a, b], program"
+    keys = "checkpoint: {every_s: 5, keep: 3, within_s: 7}\nrecord: {path: samples, every: 2, when_slow: skip}\n"
+    (folder / "job.yaml").write_text(JOB.replace("ranks_per_group: 3, program", f"ranks_per_group: 3, {text}") + keys)
+    plan = Plan.of(load_job(folder / "job.yaml"), folder / "run", fault_tolerance="ulfm", checkpoint=12, attempt=2)
+    lines = plan.text().splitlines()
+    for line in (
+        "world 21",
+        "spares 2",
+        "retries 3",
+        "timeout_s 1.5",
+        "start_timeout_s 4.0",
+        "tolerate 4",
+        "fault_tolerance ulfm",
+        "checkpoint 12",
+        "attempt 2",
+        "checkpoint_every_s 5.0",
+        "checkpoint_keep 3",
+        "checkpoint_within_s 7.0",
+    ):
+        assert line in lines
+    for line in (f"record_path {folder}/samples", "record_every 2", "record_when_slow skip", "host a", "host b"):
+        assert line in lines
+    assert Plan.parse(plan.text()) == plan
+    plan = Plan.of(load_job(folder / "job.yaml", ["record={}"]), folder / "run")
+    assert plan.record_path == folder / "run" / "record"
+
+
+@pytest.mark.parametrize(
+    ("elements", "ranks", "given", "window"),
+    [(1 << 17, 1, "", 8), ((1 << 17) + 1, 1, "", 4), (1 << 18, 2, "", 8), (1 << 18, 1, "", 4), (1 << 18, 1, "2", 2)],
+)
+def test_large_samples_have_a_smaller_window(folder: Path, elements: int, ranks: int, given: str, window: int) -> None:
+    changes = [f"fields={{u: {{shape: [{elements}]}}}}", f"solvers.ranks_per_group={ranks}"]
+    if given:
+        changes.append(f"solvers.window={given}")
+    assert Plan.of(load_job(folder / "job.yaml", changes), folder).window == window
+
+
+def test_the_threads_that_the_user_set_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "8")
+    plan = Plan.of(load_job(folder / "job.yaml"), folder)
+    assert plan.programs["trainer"].environment == plan.programs["solver"].environment == {}
+
+
+def test_a_function_is_run_by_mpidata(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    (folder / "heat.py").write_text("def simulate(): yield")
+    plan = Plan.of(load_job(folder / "job.yaml", ["solvers={function: 'heat:simulate'}"]), folder)
+    assert plan.programs["solver"].arguments == (sys.executable, "-m", "mpidata.solver.function", "heat:simulate")
+    assert int(plan.programs["solver"].environment["OMP_NUM_THREADS"]) >= 1
+
+
+def test_only_executables_of_the_folder_are_made_absolute(folder: Path) -> None:
+    assert find_program(["heat2d", "heat2d"], folder) == (f"{folder}/heat2d", "heat2d")
+    assert find_program(["../" + folder.name + "/heat2d"], folder) == (f"{folder}/heat2d",)
+    assert find_program(["mpiexec", "x"], folder) == ("mpiexec", "x")
+    assert find_program(["/bin/sh"], folder) == ("/bin/sh",)
+    assert find_program(["python3"], folder) == (sys.executable,)
+
+
+def plan_of(**changes: object) -> Plan:
+    programs = {role: Program(("x",)) for role in ("scheduler", "trainer", "solver")}
+    keys = dict(seed=0, world=9, trainers=2, groups=3, ranks_per_group=2, window=4, simulations=1, validation=0)
+    keys |= dict(capacity=1, watermark=0)
+    more = dict(policy="fifo", tail="drop", parameters=("a",), fields=(Field("u", "uint8", (3,)),), programs=programs)
+    return Plan(**{"run": Path("/run"), "folder": Path("/folder"), **keys, **more, **changes})  # type: ignore[arg-type]
+
+
+def test_odd_arguments_survive() -> None:
+    arguments = ("a b", "", " ", "é=\u2028", "tab\t", "r\r", "program solver")
+    plan = plan_of(programs=dict.fromkeys(("scheduler", "trainer", "solver"), Program(arguments, {"A": "=b c"})))
+    assert Plan.parse(plan.text()) == plan
+
+
+def test_a_plan_is_read_from_its_file(tmp_path: Path) -> None:
+    plan = plan_of(programs=dict.fromkeys(("scheduler", "trainer", "solver"), Program(("r\r",))))
+    (tmp_path / "plan").write_bytes(plan.text().encode())
+    assert Plan.read(tmp_path / "plan") == plan
+    with pytest.raises(MpidataError, match="Cannot read the plan .*none: .*Start the job with `mpidata run`"):
+        Plan.read(tmp_path / "none")
+
+
+def test_an_argument_with_a_newline_is_refused() -> None:
+    plan = plan_of(programs=dict.fromkeys(("scheduler", "trainer", "solver"), Program(("a\nb",))))
+    with pytest.raises(MpidataError, match="newline"):
+        plan.text()
+
+
+def test_roles_follow_the_order_of_the_world() -> None:
+    plan = plan_of()
+    roles = [plan.role_of(rank) for rank in range(9)]
+    assert roles[:3] == [("scheduler", 0, 0), ("trainer", 0, 0), ("trainer", 1, 0)]
+    assert roles[3:] == [("solver", group, rank) for group in range(3) for rank in range(2)]
+    for rank in (-1, 9):
+        with pytest.raises(LaunchError, match=f"There is no rank {rank} in this job of 9 ranks. Start it with -n 9."):
+            plan.role_of(rank)
+
+
+def test_spares_have_ranks_and_spawned_groups_have_none() -> None:
+    plan = plan_of(world=13, spares=2)
+    assert plan.role_of(12) == ("solver", 4, 1) and plan.groups_in_world == 5
+    assert [plan.rank_of(group, 1) for group in (0, 3, 4, 5)] == [4, 10, 12, None]
+    plan = plan_of(world=3, start="spawn")
+    assert plan.groups_in_world == 0 and plan.rank_of(0, 0) is None
+    with pytest.raises(LaunchError, match="There is no rank 3 in this job of 3 ranks."):
+        plan.role_of(3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("mpidata-plan 1", "mpidata-plan 2", "The plan begins with 'mpidata-plan 2', not 'mpidata-plan 1'"),
+        ("seed 0", "sede 0", "Line 4 of the plan is 'sede 0': unknown key"),
+        ("seed 0", "seed x", "Line 4 of the plan is 'seed x': invalid literal"),
+        ("seed 0\n", "", "The plan lacks seed. Start the job again"),
+        ("seed 0", "seed 0\nseed 1", "Line 5 of the plan is 'seed 1': the key is there twice"),
+        ("field u uint8 1 3", "field u uint8 2 3", "1 extents, not 2"),
+        ("field u uint8 1 3", "field u", "Line 31"),
+        ("program solver\nargument x\n", "", "The plan lacks program solver"),
+        ("program solver", "program spare", "no such role"),
+        ("program scheduler\n", "", "Line 32 of the plan is 'argument x': unknown key"),
+    ],
+)
+def test_a_broken_plan_is_refused(old: str, new: str, message: str) -> None:
+    text = plan_of().text()
+    assert old in text
+    with pytest.raises(MpidataError, match=message):
+        Plan.parse(text.replace(old, new))

@@ -1,0 +1,124 @@
+"""Going on with a run: from where, and what becomes of its folder."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from mpidata.config import load_job
+from mpidata.errors import JobFileError, LaunchError
+from mpidata.run.folder import RunFolder, prepare_run
+from mpidata.run.plan import Plan
+from mpidata.run.resume import look_at, make_ready
+
+JOB = """\
+name: rod
+trainers: {ranks: 2, program: [python, train.py]}
+solvers: {groups: 2, program: [./heat2d]}
+parameters: {count: 8, space: {alpha: [0.01, 0.1]}}
+fields: {u: {shape: [4]}}
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "heat2d").touch(mode=0o755)
+    (tmp_path / "job.yaml").write_text(JOB)
+    prepared, _, lock = prepare_run(load_job(tmp_path / "job.yaml"))
+    os.close(lock)
+    return prepared
+
+
+def test_a_run_without_a_checkpoint_starts_over(run: RunFolder) -> None:
+    found = look_at(run.path)
+    assert (found.run, found.attempt, found.checkpoint, found.problems) == (run, 2, 0, [])
+    assert found.sentence == f"Resuming {run.path}: there is no checkpoint that can be used, so it starts over."
+
+
+def test_the_newest_checkpoint_counts(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def newest(checkpoints: Path) -> tuple[int, list[str]]:
+        asked.append(checkpoints)
+        return 3, ["Checkpoint 4 is damaged."]
+
+    monkeypatch.setattr("mpidata.checkpoint.newest_valid", newest)
+    found = look_at(os.path.relpath(run.path))
+    assert (found.checkpoint, found.problems) == (3, ["Checkpoint 4 is damaged."]) and asked == [run.checkpoints]
+    assert found.sentence == f"Resuming {run.path} from checkpoint 3."
+    assert make_ready(found, "ulfm") == Plan.read(run.plan)
+    assert (Plan.read(run.plan).checkpoint, Plan.read(run.plan).fault_tolerance) == (3, "ulfm")
+
+
+def test_what_the_last_start_left_is_kept(run: RunFolder) -> None:
+    run.summary.write_text('{"status": "failed"}')
+    (run.exits / "rank-0003").touch()
+    for path in (run.stop, run.over, run.progress, run.events):
+        path.write_text("old")
+    (run.logs / "rank-0000-scheduler.log").write_text("old")
+    make_ready(look_at(run.path, ["trainers.ranks=3", "solvers={groups: 1, program: [./heat2d]}"]), "none")
+    assert sorted(entry.name for entry in run.path.iterdir()) == [
+        *("events.jsonl", "exits", "exits-1", "job.yaml", "logs", "parameters.csv", "private", "summary-1.json"),
+    ]
+    assert (run.path / "exits-1" / "rank-0003").exists() and not any(run.exits.iterdir())
+    assert run.events.read_text() == "old" and any(run.logs.iterdir())
+    plan = Plan.read(run.plan)
+    assert (plan.attempt, plan.trainers, plan.groups, plan.world) == (2, 3, 1, 5)
+    assert load_job(run.job).trainers.ranks == 3
+
+
+def test_what_was_set_aside_is_run_again_where_that_is_asked_for(run: RunFolder) -> None:
+    event = {"time": 1.0, "event": "set_aside", "simulation": 3}
+    run.events.write_text(json.dumps({"event": "start"}) + "\n" + json.dumps(event) + "\n")
+    found = look_at(run.path)
+    assert found.sentence.endswith(
+        "1 simulation that had been set aside will not be run again without --retry-set-aside."
+    )
+    make_ready(found, "none")
+    assert look_at(run.path).set_aside == [3]
+    found = look_at(run.path, retry_set_aside=True)
+    assert found.sentence.endswith("starts over. 1 simulation that had been set aside will be run again.")
+    make_ready(found, "none")
+    # Also where the next start died before any rank had joined.
+    assert look_at(run.path).set_aside == [] and "set aside" not in look_at(run.path).sentence
+    make_ready(look_at(run.path, retry_set_aside=True), "none")
+    assert run.events.read_text().count("retry_set_aside") == 1
+
+
+def test_a_preparation_that_was_interrupted(run: RunFolder) -> None:
+    run.exits.rename(run.path / "exits-1")  # and the plan was not written any more
+    assert look_at(run.path).attempt == 2
+    (run.path / "summary-1.json").touch()
+    make_ready(look_at(run.path), "none")
+    make_ready(look_at(run.path), "none")
+    assert Plan.read(run.plan).attempt == 3 and (run.path / "exits-2").is_dir()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["seed=1", "name=x", "output=x", "parameters.count=9", "validation.count=1", "fields.v={shape: []}"],
+)
+def test_what_defines_the_simulations_stays(run: RunFolder, setting: str) -> None:
+    key = setting.partition("=")[0].partition(".")[0]
+    with pytest.raises(JobFileError, match=f"job.yaml: '{key}' cannot be changed when a run is resumed"):
+        look_at(run.path, [setting])
+
+
+def test_what_cannot_be_resumed(run: RunFolder, tmp_path: Path) -> None:
+    run.summary.write_text('{"status": "complete"}')
+    with pytest.raises(LaunchError, match="is complete, so there is nothing to resume"):
+        look_at(run.path)
+    with pytest.raises(LaunchError, match="is no run folder: it has no plan"):
+        look_at(tmp_path)
+    run.summary.write_text('{"status": "stopped"}')
+    assert look_at(run.path).attempt == 2
+
+
+def test_a_run_that_goes_on_is_held(run: RunFolder) -> None:
+    lock = run.hold()
+    with pytest.raises(LaunchError, match="is still running. Wait for its end, or stop it."):
+        run.hold()
+    os.close(lock)
+    os.close(run.hold())

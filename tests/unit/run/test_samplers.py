@@ -1,0 +1,196 @@
+"""The parameters: same seed, same numbers; within their ranges; both parts cover the space."""
+
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from scipy.stats import qmc
+
+from mpidata.config import Job, load_job
+from mpidata.errors import JobFileError, MpidataError
+from mpidata.run.samplers import draw_parameters, read_parameters, write_parameters
+
+TEXT = """\
+seed: 7
+trainers: {program: [python, -c, pass]}
+solvers: {program: [python, -c, pass]}
+parameters: {count: 200, space: {alpha: [0.01, 0.1], left: [100, 500]}}
+validation: {count: 10}
+fields: {u: {shape: [4]}}
+"""
+RANDOM = ("uniform", "latin_hypercube", "halton", "sobol")
+
+
+def load(folder: Path, *overrides: str) -> Job:
+    (folder / "job.yaml").write_text(TEXT)
+    return load_job(folder / "job.yaml", overrides)
+
+
+@pytest.mark.parametrize("sampler", RANDOM)
+@pytest.mark.filterwarnings("error")
+def test_the_seed_decides(tmp_path: Path, sampler: str) -> None:
+    job = load(tmp_path, f"parameters.sampler={sampler}")
+    table = draw_parameters(job)
+    assert table.shape == (210, 2) and table.dtype == np.float64 and table.flags.c_contiguous
+    np.testing.assert_array_equal(draw_parameters(job), table)
+    assert not np.any(draw_parameters(load(tmp_path, f"parameters.sampler={sampler}", "seed=8")) == table)
+    assert len(np.unique(table, axis=0)) == 210
+    assert (table >= [0.01, 100]).all() and (table <= [0.1, 500]).all()
+
+
+@pytest.mark.parametrize("sampler", RANDOM)
+def test_more_validation_leaves_the_training_parameters_as_they_are(tmp_path: Path, sampler: str) -> None:
+    few, many = (
+        draw_parameters(load(tmp_path, f"parameters.sampler={sampler}", f"validation.count={n}")) for n in (0, 100)
+    )
+    np.testing.assert_array_equal(many[:200], few)
+
+
+@pytest.mark.parametrize("sampler", ["latin_hypercube", "halton", "sobol"])
+@pytest.mark.parametrize("seed", range(5))
+def test_both_parts_cover_the_space(tmp_path: Path, sampler: str, seed: int) -> None:
+    job = load(tmp_path, f"parameters.sampler={sampler}", "validation.count=50", f"seed={seed}")
+    unit = (draw_parameters(job) - [0.01, 100]) / [0.09, 400]
+    for part in (unit[:200], unit[200:]):
+        for column in part.T:
+            assert np.abs(np.sort(column) - (np.arange(len(part)) + 0.5) / len(part)).max() < 0.09
+        independent = [qmc.discrepancy(np.random.default_rng(i).random(part.shape)) for i in range(20)]
+        assert qmc.discrepancy(part) < np.median(independent)
+
+
+def test_a_latin_hypercube_has_one_point_in_each_stratum_of_both_parts(tmp_path: Path) -> None:
+    table = draw_parameters(load(tmp_path, "parameters.sampler=latin_hypercube"))
+    unit = (table - [0.01, 100]) / [0.09, 400]
+    for part in (unit[:200], unit[200:]):
+        for column in part.T:
+            np.testing.assert_array_equal(np.sort(np.floor(column * len(part))), np.arange(len(part)))
+
+
+@pytest.mark.parametrize("sampler", RANDOM)
+def test_ranges_as_wide_as_numbers_go(tmp_path: Path, sampler: str) -> None:
+    job = load(tmp_path, f"parameters.sampler={sampler}", "parameters.space.alpha=[-1.7e308, 1.7e308]")
+    alpha = draw_parameters(job)[:, 0]
+    assert np.isfinite(alpha).all() and len(np.unique(alpha)) == 210
+
+
+def test_one_simulation_of_one_parameter(tmp_path: Path) -> None:
+    for sampler in RANDOM:
+        job = load(tmp_path, f"parameters={{count: 1, sampler: {sampler}, space: {{a: [1, 2]}}}}", "validation.count=0")
+        assert draw_parameters(job).shape == (1, 1)
+
+
+def test_a_grid_has_all_combinations_and_validation_lies_within(tmp_path: Path) -> None:
+    space = "parameters={sampler: grid, space: {a: {values: [3, 1]}, b: {values: [5]}, c: {values: [0.1, 0.2, 0.3]}}}"
+    table = draw_parameters(load(tmp_path, space, "validation.count=40"))
+    assert table[:6].tolist() == [[a, 5, c] for a in (3, 1) for c in (0.1, 0.2, 0.3)]
+    validation = table[6:]
+    assert validation.shape == (40, 3) and (validation[:, 1] == 5).all()
+    assert ((validation >= [1, 5, 0.1]) & (validation <= [3, 5, 0.3])).all()
+    assert len(np.unique(validation[:, 0])) == 40
+
+
+@pytest.mark.parametrize("form", ["csv", "columns", "matrix"])
+def test_a_file_gives_its_first_rows_to_training_and_its_last_to_validation(tmp_path: Path, form: str) -> None:
+    values = np.random.default_rng(1).normal(size=(6, 2))
+    path = tmp_path / "design.dat"
+    if form == "csv":
+        path.write_text("b,a\n" + "".join(f"{b!r},{a!r}\n" for b, a in values.tolist()))
+    else:
+        with h5py.File(path, "w") as file:
+            if form == "columns":
+                file["a"], file["b"] = values[:, 1], values[:, 0]
+            else:
+                file["parameters"] = values
+                file["parameters"].attrs["names"] = ["b", "a"]
+    table = "parameters={sampler: file, path: design.dat, space: {b: , a: }}"
+    np.testing.assert_array_equal(draw_parameters(load(tmp_path, table, "validation.count=2")), values)
+    some = draw_parameters(load(tmp_path, table, "parameters.count=3", "validation.count=1"))
+    np.testing.assert_array_equal(some, values[[0, 1, 2, 5]])
+    one = draw_parameters(load(tmp_path, table, "parameters.space={a: }", "validation.count=0"))
+    np.testing.assert_array_equal(one, values[:, 1:])
+
+
+def test_a_file_that_changes_after_loading_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "design.csv"
+    path.write_text("a,b\n1,2\n3,4\n")
+    job = load(tmp_path, "parameters={sampler: file, path: design.csv}", "validation.count=1")
+    for text, message in [
+        ("a,b\n1,2\n3,nan\n", "row 2 \\(line 3\\), column 'b' is nan"),
+        ("a,b\n1,2\n", "it has 1 rows, not 2"),
+        ("a,c\n1,2\n3,4\n", "it has no column 'b'"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(JobFileError, match=message):
+            draw_parameters(job)
+
+
+SAMPLER = """
+import numpy
+class Sampler:
+    def __init__(self, space, seed):
+        self.space, self.seed = space, seed
+    def sample(self, count):
+        assert self.space == {"alpha": [0.01, 0.1], "left": [100.0, 500.0]}, self.space
+        BODY
+"""
+
+
+def sample(folder: Path, body: str, name: str) -> np.ndarray:
+    (folder / f"{name}.py").write_text(SAMPLER.replace("BODY", body))
+    try:
+        return draw_parameters(load(folder, f"parameters.sampler={name}:Sampler"))
+    finally:
+        sys.modules.pop(name, None)
+        assert str(folder) not in sys.path
+
+
+def test_a_class_draws_all_rows(tmp_path: Path) -> None:
+    table = sample(tmp_path, "return [[self.seed, i] for i in range(count)]", "own_sampler")
+    np.testing.assert_array_equal(table, np.stack([np.full(210, 7), np.arange(210)], axis=1))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "return numpy.zeros((count, 3))",
+            "shape \\(210, 3\\). Return shape \\(210, 2\\), one row per simulation, one col",
+        ),
+        ("return numpy.zeros((count - 1, 2))", "returns shape \\(209, 2\\)"),
+        ("return numpy.full((count, 2), numpy.inf)", "row 0, 'alpha' of its sample is inf. Return finite numbers."),
+        ("return 'abc'", "returns no array of numbers: .* Correct it."),
+        ("return None", "returns no array of numbers|returns shape"),
+        ("return 1 / 0", "it fails with ZeroDivisionError: division by zero, in .*bad_sampler.*py line 8. Correct it."),
+    ],
+)
+def test_a_class_that_gives_nonsense_is_refused(tmp_path: Path, body: str, message: str) -> None:
+    with pytest.raises(JobFileError, match=f"job.yaml: 'parameters.sampler': bad_sampler:Sampler: .*{message}"):
+        sample(tmp_path, body, "bad_sampler")
+
+
+def test_parameters_are_kept_to_the_last_bit(tmp_path: Path) -> None:
+    job = load(tmp_path, "parameters.space.alpha=[-1e308, 1e308]")
+    table = draw_parameters(job)
+    table[0] = [5e-324, -0.0]
+    write_parameters(tmp_path / "parameters.csv", job, table)
+    assert (tmp_path / "parameters.csv").read_text().startswith("simulation,alpha,left\n0,5e-324,-0.0\n1,")
+    assert read_parameters(tmp_path / "parameters.csv").tobytes() == table.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("simulation,a\n0,1\n2,1\n", "does not list simulations 0, 1, 2"),
+        ("a\n1\n", "does not list simulations 0, 1, 2"),
+        ("simulation,a\n0,x\n", "not all of its cells hold finite numbers"),
+        ("", "it is empty"),
+    ],
+)
+def test_a_damaged_parameters_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "parameters.csv").write_text(text)
+    with pytest.raises(MpidataError, match=f"parameters.csv: .*{message}"):
+        read_parameters(tmp_path / "parameters.csv")
+    with pytest.raises(MpidataError, match="none.csv: cannot read"):
+        read_parameters(tmp_path / "none.csv")

@@ -1,0 +1,211 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_library import make_plan
+
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+from mpidata.scheduler.losses import Cause, Losses, read_first_loss, read_losses, read_set_aside
+
+
+def a_plan(tmp_path: Path, **changes: Any) -> Plan:
+    (tmp_path / "exits").mkdir()
+    (tmp_path / "logs").mkdir()
+    sizes = {"run": tmp_path, "groups": 2, "ranks_per_group": 3, "world": 8, "simulations": 10, "validation": 2}
+    return make_plan(**sizes | changes)
+
+
+def record(plan: Plan, group: int, rank: int, **values: Any) -> None:
+    run = RunFolder(plan.run)
+    run.group_exit(plan, group, rank).write_text(json.dumps({"signal": None, "exit": None, "joined": True, **values}))
+    run.group_log(plan, group, rank).write_text(f"last words of {group}, {rank}\n")
+
+
+@pytest.mark.parametrize(
+    "values, kind, sentence",
+    [
+        ({"signal": 11}, "signal", "was killed by SIGSEGV"),
+        ({"exit": 3}, "exit", "ended with exit status 3"),
+        (
+            {"signal": 9, "silent_s": 61.2, "silent_key": "solvers.timeout_s"},
+            "silent",
+            "was silent for 61 s, longer than solvers.timeout_s allows",
+        ),
+        ({"exit": 1, "error": "No such program"}, "not_started", "could not be started"),
+    ],
+)
+@pytest.mark.parametrize("group", [1, 5])
+def test_the_cause_is_in_the_record_of_the_rank(
+    tmp_path: Path, group: int, values: dict[str, Any], kind: str, sentence: str
+) -> None:
+    plan = a_plan(tmp_path)
+    record(plan, group, 2, **values)
+    cause = Cause.of_group(plan, group, 2)
+    assert (cause.kind, cause.sentence, cause.rank_in_group) == (kind, sentence, 2)
+    assert cause.output == [f"last words of {group}, 2"]
+    assert cause.told() == {
+        "cause": kind,
+        "how": sentence,
+        "signal": values.get("signal"),
+        "exit": values.get("exit"),
+    }
+
+
+def test_a_rank_that_only_followed_is_not_the_cause(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path)
+    record(plan, 0, 0, exit=1, told=True)
+    record(plan, 0, 1, signal=9, told=True)
+    record(plan, 0, 2, signal=6)
+    record(plan, 1, 0, signal=11)
+    cause = Cause.of_group(plan, 0, 0)
+    assert (cause.signal, cause.rank_in_group, cause.output) == (6, 2, ["last words of 0, 2"])
+
+
+def test_a_death_that_nobody_has_recorded(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path)
+    record(plan, 0, 0, exit=1, told=True)
+    cause = Cause.of_group(plan, 0, 1)
+    assert cause.kind == "unknown" and cause.rank_in_group == 1 and cause.output == []
+    assert "vanished without a record" in cause.sentence
+
+
+def test_the_output_of_what_is_given_up_is_that_of_the_group_s_rank_0(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path)
+    RunFolder(plan.run).group_log(plan, 1, 0).write_text("".join(f"{i}\n" for i in range(100)))
+    cause = Cause.given_up(plan, 1, "it diverged")
+    assert (cause.kind, cause.sentence) == ("given_up", "gave it up: it diverged") and cause.output == [
+        str(i) for i in range(90, 100)
+    ]
+
+
+def losses(plan: Plan, set_aside: int) -> Losses:
+    found = Losses(plan)
+    for simulation in range(set_aside):
+        found.give_up(simulation, 3, 1, Cause("exit", "ended with exit status 3", status=3), [0.5, 2.0])
+    return found
+
+
+@pytest.mark.parametrize(
+    "tolerate, set_aside, complete, words",
+    [
+        (-1, 0, 0, ""),
+        (-1, 2, 0, ""),
+        (-1, 3, 0, "3 simulations were set aside, and none is complete"),
+        (-1, 11, 1, ""),
+        (0, 1, 9, "1 simulation was set aside, more than solvers.tolerate, 0"),
+        (2, 2, 0, ""),
+        (2, 3, 9, "3 simulations were set aside, more than solvers.tolerate, 2"),
+    ],
+)
+def test_the_verdict(tmp_path: Path, tolerate: int, set_aside: int, complete: int, words: str) -> None:
+    verdict = losses(a_plan(tmp_path, tolerate=tolerate), set_aside).verdict(complete)
+    assert verdict.startswith(words) and bool(verdict) == bool(words)
+    if words:
+        last = f"simulation {set_aside - 1}, whose solver (group 1) ended with exit status 3"
+        assert last in verdict and str(tmp_path) in verdict
+
+
+def test_the_verdict_on_a_job_of_two_simulations_that_both_fail(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path, simulations=2, validation=0)
+    assert losses(plan, 1).verdict(0) == "" and losses(plan, 2).verdict(0) != ""
+
+
+def test_what_is_given_up_does_not_tell_that_the_program_is_at_fault(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path, simulations=10, validation=0)
+    found = Losses(plan)
+    for simulation in range(10):
+        assert found.verdict(0) == ""
+        found.give_up(simulation, 1, 1, Cause.given_up(plan, 1, "it diverged"), [0.5, 2.0])
+    assert found.verdict(0).startswith("10 simulations were set aside, and none is complete")
+    assert found.verdict(1) == ""
+
+
+def write_events(path: Path, *events: tuple[str, dict[str, Any]]) -> Path:
+    lines = [json.dumps({"time": 1.5, "event": name, **values}) + "\n" for name, values in events]
+    with open(path, "a") as file:
+        file.writelines(lines)
+    return path
+
+
+def test_losses_are_read_back_from_the_events(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    write_events(
+        path,
+        ("start", {"world": 4}),
+        ("retry", {"simulation": 9}),
+        ("group_lost", {"group": 9}),
+        ("start", {"world": 4}),
+        ("group_lost", {"group": 0}),
+        ("retry", {"simulation": 1, "how": 'said "event": "start"'}),
+    )
+    with open(path, "a") as file:
+        file.write('{"time": 1.4, "event": "retry", "parameters": {}\n')
+    write_events(path, ("set_aside", {"simulation": 2}))
+    with open(path, "a") as file:
+        file.write('{"time": 1.5, "event": "retry", "simul')
+    assert read_losses(path) == {
+        "lost_groups": 1,
+        "retries": [{"simulation": 1, "how": 'said "event": "start"'}],
+        "set_aside": [{"simulation": 2}],
+    }
+
+
+def test_losses_before_a_resume_count(tmp_path: Path) -> None:
+    path = write_events(
+        tmp_path / "events.jsonl",
+        ("start", {}),
+        ("retry", {"simulation": 1}),
+        ("start", {}),
+        ("resume", {"checkpoint": 1}),
+        ("retry", {"simulation": 2}),
+    )
+    assert [entry["simulation"] for entry in read_losses(path)["retries"]] == [1, 2]
+
+
+def test_what_was_set_aside_stays_so_until_it_is_to_be_run_again(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    assert read_set_aside(path) is None
+    write_events(path, ("start", {}), ("set_aside", {"simulation": 2}), ("start", {}))
+    assert read_set_aside(path) == [{"simulation": 2}]
+    write_events(path, ("resume", {"checkpoint": 1}), ("set_aside", {"simulation": 4}))
+    assert read_set_aside(path) == [{"simulation": 2}, {"simulation": 4}]
+    write_events(path, ("retry_set_aside", {"simulations": [2, 4]}), ("start", {}), ("set_aside", {"simulation": 4}))
+    assert read_set_aside(path) == [{"simulation": 4}]
+
+
+def test_what_an_earlier_start_has_set_aside_does_not_tell_that_the_program_is_at_fault(tmp_path: Path) -> None:
+    entry = {"simulation": 1, "cause": "exit", "how": "ended with exit status 3", "group": 1}
+    found = losses(a_plan(tmp_path), 0)
+    found.keep([entry] * 4)
+    assert found.verdict(0) == ""
+    found = Losses(make_plan(run=tmp_path, tolerate=3))
+    found.keep([entry] * 4)
+    assert found.verdict(9).startswith("4 simulations were set aside, more than solvers.tolerate, 3")
+
+
+def test_the_first_loss_of_the_last_start(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    assert read_first_loss(path) is None
+    lines = [
+        {"event": "start"},
+        {"event": "group_lost", "group": 7, "how": "was killed"},
+        {"event": "start"},
+        {"event": "dispatch"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_first_loss(path) is None
+    with open(path, "a") as file:
+        for group in (1, 2):
+            file.write(json.dumps({"event": "group_lost", "group": group, "how": "was silent"}) + "\n")
+    assert read_first_loss(path) == {"event": "group_lost", "group": 1, "how": "was silent"}
+
+
+def test_a_rank_that_mpi_ended_as_another_had_died_is_not_the_cause(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path)
+    record(plan, 1, 0, abort=75)
+    assert Cause.of_group(plan, 1, 0).sentence == "called MPI_Abort with 75"
+    record(plan, 1, 2, abort=4)
+    cause = Cause.of_group(plan, 1, 0)
+    assert (cause.sentence, cause.rank_in_group, cause.status) == ("called MPI_Abort with 4", 2, 4)

@@ -1,0 +1,233 @@
+import pytest
+
+from mpidata.errors import MpidataError
+from mpidata.scheduler.simulations import COMPLETE, COUNTED, FAILED, NONE, PENDING, RUNNING, Simulations
+
+
+def test_order_is_first_then_the_others() -> None:
+    simulations = Simulations(6, trainers=1, first=range(4, 6))
+    order = []
+    while (simulation := simulations.take(0)) != NONE:
+        order.append(simulation)
+        simulations.close(0, simulation, steps=1, failed=False)
+    assert order == [4, 5, 0, 1, 2, 3]
+    assert [simulations.is_first(i) for i in range(6)] == [False] * 4 + [True] * 2
+    assert simulations.pending == 0
+
+
+def test_first_in_the_middle_is_taken_once() -> None:
+    simulations = Simulations(6, trainers=1, first=range(2, 4))
+    assert [simulations.take(group) for group in range(6)] == [2, 3, 0, 1, 4, 5]
+
+
+def test_states_from_pending_to_complete() -> None:
+    simulations = Simulations(2, trainers=3)
+    assert simulations.state(0) == PENDING
+    assert simulations.take(0) == 0
+    assert simulations.state(0) == RUNNING and simulations.running == {0: 0}
+    simulations.close(0, 0, steps=7, failed=False)
+    assert simulations.state(0) == COUNTED and simulations.steps(0) == 7 and simulations.running == {}
+    assert [simulations.hold(trainer, 0, 1) for trainer in range(3)] == [False, False, True]
+    assert simulations.state(0) == COMPLETE
+    assert simulations.totals == [1, 0, 0, 1, 0]
+    assert simulations.settled == 1 and not simulations.all_settled
+
+
+def test_a_failed_simulation_settles_but_is_not_complete() -> None:
+    simulations = Simulations(1, trainers=2)
+    simulations.take(0)
+    simulations.close(0, 0, steps=3, failed=True)
+    assert not simulations.hold(0, 0, 1)
+    assert simulations.hold(1, 0, 1)
+    assert simulations.state(0) == FAILED and simulations.has_failed(0) and simulations.all_settled
+    assert simulations.totals == [0, 0, 0, 0, 1]
+
+
+def test_closing_what_the_group_does_not_run() -> None:
+    simulations = Simulations(3, trainers=1)
+    simulations.take(0)
+    simulations.take(1)
+    with pytest.raises(MpidataError, match="Group 0 closed simulation 1, but the scheduler gave it simulation 0"):
+        simulations.close(0, 1, steps=1, failed=False)
+    with pytest.raises(MpidataError, match="Group 0 closed no simulation, but the scheduler gave it simulation 0"):
+        simulations.check_idle(0)
+    with pytest.raises(MpidataError, match="-1 steps"):
+        simulations.close(0, 0, steps=-1, failed=False)
+    simulations.close(0, 0, steps=1, failed=False)
+    simulations.check_idle(0)
+    with pytest.raises(MpidataError, match="gave it no simulation"):
+        simulations.close(0, 0, steps=1, failed=False)
+
+
+@pytest.mark.parametrize("simulation", [-1, 2, 1 << 40])
+def test_holding_what_does_not_exist(simulation: int) -> None:
+    with pytest.raises(MpidataError, match=f"Trainer 0 holds simulation {simulation} of 2"):
+        Simulations(2, trainers=1).hold(0, simulation, 1)
+
+
+def test_holding_what_is_not_counted_or_held_by_all() -> None:
+    simulations = Simulations(1, trainers=1)
+    simulations.take(0)
+    for by_try in (0, 1, 2):
+        with pytest.raises(MpidataError, match=f"holds all of try {by_try} of simulation 0, which has not ended"):
+            simulations.hold(0, 0, by_try)
+    simulations.close(0, 0, steps=0, failed=False)
+    assert simulations.hold(0, 0, 1)
+    with pytest.raises(MpidataError, match="holds simulation 0 a second time"):
+        simulations.hold(0, 0, 1)
+    assert simulations.settled == 1
+
+
+def test_none_at_all() -> None:
+    simulations = Simulations(0, trainers=1)
+    assert simulations.all_settled
+    assert simulations.take(0) == NONE
+
+
+def run(
+    simulations: Simulations, group: int, simulation: int, by_try: int = 1, failed: bool = False, again: bool = True
+) -> bool:
+    """Take the next one, which must be this, close it and let the only trainer hold it, where it is told to."""
+    assert simulations.take(group) == simulation and simulations.tries(simulation) == by_try
+    return simulations.close(group, simulation, 1, failed, again) and simulations.hold(0, simulation, by_try)
+
+
+def test_one_that_is_given_up_is_not_tried_again() -> None:
+    simulations = Simulations(2, trainers=1, retries=2)
+    assert run(simulations, 0, 0, failed=True, again=False)
+    assert simulations.has_failed(0) and simulations.settled == 1
+    assert run(simulations, 0, 1)
+
+
+def test_one_whose_try_has_failed_is_tried_again_first() -> None:
+    simulations = Simulations(4, trainers=1, retries=2)
+    assert not run(simulations, 0, 0, failed=True)
+    assert simulations.state(0) == PENDING and simulations.settled == 0
+    assert not run(simulations, 1, 0, by_try=2, failed=True)
+    assert run(simulations, 2, 0, by_try=3, failed=True)
+    assert simulations.has_failed(0) and simulations.settled == 1
+    assert run(simulations, 0, 1)
+    assert simulations.totals == [2, 0, 0, 1, 1]
+
+
+def test_those_of_first_are_tried_again_before_the_others() -> None:
+    simulations = Simulations(4, trainers=1, first=range(2, 4), retries=1)
+    assert [simulations.take(group) for group in range(3)] == [2, 3, 0]
+    for group in (2, 1, 0):
+        simulations.lose(group)
+    assert [simulations.take(group) for group in range(4)] == [2, 3, 0, 1]
+
+
+def test_there_may_be_more_tries_than_fit_a_byte() -> None:
+    simulations = Simulations(1, trainers=1, retries=300)
+    for by_try in range(1, 301):
+        assert not run(simulations, 0, 0, by_try=by_try, failed=True)
+    assert run(simulations, 0, 0, by_try=301, failed=True)
+    assert simulations.all_settled
+
+
+def test_a_lost_group_s_running_simulation_is_pending_again_until_its_tries_are_used_up() -> None:
+    simulations = Simulations(2, trainers=2, retries=1)
+    simulations.take(5)
+    assert simulations.lose(5) == (0, []) and simulations.running == {}
+    assert simulations.state(0) == PENDING and not simulations.has_failed(0)
+    assert simulations.lose(5) == (NONE, []) and simulations.lose(7) == (NONE, [])
+    simulations.take(6)
+    assert simulations.lose(6) == (0, [])
+    assert simulations.has_failed(0) and simulations.settled == 1 and simulations.totals == [1, 0, 0, 0, 1]
+
+
+def test_a_lost_group_s_closed_simulations_run_again_unless_they_are_complete() -> None:
+    simulations = Simulations(4, trainers=2, retries=1)
+    for simulation in range(3):
+        assert simulations.take(0) == simulation
+        simulations.close(0, simulation, 4, failed=False)
+    for trainer in range(2):
+        simulations.hold(trainer, 1, 1)
+    simulations.hold(0, 0, 1)
+    assert simulations.take(0) == 3
+    assert simulations.lose(0) == (3, [0, 2])
+    assert [simulations.state(i) for i in range(4)] == [PENDING, COMPLETE, PENDING, PENDING]
+    assert simulations.totals == [3, 0, 0, 1, 0] and simulations.settled == 1
+
+
+def test_only_the_one_in_which_a_group_died_has_failed() -> None:
+    simulations = Simulations(3, trainers=1, retries=0)
+    for simulation in range(2):
+        simulations.take(0)
+        simulations.close(0, simulation, 4, failed=False)
+    assert simulations.take(0) == 2
+    assert simulations.lose(0) == (2, [0, 1]) and simulations.has_failed(2) and simulations.unfinished_tries() == {}
+    assert [simulations.take(1), simulations.take(1)] == [0, 1]
+    assert simulations.tries(0) == 2 and simulations.counted_tries(0) == 1
+    # Where none was running it was the last one: a program that dies behind each simulation must not run for ever.
+    simulations = Simulations(2, trainers=1, retries=0)
+    for simulation in range(2):
+        simulations.take(0)
+        simulations.close(0, simulation, 4, failed=False)
+    assert simulations.lose(0) == (1, [0]) and simulations.has_failed(1) and not simulations.has_failed(0)
+
+
+def test_what_a_trainer_held_of_a_lost_try_does_not_count_for_the_next() -> None:
+    simulations = Simulations(1, trainers=2, retries=1)
+    simulations.take(0)
+    simulations.close(0, 0, 4, failed=False)
+    assert not simulations.hold(0, 0, 1)
+    simulations.lose(0)
+    assert not simulations.hold(1, 0, 1)  # late, while it is pending
+    simulations.take(1)
+    assert not simulations.hold(1, 0, 1)  # while it runs again
+    simulations.close(1, 0, 4, failed=False)
+    assert not simulations.hold(1, 0, 1)  # while it is counted
+    assert not simulations.hold(0, 0, 2)
+    assert simulations.state(0) == COUNTED
+    assert simulations.hold(1, 0, 2)
+    assert simulations.state(0) == COMPLETE
+
+
+def test_one_that_failed_with_its_group_settles_once() -> None:
+    simulations = Simulations(1, trainers=2)
+    simulations.take(0)
+    simulations.close(0, 0, 4, failed=False)
+    simulations.hold(0, 0, 1)
+    assert simulations.lose(0) == (0, []) and simulations.settled == 1
+    assert not simulations.hold(1, 0, 1)
+    assert simulations.settled == 1 and simulations.has_failed(0)
+
+
+def test_one_that_was_given_up_settles_when_its_group_is_lost() -> None:
+    simulations = Simulations(2, trainers=2)
+    simulations.take(0)
+    assert simulations.close(0, 0, 4, failed=True)
+    assert not simulations.hold(0, 0, 1) and simulations.settled == 0
+    assert simulations.lose(0) == (NONE, []) and simulations.settled == 1
+    assert not simulations.hold(1, 0, 1) and simulations.settled == 1
+
+
+def test_giving_back_uses_up_no_try() -> None:
+    simulations = Simulations(2, trainers=1, retries=0)
+    assert simulations.take(0) == 0
+    assert simulations.give_back(0) == 0 and simulations.give_back(0) == NONE
+    assert simulations.tries(0) == 0 and simulations.pending == 2
+    simulations.check_idle(0)
+    assert run(simulations, 1, 0)
+
+
+def test_going_on_from_an_earlier_run() -> None:
+    simulations = Simulations(6, trainers=2, first=range(4, 6), retries=2)
+    simulations.restore({0: 10, 4: 3}, {1: 2, 5: 1}, [2])
+    assert simulations.totals == [3, 0, 0, 2, 1]
+    assert simulations.settled == 3 and simulations.first_settled == 1
+    assert simulations.steps(0) == 10 and simulations.totals[COMPLETE] == 2
+    assert [simulations.take(group) for group in range(4)] == [5, 1, 3, NONE]
+    assert [simulations.tries(i) for i in (5, 1, 3)] == [2, 3, 1]
+    assert simulations.lose(1) == (1, []) and simulations.has_failed(1)
+    assert simulations.lose(0) == (5, []) and simulations.take(0) == 5
+    with pytest.raises(MpidataError, match="holds all of try 1 of simulation 0"):
+        simulations.hold(0, 0, 1)
+
+
+def test_what_failed_is_not_counted_among_the_complete_by_a_restore() -> None:
+    simulations = Simulations(2, trainers=1)
+    simulations.restore({0: 10}, {}, [0])  # set aside, yet complete: the trainers know
+    assert simulations.totals == [1, 0, 0, 1, 0] and simulations.settled == 1

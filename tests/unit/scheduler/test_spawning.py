@@ -1,0 +1,314 @@
+"""The spawner, with an MPI and a library that only seem to be there: no test process may initialise MPI."""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from fake_library import make_plan
+
+from mpidata.errors import LibraryError, RankDiedError
+from mpidata.native.library import SUCCESS
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+from mpidata.scheduler import spawning
+from mpidata.scheduler.messages import LibraryMessages
+from mpidata.scheduler.spawning import Spawner
+
+FAILED = 10
+
+
+class MPIError(Exception):
+    """In place of MPI.Exception."""
+
+
+class Info(dict[str, str]):
+    """In place of MPI.Info."""
+
+    Create = classmethod(lambda cls: cls())
+    Set = dict.__setitem__
+
+
+class FakeMPI(ModuleType):
+    """mpi4py with one module, MPI, that is this same object."""
+
+    Exception = MPIError
+    Info = Info
+
+    def __init__(self) -> None:
+        super().__init__("mpi4py")
+        self.MPI = self.COMM_SELF = self
+        self.spawned: list[tuple[Any, ...]] = []
+        self.returns: dict[int, threading.Event] = {}  # when the spawn of a group does, where not at once
+        self.refuses: dict[int, str] = {}
+
+    def Spawn(self, program: str, command: list[str], maxprocs: int, info: Info) -> "FakeMPI":  # noqa: N802
+        group = int(command[2])
+        self.spawned.append((program, command, maxprocs, info))
+        if group in self.returns:
+            self.returns[group].wait(30)
+        if group in self.refuses:
+            raise MPIError(self.refuses[group])
+        return self
+
+    def py2f(self) -> int:
+        return 77
+
+
+class Library:
+    """Notes what is called, in which order, and answers with a status."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, int]] = []
+        self.statuses: dict[tuple[str, int], int] = {}
+        self.joins: dict[int, threading.Event] = {}  # when a join returns, where not at once
+
+    def _answer(self, name: str, group: int) -> int:
+        self.calls.append((name, group))
+        return self.statuses.get((name, group), SUCCESS)
+
+    def mpidata_scheduler_greet(self, comm: int, group: int, bridge: Any) -> int:
+        assert comm == 77
+        bridge._obj.value = 100 + group
+        return self._answer("greet", group)
+
+    def mpidata_scheduler_invite(self, group: int) -> int:
+        return self._answer("invite", group)
+
+    def mpidata_scheduler_join(self, bridge: Any, comm: Any) -> int:
+        group = bridge.value - 100
+        if group in self.joins:
+            self.joins[group].wait(30)
+        comm._obj.value = 200 + group
+        return self._answer("join", group)
+
+    def mpidata_scheduler_link(self, group: int, comm: Any) -> int:
+        assert comm.value == 200 + group
+        return self._answer("link", group)
+
+    def mpidata_last_error(self) -> bytes:
+        return b"MPI failed"
+
+    def called(self, name: str) -> list[int]:
+        return [group for called, group in self.calls if called == name]
+
+
+@pytest.fixture
+def mpi(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMPI]:
+    fake = FakeMPI()
+    monkeypatch.setitem(sys.modules, "mpi4py", fake)
+    monkeypatch.setattr(spawning, "rank_program", lambda: Path("/bin/mpidata-rank"))
+    yield fake
+    for event in fake.returns.values():
+        event.set()
+
+
+@pytest.fixture
+def library() -> Iterator[Library]:
+    fake = Library()
+    yield fake
+    for event in fake.joins.values():
+        event.set()
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    (tmp_path / "exits").mkdir()
+    return make_plan(run=tmp_path, start="spawn", ranks_per_group=2, world=2)
+
+
+def until(ready: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 10
+    while not ready():
+        assert time.monotonic() < deadline, "nothing happens"
+        time.sleep(0.001)
+
+
+def news_of(spawner: Spawner, count: int, invite: bool = True) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+
+    def enough() -> bool:
+        found.extend(spawner.news(invite))
+        return len(found) >= count
+
+    until(enough)
+    return found
+
+
+def test_a_group_is_spawned_greeted_invited_joined_and_linked(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+    spawner = Spawner(plan, library)
+    spawner.start(7, ["alpha=0.5", "beta=2.0"])
+    assert news_of(spawner, 1) == [(7, "")]
+    ((program, command, ranks, info),) = mpi.spawned
+    assert (program, ranks) == ("/bin/mpidata-rank", 2)
+    assert command == [str(plan.run), "--group", "7", "alpha=0.5", "beta=2.0"]
+    assert info["bind_to"] == "none" and "host" not in info
+    assert library.calls == [("greet", 7), ("invite", 7), ("join", 7), ("link", 7)]
+    assert spawner.news(True) == [] and not spawner.joining
+
+
+def test_groups_are_placed_on_the_hosts_of_the_plan(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+    spawner = Spawner(make_plan(run=plan.run, hosts=("node1", "node2")), library)
+    spawner.start(0, [])
+    news_of(spawner, 1)
+    assert mpi.spawned[0][3]["host"] == "node1,node2"
+
+
+def test_a_spawn_that_hangs_holds_up_no_other(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+    mpi.returns[0] = threading.Event()
+    spawner = Spawner(plan, library)
+    for group in range(3):
+        spawner.start(group, [])
+    assert sorted(news_of(spawner, 2)) == [(1, ""), (2, "")]
+    assert spawner.news(True) == []
+    mpi.returns[0].set()
+    assert news_of(spawner, 1) == [(0, "")]
+
+
+def test_groups_join_one_after_the_other(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+    library.joins = {group: threading.Event() for group in range(3)}
+    spawner = Spawner(plan, library)
+    for group in range(3):
+        spawner.start(group, [])
+    until(lambda: len(library.called("greet")) == 3)
+    for number in range(1, 4):
+        until(lambda: spawner.news(True) == [] and spawner.joining)
+        for _ in range(20):
+            assert spawner.news(True) == []
+        assert len(library.called("invite")) == number
+        library.joins[library.called("invite")[-1]].set()
+        assert news_of(spawner, 1) == [(library.called("invite")[number - 1], "")]
+
+
+def test_no_group_is_invited_where_there_is_no_work(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+    spawner = Spawner(plan, library)
+    spawner.start(0, [])
+    until(lambda: spawner._starts[0].greeted.is_set())
+    for _ in range(20):
+        assert spawner.news(False) == []
+    assert library.called("invite") == []
+    assert news_of(spawner, 1) == [(0, "")]
+
+
+def test_mpi_refuses(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+    mpi.refuses[0] = "MPI_ERR_SPAWN: could not spawn processes."
+    spawner = Spawner(plan, library)
+    spawner.start(0, [])
+    ((group, error),) = news_of(spawner, 1)
+    assert group == 0
+    assert error == (
+        "MPI cannot spawn it: MPI_ERR_SPAWN: could not spawn processes. Are there enough slots, and can this MPI "
+        "spawn at all? `mpidata doctor` tries it"
+    )
+    assert spawner.news(True) == [] and library.calls == []
+
+
+def test_the_library_fails_while_it_greets(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+    library.statuses["greet", 0] = FAILED
+    spawner = Spawner(plan, library)
+    spawner.start(0, [])
+    assert news_of(spawner, 1) == [(0, "MPI failed")]
+
+
+def test_there_is_no_program_to_spawn(
+    mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> Path:
+        raise FileNotFoundError("mpidata-rank is not built")
+
+    monkeypatch.setattr(spawning, "rank_program", missing)
+    spawner = Spawner(plan, library)
+    spawner.start(0, [])
+    ((_, error),) = news_of(spawner, 1)
+    assert "mpidata-rank is not built" in error
+
+
+def write_exit(plan: Plan, group: int, rank: int, **values: Any) -> None:
+    path = RunFolder(plan.run).group_exit(plan, group, rank)
+    path.write_text(json.dumps({"signal": None, "exit": None, **values}))
+
+
+@pytest.mark.parametrize(
+    "values, how",
+    [
+        ({"exit": 127, "error": "There is no program ./rod."}, "There is no program ./rod"),
+        ({"exit": 0}, "Its program ended with exit status 0 without mpidata_init before it joined the job"),
+        ({"signal": 11}, "Its program was killed by SIGSEGV before it joined the job"),
+    ],
+)
+def test_a_program_that_ends_before_it_joins(
+    mpi: FakeMPI, library: Library, plan: Plan, values: dict[str, Any], how: str
+) -> None:
+    mpi.returns[3] = threading.Event()  # MPI_Comm_spawn would hang
+    spawner = Spawner(plan, library)
+    spawner.start(3, [])
+    assert spawner.news(True) == []
+    write_exit(plan, 3, 1, **values)
+    write_exit(plan, 3, 0, signal=15, told=True)  # as rank 1 has ended
+    assert news_of(spawner, 1) == [(3, how)]
+
+
+def test_a_program_that_never_joins(
+    mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spawning, "_GREET_S", 0.2)
+    mpi.returns[0] = threading.Event()
+    spawner = Spawner(plan, library)
+    spawner.start(0, [])
+    assert spawner.news(True) == []
+    assert news_of(spawner, 1) == [(0, "It did not join the job within 0.2 s")]
+
+
+def test_one_that_dies_while_it_waits_for_its_turn_is_not_invited(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+    library.joins[0] = threading.Event()
+    spawner = Spawner(plan, library)
+    spawner.start(0, [])
+    until(lambda: spawner.news(True) == [] and spawner.joining)
+    spawner.start(1, [])
+    until(lambda: spawner._starts[1].greeted.is_set())
+    write_exit(plan, 1, 0, signal=9)
+    ((group, error),) = news_of(spawner, 1)
+    assert group == 1 and "was killed by SIGKILL" in error
+    library.joins[0].set()
+    assert news_of(spawner, 1) == [(0, "")]
+    assert library.called("invite") == [0]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_one_that_dies_while_it_joins_ends_the_job(
+    mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    monkeypatch.setattr(spawning, "_JOIN_S", 0.2)
+    library.statuses["join", 0] = FAILED
+    if not answers:
+        library.joins[0] = threading.Event()
+    spawner = Spawner(plan, library)
+    spawner.start(0, [])
+    until(lambda: spawner.news(True) == [] and spawner._joining)
+    write_exit(plan, 0, 1, signal=9)
+    with pytest.raises(RankDiedError, match="The spawned group 0 died while it joined the job") as caught:
+        news_of(spawner, 1)
+    assert ("MPI failed" if answers else "no answer") in str(caught.value)
+    assert f"mpidata run --resume {plan.run}" in str(caught.value)
+
+
+def test_an_error_of_the_link_is_one_of_the_job(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+    library.statuses["link", 0] = FAILED
+    spawner = Spawner(plan, library)
+    spawner.start(0, [])
+    with pytest.raises(LibraryError, match="MPI failed"):
+        news_of(spawner, 1)
+
+
+def test_the_messages_spawn_through_it(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+    messages = LibraryMessages(plan)
+    messages._library = library
+    assert messages.can_spawn and messages.spawned(True) == [] and not messages.joining
+    messages.spawn(4, ["alpha=1.0"])
+    until(lambda: messages.spawned(True) == [(4, "")])
+    assert mpi.spawned[0][1][-1] == "alpha=1.0"

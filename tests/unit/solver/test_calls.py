@@ -1,0 +1,239 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).parents[1]
+sys.path.append(str(HERE))
+
+from fake_library import FakeLibrary  # noqa: E402
+
+from mpidata import solver  # noqa: E402
+from mpidata.errors import LibraryError, MpidataError  # noqa: E402
+from mpidata.native.library import END  # noqa: E402
+from mpidata.solver.group_rank import GroupRank, StopSimulation  # noqa: E402
+
+
+@pytest.fixture
+def library(monkeypatch):
+    library = FakeLibrary()
+    monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan, rank=3))
+    return library
+
+
+def test_simulations_until_there_are_no_more(library):
+    seen = [(simulation.id, dict(simulation.parameters)) for simulation in solver.simulations()]
+    parameters = {"alpha": 0.25, "beta": 4.0}
+    assert seen == [(8, parameters), (7, parameters)]
+    assert library.calls == ["next", "next", "next", "finalize"]
+    assert list(solver.simulations()) == []
+    solver.finalize()
+    assert library.calls.count("finalize") == 1
+
+
+def test_one_simulation_then_finalize(library):
+    next(solver.simulations())
+    assert library.calls == ["next"]
+    solver.finalize()
+    assert library.calls == ["next", "finalize"]
+    with pytest.raises(LibraryError, match="has left the job"):
+        solver.group()
+
+
+def test_a_loop_can_be_taken_up_again(library):
+    first = next(solver.simulations())
+    assert [first.id, *(simulation.id for simulation in solver.simulations())] == [8, 7]
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (np.arange(6, dtype=np.float32).reshape(2, 3), "float32"),
+        (np.arange(6.0).reshape(3, 2).T, "float64"),
+        (np.arange(24, dtype=np.int32).reshape(4, 6)[::2, ::3], "int32"),
+        (np.arange(6, dtype=">i8"), "int64"),
+        (np.arange(6, dtype=">f4")[::-1], "float32"),
+        (np.array(7, np.uint8), "uint8"),
+        (np.zeros((0, 3)), "float64"),
+        (2.5, "float64"),
+        ([1, 2, 3], "int64"),
+    ],
+)
+def test_put_sends_values_in_c_order(library, value, dtype):
+    next(solver.simulations()).put(temperature=value)
+    ((field, sent, start),) = library.puts
+    assert (field, sent.dtype.name, start) == ("temperature", dtype, None)
+    assert sent.shape == np.shape(value)
+    np.testing.assert_array_equal(sent, value)
+
+
+def test_put_of_several_fields(library):
+    next(solver.simulations()).put(temperature=np.ones((2, 3)), scalar=3)
+    assert [field for field, _, _ in library.puts] == ["temperature", "scalar"]
+
+
+@pytest.mark.parametrize("value", [np.ones(2, bool), np.ones(2, complex), np.ones(2, np.float16), "text", None])
+def test_dtype_that_cannot_be_sent(library, value):
+    simulation = next(solver.simulations())
+    simulation.step(0.0)
+    with pytest.raises(MpidataError) as caught:
+        simulation.put(temperature=value)
+    text = str(caught.value)
+    assert text.startswith("Field 'temperature' has dtype ")
+    assert "Solver rank 3 (group 0, its rank 1), simulation 8, step 1. Convert it to one of float32" in text
+
+
+def test_the_rank_of_a_spawned_group_is_not_one_of_the_world(library):
+    rank = GroupRank(library, None, library.plan, rank=9, spawned=True)
+    assert rank.place() == "Solver rank 9 of a spawned group, outside a simulation"
+
+
+def test_put_block(library):
+    simulation = next(solver.simulations())
+    simulation.put_block("temperature", np.arange(12.0).reshape(2, 6)[:, ::2], start=(0, 32))
+    ((field, sent, start),) = library.puts
+    assert (field, sent.tolist(), start) == ("temperature", [[0, 2, 4], [6, 8, 10]], (0, 32))
+    with pytest.raises(MpidataError, match=r"has 2 dimensions, but start=\(0,\) has 1"):
+        simulation.put_block("temperature", np.ones((2, 2)), start=(0,))
+
+
+def test_one_array_is_waited_for(library):
+    simulation = next(solver.simulations())
+    array, other = np.ones((2, 3)), np.ones((2, 3))
+    before = sys.getrefcount(array)
+    simulation.iput("temperature", array)
+    simulation.iput("temperature", other)
+    simulation.step(0.0)
+    simulation.wait(array)
+    assert sys.getrefcount(array) == before and sys.getrefcount(other) > before
+    assert library.calls == ["next", "wait_for"]
+
+
+def test_iput_keeps_the_array_until_wait(library):
+    simulation = next(solver.simulations())
+    rank = solver._rank
+    array = np.ones((2, 3))
+    before = sys.getrefcount(array)
+    simulation.iput("temperature", array)
+    held = sys.getrefcount(array)
+    assert held > before
+    simulation.wait()
+    assert sys.getrefcount(array) == held  # of a sample that is not committed
+    simulation.step(0.0)
+    simulation.wait()
+    assert sys.getrefcount(array) == before
+    simulation.iput("temperature", array, start=(1, 2))
+    simulation.step(1.0)
+    rank.next()
+    assert library.puts[-1][2] == (1, 2)
+    assert library.calls == ["next", "wait", "wait", "wait", "next"]
+
+
+def test_misuse_raises_the_sentence(library):
+    with pytest.raises(LibraryError, match="The sentence. Where. What to do."):
+        next(solver.simulations()).put(unknown=1.0)
+
+
+def test_a_field_may_be_called_self(library):
+    next(solver.simulations()).put(**{"self": 1.0})
+    assert library.puts[-1][0] == "self"
+
+
+def test_end_of_the_job_leaves_all_loops(library):
+    library.end_at_step = 1
+    with pytest.raises(StopSimulation):
+        for simulation in solver.simulations():
+            for step in range(5):
+                simulation.step(step)
+    assert library.steps == [0.0]
+    assert issubclass(StopSimulation, SystemExit) and not issubclass(StopSimulation, Exception)
+
+
+def test_fail(library):
+    next(solver.simulations()).fail("it diverged")
+    assert library.calls[-1] == ("fail", "it diverged")
+    library.mpidata_fail = lambda reason: END
+    with pytest.raises(StopSimulation):
+        next(solver.simulations()).fail("it diverged")
+
+
+SCRIPT = """
+import atexit, os, sys
+sys.path.append({here!r})
+from pathlib import Path
+from fake_library import FakeLibrary, make_plan
+from mpidata import solver
+from mpidata.solver import group_rank
+from mpidata.native import uncaught
+from mpidata.solver.group_rank import GroupRank
+group_rank.time.sleep = lambda seconds: print('stay', seconds)
+library = FakeLibrary(make_plan(folder=Path(__file__).parent, fault_tolerance={ft!r}), end_at_step={end})
+library.mpidata_report_error = lambda sentence: print("error", sentence.decode())
+library.mpidata_finalize = lambda: print("finalize") or 0
+solver._rank = GroupRank(library, None, library.plan, 3)
+uncaught.end_on_exception(library.plan.folder, solver._report)
+atexit.register(solver._finalize_at_exit, os.getpid())
+for simulation in solver.simulations():
+    simulation.step(1.0)
+    simulation.step(2.0)
+    {then}
+print("after the loop")
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "end", "status", "output"),
+    [
+        ("pass", None, 0, ["finalize", "after the loop"]),
+        ("pass", 1, 0, ["finalize"]),
+        ("break", None, 0, ["after the loop", "finalize"]),
+        (
+            "1 / 0",
+            None,
+            1,
+            [
+                "error ZeroDivisionError: division by zero (heat.py line 20). Solver rank 3 (group 0, its rank 1), "
+                "simulation 8, step 2. The traceback is in this rank's log.",
+                "stay 3.0",
+            ],
+        ),
+        ("simulation.put(unknown=1)", None, 1, ["stay 3.0"]),
+        (
+            "simulation.put_block('u', [1], [])",
+            None,
+            1,
+            [
+                "error The block of field 'u' has 1 dimensions, but start=() has 0. Solver rank 3 (group 0, its rank "
+                "1), simulation 8, step 2. Give one index for each dimension.",
+                "stay 3.0",
+            ],
+        ),
+    ],
+)
+def test_how_a_program_ends(tmp_path, then, end, status, output):
+    path = tmp_path / "heat.py"
+    path.write_text(SCRIPT.format(here=str(HERE), then=then, end=end, ft="none"))
+    result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout.splitlines()) == (status, output)
+    # The library's own errors are whole sentences, and are shown as such.
+    assert ("Traceback" in result.stderr) == ("1 / 0" in then or "raise" in then)
+
+
+def test_a_program_that_raises_costs_its_group_where_the_job_outlives_that(tmp_path):
+    path = tmp_path / "heat.py"
+    path.write_text(SCRIPT.format(here=str(HERE), then="1 / 0", end=None, ft="ulfm"))
+    result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout) == (1, "") and result.stderr.startswith("Traceback")
+    said = "mpidata: Solver rank 3 (group 0, its rank 1), simulation 8, step 2, raised ZeroDivisionError: division by"
+    assert result.stderr.splitlines()[-1] == f"{said} zero (heat.py line 20)"
+
+
+def test_failure_to_finalize_at_exit_ends_the_program_with_status_1(tmp_path):
+    path = tmp_path / "heat.py"
+    script = SCRIPT.format(here=str(HERE), then="library.mpidata_finalize = lambda: 10; break", end=None, ft="none")
+    path.write_text(script)
+    result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout.splitlines()) == (1, ["after the loop", "stay 3.0"])
+    assert result.stderr.strip() == "The sentence. Where. What to do."
