@@ -22,9 +22,6 @@
 
 #include "rank.h"
 
-const char *const ROLES[N_ROLES] = {"scheduler", "trainer", "solver"};
-rank_t me = {.rank = -1};
-
 static void set(const char *name, const char *value, int over)
 {
     if (setenv(name, value, over)) refuse("Cannot set %s: %s. Rank %ld.", name, strerror(errno), me.rank);
@@ -202,6 +199,7 @@ int main(int argc, char **argv)
 {
     sigset_t mask;
     take_signals(&mask);
+    before_refusal = leave_word;
     read_arguments(argc, argv);
     const long size = read_launcher();
     if (me.rank < 0) refuse("This process has no rank. Start it with mpirun or srun, or use `mpidata run JOB`.");

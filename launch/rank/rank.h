@@ -26,7 +26,7 @@ typedef struct {
     char **arguments[N_ROLES], **environment[N_ROLES]; /* each ends with NULL */
 } plan_t;
 
-/* This rank. */
+/* This rank. me.c */
 typedef struct {
     const char *run_folder;
     long rank; /* of the launcher's job: of the world, or of the group if that was spawned; -1: not known yet */
@@ -50,6 +50,7 @@ typedef struct {
 } end_t;
 
 /* say.c. Of what all ranks find only rank 0 speaks. */
+extern void (*before_refusal)(const char *text); /* called by refuse, set by main: say.c knows of no other part */
 __attribute__((format(printf, 1, 2))) _Noreturn void refuse(const char *format, ...);
 __attribute__((format(printf, 1, 2))) char *print(const char *format, ...);
 void say_aside(const char *sentence); /* to who started the job, as mpidata/run/aside.py does */
@@ -84,6 +85,7 @@ char *preload(void);
 
 /* record.c */
 const char *write_record(const end_t *end); /* why it could not be written, or NULL */
+void leave_word(const char *refusal);       /* a record of a spawned rank that cannot start; refusal: why */
 /* What mpidata said last in the program's log after `begun`, NULL: nothing; *at_end: whether no other line follows. */
 char *own_word(const char *log, long begun, int *at_end);
 char *unfinished(int joined); /* what is wrong with a program that ended with status 0 but did not leave the job */

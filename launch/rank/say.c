@@ -9,15 +9,7 @@
 
 #include "rank.h"
 
-/* The scheduler, which may wait for this rank for ever, learns from the record that it has not come. */
-static void leave_word(const char *text)
-{
-    static int writing;
-    if (!me.spawned || me.index < 0 || writing++) return;
-    me.role = SOLVER;
-    me.rank_in_group = me.rank < 0 ? 0 : me.rank;
-    (void)write_record(&(end_t){.status = 1 << 8, .pid = getpid(), .error = text});
-}
+void (*before_refusal)(const char *text);
 
 /* Rank 0 speaks first: a launcher ends all ranks as soon as one has failed. */
 _Noreturn void refuse(const char *format, ...)
@@ -27,7 +19,7 @@ _Noreturn void refuse(const char *format, ...)
     va_start(list, format);
     if (vasprintf(&text, format, list) < 0) text = NULL;
     va_end(list);
-    leave_word(text);
+    if (before_refusal) before_refusal(text);
     if (me.rank > 0 && !me.alone) sleep(me.spawned ? 0 : 3);
     else fprintf(stderr, "mpidata: %s\n", text ? text : "Out of memory.");
     exit(1);

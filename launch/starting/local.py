@@ -24,6 +24,7 @@ from mpidata.launch.starting.fault_tolerance import without_ulfm
 from mpidata.launch.starting.launcher import Launcher, find_launcher
 from mpidata.launch.starting.rendezvous import rendezvous
 from mpidata.launch.starting.restarts import Restarts
+from mpidata.launch.starting.resume import Resume, find_run, is_complete, look_at, make_ready
 from mpidata.launch.watching.cleanup import make_folders, processes_of, remove_abandoned
 from mpidata.launch.watching.first_exception import FirstException
 from mpidata.launch.watching.outcome import Outcome, settle
@@ -34,7 +35,6 @@ from mpidata.launch.watching.supervise import supervise
 from mpidata.run.aside import ASIDE, read_summary
 from mpidata.run.folder import RunFolder, next_run, prepare_run
 from mpidata.run.plan import Plan
-from mpidata.run.resume import Resume, find_run, is_complete, look_at, make_ready
 
 __all__ = ["print_command", "run_local"]
 

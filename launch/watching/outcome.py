@@ -16,7 +16,7 @@ from mpidata.launch.watching.supervise import Ending
 from mpidata.run.events import write_json
 from mpidata.run.exits import Exit, read_record, signal_name
 from mpidata.run.folder import RunFolder
-from mpidata.scheduler.losses import read_losses
+from mpidata.run.lost import read_losses
 
 __all__ = ["AGAIN", "Outcome", "settle"]
 

@@ -17,8 +17,8 @@ from mpidata.config.check import check
 from mpidata.config.describe import key_of
 from mpidata.config.job import Job
 from mpidata.config.messages import dotted, problems_of, shown
+from mpidata.config.regular import open_regular
 from mpidata.errors import JobFileError
-from mpidata.run.regular import open_regular
 
 __all__ = ["load_job", "resolved_yaml"]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from mpidata.config.base import Location, Problem
 from mpidata.config.messages import suggestion
 from mpidata.config.parameters import Parameters, check_name
-from mpidata.run.regular import open_regular
+from mpidata.config.regular import open_regular
 
 __all__ = ["Table", "TableError", "fit", "read_table"]
 

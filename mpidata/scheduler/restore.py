@@ -7,8 +7,9 @@ from typing import Any
 
 from mpidata.checkpoint import path_of, read_scheduler, received
 from mpidata.errors import MpidataError
+from mpidata.run.lost import read_set_aside
 from mpidata.run.plan import Plan
-from mpidata.scheduler.losses import Losses, read_set_aside
+from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Figures
 

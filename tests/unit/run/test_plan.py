@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from mpidata.config import load_job
+from mpidata.config.executable import find_program
 from mpidata.errors import LaunchError, MpidataError
 from mpidata.run.plan import Field, Plan, Program
-from mpidata.run.programs import find_program
 
 JOB = """\
 seed: 7

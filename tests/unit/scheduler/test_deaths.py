@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mpidata.native.library import Event
-from mpidata.scheduler.losses import read_losses
+from mpidata.run.lost import read_losses
 
 MakeJob = Callable[..., Any]
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from mpidata.errors import JobFileError, LaunchError
 from mpidata.run.events import Events
 from mpidata.run.folder import RunFolder
+from mpidata.run.lost import read_set_aside
 from mpidata.run.own_files import FOLDER_MODE, write_text
 from mpidata.run.plan import Plan
-from mpidata.scheduler.losses import read_set_aside
 
 if TYPE_CHECKING:
     from mpidata.config import Job

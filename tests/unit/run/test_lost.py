@@ -1,0 +1,77 @@
+"""Losses as the events of a run tell them, its resumptions included."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mpidata.run.lost import read_first_loss, read_losses, read_set_aside
+
+
+def write_events(path: Path, *events: tuple[str, dict[str, Any]]) -> Path:
+    lines = [json.dumps({"time": 1.5, "event": name, **values}) + "\n" for name, values in events]
+    with open(path, "a") as file:
+        file.writelines(lines)
+    return path
+
+
+def test_losses_are_read_back_from_the_events(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    write_events(
+        path,
+        ("start", {"world": 4}),
+        ("retry", {"simulation": 9}),
+        ("group_lost", {"group": 9}),
+        ("start", {"world": 4}),
+        ("group_lost", {"group": 0}),
+        ("retry", {"simulation": 1, "how": 'said "event": "start"'}),
+    )
+    with open(path, "a") as file:
+        file.write('{"time": 1.4, "event": "retry", "parameters": {}\n')
+    write_events(path, ("set_aside", {"simulation": 2}))
+    with open(path, "a") as file:
+        file.write('{"time": 1.5, "event": "retry", "simul')
+    assert read_losses(path) == {
+        "lost_groups": 1,
+        "retries": [{"simulation": 1, "how": 'said "event": "start"'}],
+        "set_aside": [{"simulation": 2}],
+    }
+
+
+def test_losses_before_a_resume_count(tmp_path: Path) -> None:
+    path = write_events(
+        tmp_path / "events.jsonl",
+        ("start", {}),
+        ("retry", {"simulation": 1}),
+        ("start", {}),
+        ("resume", {"checkpoint": 1}),
+        ("retry", {"simulation": 2}),
+    )
+    assert [entry["simulation"] for entry in read_losses(path)["retries"]] == [1, 2]
+
+
+def test_what_was_set_aside_stays_so_until_it_is_to_be_run_again(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    assert read_set_aside(path) is None
+    write_events(path, ("start", {}), ("set_aside", {"simulation": 2}), ("start", {}))
+    assert read_set_aside(path) == [{"simulation": 2}]
+    write_events(path, ("resume", {"checkpoint": 1}), ("set_aside", {"simulation": 4}))
+    assert read_set_aside(path) == [{"simulation": 2}, {"simulation": 4}]
+    write_events(path, ("retry_set_aside", {"simulations": [2, 4]}), ("start", {}), ("set_aside", {"simulation": 4}))
+    assert read_set_aside(path) == [{"simulation": 4}]
+
+
+def test_the_first_loss_of_the_last_start(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    assert read_first_loss(path) is None
+    lines = [
+        {"event": "start"},
+        {"event": "group_lost", "group": 7, "how": "was killed"},
+        {"event": "start"},
+        {"event": "dispatch"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_first_loss(path) is None
+    with open(path, "a") as file:
+        for group in (1, 2):
+            file.write(json.dumps({"event": "group_lost", "group": group, "how": "was silent"}) + "\n")
+    assert read_first_loss(path) == {"event": "group_lost", "group": 1, "how": "was silent"}
