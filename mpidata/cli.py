@@ -18,6 +18,8 @@ from mpidata.run.lasting import Lasting
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mpidata.config import Job
+
 __all__ = ["main"]
 
 _JOB = click.argument("job", type=click.Path())
@@ -119,9 +121,12 @@ def submit(
     if show_template is not None:
         click.echo(read_template(show_template, Path())[0], nl=False)
     elif show:
-        click.echo(submitting.batch_script(load_job(str(job), overrides), overrides, template), nl=False)
+        loaded = load_job(str(job), overrides)
+        _show_notes(loaded)
+        click.echo(submitting.batch_script(loaded, overrides, template), nl=False)
     else:
         said, submitted, output = submitting.submit(str(job), overrides, template)
+        _show_notes(submitted)
         number = said.partition(";")[0]
         if parsable:
             click.echo(said)
@@ -138,6 +143,7 @@ def check(job: str, overrides: tuple[str, ...]) -> None:
     from mpidata.run.samplers import draw_parameters
 
     loaded = load_job(job, overrides)
+    _show_notes(loaded)
     simulations, parameters = draw_parameters(loaded).shape
     each = f"{parameters} parameter{'s' if parameters != 1 else ''} each"
     click.echo(f"{job}: correct. {loaded.world_size} ranks, {simulations} simulations with {each}.")
@@ -175,6 +181,11 @@ def config(**wanted: bool) -> None:
     if not kinds:
         raise click.UsageError(f"Nothing to print. Give one or more of --{', --'.join(KINDS)}.")
     click.echo(flags_line(kinds))
+
+
+def _show_notes(job: Job) -> None:
+    for note in job.notes:
+        click.echo(note, err=True)
 
 
 def _refuse(error: MpidataError) -> NoReturn:

@@ -113,6 +113,8 @@ def _announce(job: Job, overrides: Sequence[str], file: Path, resume: str | None
         else:
             folder, _, lock = prepare_run(job, fault_tolerance)
             run = folder.path
+        for note in job.notes:
+            print(f"mpidata: {note}", file=sys.stderr)
         _inheritable(lock)  # for as long as this rank runs
     except MpidataError as error:
         with contextlib.suppress(MpidataError):

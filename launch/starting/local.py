@@ -52,6 +52,8 @@ def print_command(path: str | None, overrides: Sequence[str], console: Console, 
     """
     found = look_at(resume, overrides) if resume is not None else None
     job = found.job if found is not None else load_job(str(path), overrides)
+    for note in job.notes:
+        console.print(Text(f"# {note}"), soft_wrap=True)
     launcher = find_launcher(job, os.environ)
     ft = launcher.fault_tolerance()
     plan = Plan.of(job, found.run.path if found is not None else next_run(job), ft)
@@ -122,6 +124,8 @@ def run_local(
                 found = _take(begun.run, overrides, held, named=now.path.name)
                 _say(changed_since(now, begun.run, found.job), errors)
         job = found.job if found is not None else load_job(str(path), overrides)
+        for note in job.notes:
+            errors.print(Text(note), soft_wrap=True)
         launcher, shim, slurm = find_launcher(job, os.environ), shim_path(), SlurmJob.of(os.environ)
         fault_tolerance = launcher.fault_tolerance()
         for warning in check_memory(Plan.of(job, Path()), launcher.trainers_here, available_bytes()):

@@ -182,6 +182,7 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
             if events.problem is not None:
                 raise events.problem
         write_text(run.job, resolved_yaml(resume.job))
+        run.write_notes(plan, resume.job.notes)
         run.write_plan(plan)
     except OSError as error:
         raise LaunchError(f"Cannot write into {run.path}: {error.strerror}. Make room, or make it writable.") from None

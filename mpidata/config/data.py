@@ -95,7 +95,7 @@ class Buffer(Model):
     watermark: Natural = Key(
         default_factory=_default_watermark,
         description="Samples that must be present before one is drawn, while solvers still send. Less than the "
-        "capacity for firo, at most the capacity for reservoir; fifo has none.",
+        "capacity for firo, at most the capacity for reservoir; no effect with fifo.",
         json_schema_extra={"default": "a tenth of `capacity`; 0 for fifo"},
     )
     tail: Literal["drop", "repeat"] = Key(
@@ -107,9 +107,7 @@ class Buffer(Model):
     @model_validator(mode="after")
     def _watermark_fits(self) -> Self:
         fix = ""
-        if self.policy == "fifo" and self.watermark > 0:
-            fix = "A fifo has no watermark: remove the key, or set 'buffer.policy' to firo or reservoir"
-        elif self.policy == "firo" and self.watermark >= self.capacity:
+        if self.policy == "firo" and self.watermark >= self.capacity:
             fix = f"It must be less than 'buffer.capacity', {self.capacity}, with firo: lower it, or raise the capacity"
         elif self.policy == "reservoir" and self.watermark > self.capacity:
             fix = f"It must be at most 'buffer.capacity', {self.capacity}: lower it, or raise the capacity"

@@ -73,11 +73,17 @@ class Job(Model):
     slurm: Slurm = Key(default=Slurm(), description="What `mpidata submit` asks Slurm for.")
 
     _path: Path = PrivateAttr(default=Path("job.yaml"))
+    _notes: tuple[str, ...] = PrivateAttr(default=())
 
     @property
     def path(self) -> Path:
         """The file this job was read from."""
         return self._path
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each key of the file that has no effect, to be shown to the user."""
+        return self._notes
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

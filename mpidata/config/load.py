@@ -17,6 +17,7 @@ from mpidata.config.check import check
 from mpidata.config.describe import key_of
 from mpidata.config.job import Job
 from mpidata.config.messages import dotted, problems_of, shown
+from mpidata.config.notes import drop_without_effect
 from mpidata.config.regular import open_regular
 from mpidata.errors import JobFileError
 
@@ -39,7 +40,7 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
     -------
     Job
         All keys have their values, defaults included; `parameters.space` and `parameters.count` are filled in from
-        the table of `sampler: file`.
+        the table of `sampler: file`. Its `notes` are to be shown to the user.
 
     Raises
     ------
@@ -54,6 +55,7 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
     source.fill_in()
     sections, problems = _validate(source.data)
     source.problems += problems
+    notes = drop_without_effect(sections)
     found, filled = check(sections, source.data)
     source.problems += found
     source.refuse()
@@ -61,6 +63,7 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
         sections["parameters"] = sections["parameters"].model_copy(update=filled)
     job = Job.model_validate(sections)
     job._path = path
+    job._notes = source.sentences(notes)
     return job
 
 
@@ -133,9 +136,12 @@ class _Source:
     def refuse(self) -> None:
         """Raise JobFileError if there is a problem."""
         if self.problems:
-            order = sorted(range(len(self.problems)), key=lambda i: (self._line(self.problems[i][0]), i))
-            sentences = [self._sentence(*self.problems[i]) for i in order]
-            raise JobFileError(dict.fromkeys(sentences))
+            raise JobFileError(self.sentences(self.problems))
+
+    def sentences(self, problems: Sequence[Problem]) -> tuple[str, ...]:
+        """Name the file and the line of each problem, in the order of the file."""
+        order = sorted(range(len(problems)), key=lambda i: (self._line(problems[i][0]), i))
+        return tuple(dict.fromkeys(self._sentence(*problems[i]) for i in order))
 
     def _line(self, location: Location) -> int:
         where = origin(self.origins, location)

@@ -86,8 +86,8 @@ class Parameters(Model):
     count: Count | None = Key(
         default=None,
         description="Number of simulations to train on. Required, but for `sampler: grid`, which runs every "
-        "combination of its values and takes no count, and for `sampler: file`, where it defaults to all rows that "
-        "are not for validation.",
+        "combination of its values, where it has no effect, and for `sampler: file`, where it defaults to all rows "
+        "that are not for validation.",
         examples=["200"],
     )
     sampler: Annotated[Text, AfterValidator(_sampler)] = Key(
@@ -113,9 +113,9 @@ class Parameters(Model):
     )
     path: Text | None = Key(
         default=None,
-        description="For `sampler: file`: a CSV file whose first line has the names of the parameters, or an HDF5 file "
-        "with one 1-D dataset per parameter or one 2-D dataset `parameters` with an attribute `names`. One simulation "
-        "per row; the last `validation.count` rows are those for validation.",
+        description="For `sampler: file`, without effect for others: a CSV file whose first line has the names of the "
+        "parameters, or an HDF5 file with one 1-D dataset per parameter or one 2-D dataset `parameters` with an "
+        "attribute `names`. One simulation per row; the last `validation.count` rows are those for validation.",
         examples=["design.csv"],
     )
 
@@ -128,16 +128,11 @@ class Parameters(Model):
         if self.sampler not in SAMPLERS and ":" not in self.sampler:
             return  # reported by mpidata.config.load, with a suggestion
         if self.sampler != "file":
-            if self.path is not None:
-                yield ("path",), f"'parameters.path' is for 'sampler: file' only, not {self.sampler}. Remove it."
             if not self.space:
                 yield (), "missing key 'parameters.space'. Add it, for instance 'space: {alpha: [0.01, 0.1]}'."
         elif self.path is None:
             yield (), "missing key 'parameters.path'. Add the table to read, for instance 'path: design.csv'."
-        if self.sampler == "grid":
-            if self.count is not None:
-                yield ("count",), f"'parameters.count' is {self.count}, but a grid runs all its points. Remove it."
-        elif self.sampler != "file" and self.count is None:
+        if self.sampler not in ("grid", "file") and self.count is None:
             yield (), "missing key 'parameters.count'. Add the number of simulations, for instance 'count: 200'."
         yield from self._axis_problems()
 

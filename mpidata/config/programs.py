@@ -138,7 +138,8 @@ class Solvers(Model):
     spares: Natural = Key(
         default=0,
         description="Groups that start with the others (`start: split`) and wait to take the place of lost ones. When "
-        "there is none left, a new group is started in place of a lost one.",
+        "there is none left, a new group is started in place of a lost one; with `start: spawn` always, so that it has "
+        "no effect there.",
     )
     retries: Natural = Key(
         default=2,
@@ -189,14 +190,6 @@ class Solvers(Model):
         if self.program is not None and self.function is not None:
             problems.append(
                 (("function",), "'solvers.program' and 'solvers.function' are both given. Remove one of them.")
-            )
-        if self.start == "spawn" and self.spares:
-            problems.append(
-                (
-                    ("spares",),
-                    f"'solvers.spares' is {self.spares}, but with 'start: spawn' a new group takes the place of "
-                    "a lost one. Remove it.",
-                )
             )
         if self.start == "split" and self.lifetime == "simulation":
             problems.append(

@@ -52,7 +52,8 @@ A job is one YAML file. Only `trainers`, `solvers`, `parameters` and `fields` ar
 
 - Paths are relative to the folder of the job file, which is also the working directory of every program.
 - `mpidata check job.yaml` reads the file as `mpidata run` does, looks for the programs and tables that it names, and
-  says all that is wrong at once.
+  says all that is wrong at once. A key that has no effect beside the others, such as a watermark with a fifo buffer, is
+  no error: `check` and `run` say it, and the scheduler's log.
 - `mpidata run job.yaml --set buffer.capacity=4000` replaces a key for one run. The value is YAML; keys that are missing
   are added. `--set` may be given several times.
 - Numbers and booleans are those of YAML 1.2: `1e-3` is a number, `no` is a text. The arguments of a program are texts,

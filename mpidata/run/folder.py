@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,6 +147,14 @@ class RunFolder:
         """Write the plan, which makes the folder one that can be started."""
         write_text(self.plan, plan.text(), _PRIVATE)
 
+    def write_notes(self, plan: Plan, notes: Sequence[str]) -> None:
+        """Put what is to be known about the job file into the scheduler's log, before the scheduler begins."""
+        if not notes:
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(self.log(plan, 0), flags, 0o644), "w", encoding="utf-8") as log:
+            log.writelines(f"mpidata: {note}\n" for note in notes)
+
     def hold(self) -> int:
         """Keep others from starting this run, until the returned file descriptor is closed or this process ends.
 
@@ -219,6 +228,7 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
         plan = Plan.of(job, run.path, fault_tolerance)
         write_parameters(run.parameters, job, table)
         write_text(run.job, resolved_yaml(job))
+        run.write_notes(plan, job.notes)
         run.write_plan(plan)  # last, as it makes a run folder of it
     except BaseException as error:
         if lock is not None:

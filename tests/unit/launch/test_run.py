@@ -191,6 +191,14 @@ def test_bad_job_file(job: Run) -> None:
     assert not (job.folder / "runs").exists()
 
 
+def test_a_key_without_effect_is_said_once(job: Run) -> None:
+    job.start(write_job(job.folder), "--set", "parameters.path=x.csv")
+    status, stdout, stderr = job.finish()
+    assert status == 0 and "no effect" not in stdout
+    assert stderr.count("\n") == 1 and "'parameters.path' is 'x.csv': no effect with 'parameters.sampler: " in stderr
+    assert "mpidata: " + stderr in (job.run / "logs" / "rank-0000-scheduler.log").read_text()
+
+
 def test_dry_run(job: Run) -> None:
     path = write_job(job.folder)
     job.start(path, "--dry-run")

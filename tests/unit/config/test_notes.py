@@ -1,0 +1,76 @@
+"""Keys that have no effect beside the others are said once, not refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mpidata import cli
+from mpidata.config import Job, load_job
+from mpidata.run.folder import prepare_run
+
+TEXT = """\
+trainers: {program: [python, train.py]}
+solvers: {program: [./heat2d]}
+parameters:
+  count: 8
+  space: {alpha: [0.01, 0.1]}
+fields: {u: {shape: [4]}}
+buffer: {policy: firo, capacity: 20, watermark: 4}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "heat2d").touch(mode=0o755)
+    (tmp_path / "job.yaml").write_text(TEXT)
+    return tmp_path / "job.yaml"
+
+
+def value(job: Job, key: str) -> object:
+    section, _, name = key.partition(".")
+    return getattr(getattr(job, section), name)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "nothing", "note"),
+    [
+        (["buffer.policy=fifo"], "buffer.watermark", 0, "is 4: no effect with 'buffer.policy: fifo', "),
+        (
+            ["parameters.sampler=grid", "parameters.space={alpha: {values: [1, 2]}}"],
+            *("parameters.count", None, "is 8: no effect with 'parameters.sampler: grid', "),
+        ),
+        (
+            ["parameters.path=x.csv"],
+            *("parameters.path", None, "is 'x.csv': no effect with 'parameters.sampler: uniform'"),
+        ),
+        (
+            ["solvers.start=spawn", "solvers.spares=2"],
+            *("solvers.spares", 0, "is 2: no effect with 'solvers.start: spawn', "),
+        ),
+    ],
+)
+def test_a_key_without_effect_is_said_and_taken_away(
+    path: Path, settings: list[str], key: str, nothing: object, note: str
+) -> None:
+    assert load_job(path).notes == ()
+    job = load_job(path, settings)
+    (said,) = job.notes
+    assert said.startswith(f"job.yaml: '{key}' {note}") and value(job, key) == nothing
+    set_by = [setting for setting in settings if setting.startswith(key)]
+    assert said.endswith(f"(--set {set_by[0]})" if set_by else f"(line {7 if 'buffer' in key else 4})")
+
+
+def test_check_submit_and_the_log_say_it(path: Path) -> None:
+    run = CliRunner()
+    for command in ("check", "run --dry-run", "submit --print"):
+        result = run.invoke(cli.main, [*command.split(), str(path), "--set", "buffer.policy=fifo"])
+        assert result.exit_code == 0, result.output
+        assert result.output.count("job.yaml: 'buffer.watermark' is 4: no effect") == 1
+        assert ("no effect" in result.stdout) == ("dry-run" in command)
+    folder, plan, lock = prepare_run(load_job(path, ["buffer.policy=fifo"]))
+    os.close(lock)
+    assert folder.log(plan, 0).read_text().startswith("mpidata: job.yaml: 'buffer.watermark' is 4: no effect")
+    assert load_job(folder.job).notes == ()
