@@ -11,9 +11,9 @@ from pathlib import Path
 from mpidata.config import Job
 from mpidata.errors import LaunchError
 from mpidata.launch.batch.allocation import Allocation, named_hosts, read_allocation
-from mpidata.launch.batch.everywhere import PLUGINS, on_one, slurm_environment, uses_srun
 from mpidata.launch.batch.placement import Layout, Placement, place
 from mpidata.launch.starting.command import mpirun_command, mpirun_environment, silence_environment
+from mpidata.launch.starting.everywhere import PLUGINS, on_one, slurm_environment, uses_srun
 from mpidata.launch.starting.fault_tolerance import choose, of_mpirun
 from mpidata.launch.starting.mpirun import find_mpirun
 from mpidata.launch.watching.cleanup import JobFolders

@@ -15,16 +15,16 @@ from rich.text import Text
 from mpidata.checkpoint.memory import available_bytes, check_memory
 from mpidata.config import load_job
 from mpidata.errors import JobFileError, LaunchError
-from mpidata.launch.batch.hosts import on_hosts_left
 from mpidata.launch.batch.slurm import SlurmJob
-from mpidata.launch.starting.attempt import Attempt
 from mpidata.launch.starting.begun import Begun, changed_since
 from mpidata.launch.starting.command import command_line, shim_path
 from mpidata.launch.starting.fault_tolerance import without_ulfm
+from mpidata.launch.starting.hosts import on_hosts_left
 from mpidata.launch.starting.launcher import Launcher, find_launcher
 from mpidata.launch.starting.rendezvous import rendezvous
 from mpidata.launch.starting.restarts import Restarts
 from mpidata.launch.starting.resume import Resume, find_run, is_complete, look_at, make_ready
+from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.cleanup import make_folders, processes_of, remove_abandoned
 from mpidata.launch.watching.first_exception import FirstException
 from mpidata.launch.watching.outcome import Outcome, settle

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mpidata.launch.starting.attempt import Attempt
+from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.supervise import Ending
 from mpidata.run.events import write_json
 from mpidata.run.exits import Exit, read_record, signal_name

@@ -14,7 +14,7 @@ from io import BufferedWriter
 from typing import Any
 
 from mpidata.errors import LaunchError
-from mpidata.launch.starting.attempt import Attempt
+from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.cleanup import end_processes, processes_of
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.watch import Watch

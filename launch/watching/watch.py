@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mpidata.launch.starting.attempt import Attempt
-from mpidata.launch.starting.connections import Connections
-from mpidata.launch.starting.ranks import LocalRanks
+from mpidata.launch.watching.attempt import Attempt
+from mpidata.launch.watching.connections import Connections
+from mpidata.launch.watching.ranks import LocalRanks
 from mpidata.launch.watching.signals import Signals
 from mpidata.run.exits import read_record
 from mpidata.run.own_files import opener

@@ -19,8 +19,8 @@ from mpidata.doctor.probe import run_on_each
 from mpidata.doctor.ranks import environment_here, read, read_all
 from mpidata.errors import LaunchError
 from mpidata.launch.batch.allocation import Allocation, named_hosts, read_allocation
-from mpidata.launch.batch.everywhere import on_one, uses_srun
-from mpidata.launch.batch.hosts import answering
+from mpidata.launch.starting.everywhere import on_one, uses_srun
+from mpidata.launch.starting.hosts import answering
 from mpidata.launch.starting.mpirun import find_mpirun
 from mpidata.native.mpi_name import MpiName
 

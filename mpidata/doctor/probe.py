@@ -16,8 +16,8 @@ from typing import Any
 
 from mpidata.doctor.ranks import read
 from mpidata.launch.batch.allocation import Allocation
-from mpidata.launch.batch.everywhere import on_each, slurm_environment
 from mpidata.launch.starting.command import mpirun_environment, mpirun_options
+from mpidata.launch.starting.everywhere import on_each, slurm_environment
 from mpidata.launch.watching.cleanup import end_processes, make_folders
 from mpidata.native.mpi_name import OPEN_MPI, MpiName
 

@@ -8,15 +8,15 @@ import pytest
 
 from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, LaunchError
-from mpidata.launch.batch import hosts
 from mpidata.launch.batch.allocation import named_hosts
-from mpidata.launch.batch.hosts import answering, fewer_groups, on_hosts_left
 from mpidata.launch.batch.placement import Layout
-from mpidata.launch.starting import connections
+from mpidata.launch.starting import hosts
 from mpidata.launch.starting import launcher as module
 from mpidata.launch.starting.command import silence_environment
-from mpidata.launch.starting.connections import Connections
+from mpidata.launch.starting.hosts import answering, fewer_groups, on_hosts_left
 from mpidata.launch.starting.launcher import Launcher, find_launcher
+from mpidata.launch.watching import connections
+from mpidata.launch.watching.connections import Connections
 from mpidata.native.mpi_name import MpiName
 
 JOB = """

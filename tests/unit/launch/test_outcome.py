@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mpidata.launch.starting.attempt import Attempt
 from mpidata.launch.watching import outcome
+from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.outcome import settle
 from mpidata.launch.watching.result import show_outcome
 from mpidata.launch.watching.supervise import Ending

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mpidata.launch.starting.ranks import LocalRanks
 from mpidata.launch.watching.cleanup import ranks_of
+from mpidata.launch.watching.ranks import LocalRanks
 
 
 class _Ranks:

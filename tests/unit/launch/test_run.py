@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpidata.errors import LaunchError
-from mpidata.launch.starting.attempt import Attempt
+from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.cleanup import processes_of
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.supervise import supervise
