@@ -22,7 +22,7 @@ enum { PMIX_SENDS_NS = 300000000 };
 EXPORTED int PMIx_Abort(int code, const char *text, void *processes, size_t count);
 
 /* While the program has not closed the page's descriptor. */
-__attribute__((constructor)) static void find_page(void) { (void)mpidata_page(); }
+__attribute__((constructor)) static void find_page(void) { (void)mpidata_pulse_page(); }
 
 static int abort_the_job(int code, const char *text, void *processes, size_t count) {
     void *found = dlsym(RTLD_NEXT, "PMIx_Abort"), *pmix;
@@ -45,7 +45,7 @@ static void flush_all(void) {
 }
 
 int PMIx_Abort(int code, const char *text, void *processes, size_t count) {
-    mpidata_pulse *page = mpidata_page();
+    mpidata_pulse *page = mpidata_pulse_page();
     if (page) atomic_store(&page->abort_code, code);
     mpidata_tell(MPIDATA_PULSE_ABORTED);
     if (!page || !(atomic_load(&page->flags) & MPIDATA_PULSE_JOINED)) return abort_the_job(code, text, processes, count);

@@ -1,4 +1,4 @@
-"""ctypes binding of libmpidata: the functions of mpidata.h, trainer.h, snapshot.h and scheduler.h.
+"""ctypes binding of libmpidata: the functions of mpidata.h, trainer.h, draw.h, snapshot.h and scheduler.h.
 
 Nothing is loaded before `load` is called. Calls release the GIL, so a call that waits does not stop other threads.
 """
@@ -43,7 +43,7 @@ DTYPES = {"float32": 1, "float64": 2, "int32": 3, "int64": 4, "uint8": 5}
 
 
 class Statistics(ctypes.Structure):
-    """`mpidata_statistics` of trainer.h."""
+    """`mpidata_statistics` of statistics.h."""
 
     _fields_ = [
         ("received", c_int64),
@@ -148,12 +148,7 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_beat": (None, []),
     # trainer.h
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
-    "mpidata_trainer_start": (c_int, [c_int64]),
-    "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
-    "mpidata_trainer_draw_page": (c_int, [c_int64, POINTER(c_void_p), POINTER(c_int64), c_double]),
-    "mpidata_trainer_ahead": (c_int, [c_double]),
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
-    "mpidata_trainer_give_back": (c_int, [c_int64]),
     "mpidata_trainer_validation": (c_int, [POINTER(c_int64), c_double]),
     "mpidata_trainer_validation_sample": (
         c_int,
@@ -163,6 +158,12 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_stop": (c_int, [c_int, c_char_p]),
     "mpidata_trainer_statistics": (c_int, [POINTER(Statistics)]),
     "mpidata_trainer_close": (c_int, [c_double]),
+    # draw.h
+    "mpidata_trainer_start": (c_int, [c_int64]),
+    "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
+    "mpidata_trainer_draw_page": (c_int, [c_int64, POINTER(c_void_p), POINTER(c_int64), c_double]),
+    "mpidata_trainer_ahead": (c_int, [c_double]),
+    "mpidata_trainer_give_back": (c_int, [c_int64]),
     # snapshot.h
     "mpidata_trainer_snapshot_take": (c_int, [POINTER(Snapshot)]),
     "mpidata_trainer_snapshot_samples": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),

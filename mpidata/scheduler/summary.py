@@ -18,7 +18,7 @@ from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 
 __all__ = ["DRAWN", "RECEIVED", "Figures", "Outcome", "Record", "write_failure"]
 
-# Order of mpidata_statistics in c_api/src/trainer/trainer.h.
+# Order of mpidata_statistics in c_api/src/stream/statistics.h.
 RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES = range(7)
 
 RECORD = "record."

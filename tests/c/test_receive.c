@@ -1,7 +1,8 @@
 /* What a trainer's receive thread leaves to MPI and to the scheduler. */
 #define _GNU_SOURCE /* pthread_getattr_np */
 #include "fake_mpi.h"
-#include "receive/incoming.h"
+#include "receive/receive.h"
+#include "stream/state.h"
 
 static const char plan_text[] =
     "mpidata-plan 1\nrun /run\nworld 4\ntrainers 2\ngroups 1\nranks_per_group 1\nwindow 4\nsimulations 10\nvalidation 0\n"

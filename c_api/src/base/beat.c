@@ -21,7 +21,7 @@ static mpidata_pulse *map_page(void) {
     return NULL;
 }
 
-mpidata_pulse *mpidata_page(void) {
+mpidata_pulse *mpidata_pulse_page(void) {
     static _Atomic(mpidata_pulse *) found;
     static atomic_flag looked = ATOMIC_FLAG_INIT;
     if (!atomic_flag_test_and_set(&looked)) atomic_store(&found, map_page());
@@ -29,7 +29,7 @@ mpidata_pulse *mpidata_page(void) {
 }
 
 void mpidata_beat(void) {
-    mpidata_pulse *page = mpidata_page();
+    mpidata_pulse *page = mpidata_pulse_page();
     struct timespec now;
     if (!page || clock_gettime(CLOCK_MONOTONIC_COARSE, &now)) return;
     uint64_t ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
@@ -37,11 +37,11 @@ void mpidata_beat(void) {
 }
 
 void mpidata_tell(uint32_t flags) {
-    mpidata_pulse *page = mpidata_page();
+    mpidata_pulse *page = mpidata_pulse_page();
     if (page) atomic_fetch_or(&page->flags, flags);
 }
 
 void mpidata_withdraw(uint32_t flags) {
-    mpidata_pulse *page = mpidata_page();
+    mpidata_pulse *page = mpidata_pulse_page();
     if (page) atomic_fetch_and(&page->flags, ~flags);
 }

@@ -14,6 +14,6 @@ void mpidata_tell(uint32_t flags);
 void mpidata_withdraw(uint32_t flags);
 
 /* The page itself; NULL where there is none. */
-mpidata_pulse *mpidata_page(void);
+mpidata_pulse *mpidata_pulse_page(void);
 
 #endif

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/failure.h"
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5
+#include <mpi-ext.h>
+#endif
 
 static _Thread_local char last_error[MPIDATA_TEXT_MAX];
 
@@ -17,6 +19,17 @@ int mpidata_error(int status, const char *format, ...) {
     va_end(arguments);
     memcpy(last_error, text, sizeof text);
     return status;
+}
+
+int mpidata_is_failure(int mpi_status) {
+#if defined(OMPI_HAVE_MPI_EXT_FTMPI) && OMPI_HAVE_MPI_EXT_FTMPI
+    int class = MPI_SUCCESS;
+    if (mpi_status == MPI_SUCCESS || MPI_Error_class(mpi_status, &class) != MPI_SUCCESS) return 0;
+    return class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_PROC_FAILED_PENDING || class == MPIX_ERR_REVOKED;
+#else
+    (void)mpi_status;
+    return 0;
+#endif
 }
 
 int mpidata_check_mpi(int mpi_status, const char *what) {

@@ -18,6 +18,9 @@ int mpidata_error(int status, const char *format, ...) MPIDATA_PRINTF(2, 3);
 /* MPIDATA_SUCCESS, or MPIDATA_ERR_MPI (_DIED where a rank has died) with the sentence "<what>: <MPI's own text>". */
 int mpidata_check_mpi(int mpi_status, const char *what);
 
+/* Does this MPI error say that a rank has died? Never, where MPI does not tell of deaths. */
+int mpidata_is_failure(int mpi_status);
+
 /* Return from the calling function with the error where an MPI call fails. */
 #define MPIDATA_TRY_MPI(call)                                         \
     do {                                                              \

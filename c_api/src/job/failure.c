@@ -10,12 +10,6 @@
 
 #if defined(OMPI_HAVE_MPI_EXT_FTMPI) && OMPI_HAVE_MPI_EXT_FTMPI
 
-int mpidata_is_failure(int mpi_status) {
-    int class = MPI_SUCCESS;
-    if (mpi_status == MPI_SUCCESS || MPI_Error_class(mpi_status, &class) != MPI_SUCCESS) return 0;
-    return class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_PROC_FAILED_PENDING || class == MPIX_ERR_REVOKED;
-}
-
 /* Ranks in comm of the members of `failed`. */
 static int translate(MPI_Comm comm, MPI_Group failed, int n, int *ranks) {
     MPI_Group all;
@@ -51,11 +45,6 @@ int mpidata_acknowledge_failures(MPI_Comm comm, char *dead, int *newly, int *n_n
 }
 
 #else
-
-int mpidata_is_failure(int mpi_status) {
-    (void)mpi_status;
-    return 0;
-}
 
 int mpidata_acknowledge_failures(MPI_Comm comm, char *dead, int *newly, int *n_newly) {
     (void)comm, (void)dead, (void)newly;

@@ -5,9 +5,6 @@
 
 #include <mpi.h>
 
-/* Does this MPI error say that a rank has died? */
-int mpidata_is_failure(int mpi_status);
-
 /* Acknowledge the deaths in an intracommunicator, so that receives from any source work again. dead: a flag per rank, set
  * for those found; newly: room for all ranks, gets the *n_newly ranks not flagged before. */
 int mpidata_acknowledge_failures(MPI_Comm comm, char *dead, int *newly, int *n_newly);

@@ -8,7 +8,7 @@
 #include "receive/assembly.h"
 #include "job/link.h"
 #include "receive/receives.h"
-#include "trainer/trainer_state.h"
+#include "stream/state.h"
 
 /* Sources of which pieces may be under way at once, with the same exception as for receives. */
 enum { MPIDATA_PENDING_MAX = 32, MPIDATA_STREAMS = 2 };

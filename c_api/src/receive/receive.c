@@ -1,4 +1,5 @@
-/* The receive thread of a trainer. It makes all MPI calls of the trainer. */
+#include "receive/receive.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +7,11 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "receive/incoming.h"
 #include "base/wait.h"
+#include "receive/incoming.h"
+#include "stream/agreement.h"
+#include "stream/checkpoint.h"
+#include "stream/progress.h"
 
 static const double STATUS_EVERY_S = 0.2;
 

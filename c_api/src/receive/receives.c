@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/failure.h"
 #include "base/wait.h"
 
 static const double USUALLY_DONE_S = 1.0;

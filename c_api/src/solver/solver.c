@@ -12,6 +12,7 @@
 #include "wire/identity.h"
 #include "solver/tally.h"
 #include "base/wait.h"
+#include "stream/state.h"
 #include "solver/window.h"
 
 enum { OUTSIDE = 0, JOINED, LEFT };

@@ -12,6 +12,5 @@ int mpidata_fail_try(const char *reason);
 
 /* Report an error that ends the job, from a solver or trainer rank. */
 int mpidata_report_error(const char *sentence);
-int mpidata_report_error_of_trainer(const char *sentence); /* MPIDATA_ERR_ORDER where there is no trainer */
 
 #endif

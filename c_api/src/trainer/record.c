@@ -7,99 +7,24 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "trainer/trainer_state.h"
 #include "base/wait.h"
+#include "stream/state.h"
 
 enum { PIECES_MAX = 256 }; /* of one write */
-
-static struct {
-    int64_t every, limit;
-    int skip;
-} wanted;
 
 int mpidata_trainer_record_start(int64_t every, int64_t limit, int skip) {
     if (every < 1 || limit < 1)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "A record of every %lld. step, at most %lld waiting. Use 1 or more.",
                              (long long)every, (long long)limit);
-    wanted.every = every;
-    wanted.limit = limit;
-    wanted.skip = skip;
+    mpidata_record_set(every, limit, skip);
     return MPIDATA_SUCCESS;
 }
-
-int mpidata_record_open(mpidata_record *record) {
-    pthread_condattr_t attributes;
-    memset(record, 0, sizeof *record);
-    if (pthread_condattr_init(&attributes) || pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
-        pthread_cond_init(&record->ready, &attributes))
-        return mpidata_error(MPIDATA_ERR_MEMORY, "The record's lock cannot be made.");
-    (void)pthread_condattr_destroy(&attributes);
-    record->every = wanted.every;
-    record->limit = wanted.limit;
-    record->skip = wanted.skip;
-    return MPIDATA_SUCCESS;
-}
-
-void mpidata_record_close(mpidata_record *record) {
-    free(record->queue);
-    free(record->taken);
-    (void)pthread_cond_destroy(&record->ready);
-}
-
-/* -- receiving ------------------------------------------------------------------------------------------------------ */
-
-static int limited(const mpidata_slots *slots, const mpidata_slot *slot) {
-    return *slot->simulation < slots->plan->simulations;
-}
-
-static int make_room(mpidata_record *record) {
-    if (record->n_queued < record->allocated) return MPIDATA_SUCCESS;
-    int64_t allocated = record->allocated ? 2 * record->allocated : 64;
-    int64_t *grown = realloc(record->queue, (size_t)allocated * sizeof *grown);
-    if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the record.");
-    record->queue = grown;
-    record->allocated = allocated;
-    return MPIDATA_SUCCESS;
-}
-
-int mpidata_record_add(mpidata_record *record, mpidata_slots *slots, int64_t number) {
-    mpidata_slot *slot = slots->slots[number];
-    if (!record->every || *slot->step % record->every) return MPIDATA_SUCCESS;
-    int counts = limited(slots, slot);
-    if (counts && record->skip && record->n_limited >= record->limit) {
-        record->skipped++;
-        return MPIDATA_SUCCESS;
-    }
-    MPIDATA_TRY(make_room(record));
-    record->queue[record->n_queued++] = number;
-    record->n_limited += counts;
-    record->queued++;
-    slot->pins++;
-    if (record->enough && record->n_queued >= record->enough) {
-        record->enough = 0;
-        (void)pthread_cond_signal(&record->ready);
-    }
-    return MPIDATA_SUCCESS;
-}
-
-int mpidata_record_lets_in(mpidata_record *record, int room) {
-    int full = record->every && !record->skip && record->n_limited >= record->limit;
-    if (room && full) {
-        if (!(record->closed_since > 0)) record->closed_since = mpidata_now();
-    } else if (record->closed_since > 0) {
-        record->slowed_s += mpidata_now() - record->closed_since;
-        record->closed_since = 0;
-    }
-    return room && !full;
-}
-
-/* -- writing -------------------------------------------------------------------------------------------------------- */
 
 /* Under the lock: forget the oldest n. */
 static void drop(mpidata_trainer *trainer, int64_t n) {
     mpidata_record *record = &trainer->record;
     for (int64_t i = 0; i < n; i++) {
-        record->n_limited -= limited(&trainer->slots, trainer->slots.slots[record->queue[i]]);
+        record->n_limited -= mpidata_record_limited(&trainer->slots, trainer->slots.slots[record->queue[i]]);
         mpidata_slots_unpin(&trainer->slots, record->queue[i]);
     }
     record->n_queued -= n;

@@ -1,38 +1,9 @@
-/* The record's queue: whole samples on their way to a file, which the caller writes (mpidata/record/writer.py). They are
- * pinned where they are, so nothing is copied, and given back once they are written.
- *
- * The functions with a mpidata_record take part in receiving, under the trainer's lock. The others are called from
- * Python, by one thread; they return the codes of mpidata.h, but for mpidata_trainer_record_write. */
+/* The record: what Python calls, from one thread (mpidata/record/writer.py). Not installed. The functions return the codes
+ * of mpidata.h, but for mpidata_trainer_record_write. */
 #ifndef MPIDATA_RECORD_H
 #define MPIDATA_RECORD_H
 
-#include <pthread.h>
-
-#include "buffer/slots.h"
-
-typedef struct {
-    int64_t every, limit; /* every: 0 where nothing is recorded */
-    int skip;
-    pthread_cond_t ready; /* to the writer: enough is queued */
-    int64_t *queue;       /* slots, oldest first; the first n_taken are being written */
-    mpidata_slot **taken;
-    int64_t n_queued, n_taken, allocated;
-    int64_t n_limited; /* those queued that count: validation samples stay in memory anyway */
-    int64_t enough;    /* the writer waits for so many, 0: it does not wait */
-    int64_t queued, written, skipped; /* in all */
-    double slowed_s, closed_since;    /* closed_since 0: the intake is not closed for the record's sake */
-} mpidata_record;
-
-/* As mpidata_trainer_record_start has set it. */
-int mpidata_record_open(mpidata_record *record);
-void mpidata_record_close(mpidata_record *record);
-
-/* Queue a whole sample, or skip it. */
-int mpidata_record_add(mpidata_record *record, mpidata_slots *slots, int64_t number);
-
-/* May training samples be taken in, if the buffer has room? No while the queue is at its limit, unless they are to be
- * skipped. Counts the time in which only the record says no. */
-int mpidata_record_lets_in(mpidata_record *record, int room);
+#include <stdint.h>
 
 typedef struct {
     int64_t queued, written, skipped; /* samples so far; written: released, or given up by stop */

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "trainer/trainer_state.h"
+#include "stream/checkpoint.h"
+#include "stream/progress.h"
 
 enum { WRITE_AT_ONCE = 256 };
 
@@ -41,48 +42,6 @@ void mpidata_pinned_free(mpidata_pinned *pinned) {
     free(pinned->complete);
     free(pinned->bits);
     free(pinned);
-}
-
-/* -- when ----------------------------------------------------------------------------------------------------------- */
-
-void mpidata_checkpoint_want(mpidata_trainer *trainer, int64_t number) {
-    if (number <= trainer->checkpoint.wanted) return;
-    trainer->checkpoint.wanted = number;
-    (void)pthread_cond_broadcast(&trainer->news);
-}
-
-void mpidata_checkpoint_agree(mpidata_trainer *trainer, int64_t number, int64_t batch) {
-    if (number <= trainer->checkpoint.agreed) return;
-    trainer->checkpoint.agreed = number;
-    trainer->checkpoint.due = 1;
-    trainer->checkpoint.at = batch;
-}
-
-int mpidata_checkpoint_is_due(mpidata_trainer *trainer) {
-    if (trainer->job.plan.trainers == 1) mpidata_checkpoint_agree(trainer, trainer->checkpoint.wanted, trainer->drawn);
-    return trainer->checkpoint.due && trainer->checkpoint.at == trainer->drawn;
-}
-
-static int post_written(mpidata_trainer *trainer, int64_t number, int failed, int64_t bytes, const char *text) {
-    mpidata_event event = {.kind = MPIDATA_EVENT_CHECKPOINT_WRITTEN, .steps = number, .failed = failed};
-    event.statistics[0] = trainer->checkpoint.at;
-    event.statistics[1] = bytes;
-    (void)snprintf(event.text, sizeof event.text, "%s", text ? text : "");
-    int status = mpidata_trainer_post(trainer, &event);
-    mpidata_trainer_wake(trainer);
-    return status;
-}
-
-int mpidata_checkpoint_give_up(mpidata_trainer *trainer) {
-    int over = trainer->finished || trainer->left || trainer->stopping;
-    if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && over) {
-        trainer->checkpoint.agreed = trainer->checkpoint.wanted;
-    } else if (trainer->checkpoint.due && trainer->left) {
-        trainer->checkpoint.due = 0;
-    } else {
-        return MPIDATA_SUCCESS;
-    }
-    return post_written(trainer, trainer->checkpoint.agreed, 2, 0, "the training loop is over");
 }
 
 int mpidata_trainer_checkpoint(void) {
@@ -290,7 +249,7 @@ int mpidata_trainer_snapshot_end(int failed, int64_t bytes, const char *text) {
         if (pinned) release(trainer, pinned, 0, pinned->n);
         trainer->checkpoint.pinned = NULL;
         trainer->checkpoint.due = 0;
-        status = post_written(trainer, trainer->checkpoint.agreed, failed, bytes, text);
+        status = mpidata_checkpoint_answer(trainer, failed, bytes, text);
     }
     (void)pthread_mutex_unlock(&trainer->lock);
     mpidata_pinned_free(pinned);

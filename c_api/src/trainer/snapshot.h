@@ -9,7 +9,8 @@
 #ifndef MPIDATA_SNAPSHOT_H
 #define MPIDATA_SNAPSHOT_H
 
-#include "trainer/trainer.h"
+#include "mpidata.h"
+#include "stream/statistics.h"
 
 /* Where a trainer holds samples. Those of a snapshot are numbered in this order. */
 enum {

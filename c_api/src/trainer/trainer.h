@@ -7,6 +7,7 @@
 #define MPIDATA_TRAINER_H
 
 #include "mpidata.h"
+#include "stream/statistics.h"
 
 /* Join the job as a trainer. Collective over world (with mpidata_init on solvers and mpidata_scheduler_open on rank 0);
  * blocks without spinning. world and *trainers are Fortran handles; *trainers is the communicator of the trainers, for
@@ -16,40 +17,9 @@ int mpidata_trainer_open(MPI_Fint world, MPI_Fint *trainers);
 /* Start the receive thread. Between open and this a checkpoint may be restored (snapshot.h). Does not block. */
 int mpidata_trainer_begin(void);
 
-/* Set how draws are grouped: count samples a draw (1: single-sample mode). Once, before the first draw; the same on all
- * trainers (MPIDATA_ERR_ARGUMENT otherwise, and when the buffer is too small for it). Does not block. */
-int mpidata_trainer_start(int64_t count);
-
-/* Fill one batch of `count` samples (the count of mpidata_trainer_start).
- *
- * fields      one pointer per field in job order, each to count x (declared shape) elements of the declared dtype
- * parameters  count x n_parameters float64
- * time        count float64
- * step        count int64
- * simulation  count int64
- *
- * MPIDATA_SUCCESS; MPIDATA_END: the stream is over, the same batch number on all trainers; MPIDATA_CHECKPOINT: take a
- * snapshot (snapshot.h) and call again, the same batch number on all trainers; MPIDATA_ERR_AGAIN: nothing within timeout_s
- * seconds (call again: lets the caller handle signals); or an error that ended the job. Sleeps while it waits. */
-int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
-                         double timeout_s);
-
-/* Wait until the next batch can be drawn, as mpidata_trainer_draw does, and draw nothing. The same answer on all trainers
- * that have drawn as many batches. */
-int mpidata_trainer_ahead(double timeout_s);
-
 /* *steps: those of each simulation that is trained on, where all of which it is known have the same number; -1 where they
  * have not, or none is known yet. Any thread; does not block. */
 int mpidata_trainer_steps(int64_t *steps);
-
-/* mpidata_trainer_draw without a copy, where the next batch has memory of its own (slots.h: mpidata_page_layout): *memory is where,
- * and is the caller's, to be changed at will, until mpidata_trainer_give_back of *page. Its samples may be in another order
- * than mpidata_trainer_draw would have them in. NULL with MPIDATA_SUCCESS: it has none, nothing was drawn, and
- * mpidata_trainer_draw gives the batch at once. bytes: size that the caller takes a batch to have. */
-int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, double timeout_s);
-
-/* Any thread; does not block. */
-int mpidata_trainer_give_back(int64_t page);
 
 /* Wait until this trainer holds its whole share of the validation samples; *count is their number. SUCCESS, AGAIN, END
  * (the job is stopping and it will never be whole) or an error. Sleeps while it waits. */
@@ -66,16 +36,6 @@ int mpidata_trainer_report(const char *name, double value);
 /* Leave the stream early: the job ends in order. failed: 0 the script left its loop, 1 it ended with an error, which
  * `reason` tells. The next draw gives MPIDATA_END. Does not block. */
 int mpidata_trainer_stop(int failed, const char *reason);
-
-typedef struct {
-    int64_t received;    /* distinct training samples received */
-    int64_t validation;  /* distinct validation samples received */
-    int64_t duplicates;  /* samples dropped because they had been received before */
-    int64_t drawn;       /* batches drawn */
-    int64_t fill;        /* samples in the buffer */
-    int64_t capacity;    /* of the buffer */
-    int64_t bytes;       /* payload bytes received, validation included */
-} mpidata_statistics;
 
 int mpidata_trainer_statistics(mpidata_statistics *statistics);
 

@@ -1,6 +1,7 @@
 /* A trainer in C, to run the receive thread under the sanitizers: draws batches of 4 of pattern.c's samples, with and
  * without a copy, checks the field 'line', waits for the validation samples, reports, records every other step into
  * nothing, and closes. */
+#include "trainer/draw.h"
 #include "trainer/record.h"
 #include "trainer/trainer.h"
 

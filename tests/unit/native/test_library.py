@@ -22,7 +22,7 @@ TYPES = {
 
 def declarations():
     headers = [SOURCE / "include" / "mpidata.h"]
-    headers += [next(SOURCE.rglob(name)) for name in ("trainer.h", "snapshot.h", "scheduler.h")]
+    headers += [next(SOURCE.rglob(name)) for name in ("trainer.h", "draw.h", "snapshot.h", "scheduler.h")]
     text = "\n".join(header.read_text() for header in headers)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = re.findall(r"(?:int|void|const char \*)\s*\b(mpidata_\w+)\(([^;]*)\);", text)
@@ -51,7 +51,7 @@ def test_declarations_are_found():
 @pytest.mark.parametrize(
     ("header", "name", "structure"),
     [
-        ("trainer.h", "mpidata_statistics", library.Statistics),
+        ("statistics.h", "mpidata_statistics", library.Statistics),
         ("snapshot.h", "mpidata_snapshot", library.Snapshot),
         ("scheduler.h", "mpidata_event", library.Event),
     ],

@@ -1,24 +1,23 @@
 /* The state of this process's trainer, shared by the receive thread and the caller's threads. */
-#ifndef MPIDATA_TRAINER_STATE_H
-#define MPIDATA_TRAINER_STATE_H
+#ifndef MPIDATA_STATE_H
+#define MPIDATA_STATE_H
 
 #include <pthread.h>
 
-#include "receive/assembly.h"
 #include "buffer/buffer.h"
-#include "job/job.h"
 #include "buffer/ledger.h"
-#include "trainer/record.h"
 #include "buffer/slots.h"
-#include "trainer/snapshot.h"
-#include "trainer/trainer.h"
+#include "job/job.h"
+#include "stream/record_queue.h"
+#include "stream/statistics.h"
 
 typedef struct mpidata_outgoing {
     mpidata_event event;
     struct mpidata_outgoing *next;
 } mpidata_outgoing;
 
-typedef struct mpidata_pinned mpidata_pinned;
+typedef struct mpidata_pinned mpidata_pinned; /* of trainer/snapshot.c */
+void mpidata_pinned_free(mpidata_pinned *pinned);
 
 /* Checkpoints are numbered by the scheduler. */
 typedef struct {
@@ -78,41 +77,20 @@ void mpidata_trainer_fail(mpidata_trainer *trainer, int status);
 /* Under the lock: queue an event for the receive thread to send. */
 int mpidata_trainer_post(mpidata_trainer *trainer, const mpidata_event *event);
 
-/* Under the lock: queue what the scheduler is to know of this trainer. */
-int mpidata_trainer_post_status(mpidata_trainer *trainer);
-
 /* Under the lock: make the receive thread look again at once. */
 void mpidata_trainer_wake(mpidata_trainer *trainer);
 
-/* Under the lock: batches that this trainer can be sure to draw, counted from the start. *final: it is all there is. */
-int64_t mpidata_trainer_guaranteed(const mpidata_trainer *trainer, int *final);
+/* Under the lock: sleep until there is news or the deadline has passed; 0 at the deadline. */
+int mpidata_trainer_wait(mpidata_trainer *trainer, double deadline);
+double mpidata_trainer_deadline(double timeout_s);
+
+int mpidata_trainer_open_locks(mpidata_trainer *trainer);
 
 /* This process's trainer, or an error. */
 int mpidata_the_trainer(mpidata_trainer **trainer);
+void mpidata_trainer_set(mpidata_trainer *trainer);
 
-/* Under the lock: the statistics with their present figures. */
-mpidata_statistics mpidata_trainer_statistics_now(const mpidata_trainer *trainer);
-
-/* Under the lock, for checkpoints: the scheduler orders one; the trainers have agreed on its batch; the next draw is the
- * place for it; tell the scheduler where none can be taken any more. */
-void mpidata_checkpoint_want(mpidata_trainer *trainer, int64_t number);
-void mpidata_checkpoint_agree(mpidata_trainer *trainer, int64_t number, int64_t batch);
-int mpidata_checkpoint_is_due(mpidata_trainer *trainer);
-int mpidata_checkpoint_give_up(mpidata_trainer *trainer);
-void mpidata_pinned_free(mpidata_pinned *pinned);
-
-/* The receive thread's main function; its argument is the mpidata_trainer. */
-void *mpidata_receive_thread(void *trainer);
-
-enum { MPIDATA_AGREEMENT_ENTRIES = 8 };
-
-/* Agreement of the trainers on how many batches all of them can draw; the receive thread calls it again and again. */
-typedef struct {
-    MPI_Request request;
-    int under_way;
-    int64_t mine[MPIDATA_AGREEMENT_ENTRIES], all[MPIDATA_AGREEMENT_ENTRIES];
-} mpidata_agreement;
-
-int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did);
+/* Report an error that ends the job; MPIDATA_ERR_ORDER where this process is no trainer. */
+int mpidata_report_error_of_trainer(const char *sentence);
 
 #endif

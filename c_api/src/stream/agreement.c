@@ -1,41 +1,9 @@
-/* How all trainers come to draw the same number of batches without waiting for one another at every one.
- *
- * Each trainer says how many batches it can be sure to draw; the least of these numbers is granted to all. A trainer
- * says so again as soon as it can be sure of more than is granted, or knows that there will be no more; one that can draw
- * no more than is granted (or leaves) thereby ends the stream for all at the same batch. One nonblocking MPI_Iallreduce at
- * a time; under `tail: repeat` the greatest of the final numbers counts, and who has fewer repeats samples.
- *
- * A checkpoint is taken on all trainers at the same batch: as soon as one of them says in the agreement that the scheduler
- * has ordered one, it is that of the batches granted by then, which no trainer has gone past. */
-#include <limits.h>
+#include "stream/agreement.h"
 
-#include "trainer/trainer_state.h"
+#include "stream/checkpoint.h"
+#include "stream/progress.h"
 
 enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT };
-
-/* Batches that may be promised before they are drawn: hides the agreement behind the training step, and bounds what is
- * still drawn after a stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
-static int64_t lookahead(const mpidata_trainer *trainer) {
-    if (trainer->job.plan.policy == MPIDATA_POLICY_RESERVOIR) return 1;
-    int64_t most = trainer->batch == 1 ? 64 : 4, half = trainer->job.plan.capacity / (2 * trainer->batch);
-    return half < 1 ? 1 : half < most ? half : most;
-}
-
-int64_t mpidata_trainer_guaranteed(const mpidata_trainer *trainer, int *final) {
-    const mpidata_buffer *buffer = &trainer->buffer;
-    int64_t batch = trainer->batch, available = mpidata_buffer_available(buffer);
-    *final = 0;
-    if (!batch) return 0;
-    if (buffer->ended) {
-        /* Of what is left of a large buffer not all is promised at once: a checkpoint falls behind what is promised. */
-        int64_t rest = available / batch, next = lookahead(trainer);
-        *final = rest <= next;
-        return trainer->drawn + (*final ? rest : next);
-    }
-    /* In a reservoir draws are without end, but at the end of the stream those promised must still be possible. */
-    int64_t batches = available == INT64_MAX ? buffer->count / batch : available / batch, ahead = lookahead(trainer);
-    return trainer->drawn + (batches < ahead ? batches : ahead);
-}
 
 static int64_t total_with_repeats(const mpidata_trainer *trainer) {
     int64_t have_any = trainer->buffer.count + trainer->n_retired;

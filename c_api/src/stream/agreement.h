@@ -1,0 +1,26 @@
+/* How all trainers come to draw the same number of batches without waiting for one another at every one.
+ *
+ * Each trainer says how many batches it can be sure to draw; the least of these numbers is granted to all. A trainer
+ * says so again as soon as it can be sure of more than is granted, or knows that there will be no more; one that can draw
+ * no more than is granted (or leaves) thereby ends the stream for all at the same batch. One nonblocking MPI_Iallreduce at
+ * a time; under `tail: repeat` the greatest of the final numbers counts, and who has fewer repeats samples.
+ *
+ * A checkpoint is taken on all trainers at the same batch: as soon as one of them says in the agreement that the scheduler
+ * has ordered one, it is that of the batches granted by then, which no trainer has gone past. */
+#ifndef MPIDATA_AGREEMENT_H
+#define MPIDATA_AGREEMENT_H
+
+#include "stream/state.h"
+
+enum { MPIDATA_AGREEMENT_ENTRIES = 8 };
+
+typedef struct {
+    MPI_Request request;
+    int under_way;
+    int64_t mine[MPIDATA_AGREEMENT_ENTRIES], all[MPIDATA_AGREEMENT_ENTRIES];
+} mpidata_agreement;
+
+/* The receive thread calls it again and again. */
+int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did);
+
+#endif

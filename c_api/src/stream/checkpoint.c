@@ -1,0 +1,43 @@
+#include "stream/checkpoint.h"
+
+#include <stdio.h>
+
+void mpidata_checkpoint_want(mpidata_trainer *trainer, int64_t number) {
+    if (number <= trainer->checkpoint.wanted) return;
+    trainer->checkpoint.wanted = number;
+    (void)pthread_cond_broadcast(&trainer->news);
+}
+
+void mpidata_checkpoint_agree(mpidata_trainer *trainer, int64_t number, int64_t batch) {
+    if (number <= trainer->checkpoint.agreed) return;
+    trainer->checkpoint.agreed = number;
+    trainer->checkpoint.due = 1;
+    trainer->checkpoint.at = batch;
+}
+
+int mpidata_checkpoint_is_due(mpidata_trainer *trainer) {
+    if (trainer->job.plan.trainers == 1) mpidata_checkpoint_agree(trainer, trainer->checkpoint.wanted, trainer->drawn);
+    return trainer->checkpoint.due && trainer->checkpoint.at == trainer->drawn;
+}
+
+int mpidata_checkpoint_answer(mpidata_trainer *trainer, int failed, int64_t bytes, const char *text) {
+    mpidata_event event = {.kind = MPIDATA_EVENT_CHECKPOINT_WRITTEN, .steps = trainer->checkpoint.agreed, .failed = failed};
+    event.statistics[0] = trainer->checkpoint.at;
+    event.statistics[1] = bytes;
+    (void)snprintf(event.text, sizeof event.text, "%s", text ? text : "");
+    int status = mpidata_trainer_post(trainer, &event);
+    mpidata_trainer_wake(trainer);
+    return status;
+}
+
+int mpidata_checkpoint_give_up(mpidata_trainer *trainer) {
+    int over = trainer->finished || trainer->left || trainer->stopping;
+    if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && over) {
+        trainer->checkpoint.agreed = trainer->checkpoint.wanted;
+    } else if (trainer->checkpoint.due && trainer->left) {
+        trainer->checkpoint.due = 0;
+    } else {
+        return MPIDATA_SUCCESS;
+    }
+    return mpidata_checkpoint_answer(trainer, 2, 0, "the training loop is over");
+}

@@ -1,0 +1,100 @@
+#include "stream/state.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/wait.h"
+
+static mpidata_trainer *the_trainer; /* one per process */
+
+int mpidata_the_trainer(mpidata_trainer **trainer) {
+    *trainer = the_trainer;
+    if (the_trainer) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ORDER, "This process has not joined a job as a trainer.");
+}
+
+void mpidata_trainer_set(mpidata_trainer *trainer) { the_trainer = trainer; }
+
+void mpidata_trainer_wake(mpidata_trainer *trainer) {
+    trainer->woken = 1;
+    (void)pthread_cond_signal(&trainer->wake);
+}
+
+/* Does only the newer one of the two count? Sums of the record, whose names have a dot, all do. */
+static int supersedes(const mpidata_event *newer, const mpidata_event *older) {
+    if (newer->kind != older->kind) return 0;
+    if (newer->kind == MPIDATA_EVENT_REPORT) return !strchr(newer->text, '.') && !strcmp(newer->text, older->text);
+    return newer->kind == MPIDATA_EVENT_STATUS || newer->kind == MPIDATA_EVENT_CHECKPOINT_WANTED;
+}
+
+/* A scheduler that takes nothing for a while costs no memory without end. Of reports the first one counts, too. */
+static void drop_superseded(mpidata_trainer *trainer, const mpidata_event *event) {
+    int keep = event->kind == MPIDATA_EVENT_REPORT;
+    mpidata_outgoing **at = &trainer->outbox;
+    for (mpidata_outgoing *old; (old = *at);) {
+        if (!supersedes(event, &old->event) || keep-- > 0) {
+            at = &old->next;
+            continue;
+        }
+        *at = old->next;
+        free(old);
+    }
+    trainer->outbox_end = at;
+}
+
+int mpidata_trainer_post(mpidata_trainer *trainer, const mpidata_event *event) {
+    drop_superseded(trainer, event);
+    mpidata_outgoing *outgoing = malloc(sizeof *outgoing);
+    if (!outgoing) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a message to the scheduler.");
+    outgoing->event = *event;
+    outgoing->event.rank = trainer->job.rank;
+    outgoing->event.index = trainer->job.index;
+    outgoing->next = NULL;
+    *trainer->outbox_end = outgoing;
+    trainer->outbox_end = &outgoing->next;
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_trainer_fail(mpidata_trainer *trainer, int status) {
+    if (trainer->error) return;
+    trainer->error = status;
+    memcpy(trainer->error_text, mpidata_last_error(), sizeof trainer->error_text);
+    mpidata_event event = {.kind = MPIDATA_EVENT_ERROR};
+    (void)snprintf(event.text, sizeof event.text, "%s", trainer->error_text);
+    (void)mpidata_trainer_post(trainer, &event);
+    (void)pthread_cond_broadcast(&trainer->news);
+}
+
+int mpidata_report_error_of_trainer(const char *sentence) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_event event = {.kind = MPIDATA_EVENT_ERROR};
+    (void)snprintf(event.text, sizeof event.text, "%s", sentence);
+    (void)pthread_mutex_lock(&trainer->lock);
+    int status = mpidata_trainer_post(trainer, &event);
+    mpidata_trainer_wake(trainer);
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return status;
+}
+
+int mpidata_trainer_open_locks(mpidata_trainer *trainer) {
+    pthread_condattr_t attributes;
+    if (pthread_mutex_init(&trainer->lock, NULL) || pthread_condattr_init(&attributes) ||
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) || pthread_cond_init(&trainer->news, &attributes) ||
+        pthread_cond_init(&trainer->wake, &attributes))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "The trainer's locks cannot be made.");
+    (void)pthread_condattr_destroy(&attributes);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_wait(mpidata_trainer *trainer, double deadline) {
+    double seconds = floor(deadline);
+    struct timespec until = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((deadline - seconds) * 1e9)};
+    return pthread_cond_timedwait(&trainer->news, &trainer->lock, &until) != ETIMEDOUT;
+}
+
+double mpidata_trainer_deadline(double timeout_s) { return mpidata_now() + (timeout_s < 1e9 ? timeout_s : 1e9); }

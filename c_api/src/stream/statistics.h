@@ -1,0 +1,17 @@
+/* What a trainer counts. Its order is that of the figures in a status for the scheduler, and of mpidata/native/library.py. */
+#ifndef MPIDATA_STATISTICS_H
+#define MPIDATA_STATISTICS_H
+
+#include <stdint.h>
+
+typedef struct {
+    int64_t received;    /* distinct training samples received */
+    int64_t validation;  /* distinct validation samples received */
+    int64_t duplicates;  /* samples dropped because they had been received before */
+    int64_t drawn;       /* batches drawn */
+    int64_t fill;        /* samples in the buffer */
+    int64_t capacity;    /* of the buffer */
+    int64_t bytes;       /* payload bytes received, validation included */
+} mpidata_statistics;
+
+#endif

@@ -1,0 +1,232 @@
+#include "trainer/draw.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "buffer/copy.h"
+#include "stream/checkpoint.h"
+#include "stream/progress.h"
+
+enum { UNPIN_EVERY = 256 << 10 }; /* bytes: the next sample is received while their slots are still in cache */
+
+static int too_small(const mpidata_plan *plan, int64_t least, int64_t count) {
+    return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                         "buffer.capacity is %lld, but batches of %lld samples need at least %lld%s. Raise "
+                         "buffer.capacity in the job file, or lower batch_size.",
+                         (long long)plan->capacity, (long long)count, (long long)least,
+                         plan->policy == MPIDATA_POLICY_FIRO ? " (buffer.watermark + batch_size)" : "");
+}
+
+/* Under the lock: those that a checkpoint had kept, the newest where there is not room for all. */
+static void take_over_retired(mpidata_trainer *trainer, int64_t *retired, int64_t room) {
+    int64_t n = trainer->n_retired, drop = n > room ? n - room : 0, from = drop ? trainer->next_retired : 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t slot = trainer->retired[(from + i) % n];
+        if (i < drop)
+            mpidata_slots_give_back(&trainer->slots, slot);
+        else
+            retired[i - drop] = slot;
+    }
+    if (drop) trainer->next_retired = 0;
+    trainer->n_retired = n - drop;
+    free(trainer->retired);
+    trainer->retired = retired;
+}
+
+/* Only where a batch is what came together, and none of it is kept to be repeated. */
+static int hands_out_pages(const mpidata_plan *plan) {
+    return plan->policy == MPIDATA_POLICY_FIFO && plan->tail == MPIDATA_TAIL_DROP;
+}
+
+int mpidata_trainer_start(int64_t count) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    const mpidata_plan *plan = &trainer->job.plan;
+    if (count < 1)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "batch_size is %lld. Use 1 or more.", (long long)count);
+    int64_t most = INT64_MAX - plan->watermark;
+    int64_t least = plan->policy == MPIDATA_POLICY_FIRO && count < most ? plan->watermark + count : count;
+    if (plan->capacity < least) {
+        (void)too_small(plan, least, count);
+        (void)mpidata_report_error_of_trainer(mpidata_last_error());
+        return MPIDATA_ERR_ARGUMENT;
+    }
+    int64_t *retired = calloc((size_t)count, sizeof *retired);
+    if (!retired) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for batches of %lld.", (long long)count);
+    (void)pthread_mutex_lock(&trainer->lock);
+    int status = MPIDATA_SUCCESS;
+    if (trainer->batch && trainer->batch != count) {
+        status = mpidata_error(MPIDATA_ERR_ORDER, "The stream is drawn in batches of %lld already, not of %lld.",
+                               (long long)trainer->batch, (long long)count);
+    } else if (!trainer->batch && hands_out_pages(plan) && mpidata_slots_batch(&trainer->slots, count)) {
+        status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for batches of %lld.", (long long)count);
+    } else if (!trainer->batch) {
+        trainer->batch = count;
+        trainer->past_cache = mpidata_exceeds_cache((size_t)count * plan->slot_bytes);
+        take_over_retired(trainer, retired, count);
+        retired = NULL;
+    }
+    mpidata_trainer_wake(trainer);
+    (void)pthread_mutex_unlock(&trainer->lock);
+    free(retired);
+    return status;
+}
+
+/* With one trainer there is nobody to agree with. */
+static void grant_alone(mpidata_trainer *trainer) {
+    if (trainer->job.plan.trainers > 1) return;
+    int final;
+    trainer->granted = mpidata_trainer_guaranteed(trainer, &final);
+    if (final && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && trainer->buffer.count > 0)
+        trainer->granted = trainer->drawn + (trainer->buffer.count + trainer->batch - 1) / trainer->batch;
+    if (trainer->stopping || (final && trainer->granted <= trainer->drawn)) trainer->finished = 1;
+    if (trainer->stopping) trainer->granted = trainer->drawn;
+}
+
+/* Under the lock: a drawn sample's slot stays until `batch` more have been drawn, where the tail may repeat it. */
+static void retire(mpidata_trainer *trainer, int64_t slot) {
+    if (trainer->job.plan.tail == MPIDATA_TAIL_DROP) {
+        mpidata_slots_give_back(&trainer->slots, slot);
+        return;
+    }
+    if (trainer->n_retired < trainer->batch) {
+        trainer->retired[trainer->n_retired++] = slot;
+        return;
+    }
+    mpidata_slots_give_back(&trainer->slots, trainer->retired[trainer->next_retired]);
+    trainer->retired[trainer->next_retired] = slot;
+    trainer->next_retired = (trainer->next_retired + 1) % trainer->batch;
+}
+
+typedef struct {
+    int64_t number;
+    const mpidata_slot *slot;
+} drawn_sample;
+
+/* Under the lock: one draw, pinned. */
+static drawn_sample draw_one(mpidata_trainer *trainer) {
+    int removed = 0;
+    drawn_sample drawn;
+    int repeat = mpidata_buffer_available(&trainer->buffer) == 0;
+    drawn.number = repeat ? trainer->retired[mpidata_random_below(&trainer->buffer.random, trainer->n_retired)]
+                          : mpidata_buffer_draw(&trainer->buffer, &removed);
+    drawn.slot = trainer->slots.slots[drawn.number];
+    trainer->slots.slots[drawn.number]->pins++;
+    if (removed) retire(trainer, drawn.number);
+    return drawn;
+}
+
+static void copy_sample(const mpidata_trainer *trainer, const mpidata_slot *slot, int64_t i, void *const *fields,
+                        double *parameters, double *time, int64_t *step, int64_t *simulation) {
+    const mpidata_plan *plan = &trainer->job.plan;
+    void *(*copy)(void *restrict, const void *restrict, size_t) = trainer->past_cache ? mpidata_copy_past_cache : memcpy;
+    for (int f = 0; f < plan->n_fields; f++) {
+        size_t bytes = (size_t)plan->fields[f].elements * plan->fields[f].element_size;
+        (void)copy((char *)fields[f] + (size_t)i * bytes, mpidata_slot_field(&trainer->slots, slot, f), bytes);
+    }
+    size_t n = (size_t)plan->n_parameters;
+    if (n) memcpy(parameters + (size_t)i * n, slot->parameters, n * sizeof *parameters);
+    time[i] = *slot->time;
+    step[i] = *slot->step;
+    simulation[i] = *slot->simulation;
+}
+
+/* Under the lock: MPIDATA_SUCCESS when a batch is granted. */
+static int wait_for_grant(mpidata_trainer *trainer, double deadline) {
+    for (;;) {
+        if (trainer->error) return mpidata_error(trainer->error, "%s", trainer->error_text);
+        if (!trainer->batch) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_draw before mpidata_trainer_start.");
+        grant_alone(trainer);
+        if (trainer->left) return MPIDATA_END;
+        if (mpidata_checkpoint_is_due(trainer)) return MPIDATA_CHECKPOINT;
+        if (trainer->drawn < trainer->granted) return MPIDATA_SUCCESS;
+        if (trainer->finished) return MPIDATA_END;
+        trainer->waiting = 1;
+        int in_time = mpidata_trainer_wait(trainer, deadline);
+        trainer->waiting = 0;
+        if (!in_time) return mpidata_error(MPIDATA_ERR_AGAIN, "No batch within the given time.");
+    }
+}
+
+int mpidata_trainer_ahead(double timeout_s) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    (void)pthread_mutex_lock(&trainer->lock);
+    int status = wait_for_grant(trainer, mpidata_trainer_deadline(timeout_s));
+    if (status == MPIDATA_END) trainer->told_end = 1;
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return status;
+}
+
+int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
+                         double timeout_s) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    (void)pthread_mutex_lock(&trainer->lock);
+    int status = wait_for_grant(trainer, mpidata_trainer_deadline(timeout_s));
+    if (status == MPIDATA_END) trainer->told_end = 1;
+    int64_t batch = trainer->batch;
+    drawn_sample *drawn = status ? NULL : malloc((size_t)batch * sizeof *drawn);
+    if (!status && !drawn) status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
+    for (int64_t i = 0; i < batch && !status; i++) drawn[i] = draw_one(trainer);
+    if (!status) {
+        trainer->drawn++;
+        mpidata_trainer_wake(trainer);
+    }
+    (void)pthread_mutex_unlock(&trainer->lock);
+    if (status) {
+        free(drawn);
+        return status;
+    }
+    for (int64_t i = 0, pinned = 0; i < batch; i++) {
+        copy_sample(trainer, drawn[i].slot, i, fields, parameters, time, step, simulation);
+        if (i + 1 < batch && (size_t)(i + 1 - pinned) * trainer->job.plan.slot_bytes < UNPIN_EVERY) continue;
+        (void)pthread_mutex_lock(&trainer->lock);
+        while (pinned <= i) mpidata_slots_unpin(&trainer->slots, drawn[pinned++].number);
+        (void)pthread_mutex_unlock(&trainer->lock);
+    }
+    free(drawn);
+    return MPIDATA_SUCCESS;
+}
+
+/* Under the lock: draw the page of the oldest sample, if it is whole, or return NULL. One of its samples may have been
+ * completed after some of the next page, which then stay for the next batch. What is pinned is still being written to a
+ * file, and must not be changed. */
+static mpidata_page *draw_whole_page(mpidata_trainer *trainer) {
+    if (!hands_out_pages(&trainer->job.plan) || trainer->buffer.count < trainer->batch) return NULL;
+    mpidata_page *page = trainer->slots.slots[mpidata_buffer_at(&trainer->buffer, 0)]->page;
+    if (page->layout != &trainer->slots.batch) return NULL;
+    for (int64_t i = 0; i < trainer->batch; i++)
+        if (page->slots[i].pins) return NULL;
+    return mpidata_buffer_draw_together(&trainer->buffer, page->first, trainer->batch, 2 * trainer->batch) ? page : NULL;
+}
+
+int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, double timeout_s) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    *memory = NULL;
+    (void)pthread_mutex_lock(&trainer->lock);
+    int status = wait_for_grant(trainer, mpidata_trainer_deadline(timeout_s));
+    if (status == MPIDATA_END) trainer->told_end = 1;
+    size_t expected = trainer->slots.batch.bytes;
+    if (!status && trainer->slots.batch.count && bytes != (int64_t)expected)
+        status = mpidata_error(MPIDATA_ERR_ARGUMENT, "A batch has %zu bytes, not %lld.", expected, (long long)bytes);
+    mpidata_page *drawn = status ? NULL : draw_whole_page(trainer);
+    if (drawn) {
+        trainer->drawn++;
+        mpidata_trainer_wake(trainer);
+        *memory = drawn->memory;
+        *page = drawn->first;
+    }
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return status;
+}
+
+int mpidata_trainer_give_back(int64_t page) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    (void)pthread_mutex_lock(&trainer->lock);
+    for (int64_t i = 0; i < trainer->slots.batch.count; i++) mpidata_slots_give_back(&trainer->slots, page + i);
+    (void)pthread_mutex_unlock(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}

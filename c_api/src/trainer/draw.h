@@ -1,0 +1,38 @@
+/* Drawing batches: what Python calls (mpidata/native/library.py). Not installed. */
+#ifndef MPIDATA_DRAW_H
+#define MPIDATA_DRAW_H
+
+#include "mpidata.h"
+
+/* Set how draws are grouped: count samples a draw (1: single-sample mode). Once, before the first draw; the same on all
+ * trainers (MPIDATA_ERR_ARGUMENT otherwise, and when the buffer is too small for it). Does not block. */
+int mpidata_trainer_start(int64_t count);
+
+/* Fill one batch of `count` samples (the count of mpidata_trainer_start).
+ *
+ * fields      one pointer per field in job order, each to count x (declared shape) elements of the declared dtype
+ * parameters  count x n_parameters float64
+ * time        count float64
+ * step        count int64
+ * simulation  count int64
+ *
+ * MPIDATA_SUCCESS; MPIDATA_END: the stream is over, the same batch number on all trainers; MPIDATA_CHECKPOINT: take a
+ * snapshot (snapshot.h) and call again, the same batch number on all trainers; MPIDATA_ERR_AGAIN: nothing within timeout_s
+ * seconds (call again: lets the caller handle signals); or an error that ended the job. Sleeps while it waits. */
+int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
+                         double timeout_s);
+
+/* Wait until the next batch can be drawn, as mpidata_trainer_draw does, and draw nothing. The same answer on all trainers
+ * that have drawn as many batches. */
+int mpidata_trainer_ahead(double timeout_s);
+
+/* mpidata_trainer_draw without a copy, where the next batch has memory of its own (slots.h: mpidata_page_layout): *memory is where,
+ * and is the caller's, to be changed at will, until mpidata_trainer_give_back of *page. Its samples may be in another order
+ * than mpidata_trainer_draw would have them in. NULL with MPIDATA_SUCCESS: it has none, nothing was drawn, and
+ * mpidata_trainer_draw gives the batch at once. bytes: size that the caller takes a batch to have. */
+int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, double timeout_s);
+
+/* Any thread; does not block. */
+int mpidata_trainer_give_back(int64_t page);
+
+#endif

@@ -1,0 +1,158 @@
+"""No file depends on itself through others, no room on a role, and no folder is too full to be looked through."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+C_API = ROOT / "c_api" / "src"
+RANK = ROOT / "launch" / "rank"
+MOST_FILES = 15
+ROLES = {"solver", "trainer", "scheduler"}
+
+# Still there.
+KNOWN_INCLUDES = {("wire/wire", "scheduler/scheduler"), ("job/job", "scheduler/scheduler")}
+KNOWN_FULL = {ROOT / "mpidata" / "config"}
+
+Arrows = dict[str, set[str]]
+
+
+def circle(arrows: Arrows) -> list[str]:
+    """One circle of the arrows, its first name again at the end; [] where there is none."""
+    done: set[str] = set()
+
+    def walk(path: list[str]) -> list[str]:
+        for name in sorted(arrows.get(path[-1], ())):
+            if name in path:
+                return [*path[path.index(name) :], name]
+            if name not in done and (found := walk([*path, name])):
+                return found
+        done.add(path[-1])
+        return []
+
+    return next((found for name in sorted(arrows) if (found := walk([name]))), [])
+
+
+# -- C: a .c and its .h are one ---------------------------------------------------------------------------------------
+
+
+def c_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.[ch]"))
+
+
+def includes(folder: Path) -> Iterator[tuple[str, str]]:
+    for path in c_files(folder):
+        for name in re.findall(r'^#include "(.+)\.h"', path.read_text(), re.MULTILINE):
+            if (folder / f"{name}.h").exists():
+                yield str(path.relative_to(folder).with_suffix("")), name
+
+
+def newest_build() -> Path:
+    builds = (ROOT / "build").glob("temp.*/native-*/.ninja_log")
+    return max(builds, key=lambda log: log.stat().st_mtime).parent
+
+
+def symbols(folder: Path) -> Iterator[tuple[str, str]]:
+    """Who needs what another one defines, by the objects of the last `make setup`."""
+    built = [str(path) for path in newest_build().rglob("*.c.o")]
+    objects = {}
+    for path in folder.rglob("*.c"):
+        name = path.relative_to(folder).with_suffix("")
+        found = [place for place in built if place.endswith(f"{folder.name}/{name}.c.o")]
+        assert found, f"There is no object of {path.relative_to(ROOT)}. Run `make setup`."
+        objects[found[0]] = str(name)
+    listed = subprocess.run(["nm", "-A", *objects], capture_output=True, text=True, check=True).stdout
+    needed, defined = [], {}
+    for line in listed.splitlines():
+        file, rest = line.split(":", 1)
+        kind, symbol = rest.split()[-2:]
+        if kind == "U":
+            needed.append((objects[file], symbol))
+        elif kind.isupper():
+            defined[symbol] = objects[file]
+    assert len(defined) > len(objects) > 5
+    return ((user, defined[symbol]) for user, symbol in needed if symbol in defined)
+
+
+def grouped(pairs: Iterable[tuple[str, str]]) -> Arrows:
+    arrows: Arrows = {}
+    for user, used in pairs:
+        if user != used:
+            arrows.setdefault(user, set()).add(used)
+    return arrows
+
+
+@pytest.mark.parametrize("folder", [C_API])
+def test_no_circle_in_c(folder: Path) -> None:
+    arrows = grouped([*(pair for pair in includes(folder) if pair not in KNOWN_INCLUDES), *symbols(folder)])
+    assert len(arrows) > 10
+    assert not circle(arrows), "Files that need one another: " + " -> ".join(circle(arrows))
+
+
+def test_no_room_includes_a_role() -> None:
+    found = {(user, used) for user, used in includes(C_API) if used.split("/")[0] in ROLES - {user.split("/")[0]}}
+    assert found <= KNOWN_INCLUDES, f"The header of a role is included by others: {found - KNOWN_INCLUDES}"
+
+
+# -- Python -----------------------------------------------------------------------------------------------------------
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for folder, package in (("mpidata", "mpidata"), ("launch", "mpidata.launch")):
+        for path in (ROOT / folder).rglob("*.py"):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            found[".".join([package, *(part for part in parts if part != "__init__")])] = path
+    return found
+
+
+class Imports(ast.NodeVisitor):
+    """What a module imports, in its functions too, but for its annotations' sake."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self.known = set(known)
+        self.found: set[str] = set()
+
+    def visit_If(self, node: ast.If) -> None:
+        if "TYPE_CHECKING" in ast.unparse(node.test):
+            return
+        self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self.found |= {alias.name for alias in node.names} & self.known
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        assert node.level == 0, "an import is relative"
+        for alias in node.names:
+            inner = f"{node.module}.{alias.name}"
+            self.found |= {inner if inner in self.known else f"{node.module}"} & self.known
+
+
+def test_no_circle_in_python() -> None:
+    paths = modules()
+    arrows: Arrows = {}
+    for name, path in paths.items():
+        imports = Imports(paths)
+        imports.visit(ast.parse(path.read_text()))
+        arrows[name] = imports.found - {name}
+    assert sum(map(len, arrows.values())) > 200
+    assert not circle(arrows), "Modules that import one another: " + " -> ".join(circle(arrows))
+
+
+# -- folders ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("top", ["mpidata", "launch", "c_api/src"])
+def test_no_folder_is_too_full(top: str) -> None:
+    for folder in [ROOT / top, *(path for path in (ROOT / top).rglob("*") if path.is_dir())]:
+        files = [path for path in folder.iterdir() if path.suffix in (".py", ".c", ".h")]
+        assert len(files) <= MOST_FILES or folder in KNOWN_FULL, f"{folder} has {len(files)} files side by side."
+
+
+def test_circles_are_found() -> None:
+    assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": {"b"}}) == ["b", "c", "d", "b"]
