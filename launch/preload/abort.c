@@ -13,10 +13,9 @@
 #include <unistd.h>
 
 #include "base/beat.h"
+#include "base/deadlines.h"
 
 typedef int (*abort_call)(int, const char *, void *, size_t);
-/* What MPI says of its own error goes to mpirun by a thread of PMIx, which nothing can wait for. */
-enum { PMIX_SENDS_NS = 300000000 };
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED int PMIx_Abort(int code, const char *text, void *processes, size_t count);
@@ -50,6 +49,6 @@ int PMIx_Abort(int code, const char *text, void *processes, size_t count) {
     mpidata_tell(MPIDATA_PULSE_ABORTED);
     if (!page || !(atomic_load(&page->flags) & MPIDATA_PULSE_JOINED)) return abort_the_job(code, text, processes, count);
     flush_all();
-    (void)nanosleep(&(struct timespec){.tv_nsec = PMIX_SENDS_NS}, NULL);
+    (void)nanosleep(&(struct timespec){.tv_nsec = MPIDATA_PMIX_SENDS_MS * 1000000L}, NULL);
     for (;;) (void)kill(getpid(), SIGKILL);
 }

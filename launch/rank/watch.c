@@ -11,14 +11,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/deadlines.h"
 #include "rank.h"
 
-#ifndef MPIDATA_PATIENCE /* tests have less */
+#ifndef MPIDATA_PATIENCE /* of one second; tests have less */
 #define MPIDATA_PATIENCE SECOND
 #endif
-/* So that within 10 s of the end of a job that has failed every rank is gone. */
-static const uint64_t LOOK_EVERY = 2 * MPIDATA_PATIENCE, AFTER_OVER = 7 * MPIDATA_PATIENCE;
-static const uint64_t FINALIZE = 5 * MPIDATA_PATIENCE, BEFORE_DEATH = SECOND, ABORT = SECOND;
+static const uint64_t LOOK_EVERY = MPIDATA_LOOK_EVERY_MS * (MPIDATA_PATIENCE / 1000);
+static const uint64_t AFTER_OVER = MPIDATA_AFTER_OVER_MS * (MPIDATA_PATIENCE / 1000);
+static const uint64_t FINALIZE = MPIDATA_FINALIZE_MS * (MPIDATA_PATIENCE / 1000);
+static const uint64_t BEFORE_DEATH = MPIDATA_BEFORE_DEATH_MS * (SECOND / 1000);
+static const uint64_t ABORT = MPIDATA_ABORT_MS * (SECOND / 1000);
 
 typedef struct {
     const plan_t *plan;

@@ -18,13 +18,13 @@ from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.cleanup import end_processes, processes_of
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.watch import Watch
+from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import opener
 
 __all__ = ["Ending", "supervise"]
 
 _LOOK_EVERY_S = 0.1
-_TERM_S = 2.5  # for mpirun to end its ranks in order after SIGTERM
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -138,7 +138,7 @@ def _log(run: RunFolder) -> BufferedWriter:
 
 def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) -> int:
     """End the launcher, if it has not ended, and all that is left of the job."""
-    deadline = time.monotonic() + _TERM_S
+    deadline = time.monotonic() + deadlines.TERM_S
     orphans = processes_of(run.path)  # as they become when mpirun, which does not wait for them, has ended
     if launcher.poll() is None:
         launcher.terminate()
@@ -147,14 +147,14 @@ def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) ->
     with contextlib.suppress(ProcessLookupError):
         if launcher.poll() is None:
             launcher.kill()
-    orphans += end_processes(run.path, timeout_s=1.5)
+    orphans += end_processes(run.path, timeout_s=deadlines.ORPHANS_S)
     status = launcher.wait()
     _reap(set(orphans))
     return status
 
 
 def _reap(orphans: Iterable[int]) -> None:
-    deadline = time.monotonic() + 0.5
+    deadline = time.monotonic() + deadlines.REAP_S
     for pid in orphans:
         with contextlib.suppress(ChildProcessError):  # it was not ours in the end
             while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:

@@ -12,15 +12,12 @@ from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.connections import Connections
 from mpidata.launch.watching.ranks import LocalRanks
 from mpidata.launch.watching.signals import Signals
+from mpidata.run import deadlines
 from mpidata.run.exits import read_record
 from mpidata.run.own_files import opener
 
 __all__ = ["Watch"]
 
-_GRACE_S = 10.0  # from the end of a rank on which all depends, or of a stop, to the end of all ranks
-_FAILED_S = 2.0  # from the summary of a job that has failed: the scheduler has waited for who may still leave in order
-_LATE_S = 3.0  # for the scheduler to write the summary of a job that took all the time it had
-_EMPTY_S = 5.0  # for the launcher to end when all ranks have
 _FIND_EVERY_S = 0.5
 _HOST_EVERY_S = 1.0
 
@@ -130,7 +127,7 @@ class Watch:
             return False
         if not self.asked:
             self.asked = True
-            self._limit(now + self._attempt.plan.checkpoint_within_s + _LATE_S)
+            self._limit(now + self._attempt.plan.checkpoint_within_s + deadlines.LATE_S)
             _write(self._attempt.run.stop, self._signals.name)
         return True
 
@@ -140,11 +137,11 @@ class Watch:
             self._end_by = float("inf") if status == "complete" else self._end_by
             # Programs of a job that is complete, or that its scripts have stopped, may work on: to save a model, say.
             if status == "failed":
-                self._fail(now, _FAILED_S)
+                self._fail(now, deadlines.FAILED_S)
             elif status == "stopped" and self.asked:
                 self._fail(now)
         if len(self._ranks.gone) == self._attempt.plan.world and self._first("empty"):
-            self._limit(now + _EMPTY_S)
+            self._limit(now + deadlines.EMPTY_S)
 
     def _look_for_deaths(self, now: float) -> None:
         """Notice that the scheduler has died, which ends the job, or a trainer, which the scheduler should notice."""
@@ -155,14 +152,14 @@ class Watch:
         for rank in range(1, 1 + plan.trainers):
             record = read_record(exits / f"rank-{rank:04d}")
             if record is not None and not record.told and self._first("trainer"):
-                self._limit(now + _GRACE_S)
+                self._limit(now + deadlines.GRACE_S)
 
     def _has_no_record(self, rank: int) -> bool:
         return not (self._attempt.run.exits / f"rank-{rank:04d}").exists()
 
     def _fail(self, now: float, grace_s: float | None = None) -> None:
         _write(self._attempt.run.over, "over")
-        self._limit(now + (_GRACE_S if grace_s is None else grace_s))
+        self._limit(now + (deadlines.GRACE_S if grace_s is None else grace_s))
 
     def _first(self, what: str) -> bool:
         first = what not in self._seen

@@ -10,11 +10,11 @@ from pydantic import AfterValidator, BeforeValidator
 
 from mpidata.config.base import Count, Key, Model, Natural, Problem, Text, refuse
 
-__all__ = ["Slurm"]
+__all__ = ["AFTER_CHECKPOINT_S", "Slurm"]
 
 _OPTION = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TIME = re.compile(r"\d+(:\d\d){0,2}|\d+-\d+(:\d\d){0,2}")
-_AFTER_CHECKPOINT_S = 30
+AFTER_CHECKPOINT_S = 30  # to end in: see mpidata.run.deadlines
 _COMPUTED = ("job-name", "nodes", "ntasks", "ntasks-per-node", "chdir")
 
 
@@ -170,7 +170,7 @@ class Slurm(Model):
 
     def signal_before(self, within_s: float) -> int:
         """Seconds before the time limit at which the job is told, if a checkpoint may take so long."""
-        return math.ceil(within_s) + _AFTER_CHECKPOINT_S if self.signal_s is None else self.signal_s
+        return math.ceil(within_s) + AFTER_CHECKPOINT_S if self.signal_s is None else self.signal_s
 
     def problems(self, within_s: float) -> list[Problem]:
         """Say what is wrong with the time limit, if a checkpoint may take so many seconds."""
@@ -179,7 +179,7 @@ class Slurm(Model):
             return []
         at_once = "the job would be told to end as soon as it starts"
         if self.signal_s is None:
-            why = f"is not longer than 'checkpoint.within_s' + {_AFTER_CHECKPOINT_S} s: {at_once}"
+            why = f"is not longer than 'checkpoint.within_s' + {AFTER_CHECKPOINT_S} s: {at_once}"
             return [
                 (("slurm", "time"), f"'slurm.time' is {self.time!r}, which {why}. Raise it, or set 'slurm.signal_s'.")
             ]

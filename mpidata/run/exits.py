@@ -11,13 +11,13 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
 __all__ = ["Exit", "UntoldDeaths", "first_exit", "last_lines", "read_exit", "read_record", "signal_name", "tail"]
 
 _LOOK_S = 1.0
-_MPI_TELLS_S = 3.0  # of a death, after its record is there
 _ANOTHER_HAS_DIED = (75, 76, 77)  # MPI_ERR_PROC_FAILED, _PROC_FAILED_PENDING and MPI_ERR_REVOKED of Open MPI
 
 
@@ -195,7 +195,7 @@ class UntoldDeaths:
                 group, rank = self._rank_of(name)
                 if group >= 0 and is_alive(group):
                     found.setdefault(group, rank)
-        return [(g, rank) for g, rank in found.items() if now - self._since.setdefault(g, now) >= _MPI_TELLS_S]
+        return [(g, rank) for g, rank in found.items() if now - self._since.setdefault(g, now) >= deadlines.MPI_TELLS_S]
 
     def _rank_of(self, name: str) -> tuple[int, int]:
         """Tell of which group, and which of its ranks, a record is; -1 where it is of no solver."""

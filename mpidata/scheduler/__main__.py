@@ -13,6 +13,7 @@ from pathlib import Path
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native.linked_mpi import mpi_of_mpi4py
 from mpidata.native.transport import find_fabrics, look_at_process, slower_than_it_could_be
+from mpidata.run import deadlines
 from mpidata.run.exits import read_record
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -22,8 +23,6 @@ from mpidata.scheduler.scheduler import Scheduler
 from mpidata.scheduler.summary import write_failure
 
 __all__ = ["main"]
-
-_RECORD_S = 2.0  # MPI may tell of a death before the rank's mpidata-rank has written how its program ended
 
 
 def main() -> int:
@@ -74,7 +73,7 @@ def _sentence(error: Exception) -> str:
 
 def _is_recorded(run: Path) -> bool:
     """Whether a rank has left a record of its end, which is the cause then and not what MPI told of it here."""
-    deadline = time.monotonic() + _RECORD_S
+    deadline = time.monotonic() + deadlines.WHY_LOST_IN_START_S
     while time.monotonic() < deadline:
         records = [read_record(path) for path in (run / "exits").glob("rank-*") if not path.suffix]
         if any(record is not None and not record.told for record in records):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
 from mpidata.native.library import Event
+from mpidata.run import deadlines
 from mpidata.run.exits import UntoldDeaths, first_exit
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -20,8 +21,6 @@ from mpidata.scheduler.simulations import COMPLETE, NONE, Simulations
 from mpidata.scheduler.summary import Record
 
 __all__ = ["Dispatcher"]
-
-_RECORD_S = 1.0
 
 
 class Dispatcher:
@@ -161,7 +160,7 @@ class Dispatcher:
         self._messages.lose(group)
         self._reserved.discard(group)
         self._promote()
-        self._lost[group] = (rank_in_group, now + _RECORD_S)
+        self._lost[group] = (rank_in_group, now + deadlines.WHY_LOST_S)
         self._look_into_losses(now)
 
     def _part(self) -> None:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mpidata.run import deadlines
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.summary import Outcome
 
 __all__ = ["Ending"]
-
-# With the 2 s after which a trainer counts its loop as left, less than 10 s.
-_STOP_S = 7.0
-# Less than the time that a failed trainer stays for, so that the job does not end by its death.
-_FAIL_S = 2.5
-_MORE_ERRORS_S = 0.2
-_LAST_FIGURES_S = 0.5
 
 
 class Ending:
@@ -77,7 +71,7 @@ class Ending:
         self._trainers_in_loop.discard(trainer)
         self._trainers.discard(trainer)
         self._figures.add(trainer)
-        self._figures_by = now + _LAST_FIGURES_S
+        self._figures_by = now + deadlines.LAST_FIGURES_S
 
     def status_came(self, trainer: int) -> None:
         """Record that a trainer's figures have come."""
@@ -88,7 +82,7 @@ class Ending:
         if self.outcome["status"] == "complete":
             self.outcome["status"] = "stopped"
             self.outcome["reason"] = reason
-        return self._limit(now + _STOP_S)
+        return self._limit(now + deadlines.STOP_S)
 
     def stop_from_outside(self, reason: str, by: float) -> None:
         """End the job because somebody wants it to end by then; a trainer that is late is ended and not at fault."""
@@ -108,12 +102,12 @@ class Ending:
             self.outcome["error"] = error
             if log is not None:
                 self.outcome["log"] = str(log)
-        return self._limit(now + _FAIL_S)
+        return self._limit(now + deadlines.FAIL_S)
 
     def fail_at_once(self, now: float, error: str, log: Path | None = None) -> None:
         """End the job because of an error, after a moment in which other ranks may report theirs."""
         self.fail(now, error, log)
-        self._limit(now + _MORE_ERRORS_S)
+        self._limit(now + deadlines.MORE_ERRORS_S)
 
     def record_stopped(self, sentence: str) -> None:
         """Take note that samples are missing from the record: the job goes on as it would, but has failed then."""
@@ -154,7 +148,7 @@ class Ending:
         late = sorted(self._trainers_in_loop)
         who = f"trainer {late[0]}" if len(late) == 1 else f"trainers {', '.join(map(str, late))}"
         return (
-            f"The job was stopped ({self.outcome['reason']}), but {who} did not leave within {_STOP_S:g} s: perhaps "
-            "waiting for the others in a collective of torch.distributed. Leave the loop after the same batch on all "
-            "trainers."
+            f"The job was stopped ({self.outcome['reason']}), but {who} did not leave within {deadlines.STOP_S:g} s: "
+            "perhaps waiting for the others in a collective of torch.distributed. Leave the loop after the same batch "
+            "on all trainers."
         )

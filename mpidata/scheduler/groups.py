@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
+from mpidata.run import deadlines
 from mpidata.run.plan import Plan
 
 __all__ = ["Groups"]
 
 # Between attempts to spawn a group: doubled at each that fails.
 _FIRST_PAUSE_S = 0.5
-# From a first spawn that failed to one that is the last, if no group has joined in between: MPI starts none any more.
-# Less than a spawn takes of which nothing is heard.
-_HOPELESS_S = 100.0
 
 
 class Groups:
@@ -163,7 +161,7 @@ class Groups:
         self._spawn_from = now + _FIRST_PAUSE_S * 2**self._failed_spawns
         self._failing_since = now if self._failing_since is None else self._failing_since
         again = self._fail()
-        if not again and now - self._failing_since >= _HOPELESS_S:
+        if not again and now - self._failing_since >= deadlines.SPAWN_HOPELESS_S:
             self.given_up += self._vacant
             self.hopeless = True
         return again

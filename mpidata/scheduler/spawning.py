@@ -15,6 +15,7 @@ from mpidata.native.build_flags import rank_program
 from mpidata.native.library import Library, check
 from mpidata.native.linked_mpi import linked_mpi
 from mpidata.native.mpi_name import OPEN_MPI
+from mpidata.run import deadlines
 from mpidata.run.exits import first_exit
 from mpidata.run.plan import Plan
 
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 __all__ = ["Spawner"]
-
-# MPI_Comm_spawn of a program that never joins does not return.
-_GREET_S = 120.0
-# The trainers join a group that has answered, which takes milliseconds; if it dies just then, they may hang.
-_JOIN_S = 15.0
 
 
 class _Start:
@@ -122,7 +118,7 @@ class Spawner:
         """Let the next group in: all trainers must join groups in one order, so only one at a time."""
         joining = self._joining
         joined = joining is None or joining.joined.is_set()  # an error is there before this
-        if joining is not None and (joining.error or (not joined and now - joining.since > _JOIN_S)):
+        if joining is not None and (joining.error or (not joined and now - joining.since > deadlines.JOIN_GROUP_S)):
             raise RankDiedError(
                 f"The spawned group {joining.group} died while it joined the job ({joining.error or 'no answer'}), and "
                 f"the trainers may wait for it. Resume the job with `mpidata run --resume {self._plan.run}`."
@@ -142,7 +138,8 @@ class Spawner:
             return (ended[1].error or f"Its program {ended[1].sentence()} before it joined the job").rstrip(".")
         if start.error or start.greeted.is_set():
             return start.error
-        return f"It did not join the job within {_GREET_S:g} s" if now - start.since > _GREET_S else ""
+        late = now - start.since > deadlines.SPAWN_S
+        return f"It did not join the job within {deadlines.SPAWN_S:g} s" if late else ""
 
     def _bring(self, start: _Start, command: list[str], info: MPI.Info) -> None:
         """Spawn, greet and join a group; the body of its thread."""
@@ -178,13 +175,13 @@ class Spawner:
     def _turn(self) -> Iterator[None]:
         if self._concurrent:
             yield
-        elif self._one_at_a_time.acquire(timeout=_GREET_S):
+        elif self._one_at_a_time.acquire(timeout=deadlines.SPAWN_S):
             try:
                 yield
             finally:
                 self._one_at_a_time.release()
         else:
-            raise LibraryError(f"Another group has not joined the job within {_GREET_S:g} s")
+            raise LibraryError(f"Another group has not joined the job within {deadlines.SPAWN_S:g} s")
 
 
 def _reason(error: BaseException) -> str:

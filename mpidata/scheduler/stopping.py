@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import signal
 
+from mpidata.run import deadlines
 from mpidata.run.plan import Plan
 from mpidata.scheduler.coordinator import Coordinator
 
 __all__ = ["OutsideStop"]
 
 _LOOK_S = 0.5
-# For the ranks to leave in order, of the time there is in all.
-_LEAVE_SHARE = 0.3
 
 
 class OutsideStop:
@@ -76,7 +75,7 @@ class OutsideStop:
             return f"{self._name}: checkpoint {written.last_valid} of batch {written.last_batch} was written"
         if not self._checkpoints.busy:
             return f"{self._name}: no checkpoint was written, as {self._checkpoints.failure or 'there was no time'}"
-        if now >= self.by - _LEAVE_SHARE * self._plan.checkpoint_within_s:
+        if now >= self.by - deadlines.LEAVE_SHARE * self._plan.checkpoint_within_s:
             return f"{self._name}: no checkpoint could be written in time"
         return ""
 

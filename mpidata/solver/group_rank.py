@@ -15,16 +15,13 @@ import numpy.typing as npt
 from mpidata.errors import MpidataError
 from mpidata.native.library import DTYPES, END, Library, check
 from mpidata.native.uncaught import describe
+from mpidata.run import deadlines
 from mpidata.run.plan import Plan
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["END_S", "GroupRank", "Simulation", "StopSimulation"]
-
-
-# The scheduler takes less to write the summary and end the job.
-END_S = 3.0
+__all__ = ["GroupRank", "Simulation", "StopSimulation"]
 
 
 class StopSimulation(SystemExit):
@@ -77,7 +74,7 @@ class GroupRank:
         if sentence is not None:
             self.library.mpidata_report_error(sentence.encode())
         if self.plan is not None:
-            time.sleep(END_S)
+            time.sleep(deadlines.AFTER_ERROR_S)
 
     @property
     def may_die(self) -> bool:

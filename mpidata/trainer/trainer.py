@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpidata.errors import MpidataError, StreamError
 from mpidata.native.library import AGAIN, CHECKPOINT, END, Library, check
+from mpidata.run import deadlines
 from mpidata.run.plan import Plan
 from mpidata.trainer.expected import expected_batches
 from mpidata.trainer.idle import IdleWatch
@@ -23,15 +24,9 @@ if TYPE_CHECKING:
 
 # Longest time in the library while it waits, so that Python gets to handle signals.
 SLICE_S = 0.2
-# From leaving the loop to the stop of the job; a new pass in between takes it back. Leaving after the first batch of
-# all is mostly a look at the data before the model is built, which takes longer.
-LEAVE_S = 2.0
-LOOK_S = 60.0
 # At the end, other trainers may have hours of work left, and waiting for them costs nothing; after a failure it is the
 # scheduler that has to act, and at once.
 _CLOSE_S = 7 * 86400.0
-_FAILED_CLOSE_S = 3.0
-_FAILED_RECORD_S = 1.0
 
 
 class Trainer:
@@ -247,7 +242,11 @@ class Trainer:
         with self._lock:
             if self.ended or self.closed or self._failed or self._timer is not None:
                 return
-            delay = LOOK_S if self.drawn - self.checkpoints.resumed.batch <= 1 else LEAVE_S
+            delay = (
+                deadlines.LOOKED_AT_DATA_S
+                if self.drawn - self.checkpoints.resumed.batch <= 1
+                else deadlines.LEFT_LOOP_S
+            )
             reason = f"the script left its loop early, after {self._progress()}"
             self._timer = threading.Timer(delay, self._leave_now, [reason])
             self._timer.daemon = True
@@ -276,8 +275,8 @@ class Trainer:
             self.library.mpidata_trainer_stop(1, sentence.encode())
             self.closed = True
         if self.recorder is not None:
-            self.recorder.finish(_FAILED_RECORD_S)
-        self.library.mpidata_trainer_close(_FAILED_CLOSE_S)
+            self.recorder.finish(deadlines.FAILED_RECORDER_S)
+        self.library.mpidata_trainer_close(deadlines.AFTER_ERROR_S)
 
     def close(self) -> None:
         """Leave the job; stops it when the stream is not over. Sleeps until all solvers and trainers have ended."""

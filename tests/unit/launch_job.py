@@ -68,12 +68,12 @@ write("summary.json", {
 # `mpidata` with the scheduler above in place of the real one.
 _MPIDATA = """
 import dataclasses, os, sys
-from mpidata.launch.watching import watch
 from mpidata.launch.watching.cleanup import processes_of
+from mpidata.run import deadlines
 from mpidata.run.plan import Plan, Program
-watch._GRACE_S = float(os.environ.get("TEST_GRACE_S", watch._GRACE_S))
-watch._FAILED_S = float(os.environ.get("TEST_GRACE_S", watch._FAILED_S))
-watch._LATE_S = float(os.environ.get("TEST_LATE_S", watch._LATE_S))
+deadlines.GRACE_S = float(os.environ.get("TEST_GRACE_S", deadlines.GRACE_S))
+deadlines.FAILED_S = float(os.environ.get("TEST_GRACE_S", deadlines.FAILED_S))
+deadlines.LATE_S = float(os.environ.get("TEST_LATE_S", deadlines.LATE_S))
 true_plan = Plan.of.__func__
 def plan(cls, *given):
     made = true_plan(cls, *given)

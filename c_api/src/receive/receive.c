@@ -7,13 +7,14 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/deadlines.h"
 #include "base/wait.h"
 #include "receive/incoming.h"
 #include "stream/agreement.h"
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
 
-static const double STATUS_EVERY_S = 0.2;
+static const double STATUS_EVERY_S = MPIDATA_STATUS_EVERY_MS / 1e3;
 
 /* While samples come, time between looks for anything else. A call of MPI that finds nothing may give the core away. */
 static const double LOOK_EVERY_S = 1e-3;

@@ -9,6 +9,7 @@
 
 #include "base/alone.h"
 #include "base/beat.h"
+#include "base/deadlines.h"
 #include "wire/identity.h"
 #include "solver/tally.h"
 #include "base/wait.h"
@@ -60,8 +61,7 @@ static int misuse(int status, const char *advice) {
         if (!solver.broken) {
             solver.broken = status;
             (void)mpidata_report_error(mpidata_last_error());
-            /* A program that ends at once with this error would take the job down before the scheduler has told why. */
-            const struct timespec moment = {.tv_sec = 3};
+            const struct timespec moment = {.tv_sec = MPIDATA_AFTER_ERROR_MS / 1000};
             (void)nanosleep(&moment, NULL);
         }
     }

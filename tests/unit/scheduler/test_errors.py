@@ -12,7 +12,7 @@ import pytest
 
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native.library import Event
-from mpidata.run import events
+from mpidata.run import deadlines, events
 from mpidata.run.aside import ASIDE, BEGUN, read_summary
 from mpidata.run.folder import RunFolder
 from mpidata.scheduler import __main__ as rank_zero
@@ -201,7 +201,7 @@ def run_main(job: Any, monkeypatch: pytest.MonkeyPatch, joining: Callable[[Path]
     monkeypatch.setenv("MPIDATA_RUN", str(run))
     monkeypatch.setattr(rank_zero, "LibraryMessages", Messages)
     monkeypatch.setattr(rank_zero, "read_parameters", lambda _: job.parameters)
-    monkeypatch.setattr(rank_zero, "_RECORD_S", 0.05)
+    monkeypatch.setattr(deadlines, "WHY_LOST_IN_START_S", 0.05)
     monkeypatch.setattr(rank_zero.signal, "signal", lambda *_: None)
     monkeypatch.setattr(rank_zero.os, "_exit", end)
     with pytest.raises(SystemExit):

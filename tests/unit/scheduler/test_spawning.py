@@ -14,6 +14,7 @@ from fake_library import make_plan
 
 from mpidata.errors import LibraryError, RankDiedError
 from mpidata.native.library import SUCCESS
+from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler import spawning
@@ -256,7 +257,7 @@ def test_a_program_that_ends_before_it_joins(
 def test_a_program_that_never_joins(
     mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spawning, "_GREET_S", 0.2)
+    monkeypatch.setattr(deadlines, "SPAWN_S", 0.2)
     mpi.returns[0] = threading.Event()
     spawner = Spawner(plan, library)
     spawner.start(0, [])
@@ -283,7 +284,7 @@ def test_one_that_dies_while_it_waits_for_its_turn_is_not_invited(mpi: FakeMPI, 
 def test_one_that_dies_while_it_joins_ends_the_job(
     mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch, answers: bool
 ) -> None:
-    monkeypatch.setattr(spawning, "_JOIN_S", 0.2)
+    monkeypatch.setattr(deadlines, "JOIN_GROUP_S", 0.2)
     library.statuses["join", 0] = FAILED
     if not answers:
         library.joins[0] = threading.Event()

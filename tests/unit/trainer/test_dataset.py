@@ -24,8 +24,8 @@ from mpidata.trainer.dataset import MPIStreamDataset  # noqa: E402
 @pytest.fixture(params=["copied", "without a copy"])
 def library(request, monkeypatch):
     monkeypatch.setattr(job, "_trainer", None)
-    monkeypatch.setattr("mpidata.trainer.trainer.LEAVE_S", 0.05)
-    monkeypatch.setattr("mpidata.trainer.trainer.LOOK_S", 0.2)
+    monkeypatch.setattr("mpidata.run.deadlines.LEFT_LOOP_S", 0.05)
+    monkeypatch.setattr("mpidata.run.deadlines.LOOKED_AT_DATA_S", 0.2)
     library = FakeLibrary()
     if request.param == "without a copy":
         library.pages = []

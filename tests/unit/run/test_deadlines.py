@@ -1,0 +1,51 @@
+"""The order of the deadlines that depend on one another, in Python and in C."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mpidata.config import slurm
+from mpidata.run import deadlines
+
+HEADER = Path(__file__).parents[3] / "c_api" / "src" / "base" / "deadlines.h"
+
+
+def of_python() -> dict[str, float]:
+    return {name[:-2]: value for name, value in vars(deadlines).items() if name.endswith("_S")}
+
+
+def of_c() -> dict[str, float]:
+    found = re.findall(r"MPIDATA_(\w+)_MS = (\d+)", HEADER.read_text())
+    return {name: int(value) / 1000 for name, value in found}
+
+
+ALL = {**of_python(), **of_c(), "SLURM": float(slurm.AFTER_CHECKPOINT_S)}
+
+
+@pytest.mark.parametrize(
+    "first, then, why",
+    [
+        ("STATUS_EVERY", "LAST_FIGURES", "the status after a goodbye is waited for"),
+        ("LEFT_LOOP STOP", "GRACE", "the scheduler ends a job that a trainer has left before `mpidata run` does"),
+        ("MORE_ERRORS", "FAIL", "ending at once is the shorter way"),
+        ("FAIL", "AFTER_ERROR", "the scheduler tells why before the rank at fault ends, which takes the job with it"),
+        ("AFTER_ERROR", "AFTER_OVER", "a rank that has reported an error leaves by itself"),
+        ("LOOK_EVERY AFTER_OVER", "GRACE", "ranks, on other hosts too, have ended when the launcher is ended"),
+        ("FINALIZE", "AFTER_OVER", "what has done its work and hangs in MPI_Finalize ends as what has done its work"),
+        ("LOOK_EVERY FINALIZE BEFORE_DEATH", "GRACE", "the same, where nothing has told that the job is over"),
+        ("PMIX_SENDS", "ABORT", "MPI_Abort sends what it says before it counts as stuck"),
+        ("FAILED TERM ORPHANS REAP", "GRACE", "a job that has failed is gone within the time that its ranks have"),
+        ("EMPTY", "GRACE", "a launcher without ranks is waited for less than one with ranks"),
+        ("LATE TERM ORPHANS REAP", "SLURM", "`mpidata run` has ended what wrote a checkpoint before Slurm ends it"),
+        ("SPAWN_HOPELESS", "SPAWN", "the first spawn of which nothing is heard is the last"),
+    ],
+)
+def test_the_order(first: str, then: str, why: str) -> None:
+    assert sum(ALL[name] for name in first.split()) < ALL[then], why
+
+
+def test_what_both_languages_have_is_the_same() -> None:
+    both = of_python().keys() & of_c().keys()
+    assert both == {"AFTER_ERROR"}
+    assert all(of_python()[name] == of_c()[name] for name in both)
