@@ -5,12 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "base/wait.h"
+#include "buffer/write.h"
 #include "stream/state.h"
-
-enum { PIECES_MAX = 256 }; /* of one write */
 
 int mpidata_trainer_record_start(int64_t every, int64_t limit, int skip) {
     if (every < 1 || limit < 1)
@@ -78,40 +76,12 @@ int mpidata_trainer_record_take(int64_t most, double *parameters, double *time, 
     return status;
 }
 
-static int write_pieces(int file, struct iovec *pieces, int n, int64_t *offset) {
-    while (n) {
-        ssize_t done = pwritev(file, pieces, n, (off_t)*offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return errno;
-        if (done == 0) return ENOSPC;
-        *offset += done;
-        size_t left = (size_t)done;
-        for (; n && left >= pieces->iov_len; pieces++, n--) left -= pieces->iov_len;
-        if (!n) break;
-        pieces->iov_base = (char *)pieces->iov_base + left;
-        pieces->iov_len -= left;
-    }
-    return 0;
-}
-
 int mpidata_trainer_record_write(int file, int field, int64_t first, int64_t count, int64_t offset) {
     mpidata_trainer *trainer;
-    struct iovec pieces[PIECES_MAX];
     if (mpidata_the_trainer(&trainer) || field < 0 || field >= trainer->job.plan.n_fields || first < 0 || count < 0 ||
         count > trainer->record.n_taken - first)
         return EINVAL;
-    const mpidata_field *declared = &trainer->job.plan.fields[field];
-    size_t bytes = (size_t)declared->elements * declared->element_size;
-    for (int64_t i = 0; i < count; i += PIECES_MAX) {
-        int n = count - i < PIECES_MAX ? (int)(count - i) : PIECES_MAX;
-        for (int j = 0; j < n; j++) {
-            pieces[j].iov_base = mpidata_slot_field(&trainer->slots, trainer->record.taken[first + i + j], field);
-            pieces[j].iov_len = bytes;
-        }
-        int failed = write_pieces(file, pieces, n, &offset);
-        if (failed) return failed;
-    }
-    return 0;
+    return mpidata_write_field(&trainer->slots, file, field, trainer->record.taken + first, count, offset);
 }
 
 int mpidata_trainer_record_release(void) {

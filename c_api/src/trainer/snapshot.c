@@ -1,16 +1,12 @@
-#define _GNU_SOURCE /* pwritev */
 #include "trainer/snapshot.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
+#include "buffer/write.h"
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
-
-enum { WRITE_AT_ONCE = 256 };
 
 _Static_assert(sizeof((mpidata_snapshot){0}.count) == MPIDATA_PLACES * sizeof(int64_t), "one count for each place");
 
@@ -18,7 +14,7 @@ struct mpidata_pinned {
     mpidata_snapshot head;
     int64_t n;                  /* samples */
     int64_t *numbers;           /* of their slots; -1: not pinned, or not any more */
-    const mpidata_slot **slots; /* their addresses stay while they are pinned */
+    mpidata_slot **slots;       /* their addresses stay while they are pinned */
     int64_t simulations;
     int64_t *steps, *whole, *words; /* the ledger */
     uint8_t *complete;
@@ -35,7 +31,7 @@ static int need_pinned(mpidata_trainer **trainer, mpidata_pinned **pinned) {
 void mpidata_pinned_free(mpidata_pinned *pinned) {
     if (!pinned) return;
     free(pinned->numbers);
-    free((void *)pinned->slots);
+    free(pinned->slots);
     free(pinned->steps);
     free(pinned->whole);
     free(pinned->words);
@@ -172,27 +168,6 @@ int mpidata_trainer_snapshot_ledger(int64_t *steps, int64_t *whole, uint8_t *com
 
 /* -- writing -------------------------------------------------------------------------------------------------------- */
 
-static int write_all(int file, struct iovec *parts, int n, off_t offset) {
-    while (n) {
-        ssize_t written = pwritev(file, parts, n, offset);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0)
-            return mpidata_error(MPIDATA_ERR_ARGUMENT, "%s", written ? strerror(errno) : "the file takes no more bytes");
-        offset += written;
-        size_t left = (size_t)written;
-        while (n && left >= parts->iov_len) {
-            left -= parts->iov_len;
-            parts++;
-            n--;
-        }
-        if (n) {
-            parts->iov_base = (char *)parts->iov_base + left;
-            parts->iov_len -= left;
-        }
-    }
-    return MPIDATA_SUCCESS;
-}
-
 static int check_range(const mpidata_pinned *pinned, int64_t first, int64_t count) {
     if (first >= 0 && count >= 0 && first <= pinned->n && count <= pinned->n - first) return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "The snapshot has %lld samples, not %lld from %lld on.",
@@ -206,18 +181,8 @@ int mpidata_trainer_snapshot_write(int file, int field, int64_t first, int64_t c
     MPIDATA_TRY(check_range(pinned, first, count));
     if (field < 0 || field >= trainer->job.plan.n_fields)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no field %d.", field);
-    const mpidata_field *what = &trainer->job.plan.fields[field];
-    size_t bytes = (size_t)what->elements * what->element_size;
-    if (!bytes) return MPIDATA_SUCCESS;
-    struct iovec parts[WRITE_AT_ONCE];
-    for (int64_t done = 0; done < count;) {
-        int n = 0;
-        int64_t from = done;
-        for (; n < WRITE_AT_ONCE && done < count; n++, done++)
-            parts[n] = (struct iovec){mpidata_slot_field(&trainer->slots, pinned->slots[first + done], field), bytes};
-        MPIDATA_TRY(write_all(file, parts, n, (off_t)(offset + from * (int64_t)bytes)));
-    }
-    return MPIDATA_SUCCESS;
+    int failed = mpidata_write_field(&trainer->slots, file, field, pinned->slots + first, count, offset);
+    return failed ? mpidata_error(MPIDATA_ERR_ARGUMENT, "%s", strerror(failed)) : MPIDATA_SUCCESS;
 }
 
 /* Under the lock. */
