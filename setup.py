@@ -33,7 +33,7 @@ PACKAGES = [
 ]
 
 PRODUCTS = [
-    *("lib/libmpidata.so", "lib/libmpidata_abort.so", "include/mpidata.h", "bin/mpidata-rank"),
+    *("lib/libmpidata.so.0", "lib/libmpidata.so", "lib/libmpidata_abort.so", "include/mpidata.h", "bin/mpidata-rank"),
     "share/mpidata/build.json",
 ]
 
@@ -101,6 +101,8 @@ class BuildNative(build_ext):
         _call([cmake, "-S", str(ROOT / "c_api"), "-B", str(build), *configure])
         _call([cmake, "--build", str(build), "--parallel"])
         _call([cmake, "--install", str(build), "--prefix", str(package)])
+        if not in_place:
+            _replace_link(package / "lib" / "libmpidata.so")
         for product in PRODUCTS:
             if not (package / product).exists():
                 raise SetupError(f"The build did not make {product}. Folder {package}. See CMake's output above.")
@@ -120,6 +122,13 @@ class PlatformWheel(bdist_wheel):
     def get_tag(self) -> tuple[str, str, str]:
         """Tag of the wheel."""
         return "py3", "none", super().get_tag()[2]
+
+
+def _replace_link(link: Path) -> None:
+    """Write for the linker what a symbolic link says, as a wheel would hold a second library in its place."""
+    text = f"/* for the linker */\nINPUT({os.readlink(link)})\n"
+    link.unlink()
+    link.write_text(text, "utf-8")
 
 
 def _site_packages() -> str:

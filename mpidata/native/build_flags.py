@@ -32,7 +32,7 @@ def prefix() -> Path:
 
 
 def library_path() -> Path:
-    """Path of ``libmpidata.so``.
+    """Path of ``libmpidata.so``, which the linker reads.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint6
 from pathlib import Path
 from typing import Any, Protocol
 
+from mpidata import __version__
 from mpidata.errors import LibraryError, RankDiedError
 from mpidata.native.linked_mpi import mpi_of_mpi4py, mpi_of_record
 
@@ -144,6 +145,8 @@ _SIGNATURES: dict[str, _Signature] = {
     "mpidata_strerror": (c_char_p, [c_int]),
     "mpidata_last_error": (c_char_p, []),
     "mpidata_report_error": (c_int, [c_char_p]),
+    # identity.h
+    "mpidata_version": (c_char_p, []),
     # beat.h
     "mpidata_beat": (None, []),
     # trainer.h
@@ -212,7 +215,7 @@ class Library(Protocol):
 
 
 def find() -> Path:
-    """Path of libmpidata: the file that MPIDATA_LIBRARY names, else `lib/libmpidata.so` of this package.
+    """Path of libmpidata: the file that MPIDATA_LIBRARY names, else `lib/libmpidata.so.0` of this package.
 
     Raises
     ------
@@ -220,12 +223,12 @@ def find() -> Path:
         There is no such file.
     """
     named = os.environ.get("MPIDATA_LIBRARY")
-    path = Path(named) if named else Path(__file__).parents[1] / "lib" / "libmpidata.so"
+    path = Path(named) if named else Path(__file__).parents[1] / "lib" / "libmpidata.so.0"
     if path.is_file():
         return path
     if named:
         raise LibraryError(
-            f"MPIDATA_LIBRARY names {named}, which is no file. Unset it, or give the path of libmpidata.so."
+            f"MPIDATA_LIBRARY names {named}, which is no file. Unset it, or give the path of libmpidata.so.0."
         )
     raise LibraryError(
         f"libmpidata is not built: there is no {path}. Run `pip install .` in the source tree, or name the library in "
@@ -240,7 +243,7 @@ def load() -> Library:
     Raises
     ------
     LibraryError
-        The library is missing, cannot be loaded, or lacks a function.
+        The library is missing, cannot be loaded, or is of another version of mpidata.
     """
     path = find()
     try:
@@ -254,12 +257,20 @@ def load() -> Library:
         try:
             function = getattr(library, name)
         except AttributeError:
-            raise LibraryError(
-                f"{path} has no function {name}: it belongs to another version of mpidata. Install both anew."
-            ) from None
+            raise _other_version(path, f"it has no function {name}") from None
         function.restype = result
         function.argtypes = arguments
+    version = library.mpidata_version().decode()
+    if version != __version__:
+        raise _other_version(path, f"it is {version}")
     return library
+
+
+def _other_version(path: Path, why: str) -> LibraryError:
+    return LibraryError(
+        f"{path} is not libmpidata {__version__}, which this mpidata needs: {why}. Unset MPIDATA_LIBRARY if it is set, "
+        f"else run `pip install .` in the source tree of {__version__}."
+    )
 
 
 def load_checked() -> Library:

@@ -18,8 +18,8 @@ FLAGS = ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
 def build(folder: Path) -> None:
     """Build libmpidata and the heat example's solver."""
     build_heat2d(folder)
-    compiler = [mpicc(), *FLAGS, f"-I{ROOT / 'c_api' / 'include'}"]
-    sources = sorted((ROOT / "c_api" / "src").glob("*.c"))
+    compiler = [mpicc(), *FLAGS, *(f"-I{ROOT / 'c_api' / name}" for name in ("include", "src"))]
+    sources = sorted((ROOT / "c_api" / "src").rglob("*.c"))
     library = ["-std=gnu11", "-shared", "-fPIC", *sources, "-o", folder / "libmpidata.so", "-lm", "-lpthread"]
     solver = [HEAT2D / "heat2d.c", "-o", folder / "heat2d", f"-L{folder}", "-lmpidata", f"-Wl,-rpath,{folder}", "-lm"]
     for command in (library, solver):

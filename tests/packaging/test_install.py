@@ -161,6 +161,13 @@ def test_every_package_and_its_type_marker_are_installed(programs: Path, config:
     assert (installed / "py.typed").exists()
 
 
+def test_there_is_one_library_and_what_the_linker_reads(programs: Path, config: Callable[..., list[str]]) -> None:
+    folder = Path(config("prefix")[0]) / "lib"
+    assert "INPUT(libmpidata.so.0)" in (folder / "libmpidata.so").read_text()
+    code = "from mpidata.native import library; print(library.load()._name)"
+    assert run(programs / "python", "-c", code, cwd=folder).strip() == str(folder / "libmpidata.so.0")
+
+
 def test_the_rank_program_is_installed_and_needs_no_mpi(programs: Path, config: Callable[..., list[str]]) -> None:
     program = Path(*config("prefix")) / "bin" / "mpidata-rank"
     assert os.access(program, os.X_OK)

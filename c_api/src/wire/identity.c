@@ -13,6 +13,9 @@
 #define MPIDATA_BUILT_WITH "" /* a build without CMake: nothing to compare with */
 #endif
 
+#define TEXT(number) #number
+#define DOTTED(major, minor, patch) TEXT(major) "." TEXT(minor) "." TEXT(patch)
+
 static char built_with[MPIDATA_MPI_NAME_MAX];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -22,6 +25,8 @@ const char *mpidata_built_with(void) {
     (void)pthread_once(&once, shorten);
     return built_with;
 }
+
+const char *mpidata_version(void) { return DOTTED(MPIDATA_VERSION_MAJOR, MPIDATA_VERSION_MINOR, MPIDATA_VERSION_PATCH); }
 
 void mpidata_mpi_name(const char *text, char *name, size_t size) {
     size_t used = 0;

@@ -1,4 +1,4 @@
-/* Which MPI this is. A program that is linked to another MPI than libmpidata gets past the linker, and would crash or start
+/* Which mpidata, and which MPI this is. A program that is linked to another MPI than libmpidata gets past the linker, and would crash or start
  * N worlds of one rank. */
 #ifndef MPIDATA_IDENTITY_H
 #define MPIDATA_IDENTITY_H
@@ -6,6 +6,9 @@
 #include <stddef.h>
 
 enum { MPIDATA_MPI_NAME_MAX = 128 };
+
+/* "0.1.0" say. Python calls functions of its own version only. */
+const char *mpidata_version(void);
 
 /* The MPI that libmpidata was built with, "Open MPI v5.0.11" say. */
 const char *mpidata_built_with(void);

@@ -1,0 +1,64 @@
+"""What libmpidata shows: two lists of names, each exactly what somebody uses."""
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mpidata.errors import LibraryError
+from mpidata.native import library
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def nodes(require: Callable[[str], str]) -> dict[str, set[str]]:
+    """Names of the library by their version node."""
+    command = [require("nm"), "-D", "--defined-only", str(library.find())]
+    lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    nodes: dict[str, set[str]] = {}
+    for line in lines:
+        _, kind, name = line.split()
+        if kind != "A":  # a node itself
+            name, _, node = name.partition("@@")
+            nodes.setdefault(node, set()).add(name)
+    return nodes
+
+
+def header_functions() -> set[str]:
+    text = re.sub(r"/\*.*?\*/", "", (ROOT / "c_api/include/mpidata.h").read_text(), flags=re.DOTALL)
+    return set(re.findall(r"\b(mpidata_\w+)\(", text))
+
+
+def test_the_library_shows_the_header_and_what_python_and_fortran_call(nodes: dict[str, set[str]]) -> None:
+    public = header_functions()
+    fortran = re.findall(r"name='(mpidata_\w+)'", (ROOT / "fortran_api/mpidata.f90").read_text())
+    assert len(public) > 10 and len(fortran) > 10
+    assert nodes == {"MPIDATA_0": public, "MPIDATA_PRIVATE": {*library._SIGNATURES, *fortran} - public}
+
+
+def test_its_name_has_the_version_of_its_interface(require: Callable[[str], str]) -> None:
+    told = subprocess.run([require("readelf"), "-d", library.find()], stdout=subprocess.PIPE, text=True, check=True)
+    assert "Library soname: [libmpidata.so.0]" in told.stdout
+    assert library.find().with_name("libmpidata.so").resolve() == library.find().resolve()
+
+
+@pytest.mark.parametrize(
+    ("missing", "version", "why"),
+    [("", b"0.0.9", "it is 0.0.9"), ("mpidata_version", b"", "it has no function mpidata_version")],
+)
+def test_a_library_of_another_version_is_refused(
+    monkeypatch: pytest.MonkeyPatch, missing: str, version: bytes, why: str
+) -> None:
+    class Other:
+        def __getattr__(self, name: str) -> Callable[[], bytes]:
+            if name == missing:
+                raise AttributeError(name)
+            return type("Function", (), {"__call__": lambda _: version})()
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: Other())
+    with pytest.raises(LibraryError, match=rf"is not libmpidata 0\.1\.0, .*: {why}\. Unset MPIDATA_LIBRARY .* `pip"):
+        library.load.__wrapped__()
