@@ -131,7 +131,7 @@ def _ending(number: str, said: str) -> str | None:
 
 
 def _file(run: RunFolder) -> Path:
-    return run.path / "slurm.jsonl"
+    return run.slurm_starts
 
 
 def _read(run: RunFolder) -> list[dict[str, Any]]:

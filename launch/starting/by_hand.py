@@ -25,8 +25,8 @@ from mpidata.launch.starting.resume import find_run as find_run_folder
 from mpidata.launch.starting.resume import look_at, make_ready
 from mpidata.launch.watching.cleanup import processes_of
 from mpidata.run.aside import ASIDE
-from mpidata.run.folder import prepare_run
 from mpidata.run.own_files import read_own, write_text
+from mpidata.run.prepare import prepare_run
 
 __all__ = ["find_run", "run_by_hand", "tell_run"]
 

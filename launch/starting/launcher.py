@@ -79,7 +79,7 @@ class Launcher:
     def command(self, shim: Path, plan: Plan) -> list[str]:
         """Command that starts all ranks; files named in it are those of `files`."""
         options = list(self.job.launch.options)
-        hosts = plan.run / "hosts" if self.placement is not None else None
+        hosts = RunFolder(plan.run).hosts if self.placement is not None else None
         if self.is_srun and self.placement is not None:
             command = srun_command(
                 self.program, shim, plan, self.placement.components, PLUGINS.get(self.mpi.name), options
@@ -125,11 +125,11 @@ class Launcher:
             return {}
         names = list(self.placement.hosts)
         extra = [] if self.is_srun or self.mpi.name != OPEN_MPI else list(self.placement.unused)
-        files = {plan.run / "hosts": _lines(_hydra_hosts(names) if self._is_hydra else names + extra)}
+        files = {RunFolder(plan.run).hosts: _lines(_hydra_hosts(names) if self._is_hydra else names + extra)}
         if len(self.placement.components) > 1:
             first = 0
             for number, count in enumerate(self.placement.components):
-                files[plan.run / f"hosts-{number}"] = _lines(names[first : first + count])
+                files[RunFolder(plan.run).hosts_of(number)] = _lines(names[first : first + count])
                 first += count
         return files
 
@@ -227,12 +227,13 @@ def srun_command(
     # the others would wait for it.
     common = ["--distribution=arbitrary", "--overcommit", "--cpu-bind=none", "--kill-on-bad-exit=1", *options]
     command = [str(srun), *([f"--mpi={plugin}"] if plugin else [])]
+    run = RunFolder(plan.run)
     if len(components) == 1:
-        return [*command, "-n", str(plan.world), f"--nodelist={plan.run / 'hosts'}", *common, str(shim), str(plan.run)]
+        return [*command, "-n", str(plan.world), f"--nodelist={run.hosts}", *common, str(shim), str(run.path)]
     for number, ranks in enumerate(components):
         command += [] if number == 0 else [":"]
-        command += [f"--het-group={number}", "-n", str(ranks), f"--nodelist={plan.run / f'hosts-{number}'}"]
-        command += [*common, str(shim), str(plan.run)]
+        command += [f"--het-group={number}", "-n", str(ranks), f"--nodelist={run.hosts_of(number)}"]
+        command += [*common, str(shim), str(run.path)]
     return command
 
 

@@ -33,8 +33,9 @@ from mpidata.launch.watching.result import show_outcome
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.supervise import supervise
 from mpidata.run.aside import ASIDE, read_summary
-from mpidata.run.folder import RunFolder, next_run, prepare_run
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.prepare import next_run, prepare_run
 
 __all__ = ["print_command", "run_local"]
 
@@ -214,7 +215,7 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
         attempt.aside = folders.aside
         variables[ASIDE] = str(folders.aside)
         more = (FirstException(run, plan), Aside(folders.aside))
-        with Progress(run.progress, run.log(plan, 1), console, plan.checkpoint_within_s, more) as progress:
+        with Progress(run, run.log(plan, 1), console, plan.checkpoint_within_s, more) as progress:
             console.print(Text(f"{launcher.job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
             for line in launcher.describe():
                 console.print(Text(line), soft_wrap=True)

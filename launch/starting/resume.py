@@ -167,8 +167,8 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
     plan = Plan.of(resume.job, run.path, fault_tolerance, resume.checkpoint, resume.attempt)
     try:
         with contextlib.suppress(FileNotFoundError):
-            run.summary.replace(run.path / f"summary-{last}.json")
-        if not (kept := run.path / f"exits-{last}").exists():  # else `exits` is the new one already
+            run.summary.replace(run.summary_of(last))
+        if not (kept := run.exits_of(last)).exists():  # else `exits` is the new one already
             with contextlib.suppress(FileNotFoundError):
                 run.exits.rename(kept)
         run.exits.mkdir(FOLDER_MODE, exist_ok=True)

@@ -61,8 +61,7 @@ class Attempt:
         Those come first that nobody had told to end, and in order of time: the first one to go is the cause, as a rule,
         for a launcher ends the others when it notices.
         """
-        paths = [path for path in self.run.exits.glob("rank-*") if not path.suffix]
-        found = [record for record in map(read_record, paths) if record is not None]
+        found = [record for record in map(read_record, self.run.rank_exits()) if record is not None]
         mine = [record for record in found if record.rank is not None and 0 <= record.rank < self.plan.world]
         return sorted(mine, key=lambda record: (record.told, record.at))
 

@@ -220,12 +220,11 @@ def _fault_of_a_spawned_group(attempt: Attempt) -> _Fault | None:
     """Find the fault in the first record of a rank that was spawned, where its death ends the others."""
     if attempt.fault_tolerant:
         return None
-    found = [(path, read_record(path)) for path in attempt.run.exits.glob("group-*-*") if not path.suffix]
-    own = [(path, record) for path, record in found if record is not None and not record.told]
+    found = [(group, rank, read_record(path)) for group, rank, path in attempt.run.spawned_exits()]
+    own = [(group, rank, record) for group, rank, record in found if record is not None and not record.told]
     if not own:
         return None
-    path, record = min(own, key=lambda entry: entry[1].at)
-    group, rank_in_group = map(int, path.name.split("-")[1:])
+    group, rank_in_group, record = min(own, key=lambda entry: entry[2].at)
     log = attempt.run.group_log(attempt.plan, group, rank_in_group)
     who = f"A solver of the spawned group {group}"
     sentence = record.error or f"{who} {record.sentence()}. Its output is in {log}. {_resume(attempt)}"

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mpidata.trainer.idle import IDLE
+from mpidata.run.folder import RunFolder
 
 __all__ = ["Aside", "Progress", "Tail", "figures_line"]
 
@@ -76,8 +76,8 @@ class Progress:
 
     Parameters
     ----------
-    progress : Path
-        The file progress.json, which need not be there yet.
+    run : RunFolder
+        Its folder; `progress` need not be there yet.
     trainer : Path
         Log of the first trainer, whose lines are shown as they come.
     console : rich.console.Console
@@ -97,15 +97,15 @@ class Progress:
 
     def __init__(
         self,
-        progress: Path,
+        run: RunFolder,
         trainer: Path,
         console: Console,
         within_s: float = 60.0,
         more: Sequence[_Lines] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._path = progress
-        self._tails: list[_Lines] = [Tail(trainer), Tail(trainer.with_name(IDLE)), *more]
+        self._run = run
+        self._tails: list[_Lines] = [Tail(trainer), Tail(run.idle_log), *more]
         self._within_s = within_s
         self._console = console
         self._clock = clock
@@ -144,7 +144,7 @@ class Progress:
         for tail in self._tails:
             if lines := tail.lines(last):
                 self._console.print(Text.from_ansi("\n".join(lines)), soft_wrap=True)
-        figures = _read(self._path)
+        figures = _read(self._run.progress)
         self._explain_silence(figures is not None)
         self._explain_stop()
         if figures is None:
@@ -165,14 +165,14 @@ class Progress:
                 "Still waiting for all ranks to join: trainers do so with MPIStreamDataset (or init_process_group), "
                 "solvers with mpidata_init."
             )
-        if self._ended is None and self._path.with_name("summary.json").exists():
+        if self._ended is None and self._run.summary.exists():
             self._ended = now
         if self._ended is not None and now - self._ended > _END_S:
             self._say_once("The stream is over; waiting for the programs to end.")
 
     def _explain_stop(self) -> None:
         try:
-            name = self._path.with_name("stop").read_text(encoding="utf-8").strip()
+            name = self._run.stop.read_text(encoding="utf-8").strip()
         except OSError:
             return
         asked = "Ctrl-C" if name == "SIGINT" else name

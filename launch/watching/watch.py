@@ -145,17 +145,17 @@ class Watch:
 
     def _look_for_deaths(self, now: float) -> None:
         """Notice that the scheduler has died, which ends the job, or a trainer, which the scheduler should notice."""
-        exits, plan, gone = self._attempt.run.exits, self._attempt.plan, self._ranks.gone
+        plan, gone = self._attempt.plan, self._ranks.gone
         if (0 in gone or not self._has_no_record(0)) and self._first("scheduler"):
             self.vanished = 0 if self._has_no_record(0) else None
             self._fail(now)
         for rank in range(1, 1 + plan.trainers):
-            record = read_record(exits / f"rank-{rank:04d}")
+            record = read_record(self._attempt.run.rank_exit(rank))
             if record is not None and not record.told and self._first("trainer"):
                 self._limit(now + deadlines.GRACE_S)
 
     def _has_no_record(self, rank: int) -> bool:
-        return not (self._attempt.run.exits / f"rank-{rank:04d}").exists()
+        return not self._attempt.run.rank_exit(rank).exists()
 
     def _fail(self, now: float, grace_s: float | None = None) -> None:
         _write(self._attempt.run.over, "over")

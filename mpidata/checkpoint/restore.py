@@ -15,6 +15,7 @@ from mpidata.checkpoint.files import path_of, trainer_file
 from mpidata.checkpoint.ledgers import complete_steps, received_steps
 from mpidata.checkpoint.trainer_file import TrainerFile
 from mpidata.native.library import Library, Snapshot, Statistics, check
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
 __all__ = ["Resumed", "open_all", "restore"]
@@ -79,7 +80,7 @@ def restore(plan: Plan, library: Library, index: int) -> Resumed:
     LibraryError
         It makes no sense to the library, or memory is short.
     """
-    with open_all(path_of(plan.run / "checkpoints", plan.checkpoint)) as files:
+    with open_all(path_of(RunFolder(plan.run).checkpoints, plan.checkpoint)) as files:
         for file in files:
             file.check(plan)
         same = len(files) == plan.trainers

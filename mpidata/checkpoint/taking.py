@@ -20,6 +20,7 @@ from mpidata.checkpoint.restore import Resumed, restore
 from mpidata.checkpoint.trainer_file import Head, write
 from mpidata.errors import StreamError
 from mpidata.native.library import Library, Snapshot, Statistics, check
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
 __all__ = ["Checkpoints"]
@@ -129,7 +130,7 @@ class Checkpoints:
             self._writing = None
 
     def _write(self, snapshot: Snapshot, state: dict[str, bytes]) -> None:
-        folder = unfinished(self._plan.run / "checkpoints", snapshot.number)
+        folder = unfinished(RunFolder(self._plan.run).checkpoints, snapshot.number)
         path = folder / trainer_file(self._index)
         try:
             written = self._write_file(path, snapshot, state)

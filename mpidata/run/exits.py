@@ -191,7 +191,7 @@ class UntoldDeaths:
         self._next_look = now + _LOOK_S
         found: dict[int, int] = {}
         with contextlib.suppress(OSError):
-            for name in os.listdir(self._plan.run / "exits"):
+            for name in os.listdir(RunFolder(self._plan.run).exits):
                 group, rank = self._rank_of(name)
                 if group >= 0 and is_alive(group):
                     found.setdefault(group, rank)

@@ -1,24 +1,25 @@
-"""The run folder: where one run of a job keeps its plan, its logs and its result."""
+"""The run folder: the names of all its files, and who may use it."""
 
 from __future__ import annotations
 
 import dataclasses
 import fcntl
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LaunchError
-from mpidata.run.own_files import FOLDER_MODE, check_own, check_own_folder, read_own, write_text
-from mpidata.run.plan import Plan
+from mpidata.run.own_files import check_own, check_own_folder, read_own, write_text
 
 if TYPE_CHECKING:
-    from mpidata.config import Job
+    from mpidata.run.plan import Plan
 
-__all__ = ["RunFolder", "next_run", "prepare_run"]
+__all__ = ["RunFolder"]
 
 _PRIVATE = 0o600
+_SPAWNED = re.compile(r"group-(\d+)-(\d+)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +48,11 @@ class RunFolder:
     def plan(self) -> Path:
         """What each rank reads before it starts its program."""
         return self.private / "plan"
+
+    @property
+    def lock(self) -> Path:
+        """Locked by who starts the run; see `hold`."""
+        return self.private / "lock"
 
     @property
     def parameters(self) -> Path:
@@ -99,6 +105,46 @@ class RunFolder:
         return self.path / "events.jsonl"
 
     @property
+    def idle_log(self) -> Path:
+        """What trainers that draw nothing say, but for the first, which has a log of its own."""
+        return self.logs / "idle.log"
+
+    @property
+    def hosts(self) -> Path:
+        """The hosts of the ranks, one a line, where there are several."""
+        return self.path / "hosts"
+
+    @property
+    def record(self) -> Path:
+        """Folder of the record, where the job file names no other."""
+        return self.path / "record"
+
+    @property
+    def slurm_starts(self) -> Path:
+        """With which progress each Slurm job has started the run, one JSON object a line."""
+        return self.path / "slurm.jsonl"
+
+    def hosts_of(self, component: int) -> Path:
+        """Name the file with the hosts of one component of a heterogeneous job."""
+        return self.path / f"hosts-{component}"
+
+    def summary_of(self, attempt: int) -> Path:
+        """How an earlier start ended."""
+        return self.path / f"summary-{attempt}.json"
+
+    def exits_of(self, attempt: int) -> Path:
+        """Folder of the records of an earlier start."""
+        return self.path / f"exits-{attempt}"
+
+    def given_up(self, group: int) -> Path:
+        """There when a spawned group is not waited for any more: it ends if it has not joined."""
+        return self.path / "given-up" / f"group-{group}"
+
+    def vanished(self, group: int) -> Path:
+        """There when a group was lost, but no rank of it has left a record."""
+        return self.exits / f"vanished-group-{group}"
+
+    @property
     def is_removed(self) -> bool:
         """Whether somebody has removed it since it was made."""
         try:
@@ -117,7 +163,20 @@ class RunFolder:
     def group_exit(self, plan: Plan, group: int, rank_in_group: int) -> Path:
         """Record of the bad end of a rank of a solver group."""
         rank = plan.rank_of(group, rank_in_group)
-        return self.exits / (f"group-{group:04d}-{rank_in_group}" if rank is None else f"rank-{rank:04d}")
+        return self.exits / f"group-{group:04d}-{rank_in_group}" if rank is None else self.rank_exit(rank)
+
+    def rank_exit(self, rank: int) -> Path:
+        """Record of the bad end of a rank of the world."""
+        return self.exits / f"rank-{rank:04d}"
+
+    def rank_exits(self) -> list[Path]:
+        """Find the records of ranks of the world."""
+        return [path for path in self.exits.glob("rank-*") if not path.suffix]
+
+    def spawned_exits(self) -> list[tuple[int, int, Path]]:
+        """Find the records of ranks of spawned groups, each with its group and its rank there."""
+        found = ((_SPAWNED.fullmatch(path.name), path) for path in self.exits.glob("group-*-*"))
+        return [(int(match[1]), int(match[2]), path) for match, path in found if match is not None]
 
     def log(self, plan: Plan, rank: int) -> Path:
         """Output of the program of a rank."""
@@ -163,7 +222,7 @@ class RunFolder:
         LaunchError
             Another process holds it, or it cannot be held.
         """
-        path = self.private / "lock"  # a file that nobody else can open: whoever can could hold it
+        path = self.lock  # a file that nobody else can open: whoever can could hold it
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
         except OSError as error:
@@ -180,78 +239,3 @@ class RunFolder:
         except OSError:  # a file system without locks
             pass
         return descriptor
-
-
-def next_run(job: Job) -> Path:
-    """Where the next run of a job would go; nothing is made."""
-    parent = _runs(job)
-    numbers = [int(entry.name) for entry in parent.iterdir() if entry.name.isdecimal()] if parent.is_dir() else []
-    return parent / str(max(numbers, default=0) + 1)
-
-
-def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Plan, int]:
-    """Make the next run folder of a job, with its job file, parameters and plan.
-
-    Parameters
-    ----------
-    job : Job
-        As `mpidata.config.load_job` returns it.
-    fault_tolerance : str
-        `ulfm` or `none`.
-
-    Returns
-    -------
-    run : RunFolder
-        A folder that nobody else has.
-    plan : Plan
-        The plan that it holds.
-    lock : int
-        As `RunFolder.hold` gives it.
-
-    Raises
-    ------
-    JobFileError
-        The parameters cannot be drawn; then there is no folder.
-    LaunchError
-        The folder cannot be made.
-    """
-    from mpidata.config import resolved_yaml  # these load pydantic and scipy, which a rank that only joins never needs
-    from mpidata.run.samplers import draw_parameters, write_parameters
-
-    table, lock = draw_parameters(job), None
-    try:
-        run = RunFolder(_make_folder(job))
-        run.private.mkdir(0o700)
-        lock = run.hold()
-        for folder in (run.logs, run.exits):
-            folder.mkdir(FOLDER_MODE)
-        plan = Plan.of(job, run.path, fault_tolerance)
-        write_parameters(run.parameters, job, table)
-        write_text(run.job, resolved_yaml(job))
-        run.write_notes(plan, job.notes)
-        run.write_plan(plan)  # last, as it makes a run folder of it
-    except BaseException as error:
-        if lock is not None:
-            os.close(lock)
-        if not isinstance(error, OSError):
-            raise
-        raise LaunchError(
-            f"Cannot make a run folder in {_runs(job)}: {error.strerror}. {job.path}: key 'output'. "
-            "Name a folder that can be written."
-        ) from None
-    return run, plan, lock
-
-
-def _runs(job: Job) -> Path:
-    return Path(os.path.abspath(job.folder / job.output)) / job.name
-
-
-def _make_folder(job: Job) -> Path:
-    _runs(job).mkdir(parents=True, exist_ok=True)
-    while True:
-        path = next_run(job)
-        try:
-            path.mkdir(FOLDER_MODE)
-        except FileExistsError:  # taken by another run meanwhile
-            continue
-        return path

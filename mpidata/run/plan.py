@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LaunchError, MpidataError
+from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import read_own
 from mpidata.run.programs import Program, programs_of
 
@@ -294,4 +295,4 @@ class _Reader:
 def _record_path(job: Job, run: Path) -> Path | None:
     if job.record is None:
         return None
-    return run / "record" if job.record.path is None else Path(os.path.abspath(job.folder / job.record.path))
+    return RunFolder(run).record if job.record.path is None else Path(os.path.abspath(job.folder / job.record.path))

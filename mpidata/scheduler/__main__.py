@@ -30,14 +30,14 @@ def main() -> int:
     if not os.environ.get("MPIDATA_RUN"):
         print("MPIDATA_RUN is not set. The scheduler is started by `mpidata run job.yaml`.", file=sys.stderr)
         return 2
-    run = Path(os.environ["MPIDATA_RUN"])
+    run = RunFolder(Path(os.environ["MPIDATA_RUN"]))
     os.umask(os.umask(0o077) | 0o022)  # what this process makes lies in the run folder, which others must not write
     # Python's own handler for Ctrl-C would have to wait until all ranks have joined.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     messages = None
     try:
-        plan = Plan.read(RunFolder(run).plan)
-        parameters = read_parameters(run / "parameters.csv")
+        plan = Plan.read(run.plan)
+        parameters = read_parameters(run.parameters)
         messages = LibraryMessages(plan)
         messages.open()
         for sentence in slower_than_it_could_be(
@@ -48,9 +48,9 @@ def main() -> int:
         scheduler = Scheduler(plan, parameters, messages)
     except Exception as error:  # nothing may leave through MPI_Finalize, where all others would wait
         if not (isinstance(error, RankDiedError) and _is_recorded(run)):
-            write_failure(run, _sentence(error))
+            write_failure(run.path, _sentence(error))
         with contextlib.suppress(OSError):
-            (run / "over").touch()
+            run.over.touch()
         if messages is not None:
             messages.abort(1)
         os._exit(1)
@@ -71,11 +71,11 @@ def _sentence(error: Exception) -> str:
     return f"The scheduler failed with {type(error).__name__}: {error}. Report it with the log of rank 0."
 
 
-def _is_recorded(run: Path) -> bool:
+def _is_recorded(run: RunFolder) -> bool:
     """Whether a rank has left a record of its end, which is the cause then and not what MPI told of it here."""
     deadline = time.monotonic() + deadlines.WHY_LOST_IN_START_S
     while time.monotonic() < deadline:
-        records = [read_record(path) for path in (run / "exits").glob("rank-*") if not path.suffix]
+        records = [read_record(path) for path in run.rank_exits()]
         if any(record is not None and not record.told for record in records):
             return True
         time.sleep(0.02)

@@ -26,6 +26,7 @@ from mpidata.checkpoint.files import (
 from mpidata.errors import MpidataError, as_line
 from mpidata.native.library import Event
 from mpidata.run.events import write_json
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.messages import MIXED, index_of, text_of
 
@@ -93,7 +94,7 @@ class Coordinator:
         self._orders = orders
         self._state = state
         self._note = note
-        self._folder = plan.run / "checkpoints"
+        self._folder = RunFolder(plan.run).checkpoints
         self._kept = [number for number in numbers(self._folder) if number <= plan.checkpoint]
         self._number = max([plan.checkpoint, *numbers(self._folder)])
         self._due = now + plan.checkpoint_every_s if plan.checkpoint_every_s else float("inf")

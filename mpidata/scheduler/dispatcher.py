@@ -181,7 +181,7 @@ class Dispatcher:
             del self._lost[group]
             if cause.kind == "unknown":  # every mpidata-rank looks there whether a rank has died
                 with contextlib.suppress(OSError):
-                    (self._plan.run / "exits" / f"vanished-group-{group}").touch()
+                    RunFolder(self._plan.run).vanished(group).touch()
             if self.blameless:
                 continue
             self._losses.groups += 1
@@ -289,8 +289,9 @@ class Dispatcher:
         self._simulations.give_back(group)
         # Ranks of it that are left cannot be told by a message, as they have not joined.
         with contextlib.suppress(OSError):
-            (self._plan.run / "given-up").mkdir(exist_ok=True)
-            (self._plan.run / "given-up" / f"group-{group}").touch()
+            given_up = RunFolder(self._plan.run).given_up(group)
+            given_up.parent.mkdir(exist_ok=True)
+            given_up.touch()
         again = self._groups.spawn_failed(group, now)
         self._record.note("spawn_failed", group=group, error=error, again=again)
         ended = first_exit(self._plan.run, self._plan, group)

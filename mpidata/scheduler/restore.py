@@ -7,6 +7,7 @@ from typing import Any
 
 from mpidata.checkpoint import path_of, read_scheduler, received
 from mpidata.errors import MpidataError
+from mpidata.run.folder import RunFolder
 from mpidata.run.lost import read_set_aside
 from mpidata.run.plan import Plan
 from mpidata.scheduler.losses import Losses
@@ -47,12 +48,12 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     MpidataError
         The checkpoint cannot be read.
     """
-    set_aside = read_set_aside(plan.run / "events.jsonl") if plan.attempt > 1 else []
+    set_aside = read_set_aside(RunFolder(plan.run).events) if plan.attempt > 1 else []
     if not plan.checkpoint:
         losses.keep(set_aside or [])
         simulations.restore({}, {}, [entry["simulation"] for entry in losses.set_aside])
         return None
-    folder: Path = path_of(plan.run / "checkpoints", plan.checkpoint)
+    folder: Path = path_of(RunFolder(plan.run).checkpoints, plan.checkpoint)
     count = plan.simulations + plan.validation
     state, steps = read_scheduler(folder), received(folder)
     if not _makes_sense(state, count) or len(steps) != count:

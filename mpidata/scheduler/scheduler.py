@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native.library import Event
 from mpidata.run.exits import read_record
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.coordinator import Coordinator
 from mpidata.scheduler.dispatcher import Dispatcher
@@ -72,8 +73,8 @@ class Scheduler:
         count = plan.simulations + plan.validation
         if parameters.shape != (count, len(plan.parameters)):
             raise MpidataError(
-                f"{plan.run / 'parameters.csv'} has shape {parameters.shape}, but the job has {count} simulations of "
-                f"{len(plan.parameters)} parameters. Start the job again with `mpidata run`."
+                f"{RunFolder(plan.run).parameters} has shape {parameters.shape}, but the job has {count} simulations "
+                f"of {len(plan.parameters)} parameters. Start the job again with `mpidata run`."
             )
         self.plan = plan
         first = range(plan.simulations, count)
@@ -202,7 +203,7 @@ class Scheduler:
         trainer = index_of(event, self.plan.trainers)
         if trainer not in self.ending.trainers:  # it had nothing more to do
             return
-        ended = read_record(self.plan.run / "exits" / f"rank-{event.rank:04d}")
+        ended = read_record(RunFolder(self.plan.run).rank_exit(event.rank))
         how = "vanished without a record" if ended is None else ended.sentence()
         if ended is None or ended.cause == "signal":
             self.ending.outcome["died"] = True
@@ -297,7 +298,7 @@ class Scheduler:
         if abort is not None:
             # Where a rank's end is not the end of all, its mpidata-rank looks for this.
             with contextlib.suppress(OSError):
-                (self.plan.run / "over").touch()
+                RunFolder(self.plan.run).over.touch()
             self._messages.abort(abort)
         self._over = True
         with contextlib.suppress(MpidataError):  # nobody waits for it any more

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 from mpidata.run import deadlines
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.coordinator import Coordinator
 
@@ -40,7 +41,7 @@ class OutsideStop:
         self.by = float("inf")
         self._plan = plan
         self._checkpoints = checkpoints
-        self._file = plan.run / "stop"
+        self._file = RunFolder(plan.run).stop
         self._signal = 0
         self._name = ""
         self._before = 0

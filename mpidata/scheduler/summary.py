@@ -12,6 +12,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from mpidata.run.aside import BEGUN, say_aside
 from mpidata.run.events import Events, as_json, write_json
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
@@ -183,7 +184,7 @@ class Record:
         self._losses = losses
         self._started = self._next_progress = now
         self._said = False
-        self._events = Events(plan.run / "events.jsonl")
+        self._events = Events(RunFolder(plan.run).events)
         self.write_numbers = self._events.write_numbers
         self.note = self._events.note
 
@@ -211,7 +212,7 @@ class Record:
         self.note("end", **outcome)
         summary = self.figures.summary(self._plan.run, outcome, self._simulations, self._losses, seconds)
         try:
-            write_json(self._plan.run / "summary.json", summary, durable=True)
+            write_json(RunFolder(self._plan.run).summary, summary, durable=True)
         except OSError as error:
             self._say_once(error)
             say_aside(as_json(summary))
@@ -229,7 +230,7 @@ class Record:
     def _write_progress(self, now: float) -> OSError | None:
         try:
             progress = self.figures.progress(self._simulations, now - self._started)
-            write_json(self._plan.run / "progress.json", progress)
+            write_json(RunFolder(self._plan.run).progress, progress)
         except OSError as error:
             return error
         return None
@@ -251,6 +252,6 @@ def write_failure(run: Path, error: str) -> None:
     figures = Figures(trainers=0, capacity=1)
     summary = figures.summary(run, outcome, Simulations(0, trainers=0), None, seconds=0.0)
     try:
-        write_json(run / "summary.json", summary, durable=True)
+        write_json(RunFolder(run).summary, summary, durable=True)
     except OSError:
         say_aside(as_json(summary))

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mpidata.native.library import Library, Statistics
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["IDLE", "IdleWatch"]
+__all__ = ["IdleWatch"]
 
-IDLE = "idle.log"
 """File among the logs for what the user is to see of other trainers than the first, whose log `mpidata run` shows."""
 
 _AFTER_S = 60.0
@@ -93,7 +93,7 @@ class IdleWatch:
         text += "".join(self._stacks())
         print(text, end="", file=sys.stderr, flush=True)
         if self._index > 0:
-            _append(self._plan.run / "logs" / IDLE, text)
+            _append(RunFolder(self._plan.run).idle_log, text)
 
     def _stacks(self) -> list[str]:
         names = {thread.ident: thread.name for thread in threading.enumerate()}

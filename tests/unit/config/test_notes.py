@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from mpidata import cli
 from mpidata.config import Job, load_job
-from mpidata.run.folder import prepare_run
+from mpidata.run.prepare import prepare_run
 
 TEXT = """\
 trainers: {program: [python, train.py]}

@@ -12,7 +12,8 @@ from mpidata.config import load_job
 from mpidata.errors import JobFileError, LaunchError
 from mpidata.launch.starting.begun import Begun, changed_since
 from mpidata.launch.starting.local import run_local
-from mpidata.run.folder import RunFolder, prepare_run
+from mpidata.run.folder import RunFolder
+from mpidata.run.prepare import prepare_run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from launch_job import write_job  # noqa: E402

@@ -16,8 +16,9 @@ from mpidata.config import Job, load_job
 from mpidata.errors import LaunchError
 from mpidata.launch.starting.begun import Begun
 from mpidata.launch.starting.resume import look_at, make_ready
-from mpidata.run.folder import RunFolder, prepare_run
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.prepare import prepare_run
 
 JOB = """\
 name: rod

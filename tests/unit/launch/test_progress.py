@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from mpidata.launch.watching.progress import Progress, Tail, figures_line
+from mpidata.run.folder import RunFolder
 
 
 def _figures(**more: Any) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def _write(path: Path, **more: Any) -> None:
 def test_plain_lines_every_five_seconds_where_they_change(tmp_path: Path) -> None:
     now, output = [100.0], io.StringIO()
     progress, log = tmp_path / "progress.json", tmp_path / "log"
-    with Progress(progress, log, Console(file=output, width=20), clock=lambda: now[0]) as display:
+    with Progress(RunFolder(tmp_path), log, Console(file=output, width=20), clock=lambda: now[0]) as display:
         for second in range(22):
             now[0] = 100.0 + second
             _write(progress, seconds=min(second, 12))
@@ -69,7 +70,7 @@ def test_display_on_a_terminal(tmp_path: Path) -> None:
     output = io.StringIO()
     progress, log = tmp_path / "progress.json", tmp_path / "log"
     console = Console(file=output, force_terminal=True, width=100, legacy_windows=False)
-    with Progress(progress, log, console) as display:
+    with Progress(RunFolder(tmp_path), log, console) as display:
         display.look()
         _write(progress)
         log.write_text("epoch 1")
@@ -85,7 +86,7 @@ def test_what_idle_trainers_tell_and_a_stop_are_shown_once(tmp_path: Path) -> No
     log.parent.mkdir()
     idle = log.with_name("idle.log")
     idle.write_text("of the start before\n")
-    with Progress(tmp_path / "progress.json", log, Console(file=output), within_s=20) as display:
+    with Progress(RunFolder(tmp_path), log, Console(file=output), within_s=20) as display:
         display.look()
         idle.write_text(idle.read_text() + "Trainer 1 has drawn nothing\n")
         (tmp_path / "stop").write_text("SIGINT\n")
@@ -101,7 +102,7 @@ def test_a_reader_that_has_gone_is_no_trouble(tmp_path: Path, monkeypatch: pytes
     log = tmp_path / "log"
     log.write_text("one\n")
     output = io.StringIO()
-    with Progress(tmp_path / "progress.json", log, Console(file=output)) as display:
+    with Progress(RunFolder(tmp_path), log, Console(file=output)) as display:
         output.close()
         display.look()
         display.look()

@@ -9,8 +9,9 @@ import pytest
 from mpidata.config import load_job
 from mpidata.errors import JobFileError, LaunchError
 from mpidata.launch.starting.resume import look_at, make_ready
-from mpidata.run.folder import RunFolder, prepare_run
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.prepare import prepare_run
 
 JOB = """\
 name: rod

@@ -1,3 +1,4 @@
+import ast
 import os
 import sys
 import threading
@@ -7,8 +8,9 @@ import pytest
 
 from mpidata.config import load_job
 from mpidata.errors import LaunchError, MpidataError
-from mpidata.run.folder import RunFolder, next_run, prepare_run
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.prepare import next_run, prepare_run
 from mpidata.run.samplers import read_parameters
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -74,3 +76,15 @@ def test_names_of_logs(tmp_path: Path) -> None:
     names = [RunFolder(plan.run).log(plan, rank).name for rank in range(7)]
     assert names[0] == "rank-0000-scheduler.log" and names[2] == "rank-0002-trainer-1.log"
     assert names[4] == "rank-0004-solver-0-1.log" and names[5] == "rank-0005-solver-1-0.log"
+
+
+def test_no_other_module_spells_the_name_of_a_file_of_the_folder(tmp_path: Path) -> None:
+    properties = (name for name, value in vars(RunFolder).items() if isinstance(value, property))
+    names = {getattr(RunFolder(tmp_path), name).name for name in properties if name != "is_removed"}
+    assert {"exits", "stop", "summary.json", "plan"} < names
+    root = Path(__file__).parents[3]
+    modules = [*(root / "mpidata").rglob("*.py"), *(root / "launch").rglob("*.py")]
+    for path in (path for path in modules if path.name != "folder.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.right, ast.Constant):
+                assert node.right.value not in names, f"{path}:{node.lineno}: use RunFolder"

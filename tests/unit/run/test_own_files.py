@@ -20,9 +20,10 @@ from mpidata.errors import LaunchError
 from mpidata.launch.starting import by_hand
 from mpidata.launch.starting.begun import Begun
 from mpidata.launch.starting.resume import look_at, make_ready
-from mpidata.run.folder import RunFolder, prepare_run
+from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import check_own_folder, new_file, opener, read_own, write_text
 from mpidata.run.plan import Plan
+from mpidata.run.prepare import prepare_run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from launch_job import build_shim, clean_environment, make_plan, write_job  # noqa: E402

@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from fake_library import make_plan  # noqa: E402
 
-from mpidata.trainer.idle import IDLE, IdleWatch  # noqa: E402
+from mpidata.trainer.idle import IdleWatch  # noqa: E402
 
 
 class Statistics:
@@ -59,12 +59,12 @@ def test_it_tells_once_with_the_stacks(tmp_path: Path, capfd: pytest.CaptureFixt
         "      ", "    "
     )
     assert "Thread MainThread:" in told and "mpidata-idle" not in told
-    assert (tmp_path / "logs" / IDLE).read_text() == told
+    assert (tmp_path / "logs" / "idle.log").read_text() == told
 
 
 def test_the_log_of_the_first_trainer_is_shown_anyway(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     watch(tmp_path, Statistics(), index=0)._thread.join(30)
-    assert "Trainer 0 has drawn nothing" in capfd.readouterr().err and not (tmp_path / "logs" / IDLE).exists()
+    assert "Trainer 0 has drawn nothing" in capfd.readouterr().err and not (tmp_path / "logs" / "idle.log").exists()
 
 
 @pytest.mark.parametrize("why", ["room", "waits in a draw", "draws"])
