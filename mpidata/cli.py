@@ -44,8 +44,16 @@ class _Commands(click.Group):
             sys.exit(130)
 
 
+def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from mpidata.native.linked_mpi import linked_mpi
+
+        click.echo(f"mpidata {mpidata.__version__}\nbuilt with {linked_mpi() or 'no MPI: run `pip install .`'}")
+        context.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(mpidata.__version__, prog_name="mpidata", message="%(prog)s %(version)s")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 def main() -> None:
     """Stream a running ensemble of MPI simulations into PyTorch training."""
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import mpidata
 from mpidata import cli
 from mpidata.native import build_flags
+from mpidata.native.mpi_name import mpi_of_library
 
 sys.path.insert(0, str(Path(__file__).parent))
 from launch_job import clean_environment, write_job  # noqa: E402
@@ -20,9 +21,14 @@ def run() -> CliRunner:
     return CliRunner()
 
 
-def test_version(run: CliRunner) -> None:
+def test_version(run: CliRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     result = run.invoke(cli.main, ["--version"])
-    assert result.output == f"mpidata {mpidata.__version__}\n" and result.exit_code == 0
+    built_with = build_flags.build_record()["mpi"]
+    first, second = result.output.splitlines()
+    assert result.exit_code == 0 and first == f"mpidata {mpidata.__version__}"
+    assert second == f"built with {mpi_of_library(built_with)}"
+    monkeypatch.setattr(build_flags, "prefix", lambda: tmp_path)
+    assert "\nbuilt with no MPI: run `pip install .`\n" in run.invoke(cli.main, ["--version"]).output
 
 
 def test_check(tmp_path: Path, run: CliRunner) -> None:
