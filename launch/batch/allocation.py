@@ -1,18 +1,11 @@
-"""The nodes that a job may use: those that Slurm has given to it, or those of the job file."""
+"""The nodes that a job may use: those that a batch system has given to it, or those of the job file."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
-from mpidata.errors import LaunchError
-
-__all__ = ["Allocation", "Node", "expand_counts", "expand_names", "named_hosts", "read_allocation"]
-
-_PART = re.compile(r"((?:[^,\[\]]|\[[^\]]*\])+)(?:,|$)")
-_RANGE = re.compile(r"([^\[\]]*)\[([\d,-]+)\](.*)")
-_COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?")
+__all__ = ["Allocation", "Node", "named_hosts"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,11 +15,11 @@ class Node:
     Parameters
     ----------
     name : str
-        As Slurm knows it.
+        As the batch system knows it.
     cpus : int
         Number of its CPUs that belong to the job.
     gpus : int or None
-        Number of its GPUs that belong to the job; None where Slurm does not tell.
+        Number of its GPUs that belong to the job; None where nothing tells.
     """
 
     name: str
@@ -41,13 +34,16 @@ class Allocation:
     Parameters
     ----------
     job : str
-        Number of the Slurm job; empty where the job file names the hosts.
+        Name of the batch system and number of the job, `Slurm job 7`; empty where the job file names the hosts.
     components : tuple of tuple of Node
         One tuple of nodes; of a heterogeneous job one for each component, in order.
+    variable : str
+        The environment variable that tells of the job.
     """
 
     job: str
     components: tuple[tuple[Node, ...], ...]
+    variable: str = ""
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -57,7 +53,7 @@ class Allocation:
     @property
     def origin(self) -> str:
         """Where it comes from, for messages."""
-        return f"Slurm job {self.job}" if self.job else "Key 'launch.hosts'"
+        return self.job or "Key 'launch.hosts'"
 
     @property
     def advice(self) -> str:
@@ -67,93 +63,10 @@ class Allocation:
     def without(self, names: Collection[str]) -> Allocation:
         """Return the same but for some nodes."""
         left = (tuple(node for node in nodes if node.name not in names) for nodes in self.components)
-        return Allocation(self.job, tuple(left))
+        return dataclasses.replace(self, components=tuple(left))
 
 
 def named_hosts(hosts: Sequence[str]) -> Allocation:
     """Make an allocation of `launch.hosts`, each of them `name:cpus`."""
     parts = [host.rpartition(":") for host in hosts]
     return Allocation("", (tuple(Node(name, int(cpus)) for name, _, cpus in parts),))
-
-
-def read_allocation(environ: Mapping[str, str]) -> Allocation | None:
-    """Nodes of the Slurm job that this process belongs to, or None outside of one.
-
-    Parameters
-    ----------
-    environ : mapping of str to str
-        The environment of a batch script or of salloc's shell.
-
-    Raises
-    ------
-    LaunchError
-        Its variables make no sense.
-    """
-    job = environ.get("SLURM_JOB_ID", "")
-    if not job or "SLURM_JOB_NODELIST" not in environ:
-        return None
-    if "SLURM_HET_SIZE" not in environ:
-        return Allocation(job, (_component(environ, ""),))
-    number = _number(environ, "SLURM_HET_SIZE")
-    return Allocation(job, tuple(_component(environ, f"_HET_GROUP_{i}") for i in range(number or 0)))
-
-
-def expand_names(text: str) -> list[str]:
-    """Write out a list of hosts: `n[1-2,07],m` is n1, n2, n07, m. Raises ValueError where it is none."""
-    names = []
-    position = 0
-    for part in _PART.finditer(text):
-        if part.start() != position:
-            break
-        position = part.end()
-        names += _expand(part[1])
-    if position != len(text) or not names:
-        raise ValueError(f"{text!r} is no list of hosts")
-    return names
-
-
-def expand_counts(text: str) -> list[int]:
-    """Write out numbers: `2(x3),4` is 2, 2, 2, 4. Raises ValueError where there are none."""
-    counts = []
-    for part in text.split(","):
-        match = _COUNT.fullmatch(part)
-        if match is None:
-            raise ValueError(f"{text!r} are no numbers")
-        counts += [int(match[1])] * int(match[2] or 1)
-    return counts
-
-
-def _expand(text: str) -> list[str]:
-    match = _RANGE.fullmatch(text)
-    if match is None:
-        return [text]
-    before, ranges, after = match.groups()
-    numbers = []
-    for part in ranges.split(","):
-        first, dash, last = part.partition("-")
-        if not dash:
-            numbers.append(first)
-            continue
-        numbers += [str(i).zfill(len(first)) for i in range(int(first), int(last) + 1)]
-    return [f"{before}{number}{rest}" for number in numbers for rest in _expand(after)]
-
-
-def _component(environ: Mapping[str, str], suffix: str) -> tuple[Node, ...]:
-    nodes, cpus = f"SLURM_JOB_NODELIST{suffix}", f"SLURM_JOB_CPUS_PER_NODE{suffix}"
-    try:
-        names, counts = expand_names(environ.get(nodes, "")), expand_counts(environ.get(cpus, ""))
-        if len(names) != len(counts):
-            raise ValueError(f"{len(names)} nodes, and CPUs of {len(counts)}")
-    except ValueError as error:
-        raise LaunchError(
-            f"Slurm's variables make no sense: {error}. {nodes}={environ.get(nodes)!r}, {cpus}={environ.get(cpus)!r}. "
-            "Unset SLURM_JOB_ID to run without Slurm."
-        ) from None
-    # Known for the node of the script only; those of a component are alike.
-    gpus = _number(environ, "SLURM_GPUS_ON_NODE") if suffix in ("", "_HET_GROUP_0") else None
-    return tuple(Node(name, count, gpus) for name, count in zip(names, counts, strict=True))
-
-
-def _number(environ: Mapping[str, str], name: str) -> int | None:
-    value = environ.get(name)
-    return int(value) if value is not None and value.isdecimal() else None

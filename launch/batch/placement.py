@@ -133,7 +133,7 @@ def place(layout: Layout, allocation: Allocation) -> Placement:
     """
     if len(allocation.components) > 2:
         raise LaunchError(
-            f"The Slurm job {allocation.job} has {len(allocation.components)} components. Make it of two: the first "
+            f"{allocation.job} has {len(allocation.components)} components. Make it of two: the first "
             "for the trainers, the second for the solvers."
         )
     _check_cpus(layout, allocation)

@@ -1,150 +1,94 @@
-"""The Slurm job that a run is in: what the run folder keeps of it, and what Slurm says of its end."""
+"""Slurm, as a batch system."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
+import os
 import re
 import subprocess
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from mpidata.config import Job
 from mpidata.errors import LaunchError
-from mpidata.run.folder import RunFolder
+from mpidata.launch.batch.allocation import Allocation
+from mpidata.launch.batch.slurm_job import SlurmJob
+from mpidata.launch.batch.slurm_nodes import read_allocation
+from mpidata.launch.batch.slurm_script import batch_script
 
-__all__ = ["SlurmJob"]
+__all__ = ["Slurm"]
 
-_REQUEUES = 3
-_ANSWER_S = 10.0
-_GOES_ON = ("PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT")
+_TIMEOUT_S = 60.0
 
 
-@dataclasses.dataclass(frozen=True)
-class SlurmJob:
-    """A Slurm job, as a process of it sees it.
+class Slurm:
+    """Implements `BatchSystem`, with sbatch, scontrol and the variables that Slurm sets."""
 
-    Parameters
-    ----------
-    number : str
-        Its number.
-    requeued : int
-        How often it has been put back into the queue.
-    nodes : str
-        Its nodes, as Slurm writes them.
-    cluster : str
-        Name of the cluster.
-    task : str
-        Of a task of an array: `<array>_<index>`, else empty.
-    """
+    def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
+        """Nodes of the Slurm job of this process."""
+        return read_allocation(environ)
 
-    number: str
-    requeued: int = 0
-    nodes: str = ""
-    cluster: str = ""
-    task: str = ""
+    def job(self, environ: Mapping[str, str]) -> SlurmJob | None:
+        """Read the Slurm job of this process."""
+        return SlurmJob.of(environ)
 
-    @classmethod
-    def of(cls, environ: Mapping[str, str]) -> SlurmJob | None:
-        """Read it from the environment; None outside of Slurm."""
-        number, requeued = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_RESTART_COUNT", "")
-        if not number:
-            return None
-        array, index = environ.get("SLURM_ARRAY_JOB_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", "")
-        return cls(
-            number,
-            int(requeued) if requeued.isdecimal() else 0,
-            environ.get("SLURM_JOB_NODELIST", ""),
-            environ.get("SLURM_CLUSTER_NAME", ""),
-            f"{array}_{index}" if array and index else "",
-        )
+    def variables(
+        self, environ: Mapping[str, str], allocation: Allocation | None, srun: bool, beside: bool
+    ) -> dict[str, str]:
+        """Undo what Slurm does by default, and a job must not have."""
+        found = {}
+        if "SLURM_EXPORT_ENV" in environ:  # of `sbatch --export=NONE`, after which mpirun's daemons would have no PATH
+            found["SLURM_EXPORT_ENV"] = "ALL"
+        if allocation is not None and allocation.job and not srun and "SLURM_NO_KILL" not in environ:
+            # Else Slurm, where it notices first that a node is lost, ends all daemons, and mpirun names any node.
+            found["SLURM_NO_KILL"] = "set"
+        if beside:
+            found["SLURM_OVERLAP"] = "1"  # or a step would wait for the end of the one that runs
+        return found
 
-    def note(self, run: RunFolder, checkpoint: int | None) -> None:
-        """Add a start of the run to its file `slurm.jsonl`; None: it was refused.
+    def script(self, job: Job, overrides: Sequence[str], template: str | None) -> str:
+        """Write a script for sbatch."""
+        return batch_script(job, overrides, template)
 
-        Raises
-        ------
-        LaunchError
-            The file cannot be written.
-        """
-        entry = {"time": round(time.time(), 3), **dataclasses.asdict(self), "checkpoint": checkpoint}
-        try:
-            with open(_file(run), "a", encoding="utf-8") as file:
-                file.write(json.dumps(entry) + "\n")
-        except OSError as error:
-            raise LaunchError(f"Cannot write {_file(run)}: {error.strerror}. Make room, or make it writable.") from None
-
-    def check_progress(self, run: RunFolder, checkpoint: int) -> None:
-        """See that a job that is requeued again and again makes progress.
-
-        Parameters
-        ----------
-        run : RunFolder
-            Its run.
-        checkpoint : int
-            Number of the newest checkpoint, 0 for none.
-
-        Raises
-        ------
-        LaunchError
-            Its last three starts have left no new checkpoint. The refusal is noted: put into the queue once more, the
-            job has three tries again.
-        """
-        began = {entry["requeued"]: entry["checkpoint"] for entry in _read(run) if entry.get("number") == self.number}
-        starts = range(self.requeued - _REQUEUES, self.requeued)
-        if starts[0] < 0 or any(began.get(start) != checkpoint for start in starts):
-            return
-        self.note(run, None)
-        since = f"since checkpoint {checkpoint}" if checkpoint else "at all"
-        raise LaunchError(
-            f"Slurm job {self.number} was requeued {_REQUEUES} times and has written no checkpoint {since}, so it ends "
-            f"here. {run.path}. See the summaries and logs there; give it more time (slurm.time, slurm.signal_s), or "
-            f"write checkpoints more often (checkpoint.every_s). `scontrol requeue {self.number}` tries three times "
-            "more."
-        )
-
-    def is_ending(self) -> str | None:
-        """Ask Slurm whether it ends the job; returns how, in words, and None where it does not or does not answer."""
+    def submit(self, job: Job, script: str) -> tuple[str, Path]:
+        """Give the script to sbatch."""
+        _refuse_arrays(script, job)
         try:
             done = subprocess.run(
-                ["scontrol", "show", "job", "--oneliner", self.number],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_ANSWER_S,
+                ["sbatch", "--parsable"], input=script, capture_output=True, text=True, timeout=_TIMEOUT_S
             )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        return _ending(self.number, done.stdout)
+        except FileNotFoundError:
+            raise LaunchError(
+                "There is no sbatch on PATH. Submit where Slurm's commands are (a login node), or print the script "
+                "with --print."
+            ) from None
+        except (OSError, subprocess.SubprocessError) as error:
+            raise LaunchError(f"Cannot run sbatch: {error}. See the script with --print.") from None
+        if done.returncode != 0:
+            said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+            raise LaunchError(f"sbatch refused the job: {said}. See the script with --print, and the key 'slurm'.")
+        number = done.stdout.strip()
+        folder = Path(_option(script, "chdir", "D") or os.getcwd())
+        return number, folder / _output(script, number.partition(";")[0])
 
 
-def _ending(number: str, said: str) -> str | None:
-    """Read what scontrol says of a job, one line for each component; the first one that ends counts."""
-    for line in said.splitlines():
-        told = dict(re.findall(r"(\w+)=(\S*)", line))
-        state, reason = told.get("JobState", ""), told.get("Reason", "None")
-        if state and state not in _GOES_ON:
-            unknown = "cancelled, requeued or preempted" if state == "COMPLETING" else state
-            return f"Slurm ended job {number} ({unknown if reason == 'None' else reason})"
-    return None
+def _refuse_arrays(script: str, job: Job) -> None:
+    """Refuse an array whose tasks would all run the same simulations; a script that looks at the index may have one."""
+    asked = _option(script, "array", "a") or os.environ.get("SBATCH_ARRAY_INX")
+    if asked is not None and "SLURM_ARRAY_TASK_ID" not in script:
+        raise LaunchError(
+            f"All tasks of the array {asked} would run the same simulations. {job.path}: template (or environment "
+            'variable SBATCH_ARRAY_INX). Add `--set seed="$SLURM_ARRAY_TASK_ID"` to its `mpidata run`, or submit a job '
+            "for each seed: `mpidata submit job.yaml --set seed=1`."
+        )
 
 
-def _file(run: RunFolder) -> Path:
-    return run.slurm_starts
+def _output(script: str, number: str) -> str:
+    """Name of the output of a script that has become the job of this number."""
+    name = _option(script, "job-name", "J") or "sbatch"
+    return (_option(script, "output", "o") or "slurm-%j.out").replace("%j", number).replace("%x", name)
 
 
-def _read(run: RunFolder) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    try:
-        lines = _file(run).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return found
-    for line in lines:
-        try:
-            entry = json.loads(line)
-        except ValueError:  # cut off
-            continue
-        if isinstance(entry, dict) and {"requeued", "checkpoint"} <= entry.keys():
-            found.append(entry)
-    return found
+def _option(script: str, name: str, letter: str) -> str | None:
+    """Value that the `#SBATCH` lines of a script give to an option: the last one counts, as it does for sbatch."""
+    found = re.findall(rf"^#SBATCH.*?\s(?:--{name}(?:=|\s+)|-{letter}\s*)(\"[^\"]*\"|\S+)", script, re.MULTILINE)
+    return str(found[-1]).strip('"') if found else None

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from mpidata.errors import LaunchError
 from mpidata.launch.batch.allocation import Allocation
 from mpidata.launch.batch.placement import Layout, place
+from mpidata.launch.batch.system import batch_variables
 from mpidata.launch.starting.launcher import Launcher
 
 __all__ = ["answering", "fewer_groups", "on_hosts_left"]
@@ -104,7 +105,7 @@ def answering(commands: Mapping[str, Sequence[str]], environ: Mapping[str, str])
     """
     with tempfile.TemporaryDirectory(prefix="mpidata-ask-", ignore_cleanup_errors=True) as folder:
         own = {name: folder for name in _SESSION}  # what is killed leaves its files there
-        own["SLURM_OVERLAP"] = "1"  # or they would wait for the end of what is left of the job
+        own |= batch_variables(environ, beside=True)  # or they would wait for the end of what is left of the job
         running = {name: _start(command, {**environ, **own}) for name, command in commands.items()}
         _wait(running.values())
     return {name for name, process in running.items() if process.returncode == 0}

@@ -1,19 +1,20 @@
-"""What starts the ranks: mpirun or srun, here or on the nodes of a Slurm allocation."""
+"""What starts the ranks: mpirun or srun, here or on the nodes of a batch job."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from mpidata.config import Job
 from mpidata.errors import LaunchError
-from mpidata.launch.batch.allocation import Allocation, named_hosts, read_allocation
+from mpidata.launch.batch.allocation import Allocation, named_hosts
 from mpidata.launch.batch.placement import Layout, Placement, place
+from mpidata.launch.batch.srun import PLUGINS, srun_command, srun_for
+from mpidata.launch.batch.system import batch_variables, read_allocation
 from mpidata.launch.starting.command import mpirun_command, mpirun_environment, silence_environment
-from mpidata.launch.starting.everywhere import PLUGINS, on_one, slurm_environment, uses_srun
+from mpidata.launch.starting.everywhere import on_one
 from mpidata.launch.starting.fault_tolerance import choose, of_mpirun
 from mpidata.launch.starting.mpirun import find_mpirun
 from mpidata.launch.watching.cleanup import JobFolders
@@ -23,7 +24,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import write_text
 from mpidata.run.plan import Plan
 
-__all__ = ["Launcher", "find_launcher", "hydra_command", "srun_command"]
+__all__ = ["Launcher", "find_launcher", "hydra_command"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,12 +112,8 @@ class Launcher:
             )
             if self.silence_s is not None:
                 variables |= silence_environment(self.silence_s, environ)
-        variables |= slurm_environment(environ)
-        if self.allocation is not None and self.allocation.job and not self.is_srun:
-            # Else Slurm, where it notices first that a node is lost, ends all daemons, and mpirun names any node.
-            variables |= {"SLURM_NO_KILL": "set"} if "SLURM_NO_KILL" not in environ else {}
-        if self.is_srun and self.job.solvers.start == "spawn":
-            variables["SLURM_OVERLAP"] = "1"  # or the step of a spawned group would wait for the end of the first one
+        spawns = self.job.solvers.start == "spawn"
+        variables |= batch_variables(environ, self.allocation, self.is_srun, beside=self.is_srun and spawns)
         return variables
 
     def files(self, plan: Plan) -> dict[Path, str]:
@@ -167,74 +164,25 @@ def find_launcher(job: Job, environ: Mapping[str, str]) -> Launcher:
     LaunchError
         What the job file wants cannot be had, or the ranks do not fit on the allocation.
     """
-    allocation, mpi, wanted = read_allocation(environ), linked_mpi() or MpiName(OPEN_MPI), job.launch.with_
+    allocation, mpi = read_allocation(environ), linked_mpi() or MpiName(OPEN_MPI)
     if job.launch.hosts:
         return _on_named_hosts(job, allocation, mpi)
+    program = srun_for(job, allocation, mpi, environ) or find_mpirun()
     if allocation is None:
-        if wanted == "srun":
-            raise LaunchError(
-                "'launch.with' is 'srun', but this is no Slurm allocation: SLURM_JOB_ID is not set. Use "
-                "`mpidata submit` or salloc, or set it to auto."
-            )
-        return Launcher(job, find_mpirun(), mpi)
-    heterogeneous = len(allocation.components) > 1
-    if wanted == "mpirun" and heterogeneous:
-        raise LaunchError(
-            f"'launch.with' is 'mpirun', which cannot use all components of a heterogeneous job (Slurm job "
-            f"{allocation.job}). Set it to auto, or use a homogeneous job."
-        )
-    srun = uses_srun(wanted, allocation, mpi)
-    if srun and mpi.name == OPEN_MPI and job.solvers.start == "spawn":
-        raise LaunchError(
-            f"'solvers.start' is 'spawn', but Open MPI cannot start groups later under srun (Slurm job "
-            f"{allocation.job}). Use 'start: split', or a homogeneous job with 'launch.with: mpirun'."
-        )
-    program = _find_srun(environ) if srun else find_mpirun()
+        return Launcher(job, program, mpi)
     return Launcher(job, program, mpi, allocation, place(Layout.of(job), allocation))
 
 
-def _on_named_hosts(job: Job, slurm: Allocation | None, mpi: MpiName) -> Launcher:
-    if slurm is not None:
+def _on_named_hosts(job: Job, allocated: Allocation | None, mpi: MpiName) -> Launcher:
+    if allocated is not None:
         raise LaunchError(
-            f"'launch.hosts' names hosts, but this is Slurm job {slurm.job}, which has its own. Remove the key, or "
-            "unset SLURM_JOB_ID."
+            f"'launch.hosts' names hosts, but this is {allocated.origin}, which has its own. Remove the key, or unset "
+            f"{allocated.variable}."
         )
     if job.launch.with_ == "srun":
         raise LaunchError("'launch.hosts' is for mpirun, but 'launch.with' is 'srun'. Remove one of them.")
     allocation = named_hosts(job.launch.hosts)
     return Launcher(job, find_mpirun(), mpi, allocation, place(Layout.of(job), allocation))
-
-
-def srun_command(
-    srun: Path, shim: Path, plan: Plan, components: tuple[int, ...], plugin: str | None, options: list[str]
-) -> list[str]:
-    """Command that starts all ranks of a plan with srun.
-
-    Parameters
-    ----------
-    srun, shim : Path
-        Its path, and that of mpidata-rank.
-    plan : Plan
-        Of the job.
-    components : tuple of int
-        Number of ranks in each component of a heterogeneous job; one number for any other.
-    plugin : str or None
-        Slurm's plugin for the MPI; None: Slurm's default.
-    options : list of str
-        Further options.
-    """
-    # Not bound: a trainer's receive thread must not be kept on the core of its loop. One rank that dies ends all, or
-    # the others would wait for it.
-    common = ["--distribution=arbitrary", "--overcommit", "--cpu-bind=none", "--kill-on-bad-exit=1", *options]
-    command = [str(srun), *([f"--mpi={plugin}"] if plugin else [])]
-    run = RunFolder(plan.run)
-    if len(components) == 1:
-        return [*command, "-n", str(plan.world), f"--nodelist={run.hosts}", *common, str(shim), str(run.path)]
-    for number, ranks in enumerate(components):
-        command += [] if number == 0 else [":"]
-        command += [f"--het-group={number}", "-n", str(ranks), f"--nodelist={run.hosts_of(number)}"]
-        command += [*common, str(shim), str(run.path)]
-    return command
 
 
 def hydra_command(mpirun: Path, shim: Path, plan: Plan, hosts: Path | None = None) -> list[str]:
@@ -252,13 +200,6 @@ def with_threads(plan: Plan, cpus: int) -> Plan:
             environment = {**program.environment, "OMP_NUM_THREADS": str(threads)}
             programs[role] = dataclasses.replace(program, environment=environment)
     return dataclasses.replace(plan, programs=programs)
-
-
-def _find_srun(environ: Mapping[str, str]) -> Path:
-    found = shutil.which("srun", path=environ.get("PATH"))
-    if found is None:
-        raise LaunchError("There is no srun on PATH, though this is a Slurm allocation. Add its folder to PATH.")
-    return Path(found)
 
 
 def _hydra_hosts(hosts: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from rich.text import Text
 from mpidata.checkpoint.memory import available_bytes, check_memory
 from mpidata.config import load_job
 from mpidata.errors import JobFileError, LaunchError
-from mpidata.launch.batch.slurm import SlurmJob
+from mpidata.launch.batch.system import batch_job
 from mpidata.launch.starting.begun import Begun, changed_since
 from mpidata.launch.starting.command import command_line, shim_path
 from mpidata.launch.starting.fault_tolerance import without_ulfm
@@ -127,14 +127,14 @@ def run_local(
         job = found.job if found is not None else load_job(str(path), overrides)
         for note in job.notes:
             errors.print(Text(note), soft_wrap=True)
-        launcher, shim, slurm = find_launcher(job, os.environ), shim_path(), SlurmJob.of(os.environ)
+        launcher, shim, batch = find_launcher(job, os.environ), shim_path(), batch_job(os.environ)
         fault_tolerance = launcher.fault_tolerance()
         for warning in check_memory(Plan.of(job, Path()), launcher.trainers_here, available_bytes()):
             errors.print(Text(warning), soft_wrap=True)
         signals = held.enter_context(Signals(job.checkpoint is not None))
         if found is not None:
-            if slurm is not None:
-                slurm.check_progress(found.run, found.checkpoint)
+            if batch is not None:
+                batch.check_progress(found.run, found.checkpoint)
             run, plan = found.run, _make_ready(found, fault_tolerance, console)
         else:
             run, plan, lock = prepare_run(job, fault_tolerance)
@@ -143,8 +143,8 @@ def run_local(
                 begun.note(run)
         if begun is not None:
             begun.close()  # who finds the note from now on finds the run held
-        if slurm is not None:
-            slurm.note(run, plan.checkpoint)
+        if batch is not None:
+            batch.note(run, plan.checkpoint)
         if plan.fault_tolerance == "none":
             then = f"It is then resumed by itself, at most {restarts} times." if restarts else _RESTARTS
             console.print(Text(f"{without_ulfm(job.launch.fault_tolerance)} {then}"), soft_wrap=True)
@@ -222,6 +222,6 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
             command = launcher.command(shim, plan)
             ending = supervise(attempt, command, variables, signals, progress.look, launcher.silence_s)
         ending = dataclasses.replace(ending, unwritten=read_summary(folders.aside))
-    if (slurm := SlurmJob.of(os.environ)) is not None and not is_complete(run):
-        ending = dataclasses.replace(ending, by_slurm=slurm.is_ending())
+    if (batch := batch_job(os.environ)) is not None and not is_complete(run):
+        ending = dataclasses.replace(ending, by_batch_system=batch.is_ending())
     return settle(attempt, ending, time.monotonic() - started)

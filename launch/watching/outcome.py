@@ -116,17 +116,17 @@ def _is_stop(ending: Ending, summary: dict[str, Any] | None) -> bool:
     A batch system that ends a job tells the ranks, too, on one host earlier than on another. The deaths that the
     scheduler sees then are no faults.
     """
-    told = ending.by_slurm is not None or ending.stopped_by is not None
+    told = ending.by_batch_system is not None or ending.stopped_by is not None
     if not told or summary is None or summary.get("status") == "stopped":
         return told
-    by_batch_system = ending.by_slurm is not None or ending.stopped_by == signal.SIGTERM
+    by_batch_system = ending.by_batch_system is not None or ending.stopped_by == signal.SIGTERM
     return by_batch_system and summary.get("status") == "failed" and bool(summary.get("died"))
 
 
 def _stopped(attempt: Attempt, ending: Ending, summary: dict[str, Any] | None, seconds: float) -> Outcome:
     number = ending.stopped_by or signal.SIGTERM
     by = "Ctrl-C" if number == signal.SIGINT else signal_name(number)
-    reason = ending.by_slurm or by
+    reason = ending.by_batch_system or by
     if summary is None:
         summary = _write(attempt.run, {**_figures(attempt, seconds), "status": "stopped", "reason": reason})
     elif summary.get("status") == "failed":

@@ -43,8 +43,8 @@ class Ending:
         A rank that was killed with its mpidata-rank, and without which the job could not go on.
     lost_host : str or None
         A host that does not answer any more.
-    by_slurm : str or None
-        How Slurm ended the whole job, in words.
+    by_batch_system : str or None
+        How the batch system ended the whole job, in words.
     unwritten : dict or None
         The summary, where the scheduler could not write it.
     """
@@ -53,7 +53,7 @@ class Ending:
     stopped_by: int | None = None
     vanished: int | None = None
     lost_host: str | None = None
-    by_slurm: str | None = None
+    by_batch_system: str | None = None
     unwritten: dict[str, Any] | None = None
 
 

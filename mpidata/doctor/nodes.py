@@ -17,9 +17,10 @@ from mpidata.config import Job
 from mpidata.doctor.finding import Finding
 from mpidata.doctor.probe import run_on_each
 from mpidata.doctor.ranks import environment_here, read, read_all
-from mpidata.errors import LaunchError
-from mpidata.launch.batch.allocation import Allocation, named_hosts, read_allocation
-from mpidata.launch.starting.everywhere import on_one, uses_srun
+from mpidata.launch.batch.allocation import Allocation, named_hosts
+from mpidata.launch.batch.srun import find_srun, uses_srun
+from mpidata.launch.batch.system import read_allocation
+from mpidata.launch.starting.everywhere import on_one
 from mpidata.launch.starting.hosts import answering
 from mpidata.launch.starting.mpirun import find_mpirun
 from mpidata.native.mpi_name import MpiName
@@ -37,7 +38,7 @@ def allocation_of(job: Job | None, environ: Mapping[str, str]) -> Allocation | N
 def examine_nodes(allocation: Allocation, job: Job | None, mpi: MpiName) -> list[Finding]:
     """Start a rank on each node, and judge what they tell; raises LaunchError where there is nothing to start them."""
     wanted = job.launch.with_ if job is not None else "auto"
-    program = _srun() if uses_srun(wanted, allocation, mpi) else find_mpirun()
+    program = find_srun(os.environ) if uses_srun(wanted, allocation, mpi) else find_mpirun()
     names = [node.name for node in allocation.nodes]
     with _marked(_folders(job)) as (marks, unwritable):
         what = {"marks": marks, "programs": _programs(job)}
@@ -160,13 +161,6 @@ def _by_name(told: Sequence[dict[str, Any]], names: Sequence[str], by_slurm: boo
     if by_slurm:
         return {node["slurm"]: node for node in told if node.get("slurm") in names}
     return {names[node["rank"]]: node for node in told if 0 <= node.get("rank", -1) < len(names)}
-
-
-def _srun() -> Path:
-    found = shutil.which("srun")
-    if found is None:
-        raise LaunchError("There is no srun on PATH, though this is a Slurm allocation. Add its folder to PATH.")
-    return Path(found)
 
 
 def _few(names: Sequence[str]) -> str:

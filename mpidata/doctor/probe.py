@@ -16,8 +16,9 @@ from typing import Any
 
 from mpidata.doctor.ranks import read
 from mpidata.launch.batch.allocation import Allocation
+from mpidata.launch.batch.system import batch_variables
 from mpidata.launch.starting.command import mpirun_environment, mpirun_options
-from mpidata.launch.starting.everywhere import on_each, slurm_environment
+from mpidata.launch.starting.everywhere import on_each
 from mpidata.launch.watching.cleanup import end_processes, make_folders
 from mpidata.native.mpi_name import OPEN_MPI, MpiName
 
@@ -55,7 +56,7 @@ def run_on_each(program: Path, mpi: MpiName, allocation: Allocation, what: str) 
     with make_folders(Path(tempfile.gettempdir())) as folders, tempfile.NamedTemporaryFile("w") as hosts:
         hosts.writelines(f"{node.name}\n" for node in allocation.nodes)
         hosts.flush()
-        variables = {"SLURM_OVERLAP": "1", **slurm_environment(os.environ)}
+        variables = batch_variables(os.environ, beside=True)
         if mpi.name == OPEN_MPI:
             root, old = os.geteuid() == 0, mpi.major == "4"
             variables |= mpirun_environment(root, folders.session, None, os.environ, old, alone=False)

@@ -86,8 +86,8 @@ def test_slots(tmp_path: Path) -> None:
     plan = Plan.of(job, tmp_path)
     assert jobs.slots(job, plan, 8, None).state == "ok"
     assert jobs.slots(job, plan, 2, None).state == "warning"
-    assert jobs.slots(job, plan, 2, Allocation("7", ((Node("n1", 2), Node("n2", 4)),))).state == "ok"
-    few = jobs.slots(job, plan, 2, Allocation("7", ((Node("n1", 2), Node("n2", 3)),)))
+    assert jobs.slots(job, plan, 2, Allocation("Slurm job 7", ((Node("n1", 2), Node("n2", 4)),))).state == "ok"
+    few = jobs.slots(job, plan, 2, Allocation("Slurm job 7", ((Node("n1", 2), Node("n2", 3)),)))
     assert few.state == "failed" and "have 5 CPUs, but the job needs 6" in few.fix
 
 

@@ -71,9 +71,9 @@ class _Case:
         os.utime(self.run.summary, (time.time() - ago_s, time.time() - ago_s))
 
     def settle(
-        self, status: int = 0, stopped_by: int | None = None, by_slurm: str | None = None
+        self, status: int = 0, stopped_by: int | None = None, by_batch_system: str | None = None
     ) -> tuple[int, str, str]:
-        outcome = settle(self.attempt, Ending(status, stopped_by, by_slurm=by_slurm), 3.0)
+        outcome = settle(self.attempt, Ending(status, stopped_by, by_batch_system=by_batch_system), 3.0)
         assert json.loads(self.run.summary.read_text()) == outcome.summary
         self.log, self.died = outcome.log, outcome.died
         return outcome.exit_status, outcome.summary["status"], outcome.summary.get("error") or ""

@@ -9,12 +9,16 @@ import pytest
 
 from mpidata.config import Job, load_job
 from mpidata.errors import LaunchError
-from mpidata.launch.batch.allocation import Allocation, Node, expand_counts, expand_names, read_allocation
+from mpidata.launch.batch import srun
+from mpidata.launch.batch.allocation import Allocation, Node
 from mpidata.launch.batch.placement import Layout, place, tasks_per_node
+from mpidata.launch.batch.slurm_nodes import expand_counts, expand_names
+from mpidata.launch.batch.srun import srun_command
+from mpidata.launch.batch.system import read_allocation
 from mpidata.launch.starting import launcher as module
 from mpidata.launch.starting.command import mpirun_command
 from mpidata.launch.starting.environment import find_place
-from mpidata.launch.starting.launcher import find_launcher, hydra_command, srun_command, with_threads
+from mpidata.launch.starting.launcher import find_launcher, hydra_command, with_threads
 from mpidata.native.mpi_name import MpiName
 from mpidata.run.plan import Plan, Program
 
@@ -38,7 +42,7 @@ HETEROGENEOUS = {
 
 
 def nodes(*cpus: int, gpus: int | None = None) -> Allocation:
-    return Allocation("7", (tuple(Node(f"n{i}", count, gpus) for i, count in enumerate(cpus, start=1)),))
+    return Allocation("Slurm job 7", (tuple(Node(f"n{i}", count, gpus) for i, count in enumerate(cpus, start=1)),))
 
 
 def test_names_and_counts_are_written_out() -> None:
@@ -122,13 +126,13 @@ def test_where_cpus_are_few_a_trainer_has_only_one() -> None:
 
 def test_a_heterogeneous_job() -> None:
     layout = Layout(trainers=2, groups=2, ranks_per_group=2)
-    allocation = Allocation("7", ((Node("g1", 4),), (Node("c1", 2), Node("c2", 2))))
+    allocation = Allocation("Slurm job 7", ((Node("g1", 4),), (Node("c1", 2), Node("c2", 2))))
     placement = place(layout, allocation)
     assert placement.hosts == ("g1", "g1", "g1", "c1", "c1", "c2", "c2") and placement.components == (3, 4)
     with pytest.raises(LaunchError, match="for the solvers have 4 CPUs, but the solvers need 6"):
         place(dataclasses.replace(layout, groups=3), allocation)
     with pytest.raises(LaunchError, match="3 components"):
-        place(layout, Allocation("7", 3 * allocation.components[:1]))
+        place(layout, Allocation("Slurm job 7", 3 * allocation.components[:1]))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
@@ -172,7 +176,7 @@ def job(tmp_path: Path) -> Job:
 def launcher(job: Job, environ: dict[str, str], mpi: str, monkeypatch: pytest.MonkeyPatch, **launch: Any) -> Any:
     monkeypatch.setattr(module, "linked_mpi", lambda: MpiName(mpi))
     monkeypatch.setattr(module, "find_mpirun", lambda: Path("/mpi/mpirun"))
-    monkeypatch.setattr(module.shutil, "which", lambda name, path: f"/slurm/{name}" if path else None)
+    monkeypatch.setattr(srun.shutil, "which", lambda name, path: f"/slurm/{name}" if path else None)
     job = job.model_copy(update={"launch": job.launch.model_copy(update=launch)})
     return find_launcher(job, {**environ, "PATH": "/slurm"})
 
@@ -218,7 +222,7 @@ def test_launchers_that_cannot_be_had(job: Job, monkeypatch: pytest.MonkeyPatch)
     assert ours.environment(None, {})["SLURM_NO_KILL"] == "set"
     assert "SLURM_NO_KILL" not in ours.environment(None, {"SLURM_NO_KILL": "off"})
     monkeypatch.setattr(module, "linked_mpi", lambda: MpiName("MPICH"))
-    monkeypatch.setattr(module.shutil, "which", lambda name, path: None)
+    monkeypatch.setattr(srun.shutil, "which", lambda name, path: None)
     with pytest.raises(LaunchError, match="no srun on PATH"):
         find_launcher(job, HOMOGENEOUS)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mpidata.errors import LaunchError
-from mpidata.launch.batch.slurm import SlurmJob
+from mpidata.launch.batch.slurm_job import SlurmJob
 from mpidata.run.folder import RunFolder
 
 VARIABLES = {"SLURM_JOB_ID": "41", "SLURM_JOB_NODELIST": "n[1-4]", "SLURM_CLUSTER_NAME": "deep"}
