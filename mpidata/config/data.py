@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Strict, model_validator
 from typing_extensions import Self
 
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, refuse
+from mpidata.native.library import Dtype
 
 __all__ = ["Buffer", "Checkpoint", "Field", "FieldName", "Record", "Validation", "identifier"]
 
@@ -18,7 +19,6 @@ MAX_DIMENSIONS = 6
 MAX_NAME = 127  # MPIDATA_NAME_MAX of the library, with its end
 MAX_ELEMENTS = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "int64": 8, "uint8": 1}
 
 
 def identifier(name: str) -> str:
@@ -56,7 +56,7 @@ def _size(shape: tuple[int, ...]) -> tuple[int, ...]:
 class Field(Model):
     """An array that the solver sends at every step."""
 
-    dtype: Literal["float32", "float64", "int32", "int64", "uint8"] = Key(
+    dtype: Dtype = Key(
         "float32", description="Type of the elements on the trainers. A solver may send float64 where this is float32."
     )
     shape: Annotated[
@@ -73,7 +73,8 @@ class Field(Model):
     @property
     def bytes(self) -> int:
         """Bytes of the whole array."""
-        return math.prod(self.shape) * _ELEMENT_BYTES[self.dtype]
+        bits = int(re.sub(r"\D", "", self.dtype))
+        return math.prod(self.shape) * bits // 8
 
 
 def _default_watermark(data: dict[str, Any]) -> int:

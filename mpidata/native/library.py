@@ -10,7 +10,7 @@ import functools
 import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from mpidata import __version__
 from mpidata.errors import LibraryError, RankDiedError
@@ -20,6 +20,7 @@ __all__ = [
     "AGAIN",
     "CHECKPOINT",
     "DTYPES",
+    "Dtype",
     "END",
     "SUCCESS",
     "Event",
@@ -39,8 +40,10 @@ AGAIN = 13
 DIED = 15
 CHECKPOINT = 14
 
-# mpidata_dtype by NumPy's name
-DTYPES = {"float32": 1, "float64": 2, "int32": 3, "int64": 4, "uint8": 5}
+Dtype = Literal["float32", "float64", "int32", "int64", "uint8"]
+"""`mpidata_dtype` in its order, under NumPy's names."""
+
+DTYPES = {name: number for number, name in enumerate(get_args(Dtype), start=1)}
 
 
 class Statistics(ctypes.Structure):

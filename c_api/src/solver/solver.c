@@ -248,7 +248,7 @@ static int check_arguments(const char *field, const void *values, mpidata_dtype 
     }
     if (!mpidata_dtype_size(dtype)) {
         (void)mpidata_error(MPIDATA_ERR_DTYPE, "Field '%.100s': %d is no dtype", field, (int)dtype);
-        return misuse(MPIDATA_ERR_DTYPE, "Use MPIDATA_FLOAT32, _FLOAT64, _INT32, _INT64 or _UINT8.");
+        return misuse(MPIDATA_ERR_DTYPE, "Use a value of mpidata_dtype: MPIDATA_FLOAT32, say.");
     }
     return MPIDATA_SUCCESS;
 }
