@@ -82,7 +82,7 @@ class Job(Model):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence for each key of the file that has no effect, to be shown to the user."""
+        """A sentence for each key of the file that has no effect or an old name, to be shown to the user."""
         return self._notes
 
     @property

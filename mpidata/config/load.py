@@ -19,6 +19,7 @@ from mpidata.config.job import Job
 from mpidata.config.messages import dotted, problems_of, shown
 from mpidata.config.notes import drop_without_effect
 from mpidata.config.regular import open_regular
+from mpidata.config.renamed import new_name, rename
 from mpidata.errors import JobFileError
 
 __all__ = ["load_job", "resolved_yaml"]
@@ -50,12 +51,13 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
     path = Path(os.path.abspath(path))
     source = _Source(path)
     source.read()
+    source.problems += rename(source.data, source.origins, source.notes)
     for override in overrides:
         source.override(override)
     source.fill_in()
     sections, problems = _validate(source.data)
     source.problems += problems
-    notes = drop_without_effect(sections)
+    source.notes += drop_without_effect(sections)
     found, filled = check(sections, source.data)
     source.problems += found
     source.refuse()
@@ -63,7 +65,7 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
         sections["parameters"] = sections["parameters"].model_copy(update=filled)
     job = Job.model_validate(sections)
     job._path = path
-    job._notes = source.sentences(notes)
+    job._notes = source.sentences(source.notes)
     return job
 
 
@@ -80,6 +82,7 @@ class _Source:
         self.data: dict[str, Any] = {}
         self.origins: dict[Location, str] = {}
         self.problems: list[Problem] = []
+        self.notes: list[Problem] = []
 
     def read(self) -> None:
         """Read the file; raises JobFileError where there is no point in going on."""
@@ -105,10 +108,11 @@ class _Source:
     def override(self, text: str) -> None:
         """Replace one key by a setting `a.b=value`."""
         name, equals, value = text.partition("=")
-        keys = tuple(name.strip().split("."))
+        keys: Location = tuple(name.strip().split("."))
         if not equals or not all(keys):
             self.problems.append(((), f"'--set {text}' is no setting. Write key=value, such as buffer.capacity=4000."))
             return
+        keys = new_name(keys, self.notes)
         self.origins = {at: line for at, line in self.origins.items() if at[: len(keys)] != keys}
         self.origins[keys] = f"--set {text}"
         inner: Any = self.data

@@ -1,4 +1,4 @@
-"""What a job file says that changes nothing, or under an old name: noted, not refused."""
+"""Keys of a job file that have no effect beside the others: noted, not refused."""
 
 from __future__ import annotations
 
