@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
-import os
-import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
-from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["Exit", "UntoldDeaths", "first_exit", "last_lines", "read_exit", "read_record", "signal_name", "tail"]
+__all__ = ["Exit", "first_exit", "last_lines", "read_exit", "read_record", "signal_name", "tail"]
 
-_LOOK_S = 1.0
 _ANOTHER_HAS_DIED = (75, 76, 77)  # MPI_ERR_PROC_FAILED, _PROC_FAILED_PENDING and MPI_ERR_REVOKED of Open MPI
 
 
@@ -168,39 +162,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-class UntoldDeaths:
-    """Deaths of solver ranks of which MPI tells nothing, as happens where one dies while another group joins.
-
-    Parameters
-    ----------
-    plan : Plan
-        Of the job.
-    """
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._since: dict[int, float] = {}  # by group: when a record of it was seen first
-        self._next_look = 0.0
-
-    def find(self, now: float, is_alive: Callable[[int], bool]) -> list[tuple[int, int]]:
-        """Find the groups that count as alive though a rank has left a record of its end; each with that rank."""
-        if self._plan.fault_tolerance != "ulfm" or now < self._next_look:
-            return []
-        self._next_look = now + _LOOK_S
-        found: dict[int, int] = {}
-        with contextlib.suppress(OSError):
-            for name in os.listdir(RunFolder(self._plan.run).exits):
-                group, rank = self._rank_of(name)
-                if group >= 0 and is_alive(group):
-                    found.setdefault(group, rank)
-        return [(g, rank) for g, rank in found.items() if now - self._since.setdefault(g, now) >= deadlines.MPI_TELLS_S]
-
-    def _rank_of(self, name: str) -> tuple[int, int]:
-        """Tell of which group, and which of its ranks, a record is; -1 where it is of no solver."""
-        if spawned := re.fullmatch(r"group-(\d+)-(\d+)", name):
-            return int(spawned[1]), int(spawned[2])
-        if (world := re.fullmatch(r"rank-(\d+)", name)) and int(world[1]) > self._plan.trainers:
-            return divmod(int(world[1]) - 1 - self._plan.trainers, self._plan.ranks_per_group)
-        return -1, 0

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
 from mpidata.native.library import Event
-from mpidata.run import deadlines
-from mpidata.run.exits import UntoldDeaths, first_exit
+from mpidata.run.exits import first_exit
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.groups import Groups
-from mpidata.scheduler.losses import Cause, Losses
+from mpidata.scheduler.losses import Cause, Causes, Losses, UntoldDeaths
 from mpidata.scheduler.messages import MIXED, Messages, text_of
 from mpidata.scheduler.simulations import COMPLETE, NONE, Simulations
 from mpidata.scheduler.summary import Record
@@ -81,7 +80,7 @@ class Dispatcher:
         self._losses = losses
         self._not_started: tuple[str, Path | None] = "", None  # why the last group could not start, and its log
         self._untold = UntoldDeaths(plan)
-        self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, and until when to wait for its record
+        self._causes = Causes(plan)
         self._leaving: set[int] = set()  # groups that have left, but of which samples may still be under way
         self._reserved: set[int] = set()  # groups that were spawned for one simulation and have not asked for it yet
 
@@ -160,7 +159,7 @@ class Dispatcher:
         self._messages.lose(group)
         self._reserved.discard(group)
         self._promote()
-        self._lost[group] = (rank_in_group, now + deadlines.WHY_LOST_S)
+        self._causes.look_for(group, rank_in_group, now)
         self._look_into_losses(now)
 
     def _part(self) -> None:
@@ -170,18 +169,8 @@ class Dispatcher:
             self._messages.gone(group)
 
     def _look_into_losses(self, now: float) -> None:
-        """Return the simulations of lost groups to the queue when the cause is known.
-
-        MPI may tell of a death before the rank's mpidata-rank has written how its program ended.
-        """
-        for group, (rank_in_group, deadline) in list(self._lost.items()):
-            cause = Cause.of_group(self._plan, group, rank_in_group)
-            if cause.kind == "unknown" and now < deadline:
-                continue
-            del self._lost[group]
-            if cause.kind == "unknown":  # every mpidata-rank looks there whether a rank has died
-                with contextlib.suppress(OSError):
-                    RunFolder(self._plan.run).vanished(group).touch()
+        """Return the simulations of lost groups to the queue when the cause is known."""
+        for group, cause in self._causes.found(now):
             if self.blameless:
                 continue
             self._losses.groups += 1

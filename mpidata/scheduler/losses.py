@@ -1,15 +1,21 @@
-"""What was lost and tried again, and what was set aside: causes, for the log and the summary."""
+"""What was lost and why, what was tried again, and what was set aside."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mpidata.run import deadlines
 from mpidata.run.exits import last_lines, read_exit
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["GIVEN_UP", "Cause", "Losses"]
+__all__ = ["GIVEN_UP", "Cause", "Causes", "Losses", "UntoldDeaths"]
 
+_LOOK_S = 1.0
 # With nothing complete by then, the program is at fault and not a simulation.
 _HOPELESS = 3
 
@@ -161,3 +167,73 @@ class Losses:
             f"Its output is in summary.json and in {self._plan.run}/logs. Correct it, and run it and the others again "
             f"with `mpidata run --resume {self._plan.run} --retry-set-aside`."
         )
+
+
+class Causes:
+    """Finds out why groups were lost.
+
+    MPI may tell of a death before the rank's mpidata-rank has written how its program ended.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, and until when to wait for its record
+
+    def look_for(self, group: int, rank_in_group: int, now: float) -> None:
+        """Look from now on why this rank of a group has died."""
+        self._lost[group] = (rank_in_group, now + deadlines.WHY_LOST_S)
+
+    def found(self, now: float) -> list[tuple[int, Cause]]:
+        """Return the groups whose cause is known now, or will not be, each with it; each group once."""
+        causes = []
+        for group, (rank_in_group, deadline) in list(self._lost.items()):
+            cause = Cause.of_group(self._plan, group, rank_in_group)
+            if cause.kind == "unknown" and now < deadline:
+                continue
+            del self._lost[group]
+            if cause.kind == "unknown":  # every mpidata-rank looks there whether a rank has died
+                with contextlib.suppress(OSError):
+                    RunFolder(self._plan.run).vanished(group).touch()
+            causes.append((group, cause))
+        return causes
+
+
+class UntoldDeaths:
+    """Deaths of solver ranks of which MPI tells nothing, as happens where one dies while another group joins.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._since: dict[int, float] = {}  # by group: when a record of it was seen first
+        self._next_look = 0.0
+
+    def find(self, now: float, is_alive: Callable[[int], bool]) -> list[tuple[int, int]]:
+        """Find the groups that count as alive though a rank has left a record of its end; each with that rank."""
+        if self._plan.fault_tolerance != "ulfm" or now < self._next_look:
+            return []
+        self._next_look = now + _LOOK_S
+        found: dict[int, int] = {}
+        with contextlib.suppress(OSError):
+            for name in os.listdir(RunFolder(self._plan.run).exits):
+                group, rank = self._rank_of(name)
+                if group >= 0 and is_alive(group):
+                    found.setdefault(group, rank)
+        return [(g, rank) for g, rank in found.items() if now - self._since.setdefault(g, now) >= deadlines.MPI_TELLS_S]
+
+    def _rank_of(self, name: str) -> tuple[int, int]:
+        """Tell of which group, and which of its ranks, a record is; -1 where it is of no solver."""
+        if spawned := re.fullmatch(r"group-(\d+)-(\d+)", name):
+            return int(spawned[1]), int(spawned[2])
+        if (world := re.fullmatch(r"rank-(\d+)", name)) and int(world[1]) > self._plan.trainers:
+            return divmod(int(world[1]) - 1 - self._plan.trainers, self._plan.ranks_per_group)
+        return -1, 0

@@ -19,14 +19,13 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.coordinator import Coordinator
 from mpidata.scheduler.dispatcher import Dispatcher
-from mpidata.scheduler.ending import Ending
+from mpidata.scheduler.ending import Ending, OutsideStop, Stream
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.messages import MIXED, Messages, index_of, log_of, text_of
 from mpidata.scheduler.relief import Relief
 from mpidata.scheduler.restore import restore, state_of
 from mpidata.scheduler.simulations import COMPLETE, Simulations
-from mpidata.scheduler.stopping import OutsideStop
 from mpidata.scheduler.summary import Record
 
 __all__ = ["Scheduler"]
@@ -97,8 +96,7 @@ class Scheduler:
         self._outside = OutsideStop(plan, self.checkpoints)
         self._next_tick = clock()
         self._over = False
-        self._drained = False
-        self._validated = plan.validation == 0
+        self._stream = Stream(plan, self.simulations, messages, self._record)
         self._on: dict[int, Callable[[Event], None]] = {
             Event.NEXT: lambda event: self._dispatcher.next(event.index, event),
             Event.FINALIZED: lambda event: self._dispatcher.finalized(event.index, event),
@@ -190,11 +188,8 @@ class Scheduler:
             self._record.write_numbers("simulation_complete", simulation=simulation, steps=steps)
 
     def _look_at_what_is_settled(self) -> None:
-        if not self._validated and self.simulations.first_settled == self.plan.validation:
-            self._validated = True
-            self._messages.validation()
-        if not self._drained and self.simulations.all_settled and not self.ending.stopping:
-            self._end_stream()
+        if self._stream.look(self.ending.stopping):
+            self._dispatcher.feed()
 
     def _on_died(self, event: Event) -> None:
         if event.sender == Event.SOLVER:
@@ -220,7 +215,7 @@ class Scheduler:
         if event.ended:
             self.ending.trainer_left_loop(trainer)
         statistics = self._record.figures.status(trainer, event.statistics)
-        if self.ending.stopping or self._drained:
+        if self.ending.stopping or self._stream.ended:
             return
         starved, full = bool(event.starved), bool(event.full)
         waits = self.simulations.first_waits
@@ -248,7 +243,7 @@ class Scheduler:
         trainer = index_of(event, self.plan.trainers)
         self.ending.trainer_left(trainer, self._clock())
         self._record.note("trainer_left", trainer=trainer)
-        if not self._drained and not self.ending.stopping:
+        if not self._stream.ended and not self.ending.stopping:
             self._stop(f"trainer {trainer} left before the stream had ended")
 
     def _on_record_stopped(self, event: Event) -> None:
@@ -264,12 +259,6 @@ class Scheduler:
             return  # what follows from the loss is no fault of the program
         self.ending.fail_at_once(self._clock(), text, log_of(event, self.plan))
         self._dispatcher.stopping = True
-
-    def _end_stream(self) -> None:
-        self._drained = True
-        self._record.note("end_of_stream")
-        self._messages.end_of_stream()
-        self._dispatcher.feed()
 
     def _stop(self, reason: str) -> None:
         if self.ending.stop(self._clock(), reason):

@@ -1,19 +1,16 @@
-"""The queue of simulations and the state of each, in arrays, so that a million of them cost a few bytes each."""
+"""The state of each simulation, in arrays, so that a million of them cost a few bytes each."""
 
 from __future__ import annotations
 
 from array import array
-from collections import deque
 from collections.abc import Iterable, Mapping
 
 from mpidata.errors import MpidataError
+from mpidata.scheduler.queue import NONE, Queue
 
 __all__ = ["COMPLETE", "COUNTED", "FAILED", "NONE", "PENDING", "RUNNING", "Simulations"]
 
 PENDING, RUNNING, COUNTED, COMPLETE, FAILED = range(5)
-
-NONE = -1
-"""In place of a simulation: there is none."""
 
 
 class Simulations:
@@ -25,7 +22,7 @@ class Simulations:
     as long as it has tries left, and failed after the last one. A simulation is *settled* when nothing more is to come
     of it.
 
-    Nothing here knows what a simulation is but its id, so the same queue serves any task that a group works off and
+    Nothing here knows what a simulation is but its id, so it serves any task that a group works off and
     whose samples the trainers count.
 
     Parameters
@@ -35,8 +32,7 @@ class Simulations:
     trainers : int
         Number of trainers.
     first : range, optional
-        Ids to be taken before all others: the validation simulations. The order is otherwise that of the ids, but what
-        is to be tried again goes before what was never tried.
+        Ids to be taken before all others: the validation simulations.
     retries : int
         Further tries of a simulation that failed.
 
@@ -61,10 +57,8 @@ class Simulations:
         self.first_settled = 0
         self.running: dict[int, int] = {}
         self._trainers = trainers
-        self._first = first
         self._retries = retries
-        self._taken = 0
-        self._again: deque[int] = deque()
+        self._queue = Queue(count, first)
         self._closed: dict[int, dict[int, None]] = {}  # by group: closed, in this order, and not settled yet
         self._state = bytearray(count)
         self._tries = array("i", bytes(4 * count))
@@ -109,12 +103,12 @@ class Simulations:
 
     def is_first(self, simulation: int) -> bool:
         """Whether a simulation is of those taken before all others."""
-        return simulation in self._first
+        return self._queue.is_first(simulation)
 
     @property
     def first_waits(self) -> bool:
         """Whether one of `first` is to be tried again and no group has taken it yet."""
-        return bool(self._again) and self.is_first(self._again[0])
+        return self._queue.first_waits
 
     def unfinished_tries(self) -> dict[int, int]:
         """Count the tries that failed, of simulations that are neither complete nor failed."""
@@ -152,7 +146,7 @@ class Simulations:
 
     def take(self, group: int) -> int:
         """Give a group the next pending simulation to run; returns its id, or NONE when none is pending."""
-        simulation = self._next()
+        simulation = self._queue.take(lambda simulation: self._state[simulation] == PENDING)
         if simulation != NONE:
             self._move(simulation, RUNNING)
             self._tries[simulation] += 1
@@ -271,26 +265,13 @@ class Simulations:
         self._settle(simulation)
         return True
 
-    def _next(self) -> int:
-        if self._again:
-            return self._again.popleft()
-        while self._taken < self.count:
-            simulation = self._at(self._taken)
-            self._taken += 1
-            if self._state[simulation] == PENDING:
-                return simulation
-        return NONE
-
     def _may_retry(self, simulation: int) -> bool:
         return self.counted_tries(simulation) <= self._retries
 
     def _retry(self, simulation: int) -> None:
         self._held[simulation] = 0
         self._move(simulation, PENDING)
-        if self.is_first(simulation):
-            self._again.appendleft(simulation)
-        else:
-            self._again.append(simulation)
+        self._queue.again(simulation)
 
     def _move(self, simulation: int, state: int) -> None:
         self.totals[self._state[simulation]] -= 1
@@ -307,15 +288,6 @@ class Simulations:
             raise MpidataError(
                 f"Group {group} closed {_name(simulation)}, but the scheduler gave it {_name(runs)}. {_MIXED}"
             )
-
-    def _at(self, position: int) -> int:
-        """Id of the simulation at this position of the order: `first`, then the rest by id."""
-        first = self._first
-        ahead = len(first)
-        if position < ahead:
-            return first[position]
-        position -= ahead
-        return position if not ahead or position < first.start else position + ahead
 
 
 def _name(simulation: int) -> str:

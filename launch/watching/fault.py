@@ -1,0 +1,152 @@
+"""What has ended a job: the first of the bad ends that nobody had asked for, or what the launcher has said."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from pathlib import Path
+
+from mpidata.launch.watching.attempt import Attempt
+from mpidata.launch.watching.supervise import Ending
+from mpidata.run.exits import Exit, read_record, signal_name
+
+__all__ = ["Fault", "find_fault", "first_fault"]
+
+_ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+).*?Errorcode: (-?\d+)", re.DOTALL)
+_LOST_HOST = re.compile(r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)", re.DOTALL)
+_NO_RECORD = (
+    "is gone without a record: it was killed together with its mpidata-rank, or the record could not be written"
+)
+_KILLED = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exited on\s+signal (\d+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """What has ended a job.
+
+    Parameters
+    ----------
+    sentence : str
+        For the user.
+    log : Path
+        The file to look into.
+    died : bool
+        Whether a process died, not because of what a program did: then the run may be resumed as it is.
+    at : int
+        When, in ns of Unix time.
+    """
+
+    sentence: str
+    log: Path
+    died: bool = False
+    at: int = 0
+
+
+def find_fault(attempt: Attempt, ending: Ending, blamed: list[Exit]) -> Fault:
+    """Find what has ended a job that could not write its summary.
+
+    Parameters
+    ----------
+    attempt : Attempt
+        Whose processes have all ended.
+    ending : Ending
+        Of its launcher.
+    blamed : list of Exit
+        Bad ends that can have ended the job, the likeliest first.
+    """
+    return (
+        _lost_host(attempt, ending)
+        or _vanished(attempt, ending)
+        or _first(first_fault(attempt, blamed), _fault_of_a_spawned_group(attempt))
+        or _launcher_fault(attempt, ending)
+    )
+
+
+def _lost_host(attempt: Attempt, ending: Ending) -> Fault | None:
+    match = _LOST_HOST.search(attempt.launcher_said())
+    name = ending.lost_host or (match[1] if match is not None else None)
+    if name is None:
+        return None
+    log = attempt.run.launcher_log
+    return Fault(f"Host {name} is lost: it does not answer any more. See {log}. {_resume(attempt)}", log, died=True)
+
+
+def _vanished(attempt: Attempt, ending: Ending) -> Fault | None:
+    if ending.vanished is None:
+        return None
+    if not attempt.fault_tolerant and any(not record.told for record in attempt.records()):
+        return None  # the launcher has killed all, as one has ended badly
+    return _ended(attempt, ending.vanished, _NO_RECORD, True)
+
+
+def first_fault(attempt: Attempt, records: list[Exit]) -> Fault | None:
+    """Find the fault in the first record that nobody had told to come."""
+    if not records or records[0].told or records[0].rank is None:
+        return None
+    record, rank = records[0], records[0].rank
+    solver = rank > attempt.plan.trainers
+    # A script that ends with an exit status has failed; a solver that does so in the middle has died.
+    died = record.cause in ("signal", "silent") or (record.cause in ("exit", "abort") and solver and record.joined)
+    if record.error:
+        return Fault(record.error, attempt.run.log(attempt.plan, rank), died, record.at)
+    return _ended(attempt, rank, record.sentence(), died, record.at)
+
+
+def _fault_of_a_spawned_group(attempt: Attempt) -> Fault | None:
+    """Find the fault in the first record of a rank that was spawned, where its death ends the others."""
+    if attempt.fault_tolerant:
+        return None
+    found = [(group, rank, read_record(path)) for group, rank, path in attempt.run.spawned_exits()]
+    own = [(group, rank, record) for group, rank, record in found if record is not None and not record.told]
+    if not own:
+        return None
+    group, rank_in_group, record = min(own, key=lambda entry: entry[2].at)
+    log = attempt.run.group_log(attempt.plan, group, rank_in_group)
+    who = f"A solver of the spawned group {group}"
+    sentence = record.error or f"{who} {record.sentence()}. Its output is in {log}. {_resume(attempt)}"
+    return Fault(sentence, log, record.joined, record.at)
+
+
+def _first(*faults: Fault | None) -> Fault | None:
+    """Choose the one that came first: MPI ends others with an error of theirs."""
+    return min((fault for fault in faults if fault is not None), key=lambda fault: fault.at, default=None)
+
+
+def _launcher_fault(attempt: Attempt, ending: Ending) -> Fault:
+    """Find the fault where no program left a record, in what the launcher said."""
+    plan, log = attempt.plan, attempt.run.launcher_log
+    text, joined = attempt.launcher_said(), attempt.joined()
+    if (said := re.search(r"^mpidata: (.*)$", text, re.MULTILINE)) is not None and not joined:
+        return Fault(said[1], log)  # a shim that could not start
+    if (match := _ABORT.search(text)) and int(match[1]) < plan.world:
+        solver = int(match[1]) > plan.trainers
+        return _ended(attempt, int(match[1]), f"called MPI_Abort with {match[2]}", solver and joined)
+    if (match := _KILLED.search(text)) and int(match[1]) < plan.world:
+        return _ended(attempt, int(match[1]), Exit("signal", int(match[2])).sentence(), True)
+    killed = ending.status < 0
+    how = f"was killed by {signal_name(-ending.status)}" if killed else f"ended with exit status {ending.status}"
+    if not any(attempt.run.logs.glob("rank-*")):
+        return Fault(f"The launcher {how} before any rank had started. See {log}.", log, killed)
+    if ending.status == 0:
+        return _ended(attempt, 0, "ended without a summary", joined)
+    died = killed or joined
+    fix = f"See {log}. {_resume(attempt)}" if died else f"See {log}."
+    return Fault(f"The launcher {how} and the job with it. {fix}", log, died)
+
+
+def _ended(attempt: Attempt, rank: int, how: str, died: bool, at: int = 0) -> Fault:
+    plan, log = attempt.plan, attempt.run.log(attempt.plan, rank)
+    role, index, rank_in_group = plan.role_of(rank)
+    of_group = f", number {rank_in_group} of the group" if plan.ranks_per_group > 1 else ""
+    who = {
+        "scheduler": f"The scheduler (rank {rank})",
+        "trainer": f"Trainer {index} (rank {rank})",
+        "solver": f"A solver of group {index} (rank {rank}{of_group})",
+    }[role]
+    resume = _resume(attempt) if died else f"Correct it. {_resume(attempt)}"
+    return Fault(f"{who} {how}. Its output is in {log}. {resume}", log, died, at)
+
+
+def _resume(attempt: Attempt) -> str:
+    return f"Resume the job with `mpidata run --resume {shlex.quote(str(attempt.run.path))}`."

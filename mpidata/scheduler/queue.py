@@ -1,0 +1,69 @@
+"""In which order simulations are taken."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+__all__ = ["NONE", "Queue"]
+
+NONE = -1
+"""In place of a simulation: there is none."""
+
+
+class Queue:
+    """Simulations by id, but `first` before all others, and what is to be tried again before what was never tried.
+
+    Parameters
+    ----------
+    count : int
+        Number of simulations; their ids are 0 to `count` - 1.
+    first : range
+        Ids of the validation simulations.
+
+    Notes
+    -----
+    For one thread. Takes no memory for simulations that were never taken.
+    """
+
+    def __init__(self, count: int, first: range) -> None:
+        self._count = count
+        self._first = first
+        self._taken = 0
+        self._again: deque[int] = deque()
+
+    def is_first(self, simulation: int) -> bool:
+        """Whether a simulation is of `first`."""
+        return simulation in self._first
+
+    @property
+    def first_waits(self) -> bool:
+        """Whether one of `first` is to be tried again."""
+        return bool(self._again) and self.is_first(self._again[0])
+
+    def again(self, simulation: int) -> None:
+        """Put a simulation back that was taken."""
+        if self.is_first(simulation):
+            self._again.appendleft(simulation)
+        else:
+            self._again.append(simulation)
+
+    def take(self, is_pending: Callable[[int], bool]) -> int:
+        """Take the next simulation that is pending; NONE where none is."""
+        if self._again:
+            return self._again.popleft()
+        while self._taken < self._count:
+            simulation = self._at(self._taken)
+            self._taken += 1
+            if is_pending(simulation):
+                return simulation
+        return NONE
+
+    def _at(self, position: int) -> int:
+        """Id of the simulation at this position of the order: `first`, then the rest by id."""
+        first = self._first
+        ahead = len(first)
+        if position < ahead:
+            return first[position]
+        position -= ahead
+        return position if not ahead or position < first.start else position + ahead
