@@ -79,10 +79,9 @@ static void open_trainer(void) {
     fake_reset();
     memset(&trainer, 0, sizeof trainer);
     CHECK(!mpidata_plan_parse(job_text, &trainer.job.plan));
-    CHECK(!pthread_mutex_init(&trainer.lock, NULL) && !mpidata_slots_open(&trainer.slots, plan));
-    CHECK(!mpidata_ledger_open(&trainer.ledger, plan, 0) && !mpidata_record_open(&trainer.record));
+    CHECK(!mpidata_trainer_open_state(&trainer) && !mpidata_slots_open(&trainer.slots, plan));
+    CHECK(!mpidata_ledger_open(&trainer.ledger, plan, 0));
     CHECK(!mpidata_buffer_open(&trainer.buffer, plan->policy, plan->capacity, plan->watermark, plan->seed, 0));
-    trainer.outbox_end = &trainer.outbox;
     CHECK(!mpidata_incoming_open(&in, &trainer));
 }
 
@@ -93,10 +92,9 @@ static void close_trainer(void) {
     }
     mpidata_incoming_close(&in);
     mpidata_buffer_close(&trainer.buffer);
-    mpidata_record_close(&trainer.record);
     mpidata_ledger_close(&trainer.ledger);
     mpidata_slots_close(&trainer.slots);
-    (void)pthread_mutex_destroy(&trainer.lock);
+    mpidata_trainer_close_state(&trainer);
     free(trainer.arrived);
     free(trainer.validation);
     mpidata_plan_free(&trainer.job.plan);
@@ -145,7 +143,9 @@ static void try_order(const uint8_t *input, size_t size) {
         switch (order.kind) {
         case MPIDATA_ORDER_EXPECT:
             mpidata_ledger_expect(&trainer.ledger, order.simulation, order.steps);
-            CHECK(!mpidata_incoming_held(&in, order.simulation));
+            mpidata_lock_take(&trainer.lock);
+            CHECK(!mpidata_incoming_held_locked(&in, order.simulation));
+            mpidata_lock_give(&trainer.lock);
             break;
         case MPIDATA_ORDER_RELIEVE: CHECK(trainer.buffer.capacity + order.steps > 0); break;
         case MPIDATA_ORDER_JOIN: CHECK(!mpidata_incoming_add(&in, MPI_COMM_NULL, (int)order.simulation, 1)); break;

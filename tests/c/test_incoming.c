@@ -19,10 +19,9 @@ static void open_with(const char *text) {
     fake_reset();
     memset(&trainer, 0, sizeof trainer);
     CHECK(!mpidata_plan_parse(text, &trainer.job.plan));
-    CHECK(!pthread_mutex_init(&trainer.lock, NULL) && !mpidata_slots_open(&trainer.slots, plan));
-    CHECK(!mpidata_ledger_open(&trainer.ledger, plan, 0) && !mpidata_record_open(&trainer.record));
+    CHECK(!mpidata_trainer_open_state(&trainer) && !mpidata_slots_open(&trainer.slots, plan));
+    CHECK(!mpidata_ledger_open(&trainer.ledger, plan, 0));
     CHECK(!mpidata_buffer_open(&trainer.buffer, plan->policy, plan->capacity, plan->watermark, plan->seed, 0));
-    trainer.outbox_end = &trainer.outbox;
     CHECK(!mpidata_incoming_open(&in, &trainer));
 }
 
@@ -34,10 +33,9 @@ static void open_all(void) {
 static void close_all(void) {
     mpidata_incoming_close(&in);
     mpidata_buffer_close(&trainer.buffer);
-    mpidata_record_close(&trainer.record);
     mpidata_ledger_close(&trainer.ledger);
     mpidata_slots_close(&trainer.slots);
-    (void)pthread_mutex_destroy(&trainer.lock);
+    mpidata_trainer_close_state(&trainer);
     free(trainer.arrived);
     mpidata_plan_free(&trainer.job.plan);
 }

@@ -14,11 +14,9 @@ static mpidata_trainer *open_trainer(void) {
     fake_reset();
     fake_ranks = 4;
     CHECK(!mpidata_plan_parse(plan_text, &trainer->job.plan));
-    CHECK(!pthread_mutex_init(&trainer->lock, NULL) && !pthread_cond_init(&trainer->news, NULL));
-    CHECK(!pthread_cond_init(&trainer->wake, NULL) && !mpidata_slots_open(&trainer->slots, plan));
-    CHECK(!mpidata_ledger_open(&trainer->ledger, plan, 0) && !mpidata_record_open(&trainer->record));
+    CHECK(!mpidata_trainer_open_state(trainer) && !mpidata_slots_open(&trainer->slots, plan));
+    CHECK(!mpidata_ledger_open(&trainer->ledger, plan, 0));
     CHECK(!mpidata_buffer_open(&trainer->buffer, plan->policy, plan->capacity, plan->watermark, plan->seed, 0));
-    trainer->outbox_end = &trainer->outbox;
     return trainer;
 }
 
@@ -53,7 +51,9 @@ static void an_agreement_outlives_the_thread(void) {
 static void post(mpidata_trainer *trainer, int kind, const char *text, double value, int64_t steps) {
     mpidata_event event = {.kind = kind, .value = value, .steps = steps};
     (void)snprintf(event.text, sizeof event.text, "%s", text);
-    CHECK(!mpidata_trainer_post(trainer, &event));
+    mpidata_lock_take(&trainer->lock);
+    CHECK(!mpidata_trainer_post_locked(trainer, &event));
+    mpidata_lock_give(&trainer->lock);
 }
 
 /* What waits for a scheduler that takes nothing does not grow with time: of each kind of news the newest stays. */

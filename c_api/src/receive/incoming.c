@@ -81,33 +81,34 @@ int mpidata_incoming_busy(const mpidata_incoming *in) { return in->receives.n > 
 
 /* -- whole samples -------------------------------------------------------------------------------------------------- */
 
-int mpidata_incoming_held(mpidata_incoming *in, int64_t simulation) {
+int mpidata_incoming_held_locked(mpidata_incoming *in, int64_t simulation) {
+    MPIDATA_LOCKED(&in->trainer->lock);
     if (!mpidata_ledger_completed(&in->trainer->ledger, simulation)) return MPIDATA_SUCCESS;
     mpidata_event event = {.kind = MPIDATA_EVENT_HELD, .simulation = simulation,
                            .steps = in->trainer->ledger.entries[simulation].expected_by};
-    return mpidata_trainer_post(in->trainer, &event);
+    return mpidata_trainer_post_locked(in->trainer, &event);
 }
 
-/* Under the lock. */
-static void drop_assembly(mpidata_incoming *in, mpidata_assembly *assembly) {
+static void drop_assembly_locked(mpidata_incoming *in, mpidata_assembly *assembly) {
+    MPIDATA_LOCKED(&in->trainer->lock);
     mpidata_slots_give_back(&in->trainer->slots, assembly->slot);
     mpidata_assembly_free(&in->assemblies, assembly);
 }
 
-/* Under the lock. */
-static int sample_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
+static int sample_whole_locked(mpidata_incoming *in, mpidata_assembly *assembly) {
+    MPIDATA_LOCKED(&in->trainer->lock);
     mpidata_trainer *trainer = in->trainer;
     int64_t simulation = assembly->simulation;
     if (mpidata_ledger_has(&trainer->ledger, simulation, assembly->step)) { /* another try was first */
         trainer->statistics.duplicates++;
-        drop_assembly(in, assembly);
+        drop_assembly_locked(in, assembly);
         return MPIDATA_SUCCESS;
     }
     *assembly->memory->time = assembly->time;
     *assembly->memory->simulation = simulation;
     *assembly->memory->step = assembly->step;
     MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, simulation, assembly->step));
-    MPIDATA_TRY(mpidata_record_add(&trainer->record, &trainer->slots, assembly->slot));
+    MPIDATA_TRY(mpidata_record_add_locked(&trainer->record, &trainer->slots, assembly->slot));
     if (assembly->validation) {
         MPIDATA_TRY(mpidata_slots_append(&trainer->validation, &trainer->n_validation, &trainer->validation_allocated,
                                          assembly->slot));
@@ -118,30 +119,31 @@ static int sample_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
         trainer->statistics.received++;
     }
     mpidata_assembly_free(&in->assemblies, assembly);
-    return mpidata_incoming_held(in, simulation);
+    return mpidata_incoming_held_locked(in, simulation);
 }
 
 static int finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
     if (!mpidata_assembly_whole(&in->assemblies, assembly)) return MPIDATA_SUCCESS;
-    (void)pthread_mutex_lock(&in->trainer->lock);
-    int status = sample_whole(in, assembly);
-    (void)pthread_mutex_unlock(&in->trainer->lock);
+    mpidata_lock_take(&in->trainer->lock);
+    int status = sample_whole_locked(in, assembly);
+    mpidata_lock_give(&in->trainer->lock);
     return status;
 }
 
 /* -- pieces --------------------------------------------------------------------------------------------------------- */
 
-/* Under the lock: training samples that came before the next one and were not drawn yet. */
-static int64_t ahead(const mpidata_incoming *in) {
+/* Training samples that came before the next one and were not drawn yet. */
+static int64_t ahead_locked(const mpidata_incoming *in) {
+    MPIDATA_LOCKED(&in->trainer->lock);
     const mpidata_assemblies *all = &in->assemblies;
     return in->trainer->buffer.count + in->trainer->n_arrived + all->count - all->lost - all->validation;
 }
 
-/* Under the lock. */
-static int begin_assembly(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece,
+static int begin_assembly_locked(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece,
                           const double *parameters, mpidata_assembly **assembly) {
+    MPIDATA_LOCKED(&in->trainer->lock);
     mpidata_trainer *trainer = in->trainer;
-    int64_t slot = mpidata_slots_take(&trainer->slots, source->validation ? -1 : ahead(in));
+    int64_t slot = mpidata_slots_take(&trainer->slots, source->validation ? -1 : ahead_locked(in));
     if (slot >= 0)
         *assembly = mpidata_assembly_new(&in->assemblies, source->group, piece->turn, piece->simulation, piece->step, slot,
                                          source->validation);
@@ -156,9 +158,10 @@ static int begin_assembly(mpidata_incoming *in, const mpidata_source *source, co
     return MPIDATA_SUCCESS;
 }
 
-/* Under the lock. Another try may have brought the sample since the first piece of it came: it is made whole
+/* Another try may have brought the sample since the first piece of it came: it is made whole
  * nevertheless, and dropped then, or it would be waited for at the end of the stream. */
-static int unwanted(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece, int begun) {
+static int unwanted_locked(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece, int begun) {
+    MPIDATA_LOCKED(&in->trainer->lock);
     mpidata_trainer *trainer = in->trainer;
     if (source->lost) return 1;
     int duplicate = !begun && mpidata_ledger_has(&trainer->ledger, piece->simulation, piece->step);
@@ -171,13 +174,13 @@ static int assembly_for(mpidata_incoming *in, const mpidata_source *source, cons
                         const double *parameters, mpidata_assembly **assembly) {
     int status = MPIDATA_SUCCESS;
     *assembly = mpidata_assembly_find(&in->assemblies, source->group, piece->turn, piece->simulation, piece->step);
-    (void)pthread_mutex_lock(&in->trainer->lock);
-    if (unwanted(in, source, piece, *assembly != NULL))
+    mpidata_lock_take(&in->trainer->lock);
+    if (unwanted_locked(in, source, piece, *assembly != NULL))
         *assembly = NULL;
     else if (!*assembly)
-        status = begin_assembly(in, source, piece, parameters, assembly);
+        status = begin_assembly_locked(in, source, piece, parameters, assembly);
     if (*assembly && !status) in->trainer->statistics.bytes += piece->payload_bytes;
-    (void)pthread_mutex_unlock(&in->trainer->lock);
+    mpidata_lock_give(&in->trainer->lock);
     return status;
 }
 
@@ -186,9 +189,9 @@ static char *field_memory(const mpidata_incoming *in, const mpidata_assembly *as
 }
 
 static void count_bytes(mpidata_incoming *in, int64_t bytes) {
-    (void)pthread_mutex_lock(&in->trainer->lock);
+    mpidata_lock_take(&in->trainer->lock);
     in->trainer->statistics.bytes += bytes;
-    (void)pthread_mutex_unlock(&in->trainer->lock);
+    mpidata_lock_give(&in->trainer->lock);
 }
 
 static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, const mpidata_source *source) {
@@ -468,10 +471,10 @@ static int advance_pending(mpidata_incoming *in, int *did) {
 
 static int intake_open(mpidata_incoming *in) {
     mpidata_trainer *trainer = in->trainer;
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     int room = !trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer);
-    int open = mpidata_record_lets_in(&trainer->record, room) || trainer->stopping;
-    (void)pthread_mutex_unlock(&trainer->lock);
+    int open = mpidata_record_lets_in_locked(&trainer->record, room) || trainer->stopping;
+    mpidata_lock_give(&trainer->lock);
     return open;
 }
 
@@ -514,9 +517,9 @@ static int block_ended(mpidata_incoming *in, const mpidata_receive *ended) {
     if (!ended->failed) assembly->outstanding--;
     if (!assembly->lost) return ended->failed ? MPIDATA_SUCCESS : finish_if_whole(in, assembly);
     if (assembly->under_way) return MPIDATA_SUCCESS;
-    (void)pthread_mutex_lock(&in->trainer->lock);
-    drop_assembly(in, assembly);
-    (void)pthread_mutex_unlock(&in->trainer->lock);
+    mpidata_lock_take(&in->trainer->lock);
+    drop_assembly_locked(in, assembly);
+    mpidata_lock_give(&in->trainer->lock);
     return MPIDATA_SUCCESS;
 }
 
@@ -573,16 +576,16 @@ int mpidata_incoming_lose(mpidata_incoming *in, int group) {
         inlet->sources[i].lost = 1;
         inlet->sources[i].assembly = NULL;
     }
-    (void)pthread_mutex_lock(&in->trainer->lock);
+    mpidata_lock_take(&in->trainer->lock);
     for (int chain = 0; chain < MPIDATA_ASSEMBLY_CHAINS; chain++)
         for (mpidata_assembly *assembly = in->assemblies.chains[chain], *next; assembly; assembly = next) {
             next = assembly->next;
             if (assembly->group != group || assembly->lost) continue;
             assembly->lost = 1;
             in->assemblies.lost++;
-            if (!assembly->under_way) drop_assembly(in, assembly);
+            if (!assembly->under_way) drop_assembly_locked(in, assembly);
         }
-    (void)pthread_mutex_unlock(&in->trainer->lock);
+    mpidata_lock_give(&in->trainer->lock);
     return MPIDATA_SUCCESS;
 }
 

@@ -75,7 +75,7 @@ int mpidata_incoming_lose(mpidata_incoming *in, int group);
 /* The spawned group has left in order. */
 void mpidata_incoming_gone(mpidata_incoming *in, int group);
 
-/* Under the lock: post that this trainer holds its share of a simulation, if that is so and was not told. */
-int mpidata_incoming_held(mpidata_incoming *in, int64_t simulation);
+/* Post that this trainer holds its share of a simulation, if that is so and was not told. */
+int mpidata_incoming_held_locked(mpidata_incoming *in, int64_t simulation);
 
 #endif

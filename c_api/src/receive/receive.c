@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include "base/deadlines.h"
 #include "base/wait.h"
@@ -29,15 +28,18 @@ typedef struct {
     double next_status, next_look;
 } receiver;
 
-/* Under the lock: wake a draw that can go on. With several trainers the agreement does so. */
-static void tell_drawer(mpidata_trainer *trainer) {
+/* Wake a draw that can go on. With several trainers the agreement does so. */
+static void tell_drawer_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
     int final;
     if (!trainer->waiting || trainer->job.plan.trainers > 1) return;
-    if (mpidata_trainer_guaranteed(trainer, &final) > trainer->drawn || final) (void)pthread_cond_broadcast(&trainer->news);
+    if (mpidata_trainer_guaranteed_locked(trainer, &final) > trainer->drawn || final)
+        (void)pthread_cond_broadcast(&trainer->news);
 }
 
-/* Under the lock: hand over what the buffer has room for. */
-static void fill_buffer(receiver *r, int *did) {
+/* Hand over what the buffer has room for. */
+static void fill_buffer_locked(receiver *r, int *did) {
+    MPIDATA_LOCKED(&r->trainer->lock);
     mpidata_trainer *trainer = r->trainer;
     int64_t n = 0;
     while (n < trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer)) {
@@ -54,18 +56,19 @@ static void fill_buffer(receiver *r, int *did) {
         mpidata_buffer_end(&trainer->buffer);
         n = 1;
     }
-    if (n) tell_drawer(trainer);
+    if (n) tell_drawer_locked(trainer);
 }
 
 /* -- scheduler ------------------------------------------------------------------------------------------------------ */
 
-static int obey(receiver *r, const mpidata_order *order) {
+static int obey_locked(receiver *r, const mpidata_order *order) {
+    MPIDATA_LOCKED(&r->trainer->lock);
     mpidata_trainer *trainer = r->trainer;
     switch (order->kind) {
     case MPIDATA_ORDER_EXPECT:
         mpidata_ledger_expect(&trainer->ledger, order->simulation, order->steps);
         trainer->ledger.entries[order->simulation].expected_by = order->try;
-        return mpidata_incoming_held(&r->incoming, order->simulation);
+        return mpidata_incoming_held_locked(&r->incoming, order->simulation);
     case MPIDATA_ORDER_VALIDATION:
         trainer->validation_whole = 1;
         (void)pthread_cond_broadcast(&trainer->news);
@@ -80,7 +83,7 @@ static int obey(receiver *r, const mpidata_order *order) {
         if (!mpidata_buffer_grow(&trainer->buffer, trainer->buffer.capacity + order->steps)) return MPIDATA_SUCCESS;
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
                              (long long)(trainer->buffer.capacity + order->steps));
-    case MPIDATA_ORDER_CHECKPOINT: mpidata_checkpoint_want(trainer, order->steps); return MPIDATA_SUCCESS;
+    case MPIDATA_ORDER_CHECKPOINT: mpidata_checkpoint_want_locked(trainer, order->steps); return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_ALL_GONE:
         trainer->all_gone = 1;
         (void)pthread_cond_broadcast(&trainer->news);
@@ -118,9 +121,9 @@ static int take_orders(receiver *r, int *did) {
         MPIDATA_TRY_MPI(MPI_Mrecv(&order, (int)sizeof order, MPI_BYTE, &message, MPI_STATUS_IGNORE));
         MPIDATA_TRY(mpidata_order_check(&r->trainer->job.plan, &order, bytes));
         if (!obey_for_group(r, &order, &result)) {
-            (void)pthread_mutex_lock(&r->trainer->lock);
-            result = obey(r, &order);
-            (void)pthread_mutex_unlock(&r->trainer->lock);
+            mpidata_lock_take(&r->trainer->lock);
+            result = obey_locked(r, &order);
+            mpidata_lock_give(&r->trainer->lock);
         }
         MPIDATA_TRY(result);
     }
@@ -131,9 +134,9 @@ static int post_status(receiver *r) {
     double now = mpidata_now();
     if (now < r->next_status) return MPIDATA_SUCCESS;
     r->next_status = now + STATUS_EVERY_S;
-    (void)pthread_mutex_lock(&trainer->lock);
-    int status = mpidata_trainer_post_status(trainer);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
+    int status = mpidata_trainer_post_status_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
     return status;
 }
 
@@ -147,10 +150,10 @@ static int send_events(receiver *r, int *did) {
             free(r->sending);
             *did = 1;
         }
-        (void)pthread_mutex_lock(&trainer->lock);
+        mpidata_lock_take(&trainer->lock);
         r->sending = trainer->outbox;
         if (r->sending && !(trainer->outbox = r->sending->next)) trainer->outbox_end = &trainer->outbox;
-        (void)pthread_mutex_unlock(&trainer->lock);
+        mpidata_lock_give(&trainer->lock);
         if (!r->sending) return MPIDATA_SUCCESS;
         MPIDATA_TRY_MPI(MPI_Isend(&r->sending->event, (int)mpidata_event_bytes(&r->sending->event), MPI_BYTE, 0,
                                   MPIDATA_TAG_EVENT, trainer->job.data, &r->send_request));
@@ -174,24 +177,20 @@ static int one_round(receiver *r, int *did) {
         *did = 1;
     else
         r->next_look = 0.0;
-    (void)pthread_mutex_lock(&r->trainer->lock);
-    fill_buffer(r, did);
-    (void)pthread_mutex_unlock(&r->trainer->lock);
+    mpidata_lock_take(&r->trainer->lock);
+    fill_buffer_locked(r, did);
+    mpidata_lock_give(&r->trainer->lock);
     MPIDATA_TRY(mpidata_agree(r->trainer, &r->agreement, did));
     MPIDATA_TRY(post_status(r));
     return send_events(r, did);
 }
 
 static void pause_until_woken(mpidata_trainer *trainer, long sleep_ns) {
-    struct timespec until;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += sleep_ns;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    (void)pthread_mutex_lock(&trainer->lock);
-    if (!trainer->woken) (void)pthread_cond_timedwait(&trainer->wake, &trainer->lock, &until);
+    double deadline = mpidata_now() + 1e-9 * (double)sleep_ns;
+    mpidata_lock_take(&trainer->lock);
+    if (!trainer->woken) (void)mpidata_lock_sleep_locked(&trainer->lock, &trainer->wake, deadline);
     trainer->woken = 0;
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
 }
 
 /* What MPI still reads or writes stays until the end of the process. */
@@ -221,9 +220,9 @@ static int name_the_dead(receiver *r) {
 static void serve_failed(receiver *r, int status) {
     mpidata_trainer *trainer = r->trainer;
     if (status == MPIDATA_ERR_DIED) status = name_the_dead(r);
-    (void)pthread_mutex_lock(&trainer->lock);
-    mpidata_trainer_fail(trainer, status);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
+    mpidata_trainer_fail_locked(trainer, status);
+    mpidata_lock_give(&trainer->lock);
     for (int did = 0; !trainer->all_gone && !send_events(r, &did) && !take_orders(r, &did);)
         pause_until_woken(trainer, 1000000);
 }
@@ -262,13 +261,13 @@ void *mpidata_receive_thread(void *argument) {
     (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     receiver *r = new_receiver(trainer);
     if (r) receive(r);
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     if (!r) {
         (void)mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
-        mpidata_trainer_fail(trainer, MPIDATA_ERR_MEMORY);
+        mpidata_trainer_fail_locked(trainer, MPIDATA_ERR_MEMORY);
     }
     trainer->thread_done = 1;
     (void)pthread_cond_broadcast(&trainer->news);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     return NULL;
 }

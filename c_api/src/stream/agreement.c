@@ -5,19 +5,21 @@
 
 enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT };
 
-static int64_t total_with_repeats(const mpidata_trainer *trainer) {
+static int64_t total_with_repeats_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
     int64_t have_any = trainer->buffer.count + trainer->n_retired;
     return have_any ? trainer->drawn + (trainer->buffer.count + trainer->batch - 1) / trainer->batch : 0;
 }
 
 /* Fill in this trainer's part; 0: nothing new to say. */
-static int my_part(mpidata_trainer *trainer, int64_t *mine) {
+static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
+    MPIDATA_LOCKED(&trainer->lock);
     int final, stop = trainer->left || trainer->stopping;
     int wanted = trainer->checkpoint.wanted > trainer->checkpoint.agreed;
-    int64_t sure = mpidata_trainer_guaranteed(trainer, &final);
+    int64_t sure = mpidata_trainer_guaranteed_locked(trainer, &final);
     if (!stop && (!trainer->batch || (!final && !wanted && sure <= trainer->granted))) return 0;
     int repeats = final && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT;
-    int64_t total = repeats ? total_with_repeats(trainer) : sure;
+    int64_t total = repeats ? total_with_repeats_locked(trainer) : sure;
     mine[TOTAL] = total;
     mine[LEAST] = -(repeats && total > 0 ? INT64_MAX / 2 : sure);
     mine[NOT_ENDED] = !final;
@@ -29,12 +31,13 @@ static int my_part(mpidata_trainer *trainer, int64_t *mine) {
     return 1;
 }
 
-static void conclude(mpidata_trainer *trainer, const int64_t *all) {
+static void conclude_locked(mpidata_trainer *trainer, const int64_t *all) {
+    MPIDATA_LOCKED(&trainer->lock);
     int64_t least = -all[LEAST];
     if (all[STOP]) {
         trainer->finished = 1;
     } else if (all[BATCH] != -all[MINUS_BATCH]) {
-        mpidata_trainer_fail(trainer, mpidata_error(MPIDATA_ERR_ARGUMENT,
+        mpidata_trainer_fail_locked(trainer, mpidata_error(MPIDATA_ERR_ARGUMENT,
                                                     "The trainers draw batches of different sizes (%lld and %lld). Use "
                                                     "the same batch_size on all trainers.",
                                                     (long long)-all[MINUS_BATCH], (long long)all[BATCH]));
@@ -48,17 +51,17 @@ static void conclude(mpidata_trainer *trainer, const int64_t *all) {
     } else if (all[NO_MORE]) {
         trainer->finished = 1;
     }
-    if (!all[STOP]) mpidata_checkpoint_agree(trainer, all[CHECKPOINT], trainer->granted);
+    if (!all[STOP]) mpidata_checkpoint_agree_locked(trainer, all[CHECKPOINT], trainer->granted);
     (void)pthread_cond_broadcast(&trainer->news);
 }
 
 int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
     int several = trainer->job.plan.trainers > 1;
     if (!agreement->under_way) {
-        (void)pthread_mutex_lock(&trainer->lock);
-        int status = mpidata_checkpoint_give_up(trainer);
-        int say = several && !trainer->finished && my_part(trainer, agreement->mine);
-        (void)pthread_mutex_unlock(&trainer->lock);
+        mpidata_lock_take(&trainer->lock);
+        int status = mpidata_checkpoint_give_up_locked(trainer);
+        int say = several && !trainer->finished && my_part_locked(trainer, agreement->mine);
+        mpidata_lock_give(&trainer->lock);
         if (status || !say) return status;
         MPIDATA_TRY_MPI(MPI_Iallreduce(agreement->mine, agreement->all, MPIDATA_AGREEMENT_ENTRIES, MPI_INT64_T, MPI_MAX,
                                        trainer->agreement, &agreement->request));
@@ -70,8 +73,8 @@ int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *d
     if (!done) return MPIDATA_SUCCESS;
     agreement->under_way = 0;
     *did = 1;
-    (void)pthread_mutex_lock(&trainer->lock);
-    conclude(trainer, agreement->all);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
+    conclude_locked(trainer, agreement->all);
+    mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

@@ -2,35 +2,41 @@
 
 #include <stdio.h>
 
-void mpidata_checkpoint_want(mpidata_trainer *trainer, int64_t number) {
+void mpidata_checkpoint_want_locked(mpidata_trainer *trainer, int64_t number) {
+    MPIDATA_LOCKED(&trainer->lock);
     if (number <= trainer->checkpoint.wanted) return;
     trainer->checkpoint.wanted = number;
     (void)pthread_cond_broadcast(&trainer->news);
 }
 
-void mpidata_checkpoint_agree(mpidata_trainer *trainer, int64_t number, int64_t batch) {
+void mpidata_checkpoint_agree_locked(mpidata_trainer *trainer, int64_t number, int64_t batch) {
+    MPIDATA_LOCKED(&trainer->lock);
     if (number <= trainer->checkpoint.agreed) return;
     trainer->checkpoint.agreed = number;
     trainer->checkpoint.due = 1;
     trainer->checkpoint.at = batch;
 }
 
-int mpidata_checkpoint_is_due(mpidata_trainer *trainer) {
-    if (trainer->job.plan.trainers == 1) mpidata_checkpoint_agree(trainer, trainer->checkpoint.wanted, trainer->drawn);
+int mpidata_checkpoint_is_due_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (trainer->job.plan.trainers == 1)
+        mpidata_checkpoint_agree_locked(trainer, trainer->checkpoint.wanted, trainer->drawn);
     return trainer->checkpoint.due && trainer->checkpoint.at == trainer->drawn;
 }
 
-int mpidata_checkpoint_answer(mpidata_trainer *trainer, int failed, int64_t bytes, const char *text) {
+int mpidata_checkpoint_answer_locked(mpidata_trainer *trainer, int failed, int64_t bytes, const char *text) {
+    MPIDATA_LOCKED(&trainer->lock);
     mpidata_event event = {.kind = MPIDATA_EVENT_CHECKPOINT_WRITTEN, .steps = trainer->checkpoint.agreed, .failed = failed};
     event.statistics[0] = trainer->checkpoint.at;
     event.statistics[1] = bytes;
     (void)snprintf(event.text, sizeof event.text, "%s", text ? text : "");
-    int status = mpidata_trainer_post(trainer, &event);
-    mpidata_trainer_wake(trainer);
+    int status = mpidata_trainer_post_locked(trainer, &event);
+    mpidata_trainer_wake_locked(trainer);
     return status;
 }
 
-int mpidata_checkpoint_give_up(mpidata_trainer *trainer) {
+int mpidata_checkpoint_give_up_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
     int over = trainer->finished || trainer->left || trainer->stopping;
     if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && over) {
         trainer->checkpoint.agreed = trainer->checkpoint.wanted;
@@ -39,5 +45,5 @@ int mpidata_checkpoint_give_up(mpidata_trainer *trainer) {
     } else {
         return MPIDATA_SUCCESS;
     }
-    return mpidata_checkpoint_answer(trainer, 2, 0, "the training loop is over");
+    return mpidata_checkpoint_answer_locked(trainer, 2, 0, "the training loop is over");
 }

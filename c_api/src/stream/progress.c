@@ -4,29 +4,32 @@
 
 /* Batches that may be promised before they are drawn: hides the agreement behind the training step, and bounds what is
  * still drawn after a stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
-static int64_t lookahead(const mpidata_trainer *trainer) {
+static int64_t lookahead_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
     if (trainer->job.plan.policy == MPIDATA_POLICY_RESERVOIR) return 1;
     int64_t most = trainer->batch == 1 ? 64 : 4, half = trainer->job.plan.capacity / (2 * trainer->batch);
     return half < 1 ? 1 : half < most ? half : most;
 }
 
-int64_t mpidata_trainer_guaranteed(const mpidata_trainer *trainer, int *final) {
+int64_t mpidata_trainer_guaranteed_locked(const mpidata_trainer *trainer, int *final) {
+    MPIDATA_LOCKED(&trainer->lock);
     const mpidata_buffer *buffer = &trainer->buffer;
     int64_t batch = trainer->batch, available = mpidata_buffer_available(buffer);
     *final = 0;
     if (!batch) return 0;
     if (buffer->ended) {
         /* Of what is left of a large buffer not all is promised at once: a checkpoint falls behind what is promised. */
-        int64_t rest = available / batch, next = lookahead(trainer);
+        int64_t rest = available / batch, next = lookahead_locked(trainer);
         *final = rest <= next;
         return trainer->drawn + (*final ? rest : next);
     }
     /* In a reservoir draws are without end, but at the end of the stream those promised must still be possible. */
-    int64_t batches = available == INT64_MAX ? buffer->count / batch : available / batch, ahead = lookahead(trainer);
+    int64_t batches = (available == INT64_MAX ? buffer->count : available) / batch, ahead = lookahead_locked(trainer);
     return trainer->drawn + (batches < ahead ? batches : ahead);
 }
 
-mpidata_statistics mpidata_trainer_statistics_now(const mpidata_trainer *trainer) {
+mpidata_statistics mpidata_trainer_statistics_now_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
     mpidata_statistics statistics = trainer->statistics;
     statistics.drawn = trainer->drawn;
     statistics.fill = trainer->buffer.count;
@@ -34,12 +37,13 @@ mpidata_statistics mpidata_trainer_statistics_now(const mpidata_trainer *trainer
     return statistics;
 }
 
-int mpidata_trainer_post_status(mpidata_trainer *trainer) {
+int mpidata_trainer_post_status_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
     int final;
     mpidata_event event = {.kind = MPIDATA_EVENT_STATUS, .ended = trainer->told_end};
-    mpidata_statistics statistics = mpidata_trainer_statistics_now(trainer);
+    mpidata_statistics statistics = mpidata_trainer_statistics_now_locked(trainer);
     memcpy(event.statistics, &statistics, sizeof event.statistics);
-    event.starved = trainer->waiting && mpidata_trainer_guaranteed(trainer, &final) <= trainer->granted && !final;
+    event.starved = trainer->waiting && mpidata_trainer_guaranteed_locked(trainer, &final) <= trainer->granted && !final;
     event.full = trainer->n_arrived > 0 || mpidata_buffer_full(&trainer->buffer);
-    return mpidata_trainer_post(trainer, &event);
+    return mpidata_trainer_post_locked(trainer, &event);
 }

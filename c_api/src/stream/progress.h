@@ -4,13 +4,13 @@
 
 #include "stream/state.h"
 
-/* Under the lock: batches that this trainer can be sure to draw, counted from the start. *final: it is all there is. */
-int64_t mpidata_trainer_guaranteed(const mpidata_trainer *trainer, int *final);
+/* Batches that this trainer can be sure to draw, counted from the start. *final: it is all there is. */
+int64_t mpidata_trainer_guaranteed_locked(const mpidata_trainer *trainer, int *final);
 
-/* Under the lock: the statistics with their present figures. */
-mpidata_statistics mpidata_trainer_statistics_now(const mpidata_trainer *trainer);
+/* The statistics with their present figures. */
+mpidata_statistics mpidata_trainer_statistics_now_locked(const mpidata_trainer *trainer);
 
-/* Under the lock: queue what the scheduler is to know of this trainer. */
-int mpidata_trainer_post_status(mpidata_trainer *trainer);
+/* Queue what the scheduler is to know of this trainer. */
+int mpidata_trainer_post_status_locked(mpidata_trainer *trainer);
 
 #endif

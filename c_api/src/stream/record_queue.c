@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/wait.h"
 
@@ -17,13 +16,11 @@ void mpidata_record_set(int64_t every, int64_t limit, int skip) {
     wanted.skip = skip;
 }
 
-int mpidata_record_open(mpidata_record *record) {
-    pthread_condattr_t attributes;
+int mpidata_record_open(mpidata_record *record, const mpidata_lock *lock) {
     memset(record, 0, sizeof *record);
-    if (pthread_condattr_init(&attributes) || pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
-        pthread_cond_init(&record->ready, &attributes))
+    if (mpidata_condition_open(&record->ready))
         return mpidata_error(MPIDATA_ERR_MEMORY, "The record's lock cannot be made.");
-    (void)pthread_condattr_destroy(&attributes);
+    record->lock = lock;
     record->every = wanted.every;
     record->limit = wanted.limit;
     record->skip = wanted.skip;
@@ -40,7 +37,8 @@ int mpidata_record_limited(const mpidata_slots *slots, const mpidata_slot *slot)
     return *slot->simulation < slots->plan->simulations;
 }
 
-static int make_room(mpidata_record *record) {
+static int make_room_locked(mpidata_record *record) {
+    MPIDATA_LOCKED(record->lock);
     if (record->n_queued < record->allocated) return MPIDATA_SUCCESS;
     int64_t allocated = record->allocated ? 2 * record->allocated : 64;
     int64_t *grown = realloc(record->queue, (size_t)allocated * sizeof *grown);
@@ -50,7 +48,8 @@ static int make_room(mpidata_record *record) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_record_add(mpidata_record *record, mpidata_slots *slots, int64_t number) {
+int mpidata_record_add_locked(mpidata_record *record, mpidata_slots *slots, int64_t number) {
+    MPIDATA_LOCKED(record->lock);
     mpidata_slot *slot = slots->slots[number];
     if (!record->every || *slot->step % record->every) return MPIDATA_SUCCESS;
     int counts = mpidata_record_limited(slots, slot);
@@ -58,7 +57,7 @@ int mpidata_record_add(mpidata_record *record, mpidata_slots *slots, int64_t num
         record->skipped++;
         return MPIDATA_SUCCESS;
     }
-    MPIDATA_TRY(make_room(record));
+    MPIDATA_TRY(make_room_locked(record));
     record->queue[record->n_queued++] = number;
     record->n_limited += counts;
     record->queued++;
@@ -70,7 +69,8 @@ int mpidata_record_add(mpidata_record *record, mpidata_slots *slots, int64_t num
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_record_lets_in(mpidata_record *record, int room) {
+int mpidata_record_lets_in_locked(mpidata_record *record, int room) {
+    MPIDATA_LOCKED(record->lock);
     int full = record->every && !record->skip && record->n_limited >= record->limit;
     if (room && full) {
         if (!(record->closed_since > 0)) record->closed_since = mpidata_now();

@@ -3,11 +3,11 @@
 #ifndef MPIDATA_RECORD_QUEUE_H
 #define MPIDATA_RECORD_QUEUE_H
 
-#include <pthread.h>
-
+#include "base/lock.h"
 #include "buffer/slots.h"
 
 typedef struct {
+    const mpidata_lock *lock; /* the trainer's */
     int64_t every, limit; /* every: 0 where nothing is recorded */
     int skip;
     pthread_cond_t ready; /* to the writer: enough is queued */
@@ -23,17 +23,17 @@ typedef struct {
 /* What the next mpidata_record_open makes: as mpidata_trainer_record_start says. */
 void mpidata_record_set(int64_t every, int64_t limit, int skip);
 
-int mpidata_record_open(mpidata_record *record);
+int mpidata_record_open(mpidata_record *record, const mpidata_lock *lock);
 void mpidata_record_close(mpidata_record *record);
 
 /* Queue a whole sample, or skip it. */
-int mpidata_record_add(mpidata_record *record, mpidata_slots *slots, int64_t number);
+int mpidata_record_add_locked(mpidata_record *record, mpidata_slots *slots, int64_t number);
 
 /* Does this sample count against the limit? */
 int mpidata_record_limited(const mpidata_slots *slots, const mpidata_slot *slot);
 
 /* May training samples be taken in, if the buffer has room? No while the queue is at its limit, unless they are to be
  * skipped. Counts the time in which only the record says no. */
-int mpidata_record_lets_in(mpidata_record *record, int room);
+int mpidata_record_lets_in_locked(mpidata_record *record, int room);
 
 #endif

@@ -1,11 +1,8 @@
 #include "stream/state.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/wait.h"
 
@@ -19,7 +16,8 @@ int mpidata_the_trainer(mpidata_trainer **trainer) {
 
 void mpidata_trainer_set(mpidata_trainer *trainer) { the_trainer = trainer; }
 
-void mpidata_trainer_wake(mpidata_trainer *trainer) {
+void mpidata_trainer_wake_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
     trainer->woken = 1;
     (void)pthread_cond_signal(&trainer->wake);
 }
@@ -32,7 +30,8 @@ static int supersedes(const mpidata_event *newer, const mpidata_event *older) {
 }
 
 /* A scheduler that takes nothing for a while costs no memory without end. Of reports the first one counts, too. */
-static void drop_superseded(mpidata_trainer *trainer, const mpidata_event *event) {
+static void drop_superseded_locked(mpidata_trainer *trainer, const mpidata_event *event) {
+    MPIDATA_LOCKED(&trainer->lock);
     int keep = event->kind == MPIDATA_EVENT_REPORT;
     mpidata_outgoing **at = &trainer->outbox;
     for (mpidata_outgoing *old; (old = *at);) {
@@ -46,8 +45,9 @@ static void drop_superseded(mpidata_trainer *trainer, const mpidata_event *event
     trainer->outbox_end = at;
 }
 
-int mpidata_trainer_post(mpidata_trainer *trainer, const mpidata_event *event) {
-    drop_superseded(trainer, event);
+int mpidata_trainer_post_locked(mpidata_trainer *trainer, const mpidata_event *event) {
+    MPIDATA_LOCKED(&trainer->lock);
+    drop_superseded_locked(trainer, event);
     mpidata_outgoing *outgoing = malloc(sizeof *outgoing);
     if (!outgoing) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a message to the scheduler.");
     outgoing->event = *event;
@@ -59,13 +59,14 @@ int mpidata_trainer_post(mpidata_trainer *trainer, const mpidata_event *event) {
     return MPIDATA_SUCCESS;
 }
 
-void mpidata_trainer_fail(mpidata_trainer *trainer, int status) {
+void mpidata_trainer_fail_locked(mpidata_trainer *trainer, int status) {
+    MPIDATA_LOCKED(&trainer->lock);
     if (trainer->error) return;
     trainer->error = status;
     memcpy(trainer->error_text, mpidata_last_error(), sizeof trainer->error_text);
     mpidata_event event = {.kind = MPIDATA_EVENT_ERROR};
     (void)snprintf(event.text, sizeof event.text, "%s", trainer->error_text);
-    (void)mpidata_trainer_post(trainer, &event);
+    (void)mpidata_trainer_post_locked(trainer, &event);
     (void)pthread_cond_broadcast(&trainer->news);
 }
 
@@ -74,27 +75,31 @@ int mpidata_report_error_of_trainer(const char *sentence) {
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_event event = {.kind = MPIDATA_EVENT_ERROR};
     (void)snprintf(event.text, sizeof event.text, "%s", sentence);
-    (void)pthread_mutex_lock(&trainer->lock);
-    int status = mpidata_trainer_post(trainer, &event);
-    mpidata_trainer_wake(trainer);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
+    int status = mpidata_trainer_post_locked(trainer, &event);
+    mpidata_trainer_wake_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
     return status;
 }
 
-int mpidata_trainer_open_locks(mpidata_trainer *trainer) {
-    pthread_condattr_t attributes;
-    if (pthread_mutex_init(&trainer->lock, NULL) || pthread_condattr_init(&attributes) ||
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) || pthread_cond_init(&trainer->news, &attributes) ||
-        pthread_cond_init(&trainer->wake, &attributes))
+int mpidata_trainer_open_state(mpidata_trainer *trainer) {
+    trainer->outbox_end = &trainer->outbox;
+    if (mpidata_lock_open(&trainer->lock) || mpidata_condition_open(&trainer->news) ||
+        mpidata_condition_open(&trainer->wake))
         return mpidata_error(MPIDATA_ERR_MEMORY, "The trainer's locks cannot be made.");
-    (void)pthread_condattr_destroy(&attributes);
-    return MPIDATA_SUCCESS;
+    return mpidata_record_open(&trainer->record, &trainer->lock);
 }
 
-int mpidata_trainer_wait(mpidata_trainer *trainer, double deadline) {
-    double seconds = floor(deadline);
-    struct timespec until = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((deadline - seconds) * 1e9)};
-    return pthread_cond_timedwait(&trainer->news, &trainer->lock, &until) != ETIMEDOUT;
+void mpidata_trainer_close_state(mpidata_trainer *trainer) {
+    mpidata_record_close(&trainer->record);
+    mpidata_lock_close(&trainer->lock);
+    (void)pthread_cond_destroy(&trainer->news);
+    (void)pthread_cond_destroy(&trainer->wake);
+}
+
+int mpidata_trainer_wait_locked(mpidata_trainer *trainer, double deadline) {
+    MPIDATA_LOCKED(&trainer->lock);
+    return mpidata_lock_sleep_locked(&trainer->lock, &trainer->news, deadline);
 }
 
 double mpidata_trainer_deadline(double timeout_s) { return mpidata_now() + (timeout_s < 1e9 ? timeout_s : 1e9); }

@@ -2,8 +2,7 @@
 #ifndef MPIDATA_STATE_H
 #define MPIDATA_STATE_H
 
-#include <pthread.h>
-
+#include "base/lock.h"
 #include "buffer/buffer.h"
 #include "buffer/ledger.h"
 #include "buffer/slots.h"
@@ -32,7 +31,7 @@ typedef struct {
     mpidata_job job;
     MPI_Comm agreement; /* of the trainers, for the receive thread alone */
     pthread_t thread;
-    pthread_mutex_t lock;
+    mpidata_lock lock;
     pthread_cond_t news; /* to callers: tickets, validation, end, error */
     pthread_cond_t wake; /* to the receive thread: room, a ticket wanted, something to send */
     int woken;
@@ -71,20 +70,22 @@ typedef struct {
     char error_text[MPIDATA_TEXT_MAX];
 } mpidata_trainer;
 
-/* Under the lock: keep the last error of this thread as the trainer's, and report it to the scheduler. */
-void mpidata_trainer_fail(mpidata_trainer *trainer, int status);
+/* Keep the last error of this thread as the trainer's, and report it to the scheduler. */
+void mpidata_trainer_fail_locked(mpidata_trainer *trainer, int status);
 
-/* Under the lock: queue an event for the receive thread to send. */
-int mpidata_trainer_post(mpidata_trainer *trainer, const mpidata_event *event);
+/* Queue an event for the receive thread to send. */
+int mpidata_trainer_post_locked(mpidata_trainer *trainer, const mpidata_event *event);
 
-/* Under the lock: make the receive thread look again at once. */
-void mpidata_trainer_wake(mpidata_trainer *trainer);
+/* Make the receive thread look again at once. */
+void mpidata_trainer_wake_locked(mpidata_trainer *trainer);
 
-/* Under the lock: sleep until there is news or the deadline has passed; 0 at the deadline. */
-int mpidata_trainer_wait(mpidata_trainer *trainer, double deadline);
+/* Sleep until there is news or the deadline has passed; 0 at the deadline. */
+int mpidata_trainer_wait_locked(mpidata_trainer *trainer, double deadline);
 double mpidata_trainer_deadline(double timeout_s);
 
-int mpidata_trainer_open_locks(mpidata_trainer *trainer);
+/* The locks, the record's queue and the outbox, of memory that is zero. */
+int mpidata_trainer_open_state(mpidata_trainer *trainer);
+void mpidata_trainer_close_state(mpidata_trainer *trainer);
 
 /* This process's trainer, or an error. */
 int mpidata_the_trainer(mpidata_trainer **trainer);

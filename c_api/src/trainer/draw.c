@@ -17,8 +17,9 @@ static int too_small(const mpidata_plan *plan, int64_t least, int64_t count) {
                          plan->policy == MPIDATA_POLICY_FIRO ? " (buffer.watermark + batch_size)" : "");
 }
 
-/* Under the lock: those that a checkpoint had kept, the newest where there is not room for all. */
-static void take_over_retired(mpidata_trainer *trainer, int64_t *retired, int64_t room) {
+/* Those that a checkpoint had kept, the newest where there is not room for all. */
+static void take_over_retired_locked(mpidata_trainer *trainer, int64_t *retired, int64_t room) {
+    MPIDATA_LOCKED(&trainer->lock);
     int64_t n = trainer->n_retired, drop = n > room ? n - room : 0, from = drop ? trainer->next_retired : 0;
     for (int64_t i = 0; i < n; i++) {
         int64_t slot = trainer->retired[(from + i) % n];
@@ -53,7 +54,7 @@ int mpidata_trainer_start(int64_t count) {
     }
     int64_t *retired = calloc((size_t)count, sizeof *retired);
     if (!retired) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for batches of %lld.", (long long)count);
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     int status = MPIDATA_SUCCESS;
     if (trainer->batch && trainer->batch != count) {
         status = mpidata_error(MPIDATA_ERR_ORDER, "The stream is drawn in batches of %lld already, not of %lld.",
@@ -63,28 +64,30 @@ int mpidata_trainer_start(int64_t count) {
     } else if (!trainer->batch) {
         trainer->batch = count;
         trainer->past_cache = mpidata_exceeds_cache((size_t)count * plan->slot_bytes);
-        take_over_retired(trainer, retired, count);
+        take_over_retired_locked(trainer, retired, count);
         retired = NULL;
     }
-    mpidata_trainer_wake(trainer);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_trainer_wake_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
     free(retired);
     return status;
 }
 
 /* With one trainer there is nobody to agree with. */
-static void grant_alone(mpidata_trainer *trainer) {
+static void grant_alone_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
     if (trainer->job.plan.trainers > 1) return;
     int final;
-    trainer->granted = mpidata_trainer_guaranteed(trainer, &final);
+    trainer->granted = mpidata_trainer_guaranteed_locked(trainer, &final);
     if (final && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && trainer->buffer.count > 0)
         trainer->granted = trainer->drawn + (trainer->buffer.count + trainer->batch - 1) / trainer->batch;
     if (trainer->stopping || (final && trainer->granted <= trainer->drawn)) trainer->finished = 1;
     if (trainer->stopping) trainer->granted = trainer->drawn;
 }
 
-/* Under the lock: a drawn sample's slot stays until `batch` more have been drawn, where the tail may repeat it. */
-static void retire(mpidata_trainer *trainer, int64_t slot) {
+/* A drawn sample's slot stays until `batch` more have been drawn, where the tail may repeat it. */
+static void retire_locked(mpidata_trainer *trainer, int64_t slot) {
+    MPIDATA_LOCKED(&trainer->lock);
     if (trainer->job.plan.tail == MPIDATA_TAIL_DROP) {
         mpidata_slots_give_back(&trainer->slots, slot);
         return;
@@ -103,8 +106,9 @@ typedef struct {
     const mpidata_slot *slot;
 } drawn_sample;
 
-/* Under the lock: one draw, pinned. */
-static drawn_sample draw_one(mpidata_trainer *trainer) {
+/* One draw, pinned. */
+static drawn_sample draw_one_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
     int removed = 0;
     drawn_sample drawn;
     int repeat = mpidata_buffer_available(&trainer->buffer) == 0;
@@ -112,7 +116,7 @@ static drawn_sample draw_one(mpidata_trainer *trainer) {
                           : mpidata_buffer_draw(&trainer->buffer, &removed);
     drawn.slot = trainer->slots.slots[drawn.number];
     trainer->slots.slots[drawn.number]->pins++;
-    if (removed) retire(trainer, drawn.number);
+    if (removed) retire_locked(trainer, drawn.number);
     return drawn;
 }
 
@@ -131,18 +135,19 @@ static void copy_sample(const mpidata_trainer *trainer, const mpidata_slot *slot
     simulation[i] = *slot->simulation;
 }
 
-/* Under the lock: MPIDATA_SUCCESS when a batch is granted. */
-static int wait_for_grant(mpidata_trainer *trainer, double deadline) {
+/* MPIDATA_SUCCESS when a batch is granted. */
+static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
+    MPIDATA_LOCKED(&trainer->lock);
     for (;;) {
         if (trainer->error) return mpidata_error(trainer->error, "%s", trainer->error_text);
         if (!trainer->batch) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_draw before mpidata_trainer_start.");
-        grant_alone(trainer);
+        grant_alone_locked(trainer);
         if (trainer->left) return MPIDATA_END;
-        if (mpidata_checkpoint_is_due(trainer)) return MPIDATA_CHECKPOINT;
+        if (mpidata_checkpoint_is_due_locked(trainer)) return MPIDATA_CHECKPOINT;
         if (trainer->drawn < trainer->granted) return MPIDATA_SUCCESS;
         if (trainer->finished) return MPIDATA_END;
         trainer->waiting = 1;
-        int in_time = mpidata_trainer_wait(trainer, deadline);
+        int in_time = mpidata_trainer_wait_locked(trainer, deadline);
         trainer->waiting = 0;
         if (!in_time) return mpidata_error(MPIDATA_ERR_AGAIN, "No batch within the given time.");
     }
@@ -151,10 +156,10 @@ static int wait_for_grant(mpidata_trainer *trainer, double deadline) {
 int mpidata_trainer_ahead(double timeout_s) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    (void)pthread_mutex_lock(&trainer->lock);
-    int status = wait_for_grant(trainer, mpidata_trainer_deadline(timeout_s));
+    mpidata_lock_take(&trainer->lock);
+    int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
     if (status == MPIDATA_END) trainer->told_end = 1;
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     return status;
 }
 
@@ -162,18 +167,18 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
                          double timeout_s) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    (void)pthread_mutex_lock(&trainer->lock);
-    int status = wait_for_grant(trainer, mpidata_trainer_deadline(timeout_s));
+    mpidata_lock_take(&trainer->lock);
+    int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
     if (status == MPIDATA_END) trainer->told_end = 1;
     int64_t batch = trainer->batch;
     drawn_sample *drawn = status ? NULL : malloc((size_t)batch * sizeof *drawn);
     if (!status && !drawn) status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
-    for (int64_t i = 0; i < batch && !status; i++) drawn[i] = draw_one(trainer);
+    for (int64_t i = 0; i < batch && !status; i++) drawn[i] = draw_one_locked(trainer);
     if (!status) {
         trainer->drawn++;
-        mpidata_trainer_wake(trainer);
+        mpidata_trainer_wake_locked(trainer);
     }
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     if (status) {
         free(drawn);
         return status;
@@ -181,18 +186,19 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
     for (int64_t i = 0, pinned = 0; i < batch; i++) {
         copy_sample(trainer, drawn[i].slot, i, fields, parameters, time, step, simulation);
         if (i + 1 < batch && (size_t)(i + 1 - pinned) * trainer->job.plan.slot_bytes < UNPIN_EVERY) continue;
-        (void)pthread_mutex_lock(&trainer->lock);
+        mpidata_lock_take(&trainer->lock);
         while (pinned <= i) mpidata_slots_unpin(&trainer->slots, drawn[pinned++].number);
-        (void)pthread_mutex_unlock(&trainer->lock);
+        mpidata_lock_give(&trainer->lock);
     }
     free(drawn);
     return MPIDATA_SUCCESS;
 }
 
-/* Under the lock: draw the page of the oldest sample, if it is whole, or return NULL. One of its samples may have been
+/* Draw the page of the oldest sample, if it is whole, or return NULL. One of its samples may have been
  * completed after some of the next page, which then stay for the next batch. What is pinned is still being written to a
  * file, and must not be changed. */
-static mpidata_page *draw_whole_page(mpidata_trainer *trainer) {
+static mpidata_page *draw_whole_page_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
     if (!hands_out_pages(&trainer->job.plan) || trainer->buffer.count < trainer->batch) return NULL;
     mpidata_page *page = trainer->slots.slots[mpidata_buffer_at(&trainer->buffer, 0)]->page;
     if (page->layout != &trainer->slots.batch) return NULL;
@@ -205,28 +211,28 @@ int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, doubl
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     *memory = NULL;
-    (void)pthread_mutex_lock(&trainer->lock);
-    int status = wait_for_grant(trainer, mpidata_trainer_deadline(timeout_s));
+    mpidata_lock_take(&trainer->lock);
+    int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
     if (status == MPIDATA_END) trainer->told_end = 1;
     size_t expected = trainer->slots.batch.bytes;
     if (!status && trainer->slots.batch.count && bytes != (int64_t)expected)
         status = mpidata_error(MPIDATA_ERR_ARGUMENT, "A batch has %zu bytes, not %lld.", expected, (long long)bytes);
-    mpidata_page *drawn = status ? NULL : draw_whole_page(trainer);
+    mpidata_page *drawn = status ? NULL : draw_whole_page_locked(trainer);
     if (drawn) {
         trainer->drawn++;
-        mpidata_trainer_wake(trainer);
+        mpidata_trainer_wake_locked(trainer);
         *memory = drawn->memory;
         *page = drawn->first;
     }
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     return status;
 }
 
 int mpidata_trainer_give_back(int64_t page) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     for (int64_t i = 0; i < trainer->slots.batch.count; i++) mpidata_slots_give_back(&trainer->slots, page + i);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

@@ -1,7 +1,6 @@
 #include "trainer/record.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +17,9 @@ int mpidata_trainer_record_start(int64_t every, int64_t limit, int skip) {
     return MPIDATA_SUCCESS;
 }
 
-/* Under the lock: forget the oldest n. */
-static void drop(mpidata_trainer *trainer, int64_t n) {
+/* Forget the oldest n. */
+static void drop_locked(mpidata_trainer *trainer, int64_t n) {
+    MPIDATA_LOCKED(&trainer->lock);
     mpidata_record *record = &trainer->record;
     for (int64_t i = 0; i < n; i++) {
         record->n_limited -= mpidata_record_limited(&trainer->slots, trainer->slots.slots[record->queue[i]]);
@@ -29,24 +29,25 @@ static void drop(mpidata_trainer *trainer, int64_t n) {
     record->written += n;
     record->n_taken = 0;
     if (n) memmove(record->queue, record->queue + n, (size_t)record->n_queued * sizeof *record->queue);
-    mpidata_trainer_wake(trainer);
+    mpidata_trainer_wake_locked(trainer);
 }
 
-/* Under the lock: sleep until there are enough, or the time has passed. */
-static void wait_for(mpidata_trainer *trainer, int64_t most, double timeout_s) {
+/* Sleep until there are enough, or the time has passed. */
+static void wait_for_locked(mpidata_trainer *trainer, int64_t most, double timeout_s) {
+    MPIDATA_LOCKED(&trainer->lock);
     mpidata_record *record = &trainer->record;
     int64_t half = record->limit > 1 ? record->limit / 2 : 1, enough = most < half ? most : half;
-    double deadline = mpidata_now() + timeout_s, seconds = floor(deadline);
-    struct timespec until = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((deadline - seconds) * 1e9)};
+    double deadline = mpidata_now() + timeout_s;
     record->enough = enough;
     while (record->n_queued < enough && record->every)
-        if (pthread_cond_timedwait(&record->ready, &trainer->lock, &until) == ETIMEDOUT) break;
+        if (!mpidata_lock_sleep_locked(&trainer->lock, &record->ready, deadline)) break;
     record->enough = 0;
 }
 
-/* Under the lock. The slots' addresses are kept: the list of slots may move while they are written. */
-static int take(mpidata_trainer *trainer, int64_t n, double *parameters, double *time, int64_t *step,
+/* The slots' addresses are kept: the list of slots may move while they are written. */
+static int take_locked(mpidata_trainer *trainer, int64_t n, double *parameters, double *time, int64_t *step,
                 int64_t *simulation) {
+    MPIDATA_LOCKED(&trainer->lock);
     mpidata_record *record = &trainer->record;
     size_t n_parameters = (size_t)trainer->job.plan.n_parameters;
     mpidata_slot **taken = realloc(record->taken, (size_t)n * sizeof *taken);
@@ -67,12 +68,12 @@ int mpidata_trainer_record_take(int64_t most, double *parameters, double *time, 
                                 int64_t *count, double timeout_s) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    (void)pthread_mutex_lock(&trainer->lock);
-    wait_for(trainer, most, timeout_s);
+    mpidata_lock_take(&trainer->lock);
+    wait_for_locked(trainer, most, timeout_s);
     int status = MPIDATA_ERR_AGAIN;
     *count = most < trainer->record.n_queued ? most : trainer->record.n_queued;
-    if (*count) status = take(trainer, *count, parameters, time, step, simulation);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    if (*count) status = take_locked(trainer, *count, parameters, time, step, simulation);
+    mpidata_lock_give(&trainer->lock);
     return status;
 }
 
@@ -87,9 +88,9 @@ int mpidata_trainer_record_write(int file, int field, int64_t first, int64_t cou
 int mpidata_trainer_record_release(void) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    (void)pthread_mutex_lock(&trainer->lock);
-    drop(trainer, trainer->record.n_taken);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
+    drop_locked(trainer, trainer->record.n_taken);
+    mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }
 
@@ -98,23 +99,23 @@ int mpidata_trainer_record_stop(const char *why) {
     mpidata_event event = {.kind = MPIDATA_EVENT_RECORD_STOPPED};
     (void)snprintf(event.text, sizeof event.text, "%s", why ? why : "");
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     trainer->record.every = 0;
-    drop(trainer, trainer->record.n_queued);
-    int status = why ? mpidata_trainer_post(trainer, &event) : MPIDATA_SUCCESS;
-    (void)pthread_mutex_unlock(&trainer->lock);
+    drop_locked(trainer, trainer->record.n_queued);
+    int status = why ? mpidata_trainer_post_locked(trainer, &event) : MPIDATA_SUCCESS;
+    mpidata_lock_give(&trainer->lock);
     return status;
 }
 
 int mpidata_trainer_record_figures(mpidata_record_figures *figures) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     const mpidata_record *record = &trainer->record;
     figures->queued = record->queued;
     figures->written = record->written;
     figures->skipped = record->skipped;
     figures->slowed_s = record->slowed_s + (record->closed_since > 0 ? mpidata_now() - record->closed_since : 0);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

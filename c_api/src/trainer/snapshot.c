@@ -44,17 +44,18 @@ int mpidata_trainer_checkpoint(void) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_event event = {.kind = MPIDATA_EVENT_CHECKPOINT_WANTED};
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     event.statistics[0] = trainer->drawn;
-    int status = mpidata_trainer_post(trainer, &event);
-    mpidata_trainer_wake(trainer);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    int status = mpidata_trainer_post_locked(trainer, &event);
+    mpidata_trainer_wake_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
     return status;
 }
 
 /* -- taking --------------------------------------------------------------------------------------------------------- */
 
-static void fill_head(const mpidata_trainer *trainer, mpidata_snapshot *head) {
+static void fill_head_locked(const mpidata_trainer *trainer, mpidata_snapshot *head) {
+    MPIDATA_LOCKED(&trainer->lock);
     const mpidata_buffer *buffer = &trainer->buffer;
     memset(head, 0, sizeof *head);
     head->number = trainer->checkpoint.agreed;
@@ -69,7 +70,7 @@ static void fill_head(const mpidata_trainer *trainer, mpidata_snapshot *head) {
     head->added = buffer->added;
     memcpy(head->random, buffer->random.state, sizeof head->random);
     head->ledger_words = mpidata_ledger_words(&trainer->ledger);
-    head->statistics = mpidata_trainer_statistics_now(trainer);
+    head->statistics = mpidata_trainer_statistics_now_locked(trainer);
 }
 
 static void *array(int64_t n, size_t size) { return malloc((size_t)(n > 0 ? n : 1) * size); }
@@ -87,7 +88,8 @@ static int allocate(mpidata_pinned *pinned) {
            pinned->bits;
 }
 
-static void list_samples(mpidata_trainer *trainer, mpidata_pinned *pinned) {
+static void list_samples_locked(mpidata_trainer *trainer, mpidata_pinned *pinned) {
+    MPIDATA_LOCKED(&trainer->lock);
     int64_t *numbers = pinned->numbers, n = 0;
     for (int64_t i = 0; i < trainer->buffer.count; i++) numbers[n++] = mpidata_buffer_at(&trainer->buffer, i);
     for (int64_t i = 0; i < trainer->n_arrived; i++) numbers[n++] = trainer->arrived[i];
@@ -104,18 +106,18 @@ static void list_samples(mpidata_trainer *trainer, mpidata_pinned *pinned) {
     }
 }
 
-/* Under the lock. */
-static mpidata_pinned *pin(mpidata_trainer *trainer) {
+static mpidata_pinned *pin_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
     mpidata_pinned *pinned = calloc(1, sizeof *pinned);
     if (!pinned) return NULL;
-    fill_head(trainer, &pinned->head);
+    fill_head_locked(trainer, &pinned->head);
     for (int place = 0; place < MPIDATA_PLACES; place++) pinned->n += pinned->head.count[place];
     pinned->simulations = trainer->job.plan.simulations + trainer->job.plan.validation;
     if (!allocate(pinned)) {
         mpidata_pinned_free(pinned);
         return NULL;
     }
-    list_samples(trainer, pinned);
+    list_samples_locked(trainer, pinned);
     mpidata_ledger_export(&trainer->ledger, pinned->steps, pinned->whole, pinned->complete, pinned->words, pinned->bits);
     return pinned;
 }
@@ -124,16 +126,16 @@ int mpidata_trainer_snapshot_take(mpidata_snapshot *snapshot) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     int status = MPIDATA_SUCCESS;
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     if (!trainer->checkpoint.due || trainer->checkpoint.at != trainer->drawn || trainer->checkpoint.pinned) {
         status = mpidata_error(MPIDATA_ERR_ORDER, "No snapshot is due, or one is being written.");
-    } else if (!(trainer->checkpoint.pinned = pin(trainer))) {
+    } else if (!(trainer->checkpoint.pinned = pin_locked(trainer))) {
         status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the list of samples of a checkpoint.");
     } else {
         trainer->checkpoint.due = 0;
         *snapshot = trainer->checkpoint.pinned->head;
     }
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     return status;
 }
 
@@ -185,8 +187,8 @@ int mpidata_trainer_snapshot_write(int file, int field, int64_t first, int64_t c
     return failed ? mpidata_error(MPIDATA_ERR_ARGUMENT, "%s", strerror(failed)) : MPIDATA_SUCCESS;
 }
 
-/* Under the lock. */
-static void release(mpidata_trainer *trainer, mpidata_pinned *pinned, int64_t first, int64_t count) {
+static void release_locked(mpidata_trainer *trainer, mpidata_pinned *pinned, int64_t first, int64_t count) {
+    MPIDATA_LOCKED(&trainer->lock);
     for (int64_t i = first; i < first + count; i++) {
         if (pinned->numbers[i] >= 0) mpidata_slots_unpin(&trainer->slots, pinned->numbers[i]);
         pinned->numbers[i] = -1;
@@ -198,25 +200,25 @@ int mpidata_trainer_snapshot_release(int64_t first, int64_t count) {
     mpidata_pinned *pinned;
     MPIDATA_TRY(need_pinned(&trainer, &pinned));
     MPIDATA_TRY(check_range(pinned, first, count));
-    (void)pthread_mutex_lock(&trainer->lock);
-    release(trainer, pinned, first, count);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
+    release_locked(trainer, pinned, first, count);
+    mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }
 
 int mpidata_trainer_snapshot_end(int failed, int64_t bytes, const char *text) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     mpidata_pinned *pinned = trainer->checkpoint.pinned;
     int status = MPIDATA_SUCCESS;
     if (pinned || trainer->checkpoint.due) {
-        if (pinned) release(trainer, pinned, 0, pinned->n);
+        if (pinned) release_locked(trainer, pinned, 0, pinned->n);
         trainer->checkpoint.pinned = NULL;
         trainer->checkpoint.due = 0;
-        status = mpidata_checkpoint_answer(trainer, failed, bytes, text);
+        status = mpidata_checkpoint_answer_locked(trainer, failed, bytes, text);
     }
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     mpidata_pinned_free(pinned);
     return status;
 }

@@ -13,11 +13,9 @@ static int open_trainer(mpidata_trainer *trainer, MPI_Comm world) {
     const mpidata_plan *plan = &trainer->job.plan;
     MPIDATA_TRY(mpidata_job_join(world, MPIDATA_ROLE_TRAINER, NULL, &trainer->job));
     MPIDATA_TRY_MPI(MPI_Comm_dup(trainer->job.role, &trainer->agreement));
-    MPIDATA_TRY(mpidata_trainer_open_locks(trainer));
+    MPIDATA_TRY(mpidata_trainer_open_state(trainer));
     MPIDATA_TRY(mpidata_ledger_open(&trainer->ledger, plan, trainer->job.index));
-    MPIDATA_TRY(mpidata_record_open(&trainer->record));
     if (mpidata_slots_open(&trainer->slots, plan)) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
-    trainer->outbox_end = &trainer->outbox;
     if (mpidata_buffer_open(&trainer->buffer, plan->policy, plan->capacity, plan->watermark, plan->seed,
                             (uint64_t)trainer->job.index))
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
@@ -65,18 +63,18 @@ int mpidata_trainer_close(double timeout_s) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     double deadline = mpidata_trainer_deadline(timeout_s);
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     mpidata_event stop = {.kind = MPIDATA_EVENT_STOP}, goodbye = {.kind = MPIDATA_EVENT_GOODBYE};
     (void)snprintf(stop.text, sizeof stop.text, "its program ended before the stream");
-    int status = trainer->finished || trainer->left ? MPIDATA_SUCCESS : mpidata_trainer_post(trainer, &stop);
+    int status = trainer->finished || trainer->left ? MPIDATA_SUCCESS : mpidata_trainer_post_locked(trainer, &stop);
     trainer->left = 1;
-    if (!status) status = mpidata_trainer_post_status(trainer); /* the last, for the summary */
-    if (!status) status = mpidata_trainer_post(trainer, &goodbye);
-    mpidata_trainer_wake(trainer);
+    if (!status) status = mpidata_trainer_post_status_locked(trainer); /* the last, for the summary */
+    if (!status) status = mpidata_trainer_post_locked(trainer, &goodbye);
+    mpidata_trainer_wake_locked(trainer);
     while (!status && !trainer->thread_done)
-        if (!mpidata_trainer_wait(trainer, deadline)) break;
+        if (!mpidata_trainer_wait_locked(trainer, deadline)) break;
     int done = trainer->thread_done;
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     MPIDATA_TRY(status);
     if (!done) return mpidata_error(MPIDATA_ERR_AGAIN, "The job did not end within %g s.", timeout_s);
     (void)pthread_join(trainer->thread, NULL);
@@ -91,12 +89,9 @@ int mpidata_trainer_free(void) {
         return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_free: mpidata_trainer_close comes first.");
     mpidata_trainer_set(NULL);
     mpidata_buffer_close(&trainer->buffer);
-    mpidata_record_close(&trainer->record);
     if (!trainer->slots_in_use) mpidata_slots_close(&trainer->slots);
     mpidata_ledger_close(&trainer->ledger);
-    (void)pthread_mutex_destroy(&trainer->lock);
-    (void)pthread_cond_destroy(&trainer->news);
-    (void)pthread_cond_destroy(&trainer->wake);
+    mpidata_trainer_close_state(trainer);
     free(trainer->arrived);
     free(trainer->validation);
     free(trainer->retired);
@@ -122,13 +117,13 @@ int mpidata_trainer_validation(int64_t *count, double timeout_s) {
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     double deadline = mpidata_trainer_deadline(timeout_s);
     int status = MPIDATA_SUCCESS;
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     while (!status && !trainer->validation_whole) {
         if (trainer->error)
             status = mpidata_error(trainer->error, "%s", trainer->error_text);
         else if (trainer->stopping)
             status = MPIDATA_END;
-        else if (!mpidata_trainer_wait(trainer, deadline))
+        else if (!mpidata_trainer_wait_locked(trainer, deadline))
             status = mpidata_error(MPIDATA_ERR_AGAIN, "The validation set is not whole yet.");
     }
     if (!status) {
@@ -137,7 +132,7 @@ int mpidata_trainer_validation(int64_t *count, double timeout_s) {
             qsort(trainer->validation, (size_t)trainer->n_validation, sizeof *trainer->validation,
                   by_simulation_and_step);
     }
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     return status;
 }
 
@@ -145,11 +140,11 @@ int mpidata_trainer_validation_sample(int64_t index, const void **fields, const 
                                       int64_t *step, int64_t *simulation) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     const mpidata_slot *slot = index >= 0 && index < trainer->n_validation
                                    ? trainer->slots.slots[trainer->validation[index]]
                                    : NULL;
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     if (!slot)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no validation sample %lld.", (long long)index);
     for (int f = 0; f < trainer->job.plan.n_fields; f++) fields[f] = mpidata_slot_field(&trainer->slots, slot, f);
@@ -164,11 +159,11 @@ static int post_now(mpidata_event *event, const char *text) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     (void)snprintf(event->text, sizeof event->text, "%s", text ? text : "");
-    (void)pthread_mutex_lock(&trainer->lock);
-    int status = mpidata_trainer_post(trainer, event);
+    mpidata_lock_take(&trainer->lock);
+    int status = mpidata_trainer_post_locked(trainer, event);
     if (event->kind == MPIDATA_EVENT_STOP) trainer->left = 1;
-    mpidata_trainer_wake(trainer);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_trainer_wake_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
     return status;
 }
 
@@ -185,17 +180,17 @@ int mpidata_trainer_stop(int failed, const char *reason) {
 int mpidata_trainer_steps(int64_t *steps) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    (void)pthread_mutex_lock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
     *steps = mpidata_ledger_steps(&trainer->ledger);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }
 
 int mpidata_trainer_statistics(mpidata_statistics *statistics) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    (void)pthread_mutex_lock(&trainer->lock);
-    *statistics = mpidata_trainer_statistics_now(trainer);
-    (void)pthread_mutex_unlock(&trainer->lock);
+    mpidata_lock_take(&trainer->lock);
+    *statistics = mpidata_trainer_statistics_now_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

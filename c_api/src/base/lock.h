@@ -1,0 +1,73 @@
+/* A lock that knows its holder, so that functions which need it can check that it is held: their names end in _locked.
+ * With NDEBUG nothing is checked, and it is a mutex. */
+#ifndef MPIDATA_LOCK_H
+#define MPIDATA_LOCK_H
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+typedef struct {
+    pthread_mutex_t mutex;
+    pthread_t holder; /* while it is held; there with NDEBUG, too, as tests have none and their library has */
+    int held;
+} mpidata_lock;
+
+/* The condition's deadlines are those of mpidata_now. Both return 0, or errno. */
+static inline int mpidata_lock_open(mpidata_lock *lock) {
+    lock->held = 0;
+    return pthread_mutex_init(&lock->mutex, NULL);
+}
+
+static inline int mpidata_condition_open(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    int failed = pthread_condattr_init(&attributes);
+    if (failed) return failed;
+    failed = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    if (!failed) failed = pthread_cond_init(condition, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    return failed;
+}
+
+static inline void mpidata_lock_close(mpidata_lock *lock) { (void)pthread_mutex_destroy(&lock->mutex); }
+
+/* Does this thread hold it? Only for assertions: with NDEBUG nobody keeps the answer. */
+static inline int mpidata_lock_is_mine(const mpidata_lock *lock) {
+    return lock->held && pthread_equal(lock->holder, pthread_self());
+}
+
+#define MPIDATA_LOCKED(lock) assert(mpidata_lock_is_mine(lock))
+
+static inline void mpidata_lock_note(mpidata_lock *lock, int held) {
+#ifdef NDEBUG
+    (void)lock, (void)held;
+#else
+    lock->holder = pthread_self();
+    lock->held = held;
+#endif
+}
+
+static inline void mpidata_lock_take(mpidata_lock *lock) {
+    (void)pthread_mutex_lock(&lock->mutex);
+    mpidata_lock_note(lock, 1);
+}
+
+static inline void mpidata_lock_give(mpidata_lock *lock) {
+    MPIDATA_LOCKED(lock);
+    mpidata_lock_note(lock, 0);
+    (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+/* Give it away until the condition is signalled or the deadline has passed; 0 at the deadline. */
+static inline int mpidata_lock_sleep_locked(mpidata_lock *lock, pthread_cond_t *condition, double deadline) {
+    time_t seconds = (time_t)deadline;
+    struct timespec until = {.tv_sec = seconds, .tv_nsec = (long)((deadline - (double)seconds) * 1e9)};
+    MPIDATA_LOCKED(lock);
+    mpidata_lock_note(lock, 0);
+    int in_time = pthread_cond_timedwait(condition, &lock->mutex, &until) != ETIMEDOUT;
+    mpidata_lock_note(lock, 1);
+    return in_time;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* A lock knows its holder, also across a sleep in which others hold it. */
+#include "base/lock.h"
+
+#include "check.h"
+
+static mpidata_lock lock;
+static pthread_cond_t told;
+static int seen;
+
+static void *another_thread(void *unused) {
+    (void)unused;
+    mpidata_lock_take(&lock);
+    CHECK(mpidata_lock_is_mine(&lock));
+    seen = 1;
+    (void)pthread_cond_signal(&told);
+    mpidata_lock_give(&lock);
+    return NULL;
+}
+
+static void *ask(void *mine) {
+    *(int *)mine = mpidata_lock_is_mine(&lock);
+    return NULL;
+}
+
+static double in_a_minute(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 60.0;
+}
+
+int main(void) {
+    pthread_t thread;
+    int others = 1;
+    CHECK(!mpidata_lock_open(&lock) && !mpidata_condition_open(&told) && !mpidata_lock_is_mine(&lock));
+    mpidata_lock_take(&lock);
+    CHECK(mpidata_lock_is_mine(&lock));
+    CHECK(!pthread_create(&thread, NULL, ask, &others) && !pthread_join(thread, NULL) && !others);
+    CHECK(!mpidata_lock_sleep_locked(&lock, &told, 0.0) && mpidata_lock_is_mine(&lock));
+    CHECK(!pthread_create(&thread, NULL, another_thread, NULL));
+    while (!seen) CHECK(mpidata_lock_sleep_locked(&lock, &told, in_a_minute()));
+    CHECK(mpidata_lock_is_mine(&lock));
+    mpidata_lock_give(&lock);
+    CHECK(!pthread_join(thread, NULL) && !mpidata_lock_is_mine(&lock));
+    mpidata_lock_close(&lock);
+    return 0;
+}
