@@ -1,16 +1,35 @@
-"""What all models of the job file share: strict scalars, their base class, and how a validator refuses a value."""
+"""What all models of the job file share: strict scalars, their base class, refusals, and how its files are opened."""
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Strict
 from pydantic import Field as Key
 from pydantic_core import PydanticCustomError
 
-__all__ = ["MOST", "Boolean", "Count", "Key", "Location", "Model", "Natural", "Number", "Positive", "Problem", "Text"]
-__all__ += ["origin", "refuse", "stated"]
+__all__ = [
+    "MOST",
+    "Boolean",
+    "Count",
+    "Key",
+    "Location",
+    "Model",
+    "Natural",
+    "Number",
+    "Positive",
+    "Problem",
+    "Text",
+    "open_regular",
+    "origin",
+    "refuse",
+    "stated",
+]
 
 Location = tuple[str | int, ...]
 """Keys and indices that lead to a value of the job file."""
@@ -59,3 +78,35 @@ def stated(origins: Mapping[Location, str], location: Location) -> str:
     """Write the origin of a key as sentences end with it."""
     where = origin(origins, location)
     return f" ({where})" if where else ""
+
+
+def open_regular(path: Path, most: int | None = None) -> BinaryIO:
+    """Open a file that a user names for reading, without waiting for anything.
+
+    Only a regular one: a pipe would be waited for, a device has no end.
+
+    Parameters
+    ----------
+    path : Path
+        Links are followed.
+    most : int, optional
+        Bytes that it may have.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened, is no regular file, or is too large.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        if most is not None and found.st_size > most:
+            raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+        return open(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise

@@ -12,13 +12,12 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from mpidata.config import yaml_text
-from mpidata.config.base import Location, Problem, origin, stated
+from mpidata.config.base import Location, Problem, open_regular, origin, stated
 from mpidata.config.check import check
 from mpidata.config.describe import key_of
 from mpidata.config.job import Job
 from mpidata.config.messages import dotted, problems_of, shown
 from mpidata.config.notes import drop_without_effect
-from mpidata.config.regular import open_regular
 from mpidata.config.renamed import new_name, rename
 from mpidata.errors import JobFileError
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
@@ -10,7 +14,7 @@ from typing_extensions import Self
 
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
 
-__all__ = ["Launch", "Solvers", "Trainers", "is_object_name", "object_name"]
+__all__ = ["Launch", "Solvers", "Trainers", "find_program", "is_object_name", "object_name"]
 
 _HOST = re.compile(r"[\w.-]+:[1-9]\d{0,5}", re.ASCII)
 _OBJECT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
@@ -26,6 +30,20 @@ def object_name(value: str) -> str:
     if not is_object_name(value):
         refuse([((), f'{{key}} is {value!r}. Write it as "module:name", for instance "heat:simulate".')])
     return value
+
+
+def find_program(program: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Arguments to start a program with: the executable made absolute where it lies in the job file's folder.
+
+    `python` and `python3` mean the Python that runs mpidata. A name that is no file of the folder is left to PATH.
+    """
+    first, *rest = program
+    if first in ("python", "python3"):
+        return (sys.executable, *rest)
+    here = folder / first
+    if os.path.isfile(here) and ("/" in first or os.access(here, os.X_OK)):
+        return (os.path.abspath(here), *rest)
+    return tuple(program)
 
 
 def _host(name: str) -> str:

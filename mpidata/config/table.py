@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mpidata.config.base import Location, Problem
+from mpidata.config.base import Location, Problem, open_regular
 from mpidata.config.messages import suggestion
 from mpidata.config.parameters import Parameters, check_name
-from mpidata.config.regular import open_regular
 
 __all__ = ["Table", "TableError", "fit", "read_table"]
 

@@ -24,7 +24,7 @@ class Program:
 
 def programs_of(job: Job) -> dict[str, Program]:
     """Program of each role of a job."""
-    from mpidata.config.executable import find_program  # loads pydantic, which a rank that only joins never needs
+    from mpidata.config.programs import find_program  # loads pydantic, which a rank that only joins never needs
 
     threads = {}
     if "OMP_NUM_THREADS" not in os.environ:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mpidata.config import load_job
-from mpidata.config.executable import find_program
+from mpidata.config.programs import find_program
 from mpidata.errors import LaunchError, MpidataError
 from mpidata.run.plan import Field, Plan, Program
 
