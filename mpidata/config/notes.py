@@ -1,14 +1,17 @@
-"""Keys of a job file that have no effect beside the others: noted, not refused."""
+"""Keys of a job file that have no effect beside the others, or an old name: noted, not refused."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from mpidata.config.base import Problem
+from mpidata.config.base import Location, Problem
 from mpidata.config.messages import shown
 
-__all__ = ["drop_without_effect"]
+__all__ = ["RENAMED", "drop_without_effect", "new_name", "rename"]
+
+RENAMED: dict[str, str] = {}
+"""Old name of a key -> its name, both as `--set` has them; taken out a release later."""
 
 
 def drop_without_effect(sections: dict[str, Any]) -> list[Problem]:
@@ -39,3 +42,60 @@ def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, s
         yield "parameters", "path", None, f"'parameters.sampler: {parameters.sampler}', as only 'file' reads a table"
     if solvers is not None and solvers.start == "spawn":
         yield "solvers", "spares", 0, "'solvers.start: spawn', where a new group takes the place of a lost one"
+
+
+def new_name(keys: Location, notes: list[Problem]) -> Location:
+    """Return the name of a key now, and add a note where it was an old one."""
+    for old, new in RENAMED.items():
+        before = tuple(old.split("."))
+        if keys[: len(before)] == before:
+            now = (*new.split("."), *keys[len(before) :])
+            notes.append((now, f"'{old}' is called '{new}' now. Rename it, as the next release knows it no more."))
+            return now
+    return keys
+
+
+def rename(data: dict[str, Any], origins: dict[Location, str], notes: list[Problem]) -> list[Problem]:
+    """Give the keys of a job file their names of now.
+
+    Parameters
+    ----------
+    data : dict
+        The job file; changed.
+    origins : dict
+        Where each key was set; changed.
+    notes : list of Problem
+        Gets a note about each old name.
+
+    Returns
+    -------
+    list of Problem
+        Keys that are there under both names.
+    """
+    problems: list[Problem] = []
+    for old, new in RENAMED.items():
+        before, now = tuple(old.split(".")), tuple(new.split("."))
+        holder = _mapping(data, before[:-1])
+        if holder is None or before[-1] not in holder:
+            continue
+        target = _mapping(data, now[:-1], make=True)
+        if target is None or now[-1] in target:
+            problems.append((before, f"'{old}' and '{new}' are one key. Remove '{old}', its old name."))
+            continue
+        target[now[-1]] = holder.pop(before[-1])
+        for at in [at for at in origins if at[: len(before)] == before]:
+            origins[(*now, *at[len(before) :])] = origins.pop(at)
+        new_name(before, notes)
+    return problems
+
+
+def _mapping(data: dict[str, Any], keys: Location, make: bool = False) -> dict[str, Any] | None:
+    """Find what holds a key, or make it; None where there is none, or something else."""
+    for key in keys:
+        if make and data.get(str(key)) is None:
+            data[str(key)] = {}
+        inner = data.get(str(key))
+        if not isinstance(inner, dict):
+            return None
+        data = inner
+    return data

@@ -1,20 +1,15 @@
-"""ctypes binding of libmpidata: the functions of mpidata.h, trainer.h, draw.h, snapshot.h and scheduler.h.
+"""What libmpidata declares: the functions and structures of mpidata.h, trainer.h, draw.h, snapshot.h and scheduler.h.
 
-Nothing is loaded before `load` is called. Calls release the GIL, so a call that waits does not stop other threads.
+Calls release the GIL, so a call that waits does not stop other threads.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
-import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
-from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
-from mpidata import __version__
 from mpidata.errors import LibraryError, RankDiedError
-from mpidata.native.linked_mpi import mpi_of_mpi4py, mpi_of_record
 
 __all__ = [
     "AGAIN",
@@ -29,9 +24,7 @@ __all__ = [
     "Snapshot",
     "Statistics",
     "check",
-    "find",
-    "load",
-    "load_checked",
+    "SIGNATURES",
 ]
 
 SUCCESS = 0
@@ -126,7 +119,7 @@ class Event(ctypes.Structure):
 
 # Result type (None: status code) and argument types. MPI_Fint is a C int in every MPI of today.
 _Signature = tuple[Any, list[Any]]
-_SIGNATURES: dict[str, _Signature] = {
+SIGNATURES: dict[str, _Signature] = {
     **{
         f"mpidata_scheduler_{name}": (c_int, [])
         for name in ("validation", "end_of_stream", "stop", "all_gone", "close")
@@ -215,88 +208,6 @@ class Library(Protocol):
 
     def __getattr__(self, name: str) -> Any:
         """Get a function by its name in C."""
-
-
-def find() -> Path:
-    """Path of libmpidata: the file that MPIDATA_LIBRARY names, else `lib/libmpidata.so.0` of this package.
-
-    Raises
-    ------
-    LibraryError
-        There is no such file.
-    """
-    named = os.environ.get("MPIDATA_LIBRARY")
-    path = Path(named) if named else Path(__file__).parents[1] / "lib" / "libmpidata.so.0"
-    if path.is_file():
-        return path
-    if named:
-        raise LibraryError(
-            f"MPIDATA_LIBRARY names {named}, which is no file. Unset it, or give the path of libmpidata.so.0."
-        )
-    raise LibraryError(
-        f"libmpidata is not built: there is no {path}. Run `pip install .` in the source tree, or name the library in "
-        "MPIDATA_LIBRARY."
-    )
-
-
-@functools.cache
-def load() -> Library:
-    """Load libmpidata and declare its functions' types; the same object at every call.
-
-    Raises
-    ------
-    LibraryError
-        The library is missing, cannot be loaded, or is of another version of mpidata.
-    """
-    path = find()
-    try:
-        library = ctypes.CDLL(os.fspath(path))
-    except OSError as error:
-        raise LibraryError(
-            f"Cannot load {path}, built with {mpi_of_record(path)}: {error}. Install mpidata anew with MPICC set to "
-            "the mpicc of this environment's MPI."
-        ) from None
-    for name, (result, arguments) in _SIGNATURES.items():
-        try:
-            function = getattr(library, name)
-        except AttributeError:
-            raise _other_version(path, f"it has no function {name}") from None
-        function.restype = result
-        function.argtypes = arguments
-    version = library.mpidata_version().decode()
-    if version != __version__:
-        raise _other_version(path, f"it is {version}")
-    return library
-
-
-def _other_version(path: Path, why: str) -> LibraryError:
-    return LibraryError(
-        f"{path} is not libmpidata {__version__}, which this mpidata needs: {why}. Unset MPIDATA_LIBRARY if it is set, "
-        f"else run `pip install .` in the source tree of {__version__}."
-    )
-
-
-def load_checked() -> Library:
-    """As `load`, in a process where mpi4py has initialised MPI: make sure that both mean the same MPI.
-
-    Raises
-    ------
-    LibraryError
-        As `load`; or the library was built with another MPI than the one mpi4py runs on.
-    """
-    library = load()
-    initialized = c_int(0)
-    try:
-        # Found in the MPI that libmpidata itself is linked to.
-        library.MPI_Initialized(ctypes.byref(initialized))
-    except AttributeError:
-        return library
-    if not initialized.value:
-        raise LibraryError(
-            f"{find()} was built with {mpi_of_record(find())}, but mpi4py runs on {mpi_of_mpi4py()}. Install mpidata "
-            "anew with MPICC set to that MPI's mpicc, or have mpi4py use the other one (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
-        )
-    return library
 
 
 def check(library: Library, status: int) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
-from mpidata.native.library import AGAIN, Event, Library, check, load_checked
+from mpidata.native.library import AGAIN, Event, Library, check
+from mpidata.native.loading import load_checked
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.spawning import Spawner

@@ -30,7 +30,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LibraryError, MpidataError
-from mpidata.native.library import check, load_checked
+from mpidata.native.library import check
+from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
 from mpidata.run.folder import RunFolder
 from mpidata.run.lasting import keep_printing

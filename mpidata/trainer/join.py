@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LibraryError, StreamError
-from mpidata.native.library import Library, check, load_checked
+from mpidata.native.library import Library, check
+from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
 from mpidata.run.folder import RunFolder
 from mpidata.run.lasting import keep_printing

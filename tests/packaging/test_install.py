@@ -164,7 +164,7 @@ def test_every_package_and_its_type_marker_are_installed(programs: Path, config:
 def test_there_is_one_library_and_what_the_linker_reads(programs: Path, config: Callable[..., list[str]]) -> None:
     folder = Path(config("prefix")[0]) / "lib"
     assert "INPUT(libmpidata.so.0)" in (folder / "libmpidata.so").read_text()
-    code = "from mpidata.native import library; print(library.load()._name)"
+    code = "from mpidata.native import loading; print(loading.load()._name)"
     assert run(programs / "python", "-c", code, cwd=folder).strip() == str(folder / "libmpidata.so.0")
 
 

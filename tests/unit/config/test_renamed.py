@@ -7,7 +7,7 @@ import pytest
 from mpidata.config import load_job
 from mpidata.config.describe import find
 from mpidata.config.job import Job
-from mpidata.config.renamed import RENAMED
+from mpidata.config.notes import RENAMED
 from mpidata.errors import JobFileError
 
 TEXT = """\
@@ -26,7 +26,7 @@ SAID = "is called '{}' now. Rename it, as the next release knows it no more. ({}
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A job file of a release in which a key, a section and a section's place had other names."""
     names = {"solvers.slots": "solvers.window", "store": "buffer", "keep": "checkpoint.keep"}
-    monkeypatch.setattr("mpidata.config.renamed.RENAMED", names)
+    monkeypatch.setattr("mpidata.config.notes.RENAMED", names)
     (tmp_path / "train.py").touch()
     (tmp_path / "heat2d").touch(mode=0o755)
     (tmp_path / "job.yaml").write_text(TEXT)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpidata.errors import LibraryError
-from mpidata.native import library
+from mpidata.native import library, loading
 
 SOURCE = Path(__file__).parents[3] / "c_api"
 TYPES = {
@@ -33,7 +33,7 @@ def declarations():
 def test_every_function_of_the_headers_is_bound(name, arguments):
     if name == "mpidata_init":
         name = "mpidata_init_f"
-    _, bound = library._SIGNATURES[name]
+    _, bound = library.SIGNATURES[name]
     assert len(bound) == len(arguments)
     for wanted, declared in zip(bound, arguments, strict=True):
         pointer = "*" in declared or "[" in declared
@@ -79,7 +79,7 @@ def test_constants_are_those_of_the_headers():
 def test_a_missing_library_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("MPIDATA_LIBRARY", str(tmp_path / "none.so"))
     with pytest.raises(LibraryError, match="MPIDATA_LIBRARY names .*none.so, which is no file"):
-        library.find()
+        loading.find()
 
 
 def test_a_file_that_is_no_library_is_named(monkeypatch, tmp_path):
@@ -87,7 +87,7 @@ def test_a_file_that_is_no_library_is_named(monkeypatch, tmp_path):
     path.write_text("no library")
     monkeypatch.setenv("MPIDATA_LIBRARY", str(path))
     with pytest.raises(LibraryError, match="Cannot load .*libmpidata.so"):
-        library.load.__wrapped__()
+        loading.load.__wrapped__()
 
 
 def test_a_program_that_unloads_it_keeps_it():
@@ -97,7 +97,7 @@ def test_a_program_that_unloads_it_keeps_it():
         "_ctypes.dlclose(ctypes.CDLL(sys.argv[1])._handle)\n"
         "print(sys.argv[1] in pathlib.Path('/proc/self/maps').read_text())\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, library.find().resolve()], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, "-c", script, loading.find().resolve()], stdout=subprocess.PIPE, text=True)
     assert done.stdout == "True\n"
 
 

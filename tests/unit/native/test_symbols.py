@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpidata.errors import LibraryError
-from mpidata.native import library
+from mpidata.native import library, loading
 
 ROOT = Path(__file__).parents[3]
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(scope="module")
 def nodes(require: Callable[[str], str]) -> dict[str, set[str]]:
     """Names of the library by their version node."""
-    command = [require("nm"), "-D", "--defined-only", str(library.find())]
+    command = [require("nm"), "-D", "--defined-only", str(loading.find())]
     lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     nodes: dict[str, set[str]] = {}
     for line in lines:
@@ -37,13 +37,13 @@ def test_the_library_shows_the_header_and_what_python_and_fortran_call(nodes: di
     public = header_functions()
     fortran = re.findall(r"name='(mpidata_\w+)'", (ROOT / "fortran_api/mpidata.f90").read_text())
     assert len(public) > 10 and len(fortran) > 10
-    assert nodes == {"MPIDATA_0": public, "MPIDATA_PRIVATE": {*library._SIGNATURES, *fortran} - public}
+    assert nodes == {"MPIDATA_0": public, "MPIDATA_PRIVATE": {*library.SIGNATURES, *fortran} - public}
 
 
 def test_its_name_has_the_version_of_its_interface(require: Callable[[str], str]) -> None:
-    told = subprocess.run([require("readelf"), "-d", library.find()], stdout=subprocess.PIPE, text=True, check=True)
+    told = subprocess.run([require("readelf"), "-d", loading.find()], stdout=subprocess.PIPE, text=True, check=True)
     assert "Library soname: [libmpidata.so.0]" in told.stdout
-    assert library.find().with_name("libmpidata.so").resolve() == library.find().resolve()
+    assert loading.find().with_name("libmpidata.so").resolve() == loading.find().resolve()
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_a_library_of_another_version_is_refused(
 
     monkeypatch.setattr(ctypes, "CDLL", lambda _: Other())
     with pytest.raises(LibraryError, match=rf"is not libmpidata 0\.1\.0, .*: {why}\. Unset MPIDATA_LIBRARY .* `pip"):
-        library.load.__wrapped__()
+        loading.load.__wrapped__()

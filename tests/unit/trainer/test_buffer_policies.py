@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mpidata.native.library import find
+from mpidata.native.loading import find
 
 FIFO, FIRO, RESERVOIR = range(3)
 

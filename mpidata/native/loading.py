@@ -1,0 +1,97 @@
+"""Finding and loading libmpidata, of this version and with the MPI of this process. Nothing is loaded before `load`."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+
+from mpidata import __version__
+from mpidata.errors import LibraryError
+from mpidata.native.library import SIGNATURES, Library
+from mpidata.native.linked_mpi import mpi_of_mpi4py, mpi_of_record
+
+__all__ = ["find", "load", "load_checked"]
+
+
+def find() -> Path:
+    """Path of libmpidata: the file that MPIDATA_LIBRARY names, else `lib/libmpidata.so.0` of this package.
+
+    Raises
+    ------
+    LibraryError
+        There is no such file.
+    """
+    named = os.environ.get("MPIDATA_LIBRARY")
+    path = Path(named) if named else Path(__file__).parents[1] / "lib" / "libmpidata.so.0"
+    if path.is_file():
+        return path
+    if named:
+        raise LibraryError(
+            f"MPIDATA_LIBRARY names {named}, which is no file. Unset it, or give the path of libmpidata.so.0."
+        )
+    raise LibraryError(
+        f"libmpidata is not built: there is no {path}. Run `pip install .` in the source tree, or name the library in "
+        "MPIDATA_LIBRARY."
+    )
+
+
+@functools.cache
+def load() -> Library:
+    """Load libmpidata and declare its functions' types; the same object at every call.
+
+    Raises
+    ------
+    LibraryError
+        The library is missing, cannot be loaded, or is of another version of mpidata.
+    """
+    path = find()
+    try:
+        library = ctypes.CDLL(os.fspath(path))
+    except OSError as error:
+        raise LibraryError(
+            f"Cannot load {path}, built with {mpi_of_record(path)}: {error}. Install mpidata anew with MPICC set to "
+            "the mpicc of this environment's MPI."
+        ) from None
+    for name, (result, arguments) in SIGNATURES.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise _other_version(path, f"it has no function {name}") from None
+        function.restype = result
+        function.argtypes = arguments
+    version = library.mpidata_version().decode()
+    if version != __version__:
+        raise _other_version(path, f"it is {version}")
+    return library
+
+
+def _other_version(path: Path, why: str) -> LibraryError:
+    return LibraryError(
+        f"{path} is not libmpidata {__version__}, which this mpidata needs: {why}. Unset MPIDATA_LIBRARY if it is set, "
+        f"else run `pip install .` in the source tree of {__version__}."
+    )
+
+
+def load_checked() -> Library:
+    """As `load`, in a process where mpi4py has initialised MPI: make sure that both mean the same MPI.
+
+    Raises
+    ------
+    LibraryError
+        As `load`; or the library was built with another MPI than the one mpi4py runs on.
+    """
+    library = load()
+    initialized = ctypes.c_int(0)
+    try:
+        # Found in the MPI that libmpidata itself is linked to.
+        library.MPI_Initialized(ctypes.byref(initialized))
+    except AttributeError:
+        return library
+    if not initialized.value:
+        raise LibraryError(
+            f"{find()} was built with {mpi_of_record(find())}, but mpi4py runs on {mpi_of_mpi4py()}. Install mpidata "
+            "anew with MPICC set to that MPI's mpicc, or have mpi4py use the other one (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
+        )
+    return library
