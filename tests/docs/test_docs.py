@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from pages import PAGES, README, ROOT, Block, blocks, files, prose, spans, table
+from pages import CONTRIBUTING, PAGES, README, ROOT, Block, blocks, files, prose, spans, table
 
 import mpidata.cli
 from mpidata.config import load_job
@@ -23,7 +23,7 @@ OPTIONS_OF_OTHERS = {
     *("--batch", "--mem", "--mem-per-cpu", "--mpi", "--oversubscribe", "--requeue", "--signal"),
     *("--bind", "--cap-add", "--pid", "--shm-size"),  # of containers
 }
-FOLDERS = "c_api|docs|examples|fortran_api|launch|mpidata|slurm_templates|tests"
+FOLDERS = "benchmarks|c_api|docs|examples|fortran_api|launch|mpidata|slurm_templates|tests|tools"
 
 C_PRELUDE = """
 #include <math.h>
@@ -82,6 +82,24 @@ def test_files_named_in_prose_exist(page: Path) -> None:
     for span in spans(page):
         if re.fullmatch(rf"(?:{FOLDERS})/[\w./*-]*", span):
             assert list(ROOT.glob(span.rstrip("/"))), span
+
+
+def test_each_question_is_answered_by_a_folder_and_at_most_three_files() -> None:
+    rows = re.findall(r"^\| (.+) \| `([\w/]+)` \| (.+) \|$", CONTRIBUTING.read_text(), re.MULTILINE)
+    assert len(rows) > 20
+    for what, folder, answer in rows:
+        files = re.findall(r"`([\w/]+\.\w+)`", answer)
+        assert (ROOT / folder).is_dir() and 1 <= len(files) <= 3, what
+        assert [file for file in files if not (ROOT / file).is_file()] == [], what
+
+
+def test_every_room_is_described() -> None:
+    rooms = {
+        f"{path.relative_to(ROOT)}" for top in ("mpidata", "launch", "c_api/src") for path in (ROOT / top).iterdir()
+    }
+    code = {room for room in rooms if any((ROOT / room).glob("*.c")) or (ROOT / room / "__init__.py").exists()}
+    assert len(code) > 15
+    assert code <= set(table(CONTRIBUTING, "## Where things are"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -168,8 +186,7 @@ def test_the_keys_of_summary_and_progress() -> None:
 
 
 def test_the_events() -> None:
-    names = ("scheduler.py", "dispatcher.py", "summary.py", "events.py", "coordinator.py", "resume.py")
-    sources = [next((ROOT / "mpidata").rglob(name)).read_text() for name in names]
+    sources = [path.read_text() for room in ("mpidata", "launch") for path in (ROOT / room).rglob("*.py")]
     written = set(re.findall(r'\b_?(?:note|write|write_numbers)\("(\w+)"', "".join(sources)))
     assert set(table(RUNNING, "`events.jsonl`:")) == written
 
@@ -196,7 +213,7 @@ def test_the_table_of_calls_has_all_of_the_header() -> None:
 
 
 def test_the_constants_named_exist() -> None:
-    sources = "\n".join(p.read_text() for p in [*(ROOT / "c_api").rglob("*.[ch]"), *(ROOT / "mpidata").rglob("*.py")])
+    sources = "\n".join(p.read_text() for p in [*(ROOT / "c_api").rglob("*.[chm]*"), *(ROOT / "mpidata").rglob("*.py")])
     named = {word for page in PAGES for span in spans(page) for word in re.findall(r"\bMPIDATA_[A-Z_]+[A-Z]", span)}
     assert len(named) > 5
     assert [word for word in named if word not in sources] == []

@@ -161,6 +161,13 @@ def test_every_package_and_its_type_marker_are_installed(programs: Path, config:
     assert (installed / "py.typed").exists()
 
 
+def test_the_licence_and_the_metadata_are_installed(config: Callable[..., list[str]]) -> None:
+    (folder,) = Path(config("prefix")[0]).parent.glob("mpidata-*.dist-info")
+    assert (folder / "licenses" / "LICENSE").read_text().startswith("BSD 3-Clause License")
+    told = (folder / "METADATA").read_text()
+    assert "\nLicense-Expression: BSD-3-Clause\n" in told and "\nAuthor: the mpidata authors\n" in told
+
+
 def test_there_is_one_library_and_what_the_linker_reads(programs: Path, config: Callable[..., list[str]]) -> None:
     folder = Path(config("prefix")[0]) / "lib"
     assert "INPUT(libmpidata.so.0)" in (folder / "libmpidata.so").read_text()
