@@ -6,6 +6,7 @@ import functools
 import hashlib
 import io
 import json
+import os
 import random
 import signal
 import sys
@@ -87,6 +88,13 @@ def job_processes(folder: Path, kind: str, trainers: int) -> list[psutil.Process
     return found
 
 
+def started_at(pid: int) -> float:
+    """When a process was started, by time.time(); psutil counts from a whole second, up to one too early."""
+    ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    since_boot = float(Path("/proc/uptime").read_text().split()[0])
+    return time.time() - since_boot + ticks / os.sysconf("SC_CLK_TCK")
+
+
 def since_start(events: list[dict]) -> tuple[list[dict], int]:
     """Events since the job was last started, and how often it was."""
     starts = [at for at, event in enumerate(events) if event["event"] == "start"]
@@ -141,8 +149,8 @@ class Killer(threading.Thread):
         ranks, victims = solver_ranks(self._folder, **self._layout), []
         for group, at in sorted(running.items()):
             for process in ranks.get(group, []):
-                with contextlib.suppress(psutil.Error):
-                    victims += [(group, process)] if process.create_time() < at else []
+                with contextlib.suppress(OSError):
+                    victims += [(group, process)] if started_at(process.pid) < at else []
         return victims
 
     def _end(self, group: int, process: psutil.Process) -> bool:
