@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mpidata.run.exits import Exit, last_lines, read_exit, signal_name
+from mpidata.run.exits import Exit, last_lines, read_exit, signal_name, tail
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from launch_job import make_plan  # noqa: E402
@@ -61,3 +61,10 @@ def test_spawned_groups_and_broken_records(tmp_path: Path) -> None:
 
 def test_names_of_signals() -> None:
     assert (signal_name(15), signal_name(200)) == ("SIGTERM", "signal 200")
+
+
+def test_last_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    assert tail(path, 2) == []
+    path.write_bytes(b"".join(b"line %d \xff\n" % i for i in range(10000)))
+    assert tail(path, 2) == ["line 9998 \ufffd", "line 9999 \ufffd"]

@@ -1,0 +1,50 @@
+"""A run folder that is filled as a run would, and how that run ended."""
+
+import dataclasses
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from launch_job import make_plan
+
+from mpidata.launch.watching.attempt import Attempt
+from mpidata.launch.watching.outcome import settle
+from mpidata.launch.watching.supervise import Ending
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+
+__all__ = ["EndedRun"]
+
+
+class EndedRun:
+    """A run folder that is filled as a run would."""
+
+    def __init__(self, folder: Path) -> None:
+        self.plan: Plan = make_plan(folder, {})
+        self.run = RunFolder(self.plan.run)
+        self.attempt = Attempt.of(self.run, self.plan)
+
+    def fault_tolerant(self) -> None:
+        """All ranks have joined, and the death of a solver is no matter."""
+        self.attempt = dataclasses.replace(self.attempt, plan=dataclasses.replace(self.plan, fault_tolerance="ulfm"))
+        self.run.events.write_text("start\n")
+
+    def record(self, rank: int, ago_s: float, **more: Any) -> None:
+        path = self.run.exits / f"rank-{rank:04d}"
+        values = {"rank": rank, "exit": None, "signal": None, "told": False, "error": None, "joined": True, **more}
+        path.write_text(json.dumps(values))
+        os.utime(path, (time.time() - ago_s, time.time() - ago_s))
+
+    def summary(self, status: str, error: str | None = None, ago_s: float = 10) -> None:
+        self.run.summary.write_text(json.dumps({"status": status, "error": error}))
+        os.utime(self.run.summary, (time.time() - ago_s, time.time() - ago_s))
+
+    def settle(
+        self, status: int = 0, stopped_by: int | None = None, by_batch_system: str | None = None
+    ) -> tuple[int, str, str]:
+        outcome = settle(self.attempt, Ending(status, stopped_by, by_batch_system=by_batch_system), 3.0)
+        assert json.loads(self.run.summary.read_text()) == outcome.summary
+        self.log, self.died = outcome.log, outcome.died
+        return outcome.exit_status, outcome.summary["status"], outcome.summary.get("error") or ""

@@ -1,0 +1,163 @@
+"""What has ended a job: which of several bad ends, or what the launcher said."""
+
+import json
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+from ended_run import EndedRun
+
+from mpidata.launch.watching.attempt import Attempt
+from mpidata.launch.watching.outcome import settle
+from mpidata.launch.watching.supervise import Ending
+
+_ABORT = """\
+MPI_ABORT was invoked on rank 4 in communicator MPI_COMM_WORLD
+  Proc: [[58517,1],1]
+  Errorcode: 5
+"""
+_KILLED = """\
+prterun noticed that process rank 2 with PID 6326 on node vm exited on
+signal 9 (Killed).
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "joined", "said", "died"),
+    [
+        (Ending(-9), True, "The launcher was killed by SIGKILL and the job with it. ", True),
+        (Ending(1), True, "The launcher ended with exit status 1 and the job with it. ", True),
+        (Ending(1), False, "The launcher ended with exit status 1 and the job with it. ", False),
+        (Ending(0, vanished=0), True, "The scheduler (rank 0) is gone without a record: it was", True),
+    ],
+)
+def test_the_launcher_or_the_scheduler_died(
+    case: EndedRun, ending: Ending, joined: bool, said: str, died: bool
+) -> None:
+    (case.run.logs / "rank-0000-scheduler.log").touch()
+    if joined:
+        case.run.events.write_text("start\n")
+    found = settle(case.attempt, ending, 3.0)
+    assert found.summary["error"].startswith(said) and found.died is died
+
+
+@pytest.mark.parametrize("ulfm", [False, True])
+def test_without_ulfm_a_launcher_kills_all_when_one_has_died(case: EndedRun, ulfm: bool) -> None:
+    if ulfm:
+        case.fault_tolerant()
+    case.record(4, ago_s=2, signal=9)
+    found = settle(case.attempt, Ending(9, vanished=0), 3.0)
+    expected = "The scheduler (rank 0) is gone" if ulfm else "A solver of group 0 (rank 4, number 1 of the group) was"
+    assert found.summary["error"].startswith(expected) and found.died
+
+
+def test_the_first_to_go_is_the_cause(case: EndedRun) -> None:
+    case.record(0, ago_s=20, signal=15, told=True)
+    case.record(3, ago_s=8, signal=11)
+    case.record(1, ago_s=9, exit=1)
+    assert case.settle()[2].startswith("Trainer 0 (rank 1) ended with exit status 1. ")
+
+
+def test_a_spawned_rank_that_ended_first_is_the_cause(case: EndedRun) -> None:
+    case.record(0, ago_s=3, exit=14)
+    spawned = {"rank": None, "exit": 4, "signal": None, "told": False, "error": None, "joined": True}
+    (case.run.exits / "group-0003-1").write_text(json.dumps(spawned))
+    os.utime(case.run.exits / "group-0003-1", (time.time() - 4, time.time() - 4))
+    assert case.settle()[2].startswith("A solver of the spawned group 3 ended with exit status 4. ")
+    assert case.died and case.log == case.run.logs / "group-0003-solver-1.log"
+
+
+def test_an_error_of_the_shim_is_the_sentence(case: EndedRun) -> None:
+    case.record(1, ago_s=1, exit=127, error="Cannot start 'x'. It is gone. Build it.")
+    assert case.settle() == (1, "failed", "Cannot start 'x'. It is gone. Build it.")
+
+
+def test_out_of_memory(case: EndedRun) -> None:
+    case.record(0, ago_s=1, signal=9)
+    assert case.settle()[2].startswith("The scheduler (rank 0) was killed by SIGKILL, perhaps because memory ran out")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (_ABORT, "A solver of group 0 (rank 4, number 1 of the group) called MPI_Abort with 5. "),
+        (_KILLED, "Trainer 1 (rank 2) was killed by SIGKILL, perhaps"),
+        ("", "The launcher ended with exit status 7 and the job with it. "),
+    ],
+)
+def test_what_the_launcher_said(case: EndedRun, text: str, sentence: str) -> None:
+    case.run.launcher_log.write_text(text)
+    (case.run.logs / "rank-0000-scheduler.log").touch()
+    case.record(3, ago_s=1, signal=15, told=True)
+    assert case.settle(7)[2].startswith(sentence)
+
+
+def test_no_rank_has_started(case: EndedRun) -> None:
+    case.run.launcher_log.write_text("no room\n")
+    assert case.settle(213)[2].startswith("The launcher ended with exit status 213 before any rank had started. ")
+    case.run.summary.unlink()
+    case.run.launcher_log.write_text("some\nmpidata: Not enough ranks. Start more.\n---\n")
+    assert case.settle(1)[2] == "Not enough ranks. Start more."
+
+
+@pytest.mark.parametrize(
+    ("rank", "ago_s", "record", "summary", "died"),
+    [
+        (0, 11, {"signal": 9}, None, True),
+        (0, 11, {"exit": 1}, None, False),
+        (2, 11, {"signal": 11}, "failed", True),
+        (2, 9, {"signal": 11}, "complete", False),
+        (2, 9, {"signal": 11}, "failed", False),  # a consequence, for all that is known
+        (2, 11, {"exit": 1}, "failed", False),
+        (5, 11, {"signal": 11}, None, True),
+        (5, 11, {"exit": 3}, None, True),
+        (5, 11, {"signal": 9, "silent_s": 60.0}, None, True),
+        (5, 11, {"exit": None, "abort": 4}, None, True),
+        (5, 11, {"signal": 9, "late": True, "error": "Late.", "joined": False}, None, False),
+        (5, 11, {"exit": 127, "error": "Cannot start.", "joined": False}, None, False),
+    ],
+)
+def test_what_may_be_resumed_as_it_is(
+    case: EndedRun, rank: int, ago_s: float, record: dict[str, Any], summary: str | None, died: bool
+) -> None:
+    case.record(rank, ago_s, **record)
+    if summary is not None:
+        case.summary(summary)
+    assert case.settle()[:2] == (1, "failed") and case.died is died
+
+
+def test_what_the_scheduler_says_of_a_death(case: EndedRun) -> None:
+    case.summary("failed", "Trainer 1 died.")
+    case.run.summary.write_text(json.dumps({"status": "failed", "error": "Trainer 1 died.", "died": True}))
+    assert case.settle() == (1, "failed", "Trainer 1 died.") and case.died
+
+
+def test_the_scheduler_knows_best_why(case: EndedRun) -> None:
+    case.summary("failed", "The field is unknown.")
+    case.record(5, ago_s=11, exit=3)
+    assert case.settle() == (1, "failed", "The field is unknown.")
+    case.summary("failed")
+    assert "exit status 3" in case.settle()[2]
+
+
+def test_only_this_start_counts(case: EndedRun) -> None:
+    case.run.launcher_log.write_text(_KILLED)
+    case.run.events.write_text("start\n")
+    (case.run.logs / "rank-0000-scheduler.log").touch()
+    case.attempt = Attempt.of(case.run, case.plan)
+    assert not case.attempt.joined()
+    assert case.settle(7)[2].startswith("The launcher ended with exit status 7 and the job with it. ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_told_to_end(case: EndedRun, number: int) -> None:
+    assert case.settle(0, number) == (75, "stopped", "")
+    assert json.loads(case.run.summary.read_text())["reason"] == signal.Signals(number).name
+    case.summary("stopped")
+    assert case.settle(0, number) == (75, "stopped", "")
+    case.summary("complete")
+    assert case.settle(0, number) == (0, "complete", "")
+    case.summary("failed", "It failed.")
+    assert case.settle(0, number) == (1, "failed", "It failed.")

@@ -1,0 +1,219 @@
+"""The record of a trainer, whatever happens to the disk or the process."""
+
+import contextlib
+import errno
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import h5py
+import pytest
+from fake_library import make_plan
+from recording import SAMPLES, RecordLibrary, check, record
+
+from mpidata import RecordedDataset
+from mpidata.errors import MpidataError
+from mpidata.record import file as record_file
+from mpidata.record.shrink import shrink
+from mpidata.record.writer import Recorder
+
+
+def test_a_folder_that_cannot_be_made(plan, tmp_path):
+    (tmp_path / "samples").write_text("a file")
+    with pytest.raises(MpidataError, match="cannot be written to .*samples: .*record.path"):
+        Recorder(plan, RecordLibrary(plan), 0)
+
+
+def test_a_full_disk_stops_the_record(plan, capfd):
+    library = RecordLibrary(plan)
+    recorder = Recorder(plan, library, 0)
+    recorder.start()
+    library.come(SAMPLES[:30])
+    assert recorder.flush(10)
+    library.error = errno.ENOSPC
+    library.come(SAMPLES[30:])
+    assert not recorder.flush(10)
+    recorder.finish(10)
+    err = capfd.readouterr().err
+    assert "has stopped: No space left on device. The training goes on" in err
+    assert f"mpidata: {library.why.decode()}\n" in err
+    assert "recorded 30 samples" in err and "it is not whole: No space left on device." in err
+    check(RecordedDataset(plan.record_path), [s for s in SAMPLES[:30] if s[0] < 3])
+
+
+FULL = """
+import resource, sys
+sys.path[:0] = {path!r}
+import os, h5py
+from pathlib import Path
+from fake_library import make_plan
+from mpidata.record import file as record_file
+from mpidata.record.writer import Recorder
+from recording import *
+record_file._CHUNK_BYTES, record_file._INDEX_ROWS = 100, 16
+plan = make_plan(run=Path({run!r}), record_path=Path({folder!r}))
+library = RecordLibrary(plan)
+recorder = Recorder(plan, library, 0)
+recorder.start()
+library.come(SAMPLES[:35])
+assert recorder.flush(10)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))
+library.come(SAMPLES[35:])
+assert not recorder.flush(10)
+recorder.finish(10)
+print(library.why.decode())
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 2000, 8000, "os.path.getsize(recorder.path)"])
+def test_hdf5_survives_a_disk_that_takes_no_more(plan, limit):
+    """Whatever it has not written yet: HDF5 itself would crash when it closes the file."""
+    script = FULL.format(
+        path=[str(Path(__file__).parents[1])], run=str(plan.run), folder=str(plan.record_path), limit=limit
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "has stopped: File too large." in done.stdout and "Traceback" not in done.stderr, done.stderr
+    dataset = RecordedDataset(plan.record_path)
+    assert 35 <= len(dataset)
+    check(dataset, SAMPLES[: len(dataset)])
+
+
+def test_what_the_disk_has_lost_stops_the_record(plan, monkeypatch):
+    """It is told before the checkpoint that waits for it can count."""
+    library = RecordLibrary(plan)
+    recorder = Recorder(plan, library, 0)
+    recorder.start()
+    library.come(SAMPLES[:30])
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("mpidata.record.file.os.fsync", fail)
+    assert not recorder.flush(10)
+    assert b"has stopped: Input/output error." in library.why
+    recorder.finish(10)
+
+
+@pytest.mark.parametrize("when_slow", ["skip", "slow_down"])
+def test_a_slow_disk_is_spoken_of_once_and_at_the_end(plan, capfd, when_slow):
+    plan = make_plan(**vars(plan) | {"record_when_slow": when_slow, "record_every": 2})
+    library = record(plan, SAMPLES[:40:2], **({"skipped": 5} if when_slow == "skip" else {"slowed_s": 2.5}))
+    assert library.limit == (2, 65536, when_slow == "skip")
+    err = capfd.readouterr().err
+    assert err.count(f"(record.when_slow: {when_slow})") == 1
+    assert ("5 were skipped" if when_slow == "skip" else "waited for the disk for 2.5 s") in err
+    assert ("record.skipped", 5.0) in library.reports or ("record.slowed_s", 2.5) in library.reports
+
+
+def test_an_end_in_a_hurry(plan, capfd):
+    library = RecordLibrary(plan)
+    recorder = Recorder(plan, library, 0)
+    library.mpidata_trainer_record_write = lambda *_: threading.Event().wait(0.2) and 0
+    recorder.start()
+    library.come(SAMPLES)
+    recorder.finish(0.1)
+    assert "it is not whole: the job ended 80 samples too early" in capfd.readouterr().err
+
+
+KILLED = """
+import os, signal, sys
+sys.path[:0] = {path!r}
+import os, h5py
+from pathlib import Path
+from fake_library import make_plan
+from mpidata.record import file as record_file
+from mpidata.record.writer import Recorder
+from recording import *
+plan = make_plan(run=Path({run!r}), record_path=Path({folder!r}))
+library = RecordLibrary(plan)
+recorder = Recorder(plan, library, 0)
+recorder.start()
+library.come(SAMPLES[:35])
+assert recorder.flush(10)
+write = library.mpidata_trainer_record_write
+def cut(file, field, *place):
+    if field == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(file, field, *place)
+library.mpidata_trainer_record_write = cut
+library.come(SAMPLES[35:])
+recorder.finish(10)
+"""
+
+
+def test_a_killed_writer_leaves_a_file_that_is_read_and_gone_on_with(plan):
+    """Killed in the middle of a sample, with the file open."""
+    script = KILLED.format(path=[str(Path(__file__).parents[1])], run=str(plan.run), folder=str(plan.record_path))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -9, done.stderr
+    check(RecordedDataset(plan.record_path), SAMPLES[:35])
+    record(plan, SAMPLES[10:])
+    check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
+
+
+KILLED_AT_THE_END = """
+import os, signal, sys
+sys.path[:0] = {path!r}
+import os, h5py
+from pathlib import Path
+from fake_library import make_plan
+from mpidata.record import file as record_file
+from mpidata.record.writer import Recorder
+from recording import *
+resize = h5py.Dataset.resize
+def cut(dataset, *given, **named):
+    resize(dataset, *given, **named)
+    if dataset.name == "/step":
+        os.kill(os.getpid(), signal.SIGKILL)
+h5py.Dataset.resize = cut
+record(make_plan(run=Path({run!r}), record_path=Path({folder!r})), SAMPLES[:35])
+"""
+
+
+def test_a_writer_that_is_killed_while_it_closes_the_file(plan):
+    script = KILLED_AT_THE_END.format(
+        path=[str(Path(__file__).parents[1])], run=str(plan.run), folder=str(plan.record_path)
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -9, done.stderr
+    check(RecordedDataset(plan.record_path), SAMPLES[:35])
+    record(plan, SAMPLES[10:])
+    check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
+
+
+def test_each_step_of_cutting_the_columns_leaves_a_file_that_can_be_read(plan, monkeypatch):
+    monkeypatch.setattr(record_file, "shrink", lambda *_: None)
+    record(plan, SAMPLES[:35])
+    (path,) = plan.record_path.iterdir()
+    whole, calls = path.read_bytes(), {"pwrite": os.pwrite, "ftruncate": os.ftruncate}
+
+    def cut_after(steps):
+        def call(name):
+            def counted(*given):
+                if len(done) == steps:
+                    raise OSError(errno.EIO, "as if killed")
+                done.append(name)
+                return calls[name](*given)
+
+            return counted
+
+        done = []
+        for name in calls:
+            monkeypatch.setattr(os, name, call(name))
+        with contextlib.suppress(OSError):
+            shrink(path, 35)
+        monkeypatch.undo()
+        return done
+
+    for steps in range(100):
+        path.write_bytes(whole)
+        done = cut_after(steps)
+        check(RecordedDataset(plan.record_path), SAMPLES[:35])
+        if len(done) < steps:
+            break
+    assert done[-1] == "ftruncate" and len(done) > 5 and path.stat().st_size < len(whole)
+    with h5py.File(path) as file:
+        assert len(file["step"]) == 35

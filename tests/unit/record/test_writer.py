@@ -1,0 +1,144 @@
+"""The record of a trainer: what is in its file, whose it is, and how it goes on."""
+
+import os
+import threading
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from fake_library import FIELDS, make_plan
+from recording import SAMPLES, RecordLibrary, check, record
+
+from mpidata import RecordedDataset
+from mpidata.errors import MpidataError
+from mpidata.record import file as record_file
+from mpidata.record import writer
+from mpidata.record.earlier import Earlier
+from mpidata.record.file import RecordFile, Rows
+from mpidata.record.layout import Header
+from mpidata.record.writer import Recorder
+from mpidata.run.plan import Field
+
+
+def test_what_came_is_what_is_read(plan, capfd):
+    samples = [SAMPLES[i] for i in np.random.default_rng(0).permutation(len(SAMPLES))]
+    library = record(plan, samples)
+    assert library.limit == (1, 65536, False) and library.why is None
+    dataset = RecordedDataset(plan.record_path)
+    assert list(dataset.fields.values()) == list(FIELDS)
+    assert dataset.parameter_names == ("alpha", "beta")
+    check(dataset, [s for s in SAMPLES if s[0] < 3])
+    check(RecordedDataset(str(plan.record_path), validation=True), [s for s in SAMPLES if s[0] == 3])
+    assert library.reports == [("record.samples", 80.0), ("record.skipped", 0.0), ("record.slowed_s", 0.0)]
+    err = capfd.readouterr().err
+    assert err == f"mpidata: recorded 80 samples to {plan.record_path / 'trainer-0000.h5'}.\n"
+    with h5py.File(plan.record_path / "trainer-0000.h5") as file:  # as any tool reads it
+        assert {d.shape[0] for d in (file["step"], file["fields/temperature"], file["parameters"])} == {80}
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 100])
+def test_many_chunks(plan, monkeypatch, chunk_bytes):
+    """Those of several fields lie in between one another."""
+    monkeypatch.setattr(record_file, "_CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(record_file, "_INDEX_ROWS", 3)
+    samples = [(0, step) for step in range(300)]
+    record(plan, samples)
+    check(RecordedDataset(plan.record_path), samples)
+
+
+@pytest.mark.parametrize("megabytes", [8, 100])
+def test_a_large_field_beside_a_scalar(tmp_path, megabytes):
+    """Neither takes the room of as many rows as suit the other: a file is about as long as its contents."""
+    shape = (megabytes << 17,)
+    header = Header("run", 0, 1, ("alpha",), (Field("large", "float64", shape), Field("small", "float32", ())))
+    file = RecordFile(tmp_path / "x.h5", header)
+    for i in range(3):
+        one, number = np.ones(1, np.uint8), np.array([i])
+        values = [np.full(shape, i + 0.5), np.full(1, i, np.float32)]
+        file.append(
+            Rows(number, number, number.astype(float), one * 0, np.full((1, 1), 0.5)),
+            lambda fd, field, first, count, at, values=values: os.pwrite(fd, values[field], at),
+        )
+        assert os.path.getsize(file.path) < 64 << 20 or os.path.getsize(file.path) < 6 * shape[0] * 8
+    assert len(RecordedDataset(tmp_path)) == 3  # as it is read while it grows
+    file.close()
+    dataset = RecordedDataset(tmp_path)
+    assert [(float(s["large"].min()), float(s["large"].max()), float(s["small"])) for s in dataset] == [
+        (i + 0.5, i + 0.5, float(i)) for i in range(3)
+    ]
+    assert os.stat(file.path).st_blocks * 512 < 4 * shape[0] * 8
+
+
+def test_a_resumed_run_adds_only_what_is_new(plan):
+    """Two trainers first, then three: each sees what the others have of its share."""
+    for trainer in range(2):
+        record(make_plan(**vars(plan) | {"trainers": 2}), [s for s in SAMPLES[:50] if sum(s) % 2 == trainer], trainer)
+    for trainer in range(3):
+        library = record(
+            make_plan(**vars(plan) | {"trainers": 3}), [s for s in SAMPLES[30:] if sum(s) % 3 == trainer], trainer
+        )
+        assert library.reports[0] == ("record.samples", sum(sum(s) % 3 == trainer for s in SAMPLES))  # all starts
+    names = ["trainer-0000-2.h5", "trainer-0000.h5", "trainer-0001-2.h5", "trainer-0001.h5", "trainer-0002.h5"]
+    assert sorted(os.listdir(plan.record_path)) == names
+    rows = 0
+    for name in names:
+        with h5py.File(plan.record_path / name) as file:
+            rows += len(file["step"])
+    assert rows == len(SAMPLES)
+    check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
+
+
+def test_the_record_of_another_run_is_left_alone(plan):
+    record(plan, SAMPLES)
+    with pytest.raises(MpidataError, match="belongs to another run, .*run. Move the folder"):
+        Recorder(make_plan(**vars(plan) | {"run": Path("/other")}), RecordLibrary(plan), 0)
+    with pytest.raises(
+        MpidataError, match="have field scalar .int64, ... and not temperature .float32, .2, 3.. as"
+    ) as caught:
+        Recorder(make_plan(**vars(plan) | {"fields": FIELDS[::-1]}), RecordLibrary(plan), 0)
+    assert "trainer-0000.h5" in str(caught.value)
+    check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
+
+
+def test_of_two_runs_that_begin_at_once_one_has_the_record(plan, monkeypatch):
+    looked = threading.Barrier(2)
+    monkeypatch.setattr(writer, "Earlier", lambda *given: (Earlier(*given), looked.wait(10))[0])
+
+    def begin(run):
+        one = make_plan(**vars(plan) | {"run": Path(run)})
+        try:
+            begun[run] = Recorder(one, RecordLibrary(one), 0)
+        except MpidataError as error:
+            refused[run] = str(error)
+
+    begun, refused = {}, {}
+    both = [threading.Thread(target=begin, args=(run,)) for run in ("/runs/1", "/runs/2")]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join(20)
+    (winner, recorder), (loser, sentence) = begun.popitem(), refused.popitem()
+    assert {winner, loser} == {"/runs/1", "/runs/2"} and f"belongs to another run, {winner}." in sentence
+    assert os.listdir(plan.record_path) == ["trainer-0000.h5"]
+    with h5py.File(recorder.path, "r", swmr=True) as file:
+        assert Header.read(file, recorder.path).run == winner
+
+
+def test_a_sample_too_large_for_hdf5(tmp_path):
+    header = Header("run", 0, 1, ("alpha",), (Field("u", "float64", (1 << 29,)),))
+    with pytest.raises(MpidataError, match="'u' cannot be recorded: one sample of it has 4294967296 bytes"):
+        RecordFile(tmp_path / "x.h5", header)
+
+
+def test_no_parameters(tmp_path):
+    header = Header("run", 0, 1, (), (FIELDS[1],))
+    file = RecordFile(tmp_path / "x.h5", header)
+    ones = np.ones(1, np.int64)
+    file.append(
+        Rows(ones, ones, ones.astype(float), np.zeros(1, np.uint8), np.empty((1, 0))),
+        lambda fd, field, first, count, offset: os.pwrite(fd, ones.data, offset),
+    )
+    file.close()
+    sample = RecordedDataset(tmp_path)[0]
+    assert sample["parameters"].shape == (0,) and int(sample["scalar"]) == 1
