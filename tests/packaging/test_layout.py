@@ -15,6 +15,7 @@ def test_the_version_is_that_of_the_header() -> None:
     parts = re.findall(r"#define MPIDATA_VERSION_\w+ (\d+)", header)
     assert mpidata.__version__ == ".".join(parts)
     assert f"version: {mpidata.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {mpidata.__version__}\n" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_every_package_is_listed() -> None:
