@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from mpidata import cli
 from mpidata.config import Job, load_job
+from mpidata.launch.starting.resume import look_at, make_ready
 from mpidata.run.prepare import prepare_run
 
 TEXT = """\
@@ -74,3 +75,5 @@ def test_check_submit_and_the_log_say_it(path: Path) -> None:
     os.close(lock)
     assert folder.log(plan, 0).read_text().startswith("mpidata: job.yaml: 'buffer.watermark' is 4: no effect")
     assert load_job(folder.job).notes == ()
+    make_ready(look_at(folder.path, ["buffer.watermark=3"]), "none")
+    assert "'buffer.watermark' is 3: no effect" in folder.log(plan, 0).read_text().splitlines()[1]
