@@ -35,8 +35,10 @@ static void an_agreement_outlives_the_thread(void) {
     mpidata_trainer *trainer = open_trainer();
     const mpidata_order all_gone = {.kind = MPIDATA_ORDER_ALL_GONE};
     (void)fake_send(0, MPIDATA_TAG_ORDER, &all_gone, sizeof all_gone);
-    trainer->left = 1;
-    CHECK(!mpidata_receive_thread(trainer) && trainer->thread_done);
+    mpidata_lock_take(&trainer->lock);
+    mpidata_phase_leave_locked(&trainer->phase);
+    mpidata_lock_give(&trainer->lock);
+    CHECK(!mpidata_receive_thread(trainer) && mpidata_receive_done(&trainer->phase));
     int found = 0;
     for (int i = 0; i < fake_n; i++) {
         if (!fake_messages[i].held) continue;

@@ -165,8 +165,8 @@ static int unwanted_locked(mpidata_incoming *in, const mpidata_source *source, c
     mpidata_trainer *trainer = in->trainer;
     if (source->lost) return 1;
     int duplicate = !begun && mpidata_ledger_has(&trainer->ledger, piece->simulation, piece->step);
-    trainer->statistics.duplicates += duplicate && !trainer->stopping;
-    return trainer->stopping || duplicate;
+    trainer->statistics.duplicates += duplicate && !mpidata_stopping(&trainer->phase);
+    return mpidata_stopping(&trainer->phase) || duplicate;
 }
 
 /* Leaves *assembly NULL where the piece is to be dropped. */
@@ -473,7 +473,7 @@ static int intake_open(mpidata_incoming *in) {
     mpidata_trainer *trainer = in->trainer;
     mpidata_lock_take(&trainer->lock);
     int room = !trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer);
-    int open = mpidata_record_lets_in_locked(&trainer->record, room) || trainer->stopping;
+    int open = mpidata_record_lets_in_locked(&trainer->record, room) || mpidata_stopping(&trainer->phase);
     mpidata_lock_give(&trainer->lock);
     return open;
 }

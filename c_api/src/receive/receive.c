@@ -75,7 +75,7 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
         return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_END_OF_STREAM: r->end_of_stream = 1; return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_STOP:
-        trainer->stopping = 1;
+        mpidata_phase_stop_locked(&trainer->phase);
         trainer->n_arrived = 0;
         (void)pthread_cond_broadcast(&trainer->news);
         return MPIDATA_SUCCESS;
@@ -85,7 +85,7 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
                              (long long)(trainer->buffer.capacity + order->steps));
     case MPIDATA_ORDER_CHECKPOINT: mpidata_checkpoint_want_locked(trainer, order->steps); return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_ALL_GONE:
-        trainer->all_gone = 1;
+        mpidata_phase_all_gone_locked(&trainer->phase);
         (void)pthread_cond_broadcast(&trainer->news);
         return MPIDATA_SUCCESS;
     default: return MPIDATA_SUCCESS;
@@ -223,7 +223,7 @@ static void serve_failed(receiver *r, int status) {
     mpidata_lock_take(&trainer->lock);
     mpidata_trainer_fail_locked(trainer, status);
     mpidata_lock_give(&trainer->lock);
-    for (int did = 0; !trainer->all_gone && !send_events(r, &did) && !take_orders(r, &did);)
+    for (int did = 0; !mpidata_all_gone(&trainer->phase) && !send_events(r, &did) && !take_orders(r, &did);)
         pause_until_woken(trainer, 1000000);
 }
 
@@ -231,7 +231,7 @@ static void receive(receiver *r) {
     mpidata_trainer *trainer = r->trainer;
     mpidata_backoff backoff = {0};
     int status = mpidata_incoming_open(&r->incoming, trainer);
-    while (!status && !trainer->all_gone) {
+    while (!status && !mpidata_all_gone(&trainer->phase)) {
         int did = 0;
         status = one_round(r, &did);
         if (did) {
@@ -266,7 +266,7 @@ void *mpidata_receive_thread(void *argument) {
         (void)mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
         mpidata_trainer_fail_locked(trainer, MPIDATA_ERR_MEMORY);
     }
-    trainer->thread_done = 1;
+    mpidata_phase_done_locked(&trainer->phase);
     (void)pthread_cond_broadcast(&trainer->news);
     mpidata_lock_give(&trainer->lock);
     return NULL;

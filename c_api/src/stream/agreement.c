@@ -14,7 +14,7 @@ static int64_t total_with_repeats_locked(const mpidata_trainer *trainer) {
 /* Fill in this trainer's part; 0: nothing new to say. */
 static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
-    int final, stop = trainer->left || trainer->stopping;
+    int final, stop = mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase);
     int wanted = trainer->checkpoint.wanted > trainer->checkpoint.agreed;
     int64_t sure = mpidata_trainer_guaranteed_locked(trainer, &final);
     if (!stop && (!trainer->batch || (!final && !wanted && sure <= trainer->granted))) return 0;
@@ -31,28 +31,32 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     return 1;
 }
 
-static void conclude_locked(mpidata_trainer *trainer, const int64_t *all) {
+/* Is this the end? */
+static int conclude_locked(mpidata_trainer *trainer, const int64_t *all) {
     MPIDATA_LOCKED(&trainer->lock);
     int64_t least = -all[LEAST];
+    int over = 0;
     if (all[STOP]) {
-        trainer->finished = 1;
+        over = 1;
     } else if (all[BATCH] != -all[MINUS_BATCH]) {
         mpidata_trainer_fail_locked(trainer, mpidata_error(MPIDATA_ERR_ARGUMENT,
                                                     "The trainers draw batches of different sizes (%lld and %lld). Use "
                                                     "the same batch_size on all trainers.",
                                                     (long long)-all[MINUS_BATCH], (long long)all[BATCH]));
-        trainer->finished = 1;
+        over = 1;
     } else if (trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && !all[NOT_ENDED]) {
         int64_t total = all[TOTAL] < least ? all[TOTAL] : least;
         if (total > trainer->granted) trainer->granted = total;
-        trainer->finished = 1;
+        over = 1;
     } else if (least > trainer->granted) {
         trainer->granted = least;
     } else if (all[NO_MORE]) {
-        trainer->finished = 1;
+        over = 1;
     }
     if (!all[STOP]) mpidata_checkpoint_agree_locked(trainer, all[CHECKPOINT], trainer->granted);
+    if (over) mpidata_phase_end_draws_locked(&trainer->phase);
     (void)pthread_cond_broadcast(&trainer->news);
+    return over;
 }
 
 int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
@@ -60,7 +64,7 @@ int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *d
     if (!agreement->under_way) {
         mpidata_lock_take(&trainer->lock);
         int status = mpidata_checkpoint_give_up_locked(trainer);
-        int say = several && !trainer->finished && my_part_locked(trainer, agreement->mine);
+        int say = several && !agreement->over && my_part_locked(trainer, agreement->mine);
         mpidata_lock_give(&trainer->lock);
         if (status || !say) return status;
         MPIDATA_TRY_MPI(MPI_Iallreduce(agreement->mine, agreement->all, MPIDATA_AGREEMENT_ENTRIES, MPI_INT64_T, MPI_MAX,
@@ -74,7 +78,7 @@ int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *d
     agreement->under_way = 0;
     *did = 1;
     mpidata_lock_take(&trainer->lock);
-    conclude_locked(trainer, agreement->all);
+    agreement->over = conclude_locked(trainer, agreement->all);
     mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

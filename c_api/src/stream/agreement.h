@@ -17,6 +17,7 @@ enum { MPIDATA_AGREEMENT_ENTRIES = 8 };
 typedef struct {
     MPI_Request request;
     int under_way;
+    int over; /* the end is agreed on: no more is said */
     int64_t mine[MPIDATA_AGREEMENT_ENTRIES], all[MPIDATA_AGREEMENT_ENTRIES];
 } mpidata_agreement;
 

@@ -37,10 +37,10 @@ int mpidata_checkpoint_answer_locked(mpidata_trainer *trainer, int failed, int64
 
 int mpidata_checkpoint_give_up_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    int over = trainer->finished || trainer->left || trainer->stopping;
+    int over = mpidata_draws_ended(&trainer->phase) || mpidata_stopping(&trainer->phase);
     if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && over) {
         trainer->checkpoint.agreed = trainer->checkpoint.wanted;
-    } else if (trainer->checkpoint.due && trainer->left) {
+    } else if (trainer->checkpoint.due && mpidata_draws_left(&trainer->phase)) {
         trainer->checkpoint.due = 0;
     } else {
         return MPIDATA_SUCCESS;

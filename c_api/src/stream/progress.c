@@ -40,7 +40,7 @@ mpidata_statistics mpidata_trainer_statistics_now_locked(const mpidata_trainer *
 int mpidata_trainer_post_status_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     int final;
-    mpidata_event event = {.kind = MPIDATA_EVENT_STATUS, .ended = trainer->told_end};
+    mpidata_event event = {.kind = MPIDATA_EVENT_STATUS, .ended = mpidata_draws_told(&trainer->phase)};
     mpidata_statistics statistics = mpidata_trainer_statistics_now_locked(trainer);
     memcpy(event.statistics, &statistics, sizeof event.statistics);
     event.starved = trainer->waiting && mpidata_trainer_guaranteed_locked(trainer, &final) <= trainer->granted && !final;

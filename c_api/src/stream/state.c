@@ -87,6 +87,7 @@ int mpidata_trainer_open_state(mpidata_trainer *trainer) {
     if (mpidata_lock_open(&trainer->lock) || mpidata_condition_open(&trainer->news) ||
         mpidata_condition_open(&trainer->wake))
         return mpidata_error(MPIDATA_ERR_MEMORY, "The trainer's locks cannot be made.");
+    trainer->phase.lock = &trainer->lock;
     return mpidata_record_open(&trainer->record, &trainer->lock);
 }
 

@@ -7,6 +7,7 @@
 #include "buffer/ledger.h"
 #include "buffer/slots.h"
 #include "job/job.h"
+#include "stream/phase.h"
 #include "stream/record_queue.h"
 #include "stream/statistics.h"
 
@@ -50,19 +51,14 @@ typedef struct {
     int past_cache;  /* batches are larger than the cache: copied past it */
     int64_t drawn;   /* batches */
     int64_t granted; /* batches that every trainer can draw */
-    int finished;    /* no tickets come any more */
     int waiting;     /* a draw waits */
-    int told_end;    /* a draw has given MPIDATA_END */
-    int left;        /* the caller left the stream, or closed it */
-    int stopping;    /* the job is stopping: drop what arrives */
-    int all_gone;
-    int thread_done;
     int slots_in_use; /* then, by receives that have not ended */
     int64_t *retired; /* last drawn slots, kept to be repeated (tail: repeat) */
     int64_t n_retired, next_retired, retired_allocated;
     mpidata_checkpoint checkpoint;
     int begun; /* the receive thread has been started */
 
+    mpidata_phase phase;
     mpidata_record record;
     mpidata_statistics statistics;
     mpidata_outgoing *outbox, **outbox_end;
@@ -83,7 +79,7 @@ void mpidata_trainer_wake_locked(mpidata_trainer *trainer);
 int mpidata_trainer_wait_locked(mpidata_trainer *trainer, double deadline);
 double mpidata_trainer_deadline(double timeout_s);
 
-/* The locks, the record's queue and the outbox, of memory that is zero. */
+/* The lock, and what is nothing without it, of memory that is zero. */
 int mpidata_trainer_open_state(mpidata_trainer *trainer);
 void mpidata_trainer_close_state(mpidata_trainer *trainer);
 

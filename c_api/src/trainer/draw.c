@@ -81,8 +81,9 @@ static void grant_alone_locked(mpidata_trainer *trainer) {
     trainer->granted = mpidata_trainer_guaranteed_locked(trainer, &final);
     if (final && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && trainer->buffer.count > 0)
         trainer->granted = trainer->drawn + (trainer->buffer.count + trainer->batch - 1) / trainer->batch;
-    if (trainer->stopping || (final && trainer->granted <= trainer->drawn)) trainer->finished = 1;
-    if (trainer->stopping) trainer->granted = trainer->drawn;
+    if (mpidata_stopping(&trainer->phase)) trainer->granted = trainer->drawn;
+    if (mpidata_stopping(&trainer->phase) || (final && trainer->granted <= trainer->drawn))
+        mpidata_phase_end_draws_locked(&trainer->phase);
 }
 
 /* A drawn sample's slot stays until `batch` more have been drawn, where the tail may repeat it. */
@@ -142,10 +143,10 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
         if (trainer->error) return mpidata_error(trainer->error, "%s", trainer->error_text);
         if (!trainer->batch) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_draw before mpidata_trainer_start.");
         grant_alone_locked(trainer);
-        if (trainer->left) return MPIDATA_END;
+        if (mpidata_draws_left(&trainer->phase)) return MPIDATA_END;
         if (mpidata_checkpoint_is_due_locked(trainer)) return MPIDATA_CHECKPOINT;
         if (trainer->drawn < trainer->granted) return MPIDATA_SUCCESS;
-        if (trainer->finished) return MPIDATA_END;
+        if (mpidata_draws_ended(&trainer->phase)) return MPIDATA_END;
         trainer->waiting = 1;
         int in_time = mpidata_trainer_wait_locked(trainer, deadline);
         trainer->waiting = 0;
@@ -158,7 +159,7 @@ int mpidata_trainer_ahead(double timeout_s) {
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
     int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (status == MPIDATA_END) trainer->told_end = 1;
+    if (status == MPIDATA_END) mpidata_phase_tell_end_locked(&trainer->phase);
     mpidata_lock_give(&trainer->lock);
     return status;
 }
@@ -169,7 +170,7 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
     int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (status == MPIDATA_END) trainer->told_end = 1;
+    if (status == MPIDATA_END) mpidata_phase_tell_end_locked(&trainer->phase);
     int64_t batch = trainer->batch;
     drawn_sample *drawn = status ? NULL : malloc((size_t)batch * sizeof *drawn);
     if (!status && !drawn) status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
@@ -213,7 +214,7 @@ int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, doubl
     *memory = NULL;
     mpidata_lock_take(&trainer->lock);
     int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (status == MPIDATA_END) trainer->told_end = 1;
+    if (status == MPIDATA_END) mpidata_phase_tell_end_locked(&trainer->phase);
     size_t expected = trainer->slots.batch.bytes;
     if (!status && trainer->slots.batch.count && bytes != (int64_t)expected)
         status = mpidata_error(MPIDATA_ERR_ARGUMENT, "A batch has %zu bytes, not %lld.", expected, (long long)bytes);

@@ -66,14 +66,14 @@ int mpidata_trainer_close(double timeout_s) {
     mpidata_lock_take(&trainer->lock);
     mpidata_event stop = {.kind = MPIDATA_EVENT_STOP}, goodbye = {.kind = MPIDATA_EVENT_GOODBYE};
     (void)snprintf(stop.text, sizeof stop.text, "its program ended before the stream");
-    int status = trainer->finished || trainer->left ? MPIDATA_SUCCESS : mpidata_trainer_post_locked(trainer, &stop);
-    trainer->left = 1;
+    int status = mpidata_draws_ended(&trainer->phase) ? MPIDATA_SUCCESS : mpidata_trainer_post_locked(trainer, &stop);
+    mpidata_phase_leave_locked(&trainer->phase);
     if (!status) status = mpidata_trainer_post_status_locked(trainer); /* the last, for the summary */
     if (!status) status = mpidata_trainer_post_locked(trainer, &goodbye);
     mpidata_trainer_wake_locked(trainer);
-    while (!status && !trainer->thread_done)
+    while (!status && !mpidata_receive_done(&trainer->phase))
         if (!mpidata_trainer_wait_locked(trainer, deadline)) break;
-    int done = trainer->thread_done;
+    int done = mpidata_receive_done(&trainer->phase);
     mpidata_lock_give(&trainer->lock);
     MPIDATA_TRY(status);
     if (!done) return mpidata_error(MPIDATA_ERR_AGAIN, "The job did not end within %g s.", timeout_s);
@@ -85,7 +85,7 @@ int mpidata_trainer_close(double timeout_s) {
 int mpidata_trainer_free(void) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    if (!trainer->thread_done)
+    if (!mpidata_receive_done(&trainer->phase))
         return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_free: mpidata_trainer_close comes first.");
     mpidata_trainer_set(NULL);
     mpidata_buffer_close(&trainer->buffer);
@@ -121,7 +121,7 @@ int mpidata_trainer_validation(int64_t *count, double timeout_s) {
     while (!status && !trainer->validation_whole) {
         if (trainer->error)
             status = mpidata_error(trainer->error, "%s", trainer->error_text);
-        else if (trainer->stopping)
+        else if (mpidata_stopping(&trainer->phase))
             status = MPIDATA_END;
         else if (!mpidata_trainer_wait_locked(trainer, deadline))
             status = mpidata_error(MPIDATA_ERR_AGAIN, "The validation set is not whole yet.");
@@ -161,7 +161,7 @@ static int post_now(mpidata_event *event, const char *text) {
     (void)snprintf(event->text, sizeof event->text, "%s", text ? text : "");
     mpidata_lock_take(&trainer->lock);
     int status = mpidata_trainer_post_locked(trainer, event);
-    if (event->kind == MPIDATA_EVENT_STOP) trainer->left = 1;
+    if (event->kind == MPIDATA_EVENT_STOP) mpidata_phase_leave_locked(&trainer->phase);
     mpidata_trainer_wake_locked(trainer);
     mpidata_lock_give(&trainer->lock);
     return status;

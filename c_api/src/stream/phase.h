@@ -1,0 +1,43 @@
+/* How far a trainer is on its way to the end. Its two sides go on each for itself, and only forward: the draws, and the
+ * receive thread. */
+#ifndef MPIDATA_PHASE_H
+#define MPIDATA_PHASE_H
+
+#include "base/lock.h"
+
+typedef enum {
+    MPIDATA_DRAWS_GO_ON,
+    MPIDATA_DRAWS_ENDED, /* no more batches are granted */
+    MPIDATA_DRAWS_TOLD,  /* a draw has given MPIDATA_END */
+    MPIDATA_DRAWS_LEFT   /* the caller has left the stream, or closed it; it may do so at any time */
+} mpidata_draws;
+
+typedef enum {
+    MPIDATA_INTAKE_OPEN,
+    MPIDATA_INTAKE_DROPS, /* the job is stopping: what arrives is dropped */
+    MPIDATA_INTAKE_GONE,  /* the scheduler has said that all solvers are gone */
+    MPIDATA_INTAKE_DONE   /* the receive thread has ended */
+} mpidata_intake;
+
+typedef struct {
+    const mpidata_lock *lock; /* the trainer's */
+    mpidata_draws draws;
+    mpidata_intake intake; /* changed by the receive thread alone, which reads it without the lock */
+} mpidata_phase;
+
+/* The transitions. What lies behind already stays as it is. */
+void mpidata_phase_end_draws_locked(mpidata_phase *phase);
+void mpidata_phase_tell_end_locked(mpidata_phase *phase);
+void mpidata_phase_leave_locked(mpidata_phase *phase);
+void mpidata_phase_stop_locked(mpidata_phase *phase);
+void mpidata_phase_all_gone_locked(mpidata_phase *phase);
+void mpidata_phase_done_locked(mpidata_phase *phase);
+
+static inline int mpidata_draws_ended(const mpidata_phase *phase) { return phase->draws >= MPIDATA_DRAWS_ENDED; }
+static inline int mpidata_draws_told(const mpidata_phase *phase) { return phase->draws >= MPIDATA_DRAWS_TOLD; }
+static inline int mpidata_draws_left(const mpidata_phase *phase) { return phase->draws == MPIDATA_DRAWS_LEFT; }
+static inline int mpidata_stopping(const mpidata_phase *phase) { return phase->intake >= MPIDATA_INTAKE_DROPS; }
+static inline int mpidata_all_gone(const mpidata_phase *phase) { return phase->intake >= MPIDATA_INTAKE_GONE; }
+static inline int mpidata_receive_done(const mpidata_phase *phase) { return phase->intake == MPIDATA_INTAKE_DONE; }
+
+#endif
