@@ -4,7 +4,7 @@
  *
  * It reads its rank from the launcher's environment and the job's layout from RUN_FOLDER/private/plan, and runs the program of
  * its role as its child, with the output going to RUN_FOLDER/logs. It stays as the parent and passes the end on: exit 0
- * is exit 0; of anything else it leaves a record in RUN_FOLDER/exits and then kills itself, because MPI tells the other
+ * is exit 0; of anything else it leaves a note in RUN_FOLDER/exits and then kills itself, because MPI tells the other
  * ranks only of a death by signal. Through a page of memory (pulse.h) it hears how the program is, and ends it where it
  * hangs. It does not use MPI: the child inherits the launcher's environment and joins with it.
  *
@@ -149,7 +149,7 @@ static char **own_arguments(const plan_t *plan, char **assignments)
 }
 
 /* How its program ended, in a sentence. */
-static const char *ending(const end_t *end, const char *log)
+static const char *how_it_ended(const end_t *end, const char *log)
 {
     if (end->error) return end->error;
     if (end->aborted)
@@ -163,13 +163,13 @@ static const char *ending(const end_t *end, const char *log)
 }
 
 /* The last word: a line for the launcher's log, where the end was not asked for, and for who waits for the job where the
- * record, which tells the same, could not be written. */
+ * exit note, which tells the same, could not be written. */
 static void say(const end_t *end, const char *log, const char *unwritten)
 {
     if (end->told) return;
-    const char *how = ending(end, log);
+    const char *how = how_it_ended(end, log);
     fprintf(stderr, "mpidata: %s\n", how);
-    if (unwritten) say_aside(print("%s The record of its end in %s/exits cannot be written: %s.", how, me.run_folder, unwritten));
+    if (unwritten) say_aside(print("%s The exit note in %s/exits cannot be written: %s.", how, me.run_folder, unwritten));
 }
 
 /* What it printed may be lost, so that must be said, though it is no fault. */
@@ -205,7 +205,7 @@ int main(int argc, char **argv)
     if (me.rank < 0) refuse("This process has no rank. Start it with mpirun or srun, or use `mpidata run JOB`.");
     const plan_t plan = read_plan();
     find_role(&plan, size);
-    me.alone = 1;
+    me.speaks = 1;
     char *log_path = print("%s/logs/%s", me.run_folder, file_name(1)), *pulse_name = NULL, *sentence = NULL;
     char **arguments = own_arguments(&plan, argv + (me.spawned ? 4 : argc));
     const int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
         else sentence = word ? of_program(word) : foreign_launcher(WEXITSTATUS(end.status));
     }
     if (sentence) end.error = sentence;
-    const char *unwritten = write_record(&end);
+    const char *unwritten = write_exit_note(&end);
     say(&end, log_path, unwritten);
     die(0);
 }

@@ -30,7 +30,7 @@ typedef struct {
 typedef struct {
     const char *run_folder;
     long rank; /* of the launcher's job: of the world, or of the group if that was spawned; -1: not known yet */
-    int spawned, role, alone; /* alone: what all ranks find alike is behind us */
+    int spawned, role, speaks; /* speaks: what all ranks find alike is behind us */
     long index, rank_in_group; /* trainer or group; rank within the group */
 } rank_t;
 extern rank_t me;
@@ -69,7 +69,7 @@ long read_launcher(void); /* sets me.rank; returns the number of ranks as the la
 void find_role(const plan_t *plan, long size);
 char *rank_name(void);      /* in a sentence */
 char *foreign_launcher(int status); /* why MPI may have ended the program so, in a sentence; NULL: not for its launcher */
-char *file_name(int is_log); /* of its log, or of its record, within their folders */
+char *file_name(int is_log); /* of its log, or of its exit note, within their folders */
 
 /* pulse.c */
 mpidata_pulse *open_pulse(char **name); /* *name: for MPIDATA_PULSE */
@@ -83,9 +83,9 @@ char *late(const plan_t *plan, pid_t child);
  * NULL. */
 char *preload(void);
 
-/* record.c */
-const char *write_record(const end_t *end); /* why it could not be written, or NULL */
-void leave_word(const char *refusal);       /* a record of a spawned rank that cannot start; refusal: why */
+/* exit_note.c */
+const char *write_exit_note(const end_t *end); /* why it could not be written, or NULL */
+void leave_word(const char *refusal);       /* a note of a spawned rank that cannot start; refusal: why */
 /* What mpidata said last in the program's log after `begun`, NULL: nothing; *at_end: whether no other line follows. */
 char *own_word(const char *log, long begun, int *at_end);
 char *unfinished(int joined); /* what is wrong with a program that ended with status 0 but did not leave the job */

@@ -20,7 +20,7 @@ _Noreturn void refuse(const char *format, ...)
     if (vasprintf(&text, format, list) < 0) text = NULL;
     va_end(list);
     if (before_refusal) before_refusal(text);
-    if (me.rank > 0 && !me.alone) sleep(me.spawned ? 0 : 3);
+    if (me.rank > 0 && !me.speaks) sleep(me.spawned ? 0 : 3);
     else fprintf(stderr, "mpidata: %s\n", text ? text : "Out of memory.");
     exit(1);
 }

@@ -78,7 +78,7 @@ static double too_long(watch_t *watch, unsigned flags, uint64_t now, const char 
     return allowed_s > 0 && silent_s > allowed_s ? silent_s : 0;
 }
 
-/* Whether a rank has died: each one that dies leaves a record, or the scheduler leaves one in its place. */
+/* Whether a rank has died: each one that dies leaves an exit note, or the scheduler leaves one in its place. */
 static int somebody_died(watch_t *watch, uint64_t now)
 {
     if (watch->dead || now - watch->counted < LOOK_EVERY) return watch->dead;
@@ -140,7 +140,7 @@ static int job_is_over(watch_t *watch, unsigned flags, uint64_t now)
     if (!watch->over_at && now - watch->looked >= LOOK_EVERY) {
         watch->looked = now;
         if (access(watch->over, F_OK) == 0) watch->over_at = now;
-        if (is_superseded(watch)) die(watch->child); /* without a record: the folder belongs to others */
+        if (is_superseded(watch)) die(watch->child); /* without an exit note: the folder belongs to others */
         if (nobody_waits(watch, flags)) return 1;
     }
     return watch->over_at && now - watch->over_at > AFTER_OVER;

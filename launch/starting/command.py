@@ -71,7 +71,7 @@ def mpirun_environment(
     segments: Path | None = None,
     environ: Mapping[str, str] | None = None,
     old: bool = False,
-    alone: bool = True,
+    one_host: bool = True,
 ) -> dict[str, str]:
     """Variables that mpirun needs besides the environment.
 
@@ -85,16 +85,16 @@ def mpirun_environment(
         The environment; what the user has set there stays.
     old : bool
         Whether it is that of Open MPI 4, which calls these folders otherwise.
-    alone : bool
+    one_host : bool
         Whether this is the only host; else `session` is for the files of mpirun only, not for those of other daemons.
     """
     variables: dict[str, str] = {}
     if root:
         variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    if session is not None and old and alone:  # a rank of Open MPI 4 refuses one of mpirun alone
+    if session is not None and old and one_host:  # a rank of Open MPI 4 refuses one of mpirun alone
         variables["OMPI_MCA_orte_tmpdir_base"] = str(session)
     elif session is not None and not old:
-        variables[f"PRTE_MCA_prte_{'' if alone else 'local_'}tmpdir_base"] = str(session)
+        variables[f"PRTE_MCA_prte_{'' if one_host else 'local_'}tmpdir_base"] = str(session)
     if segments is not None:
         variables[f"OMPI_MCA_btl_{'vader' if old else 'sm'}_backing_directory"] = str(segments)
     return {name: value for name, value in variables.items() if name not in (environ or {})}

@@ -108,7 +108,7 @@ class Launcher:
                 segments=segments if self.is_local else None,  # there is no such folder on the others
                 environ=environ,
                 old=self.mpi.major == "4",
-                alone=self.is_local,
+                one_host=self.is_local,
             )
             if self.silence_s is not None:
                 variables |= silence_environment(self.silence_s, environ)

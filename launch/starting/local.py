@@ -16,11 +16,11 @@ from mpidata.checkpoint.memory import available_bytes, check_memory
 from mpidata.config import load_job
 from mpidata.errors import JobFileError, LaunchError
 from mpidata.launch.batch.system import batch_job
-from mpidata.launch.starting.begun import Begun, changed_since
 from mpidata.launch.starting.command import command_line, shim_path
 from mpidata.launch.starting.fault_tolerance import without_ulfm
 from mpidata.launch.starting.hosts import on_hosts_left
 from mpidata.launch.starting.launcher import Launcher, find_launcher
+from mpidata.launch.starting.named_run import NamedRun, changed_since
 from mpidata.launch.starting.rendezvous import rendezvous
 from mpidata.launch.starting.restarts import Restarts
 from mpidata.launch.starting.resume import Resume, find_run, is_complete, look_at, make_ready
@@ -110,20 +110,20 @@ def run_local(
     Blocks until the job has ended and none of its processes is left. For the main thread, as it takes signals.
     """
     with contextlib.ExitStack() as held:
-        found, begun = None, None
+        found, named = None, None
         if resume is not None:
             found = _take(find_run(resume), overrides, held, retry_set_aside)
         elif name is not None:
             now = load_job(str(path), overrides)
-            begun = held.enter_context(contextlib.closing(Begun(now, name)))
-            if begun.run is not None and is_complete(begun.run):
-                console.print(Text(f"{begun.run.path}, begun as {name}, is complete."), soft_wrap=True)
+            named = held.enter_context(contextlib.closing(NamedRun(now, name)))
+            if named.run is not None and is_complete(named.run):
+                console.print(Text(f"{named.run.path}, begun as {name}, is complete."), soft_wrap=True)
                 with contextlib.suppress(JobFileError):  # its programs, say, may be there no more
-                    _say(changed_since(now, begun.run, load_job(begun.run.job)), errors)
+                    _say(changed_since(now, named.run, load_job(named.run.job)), errors)
                 return 0
-            if begun.run is not None:
-                found = _take(begun.run, overrides, held, named=now.path.name)
-                _say(changed_since(now, begun.run, found.job), errors)
+            if named.run is not None:
+                found = _take(named.run, overrides, held, named=now.path.name)
+                _say(changed_since(now, named.run, found.job), errors)
         job = found.job if found is not None else load_job(str(path), overrides)
         for note in job.notes:
             errors.print(Text(note), soft_wrap=True)
@@ -139,10 +139,10 @@ def run_local(
         else:
             run, plan, lock = prepare_run(job, fault_tolerance)
             held.callback(os.close, lock)
-            if begun is not None:
-                begun.note(run)
-        if begun is not None:
-            begun.close()  # who finds the note from now on finds the run held
+            if named is not None:
+                named.note(run)
+        if named is not None:
+            named.close()  # who finds the note from now on finds the run held
         if batch is not None:
             batch.note(run, plan.checkpoint)
         if plan.fault_tolerance == "none":
@@ -220,8 +220,8 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
             for line in launcher.describe():
                 console.print(Text(line), soft_wrap=True)
             command = launcher.command(shim, plan)
-            ending = supervise(attempt, command, variables, signals, progress.look, launcher.silence_s)
-        ending = dataclasses.replace(ending, unwritten=read_summary(folders.aside))
+            end = supervise(attempt, command, variables, signals, progress.look, launcher.silence_s)
+        end = dataclasses.replace(end, unwritten=read_summary(folders.aside))
     if (batch := batch_job(os.environ)) is not None and not is_complete(run):
-        ending = dataclasses.replace(ending, by_batch_system=batch.is_ending())
-    return settle(attempt, ending, time.monotonic() - started)
+        end = dataclasses.replace(end, by_batch_system=batch.is_ending())
+    return settle(attempt, end, time.monotonic() - started)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpidata.errors import LaunchError, LibraryError
-from mpidata.native.build_flags import build_record
+from mpidata.native.build_flags import build_facts
 from mpidata.native.linked_mpi import linked_mpi
 from mpidata.native.mpi_name import MpiName, mpi_of_launcher
 
@@ -75,6 +75,6 @@ def _candidates() -> Iterator[Path]:
 def _linked_mpicc() -> str:
     """Path of the mpicc that mpidata was built with; empty where it was not built."""
     try:
-        return build_record()["mpicc"]
+        return build_facts()["mpicc"]
     except (LibraryError, KeyError):
         return ""

@@ -7,8 +7,8 @@ import dataclasses
 import os
 from pathlib import Path
 
-from mpidata.run.aside import BEGUN, said_aside
-from mpidata.run.exits import Exit, read_record
+from mpidata.run.aside import STARTED, said_aside
+from mpidata.run.exits import Exit, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
@@ -51,19 +51,19 @@ class Attempt:
     def joined(self) -> bool:
         """Whether all ranks have joined: the scheduler's first event tells it."""
         if not self._joined:
-            told_aside = self.aside is not None and BEGUN in said_aside(self.aside)
+            told_aside = self.aside is not None and STARTED in said_aside(self.aside)
             self._joined = told_aside or _size(self.run.events) > self.events
         return self._joined
 
-    def records(self) -> list[Exit]:
-        """Read the records of ranks of the world that ended badly.
+    def bad_ends(self) -> list[Exit]:
+        """Read how ranks of the world ended that ended badly.
 
         Those come first that nobody had told to end, and in order of time: the first one to go is the cause, as a rule,
         for a launcher ends the others when it notices.
         """
-        found = [record for record in map(read_record, self.run.rank_exits()) if record is not None]
-        mine = [record for record in found if record.rank is not None and 0 <= record.rank < self.plan.world]
-        return sorted(mine, key=lambda record: (record.told, record.at))
+        found = [ended for ended in map(read_exit_note, self.run.rank_exits()) if ended is not None]
+        mine = [ended for ended in found if ended.rank is not None and 0 <= ended.rank < self.plan.world]
+        return sorted(mine, key=lambda ended: (ended.told, ended.at))
 
     def launcher_said(self) -> str:
         """Return what the launcher has printed."""

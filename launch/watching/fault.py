@@ -8,15 +8,15 @@ import shlex
 from pathlib import Path
 
 from mpidata.launch.watching.attempt import Attempt
-from mpidata.launch.watching.supervise import Ending
-from mpidata.run.exits import Exit, read_record, signal_name
+from mpidata.launch.watching.supervise import LauncherEnd
+from mpidata.run.exits import Exit, read_exit_note, signal_name
 
 __all__ = ["Fault", "find_fault", "first_fault"]
 
 _ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+).*?Errorcode: (-?\d+)", re.DOTALL)
 _LOST_HOST = re.compile(r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)", re.DOTALL)
-_NO_RECORD = (
-    "is gone without a record: it was killed together with its mpidata-rank, or the record could not be written"
+_NO_NOTE = (
+    "is gone without an exit note: it was killed together with its mpidata-rank, or the note could not be written"
 )
 _KILLED = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exited on\s+signal (\d+)")
 
@@ -43,69 +43,69 @@ class Fault:
     at: int = 0
 
 
-def find_fault(attempt: Attempt, ending: Ending, blamed: list[Exit]) -> Fault:
+def find_fault(attempt: Attempt, end: LauncherEnd, blamed: list[Exit]) -> Fault:
     """Find what has ended a job that could not write its summary.
 
     Parameters
     ----------
     attempt : Attempt
         Whose processes have all ended.
-    ending : Ending
+    end : LauncherEnd
         Of its launcher.
     blamed : list of Exit
         Bad ends that can have ended the job, the likeliest first.
     """
     return (
-        _lost_host(attempt, ending)
-        or _vanished(attempt, ending)
+        _lost_host(attempt, end)
+        or _vanished(attempt, end)
         or _first(first_fault(attempt, blamed), _fault_of_a_spawned_group(attempt))
-        or _launcher_fault(attempt, ending)
+        or _launcher_fault(attempt, end)
     )
 
 
-def _lost_host(attempt: Attempt, ending: Ending) -> Fault | None:
+def _lost_host(attempt: Attempt, end: LauncherEnd) -> Fault | None:
     match = _LOST_HOST.search(attempt.launcher_said())
-    name = ending.lost_host or (match[1] if match is not None else None)
+    name = end.lost_host or (match[1] if match is not None else None)
     if name is None:
         return None
     log = attempt.run.launcher_log
     return Fault(f"Host {name} is lost: it does not answer any more. See {log}. {_resume(attempt)}", log, died=True)
 
 
-def _vanished(attempt: Attempt, ending: Ending) -> Fault | None:
-    if ending.vanished is None:
+def _vanished(attempt: Attempt, end: LauncherEnd) -> Fault | None:
+    if end.vanished is None:
         return None
-    if not attempt.fault_tolerant and any(not record.told for record in attempt.records()):
+    if not attempt.fault_tolerant and any(not ended.told for ended in attempt.bad_ends()):
         return None  # the launcher has killed all, as one has ended badly
-    return _ended(attempt, ending.vanished, _NO_RECORD, True)
+    return _ended(attempt, end.vanished, _NO_NOTE, True)
 
 
-def first_fault(attempt: Attempt, records: list[Exit]) -> Fault | None:
-    """Find the fault in the first record that nobody had told to come."""
-    if not records or records[0].told or records[0].rank is None:
+def first_fault(attempt: Attempt, bad_ends: list[Exit]) -> Fault | None:
+    """Find the fault in the first bad end that nobody had told to come."""
+    if not bad_ends or bad_ends[0].told or bad_ends[0].rank is None:
         return None
-    record, rank = records[0], records[0].rank
+    ended, rank = bad_ends[0], bad_ends[0].rank
     solver = rank > attempt.plan.trainers
     # A script that ends with an exit status has failed; a solver that does so in the middle has died.
-    died = record.cause in ("signal", "silent") or (record.cause in ("exit", "abort") and solver and record.joined)
-    if record.error:
-        return Fault(record.error, attempt.run.log(attempt.plan, rank), died, record.at)
-    return _ended(attempt, rank, record.sentence(), died, record.at)
+    died = ended.cause in ("signal", "silent") or (ended.cause in ("exit", "abort") and solver and ended.joined)
+    if ended.error:
+        return Fault(ended.error, attempt.run.log(attempt.plan, rank), died, ended.at)
+    return _ended(attempt, rank, ended.sentence(), died, ended.at)
 
 
 def _fault_of_a_spawned_group(attempt: Attempt) -> Fault | None:
-    """Find the fault in the first record of a rank that was spawned, where its death ends the others."""
+    """Find the fault in the first bad end of a rank that was spawned, where its death ends the others."""
     if attempt.fault_tolerant:
         return None
-    found = [(group, rank, read_record(path)) for group, rank, path in attempt.run.spawned_exits()]
-    own = [(group, rank, record) for group, rank, record in found if record is not None and not record.told]
+    found = [(group, rank, read_exit_note(path)) for group, rank, path in attempt.run.spawned_exits()]
+    own = [(group, rank, ended) for group, rank, ended in found if ended is not None and not ended.told]
     if not own:
         return None
-    group, rank_in_group, record = min(own, key=lambda entry: entry[2].at)
+    group, rank_in_group, ended = min(own, key=lambda entry: entry[2].at)
     log = attempt.run.group_log(attempt.plan, group, rank_in_group)
     who = f"A solver of the spawned group {group}"
-    sentence = record.error or f"{who} {record.sentence()}. Its output is in {log}. {_resume(attempt)}"
-    return Fault(sentence, log, record.joined, record.at)
+    sentence = ended.error or f"{who} {ended.sentence()}. Its output is in {log}. {_resume(attempt)}"
+    return Fault(sentence, log, ended.joined, ended.at)
 
 
 def _first(*faults: Fault | None) -> Fault | None:
@@ -113,8 +113,8 @@ def _first(*faults: Fault | None) -> Fault | None:
     return min((fault for fault in faults if fault is not None), key=lambda fault: fault.at, default=None)
 
 
-def _launcher_fault(attempt: Attempt, ending: Ending) -> Fault:
-    """Find the fault where no program left a record, in what the launcher said."""
+def _launcher_fault(attempt: Attempt, end: LauncherEnd) -> Fault:
+    """Find the fault where no program left an exit note, in what the launcher said."""
     plan, log = attempt.plan, attempt.run.launcher_log
     text, joined = attempt.launcher_said(), attempt.joined()
     if (said := re.search(r"^mpidata: (.*)$", text, re.MULTILINE)) is not None and not joined:
@@ -124,11 +124,11 @@ def _launcher_fault(attempt: Attempt, ending: Ending) -> Fault:
         return _ended(attempt, int(match[1]), f"called MPI_Abort with {match[2]}", solver and joined)
     if (match := _KILLED.search(text)) and int(match[1]) < plan.world:
         return _ended(attempt, int(match[1]), Exit("signal", int(match[2])).sentence(), True)
-    killed = ending.status < 0
-    how = f"was killed by {signal_name(-ending.status)}" if killed else f"ended with exit status {ending.status}"
+    killed = end.status < 0
+    how = f"was killed by {signal_name(-end.status)}" if killed else f"ended with exit status {end.status}"
     if not any(attempt.run.logs.glob("rank-*")):
         return Fault(f"The launcher {how} before any rank had started. See {log}.", log, killed)
-    if ending.status == 0:
+    if end.status == 0:
         return _ended(attempt, 0, "ended without a summary", joined)
     died = killed or joined
     fix = f"See {log}. {_resume(attempt)}" if died else f"See {log}."

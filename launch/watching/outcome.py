@@ -11,7 +11,7 @@ from typing import Any
 
 from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.fault import find_fault, first_fault
-from mpidata.launch.watching.supervise import Ending
+from mpidata.launch.watching.supervise import LauncherEnd
 from mpidata.run.events import write_json
 from mpidata.run.exits import Exit, signal_name
 from mpidata.run.folder import RunFolder
@@ -46,14 +46,14 @@ class Outcome:
     died: bool = False
 
 
-def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
+def settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
     """Find out how a run ended, and write its summary if the run could not.
 
     Parameters
     ----------
     attempt : Attempt
         Whose processes have all ended.
-    ending : Ending
+    end : LauncherEnd
         Of its launcher.
     seconds : float
         How long it took, for a summary that is written here.
@@ -62,20 +62,20 @@ def settle(attempt: Attempt, ending: Ending, seconds: float) -> Outcome:
     if run.is_removed:
         return _removed(attempt, seconds)
     summary, at = _read(run.summary), _changed_at(run.summary)
-    if summary is None and ending.unwritten is not None:
-        summary, at = ending.unwritten, time.time_ns()
-    if _is_stop(ending, summary):
-        return _stopped(attempt, ending, summary, seconds)
+    if summary is None and end.unwritten is not None:
+        summary, at = end.unwritten, time.time_ns()
+    if _is_stop(end, summary):
+        return _stopped(attempt, end, summary, seconds)
     if summary is None:
-        cause = find_fault(attempt, ending, _blamed(attempt))
+        cause = find_fault(attempt, end, _blamed(attempt))
         summary = _write(run, {**_figures(attempt, seconds), "status": "failed", "error": cause.sentence})
         return Outcome(summary, 1, cause.log, cause.died)
-    fault = first_fault(attempt, [record for record in _blamed(attempt) if _counts(record, at, summary)])
+    fault = first_fault(attempt, [ended for ended in _blamed(attempt) if _counts(ended, at, summary)])
     died, log = bool(summary.get("died")), _log(summary) or (fault.log if fault is not None else None)
     if fault is not None and (summary.get("status") != "failed" or not summary.get("error")):
         died = fault.died and summary.get("status") != "complete" and fault.at < at
         summary, log = _write(run, {**summary, "status": "failed", "error": fault.sentence}), fault.log
-    elif ending.unwritten is not None:  # there may be room again
+    elif end.unwritten is not None:  # there may be room again
         summary = _write(run, summary)
     failed = summary.get("status") not in ("complete", "stopped")
     return Outcome(summary, int(failed), log, failed and died)
@@ -89,49 +89,49 @@ def _removed(attempt: Attempt, seconds: float) -> Outcome:
     return Outcome({**_figures(attempt, seconds), "status": "failed", "error": error}, 1, None)
 
 
-def _is_stop(ending: Ending, summary: dict[str, Any] | None) -> bool:
+def _is_stop(end: LauncherEnd, summary: dict[str, Any] | None) -> bool:
     """Whether the run was stopped from outside.
 
     A batch system that ends a job tells the ranks, too, on one host earlier than on another. The deaths that the
     scheduler sees then are no faults.
     """
-    told = ending.by_batch_system is not None or ending.stopped_by is not None
+    told = end.by_batch_system is not None or end.stopped_by is not None
     if not told or summary is None or summary.get("status") == "stopped":
         return told
-    by_batch_system = ending.by_batch_system is not None or ending.stopped_by == signal.SIGTERM
+    by_batch_system = end.by_batch_system is not None or end.stopped_by == signal.SIGTERM
     return by_batch_system and summary.get("status") == "failed" and bool(summary.get("died"))
 
 
-def _stopped(attempt: Attempt, ending: Ending, summary: dict[str, Any] | None, seconds: float) -> Outcome:
-    number = ending.stopped_by or signal.SIGTERM
+def _stopped(attempt: Attempt, end: LauncherEnd, summary: dict[str, Any] | None, seconds: float) -> Outcome:
+    number = end.stopped_by or signal.SIGTERM
     by = "Ctrl-C" if number == signal.SIGINT else signal_name(number)
-    reason = ending.by_batch_system or by
+    reason = end.by_batch_system or by
     if summary is None:
         summary = _write(attempt.run, {**_figures(attempt, seconds), "status": "stopped", "reason": reason})
     elif summary.get("status") == "failed":
         whole = {name: value for name, value in summary.items() if name != "died"}
         summary = _write(attempt.run, {**whole, "status": "stopped", "error": None, "reason": reason})
-    elif ending.unwritten is not None:
+    elif end.unwritten is not None:
         summary = _write(attempt.run, summary)
     return Outcome(summary, AGAIN if number in (signal.SIGTERM, signal.SIGUSR1) else 128 + number, None)
 
 
 def _blamed(attempt: Attempt) -> list[Exit]:
-    """Read the records of bad ends that can have ended the job: a solver's is survived where MPI allows it."""
+    """Read the bad ends that can have ended the job: a solver's is survived where MPI allows it."""
     survived = attempt.fault_tolerant and attempt.joined()
-    return [r for r in attempt.records() if not survived or (r.rank or 0) <= attempt.plan.trainers]
+    return [r for r in attempt.bad_ends() if not survived or (r.rank or 0) <= attempt.plan.trainers]
 
 
-def _counts(record: Exit, at: int, summary: dict[str, Any]) -> bool:
+def _counts(ended: Exit, at: int, summary: dict[str, Any]) -> bool:
     """Whether a bad end is a fault of its own, not a consequence of the end of the job, at the time `at`.
 
     A job that fails, and a scheduler that stops one whose ranks are late, end ranks. In a job that ended in order
     nobody does, so that what ends badly even after its summary does so by itself: a script that cannot save its model.
     """
-    if record.told:
+    if ended.told:
         return False
-    in_order = (summary.get("status") in ("complete", "stopped") or summary.get("in_order")) and record.rank != 0
-    return in_order or record.at < at
+    in_order = (summary.get("status") in ("complete", "stopped") or summary.get("in_order")) and ended.rank != 0
+    return in_order or ended.at < at
 
 
 def _write(run: RunFolder, summary: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import opener
 
-__all__ = ["Ending", "supervise"]
+__all__ = ["LauncherEnd", "supervise"]
 
 _LOOK_EVERY_S = 0.1
 _PR_SET_PDEATHSIG = 1
@@ -30,7 +30,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclasses.dataclass(frozen=True)
-class Ending:
+class LauncherEnd:
     """How the launcher of a job ended.
 
     Parameters
@@ -64,7 +64,7 @@ def supervise(
     signals: Signals,
     look: Callable[[], None],
     silence_s: float | None = None,
-) -> Ending:
+) -> LauncherEnd:
     """Run the launcher of a job until the job has ended.
 
     Parameters
@@ -85,7 +85,7 @@ def supervise(
 
     Returns
     -------
-    Ending
+    LauncherEnd
         No process of the job is left on this machine.
 
     Raises
@@ -124,7 +124,7 @@ def supervise(
             vanished, lost_host = watch.vanished, watch.lost_host
     finally:
         status = _end(launcher, run, signals)
-    return Ending(status, stopped_by, vanished, lost_host)
+    return LauncherEnd(status, stopped_by, vanished, lost_host)
 
 
 def _log(run: RunFolder) -> BufferedWriter:

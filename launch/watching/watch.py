@@ -13,7 +13,7 @@ from mpidata.launch.watching.connections import Connections
 from mpidata.launch.watching.ranks import LocalRanks
 from mpidata.launch.watching.signals import Signals
 from mpidata.run import deadlines
-from mpidata.run.exits import read_record
+from mpidata.run.exits import read_exit_note
 from mpidata.run.own_files import opener
 
 __all__ = ["Watch"]
@@ -41,7 +41,7 @@ class Watch:
     Attributes
     ----------
     vanished : int or None
-        A rank without which the job cannot go on, and that has ended without a record: it was killed with its
+        A rank without which the job cannot go on, and that has ended without an exit note: it was killed with its
         mpidata-rank.
     lost_host : str or None
         A host that does not answer, if that has ended the job.
@@ -114,9 +114,9 @@ class Watch:
 
     def _cannot_join(self) -> bool:
         """Whether a rank has died before all had joined: the others would wait for it without end."""
-        if any(not record.told for record in self._attempt.records()):
+        if any(not ended.told for ended in self._attempt.bad_ends()):
             return True
-        self.vanished = min(filter(self._has_no_record, self._ranks.gone), default=None)
+        self.vanished = min(filter(self._has_no_note, self._ranks.gone), default=None)
         if self.vanished is None:
             self.vanished = self._ranks.missing(self._attempt.plan.world)
         return self.vanished is not None
@@ -146,15 +146,15 @@ class Watch:
     def _look_for_deaths(self, now: float) -> None:
         """Notice that the scheduler has died, which ends the job, or a trainer, which the scheduler should notice."""
         plan, gone = self._attempt.plan, self._ranks.gone
-        if (0 in gone or not self._has_no_record(0)) and self._first("scheduler"):
-            self.vanished = 0 if self._has_no_record(0) else None
+        if (0 in gone or not self._has_no_note(0)) and self._first("scheduler"):
+            self.vanished = 0 if self._has_no_note(0) else None
             self._fail(now)
         for rank in range(1, 1 + plan.trainers):
-            record = read_record(self._attempt.run.rank_exit(rank))
-            if record is not None and not record.told and self._first("trainer"):
+            ended = read_exit_note(self._attempt.run.rank_exit(rank))
+            if ended is not None and not ended.told and self._first("trainer"):
                 self._limit(now + deadlines.GRACE_S)
 
-    def _has_no_record(self, rank: int) -> bool:
+    def _has_no_note(self, rank: int) -> bool:
         return not self._attempt.run.rank_exit(rank).exists()
 
     def _fail(self, now: float, grace_s: float | None = None) -> None:

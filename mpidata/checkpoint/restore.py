@@ -18,13 +18,13 @@ from mpidata.native.library import Library, Snapshot, Statistics, check
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["Resumed", "open_all", "restore"]
+__all__ = ["Restored", "open_all", "restore"]
 
 _READ_BYTES = 64 << 20
 _Rows = NDArray[np.int64]
 
 
-class Resumed(NamedTuple):
+class Restored(NamedTuple):
     """What a trainer goes on from: batches drawn, the registered objects' states, and how many trainers there were."""
 
     batch: int
@@ -53,7 +53,7 @@ def open_all(checkpoint: Path) -> Iterator[list[TrainerFile]]:
         yield files
 
 
-def restore(plan: Plan, library: Library, index: int) -> Resumed:
+def restore(plan: Plan, library: Library, index: int) -> Restored:
     """Fill this process's trainer from the plan's checkpoint.
 
     With as many trainers as the checkpoint has, each continues its own file: the same arrivals then lead to the same
@@ -70,7 +70,7 @@ def restore(plan: Plan, library: Library, index: int) -> Resumed:
 
     Returns
     -------
-    Resumed
+    Restored
         The rest, for the script.
 
     Raises
@@ -92,7 +92,7 @@ def restore(plan: Plan, library: Library, index: int) -> Resumed:
         for part in parts:
             _put(plan, library, part)
         _restore_ledger(plan, library, files, index, same)
-        return Resumed(own.head.batch, own.state(), len(files))
+        return Restored(own.head.batch, own.state(), len(files))
 
 
 def _places(file: TrainerFile) -> list[_Rows]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.checkpoint.files import Digest, digest, trainer_file, unfinished
-from mpidata.checkpoint.restore import Resumed, restore
+from mpidata.checkpoint.restore import Restored, restore
 from mpidata.checkpoint.trainer_file import Head, write
 from mpidata.errors import StreamError
 from mpidata.native.library import Library, Snapshot, Statistics, check
@@ -44,7 +44,7 @@ class Checkpoints:
 
     Attributes
     ----------
-    resumed : Resumed
+    restored : Restored
         What this trainer goes on from; batch 0 and no state in a job that starts afresh.
     record_first : callable
         Called before a checkpoint counts: what the record has by then is not sent again after a resume.
@@ -55,7 +55,7 @@ class Checkpoints:
     """
 
     def __init__(self, plan: Plan, library: Library, index: int) -> None:
-        self.resumed = Resumed(0, {}, plan.trainers)
+        self.restored = Restored(0, {}, plan.trainers)
         self.record_first: Callable[[], object] = lambda: None
         self._names: tuple[str, ...] = ()
         self._state: Callable[[], dict[str, bytes]] = dict
@@ -72,7 +72,7 @@ class Checkpoints:
         Before the trainer begins. Blocks while it reads.
         """
         if self._plan.checkpoint:
-            self.resumed = restore(self._plan, self._library, self._index)
+            self.restored = restore(self._plan, self._library, self._index)
 
     def register(self, objects: Mapping[str, Any]) -> None:
         """Keep these objects' states in checkpoints from now on, and restore them where a checkpoint is continued.
@@ -90,15 +90,15 @@ class Checkpoints:
             )
         state.check_stateful(objects)
         if self._plan.checkpoint:
-            state.restore_state(objects, self.resumed.state)
-            self.resumed = self.resumed._replace(state={})
+            state.restore_state(objects, self.restored.state)
+            self.restored = self.restored._replace(state={})
         self._names = tuple(objects)
         self._state = partial(state.save_state, dict(objects))
 
     def check_claimed(self) -> None:
         """Raise StreamError if the checkpoint holds states that the script has not registered anything for."""
-        if self.resumed.state:
-            names = ", ".join(sorted(self.resumed.state))
+        if self.restored.state:
+            names = ", ".join(sorted(self.restored.state))
             raise StreamError(
                 f"The checkpoint that this run continues holds the state of {names}, but the script began its loop "
                 "without it. Call stream.register(...) with the same names as before the loop."

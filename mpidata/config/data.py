@@ -13,7 +13,7 @@ from typing_extensions import Self
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, refuse
 from mpidata.native.library import Dtype
 
-__all__ = ["Buffer", "Checkpoint", "Field", "FieldName", "Record", "Validation", "identifier"]
+__all__ = ["Buffer", "Checkpoint", "FieldEntry", "FieldName", "Record", "Validation", "identifier"]
 
 MAX_DIMENSIONS = 6
 MAX_NAME = 127  # MPIDATA_NAME_MAX of the library, with its end
@@ -53,7 +53,7 @@ def _size(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-class Field(Model):
+class FieldEntry(Model):
     """An array that the solver sends at every step."""
 
     dtype: Dtype = Key(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, PrivateAttr, Strict
 
 from mpidata.config.base import Key, Model, Text, refuse
-from mpidata.config.data import Buffer, Checkpoint, Field, FieldName, Record, Validation
+from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, Record, Validation
 from mpidata.config.parameters import Parameters
 from mpidata.config.programs import Launch, Solvers, Trainers
 from mpidata.config.slurm import Slurm
@@ -50,7 +50,7 @@ class Job(Model):
         description="The simulations to run.", examples=["{count: 200, space: {alpha: [0.01, 0.1]}}"]
     )
     validation: Validation = Key(default=Validation(), description="Simulations that are never trained on.")
-    fields: dict[FieldName, Field] = Key(
+    fields: dict[FieldName, FieldEntry] = Key(
         min_length=1,
         description="The arrays of a sample, by name. A name is at most 127 letters, digits and underscores, and not "
         "`time`, `step`, `simulation` or `parameters`.",

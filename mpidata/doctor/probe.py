@@ -59,7 +59,7 @@ def run_on_each(program: Path, mpi: MpiName, allocation: Allocation, what: str) 
         variables = batch_variables(os.environ, beside=True)
         if mpi.name == OPEN_MPI:
             root, old = os.geteuid() == 0, mpi.major == "4"
-            variables |= mpirun_environment(root, folders.session, None, os.environ, old, alone=False)
+            variables |= mpirun_environment(root, folders.session, None, os.environ, old, one_host=False)
         command = [sys.executable, "-m", "mpidata.doctor.ranks", "node", what]
         return _run(on_each(program, mpi, allocation, Path(hosts.name), command), variables, _NODES_S)
 

@@ -19,7 +19,7 @@ from mpidata.errors import LaunchError, LibraryError
 from mpidata.launch.batch.allocation import Allocation
 from mpidata.launch.starting.fault_tolerance import describe_mpi, has_ulfm
 from mpidata.launch.starting.mpirun import find_mpirun, mpi_of_mpirun
-from mpidata.native.build_flags import build_record
+from mpidata.native.build_flags import build_facts
 from mpidata.native.mpi_name import MpiName, mpi_of_library
 from mpidata.native.transport import Usage, find_fabrics
 from mpidata.run.plan import Plan
@@ -53,11 +53,11 @@ def examine(path: str | None = None, overrides: Sequence[str] = ()) -> list[Find
     """
     job = load_job(path, overrides) if path is not None else None
     try:
-        record = build_record()
+        facts = build_facts()
     except LibraryError as error:
         return [Finding("libmpidata", "failed", "not built", str(error))]
-    library = mpi_of_library(record["mpi"])
-    found = [Finding("libmpidata", "ok", f"{record['version']}, built with {library} ({record['mpicc']})")]
+    library = mpi_of_library(facts["mpi"])
+    found = [Finding("libmpidata", "ok", f"{facts['version']}, built with {library} ({facts['mpicc']})")]
     found += _mpi(library, job)
     if (allocation := allocation_of(job, os.environ)) is not None:
         found += _nodes(allocation, job, library)

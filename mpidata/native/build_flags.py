@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mpidata.errors import LibraryError
 
-__all__ = ["KINDS", "build_record", "flags", "flags_line", "library_path", "prefix", "rank_program"]
+__all__ = ["KINDS", "build_facts", "flags", "flags_line", "library_path", "prefix", "rank_program"]
 
 KINDS = {
     "cflags": "flags to compile a C or C++ solver",
@@ -53,7 +53,7 @@ def rank_program() -> Path:
     return _built(prefix() / "bin" / "mpidata-rank")
 
 
-def build_record() -> dict[str, str]:
+def build_facts() -> dict[str, str]:
     """Read what the library was built with.
 
     Keys: version, mpi, mpicc, mpi_library, mpi_library_dir, fortran_compiler ("" where there was none).
@@ -63,8 +63,8 @@ def build_record() -> dict[str, str]:
     LibraryError
         If it has not been built.
     """
-    record: dict[str, str] = json.loads(_built(prefix() / "share" / "mpidata" / "build.json").read_text("utf-8"))
-    return record
+    facts: dict[str, str] = json.loads(_built(prefix() / "share" / "mpidata" / "build.json").read_text("utf-8"))
+    return facts
 
 
 def flags(kind: str) -> list[str]:
@@ -77,21 +77,21 @@ def flags(kind: str) -> list[str]:
     KeyError
         If there is no such kind.
     """
-    record = build_record()
+    facts = build_facts()
     include = str(prefix() / "include")
     library = [f"-L{library_path().parent}", f"-Wl,-rpath,{library_path().parent}"]
-    mpi = record["mpi_library_dir"]
-    has_fortran = bool(record["fortran_compiler"])
+    mpi = facts["mpi_library_dir"]
+    has_fortran = bool(facts["fortran_compiler"])
     return {
         "cflags": [f"-I{include}"],
         "libs": [*library, "-lmpidata"],
         "fflags": [f"-I{include}"] if has_fortran else [str(prefix() / "share" / "mpidata" / "mpidata.f90")],
         # A Fortran solver is linked by the plain compiler: the embedded MPI has no wrapper for Fortran.
         "flibs": [*library, *(["-lmpidata_fortran"] if has_fortran else []), "-lmpidata"]
-        + [f"-L{mpi}", f"-Wl,-rpath,{mpi}", f"-l{record.get('mpi_library', 'mpi')}"],
+        + [f"-L{mpi}", f"-Wl,-rpath,{mpi}", f"-l{facts.get('mpi_library', 'mpi')}"],
         "prefix": [str(prefix())],
         "pkgconfig": [str(prefix() / "lib" / "pkgconfig")],
-        "mpicc": [record["mpicc"]],
+        "mpicc": [facts["mpicc"]],
     }[kind]
 
 

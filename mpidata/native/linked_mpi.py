@@ -6,25 +6,25 @@ import json
 from pathlib import Path
 
 from mpidata.errors import LibraryError
-from mpidata.native.build_flags import build_record
+from mpidata.native.build_flags import build_facts
 from mpidata.native.mpi_name import MpiName, mpi_of_library
 
-__all__ = ["linked_mpi", "mpi_of_mpi4py", "mpi_of_record"]
+__all__ = ["linked_mpi", "mpi_of_mpi4py", "mpi_of_build"]
 
 
 def linked_mpi() -> MpiName | None:
     """Name the MPI that mpidata was built with; None where it was not built."""
     try:
-        return mpi_of_library(build_record()["mpi"])
+        return mpi_of_library(build_facts()["mpi"])
     except (LibraryError, KeyError):
         return None
 
 
-def mpi_of_record(library: Path) -> MpiName:
-    """Name the MPI that a libmpidata.so was built with, from the record that is installed with it."""
+def mpi_of_build(library: Path) -> MpiName:
+    """Name the MPI that a libmpidata.so was built with, from the facts that are installed with it."""
     try:
-        record = json.loads((library.parent.parent / "share" / "mpidata" / "build.json").read_text("utf-8"))
-        return mpi_of_library(record["mpi"])
+        facts = json.loads((library.parent.parent / "share" / "mpidata" / "build.json").read_text("utf-8"))
+        return mpi_of_library(facts["mpi"])
     except (OSError, ValueError, KeyError, TypeError):
         return MpiName("another MPI")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from mpidata import __version__
 from mpidata.errors import LibraryError
 from mpidata.native.library import SIGNATURES, Library
-from mpidata.native.linked_mpi import mpi_of_mpi4py, mpi_of_record
+from mpidata.native.linked_mpi import mpi_of_build, mpi_of_mpi4py
 
 __all__ = ["find", "load", "load_checked"]
 
@@ -51,7 +51,7 @@ def load() -> Library:
         library = ctypes.CDLL(os.fspath(path))
     except OSError as error:
         raise LibraryError(
-            f"Cannot load {path}, built with {mpi_of_record(path)}: {error}. Install mpidata anew with MPICC set to "
+            f"Cannot load {path}, built with {mpi_of_build(path)}: {error}. Install mpidata anew with MPICC set to "
             "the mpicc of this environment's MPI."
         ) from None
     for name, (result, arguments) in SIGNATURES.items():
@@ -91,7 +91,7 @@ def load_checked() -> Library:
         return library
     if not initialized.value:
         raise LibraryError(
-            f"{find()} was built with {mpi_of_record(find())}, but mpi4py runs on {mpi_of_mpi4py()}. Install mpidata "
+            f"{find()} was built with {mpi_of_build(find())}, but mpi4py runs on {mpi_of_mpi4py()}. Install mpidata "
             "anew with MPICC set to that MPI's mpicc, or have mpi4py use the other one (MPI4PY_MPIABI, MPI4PY_LIBMPI)."
         )
     return library

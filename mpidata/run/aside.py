@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ASIDE", "BEGUN", "read_summary", "said_aside", "say_aside"]
+__all__ = ["ASIDE", "STARTED", "read_summary", "said_aside", "say_aside"]
 
 ASIDE = "MPIDATA_ASIDE"
 """Variable that names a file for them: one in memory that `mpidata run` reads, or the launcher's standard error."""
 
-BEGUN = '{"event": "start"}'
+STARTED = '{"event": "start"}'
 """Line that tells that all ranks have joined, where the event of that cannot be written."""
 
 
@@ -39,7 +39,7 @@ def said_aside(aside: Path) -> list[str]:
 def read_summary(aside: Path) -> dict[str, Any] | None:
     """Find the summary of a job among the lines that its scheduler said aside; None if it is not there."""
     for line in said_aside(aside):
-        if line.startswith("{") and line != BEGUN:
+        if line.startswith("{") and line != STARTED:
             with contextlib.suppress(ValueError):
                 found: dict[str, Any] = json.loads(line)
                 return found

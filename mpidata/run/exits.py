@@ -1,4 +1,4 @@
-"""How programs of a job ended: the records that mpidata-rank leaves of bad ends, and the last lines of their logs."""
+"""How programs of a job ended: the notes that mpidata-rank leaves of bad ends, and the last lines of their logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["Exit", "first_exit", "last_lines", "read_exit", "read_record", "signal_name", "tail"]
+__all__ = ["Exit", "first_exit", "last_lines", "read_exit", "read_exit_note", "signal_name", "tail"]
 
 _ANOTHER_HAS_DIED = (75, 76, 77)  # MPI_ERR_PROC_FAILED, _PROC_FAILED_PENDING and MPI_ERR_REVOKED of Open MPI
 
@@ -89,7 +89,7 @@ class Exit:
 
 
 def read_exit(run: Path, plan: Plan, group: int, rank_in_group: int) -> Exit | None:
-    """Read the record of a rank of a solver group.
+    """Read the exit note of a rank of a solver group.
 
     Parameters
     ----------
@@ -103,32 +103,32 @@ def read_exit(run: Path, plan: Plan, group: int, rank_in_group: int) -> Exit | N
     Returns
     -------
     Exit or None
-        None where there is no record: it runs on, ended in order, or died with its mpidata-rank.
+        None where there is no note: it runs on, ended in order, or died with its mpidata-rank.
     """
-    return read_record(RunFolder(run).group_exit(plan, group, rank_in_group))
+    return read_exit_note(RunFolder(run).group_exit(plan, group, rank_in_group))
 
 
 def first_exit(run: Path, plan: Plan, group: int) -> tuple[int, Exit] | None:
-    """Find the rank of a group that ended badly first, and its record; one that was told to end comes last."""
+    """Find the rank of a group that ended badly first, and how; one that was told to end comes last."""
     found = [(rank, read_exit(run, plan, group, rank)) for rank in range(plan.ranks_per_group)]
-    ended = [(rank, record) for rank, record in found if record is not None]
+    ended = [(rank, note) for rank, note in found if note is not None]
     return min(ended, key=lambda entry: (entry[1].told, entry[1].at), default=None)
 
 
-def read_record(path: Path) -> Exit | None:
+def read_exit_note(path: Path) -> Exit | None:
     """Read one file of the folder `exits`; None if it is not there or makes no sense."""
     try:
         at = path.stat().st_mtime_ns
-        record = json.loads(path.read_text(encoding="utf-8"))
-        number, status, silent_s = record["signal"], record["exit"], record.get("silent_s")
-        joined, told, error = bool(record.get("joined")), bool(record.get("told")), record.get("error")
-        rank, silent_key, raised = record.get("rank"), record.get("silent_key"), record.get("raised")
-        abort = None if record.get("abort") is None else int(record["abort"])
+        note = json.loads(path.read_text(encoding="utf-8"))
+        number, status, silent_s = note["signal"], note["exit"], note.get("silent_s")
+        joined, told, error = bool(note.get("joined")), bool(note.get("told")), note.get("error")
+        rank, silent_key, raised = note.get("rank"), note.get("silent_key"), note.get("raised")
+        abort = None if note.get("abort") is None else int(note["abort"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     if silent_s is not None:
         cause = "silent"
-    elif record.get("late"):
+    elif note.get("late"):
         cause = "late"
     elif abort is not None:
         cause, status = "abort", abort

@@ -71,7 +71,7 @@ class RunFolder:
 
     @property
     def exits(self) -> Path:
-        """Folder of the records of programs that ended badly."""
+        """Folder of the exit notes: how programs ended that ended badly."""
         return self.path / "exits"
 
     @property
@@ -133,7 +133,7 @@ class RunFolder:
         return self.path / f"summary-{attempt}.json"
 
     def exits_of(self, attempt: int) -> Path:
-        """Folder of the records of an earlier start."""
+        """Folder of the exit notes of an earlier start."""
         return self.path / f"exits-{attempt}"
 
     def given_up(self, group: int) -> Path:
@@ -141,7 +141,7 @@ class RunFolder:
         return self.path / "given-up" / f"group-{group}"
 
     def vanished(self, group: int) -> Path:
-        """There when a group was lost, but no rank of it has left a record."""
+        """There when a group was lost, but no rank of it has left an exit note."""
         return self.exits / f"vanished-group-{group}"
 
     @property
@@ -161,20 +161,20 @@ class RunFolder:
         return self.logs / f"group-{group:04d}-solver-{rank_in_group}.log" if rank is None else self.log(plan, rank)
 
     def group_exit(self, plan: Plan, group: int, rank_in_group: int) -> Path:
-        """Record of the bad end of a rank of a solver group."""
+        """Exit note of a rank of a solver group."""
         rank = plan.rank_of(group, rank_in_group)
         return self.exits / f"group-{group:04d}-{rank_in_group}" if rank is None else self.rank_exit(rank)
 
     def rank_exit(self, rank: int) -> Path:
-        """Record of the bad end of a rank of the world."""
+        """Exit note of a rank of the world."""
         return self.exits / f"rank-{rank:04d}"
 
     def rank_exits(self) -> list[Path]:
-        """Find the records of ranks of the world."""
+        """Find the exit notes of ranks of the world."""
         return [path for path in self.exits.glob("rank-*") if not path.suffix]
 
     def spawned_exits(self) -> list[tuple[int, int, Path]]:
-        """Find the records of ranks of spawned groups, each with its group and its rank there."""
+        """Find the exit notes of ranks of spawned groups, each with its group and its rank there."""
         found = ((_SPAWNED.fullmatch(path.name), path) for path in self.exits.glob("group-*-*"))
         return [(int(match[1]), int(match[2]), path) for match, path in found if match is not None]
 

@@ -14,7 +14,7 @@ from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native.linked_mpi import mpi_of_mpi4py
 from mpidata.native.transport import find_fabrics, look_at_process, slower_than_it_could_be
 from mpidata.run import deadlines
-from mpidata.run.exits import read_record
+from mpidata.run.exits import read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.samplers import read_parameters
@@ -47,7 +47,7 @@ def main() -> int:
                 print(f"mpidata: {sentence}", flush=True)
         scheduler = Scheduler(plan, parameters, messages)
     except Exception as error:  # nothing may leave through MPI_Finalize, where all others would wait
-        if not (isinstance(error, RankDiedError) and _is_recorded(run)):
+        if not (isinstance(error, RankDiedError) and _has_exit_note(run)):
             write_failure(run.path, _sentence(error))
         with contextlib.suppress(OSError):
             run.over.touch()
@@ -71,12 +71,12 @@ def _sentence(error: Exception) -> str:
     return f"The scheduler failed with {type(error).__name__}: {error}. Report it with the log of rank 0."
 
 
-def _is_recorded(run: RunFolder) -> bool:
-    """Whether a rank has left a record of its end, which is the cause then and not what MPI told of it here."""
+def _has_exit_note(run: RunFolder) -> bool:
+    """Whether a rank has left an exit note, which is the cause then and not what MPI told of it here."""
     deadline = time.monotonic() + deadlines.WHY_LOST_IN_START_S
     while time.monotonic() < deadline:
-        records = [read_record(path) for path in run.rank_exits()]
-        if any(record is not None and not record.told for record in records):
+        ends = [read_exit_note(path) for path in run.rank_exits()]
+        if any(end is not None and not end.told for end in ends):
             return True
         time.sleep(0.02)
     return False

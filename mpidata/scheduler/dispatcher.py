@@ -17,7 +17,7 @@ from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.losses import Cause, Causes, Losses, UntoldDeaths
 from mpidata.scheduler.messages import MIXED, Messages, text_of
 from mpidata.scheduler.simulations import COMPLETE, NONE, Simulations
-from mpidata.scheduler.summary import Record
+from mpidata.scheduler.summary import Journal
 
 __all__ = ["Dispatcher"]
 
@@ -33,7 +33,7 @@ class Dispatcher:
         Row i belongs to simulation i.
     messages : Messages
         To and from the other ranks.
-    record : Record
+    journal : Journal
         Of the run.
     simulations, groups, losses : Simulations, Groups, Losses
         Their states, which only this object changes.
@@ -61,7 +61,7 @@ class Dispatcher:
         plan: Plan,
         parameters: NDArray[np.float64],
         messages: Messages,
-        record: Record,
+        journal: Journal,
         simulations: Simulations,
         groups: Groups,
         losses: Losses,
@@ -74,7 +74,7 @@ class Dispatcher:
         self._plan = plan
         self._parameters = np.array(parameters, dtype=np.float64, order="C")
         self._messages = messages
-        self._record = record
+        self._journal = journal
         self._simulations = simulations
         self._groups = groups
         self._losses = losses
@@ -96,7 +96,7 @@ class Dispatcher:
                 self._spawn_failed(group, error, now)
             else:
                 self._groups.spawned(group)
-                self._record.note("group_joined", group=group)
+                self._journal.note("group_joined", group=group)
                 if self.stopping:
                     self._messages.stop()
         if not self.stopping and self._simulations.pending:
@@ -135,7 +135,7 @@ class Dispatcher:
         self._groups.leave(group)
         self._leaving.add(group)
         self._part()
-        self._record.note("group_left", group=group)
+        self._journal.note("group_left", group=group)
         self._promote()
         self.feed()
         pending = self._simulations.pending
@@ -174,14 +174,14 @@ class Dispatcher:
             if self.blameless:
                 continue
             self._losses.groups += 1
-            self._record.note("group_lost", group=group, rank_in_group=cause.rank_in_group, **cause.told())
+            self._journal.note("group_lost", group=group, rank_in_group=cause.rank_in_group, **cause.told())
             if self.stopping:
                 continue
             blamed, others = self._simulations.lose(group)
             if blamed != NONE:
                 self._failed(blamed, group, cause)
             for simulation in others:
-                self._record.write_numbers("run_again", simulation=simulation, group=group)
+                self._journal.write_numbers("run_again", simulation=simulation, group=group)
             self.feed()
             if self._simulations.pending and not self._groups.any_left:
                 log = RunFolder(self._plan.run).group_log(self._plan, group, cause.rank_in_group or 0)
@@ -220,12 +220,12 @@ class Dispatcher:
     def _dispatch(self, group: int, simulation: int) -> None:
         first = self._simulations.is_first(simulation)
         self._messages.dispatch(group, simulation, first, self._parameters[simulation])
-        self._record.write_numbers("dispatch", simulation=simulation, group=group)
+        self._journal.write_numbers("dispatch", simulation=simulation, group=group)
 
     def _promote(self) -> None:
         if not self.stopping and not self._simulations.all_settled:
             for group in self._groups.promote():
-                self._record.note("spare_takes_over", group=group)
+                self._journal.note("spare_takes_over", group=group)
 
     def _close(self, group: int, event: Event) -> None:
         """Take note of the simulation that the group has just ended, if any."""
@@ -254,10 +254,10 @@ class Dispatcher:
         """Note that a try has failed: another one will follow, or the simulation is set aside."""
         tries = self._simulations.counted_tries(simulation)
         if not self._simulations.has_failed(simulation):
-            self._record.note("retry", **self._losses.retry(simulation, tries, group, cause))
+            self._journal.note("retry", **self._losses.retry(simulation, tries, group, cause))
             return
         entry = self._losses.give_up(simulation, tries, group, cause, self._parameters[simulation].tolist())
-        self._record.note("set_aside", **entry)
+        self._journal.note("set_aside", **entry)
         self.error = self.error or self._losses.verdict(self._simulations.totals[COMPLETE])
 
     def _spawn(self, now: float) -> None:
@@ -270,7 +270,7 @@ class Dispatcher:
                 row = self._parameters[simulation].tolist()
                 values = [f"{name}={value!r}" for name, value in zip(self._plan.parameters, row, strict=True)]
                 values.append(f"simulation={simulation}")
-            self._record.note("spawn", group=group)
+            self._journal.note("spawn", group=group)
             self._messages.spawn(group, values)
 
     def _spawn_failed(self, group: int, error: str, now: float) -> None:
@@ -282,7 +282,7 @@ class Dispatcher:
             given_up.parent.mkdir(exist_ok=True)
             given_up.touch()
         again = self._groups.spawn_failed(group, now)
-        self._record.note("spawn_failed", group=group, error=error, again=again)
+        self._journal.note("spawn_failed", group=group, error=error, again=again)
         ended = first_exit(self._plan.run, self._plan, group)
         log = RunFolder(self._plan.run).group_log(self._plan, group, ended[0] if ended is not None else 0)
         self._not_started = (

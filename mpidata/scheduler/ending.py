@@ -1,4 +1,4 @@
-"""How a job ends: by itself or from outside, who has left, how long the others are waited for, with what outcome."""
+"""How a job ends: by itself or from outside, who has left, how long the others are waited for, with what conclusion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mpidata.scheduler.coordinator import Coordinator
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.messages import Messages
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Outcome, Record
+from mpidata.scheduler.summary import Conclusion, Journal
 
 __all__ = ["Ending", "OutsideStop", "Stream"]
 
@@ -38,7 +38,7 @@ class Ending:
 
     Attributes
     ----------
-    outcome : Outcome
+    conclusion : Conclusion
         How the job ends, as known so far. The first error counts; an error counts more than a stop.
     stopping : bool
         Whether the job ends before its time.
@@ -49,7 +49,7 @@ class Ending:
     """
 
     def __init__(self, trainers: int, groups: Groups) -> None:
-        self.outcome: Outcome = {"status": "complete", "error": None, "reason": None}
+        self.conclusion: Conclusion = {"status": "complete", "error": None, "reason": None}
         self.stopping = False
         self._trainers_in_loop = set(range(trainers))
         self._trainers = set(range(trainers))
@@ -68,35 +68,35 @@ class Ending:
     @property
     def status(self) -> int:
         """Exit status of the job's processes: 1 if it has failed, else 0."""
-        return int(self.outcome["status"] == "failed")
+        return int(self.conclusion["status"] == "failed")
 
     def trainer_left_loop(self, trainer: int) -> None:
-        """Record that a trainer has left its loop, or knows that the stream is over."""
+        """Note that a trainer has left its loop, or knows that the stream is over."""
         self._trainers_in_loop.discard(trainer)
 
     def trainer_left(self, trainer: int, now: float) -> None:
-        """Record that a trainer has said goodbye."""
+        """Note that a trainer has said goodbye."""
         self._trainers_in_loop.discard(trainer)
         self._trainers.discard(trainer)
         self._figures.add(trainer)
         self._figures_by = now + deadlines.LAST_FIGURES_S
 
     def status_came(self, trainer: int) -> None:
-        """Record that a trainer's figures have come."""
+        """Note that a trainer's figures have come."""
         self._figures.discard(trainer)
 
     def stop(self, now: float, reason: str) -> bool:
         """End the job before its time, though nothing is wrong; returns whether it was not stopping already."""
-        if self.outcome["status"] == "complete":
-            self.outcome["status"] = "stopped"
-            self.outcome["reason"] = reason
+        if self.conclusion["status"] == "complete":
+            self.conclusion["status"] = "stopped"
+            self.conclusion["reason"] = reason
         return self._limit(now + deadlines.STOP_S)
 
     def stop_from_outside(self, reason: str, by: float) -> None:
         """End the job because somebody wants it to end by then; a trainer that is late is ended and not at fault."""
-        if self.outcome["status"] == "complete":
-            self.outcome["status"] = "stopped"
-            self.outcome["reason"] = reason
+        if self.conclusion["status"] == "complete":
+            self.conclusion["status"] = "stopped"
+            self.conclusion["reason"] = reason
         self._from_outside = True
         self._limit(by)
 
@@ -105,11 +105,11 @@ class Ending:
 
         The ranks may leave in order as far as they still can.
         """
-        self.outcome["status"] = "failed"
-        if self.outcome["error"] is None:
-            self.outcome["error"] = error
+        self.conclusion["status"] = "failed"
+        if self.conclusion["error"] is None:
+            self.conclusion["error"] = error
             if log is not None:
-                self.outcome["log"] = str(log)
+                self.conclusion["log"] = str(log)
         return self._limit(now + deadlines.FAIL_S)
 
     def fail_at_once(self, now: float, error: str, log: Path | None = None) -> None:
@@ -121,27 +121,27 @@ class Ending:
         """Take note that samples are missing from the record: the job goes on as it would, but has failed then."""
         self._unrecorded = self._unrecorded or sentence
 
-    def conclude(self) -> Outcome:
-        """Return the outcome, at the end of the job."""
-        if self._unrecorded and self.outcome["error"] is None:
-            self.outcome["error"] = self._unrecorded
+    def conclude(self) -> Conclusion:
+        """Return the conclusion, at the end of the job."""
+        if self._unrecorded and self.conclusion["error"] is None:
+            self.conclusion["error"] = self._unrecorded
             if not self._from_outside:  # else it goes on later
-                self.outcome["status"], self.outcome["in_order"] = "failed", True
-        return self.outcome
+                self.conclusion["status"], self.conclusion["in_order"] = "failed", True
+        return self.conclusion
 
     def is_over(self, now: float) -> bool:
         """Whether all trainers and groups have left, and the last figures have come."""
         return not self._groups.alive and self._trainers_final(now)
 
     def is_due(self, now: float) -> bool:
-        """Whether to wait no longer and end the ranks that are left. May turn the outcome into failed."""
+        """Whether to wait no longer and end the ranks that are left. May turn the conclusion into failed."""
         if now < self._by:
             return False
         if self._from_outside:
             return True
-        if self.outcome["status"] != "failed" and self._trainers_in_loop:
+        if self.conclusion["status"] != "failed" and self._trainers_in_loop:
             self.fail(now, self._stuck())
-        return self.outcome["status"] == "failed" or (bool(self._groups.alive) and self._trainers_final(now))
+        return self.conclusion["status"] == "failed" or (bool(self._groups.alive) and self._trainers_final(now))
 
     def _trainers_final(self, now: float) -> bool:
         return not self._trainers and (not self._figures or now >= self._figures_by)
@@ -156,9 +156,9 @@ class Ending:
         late = sorted(self._trainers_in_loop)
         who = f"trainer {late[0]}" if len(late) == 1 else f"trainers {', '.join(map(str, late))}"
         return (
-            f"The job was stopped ({self.outcome['reason']}), but {who} did not leave within {deadlines.STOP_S:g} s: "
-            "perhaps waiting for the others in a collective of torch.distributed. Leave the loop after the same batch "
-            "on all trainers."
+            f"The job was stopped ({self.conclusion['reason']}), but {who} did not leave within {deadlines.STOP_S:g} "
+            "s: perhaps waiting for the others in a collective of torch.distributed. Leave the loop after the same "
+            "batch on all trainers."
         )
 
 
@@ -251,7 +251,7 @@ class Stream:
         Their states.
     messages : Messages
         To the trainers.
-    record : Record
+    journal : Journal
         Of the run.
 
     Attributes
@@ -264,13 +264,13 @@ class Stream:
     For one thread.
     """
 
-    def __init__(self, plan: Plan, simulations: Simulations, messages: Messages, record: Record) -> None:
+    def __init__(self, plan: Plan, simulations: Simulations, messages: Messages, journal: Journal) -> None:
         self.ended = False
         self._validated = plan.validation == 0
         self._validation = plan.validation
         self._simulations = simulations
         self._messages = messages
-        self._record = record
+        self._journal = journal
 
     def look(self, stopping: bool) -> bool:
         """Tell what is to be told now; returns whether the stream has just ended. One that is stopped does not."""
@@ -280,6 +280,6 @@ class Stream:
         if self.ended or not self._simulations.all_settled or stopping:
             return False
         self.ended = True
-        self._record.note("end_of_stream")
+        self._journal.note("end_of_stream")
         self._messages.end_of_stream()
         return True

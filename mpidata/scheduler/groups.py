@@ -80,13 +80,13 @@ class Groups:
         return bool(self._alive or self.starting) or self._may_spawn()
 
     def works(self, group: int) -> None:
-        """Record that a group has asked for a simulation: what was spawned runs as it should."""
+        """Note that a group has asked for a simulation: what was spawned runs as it should."""
         if group in self._untried:
             self._untried.discard(group)
             self._failed_spawns = 0
 
     def ask(self, group: int) -> None:
-        """Record that a group waits for its next simulation."""
+        """Note that a group waits for its next simulation."""
         self._asking.append(group)
 
     def ready(self) -> Iterator[int]:
@@ -105,13 +105,13 @@ class Groups:
         return asking
 
     def leave(self, group: int) -> None:
-        """Record that a group has left in order."""
+        """Note that a group has left in order."""
         if self._plan.start == "spawn" and group in self._active:
             self._vacate(group)
         self._remove(group)
 
     def lose(self, group: int) -> None:
-        """Record that a group is lost."""
+        """Note that a group is lost."""
         if group in self._active:
             self._vacate(group)
         self._remove(group)
@@ -144,7 +144,7 @@ class Groups:
         return numbers
 
     def spawned(self, group: int) -> None:
-        """Record that a spawned group has joined."""
+        """Note that a spawned group has joined."""
         self.any_joined = True
         self._failing_since = None
         self.starting.discard(group)
@@ -153,7 +153,7 @@ class Groups:
         self._untried.add(group)
 
     def spawn_failed(self, group: int, now: float) -> bool:
-        """Record that a group could not be spawned; returns whether it will be tried again.
+        """Note that a group could not be spawned; returns whether it will be tried again.
 
         Where nothing joins any more, the other places are given up with the first one.
         """

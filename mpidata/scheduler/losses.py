@@ -58,7 +58,7 @@ class Cause:
 
     @classmethod
     def of_group(cls, plan: Plan, group: int, rank_in_group: int) -> Cause:
-        """Find out why a group has lost a rank, from the records of its ranks' programs.
+        """Find out why a group has lost a rank, from the exit notes of its ranks.
 
         Ranks that only followed, as they cannot go on without the others, do not count.
         """
@@ -70,7 +70,7 @@ class Cause:
             return cls(ended.cause, ended.sentence(), rank, ended.signal, ended.status, output)
         return cls(
             "unknown",
-            "vanished without a record: its mpidata-rank was killed with it, its host is gone, or the run folder "
+            "vanished without an exit note: its mpidata-rank was killed with it, its host is gone, or the run folder "
             "cannot be written",
             rank_in_group,
             output=last_lines(plan.run, plan, group, rank_in_group),
@@ -182,7 +182,7 @@ class Causes:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, and until when to wait for its record
+        self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, until when to wait
 
     def look_for(self, group: int, rank_in_group: int, now: float) -> None:
         """Look from now on why this rank of a group has died."""
@@ -214,11 +214,11 @@ class UntoldDeaths:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._since: dict[int, float] = {}  # by group: when a record of it was seen first
+        self._since: dict[int, float] = {}  # by group: when an exit note of it was seen first
         self._next_look = 0.0
 
     def find(self, now: float, is_alive: Callable[[int], bool]) -> list[tuple[int, int]]:
-        """Find the groups that count as alive though a rank has left a record of its end; each with that rank."""
+        """Find the groups that count as alive though a rank has left an exit note; each with that rank."""
         if self._plan.fault_tolerance != "ulfm" or now < self._next_look:
             return []
         self._next_look = now + _LOOK_S
@@ -231,7 +231,7 @@ class UntoldDeaths:
         return [(g, rank) for g, rank in found.items() if now - self._since.setdefault(g, now) >= deadlines.MPI_TELLS_S]
 
     def _rank_of(self, name: str) -> tuple[int, int]:
-        """Tell of which group, and which of its ranks, a record is; -1 where it is of no solver."""
+        """Tell of which group, and which of its ranks, an exit note is; -1 where it is of no solver."""
         if spawned := re.fullmatch(r"group-(\d+)-(\d+)", name):
             return int(spawned[1]), int(spawned[2])
         if (world := re.fullmatch(r"rank-(\d+)", name)) and int(world[1]) > self._plan.trainers:

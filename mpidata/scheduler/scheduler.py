@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native.library import Event
-from mpidata.run.exits import read_record
+from mpidata.run.exits import read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.coordinator import Coordinator
@@ -26,7 +26,7 @@ from mpidata.scheduler.messages import MIXED, Messages, index_of, log_of, text_o
 from mpidata.scheduler.relief import Relief
 from mpidata.scheduler.restore import restore, state_of
 from mpidata.scheduler.simulations import COMPLETE, Simulations
-from mpidata.scheduler.summary import Record
+from mpidata.scheduler.summary import Journal
 
 __all__ = ["Scheduler"]
 
@@ -83,20 +83,20 @@ class Scheduler:
         self.ending = Ending(plan.trainers, self.groups)
         self._messages = messages
         self._clock = clock
-        self._record = Record(plan, self.simulations, self.losses, clock())
+        self._journal = Journal(plan, self.simulations, self.losses, clock())
         self._dispatcher = Dispatcher(
-            plan, parameters, messages, self._record, self.simulations, self.groups, self.losses
+            plan, parameters, messages, self._journal, self.simulations, self.groups, self.losses
         )
         self._relief = Relief(plan.trainers)
-        self._resumed = restore(plan, self.simulations, self.losses, self._record.figures)
+        self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.totals[COMPLETE])
-        for sentence in self._record.figures.record_stopped:
+        for sentence in self._journal.figures.record_stopped:
             self.ending.record_stopped(sentence)
-        self.checkpoints = Coordinator(plan, messages, self._state, self._record.note, clock())
+        self.checkpoints = Coordinator(plan, messages, self._state, self._journal.note, clock())
         self._outside = OutsideStop(plan, self.checkpoints)
         self._next_tick = clock()
         self._over = False
-        self._stream = Stream(plan, self.simulations, messages, self._record)
+        self._stream = Stream(plan, self.simulations, messages, self._journal)
         self._on: dict[int, Callable[[Event], None]] = {
             Event.NEXT: lambda event: self._dispatcher.next(event.index, event),
             Event.FINALIZED: lambda event: self._dispatcher.finalized(event.index, event),
@@ -125,14 +125,14 @@ class Scheduler:
         with status 1 if the job has failed, 0 if its trainers stopped it, 128 + its number after a signal.
         """
         try:
-            self._record.start()
-            if self._resumed:
-                self._record.note("resume", **self._resumed)
+            self._journal.start()
+            if self._restored:
+                self._journal.note("resume", **self._restored)
             self._look_at_what_is_settled()
             while not self._over:
                 self._turn()
         except MpidataError as error:
-            self.ending.outcome["died"] = isinstance(error, RankDiedError)
+            self.ending.conclusion["died"] = isinstance(error, RankDiedError)
             self._fail_now(str(error))
         except Exception as error:
             with contextlib.suppress(OSError):
@@ -154,13 +154,13 @@ class Scheduler:
             return
         if self._dispatcher.error and not self.ending.stopping:
             if self._dispatcher.died_out:
-                self.ending.outcome["died"] = True
+                self.ending.conclusion["died"] = True
             self._fail(self._dispatcher.error, self._dispatcher.log)
         self._look_at_what_is_settled()
 
     def _tick(self, now: float) -> None:
         self._next_tick = now + _POLL_S
-        self._record.keep(now)
+        self._journal.keep(now)
         self._dispatcher.blameless = self._outside.by_terminate
         self._dispatcher.tick(now)
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
@@ -173,11 +173,11 @@ class Scheduler:
             self.ending.stop_from_outside(reason, self._outside.by)
             self._tell_all_to_leave()
         elif self.ending.is_due(now):
-            self._record.note("overdue", groups=self.groups.alive, trainers=self.ending.trainers)
+            self._journal.note("overdue", groups=self.groups.alive, trainers=self.ending.trainers)
             self._finish(abort=self.ending.status)
 
     def _state(self) -> dict[str, object]:
-        return state_of(self.simulations, self.losses, self._record.figures)
+        return state_of(self.simulations, self.losses, self._journal.figures)
 
     def _on_held(self, event: Event) -> None:
         simulation = event.simulation
@@ -185,7 +185,7 @@ class Scheduler:
             return
         if not self.simulations.has_failed(simulation):
             steps = self.simulations.steps(simulation)
-            self._record.write_numbers("simulation_complete", simulation=simulation, steps=steps)
+            self._journal.write_numbers("simulation_complete", simulation=simulation, steps=steps)
 
     def _look_at_what_is_settled(self) -> None:
         if self._stream.look(self.ending.stopping):
@@ -198,10 +198,10 @@ class Scheduler:
         trainer = index_of(event, self.plan.trainers)
         if trainer not in self.ending.trainers:  # it had nothing more to do
             return
-        ended = read_record(RunFolder(self.plan.run).rank_exit(event.rank))
-        how = "vanished without a record" if ended is None else ended.sentence()
+        ended = read_exit_note(RunFolder(self.plan.run).rank_exit(event.rank))
+        how = "vanished without an exit note" if ended is None else ended.sentence()
         if ended is None or ended.cause == "signal":
-            self.ending.outcome["died"] = True
+            self.ending.conclusion["died"] = True
         log = log_of(event, self.plan)
         self._fail_now(
             f"Trainer {trainer} (rank {event.rank}) {how}. Its output is in {log}. Resume the job with "
@@ -214,7 +214,7 @@ class Scheduler:
         self.ending.status_came(trainer)
         if event.ended:
             self.ending.trainer_left_loop(trainer)
-        statistics = self._record.figures.status(trainer, event.statistics)
+        statistics = self._journal.figures.status(trainer, event.statistics)
         if self.ending.stopping or self._stream.ended:
             return
         starved, full = bool(event.starved), bool(event.full)
@@ -223,16 +223,16 @@ class Scheduler:
             self._messages.relieve(relieved, samples)
             what = "a validation simulation is to be run again" if other is None else f"trainer {other} starves"
             reason = f"{what} while the groups wait for room on trainer {relieved}"
-            self._record.note("relief", trainer=relieved, samples=samples, reason=reason)
+            self._journal.note("relief", trainer=relieved, samples=samples, reason=reason)
 
     def _on_report(self, event: Event) -> None:
-        self._record.figures.report(text_of(event), event.value)
+        self._journal.figures.report(text_of(event), event.value)
 
     def _on_stop(self, event: Event) -> None:
         trainer = index_of(event, self.plan.trainers)
         text = text_of(event).rstrip(".") or "no reason given"
         self.ending.trainer_left_loop(trainer)
-        self._record.note("stop", trainer=trainer, failed=bool(event.failed), reason=text)
+        self._journal.note("stop", trainer=trainer, failed=bool(event.failed), reason=text)
         if event.failed:
             log = log_of(event, self.plan)
             self._fail(f"{text}. The script of trainer {trainer} failed; {log} has the whole story.", log)
@@ -242,19 +242,19 @@ class Scheduler:
     def _on_goodbye(self, event: Event) -> None:
         trainer = index_of(event, self.plan.trainers)
         self.ending.trainer_left(trainer, self._clock())
-        self._record.note("trainer_left", trainer=trainer)
+        self._journal.note("trainer_left", trainer=trainer)
         if not self._stream.ended and not self.ending.stopping:
             self._stop(f"trainer {trainer} left before the stream had ended")
 
     def _on_record_stopped(self, event: Event) -> None:
         sentence = text_of(event)
-        self._record.figures.record_stopped.append(sentence)
+        self._journal.figures.record_stopped.append(sentence)
         self.ending.record_stopped(sentence)
-        self._record.note("record_stopped", trainer=index_of(event, self.plan.trainers), reason=sentence)
+        self._journal.note("record_stopped", trainer=index_of(event, self.plan.trainers), reason=sentence)
 
     def _on_error(self, event: Event) -> None:
         text = text_of(event)
-        self._record.note("error", rank=event.rank, error=text)
+        self._journal.note("error", rank=event.rank, error=text)
         if event.sender == Event.SOLVER and event.index in self.groups.lost:
             return  # what follows from the loss is no fault of the program
         self.ending.fail_at_once(self._clock(), text, log_of(event, self.plan))
@@ -265,7 +265,7 @@ class Scheduler:
             self._tell_all_to_leave()
 
     def _fail(self, error: str, log: Path | None) -> None:
-        self._record.note("error", error=error)
+        self._journal.note("error", error=error)
         if self.ending.fail(self._clock(), error, log):
             self._tell_all_to_leave()
 
@@ -283,7 +283,7 @@ class Scheduler:
         if abort is None:
             self._messages.all_gone()
         self.checkpoints.close(self._clock())
-        self._record.end(self.ending.conclude(), self._clock())
+        self._journal.end(self.ending.conclude(), self._clock())
         if abort is not None:
             # Where a rank's end is not the end of all, its mpidata-rank looks for this.
             with contextlib.suppress(OSError):

@@ -154,7 +154,7 @@ class Simulations:
         return simulation
 
     def close(self, group: int, simulation: int, steps: int, failed: bool, again: bool = False) -> bool:
-        """Record that a group has ended its simulation, or its try of it, after so many steps.
+        """Note that a group has ended its simulation, or its try of it, after so many steps.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class Simulations:
         self._check_runs(group, NONE)
 
     def lose(self, group: int) -> tuple[int, list[int]]:
-        """Record that a group is lost, with all that the trainers do not hold of it.
+        """Note that a group is lost, with all that the trainers do not hold of it.
 
         Returns
         -------
@@ -230,7 +230,7 @@ class Simulations:
         return blamed, lost
 
     def hold(self, trainer: int, simulation: int, by_try: int) -> bool:
-        """Record that a trainer holds its share of a simulation, as large as a try of it has said.
+        """Note that a trainer holds its share of a simulation, as large as a try of it has said.
 
         Returns
         -------

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from typing_extensions import NotRequired, TypedDict
 
-from mpidata.run.aside import BEGUN, say_aside
+from mpidata.run.aside import STARTED, say_aside
 from mpidata.run.events import Events, as_json, write_json
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 
-__all__ = ["DRAWN", "RECEIVED", "Figures", "Outcome", "Record", "write_failure"]
+__all__ = ["DRAWN", "RECEIVED", "Figures", "Conclusion", "Journal", "write_failure"]
 
 # Order of mpidata_statistics in c_api/src/stream/statistics.h.
 RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES = range(7)
@@ -27,7 +27,7 @@ _RATE_OVER_S = 3.0
 _PROGRESS_S = 0.5
 
 
-class Outcome(TypedDict):
+class Conclusion(TypedDict):
     """How a run ended: `status` is complete, failed or stopped; `error` a sentence or None; `reason` why it stopped.
 
     `log` is there where the error is about the output of one rank. `died` is there, and true, where it failed because
@@ -124,7 +124,7 @@ class Figures:
         }
 
     def summary(
-        self, run: Path, outcome: Outcome, simulations: Simulations, losses: Losses | None, seconds: float
+        self, run: Path, conclusion: Conclusion, simulations: Simulations, losses: Losses | None, seconds: float
     ) -> dict[str, object]:
         """Contents of summary.json of a run that took so many seconds.
 
@@ -134,7 +134,7 @@ class Figures:
         return {
             "name": run.parent.name,
             "run": str(run),
-            **outcome,
+            **conclusion,
             "simulations": {
                 "requested": simulations.count,
                 "complete": simulations.totals[COMPLETE],
@@ -159,7 +159,7 @@ class Figures:
         return {name: {"first": first, "last": self.last[name]} for name, first in self.first.items()}
 
 
-class Record:
+class Journal:
     """The files events.jsonl, progress.json and summary.json of a run, and the scheduler's log.
 
     Parameters
@@ -194,7 +194,7 @@ class Record:
         sizes = {"trainers": plan.trainers, "groups": plan.groups, "ranks_per_group": plan.ranks_per_group}
         self.note("start", world=plan.world, **sizes, simulations=plan.simulations, validation=plan.validation)
         if self._events.problem is not None:
-            say_aside(BEGUN)
+            say_aside(STARTED)
 
     def keep(self, now: float) -> None:
         """Bring the events into their file, and twice a second the figures into theirs."""
@@ -205,12 +205,12 @@ class Record:
             problem = self._write_progress(now) or problem
         self._say_once(problem)
 
-    def end(self, outcome: Outcome, now: float) -> None:
+    def end(self, conclusion: Conclusion, now: float) -> None:
         """Write the last event and figures, then the summary, which is printed where it cannot be written."""
         seconds = now - self._started
         self._write_progress(now)
-        self.note("end", **outcome)
-        summary = self.figures.summary(self._plan.run, outcome, self._simulations, self._losses, seconds)
+        self.note("end", **conclusion)
+        summary = self.figures.summary(self._plan.run, conclusion, self._simulations, self._losses, seconds)
         try:
             write_json(RunFolder(self._plan.run).summary, summary, durable=True)
         except OSError as error:
@@ -248,9 +248,9 @@ def write_failure(run: Path, error: str) -> None:
     """
     with contextlib.suppress(OSError):
         print(error, file=sys.stderr, flush=True)
-    outcome: Outcome = {"status": "failed", "error": error, "reason": None}
+    conclusion: Conclusion = {"status": "failed", "error": error, "reason": None}
     figures = Figures(trainers=0, capacity=1)
-    summary = figures.summary(run, outcome, Simulations(0, trainers=0), None, seconds=0.0)
+    summary = figures.summary(run, conclusion, Simulations(0, trainers=0), None, seconds=0.0)
     try:
         write_json(RunFolder(run).summary, summary, durable=True)
     except OSError:

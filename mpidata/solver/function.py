@@ -169,9 +169,9 @@ def _run(name: str, rank: GroupRank) -> None:
     function = find_function(name)
     wanted = names_wanted(name, function, rank.plan.parameters if rank.plan else None)
     group = solver.group()
-    alone = "group" not in wanted
+    one_rank = "group" not in wanted
     for simulation in solver.simulations():
-        if alone and group.Get_rank() > 0:
+        if one_rank and group.Get_rank() > 0:
             _follow(simulation, group, rank.library.mpidata_beat)
             continue
         extras = {"group": group, "simulation": simulation.id}
@@ -179,7 +179,7 @@ def _run(name: str, rank: GroupRank) -> None:
         end = _OVER
         try:
             for time in put_steps(name, function(**parameters), simulation):
-                if alone:
+                if one_rank:
                     _tell(group, _STEP, time)
                 simulation.step(time)
         except GiveUp as reason:
@@ -191,7 +191,7 @@ def _run(name: str, rank: GroupRank) -> None:
             if rank.plan is None or group.Get_size() > 1:
                 raise
             rank.try_failed(error)
-        if alone:
+        if one_rank:
             _tell(group, end)
 
 

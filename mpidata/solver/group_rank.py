@@ -83,7 +83,7 @@ class GroupRank:
         return survived and not self.finalized and (self.current is not None or self.spawned)
 
     def try_failed(self, error: BaseException) -> None:
-        """Record that what runs the simulation has raised; it is run again, and this rank goes on with another one."""
+        """Note that what runs the simulation has raised; it is run again, and this rank goes on with another one."""
         traceback.print_exception(error)
         self.fail(self.library.mpidata_fail_try, self.say_raised(error))
 

@@ -180,7 +180,7 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
     @property
     def resumed(self) -> int:
         """Number of the batch (or single sample) that this run goes on from; 0 where it starts afresh."""
-        return self._trainer.checkpoints.resumed.batch
+        return self._trainer.checkpoints.restored.batch
 
     def register(self, **objects: Stateful) -> None:
         """Have the states of these objects kept in checkpoints, and restore them where one is continued.

@@ -91,7 +91,7 @@ class Trainer:
         error: MpidataError | None = None
         try:
             self.checkpoints.restore()
-            self.drawn = self.checkpoints.resumed.batch
+            self.drawn = self.checkpoints.restored.batch
         except MpidataError as caught:
             error = caught
         check(self.library, self.library.mpidata_trainer_begin())
@@ -162,8 +162,8 @@ class Trainer:
         steps : int or None
             Of each simulation; None: as those had that have run.
         """
-        resumed = self.checkpoints.resumed
-        if self._started is None or (resumed.batch and resumed.trainers != self.plan.trainers):
+        restored = self.checkpoints.restored
+        if self._started is None or (restored.batch and restored.trainers != self.plan.trainers):
             return None
         if steps is None:
             known = ctypes.c_int64()
@@ -244,7 +244,7 @@ class Trainer:
                 return
             delay = (
                 deadlines.LOOKED_AT_DATA_S
-                if self.drawn - self.checkpoints.resumed.batch <= 1
+                if self.drawn - self.checkpoints.restored.batch <= 1
                 else deadlines.LEFT_LOOP_S
             )
             reason = f"the script left its loop early, after {self._progress()}"

@@ -15,7 +15,7 @@ from pages import CONTRIBUTING, PAGES, README, ROOT, Block, blocks, files, prose
 import mpidata.cli
 from mpidata.config import load_job
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Figures, Outcome
+from mpidata.scheduler.summary import Conclusion, Figures
 
 HEAT = ROOT / "examples" / "heat2d"
 RUNNING = ROOT / "docs" / "running.md"
@@ -179,8 +179,8 @@ def keys(value: dict[str, object], above: str = "") -> set[str]:
 
 def test_the_keys_of_summary_and_progress() -> None:
     figures, simulations = Figures(trainers=1, capacity=1), Simulations(1, trainers=1)
-    outcome: Outcome = {"status": "", "error": None, "reason": None, "log": "", "died": True, "in_order": True}
-    summary = figures.summary(Path("/runs/rod/1"), outcome, simulations, None, 1.0)
+    conclusion: Conclusion = {"status": "", "error": None, "reason": None, "log": "", "died": True, "in_order": True}
+    summary = figures.summary(Path("/runs/rod/1"), conclusion, simulations, None, 1.0)
     assert set(table(RUNNING, "`summary.json`:")) == keys(summary)
     assert set(table(RUNNING, "`progress.json`:")) == keys(figures.progress(simulations, 1.0))
 

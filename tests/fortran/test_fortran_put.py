@@ -29,7 +29,7 @@ class Put(NamedTuple):
     start: tuple[int, ...]
 
 
-def read_record(path: Path) -> tuple[dict[str, Put], list[str]]:
+def read_exit_note(path: Path) -> tuple[dict[str, Put], list[str]]:
     """Return the puts by field and the lines of all other calls of a recorder's file."""
     puts: dict[str, Put] = {}
     lines: list[str] = []
@@ -113,7 +113,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_every_array_arrives_whole_and_in_order(program: Path) -> None:
     done = run(program)
     assert done.returncode == 0, done.stderr
-    puts, lines = read_record(program.with_suffix(".record"))
+    puts, lines = read_exit_note(program.with_suffix(".record"))
     assert set(puts) == {f"{kind}_{case}" for kind in KINDS for case in EXPECTED}
     for kind, dtype in KINDS.items():
         for case, values in EXPECTED.items():

@@ -11,7 +11,7 @@ from launch_job import make_plan
 
 from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.outcome import settle
-from mpidata.launch.watching.supervise import Ending
+from mpidata.launch.watching.supervise import LauncherEnd
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
@@ -44,7 +44,7 @@ class EndedRun:
     def settle(
         self, status: int = 0, stopped_by: int | None = None, by_batch_system: str | None = None
     ) -> tuple[int, str, str]:
-        outcome = settle(self.attempt, Ending(status, stopped_by, by_batch_system=by_batch_system), 3.0)
+        outcome = settle(self.attempt, LauncherEnd(status, stopped_by, by_batch_system=by_batch_system), 3.0)
         assert json.loads(self.run.summary.read_text()) == outcome.summary
         self.log, self.died = outcome.log, outcome.died
         return outcome.exit_status, outcome.summary["status"], outcome.summary.get("error") or ""

@@ -17,7 +17,7 @@ SAMPLES = [(simulation, step) for simulation in range(4) for step in range(20)] 
 
 
 class RecordLibrary(FakeLibrary):
-    """With the queue of record.c; a test puts samples in."""
+    """With the queue of the library; a test puts samples in."""
 
     def __init__(self, plan):
         super().__init__(plan)

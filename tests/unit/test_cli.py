@@ -23,7 +23,7 @@ def run() -> CliRunner:
 
 def test_version(run: CliRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     result = run.invoke(cli.main, ["--version"])
-    built_with = build_flags.build_record()["mpi"]
+    built_with = build_flags.build_facts()["mpi"]
     first, second = result.output.splitlines()
     assert result.exit_code == 0 and first == f"mpidata {mpidata.__version__}"
     assert second == f"built with {mpi_of_library(built_with)}"

@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).parent))
 from trainers import RestoringLibrary, plan_of, write_trainer  # noqa: E402
 
 from mpidata.checkpoint import path_of, received  # noqa: E402
-from mpidata.checkpoint.restore import Resumed, restore  # noqa: E402
+from mpidata.checkpoint.restore import Restored, restore  # noqa: E402
 from mpidata.errors import StreamError  # noqa: E402
 from mpidata.run.plan import Field, Plan  # noqa: E402
 
@@ -36,7 +36,7 @@ def old(tmp_path: Path) -> Plan:
     return plan
 
 
-def with_trainers(old: Plan, trainers: int, index: int, **changes: object) -> tuple[RestoringLibrary, Resumed]:
+def with_trainers(old: Plan, trainers: int, index: int, **changes: object) -> tuple[RestoringLibrary, Restored]:
     plan = dataclasses.replace(old, trainers=trainers, world=3 + trainers, **changes)  # type: ignore[arg-type]
     library = RestoringLibrary(plan, index)
     return library, restore(plan, library, index)
@@ -45,7 +45,7 @@ def with_trainers(old: Plan, trainers: int, index: int, **changes: object) -> tu
 def test_the_same_trainers_go_on_with_their_own(old: Plan) -> None:
     for index in range(2):
         library, resumed = with_trainers(old, 2, index)
-        assert resumed == Resumed(12, {"model": b"state of %d" % index}, 2)
+        assert resumed == Restored(12, {"model": b"state of %d" % index}, 2)
         assert library.places == [list(place) for place in PLACES[index]]
         state = library.state
         assert (state.batch, state.unseen, state.added, state.capacity) == (12, 2, 40, 10)

@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from fake_library import FakeLibrary, make_plan, make_trainer, memory  # noqa: E402
 
 from mpidata.checkpoint.files import digest, unfinished  # noqa: E402
-from mpidata.checkpoint.restore import Resumed  # noqa: E402
+from mpidata.checkpoint.restore import Restored  # noqa: E402
 from mpidata.checkpoint.trainer_file import TrainerFile  # noqa: E402
 from mpidata.errors import StreamError  # noqa: E402
 from mpidata.native.library import CHECKPOINT  # noqa: E402
@@ -188,7 +188,7 @@ def resume(library: Library, state: dict[str, Any]) -> MPIStreamDataset:
     library.at = -1
     library.plan = make_plan(run=library.plan.run, checkpoint=7)
     trainer = make_trainer(library)
-    trainer.checkpoints.resumed = Resumed(40, saved, 1)
+    trainer.checkpoints.restored = Restored(40, saved, 1)
     trainer.drawn = 40
     return MPIStreamDataset(2)
 

@@ -54,9 +54,9 @@ def test_environment_of_root_and_of_others() -> None:
 def test_folders_of_open_mpi_4() -> None:
     old = mpirun_environment(False, Path("/tmp/a"), Path("/dev/shm/b"), old=True)
     assert old == {"OMPI_MCA_orte_tmpdir_base": "/tmp/a", "OMPI_MCA_btl_vader_backing_directory": "/dev/shm/b"}
-    several = mpirun_environment(False, Path("/tmp/a"), alone=False)
+    several = mpirun_environment(False, Path("/tmp/a"), one_host=False)
     assert several == {"PRTE_MCA_prte_local_tmpdir_base": "/tmp/a"}
-    assert mpirun_environment(False, Path("/tmp/a"), old=True, alone=False) == {}
+    assert mpirun_environment(False, Path("/tmp/a"), old=True, one_host=False) == {}
 
 
 def test_which_shim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from ended_run import EndedRun
 
 from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.outcome import settle
-from mpidata.launch.watching.supervise import Ending
+from mpidata.launch.watching.supervise import LauncherEnd
 
 _ABORT = """\
 MPI_ABORT was invoked on rank 4 in communicator MPI_COMM_WORLD
@@ -25,21 +25,21 @@ signal 9 (Killed).
 
 
 @pytest.mark.parametrize(
-    ("ending", "joined", "said", "died"),
+    ("end", "joined", "said", "died"),
     [
-        (Ending(-9), True, "The launcher was killed by SIGKILL and the job with it. ", True),
-        (Ending(1), True, "The launcher ended with exit status 1 and the job with it. ", True),
-        (Ending(1), False, "The launcher ended with exit status 1 and the job with it. ", False),
-        (Ending(0, vanished=0), True, "The scheduler (rank 0) is gone without a record: it was", True),
+        (LauncherEnd(-9), True, "The launcher was killed by SIGKILL and the job with it. ", True),
+        (LauncherEnd(1), True, "The launcher ended with exit status 1 and the job with it. ", True),
+        (LauncherEnd(1), False, "The launcher ended with exit status 1 and the job with it. ", False),
+        (LauncherEnd(0, vanished=0), True, "The scheduler (rank 0) is gone without an exit note: it was", True),
     ],
 )
 def test_the_launcher_or_the_scheduler_died(
-    case: EndedRun, ending: Ending, joined: bool, said: str, died: bool
+    case: EndedRun, end: LauncherEnd, joined: bool, said: str, died: bool
 ) -> None:
     (case.run.logs / "rank-0000-scheduler.log").touch()
     if joined:
         case.run.events.write_text("start\n")
-    found = settle(case.attempt, ending, 3.0)
+    found = settle(case.attempt, end, 3.0)
     assert found.summary["error"].startswith(said) and found.died is died
 
 
@@ -48,7 +48,7 @@ def test_without_ulfm_a_launcher_kills_all_when_one_has_died(case: EndedRun, ulf
     if ulfm:
         case.fault_tolerant()
     case.record(4, ago_s=2, signal=9)
-    found = settle(case.attempt, Ending(9, vanished=0), 3.0)
+    found = settle(case.attempt, LauncherEnd(9, vanished=0), 3.0)
     expected = "The scheduler (rank 0) is gone" if ulfm else "A solver of group 0 (rank 4, number 1 of the group) was"
     assert found.summary["error"].startswith(expected) and found.died
 

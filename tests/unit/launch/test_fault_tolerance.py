@@ -53,6 +53,6 @@ def test_the_ompi_info_beside_mpirun_tells(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     record = {"mpi": "Open MPI v4.1.4, package: Debian"}
-    monkeypatch.setattr("mpidata.native.linked_mpi.build_record", lambda: record)
+    monkeypatch.setattr("mpidata.native.linked_mpi.build_facts", lambda: record)
     assert without_ulfm("auto") == "Open MPI 4.1.4 runs without ULFM: if any rank dies, this run ends there."
     assert without_ulfm(False).startswith("launch.fault_tolerance is false: ")

@@ -53,7 +53,7 @@ def test_the_scheduler_dies(job: Run, victim: str) -> None:
     started = time.monotonic()
     assert job.finish()[0] == 1 and time.monotonic() - started < 20
     error = job.summary()["error"]
-    how = "was killed by SIGKILL" if victim == "program" else "is gone without a record: it was killed together"
+    how = "was killed by SIGKILL" if victim == "program" else "is gone without an exit note: it was killed together"
     assert error.startswith(f"The scheduler (rank 0) {how}") and f"mpidata run --resume {job.run}`" in error
     assert (job.run / "over").exists() and job.nothing_left()
 
@@ -159,7 +159,7 @@ def test_a_rank_that_vanishes_before_all_have_joined(job: Run) -> None:
     go.touch()
     status, _, stderr = job.finish()
     assert status == 0 and "Starting again (1 of 3)." in stderr
-    gone = "A solver of group 0 (rank 4, number 1 of the group) is gone without a record: "
+    gone = "A solver of group 0 (rank 4, number 1 of the group) is gone without an exit note: "
     assert stderr.startswith(gone) and job.nothing_left()
 
 

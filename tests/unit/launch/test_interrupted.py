@@ -14,7 +14,7 @@ import pytest
 
 from mpidata.config import Job, load_job
 from mpidata.errors import LaunchError
-from mpidata.launch.starting.begun import Begun
+from mpidata.launch.starting.named_run import NamedRun
 from mpidata.launch.starting.resume import look_at, make_ready
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -111,13 +111,13 @@ def resume(run: RunFolder) -> None:
 
 
 def begin(job: Job) -> RunFolder:
-    with closing(Begun(job, "night")) as begun:
-        if begun.run is None:
+    with closing(NamedRun(job, "night")) as named:
+        if named.run is None:
             run, _, lock = prepare_run(job)
-            begun.note(run)
+            named.note(run)
             os.close(lock)
         else:
-            run = begun.run
+            run = named.run
             resume(run)
         return run
 

@@ -23,8 +23,8 @@ def _program(path: Path, says: str = _OPEN_MPI_5) -> Path:
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     record = {"mpi": "Open MPI v5.0.11, package: x", "mpicc": str(tmp_path / "mpi" / "bin" / "mpicc")}
     monkeypatch.setattr(sys, "executable", str(tmp_path / "venv" / "bin" / "python"))
-    monkeypatch.setattr("mpidata.launch.starting.mpirun.build_record", lambda: record)
-    monkeypatch.setattr("mpidata.native.linked_mpi.build_record", lambda: record)
+    monkeypatch.setattr("mpidata.launch.starting.mpirun.build_facts", lambda: record)
+    monkeypatch.setattr("mpidata.native.linked_mpi.build_facts", lambda: record)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     return record
 

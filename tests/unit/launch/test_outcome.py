@@ -11,11 +11,10 @@ from ended_run import EndedRun
 
 from mpidata.launch.watching import outcome
 from mpidata.launch.watching.outcome import settle
-from mpidata.launch.watching.supervise import Ending
-from mpidata.run.aside import BEGUN, read_summary
+from mpidata.launch.watching.supervise import LauncherEnd
+from mpidata.run.aside import STARTED, read_summary
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Figures
-from mpidata.scheduler.summary import Outcome as SchedulersOutcome
+from mpidata.scheduler.summary import Conclusion, Figures
 
 _PROGRESS = {
     "simulations": {"requested": 9, "running": 1, "complete": 2, "failed": 1},
@@ -65,14 +64,14 @@ def test_a_full_disk_still_shows_the_outcome(case: EndedRun, monkeypatch: pytest
 
     monkeypatch.setattr(outcome, "write_json", full)
     case.record(5, ago_s=9, exit=3)
-    found = settle(case.attempt, Ending(0, None), 3.0)
+    found = settle(case.attempt, LauncherEnd(0, None), 3.0)
     assert (found.exit_status, found.summary["status"]) == (1, "failed") and not case.run.summary.exists()
     assert "exit status 3" in found.summary["error"] and "No space left on device. Make room" in found.summary["error"]
 
 
 def test_a_summary_that_the_scheduler_could_not_write(case: EndedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"status": "complete", "error": None, "simulations": {"complete": 9}}
-    found = settle(case.attempt, Ending(0, unwritten=told), 3.0)
+    found = settle(case.attempt, LauncherEnd(0, unwritten=told), 3.0)
     assert found.exit_status == 0 and json.loads(case.run.summary.read_text()) == told  # there is room again
     case.run.summary.unlink()
 
@@ -80,11 +79,11 @@ def test_a_summary_that_the_scheduler_could_not_write(case: EndedRun, monkeypatc
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(outcome, "write_json", full)
-    found = settle(case.attempt, Ending(0, unwritten=told), 3.0)
+    found = settle(case.attempt, LauncherEnd(0, unwritten=told), 3.0)
     assert (found.exit_status, found.summary["status"]) == (1, "failed") and not found.died
     assert found.summary["error"].startswith(f"Cannot write {case.run.summary}: No space left")
     assert found.summary["simulations"] == {"complete": 9}
-    found = settle(case.attempt, Ending(0, signal.SIGTERM, unwritten=told | {"status": "stopped"}), 3.0)
+    found = settle(case.attempt, LauncherEnd(0, signal.SIGTERM, unwritten=told | {"status": "stopped"}), 3.0)
     assert found.exit_status == 75 and "No space left" in found.summary["error"]
 
 
@@ -101,7 +100,7 @@ def test_all_have_joined_where_that_cannot_be_written(case: EndedRun, tmp_path: 
     case.attempt.aside = tmp_path / "aside"
     case.attempt.aside.write_text("mpidata: A program ended.\n")
     assert not case.attempt.joined()
-    case.attempt.aside.write_text(f"{BEGUN}\n")
+    case.attempt.aside.write_text(f"{STARTED}\n")
     assert case.attempt.joined() and read_summary(case.attempt.aside) is None
     case.attempt.aside.unlink()
     assert case.attempt.joined()
@@ -133,7 +132,7 @@ def test_the_scheduler_s_progress_has_all_that_the_summary_needs(case: EndedRun)
     case.run.progress.write_text(json.dumps(figures.progress(simulations, 3.0)))
     assert case.settle(143, signal.SIGINT) == (130, "stopped", "")
     written = json.loads(case.run.summary.read_text())
-    outcome: SchedulersOutcome = {"status": "stopped", "error": None, "reason": "Ctrl-C"}
+    outcome: Conclusion = {"status": "stopped", "error": None, "reason": "Ctrl-C"}
     assert written == figures.summary(case.run.path, outcome, simulations, None, 3.0)
 
 

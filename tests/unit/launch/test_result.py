@@ -11,7 +11,7 @@ from rich.console import Console
 
 from mpidata.launch.watching.outcome import settle
 from mpidata.launch.watching.result import show_outcome
-from mpidata.launch.watching.supervise import Ending
+from mpidata.launch.watching.supervise import LauncherEnd
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Figures
 
@@ -30,7 +30,7 @@ def test_the_log_that_the_error_is_about_is_shown(case: EndedRun, capsys: pytest
     log.write_text("./solver: error while loading shared libraries: libmesh.so\n")
     error = {"status": "failed", "error": "It could not be started.", "log": str(log)}
     case.run.summary.write_text(json.dumps(Figures(1, 1).summary(case.run.path, error, Simulations(1, 1), None, 1.0)))  # type: ignore[arg-type]
-    outcome = settle(case.attempt, Ending(0), 3.0)
+    outcome = settle(case.attempt, LauncherEnd(0), 3.0)
     assert outcome.log == log
     show_outcome(outcome, Console(), Console(stderr=True))
     assert capsys.readouterr().err.endswith("libraries: libmesh.so\nIt could not be started.\n")
@@ -40,7 +40,7 @@ def test_what_is_shown_of_a_failure(case: EndedRun, capsys: pytest.CaptureFixtur
     case.run.progress.write_text(json.dumps(_PROGRESS))
     case.record(1, ago_s=1, exit=1)
     case.run.log(case.plan, 1).write_text("".join(f"line {i} [bold]\n" for i in range(20)))
-    outcome = settle(case.attempt, Ending(0, None), 3.0)
+    outcome = settle(case.attempt, LauncherEnd(0, None), 3.0)
     show_outcome(outcome, Console(width=40), Console(stderr=True, width=40))
     stdout, stderr = capsys.readouterr()
     assert "2 of 9 complete, 1 failed" in stdout and f"  {case.run.path}\n" in stdout
@@ -57,9 +57,9 @@ def test_what_is_shown_of_losses(case: EndedRun, capsys: pytest.CaptureFixture[s
         "output": ["oh"],
     }
     case.run.summary.write_text(json.dumps({"status": "complete"}))
-    outcome = settle(case.attempt, Ending(0, None), 3.0)
+    outcome = settle(case.attempt, LauncherEnd(0, None), 3.0)
     case.run.summary.unlink()
-    figures = settle(case.attempt, Ending(0, signal.SIGINT), 3.0).summary
+    figures = settle(case.attempt, LauncherEnd(0, signal.SIGINT), 3.0).summary
     losses = {"status": "complete", "retries": [{}, {}], "lost_groups": 1, "set_aside": [entry] * 6}
     show_outcome(dataclasses.replace(outcome, summary=figures | losses), Console(width=40), Console(stderr=True))
     stdout, stderr = capsys.readouterr()
@@ -69,16 +69,16 @@ def test_what_is_shown_of_losses(case: EndedRun, capsys: pytest.CaptureFixture[s
 
 
 def test_from_where_a_run_can_go_on(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
-    show_outcome(settle(case.attempt, Ending(0, signal.SIGTERM), 3.0), Console(), Console(stderr=True))
+    show_outcome(settle(case.attempt, LauncherEnd(0, signal.SIGTERM), 3.0), Console(), Console(stderr=True))
     assert f"none; mpidata run --resume {case.run.path} starts over\n" in capsys.readouterr().out
     (case.run.checkpoints / "000003").mkdir(parents=True)
     (case.run.checkpoints / "000004.new").mkdir()
-    show_outcome(settle(case.attempt, Ending(0, signal.SIGTERM), 3.0), Console(), Console(stderr=True))
+    show_outcome(settle(case.attempt, LauncherEnd(0, signal.SIGTERM), 3.0), Console(), Console(stderr=True))
     assert f"3; go on with mpidata run --resume {case.run.path}\n" in capsys.readouterr().out
 
 
 def test_stopped_before_there_was_any_progress(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = settle(case.attempt, Ending(143, signal.SIGINT), 3.0)
+    outcome = settle(case.attempt, LauncherEnd(143, signal.SIGINT), 3.0)
     assert outcome.summary["simulations"] == {"requested": 3, "complete": 0, "failed": 0}
     assert outcome.summary["samples"] == {"received": 0, "validation": 0, "per_trainer": []}
     assert outcome.summary["training"] == {} and outcome.summary["bytes"] == 0
@@ -89,7 +89,7 @@ def test_stopped_before_there_was_any_progress(case: EndedRun, capsys: pytest.Ca
 def test_a_run_folder_that_was_removed(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     case.run.events.write_text("start\n")
     shutil.rmtree(case.run.path)
-    outcome = settle(case.attempt, Ending(0, vanished=0), 3.0)
+    outcome = settle(case.attempt, LauncherEnd(0, vanished=0), 3.0)
     assert (outcome.exit_status, outcome.died, outcome.log) == (1, False, None) and not case.run.path.exists()
     assert outcome.summary["error"].startswith(f"The run folder {case.run.path} was removed while the job ran")
     show_outcome(outcome, Console(), Console(stderr=True))

@@ -212,7 +212,7 @@ def test_a_record_that_cannot_be_written_is_told_aside(
         assert list(record.parent.iterdir()) == []
         assert aside.read_text().splitlines()[-1] == (
             "mpidata: A program ended with exit status 3: rank 1 (trainer 0). Its output is in "
-            f"{run}/logs/rank-0001-trainer-0.log. The record of its end in {run}/exits cannot be written: {reason}."
+            f"{run}/logs/rank-0001-trainer-0.log. The exit note in {run}/exits cannot be written: {reason}."
         )
 
 

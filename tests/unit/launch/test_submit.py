@@ -18,7 +18,7 @@ from mpidata.config import load_job
 from mpidata.errors import JobFileError, LaunchError
 from mpidata.launch.batch.submit import batch_script
 from mpidata.launch.batch.template import render, template_names
-from mpidata.launch.starting.begun import Begun
+from mpidata.launch.starting.named_run import NamedRun
 from mpidata.run.folder import RunFolder
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -248,16 +248,16 @@ def test_a_run_that_was_begun(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path))
     run = RunFolder(tmp_path / "runs" / "job" / "1")
     run.private.mkdir(parents=True)
-    with closing(Begun(job, "slurm-7")) as begun:
-        assert begun.run is None
+    with closing(NamedRun(job, "slurm-7")) as named:
+        assert named.run is None
         with pytest.raises(LaunchError, match="Another `mpidata run --as slurm-7` is just starting"):
-            Begun(job, "slurm-7")
-        begun.note(run)
-    with closing(Begun(job, "slurm-7")) as begun:
-        assert begun.run is None  # it had nothing yet
+            NamedRun(job, "slurm-7")
+        named.note(run)
+    with closing(NamedRun(job, "slurm-7")) as named:
+        assert named.run is None  # it had nothing yet
     run.plan.touch()
-    with closing(Begun(job, "slurm-7")) as begun, closing(Begun(job, "slurm-8")) as other:
-        assert begun.run == run and other.run is None
-        begun.note(RunFolder(run.path.with_name("elsewhere")))  # a shorter path leaves nothing of a longer one
+    with closing(NamedRun(job, "slurm-7")) as named, closing(NamedRun(job, "slurm-8")) as other:
+        assert named.run == run and other.run is None
+        named.note(RunFolder(run.path.with_name("elsewhere")))  # a shorter path leaves nothing of a longer one
     with pytest.raises(LaunchError, match="'a/b' is no name"):
-        Begun(job, "a/b")
+        NamedRun(job, "a/b")

@@ -18,7 +18,7 @@ import pytest
 from mpidata.config import load_job
 from mpidata.errors import LaunchError
 from mpidata.launch.starting import by_hand
-from mpidata.launch.starting.begun import Begun
+from mpidata.launch.starting.named_run import NamedRun
 from mpidata.launch.starting.resume import look_at, make_ready
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import check_own_folder, new_file, opener, read_own, write_text
@@ -161,14 +161,14 @@ def test_a_note_of_another_user_begins_nothing(shared: Path) -> None:
     note = runs / ".begun-night"
     assert as_another(lambda: note.write_text(f"{run.path}\n"))
     with pytest.raises(LaunchError, match=f"{note} belongs to "):
-        Begun(job, "night")
+        NamedRun(job, "night")
     note.unlink()
     assert as_another(lambda: note.symlink_to(shared / "elsewhere"))
     with pytest.raises(LaunchError, match=f"Cannot open {note}: Too many levels of symbolic links"):
-        Begun(job, "night")
+        NamedRun(job, "night")
     note.unlink()
-    with closing(Begun(job, "night")) as begun:
-        assert begun.run is None and not as_another(lambda: os.open(note, os.O_RDONLY))
+    with closing(NamedRun(job, "night")) as named:
+        assert named.run is None and not as_another(lambda: os.open(note, os.O_RDONLY))
 
 
 def test_another_user_cannot_hold_a_run(shared: Path) -> None:

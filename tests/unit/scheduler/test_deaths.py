@@ -62,7 +62,7 @@ def test_a_death_without_a_record_is_looked_into_for_a_second(make_job: MakeJob)
     assert job.run() == 0
     assert 1001 <= job.now < 1002
     assert job.summary["retries"][0]["cause"] == "unknown"
-    assert "vanished without a record" in job.summary["retries"][0]["how"]
+    assert "vanished without an exit note" in job.summary["retries"][0]["how"]
     assert (job.plan.run / "exits" / "vanished-group-0").exists()  # MPI_Finalize of others may hang
 
 

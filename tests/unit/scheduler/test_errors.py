@@ -13,7 +13,7 @@ import pytest
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native.library import Event
 from mpidata.run import deadlines, events
-from mpidata.run.aside import ASIDE, BEGUN, read_summary
+from mpidata.run.aside import ASIDE, STARTED, read_summary
 from mpidata.run.folder import RunFolder
 from mpidata.scheduler import __main__ as rank_zero
 from mpidata.scheduler.scheduler import Scheduler
@@ -114,7 +114,7 @@ def test_a_start_that_cannot_be_written_is_told_aside(
     monkeypatch.setenv(ASIDE, str(aside))
     (job.plan.run / "events.jsonl").mkdir()
     assert job.run() == 0
-    assert aside.read_text().splitlines()[0] == BEGUN and read_summary(aside) is None
+    assert aside.read_text().splitlines()[0] == STARTED and read_summary(aside) is None
 
 
 def test_a_run_folder_that_was_removed_is_no_full_disk(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:

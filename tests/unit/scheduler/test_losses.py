@@ -68,7 +68,7 @@ def test_a_death_that_nobody_has_recorded(tmp_path: Path) -> None:
     record(plan, 0, 0, exit=1, told=True)
     cause = Cause.of_group(plan, 0, 1)
     assert cause.kind == "unknown" and cause.rank_in_group == 1 and cause.output == []
-    assert "vanished without a record" in cause.sentence
+    assert "vanished without an exit note" in cause.sentence
 
 
 def test_the_output_of_what_is_given_up_is_that_of_the_group_s_rank_0(tmp_path: Path) -> None:

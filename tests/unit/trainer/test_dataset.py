@@ -138,9 +138,9 @@ def test_expected_batches_are_learnt(library):
     library.known_steps = 5
     assert stream.expected_batches == 15
     trainer = job.join()
-    trainer.checkpoints.resumed = trainer.checkpoints.resumed._replace(batch=4)
+    trainer.checkpoints.restored = trainer.checkpoints.restored._replace(batch=4)
     assert stream.expected_batches == 15
-    trainer.checkpoints.resumed = trainer.checkpoints.resumed._replace(trainers=2)
+    trainer.checkpoints.restored = trainer.checkpoints.restored._replace(trainers=2)
     assert stream.expected_batches is None
 
 

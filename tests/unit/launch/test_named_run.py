@@ -10,8 +10,8 @@ from rich.console import Console
 
 from mpidata.config import load_job
 from mpidata.errors import JobFileError, LaunchError
-from mpidata.launch.starting.begun import Begun, changed_since
 from mpidata.launch.starting.local import run_local
+from mpidata.launch.starting.named_run import NamedRun, changed_since
 from mpidata.run.folder import RunFolder
 from mpidata.run.prepare import prepare_run
 
@@ -23,8 +23,8 @@ def begin(path: Path) -> RunFolder:
     job = load_job(path)
     run, _, lock = prepare_run(job)
     os.close(lock)
-    with closing(Begun(job, "nightly")) as begun:
-        begun.note(run)
+    with closing(NamedRun(job, "nightly")) as named:
+        named.note(run)
     return run
 
 
@@ -67,4 +67,4 @@ def test_a_pipe_in_place_of_the_note(tmp_path: Path) -> None:
     note.parent.mkdir(parents=True)
     os.mkfifo(note)
     with pytest.raises(LaunchError, match=f"{note} is no regular file. Remove it to begin a new run."):
-        Begun(job, "night")
+        NamedRun(job, "night")

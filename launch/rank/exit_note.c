@@ -1,4 +1,4 @@
-/* The record of a bad end. */
+/* The exit note: how a program ended that ended badly. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static void write_text(FILE *file, const char *text)
     fputc('"', file);
 }
 
-const char *write_record(const end_t *end)
+const char *write_exit_note(const end_t *end)
 {
     char *path = print("%s/exits/%s", me.run_folder, file_name(0)), *temporary = print("%s.new", path);
     const int descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -62,14 +62,14 @@ const char *write_record(const end_t *end)
     return why;
 }
 
-/* The scheduler, which may wait for this rank for ever, learns from the record that it has not come. */
+/* The scheduler, which may wait for this rank for ever, learns from the note that it has not come. */
 void leave_word(const char *text)
 {
     static int writing;
     if (!me.spawned || me.index < 0 || writing++) return;
     me.role = SOLVER;
     me.rank_in_group = me.rank < 0 ? 0 : me.rank;
-    (void)write_record(&(end_t){.status = 1 << 8, .pid = getpid(), .error = text});
+    (void)write_exit_note(&(end_t){.status = 1 << 8, .pid = getpid(), .error = text});
 }
 
 char *own_word(const char *log, long begun, int *at_end)

@@ -14,10 +14,10 @@ from mpidata.errors import LaunchError
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import check_own
 
-__all__ = ["Begun", "changed_since"]
+__all__ = ["NamedRun", "changed_since"]
 
 
-class Begun:
+class NamedRun:
     """The note of the run that was begun under a name.
 
     Nobody else can find or change it until it is closed, so two who begin a run under one name at once begin only one.
