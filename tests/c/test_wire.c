@@ -66,6 +66,21 @@ static void large_pieces(void) {
     mpidata_plan_free(&plan);
 }
 
+/* Small ones lie close, larger ones on boundaries; of a large piece a large one is passed over, and takes no room. */
+static void walks(void) {
+    const struct { size_t in_all, bytes, place, end; int along; } steps[] = {
+        {1100, 76, 0, 76, 1}, {0, 24, 76, 100, 1}, {0, 1000, 100, 1100, 1},
+        {3024, 1000, 0, 1000, 1}, {0, 1024, 1024, 2048, 1}, {0, 1000, 2048, 3048, 1},
+        {40000, 16384, 0, 16384, 1}, {0, 23608, 0, 16384, 0}, {0, 8, 16384, 16392, 1},
+    };
+    mpidata_walk walk = {0};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        if (steps[i].in_all) walk = (mpidata_walk){.in_all = steps[i].in_all};
+        CHECK(mpidata_walk_on(&walk, steps[i].bytes) == steps[i].along);
+        CHECK(walk.place == steps[i].place && walk.end == steps[i].end);
+    }
+}
+
 /* Numbers that nobody means, which would overflow where they are added. */
 static void hostile_pieces(void) {
     size_t bytes = valid();
@@ -163,6 +178,7 @@ int main(void) {
     (void)valid();
     block_of()->shape[0] = 2; /* fewer elements than the message has */
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
+    walks();
     hostile_pieces();
     orders();
     tasks();

@@ -207,7 +207,7 @@ static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, c
 static int expect_blocks(const mpidata_incoming *in, mpidata_source *source, mpidata_assembly *assembly,
                          const mpidata_block *blocks, int n) {
     const mpidata_plan *plan = &in->trainer->job.plan;
-    size_t in_all = mpidata_blocks_bytes(plan, blocks, n), at = 0;
+    mpidata_walk walk = {.in_all = mpidata_blocks_bytes(plan, blocks, n)};
     if (n > source->allocated) {
         void *grown = realloc(source->blocks, (size_t)n * sizeof *source->blocks);
         if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread");
@@ -215,13 +215,8 @@ static int expect_blocks(const mpidata_incoming *in, mpidata_source *source, mpi
         source->allocated = n;
     }
     source->n_blocks = source->next = 0;
-    for (int i = 0; i < n; i++) {
-        size_t bytes = mpidata_block_bytes(plan, &blocks[i]);
-        if (mpidata_travels_along(in_all, at, bytes))
-            at = mpidata_payload_place(at, bytes) + bytes;
-        else
-            source->blocks[source->n_blocks++] = blocks[i];
-    }
+    for (int i = 0; i < n; i++)
+        if (!mpidata_walk_on(&walk, mpidata_block_bytes(plan, &blocks[i]))) source->blocks[source->n_blocks++] = blocks[i];
     source->assembly = source->n_blocks ? assembly : NULL;
     return MPIDATA_SUCCESS;
 }
@@ -229,14 +224,11 @@ static int expect_blocks(const mpidata_incoming *in, mpidata_source *source, mpi
 static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, const mpidata_block *blocks, int n,
                         const char *payload) {
     const mpidata_plan *plan = &in->trainer->job.plan;
-    size_t in_all = mpidata_blocks_bytes(plan, blocks, n), at = 0;
+    mpidata_walk walk = {.in_all = mpidata_blocks_bytes(plan, blocks, n)};
     for (int i = 0; i < n; i++) {
-        size_t bytes = mpidata_block_bytes(plan, &blocks[i]);
-        if (!mpidata_travels_along(in_all, at, bytes)) continue;
-        at = mpidata_payload_place(at, bytes);
+        if (!mpidata_walk_on(&walk, mpidata_block_bytes(plan, &blocks[i]))) continue;
         mpidata_block_copy(&plan->fields[blocks[i].field], &blocks[i], field_memory(in, assembly, blocks[i].field),
-                           payload + at);
-        at += bytes;
+                           payload + walk.place);
         assembly->outstanding--;
     }
     return finish_if_whole(in, assembly);

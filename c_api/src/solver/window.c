@@ -292,26 +292,25 @@ static size_t bytes_of_blocks(const mpidata_staged_piece *piece) {
 
 /* Decide which blocks travel along; returns the bytes of the payload. */
 static size_t lay_out_payload(mpidata_staged_piece *piece) {
-    size_t in_all = bytes_of_blocks(piece), at = 0;
+    mpidata_walk walk = {.in_all = bytes_of_blocks(piece)};
     for (int i = 0; i < piece->n_blocks; i++) {
         mpidata_staged_block *staged = &piece->blocks[i];
-        staged->along = mpidata_travels_along(in_all, at, staged->bytes);
-        if (staged->along) at = mpidata_payload_place(at, staged->bytes) + staged->bytes;
+        staged->along = mpidata_walk_on(&walk, staged->bytes);
+        staged->place = walk.place;
     }
-    return mpidata_padded(at);
+    return mpidata_padded(walk.end);
 }
 
 static void write_payload(const mpidata_staged_piece *piece, char *target, size_t bytes) {
-    size_t at = 0;
+    size_t end = 0;
     for (int i = 0; i < piece->n_blocks; i++) {
         const mpidata_staged_block *staged = &piece->blocks[i];
         if (!staged->along) continue;
-        size_t place = mpidata_payload_place(at, staged->bytes);
-        memset(target + at, 0, place - at);
-        (void)mpidata_copy_past_cache(target + place, block_values(piece, staged), staged->bytes);
-        at = place + staged->bytes;
+        memset(target + end, 0, staged->place - end);
+        (void)mpidata_copy_past_cache(target + staged->place, block_values(piece, staged), staged->bytes);
+        end = staged->place + staged->bytes;
     }
-    memset(target + at, 0, bytes - at);
+    memset(target + end, 0, bytes - end);
 }
 
 /* Write the header, and the payload behind it, to `target`. */

@@ -16,7 +16,8 @@ typedef struct {
     const void *lent; /* array of mpidata_iput, sent from where it is; NULL: staged */
     size_t offset;    /* of the staged payload */
     size_t bytes;
-    int along; /* with the header, not in a message of its own */
+    int along;    /* with the header, not in a message of its own ... */
+    size_t place; /* ... where it begins in the payload there */
 } mpidata_staged_block;
 
 typedef struct {

@@ -5,21 +5,10 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { FREE = 1024 }; /* bytes of a block that may begin anywhere */
-
 int64_t mpidata_block_elements(const mpidata_block *block) {
     int64_t elements = 1;
     for (int d = 0; d < block->ndim; d++) elements *= block->shape[d];
     return elements;
-}
-
-size_t mpidata_padded(size_t bytes) { return (bytes + MPIDATA_BOUNDARY - 1) / MPIDATA_BOUNDARY * MPIDATA_BOUNDARY; }
-
-size_t mpidata_payload_place(size_t before, size_t bytes) { return bytes < FREE ? before : mpidata_padded(before); }
-
-int mpidata_travels_along(size_t in_all, size_t before, size_t bytes) {
-    return in_all <= MPIDATA_PIECE_SMALL ||
-           (bytes <= MPIDATA_BLOCK_SMALL && mpidata_payload_place(before, bytes) + bytes <= MPIDATA_ALONG_MAX);
 }
 
 size_t mpidata_block_bytes(const mpidata_plan *plan, const mpidata_block *block) {
@@ -61,18 +50,12 @@ int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
 
 /* The payload must be that of the blocks that travel along, and where others follow, the message ends with it. */
 static int check_payload(const mpidata_plan *plan, const mpidata_piece *head, const mpidata_block *blocks, int is_last) {
-    size_t in_all = mpidata_blocks_bytes(plan, blocks, head->n_blocks), at = 0;
+    mpidata_walk walk = {.in_all = mpidata_blocks_bytes(plan, blocks, head->n_blocks)};
     int apart = 0;
-    for (int i = 0; i < head->n_blocks; i++) {
-        size_t bytes = mpidata_block_bytes(plan, &blocks[i]);
-        if (mpidata_travels_along(in_all, at, bytes))
-            at = mpidata_payload_place(at, bytes) + bytes;
-        else
-            apart++;
-    }
-    if (mpidata_padded(at) != (size_t)head->payload_bytes)
+    for (int i = 0; i < head->n_blocks; i++) apart += !mpidata_walk_on(&walk, mpidata_block_bytes(plan, &blocks[i]));
+    if (mpidata_padded(walk.end) != (size_t)head->payload_bytes)
         return mpidata_error(MPIDATA_ERR_WIRE, "A piece carries %lld bytes, its blocks have %zu",
-                             (long long)head->payload_bytes, at);
+                             (long long)head->payload_bytes, walk.end);
     if (apart && !is_last)
         return mpidata_error(MPIDATA_ERR_WIRE, "A piece with %d blocks to come is followed by another", apart);
     return MPIDATA_SUCCESS;

@@ -28,6 +28,7 @@ enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2 };
 #define MPIDATA_PIECE_SMALL 32768  /* bytes of a piece's blocks up to which all travel along */
 #define MPIDATA_BLOCK_SMALL 16384  /* of a larger piece: bytes of a block that travels along ... */
 #define MPIDATA_ALONG_MAX 131072   /* ... while the payload is no longer than this */
+#define MPIDATA_BLOCK_ANYWHERE 1024 /* bytes from which on a block begins on a boundary in the payload */
 #define MPIDATA_BUNDLE_MAX 262144  /* bytes of pieces that share a message */
 #define MPIDATA_BLOCKS_MAX 4096    /* blocks of one piece */
 #define MPIDATA_STEPS_MAX ((int64_t)1 << 36) /* of a simulation: more than a job has time for, and safe to calculate with */
@@ -85,18 +86,31 @@ int64_t mpidata_block_elements(const mpidata_block *block);
 enum { MPIDATA_BOUNDARY = 64 };
 
 /* Rounded up to the boundary. */
-size_t mpidata_padded(size_t bytes);
-
-/* Where a block of so many bytes begins in a payload that has `before` bytes before it. */
-size_t mpidata_payload_place(size_t before, size_t bytes);
-
-/* Whether it travels along there, in a piece with so many bytes of blocks in all. A message costs more than the copies of
- * a small block. */
-int mpidata_travels_along(size_t in_all, size_t before, size_t bytes);
+static inline size_t mpidata_padded(size_t bytes) {
+    return (bytes + MPIDATA_BOUNDARY - 1) / MPIDATA_BOUNDARY * MPIDATA_BOUNDARY;
+}
 
 /* Bytes of the values of one block, and of several. The fields have been checked. */
 size_t mpidata_block_bytes(const mpidata_plan *plan, const mpidata_block *block);
 size_t mpidata_blocks_bytes(const mpidata_plan *plan, const mpidata_block *blocks, int n);
+
+/* A walk over the blocks of a piece, in their order, finds which travel along and where in its payload. It begins as
+ * {.in_all = bytes of all blocks}. */
+typedef struct {
+    size_t in_all;
+    size_t place; /* where the last block that travels along begins */
+    size_t end;   /* of the payload so far */
+} mpidata_walk;
+
+/* On to the next block, of so many bytes; returns whether it travels along. A message costs more than the copies of a
+ * small block. */
+static inline int mpidata_walk_on(mpidata_walk *walk, size_t bytes) {
+    size_t place = bytes < MPIDATA_BLOCK_ANYWHERE ? walk->end : mpidata_padded(walk->end);
+    if (walk->in_all > MPIDATA_PIECE_SMALL && (bytes > MPIDATA_BLOCK_SMALL || place + bytes > MPIDATA_ALONG_MAX)) return 0;
+    walk->place = place;
+    walk->end = place + bytes;
+    return 1;
+}
 
 /* Bytes of a header. */
 size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks);
