@@ -16,7 +16,6 @@ ROLES = {"solver", "trainer", "scheduler"}
 
 # Still there.
 KNOWN_INCLUDES = {("wire/wire", "scheduler/scheduler"), ("job/job", "scheduler/scheduler")}
-KNOWN_FULL = {ROOT / "mpidata" / "config"}
 
 Arrows = dict[str, set[str]]
 
@@ -86,10 +85,10 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> Arrows:
     return arrows
 
 
-@pytest.mark.parametrize("folder", [C_API])
+@pytest.mark.parametrize("folder", [C_API, RANK])
 def test_no_circle_in_c(folder: Path) -> None:
     arrows = grouped([*(pair for pair in includes(folder) if pair not in KNOWN_INCLUDES), *symbols(folder)])
-    assert len(arrows) > 10
+    assert len(arrows) > 5
     assert not circle(arrows), "Files that need one another: " + " -> ".join(circle(arrows))
 
 
@@ -150,7 +149,7 @@ def test_no_circle_in_python() -> None:
 def test_no_folder_is_too_full(top: str) -> None:
     for folder in [ROOT / top, *(path for path in (ROOT / top).rglob("*") if path.is_dir())]:
         files = [path for path in folder.iterdir() if path.suffix in (".py", ".c", ".h")]
-        assert len(files) <= MOST_FILES or folder in KNOWN_FULL, f"{folder} has {len(files)} files side by side."
+        assert len(files) <= MOST_FILES, f"{folder} has {len(files)} files side by side."
 
 
 def test_circles_are_found() -> None:
