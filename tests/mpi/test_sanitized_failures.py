@@ -28,6 +28,7 @@ def build(folder: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(400)
 def test_deaths_checkpoints_and_spawned_groups_are_clean(
     folder: JobFolder,
     require: Callable[[str], str],
