@@ -144,7 +144,7 @@ class Job:
         return False
 
     def die(self, group: int, rank_in_group: int = 0, after: float = 0.0, **record: Any) -> bool:
-        """A rank of the group dies, and leaves a record if any is given; the simulation that it runs is never closed.
+        """A rank of the group dies, with an exit note if any is given; the simulation that it runs is never closed.
 
         False: the usual answer is not to follow.
         """

@@ -17,7 +17,7 @@ def a_plan(tmp_path: Path, **changes: Any) -> Plan:
     return make_plan(**sizes | changes)
 
 
-def record(plan: Plan, group: int, rank: int, **values: Any) -> None:
+def exit_note(plan: Plan, group: int, rank: int, **values: Any) -> None:
     run = RunFolder(plan.run)
     run.group_exit(plan, group, rank).write_text(json.dumps({"signal": None, "exit": None, "joined": True, **values}))
     run.group_log(plan, group, rank).write_text(f"last words of {group}, {rank}\n")
@@ -41,7 +41,7 @@ def test_the_cause_is_in_the_record_of_the_rank(
     tmp_path: Path, group: int, values: dict[str, Any], kind: str, sentence: str
 ) -> None:
     plan = a_plan(tmp_path)
-    record(plan, group, 2, **values)
+    exit_note(plan, group, 2, **values)
     cause = Cause.of_group(plan, group, 2)
     assert (cause.kind, cause.sentence, cause.rank_in_group) == (kind, sentence, 2)
     assert cause.output == [f"last words of {group}, 2"]
@@ -55,17 +55,17 @@ def test_the_cause_is_in_the_record_of_the_rank(
 
 def test_a_rank_that_only_followed_is_not_the_cause(tmp_path: Path) -> None:
     plan = a_plan(tmp_path)
-    record(plan, 0, 0, exit=1, told=True)
-    record(plan, 0, 1, signal=9, told=True)
-    record(plan, 0, 2, signal=6)
-    record(plan, 1, 0, signal=11)
+    exit_note(plan, 0, 0, exit=1, told=True)
+    exit_note(plan, 0, 1, signal=9, told=True)
+    exit_note(plan, 0, 2, signal=6)
+    exit_note(plan, 1, 0, signal=11)
     cause = Cause.of_group(plan, 0, 0)
     assert (cause.signal, cause.rank_in_group, cause.output) == (6, 2, ["last words of 0, 2"])
 
 
 def test_a_death_that_nobody_has_recorded(tmp_path: Path) -> None:
     plan = a_plan(tmp_path)
-    record(plan, 0, 0, exit=1, told=True)
+    exit_note(plan, 0, 0, exit=1, told=True)
     cause = Cause.of_group(plan, 0, 1)
     assert cause.kind == "unknown" and cause.rank_in_group == 1 and cause.output == []
     assert "vanished without an exit note" in cause.sentence
@@ -134,8 +134,8 @@ def test_what_an_earlier_start_has_set_aside_does_not_tell_that_the_program_is_a
 
 def test_a_rank_that_mpi_ended_as_another_had_died_is_not_the_cause(tmp_path: Path) -> None:
     plan = a_plan(tmp_path)
-    record(plan, 1, 0, abort=75)
+    exit_note(plan, 1, 0, abort=75)
     assert Cause.of_group(plan, 1, 0).sentence == "called MPI_Abort with 75"
-    record(plan, 1, 2, abort=4)
+    exit_note(plan, 1, 2, abort=4)
     cause = Cause.of_group(plan, 1, 0)
     assert (cause.sentence, cause.rank_in_group, cause.status) == ("called MPI_Abort with 4", 2, 4)
