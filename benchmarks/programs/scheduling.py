@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.native.library import Event
+from mpidata.native.event import Event, Held, Next
 from mpidata.run.plan import Field, Plan, Program
 from mpidata.scheduler.scheduler import Scheduler
 
@@ -33,7 +33,6 @@ class Answers:
 
     def __init__(self, groups: int, seconds: float) -> None:
         self._seconds = seconds
-        self._event = Event()
         self._asking = deque((group, -1) for group in range(groups))
         self._held: deque[tuple[int, int]] = deque()
         self._dispatched = 0
@@ -42,17 +41,13 @@ class Answers:
         self.result: dict[str, float] = {}
 
     def poll(self, timeout_s: float) -> Event:
-        event = self._event
         if self._held:
-            event.kind, event.index, event.failed = Event.HELD, 0, 0
-            event.simulation, event.steps = self._held.popleft()
-        elif self._asking:
-            event.kind, event.failed = Event.NEXT, 0
-            event.index, event.simulation = self._asking.popleft()
-            event.steps = STEPS
-        else:
-            raise Done
-        return event
+            simulation, by_try = self._held.popleft()
+            return Held(of_solver=False, index=0, rank=0, simulation=simulation, by_try=by_try)
+        if self._asking:
+            group, simulation = self._asking.popleft()
+            return Next(of_solver=True, index=group, rank=0, simulation=simulation, steps=STEPS, failed=0, text="")
+        raise Done
 
     def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
         self._asking.append((group, simulation))

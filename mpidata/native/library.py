@@ -6,7 +6,7 @@ Calls release the GIL, so a call that waits does not stop other threads.
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_uint64, c_void_p
 from typing import Any, Literal, Protocol, get_args
 
 from mpidata.errors import LibraryError, RankDiedError
@@ -18,7 +18,6 @@ __all__ = [
     "Dtype",
     "END",
     "SUCCESS",
-    "Event",
     "Library",
     "RecordFigures",
     "Snapshot",
@@ -76,45 +75,6 @@ class RecordFigures(ctypes.Structure):
     """`mpidata_record_figures` of record.h."""
 
     _fields_ = [("queued", c_int64), ("written", c_int64), ("skipped", c_int64), ("slowed_s", c_double)]
-
-
-class Event(ctypes.Structure):
-    """`mpidata_event` of scheduler.h; `kind` is one of the constants of this class."""
-
-    NEXT = 1
-    FINALIZED = 2
-    HELD = 3
-    STATUS = 4
-    REPORT = 5
-    STOP = 6
-    GOODBYE = 7
-    ERROR = 8
-    CHECKPOINT_WANTED = 9
-    CHECKPOINT_WRITTEN = 10
-    DIED = 11
-    RECORD_STOPPED = 12
-
-    TRAINER = 1
-    SOLVER = 2
-
-    GIVEN_UP = 1
-    TRY_FAILED = 2
-
-    _fields_ = [
-        ("kind", c_int32),
-        ("rank", c_int32),
-        ("index", c_int32),
-        ("failed", c_int32),
-        ("simulation", c_int64),
-        ("steps", c_int64),
-        ("starved", c_int32),
-        ("full", c_int32),
-        ("ended", c_int32),
-        ("sender", c_int32),
-        ("statistics", c_int64 * 7),
-        ("value", c_double),
-        ("text", ctypes.c_char * 2048),
-    ]
 
 
 # Result type (None: status code) and argument types. MPI_Fint is a C int in every MPI of today.
@@ -186,7 +146,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_record_figures": (c_int, [POINTER(RecordFigures)]),
     # scheduler.h
     "mpidata_scheduler_open": (c_int, [c_int, c_char_p]),
-    "mpidata_scheduler_poll": (c_int, [POINTER(Event), c_double]),
+    "mpidata_scheduler_poll": (c_int, [c_void_p, c_double]),
     "mpidata_scheduler_dispatch": (c_int, [c_int, c_int64, c_int, POINTER(c_double)]),
     "mpidata_scheduler_no_more": (c_int, [c_int]),
     "mpidata_scheduler_expect": (c_int, [c_int64, c_int64, c_int]),

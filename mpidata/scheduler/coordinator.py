@@ -24,16 +24,14 @@ from mpidata.checkpoint.files import (
     unfinished,
 )
 from mpidata.errors import MpidataError, as_line
-from mpidata.native.library import Event
+from mpidata.native.event import LOOP_OVER, CheckpointWanted, CheckpointWritten
 from mpidata.run.events import write_json
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.scheduler.messages import MIXED, index_of, text_of
+from mpidata.scheduler.messages import MIXED, index_of
 
 __all__ = ["Coordinator", "Orders"]
 
-# What a trainer says in `failed` of CHECKPOINT_WRITTEN when its loop is over.
-OVER = 2
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -115,30 +113,30 @@ class Coordinator:
         elif self._current is None:
             self._begin(now)
 
-    def asked(self, event: Event, now: float) -> None:
-        """Take a trainer's CHECKPOINT_WANTED, which waits while a checkpoint of an earlier batch is being written."""
+    def asked(self, event: CheckpointWanted, now: float) -> None:
+        """Take a trainer's wish, which waits while a checkpoint of an earlier batch is being written."""
         index_of(event, self._plan.trainers)
         if self._current is None:
             self.want(now)
         else:
-            self._asked = max(self._asked, event.statistics[0])
+            self._asked = max(self._asked, event.batch)
 
-    def written(self, event: Event) -> None:
-        """Take a trainer's CHECKPOINT_WRITTEN."""
+    def written(self, event: CheckpointWritten) -> None:
+        """Take what a trainer says of its part."""
         trainer = index_of(event, self._plan.trainers)
         current = self._current
-        if current is None or event.steps != current.number:
+        if current is None or event.number != current.number:
             return  # of one that was given up
-        current.batch = max(current.batch, event.statistics[0])
-        text = text_of(event)
+        current.batch = max(current.batch, event.batch)
+        text = event.text
         if event.failed:
-            over = event.failed == OVER
+            over = event.failed == LOOP_OVER
             self._over = self._over or over
             if current.failure is None or (current.over and not over):
                 current.failure, current.over = text, over
         elif not _SHA256.fullmatch(text):
             raise MpidataError(f"Rank {event.rank} sent {text!r} as a checksum. {MIXED}")
-        current.files[trainer] = Digest(text, event.statistics[1])
+        current.files[trainer] = Digest(text, event.bytes)
 
     def tick(self, now: float, may_begin: bool = True) -> None:
         """Do what is due; to be called several times a second. `may_begin`: a periodic checkpoint may begin."""

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
-from mpidata.native.library import Event
+from mpidata.native.event import GIVEN_UP, Closed
 from mpidata.run.exits import first_exit
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.losses import Cause, Causes, Losses, UntoldDeaths
-from mpidata.scheduler.messages import MIXED, Messages, text_of
+from mpidata.scheduler.messages import MIXED, Messages
 from mpidata.scheduler.simulations import COMPLETE, NONE, Simulations
 from mpidata.scheduler.summary import Journal
 
@@ -102,7 +102,7 @@ class Dispatcher:
         if not self.stopping and self._simulations.pending:
             self._spawn(now)
 
-    def next(self, group: int, event: Event) -> None:
+    def next(self, group: int, event: Closed) -> None:
         """Take in that a group asks for a simulation, having closed the one before."""
         if not self._is_alive(group):
             return
@@ -121,7 +121,7 @@ class Dispatcher:
         self._groups.ask(group)
         self.feed()
 
-    def finalized(self, group: int, event: Event) -> None:
+    def finalized(self, group: int, event: Closed) -> None:
         """Take in that a group leaves the job in order."""
         if not self._is_alive(group):
             return
@@ -227,17 +227,17 @@ class Dispatcher:
             for group in self._groups.promote():
                 self._journal.note("spare_takes_over", group=group)
 
-    def _close(self, group: int, event: Event) -> None:
+    def _close(self, group: int, event: Closed) -> None:
         """Take note of the simulation that the group has just ended, if any."""
         simulation, steps, failed = event.simulation, event.steps, event.failed
-        if self.stopping and failed != Event.GIVEN_UP:
+        if self.stopping and failed != GIVEN_UP:
             return  # cut short, so neither complete nor failed, and its number of steps says nothing
         if simulation == NONE:
             self._simulations.check_idle(group)
             return
         if failed:
-            again = failed != Event.GIVEN_UP
-            cause = (Cause.raised if again else Cause.given_up)(self._plan, group, text_of(event))
+            again = failed != GIVEN_UP
+            cause = (Cause.raised if again else Cause.given_up)(self._plan, group, event.text)
             self._close_failed(simulation, steps, group, cause, again)
         else:
             self._simulations.close(group, simulation, steps, failed=False)

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
-from mpidata.native.library import AGAIN, Event, Library, check
+from mpidata.native.event import Event, RawEvent
+from mpidata.native.library import AGAIN, Library, check
 from mpidata.native.loading import load_checked
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.spawning import Spawner
 
-__all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "log_of", "text_of"]
+__all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "log_of"]
 
 MIXED = "The ranks do not agree on the job: start all of them with the same version of mpidata, or report this."
 """What to do about a message that cannot be."""
@@ -28,7 +29,7 @@ class Messages(Protocol):
     """What the scheduler needs of the outside world; the functions of scheduler.h without their prefix."""
 
     def poll(self, timeout_s: float) -> Event | None:
-        """Next event, or None if none came in time; valid until the next call. Sleeps while it waits."""
+        """Next event, or None if none came in time. Sleeps while it waits."""
 
     def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
         """Let a group run a simulation with these parameters: float64, shape (number of parameters,), contiguous."""
@@ -97,7 +98,7 @@ class LibraryMessages:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._event = Event()
+        self._event = RawEvent()
         self._library: Library | None = None
         self._spawner: Spawner | None = None
 
@@ -119,12 +120,16 @@ class LibraryMessages:
         self._check(self._library.mpidata_scheduler_open(MPI.COMM_WORLD.py2f(), self._plan.text().encode()))
 
     def poll(self, timeout_s: float) -> Event | None:
-        """Next event, or None if none came in time; valid until the next call. Sleeps while it waits."""
+        """Next event, or None if none came in time. Sleeps while it waits."""
         status = self._opened.mpidata_scheduler_poll(ctypes.byref(self._event), timeout_s)
         if status == AGAIN:
             return None
         self._check(status)
-        return self._event
+        try:
+            return self._event.read()
+        except KeyError:
+            what = f"Rank {self._event.rank} sent a message of unknown kind {self._event.kind}"
+            raise MpidataError(f"{what}. {MIXED}") from None
 
     def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
         """Let a group run a simulation with these parameters: float64, shape (number of parameters,), contiguous."""
@@ -228,21 +233,14 @@ class LibraryMessages:
 
 def index_of(event: Event, count: int) -> int:
     """Return the event's group or trainer, of so many; raises MpidataError if there is no such one."""
-    index: int = event.index
-    if not 0 <= index < count:
-        raise MpidataError(f"Rank {event.rank} sent a message as number {index} of {count}. {MIXED}")
-    return index
+    if not 0 <= event.index < count:
+        raise MpidataError(f"Rank {event.rank} sent a message as number {event.index} of {count}. {MIXED}")
+    return event.index
 
 
 def log_of(event: Event, plan: Plan) -> Path:
     """Return the log of the rank that an event came from."""
     run = RunFolder(plan.run)
-    if event.sender == Event.SOLVER and event.index >= plan.groups_in_world:  # its ranks follow those of the trainers
+    if event.of_solver and event.index >= plan.groups_in_world:  # its ranks follow those of the trainers
         return run.group_log(plan, event.index, event.rank - 1 - plan.trainers)
     return run.log(plan, event.rank)
-
-
-def text_of(event: Event) -> str:
-    """Return the event's text."""
-    text: bytes = event.text
-    return text.decode("utf-8", errors="replace")

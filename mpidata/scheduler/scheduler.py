@@ -8,12 +8,13 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError, RankDiedError
-from mpidata.native.library import Event
+from mpidata.native import event as kinds
 from mpidata.run.exits import read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -22,7 +23,7 @@ from mpidata.scheduler.dispatcher import Dispatcher
 from mpidata.scheduler.ending import Ending, OutsideStop, Stream
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.losses import Losses
-from mpidata.scheduler.messages import MIXED, Messages, index_of, log_of, text_of
+from mpidata.scheduler.messages import Messages, index_of, log_of
 from mpidata.scheduler.relief import Relief
 from mpidata.scheduler.restore import restore, state_of
 from mpidata.scheduler.simulations import COMPLETE, Simulations
@@ -97,19 +98,19 @@ class Scheduler:
         self._next_tick = clock()
         self._over = False
         self._stream = Stream(plan, self.simulations, messages, self._journal)
-        self._on: dict[int, Callable[[Event], None]] = {
-            Event.NEXT: lambda event: self._dispatcher.next(event.index, event),
-            Event.FINALIZED: lambda event: self._dispatcher.finalized(event.index, event),
-            Event.HELD: self._on_held,
-            Event.STATUS: self._on_status,
-            Event.REPORT: self._on_report,
-            Event.STOP: self._on_stop,
-            Event.GOODBYE: self._on_goodbye,
-            Event.ERROR: self._on_error,
-            Event.DIED: self._on_died,
-            Event.CHECKPOINT_WANTED: lambda event: self.checkpoints.asked(event, self._clock()),
-            Event.CHECKPOINT_WRITTEN: lambda event: self.checkpoints.written(event),
-            Event.RECORD_STOPPED: self._on_record_stopped,
+        self._on: dict[type[kinds.Event], Callable[[Any], None]] = {
+            kinds.Next: lambda event: self._dispatcher.next(event.index, event),
+            kinds.Finalized: lambda event: self._dispatcher.finalized(event.index, event),
+            kinds.Held: self._on_held,
+            kinds.Status: self._on_status,
+            kinds.Report: lambda event: self._journal.figures.report(event.name, event.value),
+            kinds.Stop: self._on_stop,
+            kinds.Goodbye: self._on_goodbye,
+            kinds.Error: self._on_error,
+            kinds.Died: self._on_died,
+            kinds.CheckpointWanted: lambda event: self.checkpoints.asked(event, self._clock()),
+            kinds.CheckpointWritten: lambda event: self.checkpoints.written(event),
+            kinds.RecordStopped: self._on_record_stopped,
         }
 
     def interrupt(self, number: int, frame: object = None) -> None:
@@ -143,10 +144,7 @@ class Scheduler:
     def _turn(self) -> None:
         event = self._messages.poll(_POLL_S)
         if event is not None:
-            handler = self._on.get(event.kind)
-            if handler is None:
-                raise MpidataError(f"Rank {event.rank} sent a message of unknown kind {event.kind}. {MIXED}")
-            handler(event)
+            self._on[type(event)](event)
         now = self._clock()
         if event is None or now >= self._next_tick:
             self._tick(now)
@@ -179,9 +177,9 @@ class Scheduler:
     def _state(self) -> dict[str, object]:
         return state_of(self.simulations, self.losses, self._journal.figures)
 
-    def _on_held(self, event: Event) -> None:
+    def _on_held(self, event: kinds.Held) -> None:
         simulation = event.simulation
-        if not self.simulations.hold(index_of(event, self.plan.trainers), simulation, event.steps):
+        if not self.simulations.hold(index_of(event, self.plan.trainers), simulation, event.by_try):
             return
         if not self.simulations.has_failed(simulation):
             steps = self.simulations.steps(simulation)
@@ -191,9 +189,9 @@ class Scheduler:
         if self._stream.look(self.ending.stopping):
             self._dispatcher.feed()
 
-    def _on_died(self, event: Event) -> None:
-        if event.sender == Event.SOLVER:
-            self._dispatcher.died(event.index, event.steps, self._clock())
+    def _on_died(self, event: kinds.Died) -> None:
+        if event.of_solver:
+            self._dispatcher.died(event.index, event.rank_in_group, self._clock())
             return
         trainer = index_of(event, self.plan.trainers)
         if trainer not in self.ending.trainers:  # it had nothing more to do
@@ -209,7 +207,7 @@ class Scheduler:
             log,
         )
 
-    def _on_status(self, event: Event) -> None:
+    def _on_status(self, event: kinds.Status) -> None:
         trainer = index_of(event, self.plan.trainers)
         self.ending.status_came(trainer)
         if event.ended:
@@ -217,45 +215,41 @@ class Scheduler:
         statistics = self._journal.figures.status(trainer, event.statistics)
         if self.ending.stopping or self._stream.ended:
             return
-        starved, full = bool(event.starved), bool(event.full)
         waits = self.simulations.first_waits
-        for relieved, samples, other in self._relief.status(trainer, starved, full, statistics, waits):
+        for relieved, samples, other in self._relief.status(trainer, event.starved, event.full, statistics, waits):
             self._messages.relieve(relieved, samples)
             what = "a validation simulation is to be run again" if other is None else f"trainer {other} starves"
             reason = f"{what} while the groups wait for room on trainer {relieved}"
             self._journal.note("relief", trainer=relieved, samples=samples, reason=reason)
 
-    def _on_report(self, event: Event) -> None:
-        self._journal.figures.report(text_of(event), event.value)
-
-    def _on_stop(self, event: Event) -> None:
+    def _on_stop(self, event: kinds.Stop) -> None:
         trainer = index_of(event, self.plan.trainers)
-        text = text_of(event).rstrip(".") or "no reason given"
+        text = event.text.rstrip(".") or "no reason given"
         self.ending.trainer_left_loop(trainer)
-        self._journal.note("stop", trainer=trainer, failed=bool(event.failed), reason=text)
+        self._journal.note("stop", trainer=trainer, failed=event.failed, reason=text)
         if event.failed:
             log = log_of(event, self.plan)
             self._fail(f"{text}. The script of trainer {trainer} failed; {log} has the whole story.", log)
         else:
             self._stop(f"trainer {trainer}: {text}")
 
-    def _on_goodbye(self, event: Event) -> None:
+    def _on_goodbye(self, event: kinds.Goodbye) -> None:
         trainer = index_of(event, self.plan.trainers)
         self.ending.trainer_left(trainer, self._clock())
         self._journal.note("trainer_left", trainer=trainer)
         if not self._stream.ended and not self.ending.stopping:
             self._stop(f"trainer {trainer} left before the stream had ended")
 
-    def _on_record_stopped(self, event: Event) -> None:
-        sentence = text_of(event)
+    def _on_record_stopped(self, event: kinds.RecordStopped) -> None:
+        sentence = event.text
         self._journal.figures.record_stopped.append(sentence)
         self.ending.record_stopped(sentence)
         self._journal.note("record_stopped", trainer=index_of(event, self.plan.trainers), reason=sentence)
 
-    def _on_error(self, event: Event) -> None:
-        text = text_of(event)
+    def _on_error(self, event: kinds.Error) -> None:
+        text = event.text
         self._journal.note("error", rank=event.rank, error=text)
-        if event.sender == Event.SOLVER and event.index in self.groups.lost:
+        if event.of_solver and event.index in self.groups.lost:
             return  # what follows from the loss is no fault of the program
         self.ending.fail_at_once(self._clock(), text, log_of(event, self.plan))
         self._dispatcher.stopping = True

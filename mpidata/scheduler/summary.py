@@ -19,7 +19,7 @@ from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 
 __all__ = ["DRAWN", "RECEIVED", "Figures", "Conclusion", "Journal", "write_failure"]
 
-# Order of mpidata_statistics in c_api/src/stream/statistics.h.
+# Order of mpidata_statistics in c_api/src/wire/statistics.h.
 RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES = range(7)
 
 RECORD = "record."

@@ -142,15 +142,15 @@ static void try_order(const uint8_t *input, size_t size) {
     if (!mpidata_order_check(&trainer.job.plan, &order, (int)size)) {
         switch (order.kind) {
         case MPIDATA_ORDER_EXPECT:
-            mpidata_ledger_expect(&trainer.ledger, order.simulation, order.steps);
+            mpidata_ledger_expect(&trainer.ledger, order.expect.simulation, order.expect.steps);
             mpidata_lock_take(&trainer.lock);
-            CHECK(!mpidata_incoming_held_locked(&in, order.simulation));
+            CHECK(!mpidata_incoming_held_locked(&in, order.expect.simulation));
             mpidata_lock_give(&trainer.lock);
             break;
-        case MPIDATA_ORDER_RELIEVE: CHECK(trainer.buffer.capacity + order.steps > 0); break;
-        case MPIDATA_ORDER_JOIN: CHECK(!mpidata_incoming_add(&in, MPI_COMM_NULL, (int)order.simulation, 1)); break;
-        case MPIDATA_ORDER_LOST: CHECK(!mpidata_incoming_lose(&in, (int)order.simulation)); break;
-        case MPIDATA_ORDER_GONE: mpidata_incoming_gone(&in, (int)order.simulation); break;
+        case MPIDATA_ORDER_RELIEVE: CHECK(trainer.buffer.capacity + order.relieve.samples > 0); break;
+        case MPIDATA_ORDER_JOIN: CHECK(!mpidata_incoming_add(&in, MPI_COMM_NULL, order.of_group.group, 1)); break;
+        case MPIDATA_ORDER_LOST: CHECK(!mpidata_incoming_lose(&in, order.of_group.group)); break;
+        case MPIDATA_ORDER_GONE: mpidata_incoming_gone(&in, order.of_group.group); break;
         default: break;
         }
     }
@@ -253,8 +253,9 @@ static void add_pieces(int group, int64_t simulation, int steps, int with_large)
 }
 
 static void make_good(void) {
-    const mpidata_order orders[] = {{MPIDATA_ORDER_EXPECT, 1, 3, 100}, {.kind = MPIDATA_ORDER_RELIEVE, .steps = 25},
-                                    {.kind = MPIDATA_ORDER_JOIN, .simulation = 2}, {.kind = MPIDATA_ORDER_LOST}};
+    const mpidata_order orders[] = {{.kind = MPIDATA_ORDER_EXPECT, .expect = {3, 100, 1}},
+                                    {.kind = MPIDATA_ORDER_RELIEVE, .relieve = {25}},
+                                    {.kind = MPIDATA_ORDER_JOIN, .of_group = {2}}, {.kind = MPIDATA_ORDER_LOST}};
     const mpidata_task task = {.kind = MPIDATA_TASK_RUN, .validation = 1, .simulation = 12};
     for (int i = 0; i < 2; i++) add_good(PLAN, plans[i], strlen(plans[i]));
     for (int i = 0; i < 4; i++) add_good(ORDER, &orders[i], sizeof orders[i]);

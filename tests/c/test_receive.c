@@ -50,35 +50,39 @@ static void an_agreement_outlives_the_thread(void) {
     free(trainer);
 }
 
-static void post(mpidata_trainer *trainer, int kind, const char *text, double value, int64_t steps) {
-    mpidata_event event = {.kind = kind, .value = value, .steps = steps};
-    (void)snprintf(event.text, sizeof event.text, "%s", text);
+static void post(mpidata_trainer *trainer, mpidata_event event) {
     mpidata_lock_take(&trainer->lock);
     CHECK(!mpidata_trainer_post_locked(trainer, &event));
     mpidata_lock_give(&trainer->lock);
+}
+
+static void report(mpidata_trainer *trainer, const char *name, double value) {
+    mpidata_event event = {.kind = MPIDATA_EVENT_REPORT, .report = {value}};
+    (void)snprintf(event.text, sizeof event.text, "%s", name);
+    post(trainer, event);
 }
 
 /* What waits for a scheduler that takes nothing does not grow with time: of each kind of news the newest stays. */
 static void what_waits_to_be_sent_is_bounded(void) {
     mpidata_trainer *trainer = open_trainer();
     for (int i = 0; i < 1000; i++) {
-        post(trainer, MPIDATA_EVENT_STATUS, "", 0, i);
-        post(trainer, MPIDATA_EVENT_REPORT, "loss", i, 0);
-        post(trainer, MPIDATA_EVENT_REPORT, "accuracy", i, 0);
-        post(trainer, MPIDATA_EVENT_CHECKPOINT_WANTED, "", 0, i);
+        post(trainer, (mpidata_event){.kind = MPIDATA_EVENT_STATUS, .status = {.statistics = {.drawn = i}}});
+        report(trainer, "loss", i);
+        report(trainer, "accuracy", i);
+        post(trainer, (mpidata_event){.kind = MPIDATA_EVENT_CHECKPOINT_WANTED, .wanted = {i}});
     }
     for (int i = 0; i < 3; i++) {
-        post(trainer, MPIDATA_EVENT_HELD, "", 0, i);
-        post(trainer, MPIDATA_EVENT_REPORT, "record.samples", i, 0); /* they are added up */
+        post(trainer, (mpidata_event){.kind = MPIDATA_EVENT_HELD, .held = {i, 1}});
+        report(trainer, "record.samples", i); /* they are added up */
     }
-    post(trainer, MPIDATA_EVENT_GOODBYE, "", 0, 0);
+    post(trainer, (mpidata_event){.kind = MPIDATA_EVENT_GOODBYE});
     int n[MPIDATA_EVENT_RECORD_STOPPED + 1] = {0};
     double loss[2];
     const mpidata_outgoing *last = NULL;
     for (const mpidata_outgoing *at = trainer->outbox; at; last = at, at = at->next) {
-        if (!strcmp(at->event.text, "loss")) loss[n[0]++ % 2] = at->event.value;
+        if (!strcmp(at->event.text, "loss")) loss[n[0]++ % 2] = at->event.report.value;
         n[at->event.kind]++;
-        if (at->event.kind == MPIDATA_EVENT_STATUS) CHECK(at->event.steps == 999);
+        if (at->event.kind == MPIDATA_EVENT_STATUS) CHECK(at->event.status.statistics.drawn == 999);
     }
     CHECK(n[MPIDATA_EVENT_STATUS] == 1 && n[MPIDATA_EVENT_CHECKPOINT_WANTED] == 1);
     CHECK(n[MPIDATA_EVENT_REPORT] == 4 + 3 && n[MPIDATA_EVENT_HELD] == 3);

@@ -30,12 +30,12 @@ static void what_is_under_way_outlives_the_window(void) {
 static void an_event_outlives_its_call(void) {
     fake_hold_sends = 1;
     for (int i = 0; i < 2; i++) {
-        mpidata_event event = {.kind = MPIDATA_EVENT_ERROR, .steps = i};
+        mpidata_event event = {.kind = MPIDATA_EVENT_HELD, .held = {i, 1}};
         CHECK(!mpidata_job_send_event(&job, &event));
         memset(&event, 0xff, sizeof event);
     }
     CHECK(fake_n == 2);
-    for (int i = 0; i < 2; i++) CHECK(((const mpidata_event *)fake_messages[i].bytes)->steps == i);
+    for (int i = 0; i < 2; i++) CHECK(((const mpidata_event *)fake_messages[i].bytes)->held.simulation == i);
     fake_reset();
 }
 

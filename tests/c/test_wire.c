@@ -1,8 +1,10 @@
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "check.h"
 #include "example_plan.h"
+#include "wire/messages.h"
 #include "wire/wire.h"
 
 static double memory[20000]; /* aligned as a message is */
@@ -100,24 +102,56 @@ static void hostile_pieces(void) {
     CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1)) == MPIDATA_ERR_WIRE);
 }
 
-static int order(int kind, int64_t simulation, int64_t steps) {
-    mpidata_order order = {.kind = kind, .simulation = simulation, .steps = steps};
-    return mpidata_order_check(&plan, &order, (int)sizeof order);
+static int order(mpidata_order order) { return mpidata_order_check(&plan, &order, (int)sizeof order); }
+
+static int expect(int64_t simulation, int64_t steps) {
+    return order((mpidata_order){.kind = MPIDATA_ORDER_EXPECT, .expect = {simulation, steps, 1}});
 }
+
+static int of_group(int kind, int32_t group) { return order((mpidata_order){.kind = kind, .of_group = {group}}); }
 
 static void orders(void) {
     const mpidata_order stop = {.kind = MPIDATA_ORDER_STOP};
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop) == MPIDATA_SUCCESS);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop - 1) == MPIDATA_ERR_WIRE);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop + 1) == MPIDATA_ERR_WIRE);
-    CHECK(order(0, 0, 0) == MPIDATA_ERR_WIRE && order(MPIDATA_ORDER_GONE + 1, 0, 0) == MPIDATA_ERR_WIRE);
-    CHECK(order(MPIDATA_ORDER_EXPECT, 12, 100) == MPIDATA_SUCCESS);
-    CHECK(order(MPIDATA_ORDER_EXPECT, 13, 100) == MPIDATA_ERR_WIRE && order(MPIDATA_ORDER_EXPECT, -1, 1) == MPIDATA_ERR_WIRE);
-    CHECK(order(MPIDATA_ORDER_EXPECT, 0, -1) == MPIDATA_ERR_WIRE);
-    CHECK(order(MPIDATA_ORDER_EXPECT, 0, INT64_MAX) == MPIDATA_ERR_WIRE);
-    CHECK(order(MPIDATA_ORDER_RELIEVE, 0, INT64_MAX) == MPIDATA_ERR_WIRE);
-    CHECK(order(MPIDATA_ORDER_JOIN, (int64_t)1 << 32, 0) == MPIDATA_ERR_WIRE);
-    CHECK(order(MPIDATA_ORDER_LOST, -1, 0) == MPIDATA_ERR_WIRE && order(MPIDATA_ORDER_LOST, 1, 0) == MPIDATA_SUCCESS);
+    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_GONE + 1, 0) == MPIDATA_ERR_WIRE);
+    CHECK(expect(12, 100) == MPIDATA_SUCCESS);
+    CHECK(expect(13, 100) == MPIDATA_ERR_WIRE && expect(-1, 1) == MPIDATA_ERR_WIRE);
+    CHECK(expect(0, -1) == MPIDATA_ERR_WIRE);
+    CHECK(expect(0, INT64_MAX) == MPIDATA_ERR_WIRE);
+    CHECK(order((mpidata_order){.kind = MPIDATA_ORDER_RELIEVE, .relieve = {INT64_MAX}}) == MPIDATA_ERR_WIRE);
+    CHECK(of_group(MPIDATA_ORDER_JOIN, INT32_MAX) == MPIDATA_ERR_WIRE);
+    CHECK(of_group(MPIDATA_ORDER_LOST, -1) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_LOST, 1) == MPIDATA_SUCCESS);
+}
+
+static int event(int role, mpidata_event event) {
+    return mpidata_event_fits(&plan, &event, (int)mpidata_event_bytes(&event), role);
+}
+
+static int closes(int64_t simulation, int64_t steps) {
+    return event(MPIDATA_ROLE_SOLVER, (mpidata_event){.kind = MPIDATA_EVENT_NEXT, .closed = {simulation, steps, 0}});
+}
+
+/* Each kind from the role that sends it, and with numbers that can be. */
+static void events(void) {
+    for (int kind = MPIDATA_EVENT_NEXT - 1; kind <= MPIDATA_EVENT_RECORD_STOPPED + 1; kind++) {
+        int inside = kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_RECORD_STOPPED;
+        int of_solver = kind == MPIDATA_EVENT_NEXT || kind == MPIDATA_EVENT_FINALIZED;
+        mpidata_event sent = {.kind = kind, .written = {.number = 1}};
+        CHECK(!event(MPIDATA_ROLE_SCHEDULER, sent));
+        CHECK(event(MPIDATA_ROLE_SOLVER, sent) == (of_solver || kind == MPIDATA_EVENT_ERROR));
+        CHECK(event(MPIDATA_ROLE_TRAINER, sent) == (inside && !of_solver && kind != MPIDATA_EVENT_DIED));
+    }
+    CHECK(closes(-1, 0) && closes(12, MPIDATA_STEPS_MAX));
+    CHECK(!closes(-2, 0) && !closes(13, 0) && !closes(0, -1) && !closes(0, MPIDATA_STEPS_MAX + 1));
+    CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_HELD, .held = {13, 1}}));
+    CHECK(!event(MPIDATA_ROLE_TRAINER, (mpidata_event){.kind = MPIDATA_EVENT_CHECKPOINT_WRITTEN}));
+    mpidata_event unended = {.kind = MPIDATA_EVENT_GOODBYE};
+    memset(unended.text, 'x', sizeof unended.text);
+    CHECK(!mpidata_event_fits(&plan, &unended, (int)offsetof(mpidata_event, text), MPIDATA_ROLE_TRAINER));
+    CHECK(mpidata_event_fits(&plan, &unended, (int)sizeof unended, MPIDATA_ROLE_TRAINER));
+    CHECK(strlen(unended.text) == sizeof unended.text - 1);
 }
 
 static int task(int kind, int validation, int64_t simulation) {
@@ -181,6 +215,7 @@ int main(void) {
     walks();
     hostile_pieces();
     orders();
+    events();
     tasks();
     mpidata_plan_free(&plan);
     large_pieces();

@@ -1,6 +1,7 @@
 """A stand-in for libmpidata in one process: hands out made-up samples and keeps what it was called with."""
 
 import ctypes
+import dataclasses
 import time
 from pathlib import Path
 
@@ -36,6 +37,13 @@ def make_plan(**changes):
         programs={role: Program(("python",)) for role in ("scheduler", "trainer", "solver")},
     )
     return Plan(**{**values, **changes})
+
+
+def make_event(kind, **values):
+    """An event of this class; what is not given says nothing."""
+    blank = {"simulation": -1, "statistics": (0,) * 7, "text": ""}
+    names = [field.name for field in dataclasses.fields(kind)]
+    return kind(**{name: blank.get(name, 0) for name in names} | values)
 
 
 def memory(address, shape, dtype):

@@ -2,8 +2,7 @@
 #ifndef MPIDATA_JOB_H
 #define MPIDATA_JOB_H
 
-#include "scheduler/scheduler.h"
-#include "wire/wire.h"
+#include "wire/messages.h"
 
 typedef struct {
     mpidata_plan plan;

@@ -84,8 +84,8 @@ int mpidata_incoming_busy(const mpidata_incoming *in) { return in->receives.n > 
 int mpidata_incoming_held_locked(mpidata_incoming *in, int64_t simulation) {
     MPIDATA_LOCKED(&in->trainer->lock);
     if (!mpidata_ledger_completed(&in->trainer->ledger, simulation)) return MPIDATA_SUCCESS;
-    mpidata_event event = {.kind = MPIDATA_EVENT_HELD, .simulation = simulation,
-                           .steps = in->trainer->ledger.entries[simulation].expected_by};
+    mpidata_event event = {.kind = MPIDATA_EVENT_HELD,
+                           .held = {simulation, in->trainer->ledger.entries[simulation].expected_by}};
     return mpidata_trainer_post_locked(in->trainer, &event);
 }
 

@@ -66,9 +66,9 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
     mpidata_trainer *trainer = r->trainer;
     switch (order->kind) {
     case MPIDATA_ORDER_EXPECT:
-        mpidata_ledger_expect(&trainer->ledger, order->simulation, order->steps);
-        trainer->ledger.entries[order->simulation].expected_by = order->try;
-        return mpidata_incoming_held_locked(&r->incoming, order->simulation);
+        mpidata_ledger_expect(&trainer->ledger, order->expect.simulation, order->expect.steps);
+        trainer->ledger.entries[order->expect.simulation].expected_by = order->expect.by_try;
+        return mpidata_incoming_held_locked(&r->incoming, order->expect.simulation);
     case MPIDATA_ORDER_VALIDATION:
         trainer->validation_whole = 1;
         (void)pthread_cond_broadcast(&trainer->news);
@@ -80,10 +80,10 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
         (void)pthread_cond_broadcast(&trainer->news);
         return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_RELIEVE:
-        if (!mpidata_buffer_grow(&trainer->buffer, trainer->buffer.capacity + order->steps)) return MPIDATA_SUCCESS;
+        if (!mpidata_buffer_grow(&trainer->buffer, trainer->buffer.capacity + order->relieve.samples)) return MPIDATA_SUCCESS;
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
-                             (long long)(trainer->buffer.capacity + order->steps));
-    case MPIDATA_ORDER_CHECKPOINT: mpidata_checkpoint_want_locked(trainer, order->steps); return MPIDATA_SUCCESS;
+                             (long long)(trainer->buffer.capacity + order->relieve.samples));
+    case MPIDATA_ORDER_CHECKPOINT: mpidata_checkpoint_want_locked(trainer, order->checkpoint.number); return MPIDATA_SUCCESS;
     case MPIDATA_ORDER_ALL_GONE:
         mpidata_phase_all_gone_locked(&trainer->phase);
         (void)pthread_cond_broadcast(&trainer->news);
@@ -94,7 +94,7 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
 
 /* Orders about groups; 0: it is none. Not under the lock. */
 static int obey_for_group(receiver *r, const mpidata_order *order, int *status) {
-    int group = (int)order->simulation;
+    int group = order->of_group.group; /* of those alone */
     MPI_Comm comm = MPI_COMM_NULL;
     *status = MPIDATA_SUCCESS;
     switch (order->kind) {

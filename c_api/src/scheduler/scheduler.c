@@ -1,6 +1,5 @@
 #include "scheduler/scheduler.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,22 +107,8 @@ static int order_all(const mpidata_order *order) {
 static int check_event(mpidata_event *event, int bytes, int rank, const mpidata_link *link) {
     const mpidata_plan *plan = &scheduler.job.plan;
     int rank_in_group, group = mpidata_link_group(link, plan, rank, &rank_in_group);
-    int64_t simulations = plan->simulations + plan->validation;
-    int from_trainer = event->kind == MPIDATA_EVENT_HELD || event->kind == MPIDATA_EVENT_STATUS ||
-                       event->kind == MPIDATA_EVENT_REPORT || event->kind == MPIDATA_EVENT_STOP ||
-                       event->kind == MPIDATA_EVENT_GOODBYE || event->kind == MPIDATA_EVENT_CHECKPOINT_WANTED ||
-                       event->kind == MPIDATA_EVENT_CHECKPOINT_WRITTEN ||
-                       event->kind == MPIDATA_EVENT_RECORD_STOPPED;
-    int from_solver = event->kind == MPIDATA_EVENT_NEXT || event->kind == MPIDATA_EVENT_FINALIZED;
-    int from_both = event->kind == MPIDATA_EVENT_ERROR;
-    int fits = rank > 0 && ((group < 0 && from_trainer) || (group >= 0 && from_solver) || from_both);
-    int closes = from_solver || event->kind == MPIDATA_EVENT_HELD;
-    if (closes && (event->simulation < -1 || event->simulation >= simulations || event->steps < 0 ||
-                   event->steps > MPIDATA_STEPS_MAX))
-        fits = 0;
-    if (event->kind == MPIDATA_EVENT_CHECKPOINT_WRITTEN && (event->steps <= 0 || event->statistics[1] < 0)) fits = 0;
-    if (bytes <= (int)offsetof(mpidata_event, text)) fits = 0;
-    if (!fits) {
+    int role = rank == 0 ? MPIDATA_ROLE_SCHEDULER : group < 0 ? MPIDATA_ROLE_TRAINER : MPIDATA_ROLE_SOLVER;
+    if (!mpidata_event_fits(plan, event, bytes, role)) {
         char who[128];
         mpidata_link_who(link, plan, rank, who, sizeof who);
         return mpidata_error(MPIDATA_ERR_WIRE,
@@ -131,10 +116,9 @@ static int check_event(mpidata_event *event, int bytes, int rank, const mpidata_
                              "the whole job.",
                              who, (int)event->kind, bytes);
     }
+    event->role = role;
+    event->index = role == MPIDATA_ROLE_TRAINER ? rank - 1 : group;
     event->rank = rank;
-    event->sender = group < 0 ? MPIDATA_SENDER_TRAINER : MPIDATA_SENDER_SOLVER;
-    event->index = group < 0 ? rank - 1 : group;
-    event->text[sizeof event->text - 1] = '\0';
     return MPIDATA_SUCCESS;
 }
 
@@ -147,7 +131,7 @@ static int note_deaths(mpidata_link *link) {
         death *found = &scheduler.deaths[scheduler.n_deaths++];
         int group = mpidata_link_group(link, &scheduler.job.plan, link->newly[i], &found->rank_in_group);
         found->rank = link->newly[i];
-        found->role = group < 0 ? MPIDATA_SENDER_TRAINER : MPIDATA_SENDER_SOLVER;
+        found->role = group < 0 ? MPIDATA_ROLE_TRAINER : MPIDATA_ROLE_SOLVER;
         found->index = group < 0 ? found->rank - 1 : group;
         /* A trainer is in every link, but dies once. */
         if (group < 0 && link != scheduler.links[0]) scheduler.n_deaths--;
@@ -160,9 +144,9 @@ static int tell_death(mpidata_event *event) {
     const death *first = scheduler.deaths;
     memset(event, 0, sizeof *event);
     event->kind = MPIDATA_EVENT_DIED;
-    event->sender = first->role;
+    event->role = first->role;
     event->index = first->index;
-    event->steps = first->rank_in_group;
+    event->died.rank_in_group = first->rank_in_group;
     event->rank = first->rank;
     memmove(scheduler.deaths, scheduler.deaths + 1, (size_t)--scheduler.n_deaths * sizeof *first);
     return MPIDATA_SUCCESS;
@@ -229,8 +213,8 @@ int mpidata_scheduler_dispatch(int group, int64_t simulation, int validation, co
 
 int mpidata_scheduler_no_more(int group) { return send_task(group, MPIDATA_TASK_NO_MORE, -1, 0, NULL); }
 
-int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int try) {
-    mpidata_order order = {MPIDATA_ORDER_EXPECT, try, simulation, steps};
+int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int by_try) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_EXPECT, .expect = {simulation, steps, by_try}};
     return order_all(&order);
 }
 
@@ -256,7 +240,7 @@ int mpidata_scheduler_relieve(int trainer, int64_t samples) {
     MPIDATA_TRY(need_open());
     if (trainer < 0 || trainer >= scheduler.job.plan.trainers)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no trainer %d.", trainer);
-    mpidata_order order = {.kind = MPIDATA_ORDER_RELIEVE, .steps = samples};
+    mpidata_order order = {.kind = MPIDATA_ORDER_RELIEVE, .relieve = {samples}};
     return send_later(&order, sizeof order, 1 + trainer, MPIDATA_TAG_ORDER, scheduler.links[0]);
 }
 
@@ -268,7 +252,7 @@ int mpidata_scheduler_validation(void) {
 int mpidata_scheduler_lose(int group) {
     mpidata_link *link;
     int32_t lost = MPIDATA_STOP_LOST;
-    mpidata_order order = {.kind = MPIDATA_ORDER_LOST, .simulation = group};
+    mpidata_order order = {.kind = MPIDATA_ORDER_LOST, .of_group = {group}};
     MPIDATA_TRY(need_group(group, &link));
     int leader = mpidata_link_leader(link, &scheduler.job.plan, group);
     for (int r = 0; r < scheduler.job.plan.ranks_per_group; r++)
@@ -278,7 +262,7 @@ int mpidata_scheduler_lose(int group) {
 
 int mpidata_scheduler_gone(int group) {
     mpidata_link *link;
-    mpidata_order order = {.kind = MPIDATA_ORDER_GONE, .simulation = group};
+    mpidata_order order = {.kind = MPIDATA_ORDER_GONE, .of_group = {group}};
     MPIDATA_TRY(need_group(group, &link));
     if (link == scheduler.links[0]) return MPIDATA_SUCCESS;
     int i = 0;
@@ -309,7 +293,7 @@ int mpidata_scheduler_greet(MPI_Fint intercomm, int group, MPI_Fint *bridge) {
 }
 
 int mpidata_scheduler_invite(int group) {
-    mpidata_order order = {.kind = MPIDATA_ORDER_JOIN, .simulation = group};
+    mpidata_order order = {.kind = MPIDATA_ORDER_JOIN, .of_group = {group}};
     return order_all(&order);
 }
 
@@ -328,7 +312,7 @@ int mpidata_scheduler_link(int group, MPI_Fint comm) {
 }
 
 int mpidata_scheduler_checkpoint(int64_t number) {
-    mpidata_order order = {.kind = MPIDATA_ORDER_CHECKPOINT, .steps = number};
+    mpidata_order order = {.kind = MPIDATA_ORDER_CHECKPOINT, .checkpoint = {number}};
     return order_all(&order);
 }
 

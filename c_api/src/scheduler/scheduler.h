@@ -3,44 +3,7 @@
 #ifndef MPIDATA_SCHEDULER_H
 #define MPIDATA_SCHEDULER_H
 
-#include "mpidata.h"
-
-enum {
-    MPIDATA_EVENT_NEXT = 1,     /* group asks for a simulation; simulation/steps: the one it closes (-1: none), failed, text */
-    MPIDATA_EVENT_FINALIZED,    /* group has left; simulation/steps/failed as for NEXT */
-    MPIDATA_EVENT_HELD,         /* trainer holds every step it was to expect of `simulation`; steps: by which try */
-    MPIDATA_EVENT_STATUS,       /* trainer's `statistics`; starved, full */
-    MPIDATA_EVENT_REPORT,       /* trainer reports value under the name in text */
-    MPIDATA_EVENT_STOP,         /* trainer left its loop early; failed, text */
-    MPIDATA_EVENT_GOODBYE,      /* trainer has closed its stream after drawing everything, or after a stop */
-    MPIDATA_EVENT_ERROR,        /* a rank reports an error that ends the job: text, the whole sentence */
-    MPIDATA_EVENT_CHECKPOINT_WANTED, /* trainer's script asks for one: statistics[0], the batch it is at */
-    MPIDATA_EVENT_CHECKPOINT_WRITTEN, /* trainer has written its part of checkpoint `steps`: statistics[0], the batch; [1],
-                                        bytes; text, SHA-256; or failed (2: the loop is over), and text says why */
-    MPIDATA_EVENT_DIED,         /* a rank has died, as MPI says: index, and of a solver steps: its rank in the group */
-    MPIDATA_EVENT_RECORD_STOPPED /* trainer records no more: text, the whole sentence */
-};
-
-enum { MPIDATA_SENDER_TRAINER = 1, MPIDATA_SENDER_SOLVER = 2 };
-
-/* How a simulation has failed: its own code gave it up, or this try of it was no good. */
-enum { MPIDATA_GIVEN_UP = 1, MPIDATA_TRY_FAILED = 2 };
-
-typedef struct {
-    int32_t kind;
-    int32_t rank;        /* of the sender in the job's world, or in its link with a spawned group */
-    int32_t index;       /* group, or trainer */
-    int32_t failed;      /* NEXT, FINALIZED: MPIDATA_GIVEN_UP or _TRY_FAILED; STOP: the script failed */
-    int64_t simulation;
-    int64_t steps;
-    int32_t starved;     /* STATUS: a draw waits for samples */
-    int32_t full;        /* STATUS: the buffer has no room */
-    int32_t ended;       /* STATUS: the script knows that the stream is over */
-    int32_t sender;      /* MPIDATA_SENDER_...: what index counts */
-    int64_t statistics[7]; /* STATUS: mpidata_statistics of trainer.h, in its order */
-    double value;        /* REPORT */
-    char text[2048];     /* UTF-8, ends with 0 */
-} mpidata_event;
+#include "wire/messages.h"
 
 /* Join the job as its scheduler and give every rank the plan. Collective over world; blocks without spinning. */
 int mpidata_scheduler_open(MPI_Fint world, const char *plan);
@@ -54,9 +17,9 @@ int mpidata_scheduler_dispatch(int group, int64_t simulation, int validation, co
 /* Answer a group's NEXT: there are no more. */
 int mpidata_scheduler_no_more(int group);
 
-/* Tell all trainers that `simulation` has `steps` steps in all, says its try number `try`; each answers HELD when it holds
+/* Tell all trainers that `simulation` has `steps` steps in all, says its try number `by_try`; each answers HELD when it holds
  * its own. */
-int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int try);
+int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int by_try);
 
 /* Tell all trainers that no more samples will come. */
 int mpidata_scheduler_end_of_stream(void);

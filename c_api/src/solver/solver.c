@@ -70,7 +70,7 @@ static int misuse(int status, const char *advice) {
 
 int mpidata_report_error(const char *sentence) {
     if (solver.state != JOINED || solver.alone) return mpidata_report_error_of_trainer(sentence);
-    mpidata_event event = {.kind = MPIDATA_EVENT_ERROR, .simulation = solver.simulation, .steps = solver.step};
+    mpidata_event event = {.kind = MPIDATA_EVENT_ERROR};
     (void)snprintf(event.text, sizeof event.text, "%s", sentence);
     return mpidata_job_send_event(&solver.job, &event);
 }
@@ -462,7 +462,7 @@ static int check_committed(void) {
 
 /* What the scheduler is told of the simulation that ends here. */
 static int close_simulation(mpidata_event *event) {
-    event->simulation = -1;
+    event->closed.simulation = -1;
     MPIDATA_TRY(finish_tally());
     if (solver.tally.steps && !solver.stopping) {
         MPIDATA_TRY(start_tally(solver.step - 1));
@@ -471,9 +471,9 @@ static int close_simulation(mpidata_event *event) {
     MPIDATA_TRY(mpidata_window_flush(&solver.window));
     if (solver.running && !solver.stopping) {
         MPIDATA_TRY(check_committed());
-        event->simulation = solver.simulation;
-        event->steps = solver.step;
-        event->failed = solver.failed;
+        event->closed.simulation = solver.simulation;
+        event->closed.steps = solver.step;
+        event->closed.failed = solver.failed;
         (void)snprintf(event->text, sizeof event->text, "%s", solver.failed ? solver.reason : "");
     }
     mpidata_window_drop(&solver.window);

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "job/job.h"
+#include "wire/wire.h"
 
 typedef struct {
     mpidata_block block;

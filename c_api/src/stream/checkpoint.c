@@ -26,9 +26,9 @@ int mpidata_checkpoint_is_due_locked(mpidata_trainer *trainer) {
 
 int mpidata_checkpoint_answer_locked(mpidata_trainer *trainer, int failed, int64_t bytes, const char *text) {
     MPIDATA_LOCKED(&trainer->lock);
-    mpidata_event event = {.kind = MPIDATA_EVENT_CHECKPOINT_WRITTEN, .steps = trainer->checkpoint.agreed, .failed = failed};
-    event.statistics[0] = trainer->checkpoint.at;
-    event.statistics[1] = bytes;
+    mpidata_event event = {.kind = MPIDATA_EVENT_CHECKPOINT_WRITTEN,
+                           .written = {.number = trainer->checkpoint.agreed, .batch = trainer->checkpoint.at,
+                                       .bytes = bytes, .failed = failed}};
     (void)snprintf(event.text, sizeof event.text, "%s", text ? text : "");
     int status = mpidata_trainer_post_locked(trainer, &event);
     mpidata_trainer_wake_locked(trainer);
@@ -45,5 +45,5 @@ int mpidata_checkpoint_give_up_locked(mpidata_trainer *trainer) {
     } else {
         return MPIDATA_SUCCESS;
     }
-    return mpidata_checkpoint_answer_locked(trainer, 2, 0, "the training loop is over");
+    return mpidata_checkpoint_answer_locked(trainer, MPIDATA_LOOP_OVER, 0, "the training loop is over");
 }

@@ -1,7 +1,5 @@
 #include "stream/progress.h"
 
-#include <string.h>
-
 /* Batches that may be promised before they are drawn: hides the agreement behind the training step, and bounds what is
  * still drawn after a stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
 static int64_t lookahead_locked(const mpidata_trainer *trainer) {
@@ -40,10 +38,11 @@ mpidata_statistics mpidata_trainer_statistics_now_locked(const mpidata_trainer *
 int mpidata_trainer_post_status_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     int final;
-    mpidata_event event = {.kind = MPIDATA_EVENT_STATUS, .ended = mpidata_draws_told(&trainer->phase)};
-    mpidata_statistics statistics = mpidata_trainer_statistics_now_locked(trainer);
-    memcpy(event.statistics, &statistics, sizeof event.statistics);
-    event.starved = trainer->waiting && mpidata_trainer_guaranteed_locked(trainer, &final) <= trainer->granted && !final;
-    event.full = trainer->n_arrived > 0 || mpidata_buffer_full(&trainer->buffer);
+    mpidata_event event = {.kind = MPIDATA_EVENT_STATUS,
+                           .status = {.statistics = mpidata_trainer_statistics_now_locked(trainer),
+                                      .ended = mpidata_draws_told(&trainer->phase)}};
+    event.status.starved =
+        trainer->waiting && mpidata_trainer_guaranteed_locked(trainer, &final) <= trainer->granted && !final;
+    event.status.full = trainer->n_arrived > 0 || mpidata_buffer_full(&trainer->buffer);
     return mpidata_trainer_post_locked(trainer, &event);
 }

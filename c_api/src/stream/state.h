@@ -9,7 +9,7 @@
 #include "job/job.h"
 #include "stream/phase.h"
 #include "stream/record_queue.h"
-#include "stream/statistics.h"
+#include "wire/statistics.h"
 
 typedef struct mpidata_outgoing {
     mpidata_event event;

@@ -45,7 +45,7 @@ int mpidata_trainer_checkpoint(void) {
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_event event = {.kind = MPIDATA_EVENT_CHECKPOINT_WANTED};
     mpidata_lock_take(&trainer->lock);
-    event.statistics[0] = trainer->drawn;
+    event.wanted.batch = trainer->drawn;
     int status = mpidata_trainer_post_locked(trainer, &event);
     mpidata_trainer_wake_locked(trainer);
     mpidata_lock_give(&trainer->lock);

@@ -10,7 +10,7 @@
 #define MPIDATA_SNAPSHOT_H
 
 #include "mpidata.h"
-#include "stream/statistics.h"
+#include "wire/statistics.h"
 
 /* Where a trainer holds samples. Those of a snapshot are numbered in this order. */
 enum {

@@ -168,12 +168,12 @@ static int post_now(mpidata_event *event, const char *text) {
 }
 
 int mpidata_trainer_report(const char *name, double value) {
-    mpidata_event event = {.kind = MPIDATA_EVENT_REPORT, .value = value};
+    mpidata_event event = {.kind = MPIDATA_EVENT_REPORT, .report = {value}};
     return post_now(&event, name);
 }
 
 int mpidata_trainer_stop(int failed, const char *reason) {
-    mpidata_event event = {.kind = MPIDATA_EVENT_STOP, .failed = failed};
+    mpidata_event event = {.kind = MPIDATA_EVENT_STOP, .stop = {failed}};
     return post_now(&event, reason);
 }
 

@@ -7,7 +7,7 @@
 #define MPIDATA_TRAINER_H
 
 #include "mpidata.h"
-#include "stream/statistics.h"
+#include "wire/statistics.h"
 
 /* Join the job as a trainer. Collective over world (with mpidata_init on solvers and mpidata_scheduler_open on rank 0);
  * blocks without spinning. world and *trainers are Fortran handles; *trainers is the communicator of the trainers, for

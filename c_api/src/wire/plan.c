@@ -216,6 +216,10 @@ const char *mpidata_role_name(int role) {
     return role >= 0 && role <= 2 ? names[role] : "unknown role";
 }
 
+int mpidata_plan_has(const mpidata_plan *plan, int64_t simulation) {
+    return simulation >= 0 && simulation < plan->simulations + plan->validation;
+}
+
 int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t step) {
     return (int)((simulation + step) % plan->trainers);
 }

@@ -7,6 +7,7 @@
 #include "base/status.h"
 
 #define MPIDATA_NAME_MAX 128
+#define MPIDATA_STEPS_MAX ((int64_t)1 << 36) /* of a simulation: more than a job has time for, and safe to calculate with */
 
 enum { MPIDATA_ROLE_SCHEDULER = 0, MPIDATA_ROLE_TRAINER = 1, MPIDATA_ROLE_SOLVER = 2 };
 enum { MPIDATA_POLICY_FIFO = 0, MPIDATA_POLICY_FIRO = 1, MPIDATA_POLICY_RESERVOIR = 2 };
@@ -46,6 +47,9 @@ int mpidata_plan_world_groups(const mpidata_plan *plan);
 /* Role of a rank of the world; *index: which trainer or group; *rank_in_group: 0 for the others. */
 int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group);
 const char *mpidata_role_name(int role);
+
+/* Whether it is a simulation of the job, of validation or not. */
+int mpidata_plan_has(const mpidata_plan *plan, int64_t simulation);
 
 /* Trainer that takes a sample, whatever the group or try. */
 int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t step);

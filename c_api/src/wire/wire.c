@@ -1,9 +1,6 @@
 #include "wire/wire.h"
 
-#include <limits.h>
 #include <math.h>
-#include <stddef.h>
-#include <string.h>
 
 int64_t mpidata_block_elements(const mpidata_block *block) {
     int64_t elements = 1;
@@ -61,10 +58,6 @@ static int check_payload(const mpidata_plan *plan, const mpidata_piece *head, co
     return MPIDATA_SUCCESS;
 }
 
-static int is_simulation(const mpidata_plan *plan, int64_t simulation) {
-    return simulation >= 0 && simulation < plan->simulations + plan->validation;
-}
-
 int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t bytes, const mpidata_piece **piece,
                         const double **parameters, const mpidata_block **blocks, const char **payload) {
     const mpidata_piece *head = message;
@@ -72,7 +65,7 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not the header of a piece", bytes);
     if (head->n_blocks < 1 || head->n_blocks > MPIDATA_BLOCKS_MAX || head->payload_bytes < 0 ||
         head->payload_bytes > MPIDATA_ALONG_MAX + MPIDATA_BOUNDARY || head->turn < 1 || head->step < 0 ||
-        head->step >= MPIDATA_STEPS_MAX || !is_simulation(plan, head->simulation) || !isfinite(head->time))
+        head->step >= MPIDATA_STEPS_MAX || !mpidata_plan_has(plan, head->simulation) || !isfinite(head->time))
         return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",
                              (long long)head->simulation, (long long)head->step);
     size_t header = mpidata_piece_header_bytes(plan->n_parameters, head->n_blocks);
@@ -89,34 +82,4 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
             return mpidata_error(MPIDATA_ERR_WIRE, "Block %d of a piece has no elements", i);
     }
     return check_payload(plan, head, *blocks, bytes == whole);
-}
-
-static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
-    switch (order->kind) {
-    case MPIDATA_ORDER_EXPECT:
-        return is_simulation(plan, order->simulation) && order->steps >= 0 && order->steps <= MPIDATA_STEPS_MAX;
-    case MPIDATA_ORDER_RELIEVE: return order->steps >= 0 && order->steps <= INT64_MAX / 4;
-    case MPIDATA_ORDER_JOIN:
-    case MPIDATA_ORDER_LOST:
-    case MPIDATA_ORDER_GONE: return order->simulation >= 0 && order->simulation < INT_MAX;
-    default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_GONE;
-    }
-}
-
-int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, int bytes) {
-    if (bytes == (int)sizeof *order && order_fits(plan, order)) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent an order (%d, %d bytes) that does not fit the job.",
-                         bytes < (int)sizeof *order ? 0 : (int)order->kind, bytes);
-}
-
-int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task) {
-    int runs = task->kind == MPIDATA_TASK_RUN && is_simulation(plan, task->simulation) &&
-               task->validation == (task->simulation >= plan->simulations);
-    if (runs || task->kind == MPIDATA_TASK_NO_MORE) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent a task (%d, simulation %lld) that does not fit the job.",
-                         (int)task->kind, (long long)task->simulation);
-}
-
-size_t mpidata_event_bytes(const mpidata_event *event) {
-    return offsetof(mpidata_event, text) + strnlen(event->text, sizeof event->text - 1) + 1;
 }

@@ -1,28 +1,11 @@
-/* What goes over the wire. All ranks of a job run one build on one architecture, so structures travel as they are. Sizes
- * and contents of what arrives are checked before they are believed.
- *
- * solver -> trainer     pieces: a piece is one rank's blocks of one sample, with a header (mpidata_piece, parameters, one
- *                       mpidata_block each). Small blocks travel along, as payload behind the header; each other one is
- *                       a message that follows, in order. Pieces of which all travels may share a message.
- * solver, trainer -> scheduler   mpidata_event, its text cut to length
- * scheduler -> solver   mpidata_task with the parameters
- * scheduler -> trainer  mpidata_order */
+/* Pieces of samples, solver -> trainer. A piece is one rank's blocks of one sample, with a header (mpidata_piece,
+ * parameters, one mpidata_block each). Small blocks travel along, as payload behind the header; each other one is a message
+ * that follows, in order. Pieces of which all travels may share a message. All ranks of a job run one build on one
+ * architecture, so structures travel as they are. What arrives is checked before it is believed. */
 #ifndef MPIDATA_WIRE_H
 #define MPIDATA_WIRE_H
 
 #include "wire/plan.h"
-#include "scheduler/scheduler.h"
-
-enum {
-    MPIDATA_TAG_SAMPLE = 1,     /* pieces of training samples: left unmatched while the buffer is full */
-    MPIDATA_TAG_VALIDATION = 2, /* pieces of validation samples: never held up */
-    MPIDATA_TAG_EVENT = 3,
-    MPIDATA_TAG_TASK = 4,
-    MPIDATA_TAG_ORDER = 5,
-    MPIDATA_TAG_STOP = 6 /* scheduler -> rank 0 of a group, an int32: MPIDATA_STOP_LEAVE; or -> each rank: _LOST */
-};
-
-enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2 };
 
 #define MPIDATA_PIECE_MAGIC 0x3344504Du
 #define MPIDATA_PIECE_SMALL 32768  /* bytes of a piece's blocks up to which all travel along */
@@ -31,7 +14,6 @@ enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2 };
 #define MPIDATA_BLOCK_ANYWHERE 1024 /* bytes from which on a block begins on a boundary in the payload */
 #define MPIDATA_BUNDLE_MAX 262144  /* bytes of pieces that share a message */
 #define MPIDATA_BLOCKS_MAX 4096    /* blocks of one piece */
-#define MPIDATA_STEPS_MAX ((int64_t)1 << 36) /* of a simulation: more than a job has time for, and safe to calculate with */
 
 typedef struct {
     uint32_t magic;
@@ -49,35 +31,6 @@ typedef struct {
     int64_t start[MPIDATA_MAX_NDIM];
     int64_t shape[MPIDATA_MAX_NDIM];
 } mpidata_block;
-
-enum { MPIDATA_TASK_RUN = 1, MPIDATA_TASK_NO_MORE = 2 };
-
-typedef struct {
-    int32_t kind;
-    int32_t validation;
-    int64_t simulation;
-    double parameters[]; /* n_parameters */
-} mpidata_task;
-
-enum {
-    MPIDATA_ORDER_EXPECT = 1, /* simulation has this many steps, says this try */
-    MPIDATA_ORDER_END_OF_STREAM,
-    MPIDATA_ORDER_STOP,
-    MPIDATA_ORDER_RELIEVE, /* take `steps` samples over capacity */
-    MPIDATA_ORDER_ALL_GONE,
-    MPIDATA_ORDER_CHECKPOINT, /* number `steps`, greater than all before */
-    MPIDATA_ORDER_VALIDATION, /* every validation sample that will come is there */
-    MPIDATA_ORDER_JOIN, /* join the spawned group `simulation` */
-    MPIDATA_ORDER_LOST, /* group `simulation` is lost: drop what it has not finished, and what may still come of it */
-    MPIDATA_ORDER_GONE  /* group `simulation` has left; its communicator can be freed */
-};
-
-typedef struct {
-    int32_t kind;
-    int32_t try; /* EXPECT: which try of the simulation had these steps */
-    int64_t simulation; /* or group */
-    int64_t steps;
-} mpidata_order;
 
 int64_t mpidata_block_elements(const mpidata_block *block);
 
@@ -125,12 +78,5 @@ int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block);
  * aligned. The next piece begins mpidata_piece_bytes further on. */
 int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t bytes, const mpidata_piece **piece,
                         const double **parameters, const mpidata_block **blocks, const char **payload);
-
-/* Check what the scheduler sent, `bytes` of it. */
-int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, int bytes);
-int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task);
-
-/* Bytes of an event to send: without the unused end of its text. */
-size_t mpidata_event_bytes(const mpidata_event *event);
 
 #endif

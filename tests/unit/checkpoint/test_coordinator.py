@@ -11,13 +11,13 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from fake_library import make_plan  # noqa: E402
+from fake_library import make_event, make_plan  # noqa: E402
 
 from mpidata.checkpoint import newest_valid, numbers, path_of, read_scheduler  # noqa: E402
 from mpidata.checkpoint.files import digest, trainer_file, unfinished  # noqa: E402
 from mpidata.errors import MpidataError  # noqa: E402
-from mpidata.native.library import Event  # noqa: E402
-from mpidata.scheduler.coordinator import OVER, Coordinator  # noqa: E402
+from mpidata.native.event import LOOP_OVER, CheckpointWanted, CheckpointWritten  # noqa: E402
+from mpidata.scheduler.coordinator import Coordinator  # noqa: E402
 
 
 class Job:
@@ -43,13 +43,15 @@ class Job:
             self.coordinator.tick(now, **options)
 
     def write(self, trainer: int, number: int, batch: int = 40, failed: int = 0, text: str = "") -> None:
-        event = Event(kind=Event.CHECKPOINT_WRITTEN, index=trainer, steps=number, failed=failed, text=text.encode())
+        size = 0
         if not failed:
             path = unfinished(self.folder, number) / trainer_file(trainer)
             path.write_bytes(bytes([trainer]) * 5000)
-            event.text, event.statistics[1] = digest(path).sha256.encode(), 5000
-        event.statistics[0] = batch
-        self.coordinator.written(event)
+            text, size = digest(path).sha256, 5000
+        self.written(index=trainer, number=number, batch=batch, bytes=size, failed=failed, text=text)
+
+    def written(self, **values: Any) -> None:
+        self.coordinator.written(make_event(CheckpointWritten, **values))
 
     def whole(self, now: float, number: int, batch: int = 40) -> None:
         for trainer in range(2):
@@ -57,9 +59,7 @@ class Job:
         self.tick(now)
 
     def ask(self, trainer: int, batch: int, now: float) -> None:
-        event = Event(kind=Event.CHECKPOINT_WANTED, index=trainer)
-        event.statistics[0] = batch
-        self.coordinator.asked(event, now)
+        self.coordinator.asked(make_event(CheckpointWanted, index=trainer, batch=batch), now)
         self.tick(now)
 
 
@@ -175,7 +175,7 @@ def test_after_the_loop_there_are_none(tmp_path: Path) -> None:
     job = Job(tmp_path, checkpoint_every_s=10.0)
     job.tick(10.0)
     for trainer in range(2):
-        job.write(trainer, 1, failed=OVER, text="the training loop is over")
+        job.write(trainer, 1, failed=LOOP_OVER, text="the training loop is over")
     job.tick(11.0)
     job.tick(100.0)
     job.coordinator.want(100.0)
@@ -190,7 +190,9 @@ def test_a_trainer_that_cannot_write_when_others_are_over(tmp_path: Path) -> Non
         (tmp_path / str(first)).mkdir()
         job.tick(10.0)
         for trainer in (first, 1 - first):
-            job.write(trainer, 1, failed=(1, OVER)[trainer], text=("No space", "the training loop is over")[trainer])
+            job.write(
+                trainer, 1, failed=(1, LOOP_OVER)[trainer], text=("No space", "the training loop is over")[trainer]
+            )
         job.tick(11.0)
         assert job.notes == [("checkpoint_failed", {"number": 1, "reason": "No space"})]
 
@@ -268,8 +270,8 @@ def test_what_trainers_say_is_checked(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.coordinator.want(1.0)
     job.tick(1.0)
-    job.coordinator.written(Event(index=0, steps=7, text=b"of another one"))
+    job.written(index=0, number=7, text="of another one")
     with pytest.raises(MpidataError, match="as number 2 of 2"):
-        job.coordinator.written(Event(index=2, steps=1))
+        job.written(index=2, number=1)
     with pytest.raises(MpidataError, match="sent 'x' as a checksum"):
-        job.coordinator.written(Event(index=1, steps=1, text=b"x"))
+        job.written(index=1, number=1, text="x")

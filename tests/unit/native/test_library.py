@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpidata.errors import LibraryError
-from mpidata.native import library, loading
+from mpidata.native import event, library, loading
 
 SOURCE = Path(__file__).parents[3] / "c_api"
 TYPES = {
@@ -53,7 +53,6 @@ def test_declarations_are_found():
     [
         ("statistics.h", "mpidata_statistics", library.Statistics),
         ("snapshot.h", "mpidata_snapshot", library.Snapshot),
-        ("scheduler.h", "mpidata_event", library.Event),
     ],
 )
 def test_structures_are_those_of_the_headers(header, name, structure):
@@ -71,9 +70,31 @@ def test_constants_are_those_of_the_headers():
     assert (library.SUCCESS, library.END, library.AGAIN) == tuple(constants[n] for n in ("SUCCESS", "END", "ERR_AGAIN"))
     assert constants["CHECKPOINT"] == library.CHECKPOINT
     assert library.DTYPES == {name.lower(): constants[name] for name in map(str.upper, library.DTYPES)}
-    events = re.search(r"enum \{([^}]*)\}", next(SOURCE.rglob("scheduler.h")).read_text()).group(1)
-    names = re.findall(r"MPIDATA_EVENT_(\w+)", events)
-    assert [getattr(library.Event, name) for name in names] == list(range(1, len(names) + 1))
+
+
+def test_events_are_those_of_the_header():
+    text = re.sub(r"/\*.*?\*/", "", next(SOURCE.rglob("messages.h")).read_text(), flags=re.DOTALL)
+    names = re.findall(r"MPIDATA_EVENT_(\w+)", text)
+    for number, name in enumerate(names, start=1):
+        read = event.RawEvent(kind=number).read()
+        assert type(read).__name__ == name.title().replace("_", "")
+    assert len(names) == len(event.READERS)
+    assert f"MPIDATA_GIVEN_UP = {event.GIVEN_UP}, MPIDATA_TRY_FAILED = {event.TRY_FAILED}" in text
+    assert f"MPIDATA_LOOP_OVER = {event.LOOP_OVER}" in text
+
+
+def test_the_structure_of_events_is_that_of_the_header():
+    text = re.sub(r"/\*.*?\*/", "", next(SOURCE.rglob("messages.h")).read_text(), flags=re.DOTALL)
+    pattern = r"typedef struct \{([^{}]*)union \{(.*?)\n    \};(.*?)\} mpidata_event;"
+    before, union, after = re.search(pattern, text, re.DOTALL).groups()
+    declared = {
+        name: [(field, TYPES[kind]) for kind, field in re.findall(r"(\w+) (\w+);", body)]
+        for body, name in re.findall(r"struct \{([^}]*)\} (\w+);", union)
+    }
+    fields = dict(event.RawEvent._fields_)
+    assert {name: structure._fields_ for name, structure in fields.pop("content")._fields_} == declared
+    assert list(fields) == [*re.findall(r"(\w+);", before), "text"]
+    assert f"char text[{fields['text']._length_}]" in after
 
 
 def test_a_missing_library_is_named(monkeypatch, tmp_path):

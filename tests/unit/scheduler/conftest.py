@@ -10,9 +10,21 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from fake_library import make_event
 from numpy.typing import NDArray
 
-from mpidata.native.library import Event
+from mpidata.native.event import (
+    GIVEN_UP,
+    TRY_FAILED,
+    Died,
+    Error,
+    Event,
+    Finalized,
+    Goodbye,
+    Held,
+    Next,
+    Status,
+)
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan, Program
 from mpidata.scheduler.scheduler import Scheduler
@@ -64,16 +76,10 @@ class Job:
 
     # What a test does
 
-    def event(self, kind: int, index: int = 0, after: float = 0.0, **values: Any) -> None:
-        event = Event(kind=kind, index=index, simulation=-1)
-        of_trainer = kind in range(Event.HELD, Event.ERROR) or kind == Event.RECORD_STOPPED
-        event.sender = Event.TRAINER if of_trainer else Event.SOLVER
-        event.rank = 1 + index if of_trainer else 1 + self.plan.trainers + index
-        for name, value in values.items():
-            if name == "statistics":
-                event.statistics[:] = value
-            else:
-                setattr(event, name, value.encode() if isinstance(value, str) else value)
+    def event(self, kind: type[Event], index: int = 0, after: float = 0.0, **values: Any) -> None:
+        of_solver = kind in (Next, Finalized, Error, Died)
+        rank = 1 + self.plan.trainers + index if of_solver else 1 + index
+        event: Event = make_event(kind, **{"index": index, "of_solver": of_solver, "rank": rank} | values)
         if after:
             self.later.append((self.now + after, len(self.later), event))
         else:
@@ -81,7 +87,7 @@ class Job:
 
     def begin(self) -> None:
         for group in range(self.plan.groups_in_world):
-            self.event(Event.NEXT, group)
+            self.event(Next, group)
 
     def run(self) -> int:
         """The exit status: 0 of an orderly end, that of the abort, or 1000 more if it is 0 too."""
@@ -133,14 +139,14 @@ class Job:
         return {
             "simulation": simulation,
             "steps": self.steps(simulation),
-            "failed": Event.GIVEN_UP if simulation in self.fails else Event.TRY_FAILED * (simulation in self.raises),
+            "failed": GIVEN_UP if simulation in self.fails else TRY_FAILED * (simulation in self.raises),
             "text": self.fails.get(simulation) or self.raises.get(simulation, ""),
         }
 
     def finalize(self, group: int, after: float = 0.0) -> bool:
         """False: the usual answer is not to follow."""
         self.has_left[group] = True
-        self.event(Event.FINALIZED, group, after, **self.close_running(group))
+        self.event(Finalized, group, after, **self.close_running(group))
         return False
 
     def die(self, group: int, rank_in_group: int = 0, after: float = 0.0, **record: Any) -> bool:
@@ -151,7 +157,7 @@ class Job:
         self.running[group] = -1
         if record:
             self.write_record(group, rank_in_group, **record)
-        self.event(Event.DIED, group, after, steps=rank_in_group)
+        self.event(Died, group, after, rank_in_group=rank_in_group)
         return False
 
     def write_record(self, group: int, rank_in_group: int, **record: Any) -> None:
@@ -170,8 +176,8 @@ class Job:
         figures = [0] * 7
         figures[RECEIVED], figures[VALIDATION], figures[DRAWN] = received, validation, received // 4
         figures[BYTES] = 16 * (received + validation)
-        self.event(Event.GOODBYE, trainer, after)
-        self.event(Event.STATUS, trainer, after + 0.2, statistics=figures)
+        self.event(Goodbye, trainer, after)
+        self.event(Status, trainer, after + 0.2, statistics=tuple(figures))
 
     def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
         assert parameters.tolist() == self.parameters[simulation].tolist()
@@ -179,7 +185,7 @@ class Job:
         assert self.running[group] == -1
         self.running[group] = simulation
         if self._call("dispatch", group, simulation):
-            self.event(Event.NEXT, group, **self.close_running(group))
+            self.event(Next, group, **self.close_running(group))
 
     def no_more(self, group: int) -> None:
         if self._call("no_more", group) and not self.has_left[group]:
@@ -193,7 +199,7 @@ class Job:
         for trainer in range(trainers):
             first = (trainer - simulation) % trainers
             self.held[trainer][simulation] = len(range(first, steps, trainers))
-            self.event(Event.HELD, trainer, simulation=simulation, steps=by_try)
+            self.event(Held, trainer, simulation=simulation, by_try=by_try)
 
     def validation(self) -> None:
         self._call("validation")
@@ -218,7 +224,7 @@ class Job:
         for group, error in news:
             if not error:
                 self.has_left[group] = False
-                self.event(Event.NEXT, group)
+                self.event(Next, group)
         return news
 
     def end_of_stream(self) -> None:
@@ -258,24 +264,20 @@ class Echo(Job):
 
     def begin(self) -> None:
         self.busy: list[int] = []
-        self.ready = Event()
         self.turn = 0
         self.waiting = list(range(self.plan.groups))
         self.asking = dict.fromkeys(range(self.plan.groups), -1)
         self.to_hold: deque[tuple[int, int]] = deque()
 
     def poll(self, timeout_s: float) -> Event | None:
-        event = self.ready
         if self.to_hold:
-            event.kind = Event.HELD
-            event.index, event.simulation = self.to_hold.popleft()
-            event.steps = 1
-        elif self.waiting:
+            trainer, simulation = self.to_hold.popleft()
+            return Held(of_solver=False, index=trainer, rank=0, simulation=simulation, by_try=1)
+        if self.waiting:
             group = self.waiting.pop()
-            event.kind, event.index, event.simulation, event.steps = Event.NEXT, group, self.asking[group], 10
-        else:
-            return super().poll(timeout_s)
-        return event
+            simulation = self.asking[group]
+            return Next(of_solver=True, index=group, rank=0, simulation=simulation, steps=10, failed=0, text="")
+        return super().poll(timeout_s)
 
     def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
         self.asking[group] = simulation

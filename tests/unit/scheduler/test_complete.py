@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpidata.native.library import Event
+from mpidata.native.event import Goodbye, Held, Next, Report, Status
 from mpidata.run.plan import Plan
 
 MakeJob = Callable[..., Any]
@@ -42,8 +42,8 @@ def test_end_of_stream_waits_for_the_last_trainer(make_job: MakeJob) -> None:
     seen = []
 
     def expect(simulation: int, steps: int) -> bool:
-        job.event(Event.HELD, 0, simulation=simulation, steps=1)
-        job.event(Event.HELD, 1, after=3.0 + simulation, simulation=simulation, steps=1)
+        job.event(Held, 0, simulation=simulation, by_try=1)
+        job.event(Held, 1, after=3.0 + simulation, simulation=simulation, by_try=1)
         return False
 
     job.before["expect"] = expect
@@ -74,7 +74,7 @@ def test_the_job_waits_for_late_trainers_and_groups(make_job: MakeJob) -> None:
 
 def test_the_summary_has_the_figures_that_come_after_the_goodbyes(make_job: MakeJob) -> None:
     job = make_job(trainers=2)
-    job.event(Event.STATUS, 0, statistics=[1, 0, 0, 1, 0, 100, 16])
+    job.event(Status, 0, statistics=[1, 0, 0, 1, 0, 100, 16])
     assert job.run() == 0
     assert job.now < 1000.4
     assert job.summary["samples"]["received"] == 30
@@ -84,7 +84,7 @@ def test_a_trainer_without_last_figures_is_not_waited_for_long(make_job: MakeJob
     job = make_job()
 
     def end_of_stream() -> bool:
-        job.event(Event.GOODBYE, 0)
+        job.event(Goodbye, 0)
         return False
 
     job.before["end_of_stream"] = end_of_stream
@@ -152,8 +152,8 @@ def test_progress_is_there_while_the_job_runs(make_job: MakeJob) -> None:
     seen: list[dict[str, Any]] = []
 
     def dispatch(group: int, simulation: int) -> bool:
-        job.event(Event.REPORT, 0, after=1.0, text="loss", value=1.0 / (1 + simulation))
-        job.event(Event.NEXT, group, after=3.0, **job.close_running(group))
+        job.event(Report, 0, after=1.0, name="loss", value=1.0 / (1 + simulation))
+        job.event(Next, group, after=3.0, **job.close_running(group))
         if simulation:
             seen.append(json.loads((job.plan.run / "progress.json").read_text()))
         return False

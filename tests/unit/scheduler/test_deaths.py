@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mpidata.native.library import Event
+from mpidata.native.event import Died, Error, Event, Finalized, Held, Next, Stop
 from mpidata.run.lost import read_losses
 
 MakeJob = Callable[..., Any]
@@ -90,9 +90,9 @@ def test_a_group_dies_before_the_trainers_hold_what_it_has_closed(make_job: Make
     def expect(simulation: int, steps: int) -> bool | None:
         if simulation != 0 or job.tries[0] == 2:
             return None
-        job.event(Event.HELD, 0, simulation=0, steps=1)
+        job.event(Held, 0, simulation=0, by_try=1)
         job.die(job.called("dispatch").index((0, 0)), exit=3)
-        job.event(Event.HELD, 1, after=0.5, simulation=0, steps=1)  # too late: of the lost try
+        job.event(Held, 1, after=0.5, simulation=0, by_try=1)  # too late: of the lost try
         return False
 
     job.before["expect"] = expect
@@ -132,10 +132,10 @@ def test_late_messages_of_a_lost_group_are_ignored(make_job: MakeJob) -> None:
     die_at(job, (0, 0), signal=9)
 
     def lose(group: int) -> None:
-        job.event(Event.NEXT, 0, simulation=0, steps=10)
-        job.event(Event.ERROR, 0, text="MPI_ERR_PROC_FAILED")
-        job.event(Event.DIED, 0, steps=0)
-        job.event(Event.FINALIZED, 0)
+        job.event(Next, 0, simulation=0, steps=10)
+        job.event(Error, 0, text="MPI_ERR_PROC_FAILED")
+        job.event(Died, 0, rank_in_group=0)
+        job.event(Finalized, 0)
 
     job.before["lose"] = lose
     assert job.run() == 0
@@ -180,8 +180,8 @@ def test_a_group_that_dies_with_nothing_to_do_is_not_missed(make_job: MakeJob) -
     def expect(simulation: int, steps: int) -> bool | None:
         if simulation == 1:
             return None
-        job.event(Event.HELD, 0, after=4.0, simulation=0, steps=1)
-        job.event(Event.DIED, 1, after=1.0)
+        job.event(Held, 0, after=4.0, simulation=0, by_try=1)
+        job.event(Died, 1, after=1.0)
         return False
 
     job.before["expect"] = expect
@@ -272,7 +272,7 @@ def test_a_trainer_that_dies_ends_the_job_and_is_named(make_job: MakeJob) -> Non
     (job.plan.run / "exits").mkdir()
     (job.plan.run / "exits" / "rank-0002").write_text('{"signal": 9, "exit": null}')
     job.before["dispatch"] = lambda group, simulation: False
-    job.event(Event.DIED, 1, after=1.0, sender=Event.TRAINER, rank=2)
+    job.event(Died, 1, after=1.0, of_solver=False, rank=2)
     assert job.run() == 1
     assert job.now < 1001.5 and (job.plan.run / "over").exists()
     assert job.summary["status"] == "failed"
@@ -285,7 +285,7 @@ def test_a_trainer_that_dies_after_its_goodbye_is_no_loss(make_job: MakeJob) -> 
 
     def end_of_stream() -> bool:
         job.goodbye(0)
-        job.event(Event.DIED, 0, after=1.0, sender=Event.TRAINER, rank=1)
+        job.event(Died, 0, after=1.0, of_solver=False, rank=1)
         job.goodbye(1, after=2.0)
         return False
 
@@ -305,7 +305,7 @@ def test_deaths_while_the_job_stops_are_no_retries(make_job: MakeJob) -> None:
         return False
 
     job.before["stop"] = stop
-    job.event(Event.STOP, 0, after=1.0, text="left")
+    job.event(Stop, 0, after=1.0, text="left")
     assert job.run() == 0
     assert job.summary["status"] == "stopped" and job.summary["error"] is None
     assert job.summary["retries"] == [] and job.summary["lost_groups"] == 2

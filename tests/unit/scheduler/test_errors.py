@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mpidata.errors import MpidataError, RankDiedError
-from mpidata.native.library import Event
+from mpidata.native.event import Error, Held, Next, Status, Stop
 from mpidata.run import deadlines, events
 from mpidata.run.aside import ASIDE, STARTED, read_summary
 from mpidata.run.folder import RunFolder
@@ -24,7 +24,7 @@ MakeJob = Callable[..., Any]
 def test_an_error_ends_the_job_soon(make_job: MakeJob) -> None:
     job = make_job(simulations=100)
     job.before["dispatch"] = lambda group, simulation: False
-    job.event(Event.ERROR, 0, after=5.0, text="Field 'u' has shape (3,). Rank 2, simulation 0, step 1. Send (4,).")
+    job.event(Error, 0, after=5.0, text="Field 'u' has shape (3,). Rank 2, simulation 0, step 1. Send (4,).")
     assert job.run() == 1
     assert job.summary["status"] == "failed"
     assert job.summary["error"] == "Field 'u' has shape (3,). Rank 2, simulation 0, step 1. Send (4,)."
@@ -36,8 +36,8 @@ def test_an_error_ends_the_job_soon(make_job: MakeJob) -> None:
 def test_the_log_is_that_of_the_rank_with_the_error(make_job: MakeJob) -> None:
     job = make_job(trainers=2, start="spawn", groups=1, ranks_per_group=2, simulations=100)
     job.before["dispatch"] = lambda group, simulation: False
-    job.event(Event.ERROR, 7, rank=4, text="It is broken.")
-    job.event(Event.ERROR, 0, after=0.1, rank=3, text="This follows.")
+    job.event(Error, 7, rank=4, text="It is broken.")
+    job.event(Error, 0, after=0.1, rank=3, text="This follows.")
     assert job.run() == 1 and job.summary["error"] == "It is broken."
     assert job.summary["log"] == str(job.plan.run / "logs" / "group-0007-solver-1.log")
 
@@ -46,7 +46,7 @@ def test_the_first_of_several_errors_is_the_error_and_all_are_kept(make_job: Mak
     job = make_job(groups=4, simulations=100)
     job.before["dispatch"] = lambda group, simulation: False
     for group in range(4):
-        job.event(Event.ERROR, group, after=1.0 + 0.05 * group, text=f"error {group}")
+        job.event(Error, group, after=1.0 + 0.05 * group, text=f"error {group}")
     assert job.run() == 1
     assert job.summary["error"] == "error 0"
     assert [event["error"] for event in job.events("error")] == [f"error {group}" for group in range(4)]
@@ -55,8 +55,8 @@ def test_the_first_of_several_errors_is_the_error_and_all_are_kept(make_job: Mak
 def test_an_error_after_a_stop_counts(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
-    job.event(Event.STOP, 0)
-    job.event(Event.ERROR, 0, after=1.0, text="broken")
+    job.event(Stop, 0)
+    job.event(Error, 0, after=1.0, text="broken")
     assert job.run() == 1
     assert job.summary["status"] == "failed" and job.summary["error"] == "broken" and job.now <= 1002
 
@@ -64,16 +64,15 @@ def test_an_error_after_a_stop_counts(make_job: MakeJob) -> None:
 @pytest.mark.parametrize(
     "event, words",
     [
-        ({"kind": Event.NEXT, "index": 9}, "There is no group 9"),
-        ({"kind": Event.STATUS, "index": -1}, "as number -1 of 1"),
-        ({"kind": 77}, "unknown kind 77"),
-        ({"kind": Event.NEXT, "simulation": 2}, "Group 0 closed simulation 2"),
-        ({"kind": Event.NEXT, "index": -1}, "There is no group -1"),
-        ({"kind": Event.HELD, "simulation": 0, "steps": 1}, "Trainer 0 holds all of try 1 of simulation 0, which has"),
-        ({"kind": Event.HELD, "simulation": 3, "steps": 1}, "Trainer 0 holds simulation 3 of 3"),
+        ({"kind": Next, "index": 9}, "There is no group 9"),
+        ({"kind": Status, "index": -1}, "as number -1 of 1"),
+        ({"kind": Next, "simulation": 2}, "Group 0 closed simulation 2"),
+        ({"kind": Next, "index": -1}, "There is no group -1"),
+        ({"kind": Held, "simulation": 0, "by_try": 1}, "Trainer 0 holds all of try 1 of simulation 0, which has"),
+        ({"kind": Held, "simulation": 3, "by_try": 1}, "Trainer 0 holds simulation 3 of 3"),
     ],
 )
-def test_a_message_that_cannot_be_ends_the_job(make_job: MakeJob, event: dict[str, int], words: str) -> None:
+def test_a_message_that_cannot_be_ends_the_job(make_job: MakeJob, event: dict[str, Any], words: str) -> None:
     job = make_job()
     job.event(**event)
     assert job.run() == 1

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_library import make_plan
+from fake_library import make_event, make_plan
 
 from mpidata.errors import LibraryError, MpidataError
-from mpidata.native.library import AGAIN, SUCCESS, Event
-from mpidata.scheduler.messages import LibraryMessages, Messages, index_of, text_of
+from mpidata.native.event import CheckpointWritten, Event, Goodbye, Held, Next, RawEvent, Report, Status
+from mpidata.native.library import AGAIN, SUCCESS
+from mpidata.scheduler.messages import LibraryMessages, Messages, index_of
 
 
 class Library:
@@ -17,7 +18,7 @@ class Library:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.status = SUCCESS
-        self.fill: Callable[[Event], None] = lambda event: None
+        self.fill: Callable[[RawEvent], None] = lambda event: None
 
     def __getattr__(self, name: str) -> Any:
         def call(*values: Any) -> int:
@@ -85,15 +86,43 @@ def test_dispatch_passes_a_row_of_the_table(library: Library, messages: LibraryM
     assert list(values) == table[1].tolist() and pointer is not None
 
 
-def test_poll_gives_the_event_or_none(library: Library, messages: LibraryMessages) -> None:
-    def fill(event: Event) -> None:
-        event.kind, event.index, event.text = Event.REPORT, 1, "é loss".encode()
+def raw_of(kind: int, **values: Any) -> RawEvent:
+    raw = RawEvent(kind=kind, role=1, index=1, rank=2, text=values.pop("text", "").encode())
+    for place, value in values.items():
+        content, _, name = place.partition("__")
+        setattr(getattr(raw, content), name, value)
+    return raw
 
-    library.fill = fill
+
+@pytest.mark.parametrize(
+    "kind, values, expected, said",
+    [
+        (1, {"closed__simulation": -1}, Next, {"simulation": -1, "failed": 0}),
+        (1, {"closed__steps": 7, "closed__failed": 2, "text": "é"}, Next, {"steps": 7, "failed": 2, "text": "é"}),
+        (3, {"held__simulation": 4, "held__by_try": 3}, Held, {"simulation": 4, "by_try": 3}),
+        (4, {"status__starved": 1}, Status, {"starved": True, "full": False, "statistics": (0,) * 7}),
+        (5, {"report__value": 0.5, "text": "é loss"}, Report, {"name": "é loss", "value": 0.5}),
+        (7, {}, Goodbye, {"index": 1, "rank": 2, "of_solver": False}),
+        (10, {"written__number": 1, "written__bytes": 9}, CheckpointWritten, {"number": 1, "bytes": 9, "batch": 0}),
+    ],
+)
+def test_poll_gives_the_event(
+    library: Library, messages: LibraryMessages, kind: int, values: Any, expected: type[Event], said: dict[str, Any]
+) -> None:
+    library.fill = lambda raw: ctypes.pointer(raw).__setitem__(0, raw_of(kind, **values))
     event = messages.poll(0.1)
-    assert event is not None and event.kind == Event.REPORT and text_of(event) == "é loss"
+    assert type(event) is expected and said.items() <= vars(event).items()
+
+
+def test_poll_gives_none_without_an_event(library: Library, messages: LibraryMessages) -> None:
     library.status = AGAIN
     assert messages.poll(0.1) is None
+
+
+def test_an_event_of_unknown_kind(library: Library, messages: LibraryMessages) -> None:
+    library.fill = lambda raw: ctypes.pointer(raw).__setitem__(0, raw_of(77))
+    with pytest.raises(MpidataError, match="Rank 2 sent a message of unknown kind 77"):
+        messages.poll(0.1)
 
 
 @pytest.mark.parametrize("name, values", [("no_more", (1,)), ("poll", (0.1,)), ("stop", ()), ("close", ())])
@@ -109,15 +138,14 @@ def test_not_open() -> None:
 
 
 def test_text_that_is_cut_within_a_character() -> None:
-    event = Event()
-    event.text = ("x" * 2046 + "é").encode()
-    assert len(event.text) == 2048
-    assert text_of(event).startswith("xxx")
-    event.text = event.text[:2047]
-    assert text_of(event)[-1] == "\ufffd"
+    raw = raw_of(8, text="x" * 2046)
+    raw.text += "é".encode()
+    for text, end in ((raw.text, "é"), (raw.text[:2047], "\ufffd")):
+        raw.text = text
+        assert vars(raw.read())["text"] == "x" * 2046 + end
 
 
 def test_index_of() -> None:
-    assert index_of(Event(index=1, rank=7), 2) == 1
+    assert index_of(make_event(Goodbye, index=1, rank=7), 2) == 1
     with pytest.raises(MpidataError, match="Rank 7 sent a message as number 2 of 2"):
-        index_of(Event(index=2, rank=7), 2)
+        index_of(make_event(Goodbye, index=2, rank=7), 2)

@@ -8,7 +8,7 @@ import yaml
 
 from mpidata.config import load_job
 from mpidata.errors import JobFileError, RankDiedError
-from mpidata.native.library import Event
+from mpidata.native.event import Next, Stop
 
 MakeJob = Callable[..., Any]
 
@@ -84,7 +84,7 @@ def test_a_place_that_cannot_be_filled_is_given_up(make_job: MakeJob) -> None:
     job = make_job(start="spawn", groups=2, simulations=6, retries=1)
     job.before["spawn"] = lambda group, values: group == 0 or bool(job.news.append((group, "There are no slots")))
     job.before["dispatch"] = lambda group, simulation: bool(
-        job.event(Event.NEXT, group, after=3.0, **job.close_running(group))
+        job.event(Next, group, after=3.0, **job.close_running(group))
     )
     assert job.run() == 0
     # Group 0 has asked for work meanwhile: spawning works, so the count begins anew.
@@ -131,7 +131,7 @@ def test_where_nothing_joins_any_more_another_start_may_help(make_job: MakeJob, 
 
     def dispatch(group: int, simulation: int) -> bool:
         if simulation < 2 * groups:
-            job.event(Event.NEXT, group, after=10.0, **job.close_running(group))
+            job.event(Next, group, after=10.0, **job.close_running(group))
         elif lifetime == "pool":
             job.die(group, signal=11)
         return False
@@ -160,7 +160,7 @@ def test_a_spawn_that_fails_when_all_is_done_is_no_failure(make_job: MakeJob) ->
     def dispatch(group: int, simulation: int) -> bool:
         if group == 0:
             return bool(job.die(0, signal=11))
-        job.event(Event.NEXT, group, after=1.0, **job.close_running(group))
+        job.event(Next, group, after=1.0, **job.close_running(group))
         return False
 
     def end_of_stream() -> bool:
@@ -215,7 +215,7 @@ def test_no_more_groups_run_at_once_than_there_are_places(make_job: MakeJob) -> 
     def dispatch(group: int, simulation: int) -> bool:
         nonlocal most
         most = max(most, sum(running >= 0 for running in job.running))
-        job.event(Event.NEXT, group, after=2.0, **job.close_running(group))
+        job.event(Next, group, after=2.0, **job.close_running(group))
         return False
 
     job.before["dispatch"] = dispatch
@@ -273,7 +273,7 @@ def test_a_stop_while_groups_are_spawned(make_job: MakeJob, lifetime: str) -> No
             job.news += [(0, ""), (1, "It is too late")]
 
     job.before["stop"] = stop
-    job.event(Event.STOP, 0, after=1.0, text="left")
+    job.event(Stop, 0, after=1.0, text="left")
     assert job.run() == 0
     assert job.called("dispatch") == [] and len(job.called("spawn")) == 2
     assert job.summary["status"] == "stopped" and job.now < 1003
@@ -292,7 +292,7 @@ def test_a_group_that_asks_after_a_stop_is_let_go(make_job: MakeJob) -> None:
         return False  # the group's question is under way
 
     job.before["stop"] = stop
-    job.event(Event.STOP, 0, after=1.0, text="left")
+    job.event(Stop, 0, after=1.0, text="left")
     assert job.run() == 0
     assert job.called("no_more") == [(0,)] and job.called("dispatch") == []
     assert job.summary["set_aside"] == []

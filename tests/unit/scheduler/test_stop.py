@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mpidata.native.library import Event
+from mpidata.native.event import CheckpointWritten, Error, Goodbye, Next, RecordStopped, Status, Stop
 
 MakeJob = Callable[..., Any]
 
@@ -13,7 +13,7 @@ MakeJob = Callable[..., Any]
 def test_all_trainers_leave_their_loops(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=100)
     for trainer in range(2):
-        job.event(Event.STOP, trainer, text="the script left its loop early, after batch 3")
+        job.event(Stop, trainer, text="the script left its loop early, after batch 3")
     assert job.run() == 0
     assert job.called("stop") == [()] and job.called("all_gone") == [()]
     assert job.summary["status"] == "stopped" and job.summary["error"] is None
@@ -23,7 +23,7 @@ def test_all_trainers_leave_their_loops(make_job: MakeJob) -> None:
 
 def test_one_leaves_and_the_others_end_their_streams(make_job: MakeJob) -> None:
     job = make_job(trainers=3, groups=2, simulations=100)
-    job.event(Event.STOP, 1)
+    job.event(Stop, 1)
     assert job.run() == 0
     assert job.summary["status"] == "stopped" and "trainer 1" in job.summary["reason"]
 
@@ -33,14 +33,14 @@ def test_no_simulation_is_dispatched_or_counted_after_a_stop(make_job: MakeJob) 
 
     def stop() -> bool:
         # One group hears of the stop before it closes its simulation, the other one after.
-        job.event(Event.NEXT, 0, **job.close_running(0))
-        job.event(Event.NEXT, 1)
+        job.event(Next, 0, **job.close_running(0))
+        job.event(Next, 1)
         job.goodbye(0)
         return False
 
     job.before["dispatch"] = lambda group, simulation: False
     job.before["stop"] = stop
-    job.event(Event.STOP, 0, after=1.0)
+    job.event(Stop, 0, after=1.0)
     assert job.run() == 0
     assert len(job.called("dispatch")) == 2 and job.called("expect") == []
     assert sorted(job.called("no_more")) == [(0,), (1,)]
@@ -56,7 +56,7 @@ def test_a_trainer_that_stays_behind_fails_the_job(make_job: MakeJob) -> None:
         return False
 
     job.before |= {"stop": stop, "dispatch": lambda group, simulation: False}
-    job.event(Event.STOP, 0, after=1.0, text="the script left its loop")
+    job.event(Stop, 0, after=1.0, text="the script left its loop")
     assert job.run() == 1
     assert job.summary["status"] == "failed"
     assert "trainer 0: the script left its loop" in job.summary["error"]
@@ -75,7 +75,7 @@ def test_trainers_that_left_their_loops_may_take_their_time(make_job: MakeJob) -
 
     job.before |= {"stop": stop, "dispatch": lambda group, simulation: False}
     for trainer in range(2):
-        job.event(Event.STOP, trainer, after=1.0)
+        job.event(Stop, trainer, after=1.0)
     assert job.run() == 0
     assert job.now > 1090 and job.summary["status"] == "stopped"
 
@@ -90,7 +90,7 @@ def test_late_groups_are_ended_after_a_stop(make_job: MakeJob) -> None:
         return False
 
     job.before |= {"stop": stop, "dispatch": lambda group, simulation: False}
-    job.event(Event.STOP, 0, after=1.0)
+    job.event(Stop, 0, after=1.0)
     assert job.run() == 1000
     assert job.called("abort") == [(0,)]
     assert job.summary["status"] == "stopped" and job.now <= 1000 + 1 + 8
@@ -99,7 +99,7 @@ def test_late_groups_are_ended_after_a_stop(make_job: MakeJob) -> None:
 
 def test_a_failed_script_fails_the_job(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=100)
-    job.event(Event.STOP, 1, failed=1, text="ValueError: no such thing (train.py line 7)")
+    job.event(Stop, 1, failed=1, text="ValueError: no such thing (train.py line 7)")
     assert job.run() == 1
     assert job.summary["status"] == "failed"
     assert job.summary["error"].startswith("ValueError: no such thing (train.py line 7). ")
@@ -110,7 +110,7 @@ def test_a_failed_script_fails_the_job(make_job: MakeJob) -> None:
 def test_a_failed_script_while_the_others_hang(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
-    job.event(Event.STOP, 1, failed=1, text="ValueError: no such thing")
+    job.event(Stop, 1, failed=1, text="ValueError: no such thing")
     assert job.run() == 1
     assert job.now <= 1003
 
@@ -118,8 +118,8 @@ def test_a_failed_script_while_the_others_hang(make_job: MakeJob) -> None:
 def test_a_failure_while_stopping_counts(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
-    job.event(Event.STOP, 0, text="left")
-    job.event(Event.STOP, 1, after=2.0, failed=1, text="RuntimeError: connection closed by peer")
+    job.event(Stop, 0, text="left")
+    job.event(Stop, 1, after=2.0, failed=1, text="RuntimeError: connection closed by peer")
     assert job.run() == 1
     assert job.summary["error"].startswith("RuntimeError: connection closed by peer")
     assert job.summary["reason"] == "trainer 0: left"
@@ -131,7 +131,7 @@ def test_a_stop_while_the_trainers_drain_is_no_failure(make_job: MakeJob) -> Non
 
     def end_of_stream() -> bool:
         for trainer in range(2):
-            job.event(Event.STOP, trainer, after=1.0, text="left")
+            job.event(Stop, trainer, after=1.0, text="left")
         return False
 
     job.before["end_of_stream"] = end_of_stream
@@ -142,7 +142,7 @@ def test_a_stop_while_the_trainers_drain_is_no_failure(make_job: MakeJob) -> Non
 
 def test_a_goodbye_before_the_end_is_a_stop(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=1, simulations=100)
-    job.event(Event.GOODBYE, 1)
+    job.event(Goodbye, 1)
     assert job.run() == 0
     assert job.called("stop") == [()]
     assert job.summary["status"] == "stopped" and "trainer 1" in job.summary["reason"]
@@ -175,7 +175,7 @@ def test_a_stop_from_outside_waits_for_a_checkpoint(make_job: MakeJob, how: str)
         told.append(job.now)
         (job.plan.run / "checkpoints" / f"{number:06d}.new" / "trainer-0000.h5").write_bytes(b"state")
         digest = hashlib.sha256(b"state").hexdigest()
-        job.event(Event.CHECKPOINT_WRITTEN, 0, after=3.0, steps=number, statistics=[7, 5, 0, 0, 0, 0, 0], text=digest)
+        job.event(CheckpointWritten, 0, after=3.0, number=number, batch=7, bytes=5, text=digest)
 
     job.before["checkpoint"] = checkpoint
     assert job.run() == 0
@@ -202,9 +202,9 @@ def test_a_full_trainer_is_relieved_when_another_one_starves(make_job: MakeJob) 
     job = make_job(trainers=2, simulations=2, capacity=100)
     job.before["dispatch"] = lambda group, simulation: False
     for tick in range(20):
-        job.event(Event.STATUS, 0, after=0.2 * (tick + 1), starved=1, statistics=[5, 0, 0, 1, 0, 100, 0])
-        job.event(Event.STATUS, 1, after=0.2 * (tick + 1), full=1, statistics=[100, 0, 0, 1, 100, 100, 0])
-    job.before["relieve"] = lambda trainer, samples: job.event(Event.ERROR, text="enough")
+        job.event(Status, 0, after=0.2 * (tick + 1), starved=1, statistics=[5, 0, 0, 1, 0, 100, 0])
+        job.event(Status, 1, after=0.2 * (tick + 1), full=1, statistics=[100, 0, 0, 1, 100, 100, 0])
+    job.before["relieve"] = lambda trainer, samples: job.event(Error, text="enough")
     assert job.run() == 1
     assert job.called("relieve")[0] == (1, 25)
     event = job.events("relief")[0]
@@ -216,8 +216,8 @@ def test_no_relief_while_trainers_drain(make_job: MakeJob) -> None:
 
     def end_of_stream() -> bool:
         for tick in range(50):
-            job.event(Event.STATUS, 0, after=0.2 * (tick + 1), starved=1)
-            job.event(Event.STATUS, 1, after=0.2 * (tick + 1), full=1)
+            job.event(Status, 0, after=0.2 * (tick + 1), starved=1)
+            job.event(Status, 1, after=0.2 * (tick + 1), full=1)
         for trainer in range(2):
             job.goodbye(trainer, after=11.0)
         return False
@@ -231,7 +231,7 @@ def test_a_later_stop_gives_no_more_time(make_job: MakeJob) -> None:
     job = make_job(trainers=3, groups=1, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     for trainer in range(2):
-        job.event(Event.STOP, trainer, after=1.0 + 5.0 * trainer)
+        job.event(Stop, trainer, after=1.0 + 5.0 * trainer)
     assert job.run() == 1
     assert job.now <= 1000 + 1 + 8
 
@@ -241,14 +241,14 @@ def test_a_simulation_given_up_while_the_job_stops_is_listed_but_not_expected(ma
     job.fails = {0: "it diverged"}
 
     def stop() -> bool:
-        job.event(Event.NEXT, 0, **job.close_running(0))
+        job.event(Next, 0, **job.close_running(0))
         job.goodbye(0)
         job.finalize(1)
         return False
 
     job.before |= {"stop": stop, "dispatch": lambda group, simulation: False}
     job.before["no_more"] = lambda group: job.finalize(group)
-    job.event(Event.STOP, 0, after=1.0)
+    job.event(Stop, 0, after=1.0)
     assert job.run() == 0
     assert job.called("expect") == [] and job.summary["simulations"]["failed"] == 1
 
@@ -257,9 +257,9 @@ def test_a_simulation_given_up_while_the_job_stops_is_listed_but_not_expected(ma
 def test_a_recording_that_stops_fails_the_run_at_its_end(make_job: MakeJob, left_early: bool) -> None:
     """Not before: everything is trained on, and the ranks may take their time afterwards."""
     job = make_job(trainers=2)
-    job.event(Event.RECORD_STOPPED, 1, text="Recording to x has stopped: No space left on device.")
+    job.event(RecordStopped, 1, text="Recording to x has stopped: No space left on device.")
     if left_early:
-        job.event(Event.STOP, 0, text="enough")
+        job.event(Stop, 0, text="enough")
     assert job.run() == 0
     assert job.summary["status"] == "failed" and job.summary["in_order"] is True
     assert job.summary["error"] == "Recording to x has stopped: No space left on device."
@@ -270,7 +270,7 @@ def test_a_recording_that_stops_fails_the_run_at_its_end(make_job: MakeJob, left
 def test_a_recording_that_stops_is_no_reason_not_to_go_on_later(make_job: MakeJob) -> None:
     job = make_job(checkpoint_within_s=1.0)
     job.before["dispatch"] = lambda group, simulation: False
-    job.event(Event.RECORD_STOPPED, 0, text="Recording has stopped.")
+    job.event(RecordStopped, 0, text="Recording has stopped.")
     job.scheduler.interrupt(signal.SIGTERM)
     job.run()
     assert job.summary["status"] == "stopped" and job.summary["error"] == "Recording has stopped."

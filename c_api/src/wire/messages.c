@@ -1,0 +1,62 @@
+#include "wire/messages.h"
+
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+
+size_t mpidata_event_bytes(const mpidata_event *event) {
+    return offsetof(mpidata_event, text) + strnlen(event->text, sizeof event->text - 1) + 1;
+}
+
+static int may_send(int role, int kind) {
+    switch (kind) {
+    case MPIDATA_EVENT_NEXT:
+    case MPIDATA_EVENT_FINALIZED: return role == MPIDATA_ROLE_SOLVER;
+    case MPIDATA_EVENT_ERROR: return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_TRAINER;
+    case MPIDATA_EVENT_DIED: return 0; /* the scheduler's own */
+    default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_RECORD_STOPPED;
+    }
+}
+
+static int in_range(int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; }
+
+int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes, int role) {
+    int64_t last = plan->simulations + plan->validation - 1;
+    event->text[sizeof event->text - 1] = '\0';
+    if (bytes <= (int)offsetof(mpidata_event, text) || !may_send(role, event->kind)) return 0;
+    switch (event->kind) {
+    case MPIDATA_EVENT_NEXT:
+    case MPIDATA_EVENT_FINALIZED:
+        return in_range(event->closed.simulation, -1, last) && in_range(event->closed.steps, 0, MPIDATA_STEPS_MAX);
+    case MPIDATA_EVENT_HELD:
+        return in_range(event->held.simulation, -1, last) && in_range(event->held.by_try, 0, MPIDATA_STEPS_MAX);
+    case MPIDATA_EVENT_CHECKPOINT_WRITTEN: return event->written.number > 0 && event->written.bytes >= 0;
+    default: return 1;
+    }
+}
+
+static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
+    switch (order->kind) {
+    case MPIDATA_ORDER_EXPECT:
+        return mpidata_plan_has(plan, order->expect.simulation) && in_range(order->expect.steps, 0, MPIDATA_STEPS_MAX);
+    case MPIDATA_ORDER_RELIEVE: return in_range(order->relieve.samples, 0, INT64_MAX / 4);
+    case MPIDATA_ORDER_JOIN:
+    case MPIDATA_ORDER_LOST:
+    case MPIDATA_ORDER_GONE: return in_range(order->of_group.group, 0, INT_MAX - 1);
+    default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_GONE;
+    }
+}
+
+int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, int bytes) {
+    if (bytes == (int)sizeof *order && order_fits(plan, order)) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent an order (%d, %d bytes) that does not fit the job.",
+                         bytes < (int)sizeof *order ? 0 : (int)order->kind, bytes);
+}
+
+int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task) {
+    int runs = task->kind == MPIDATA_TASK_RUN && mpidata_plan_has(plan, task->simulation) &&
+               task->validation == (task->simulation >= plan->simulations);
+    if (runs || task->kind == MPIDATA_TASK_NO_MORE) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent a task (%d, simulation %lld) that does not fit the job.",
+                         (int)task->kind, (long long)task->simulation);
+}

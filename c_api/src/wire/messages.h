@@ -1,0 +1,143 @@
+/* What passes between the scheduler and the others, beside the pieces of samples (wire.h): events to it, tasks to the
+ * groups, orders to the trainers. An event and an order have a kind, and by kind one struct of what it says. */
+#ifndef MPIDATA_MESSAGES_H
+#define MPIDATA_MESSAGES_H
+
+#include "wire/plan.h"
+#include "wire/statistics.h"
+
+enum {
+    MPIDATA_TAG_SAMPLE = 1,     /* pieces of training samples: left unmatched while the buffer is full */
+    MPIDATA_TAG_VALIDATION = 2, /* pieces of validation samples: never held up */
+    MPIDATA_TAG_EVENT = 3,
+    MPIDATA_TAG_TASK = 4,
+    MPIDATA_TAG_ORDER = 5,
+    MPIDATA_TAG_STOP = 6 /* scheduler -> rank 0 of a group, an int32: MPIDATA_STOP_LEAVE; or -> each rank: _LOST */
+};
+
+enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2 };
+
+/* -- solver, trainer -> scheduler ----------------------------------------------------------------------------------- */
+
+enum {
+    MPIDATA_EVENT_NEXT = 1,          /* group asks for a simulation; closed; text: why that has failed */
+    MPIDATA_EVENT_FINALIZED,         /* group has left; closed; text likewise */
+    MPIDATA_EVENT_HELD,              /* trainer holds every step it was to expect of a simulation: held */
+    MPIDATA_EVENT_STATUS,            /* trainer's figures: status */
+    MPIDATA_EVENT_REPORT,            /* trainer reports a value under the name in text: report */
+    MPIDATA_EVENT_STOP,              /* trainer left its loop early: stop; text: why */
+    MPIDATA_EVENT_GOODBYE,           /* trainer has closed its stream after drawing everything, or after a stop */
+    MPIDATA_EVENT_ERROR,             /* a rank reports an error that ends the job: text, the whole sentence */
+    MPIDATA_EVENT_CHECKPOINT_WANTED, /* trainer's script asks for one: wanted */
+    MPIDATA_EVENT_CHECKPOINT_WRITTEN, /* trainer has written its part of one: written; text: SHA-256, or why it failed */
+    MPIDATA_EVENT_DIED,              /* a rank has died, as MPI says: died */
+    MPIDATA_EVENT_RECORD_STOPPED     /* trainer records no more: text, the whole sentence */
+};
+
+/* How a simulation has failed: its own code gave it up, or this try of it was no good. */
+enum { MPIDATA_GIVEN_UP = 1, MPIDATA_TRY_FAILED = 2 };
+
+/* How the writing of a checkpoint has failed. */
+enum { MPIDATA_WRITE_FAILED = 1, MPIDATA_LOOP_OVER = 2 };
+
+typedef struct {
+    int32_t kind;
+    int32_t role;  /* MPIDATA_ROLE_... of the sender. These three are taken from the envelope */
+    int32_t index; /* group, or trainer */
+    int32_t rank;  /* in the job's world, or in its link with a spawned group */
+    union {
+        struct {
+            int64_t simulation; /* that the group closes; -1: none */
+            int64_t steps;      /* that it has had */
+            int32_t failed;     /* MPIDATA_GIVEN_UP, _TRY_FAILED or 0 */
+        } closed;
+        struct {
+            int64_t simulation;
+            int64_t by_try; /* the one that had told the number of steps */
+        } held;
+        struct {
+            mpidata_statistics statistics;
+            int32_t starved; /* a draw waits for samples */
+            int32_t full;    /* the buffer has no room */
+            int32_t ended;   /* the script knows that the stream is over */
+        } status;
+        struct {
+            double value;
+        } report;
+        struct {
+            int32_t failed; /* the script has */
+        } stop;
+        struct {
+            int64_t batch; /* the script is at */
+        } wanted;
+        struct {
+            int64_t number;
+            int64_t batch;
+            int64_t bytes;
+            int32_t failed; /* MPIDATA_WRITE_FAILED, _LOOP_OVER or 0 */
+        } written;
+        struct {
+            int32_t rank_in_group; /* of a solver */
+        } died;
+    };
+    char text[2048]; /* UTF-8, ends with 0; sent up to there */
+} mpidata_event;
+
+/* Bytes of an event to send: without the unused end of its text. */
+size_t mpidata_event_bytes(const mpidata_event *event);
+
+/* Whether a rank of this role may have sent these bytes. Its text is ended. */
+int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes, int role);
+
+/* -- scheduler -> solver -------------------------------------------------------------------------------------------- */
+
+enum { MPIDATA_TASK_RUN = 1, MPIDATA_TASK_NO_MORE = 2 };
+
+typedef struct {
+    int32_t kind;
+    int32_t validation;
+    int64_t simulation;
+    double parameters[]; /* n_parameters */
+} mpidata_task;
+
+int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task);
+
+/* -- scheduler -> trainer ------------------------------------------------------------------------------------------- */
+
+enum {
+    MPIDATA_ORDER_EXPECT = 1, /* a simulation has so many steps: expect */
+    MPIDATA_ORDER_END_OF_STREAM,
+    MPIDATA_ORDER_STOP,
+    MPIDATA_ORDER_RELIEVE, /* take samples over capacity: relieve */
+    MPIDATA_ORDER_ALL_GONE,
+    MPIDATA_ORDER_CHECKPOINT, /* write one: checkpoint */
+    MPIDATA_ORDER_VALIDATION, /* every validation sample that will come is there */
+    MPIDATA_ORDER_JOIN,       /* join a spawned group: of_group */
+    MPIDATA_ORDER_LOST,       /* a group is lost: drop what it has not finished, and what may still come of it: of_group */
+    MPIDATA_ORDER_GONE        /* a group has left; its communicator can be freed: of_group */
+};
+
+typedef struct {
+    int32_t kind;
+    union {
+        struct {
+            int64_t simulation;
+            int64_t steps;
+            int32_t by_try; /* which try of the simulation had these steps */
+        } expect;
+        struct {
+            int64_t samples;
+        } relieve;
+        struct {
+            int64_t number; /* greater than all before */
+        } checkpoint;
+        struct {
+            int32_t group;
+        } of_group;
+    };
+} mpidata_order;
+
+/* Check what the scheduler sent, `bytes` of it. */
+int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, int bytes);
+
+#endif

@@ -1,0 +1,225 @@
+"""What the ranks tell the scheduler: `mpidata_event` of messages.h, and in Python one class for each kind of it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from ctypes import c_double, c_int32, c_int64
+from dataclasses import dataclass
+from typing import Any
+
+from mpidata.native.library import Statistics
+
+__all__ = [
+    "GIVEN_UP",
+    "LOOP_OVER",
+    "READERS",
+    "TRY_FAILED",
+    "CheckpointWanted",
+    "CheckpointWritten",
+    "Closed",
+    "Died",
+    "Error",
+    "Event",
+    "Finalized",
+    "Goodbye",
+    "Held",
+    "Next",
+    "RawEvent",
+    "RecordStopped",
+    "Report",
+    "Status",
+    "Stop",
+]
+
+GIVEN_UP, TRY_FAILED = 1, 2
+"""How a simulation has failed: its own code gave it up, or this try of it was no good."""
+LOOP_OVER = 2
+"""How a checkpoint has failed whose trainer has left its loop."""
+_SOLVER = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Where an event comes from: a rank of the group `index`, or the trainer `index`."""
+
+    of_solver: bool
+    index: int
+    rank: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closed(Event):
+    """The simulation that a group closes, -1 for none; `failed`: 0, or GIVEN_UP or TRY_FAILED, and `text` says why."""
+
+    simulation: int
+    steps: int
+    failed: int
+    text: str
+
+
+class Next(Closed):
+    """A group asks for a simulation."""
+
+
+class Finalized(Closed):
+    """A group has left."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held(Event):
+    """A trainer holds every step that it was to expect of a simulation, as this try of it had told."""
+
+    simulation: int
+    by_try: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status(Event):
+    """A trainer's figures, in the order of `Statistics`; whether a draw starves, and the buffer is full.
+
+    `ended`: the script knows that the stream is over.
+    """
+
+    statistics: tuple[int, ...]
+    starved: bool
+    full: bool
+    ended: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(Event):
+    """A trainer reports a value under a name."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop(Event):
+    """A trainer has left its loop early; `failed`: as its script has failed."""
+
+    failed: bool
+    text: str
+
+
+class Goodbye(Event):
+    """A trainer has closed its stream."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Error(Event):
+    """A rank reports an error that ends the job: the whole sentence."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointWanted(Event):
+    """A trainer's script asks for a checkpoint at this batch."""
+
+    batch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointWritten(Event):
+    """A trainer has written its part of a checkpoint: `text` is its SHA-256.
+
+    Or it has `failed`, LOOP_OVER say, and `text` says why.
+    """
+
+    number: int
+    batch: int
+    bytes: int
+    failed: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Died(Event):
+    """A rank has died, as MPI says."""
+
+    rank_in_group: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordStopped(Event):
+    """A trainer records no more: the whole sentence."""
+
+    text: str
+
+
+def _structure(**fields: Any) -> type[ctypes.Structure]:
+    return type("Structure", (ctypes.Structure,), {"_fields_": list(fields.items())})
+
+
+class _Content(ctypes.Union):
+    _fields_ = [
+        ("closed", _structure(simulation=c_int64, steps=c_int64, failed=c_int32)),
+        ("held", _structure(simulation=c_int64, by_try=c_int64)),
+        ("status", _structure(statistics=Statistics, starved=c_int32, full=c_int32, ended=c_int32)),
+        ("report", _structure(value=c_double)),
+        ("stop", _structure(failed=c_int32)),
+        ("wanted", _structure(batch=c_int64)),
+        ("written", _structure(number=c_int64, batch=c_int64, bytes=c_int64, failed=c_int32)),
+        ("died", _structure(rank_in_group=c_int32)),
+    ]
+
+
+class RawEvent(ctypes.Structure):
+    """`mpidata_event` of messages.h."""
+
+    _anonymous_ = ("content",)
+    _fields_ = [
+        ("kind", c_int32),
+        ("role", c_int32),
+        ("index", c_int32),
+        ("rank", c_int32),
+        ("content", _Content),
+        ("text", ctypes.c_char * 2048),
+    ]
+
+    def read(self) -> Event:
+        """Get it as one of the classes; raises KeyError where its kind is unknown."""
+        return READERS[self.kind](self, {"of_solver": self.role == _SOLVER, "index": self.index, "rank": self.rank})
+
+
+def _text(raw: Any) -> str:
+    text: bytes = raw.text
+    return text.decode("utf-8", errors="replace")
+
+
+def _closed(kind: type[Closed], raw: Any, sender: dict[str, Any]) -> Closed:
+    closed = raw.closed
+    values = {"simulation": closed.simulation, "steps": closed.steps, "failed": closed.failed}
+    return kind(**sender, **values, text=_text(raw) if closed.failed else "")
+
+
+def _status(raw: Any, sender: dict[str, Any]) -> Status:
+    status = raw.status
+    flags = {"starved": bool(status.starved), "full": bool(status.full), "ended": bool(status.ended)}
+    figures = tuple(getattr(status.statistics, name) for name, *_ in Statistics._fields_)
+    return Status(**sender, **flags, statistics=figures)
+
+
+def _written(raw: Any, sender: dict[str, Any]) -> CheckpointWritten:
+    written = raw.written
+    values = {"number": written.number, "batch": written.batch, "bytes": written.bytes, "failed": written.failed}
+    return CheckpointWritten(**sender, **values, text=_text(raw))
+
+
+# By the number of the kind, MPIDATA_EVENT_...
+READERS: dict[int, Callable[[Any, dict[str, Any]], Event]] = {
+    1: lambda raw, sender: _closed(Next, raw, sender),
+    2: lambda raw, sender: _closed(Finalized, raw, sender),
+    3: lambda raw, sender: Held(**sender, simulation=raw.held.simulation, by_try=raw.held.by_try),
+    4: _status,
+    5: lambda raw, sender: Report(**sender, name=_text(raw), value=raw.report.value),
+    6: lambda raw, sender: Stop(**sender, failed=bool(raw.stop.failed), text=_text(raw)),
+    7: lambda raw, sender: Goodbye(**sender),
+    8: lambda raw, sender: Error(**sender, text=_text(raw)),
+    9: lambda raw, sender: CheckpointWanted(**sender, batch=raw.wanted.batch),
+    10: _written,
+    11: lambda raw, sender: Died(**sender, rank_in_group=raw.died.rank_in_group),
+    12: lambda raw, sender: RecordStopped(**sender, text=_text(raw)),
+}
