@@ -25,7 +25,7 @@ def test_a_rank_that_dies_before_all_have_joined(folder: JobFolder) -> None:
     """The trainer, which waits for it, says neither that MPI failed nor that the scheduler has died."""
     folder.write(
         solve="from mpi4py import MPI\nimport os, time\ntime.sleep(4)\nprint('no mesh')\nos._exit(1)\n",
-        train="from mpidata import job\njob.join()\n",  # arrives soon: without torch
+        train="from mpidata.trainer import join\njoin.join()\n",  # arrives soon: without torch
     )
     folder.job(solvers={"program": ["python", "solve.py"]})
     result = folder.run(timeout=60)

@@ -13,7 +13,7 @@ def test_a_call_on_comm_world_before_joining(
 ) -> None:
     require("gdb")
     solvers = {"program": [str(compiled("world")), "before"], "groups": 2}
-    folder.write(train="from mpidata import job\njob.join()\n")  # arrives soon: without torch
+    folder.write(train="from mpidata.trainer import join\njoin.join()\n")  # arrives soon: without torch
     folder.job(solvers=solvers, launch={"join_timeout_s": 12})
     result = folder.run(timeout=60)
     assert result.status == 1
