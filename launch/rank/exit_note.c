@@ -16,9 +16,10 @@ static void write_place(FILE *file)
 {
     if (me.spawned) fputs("{\"rank\": null, ", file);
     else fprintf(file, "{\"rank\": %ld, ", me.rank);
-    fprintf(file, "\"role\": \"%s\", ", ROLES[me.role]);
-    if (me.role == TRAINER) fprintf(file, "\"trainer\": %ld, ", me.index);
-    if (me.role == SOLVER) fprintf(file, "\"group\": %ld, \"rank_in_group\": %ld, ", me.index, me.rank_in_group);
+    fprintf(file, "\"role\": \"%s\", ", mpidata_role_name(me.role));
+    if (me.role == MPIDATA_ROLE_TRAINER) fprintf(file, "\"trainer\": %ld, ", me.index);
+    if (me.role == MPIDATA_ROLE_SOLVER)
+        fprintf(file, "\"group\": %ld, \"rank_in_group\": %ld, ", me.index, me.rank_in_group);
 }
 
 static void write_text(FILE *file, const char *text)
@@ -67,7 +68,7 @@ void leave_word(const char *text)
 {
     static int writing;
     if (!me.spawned || me.index < 0 || writing++) return;
-    me.role = SOLVER;
+    me.role = MPIDATA_ROLE_SOLVER;
     me.rank_in_group = me.rank < 0 ? 0 : me.rank;
     (void)write_exit_note(&(end_t){.status = 1 << 8, .pid = getpid(), .error = text});
 }
@@ -91,8 +92,8 @@ char *own_word(const char *log, long begun, int *at_end)
 
 char *unfinished(int joined)
 {
-    const char *join = me.role == TRAINER ? "creating an MPIStreamDataset" : "calling mpidata_init";
-    const char *leave = me.role == TRAINER ? "its stream was closed" : "mpidata_finalize";
+    const char *join = me.role == MPIDATA_ROLE_TRAINER ? "creating an MPIStreamDataset" : "calling mpidata_init";
+    const char *leave = me.role == MPIDATA_ROLE_TRAINER ? "its stream was closed" : "mpidata_finalize";
     if (joined)
         return print("The program of %s ended with exit status 0, but before %s. Let it end in order.", rank_name(),
                      leave);

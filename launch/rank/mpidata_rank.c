@@ -37,29 +37,29 @@ static int on_one_host(void)
 
 /* What torchrun sets, so that what asks for it (Lightning, accelerate) takes the trainers for its processes, and not all
  * ranks of the job. MASTER_ADDR and MASTER_PORT come from `mpidata run`, or from the script. */
-static void set_ranks_of_trainers(const plan_t *plan)
+static void set_ranks_of_trainers(const mpidata_plan *plan)
 {
     /* The scheduler has the first place of its host; the true value is known when MPI runs. */
     long local = number(getenv("OMPI_COMM_WORLD_LOCAL_RANK"));
     if (local < 0) local = number(getenv("SLURM_LOCALID"));
     if (local == me.rank) local--;
     set("RANK", print("%ld", me.index), 1);
-    set("WORLD_SIZE", print("%ld", plan->trainers), 1);
+    set("WORLD_SIZE", print("%d", plan->trainers), 1);
     set("LOCAL_RANK", print("%ld", local < 0 || local > me.index ? me.index : local), 1);
     set("TORCHELASTIC_RUN_ID", me.run_folder, 1);
     if (!on_one_host()) return;
-    set("LOCAL_WORLD_SIZE", print("%ld", plan->trainers), 1);
+    set("LOCAL_WORLD_SIZE", print("%d", plan->trainers), 1);
     set("GROUP_RANK", "0", 1);
 }
 
-static void set_environment(const plan_t *plan)
+static void set_environment(const mpidata_plan *plan)
 {
     set("MPIDATA_RUN", me.run_folder, 1);
     set("MPIDATA_MPI", MPIDATA_BUILT_WITH, 1); /* libmpidata compares */
     set("PYTHONUNBUFFERED", "1", 0); /* or the last words of a killed program are lost */
     /* Open MPI's remote writes over TCP crash a receiver whose sender dies in the middle of a large message. */
     if (plan->fault_tolerant) set("OMPI_MCA_btl_tcp_flags", "send", 0);
-    if (me.role == TRAINER) set_ranks_of_trainers(plan);
+    if (me.role == MPIDATA_ROLE_TRAINER) set_ranks_of_trainers(plan);
     for (char **pair = plan->environment[me.role]; pair && *pair; pair++) {
         char *value = strchr(*pair, '=');
         if (!value) refuse("'%s' is no environment variable. %s/private/plan. Start the job again.", *pair, me.run_folder);
@@ -140,10 +140,11 @@ static void say_host(int log)
     if (*where) dprintf(log, "mpidata: %s is%s\n", rank_name(), where);
 }
 
-static char **own_arguments(const plan_t *plan, char **assignments)
+static char **own_arguments(const mpidata_plan *plan, char **assignments)
 {
     char **arguments = plan->arguments[me.role];
-    if (!arguments) refuse("The plan has no program for the %s. %s/private/plan.", ROLES[me.role], me.run_folder);
+    if (!arguments)
+        refuse("The plan has no program for the %s. %s/private/plan.", mpidata_role_name(me.role), me.run_folder);
     if (me.spawned && plan->per_simulation) fill_in(arguments + 1, assignments);
     return arguments;
 }
@@ -185,7 +186,7 @@ static void say_left_in_finalize(const end_t *end, int log)
 /* What is said of an uncaught exception by mpidata/solver/__init__.py, from "raised" on; NULL: it is something else. */
 static const char *exception_in(const char *word)
 {
-    const char *what = word && me.role == SOLVER ? strstr(word, " raised ") : NULL;
+    const char *what = word && me.role == MPIDATA_ROLE_SOLVER ? strstr(word, " raised ") : NULL;
     return what ? what + 1 : NULL;
 }
 
@@ -203,7 +204,7 @@ int main(int argc, char **argv)
     read_arguments(argc, argv);
     const long size = read_launcher();
     if (me.rank < 0) refuse("This process has no rank. Start it with mpirun or srun, or use `mpidata run JOB`.");
-    const plan_t plan = read_plan();
+    const mpidata_plan plan = read_plan();
     find_role(&plan, size);
     me.speaks = 1;
     char *log_path = print("%s/logs/%s", me.run_folder, file_name(1)), *pulse_name = NULL, *sentence = NULL;
@@ -213,7 +214,7 @@ int main(int argc, char **argv)
     if (chdir(plan.folder)) refuse("Cannot enter %s: %s. Host of rank %ld.", plan.folder, strerror(errno), me.rank);
     say_host(log);
     set_environment(&plan);
-    char *unprotected = plan.fault_tolerant && me.role == SOLVER ? preload() : NULL;
+    char *unprotected = plan.fault_tolerant && me.role == MPIDATA_ROLE_SOLVER ? preload() : NULL;
     if (unprotected) dprintf(log, "mpidata: An MPI_Abort of this solver ends the job: %s.\n", unprotected);
     const mpidata_pulse *pulse = open_pulse(&pulse_name);
     set(MPIDATA_PULSE_VARIABLE, pulse_name, 1);

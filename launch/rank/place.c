@@ -25,29 +25,28 @@ long read_launcher(void)
     return step ? number(getenv("SLURM_STEP_NUM_TASKS")) : -1;
 }
 
-static void find_place_in_group(const plan_t *plan, long size)
+static void find_place_in_group(const mpidata_plan *plan, long size)
 {
     if ((size >= 0 && size != plan->ranks_per_group) || me.rank >= plan->ranks_per_group)
-        refuse("Group %ld was spawned with %ld ranks, but a group has %ld. %s/private/plan. Start the job again.", me.index, size,
+        refuse("Group %ld was spawned with %ld ranks, but a group has %d. %s/private/plan. Start the job again.", me.index, size,
                plan->ranks_per_group, me.run_folder);
-    me.role = SOLVER;
+    me.role = MPIDATA_ROLE_SOLVER;
     me.rank_in_group = me.rank;
 }
 
-void find_role(const plan_t *plan, long size)
+void find_role(const mpidata_plan *plan, long size)
 {
     if (me.spawned) {
         find_place_in_group(plan, size);
         return;
     }
     if ((size >= 0 && size != plan->world) || me.rank >= plan->world)
-        refuse("The launcher started %ld ranks, but the job has %ld. %s/private/plan. Start it with -n %ld, and with the mpirun of"
+        refuse("The launcher started %ld ranks, but the job has %d. %s/private/plan. Start it with -n %d, and with the mpirun of"
                " the MPI that mpidata is built with.", size, plan->world, me.run_folder, plan->world);
-    me.role = me.rank == 0 ? SCHEDULER : me.rank <= plan->trainers ? TRAINER : SOLVER;
-    me.index = me.role == TRAINER ? me.rank - 1 : 0;
-    if (me.role != SOLVER) return;
-    me.index = (me.rank - 1 - plan->trainers) / plan->ranks_per_group;
-    me.rank_in_group = (me.rank - 1 - plan->trainers) % plan->ranks_per_group;
+    int index, rank_in_group;
+    me.role = mpidata_plan_role(plan, (int)me.rank, &index, &rank_in_group);
+    me.index = index;
+    me.rank_in_group = rank_in_group;
 }
 
 /* MPICH that is not built for PMIx ends such a program in MPI_Init, with words that do not help. */
@@ -63,8 +62,8 @@ char *foreign_launcher(int status)
 char *rank_name(void)
 {
     if (me.spawned) return print("solver %ld of group %ld, which was spawned", me.rank_in_group, me.index);
-    if (me.role == SCHEDULER) return print("rank %ld (the scheduler)", me.rank);
-    if (me.role == TRAINER) return print("rank %ld (trainer %ld)", me.rank, me.index);
+    if (me.role == MPIDATA_ROLE_SCHEDULER) return print("rank %ld (the scheduler)", me.rank);
+    if (me.role == MPIDATA_ROLE_TRAINER) return print("rank %ld (trainer %ld)", me.rank, me.index);
     return print("rank %ld (a solver of group %ld)", me.rank, me.index);
 }
 
@@ -72,7 +71,7 @@ char *file_name(int is_log)
 {
     if (me.spawned) return print(is_log ? "group-%04ld-solver-%ld.log" : "group-%04ld-%ld", me.index, me.rank_in_group);
     if (!is_log) return print("rank-%04ld", me.rank);
-    if (me.role == SCHEDULER) return print("rank-%04ld-scheduler.log", me.rank);
-    if (me.role == TRAINER) return print("rank-%04ld-trainer-%ld.log", me.rank, me.index);
+    if (me.role == MPIDATA_ROLE_SCHEDULER) return print("rank-%04ld-scheduler.log", me.rank);
+    if (me.role == MPIDATA_ROLE_TRAINER) return print("rank-%04ld-trainer-%ld.log", me.rank, me.index);
     return print("rank-%04ld-solver-%ld-%ld.log", me.rank, me.index, me.rank_in_group);
 }

@@ -7,24 +7,12 @@
 #include <sys/types.h>
 
 #include "base/pulse.h"
+#include "wire/plan_text.h"
 
 #ifndef MPIDATA_BUILT_WITH
 #define MPIDATA_BUILT_WITH "" /* a build without CMake */
 #endif
 #define SECOND UINT64_C(1000000000) /* in ns */
-
-enum { SCHEDULER, TRAINER, SOLVER, N_ROLES };
-extern const char *const ROLES[N_ROLES];
-
-/* The job, from RUN_FOLDER/private/plan. */
-typedef struct {
-    char *folder;
-    long world, trainers, groups, spares, ranks_per_group;
-    int spawn, per_simulation, fault_tolerant; /* start: spawn, lifetime: simulation, fault_tolerance: ulfm */
-    double timeout_s, start_timeout_s; /* of silence */
-    double join_timeout_s;             /* for arriving in the job */
-    char **arguments[N_ROLES], **environment[N_ROLES]; /* each ends with NULL */
-} plan_t;
 
 /* This rank. me.c */
 typedef struct {
@@ -60,13 +48,13 @@ long number(const char *text); /* from 0 to 10^9, or -1 */
 FILE *open_plan(const char *path);
 
 /* plan.c */
-plan_t read_plan(void);
+mpidata_plan read_plan(void); /* of the job, from RUN_FOLDER/private/plan */
 /* The arguments with {name} replaced by the value of the assignment name=value. */
 void fill_in(char **arguments, char **assignments);
 
 /* place.c */
 long read_launcher(void); /* sets me.rank; returns the number of ranks as the launcher promised it, -1 if it did not */
-void find_role(const plan_t *plan, long size);
+void find_role(const mpidata_plan *plan, long size);
 char *rank_name(void);      /* in a sentence */
 char *foreign_launcher(int status); /* why MPI may have ended the program so, in a sentence; NULL: not for its launcher */
 char *file_name(int is_log); /* of its log, or of its exit note, within their folders */
@@ -77,7 +65,7 @@ unsigned flags_of(const mpidata_pulse *pulse);
 uint64_t now_ns(void);
 
 /* late.c. The sentence on a program that has not arrived; its stack goes to its log. May take some seconds. */
-char *late(const plan_t *plan, pid_t child);
+char *late(const mpidata_plan *plan, pid_t child);
 
 /* preload.c. MPI_Abort of a solver is to end its process, not the job: preload what does so. Returns why it cannot be, or
  * NULL. */
@@ -99,7 +87,7 @@ typedef struct {
 void look_for_mates(mates_t *mates, double silent_s, double allowed_s, uint64_t now);
 
 /* watch.c: wait for the program's end, or bring it about. */
-end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child);
+end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child);
 _Noreturn void die(pid_t child); /* with everything the program started */
 
 #endif

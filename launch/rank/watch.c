@@ -24,7 +24,7 @@ static const uint64_t BEFORE_DEATH = MPIDATA_BEFORE_DEATH_MS * (SECOND / 1000);
 static const uint64_t ABORT = MPIDATA_ABORT_MS * (SECOND / 1000);
 
 typedef struct {
-    const plan_t *plan;
+    const mpidata_plan *plan;
     const mpidata_pulse *pulse;
     pid_t child;
     char *over, *summary;         /* files that tell that the job has ended */
@@ -57,7 +57,7 @@ static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
     const uint64_t beat = atomic_load(&watch->pulse->beat_ns);
     if (now - watch->watched_at > 3 * SECOND) watch->watched = now;
     watch->watched_at = now;
-    if (me.role != SOLVER || !(flags & MPIDATA_PULSE_JOINED) || flags & MPIDATA_PULSE_LEFT || !beat) return 0;
+    if (me.role != MPIDATA_ROLE_SOLVER || !(flags & MPIDATA_PULSE_JOINED) || flags & MPIDATA_PULSE_LEFT || !beat) return 0;
     uint64_t since = beat > watch->watched ? beat : watch->watched;
     if (watch->mates.waited > since) since = watch->mates.waited;
     return now > since ? now - since : 0;
@@ -114,7 +114,7 @@ static int abort_is_overdue(watch_t *watch, unsigned flags, uint64_t now)
 /* Whether the program is late, and this the rank to say so: one is enough, where the file that tells can be made. */
 static int is_late(watch_t *watch, unsigned flags)
 {
-    if (me.spawned || me.role == SCHEDULER || flags & (MPIDATA_PULSE_ARRIVED | MPIDATA_PULSE_JOINED)) return 0;
+    if (me.spawned || me.role == MPIDATA_ROLE_SCHEDULER || flags & (MPIDATA_PULSE_ARRIVED | MPIDATA_PULSE_JOINED)) return 0;
     if (watch->plan->join_timeout_s <= 0 || (double)watch->awake <= watch->plan->join_timeout_s * 1e9) return 0;
     const int file = open(watch->late, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file >= 0) close(file);
@@ -180,7 +180,7 @@ static void pass_on(watch_t *watch, const siginfo_t *signal_taken, end_t *end)
     if (signal_number == SIGTERM || signal_number == SIGINT) { /* comes before a SIGCHLD that waits too */
         end->told |= tells(watch, signal_taken);
         kill(watch->child, signal_number);
-    } else if (signal_number == SIGUSR1 && me.role == SCHEDULER) {
+    } else if (signal_number == SIGUSR1 && me.role == MPIDATA_ROLE_SCHEDULER) {
         ask_to_stop();
         if (flags_of(watch->pulse) & MPIDATA_PULSE_JOINED) kill(watch->child, signal_number);
     }
@@ -227,7 +227,7 @@ static void wait_for_own(const watch_t *watch, end_t *end)
     if (sigtimedwait(&signals, &taken, &(struct timespec){.tv_nsec = 500000000}) > 0) end->told = tells(watch, &taken);
 }
 
-end_t watch(const plan_t *plan, const mpidata_pulse *pulse, pid_t child)
+end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
 {
     end_t end = {.pid = child};
     watch_t watch = {.plan = plan, .pulse = pulse, .child = child, .watched_at = now_ns()};

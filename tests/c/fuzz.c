@@ -23,8 +23,8 @@ static const char job_text[] =
     "start_timeout_s 600.0\nstart split\nparameter alpha\nfield cells uint8 3 2 3 4\nfield large float32 2 100 90\n"
     "field scalar float64 0\nprogram solver\n";
 static const char small_text[] =
-    "mpidata-plan 1\nrun /run\nworld 1\ntrainers 2\ngroups 1\nstart spawn\nranks_per_group 1\nwindow 1\nsimulations 1\n"
-    "validation 0\npolicy fifo\ncapacity 9\nwatermark 0\ntail drop\nfield u float64 1 5\n";
+    "mpidata-plan 1\nrun /run\nfolder /folder\nworld 1\ntrainers 2\ngroups 1\nstart spawn\nranks_per_group 1\nwindow 1\n"
+    "simulations 1\nvalidation 0\npolicy fifo\ncapacity 9\nwatermark 0\ntail drop\nfield u float64 1 5\n";
 
 static const char *const plans[] = {job_text, small_text};
 

@@ -96,7 +96,7 @@ static void open_many(int large) {
     char text[512];
     fake_ranks = 2 + HANGING + 1;
     (void)snprintf(text, sizeof text,
-                   "mpidata-plan 1\nrun /run\nworld %d\ntrainers 1\ngroups %d\nranks_per_group 1\nwindow 4\n"
+                   "mpidata-plan 1\nrun /run\nfolder /folder\nworld %d\ntrainers 1\ngroups %d\nranks_per_group 1\nwindow 4\n"
                    "simulations 100\nvalidation 0\npolicy fifo\ncapacity 100\ntail drop\nfield u float32 2 1 %d\n",
                    fake_ranks, HANGING + 1, large ? HALF : 16);
     open_with(text);

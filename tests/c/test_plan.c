@@ -14,8 +14,8 @@ static void refuse(const char *text) {
 static void refuse_counts(const char *world, const char *trainers, const char *groups, const char *ranks_per_group) {
     char text[512];
     (void)snprintf(text, sizeof text,
-                   "mpidata-plan 1\nrun /run\nworld %s\ntrainers %s\ngroups %s\nranks_per_group %s\nwindow 1\n"
-                   "simulations 1\ncapacity 1\nfield u float32 0\n",
+                   "mpidata-plan 1\nrun /run\nfolder /folder\nworld %s\ntrainers %s\ngroups %s\nranks_per_group %s\n"
+                   "window 1\nsimulations 1\ncapacity 1\nfield u float32 0\n",
                    world, trainers, groups, ranks_per_group);
     refuse(text);
 }
@@ -28,7 +28,28 @@ static void replace(const char *from, const char *to) {
     refuse(text);
 }
 
-int main(void) {
+/* What tests/unit/run/test_plan_readers.py compares: the sentence on the plan in a file, or the places of its ranks. */
+static int tell(const char *path) {
+    static char text[65536];
+    mpidata_plan plan;
+    FILE *file = fopen(path, "r");
+    CHECK(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    (void)fclose(file);
+    if (mpidata_plan_parse(text, &plan)) {
+        (void)puts(mpidata_last_error());
+        return 1;
+    }
+    for (int rank = 0; rank < plan.world; rank++) {
+        int index, rank_in_group, role = mpidata_plan_role(&plan, rank, &index, &rank_in_group);
+        (void)printf("%s %d %d\n", mpidata_role_name(role), index, rank_in_group);
+    }
+    mpidata_plan_free(&plan);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) return tell(argv[1]);
     mpidata_plan plan;
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
     CHECK(plan.world == 7 && plan.trainers == 2 && plan.groups == 2 && plan.ranks_per_group == 2 && plan.window == 4);
@@ -40,6 +61,8 @@ int main(void) {
     CHECK(plan.n_fields == 3 && mpidata_plan_field(&plan, "cells") == 2 && mpidata_plan_field(&plan, "cell") == -1);
     CHECK(plan.fields[0].elements == 24);
     CHECK(plan.fields[1].elements == 1 && plan.fields[1].ndim == 0);
+    CHECK(!strcmp(plan.folder, "/folder with blanks") && !plan.arguments[MPIDATA_ROLE_TRAINER]);
+    CHECK(!strcmp(plan.arguments[MPIDATA_ROLE_SOLVER][1], "--fast mode") && !plan.arguments[MPIDATA_ROLE_SOLVER][2]);
     CHECK(plan.fields[2].elements == 24 && plan.slot_bytes == 256);
 
     int index, rank_in_group;

@@ -5,8 +5,8 @@
 #include "stream/state.h"
 
 static const char plan_text[] =
-    "mpidata-plan 1\nrun /run\nworld 4\ntrainers 2\ngroups 1\nranks_per_group 1\nwindow 4\nsimulations 10\nvalidation 0\n"
-    "policy fifo\ncapacity 100\ntail drop\nfield u float32 1 4\n";
+    "mpidata-plan 1\nrun /run\nfolder /folder\nworld 4\ntrainers 2\ngroups 1\nranks_per_group 1\nwindow 4\nsimulations 10\n"
+    "validation 0\npolicy fifo\ncapacity 100\ntail drop\nfield u float32 1 4\n";
 
 static mpidata_trainer *open_trainer(void) {
     mpidata_trainer *trainer = calloc(1, sizeof *trainer);

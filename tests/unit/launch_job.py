@@ -16,7 +16,7 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan, Program
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted((ROOT / "launch" / "rank").glob("*.c"))
+SOURCES = [*sorted((ROOT / "launch" / "rank").glob("*.c")), ROOT / "c_api" / "src" / "wire" / "plan_text.c"]
 _LAUNCHERS = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "SLURM_", "MPIDATA_")
 
 

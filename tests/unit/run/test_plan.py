@@ -202,25 +202,3 @@ def test_spares_have_ranks_and_spawned_groups_have_none() -> None:
     assert plan.groups_in_world == 0 and plan.rank_of(0, 0) is None
     with pytest.raises(LaunchError, match="There is no rank 3 in this job of 3 ranks."):
         plan.role_of(3)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("mpidata-plan 1", "mpidata-plan 2", "The plan begins with 'mpidata-plan 2', not 'mpidata-plan 1'"),
-        ("seed 0", "sede 0", "Line 4 of the plan is 'sede 0': unknown key"),
-        ("seed 0", "seed x", "Line 4 of the plan is 'seed x': invalid literal"),
-        ("seed 0\n", "", "The plan lacks seed. Start the job again"),
-        ("seed 0", "seed 0\nseed 1", "Line 5 of the plan is 'seed 1': the key is there twice"),
-        ("field u uint8 1 3", "field u uint8 2 3", "1 extents, not 2"),
-        ("field u uint8 1 3", "field u", "Line 31"),
-        ("program solver\nargument x\n", "", "The plan lacks program solver"),
-        ("program solver", "program spare", "no such role"),
-        ("program scheduler\n", "", "Line 32 of the plan is 'argument x': unknown key"),
-    ],
-)
-def test_a_broken_plan_is_refused(old: str, new: str, message: str) -> None:
-    text = plan_of().text()
-    assert old in text
-    with pytest.raises(MpidataError, match=message):
-        Plan.parse(text.replace(old, new))

@@ -1,0 +1,257 @@
+#define _POSIX_C_SOURCE 200809L
+#include "wire/plan_text.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char header[] = "mpidata-plan 1";
+static const char *const role_names[MPIDATA_ROLES] = {"scheduler", "trainer", "solver"};
+/* In the order of mpidata_dtype, which begins at 1. */
+static const struct { const char *name; size_t size; } dtypes[] = {
+    {"float32", 4}, {"float64", 8}, {"int32", 4}, {"int64", 8}, {"uint8", 1},
+};
+enum { N_DTYPES = sizeof dtypes / sizeof dtypes[0] };
+
+/* What is under way: the plan, and whose program the lines are about; -1: nobody's. */
+typedef struct {
+    mpidata_plan *plan;
+    int role;
+    char *wrong;
+} reader;
+
+size_t mpidata_dtype_size(unsigned dtype) { return dtype - 1 < N_DTYPES ? dtypes[dtype - 1].size : 0; }
+
+const char *mpidata_dtype_name(unsigned dtype) { return dtype - 1 < N_DTYPES ? dtypes[dtype - 1].name : "no dtype"; }
+
+static int bad(const reader *r, const char *what) {
+    (void)snprintf(r->wrong, MPIDATA_PLAN_WRONG, "%s", what);
+    return MPIDATA_PLAN_BAD;
+}
+
+static int parse_integer(const char *text, int64_t low, int64_t high, int64_t *value) {
+    char *end;
+    errno = 0;
+    long long parsed = strtoll(text, &end, 10);
+    if (errno || end == text || *end != '\0' || parsed < low || parsed > high) return MPIDATA_PLAN_BAD;
+    *value = parsed;
+    return MPIDATA_PLAN_GOOD;
+}
+
+/* More than none. */
+static int parse_seconds(const char *text, double *value) {
+    char *end;
+    *value = strtod(text, &end);
+    return end == text || *end != '\0' || !isfinite(*value) || *value <= 0 ? MPIDATA_PLAN_BAD : MPIDATA_PLAN_GOOD;
+}
+
+/* Which of the words it is. */
+static int parse_word(const char *text, const char *const *words, int n, int *value) {
+    for (*value = 0; *value < n; ++*value)
+        if (!strcmp(words[*value], text)) return MPIDATA_PLAN_GOOD;
+    return MPIDATA_PLAN_BAD;
+}
+
+/* Once only. */
+static int keep_text(const char *text, char **value) {
+    if (*value) return MPIDATA_PLAN_BAD;
+    return (*value = strdup(text)) ? MPIDATA_PLAN_GOOD : MPIDATA_PLAN_NO_MEMORY;
+}
+
+static int append_text(const char *text, char ***list) {
+    size_t n = 0;
+    while (*list && (*list)[n]) n++;
+    char **grown = realloc(*list, (n + 2) * sizeof *grown);
+    if (!grown) return MPIDATA_PLAN_NO_MEMORY;
+    *list = grown;
+    grown[n] = strdup(text);
+    grown[n + 1] = NULL;
+    return grown[n] ? MPIDATA_PLAN_GOOD : MPIDATA_PLAN_NO_MEMORY;
+}
+
+static int append_parameter(mpidata_plan *plan, const char *name) {
+    if (strlen(name) == 0 || strlen(name) >= MPIDATA_NAME_MAX) return MPIDATA_PLAN_BAD;
+    void *grown = realloc(plan->parameters, (size_t)(plan->n_parameters + 1) * sizeof *plan->parameters);
+    if (!grown) return MPIDATA_PLAN_NO_MEMORY;
+    plan->parameters = grown;
+    strcpy(plan->parameters[plan->n_parameters++], name);
+    return MPIDATA_PLAN_GOOD;
+}
+
+/* "temperature float32 2 64 64" */
+static int parse_field(const char *value, mpidata_field *field) {
+    char copy[512], *rest = NULL;
+    int64_t ndim = 0;
+    if (strlen(value) >= sizeof copy) return MPIDATA_PLAN_BAD;
+    strcpy(copy, value);
+    const char *name = strtok_r(copy, " ", &rest), *dtype = strtok_r(NULL, " ", &rest), *n = strtok_r(NULL, " ", &rest);
+    if (!name || !dtype || !n || strlen(name) >= MPIDATA_NAME_MAX) return MPIDATA_PLAN_BAD;
+    if (parse_integer(n, 0, MPIDATA_PLAN_NDIM, &ndim)) return MPIDATA_PLAN_BAD;
+    strcpy(field->name, name);
+    field->ndim = (int)ndim;
+    for (unsigned i = 0; i < N_DTYPES; i++)
+        if (!strcmp(dtypes[i].name, dtype)) field->dtype = i + 1;
+    if (!field->dtype) return MPIDATA_PLAN_BAD;
+    field->element_size = mpidata_dtype_size(field->dtype);
+    field->elements = 1;
+    for (int d = 0; d < field->ndim; d++) {
+        const char *extent = strtok_r(NULL, " ", &rest);
+        if (!extent || parse_integer(extent, 1, INT_MAX, &field->shape[d])) return MPIDATA_PLAN_BAD;
+        if (field->elements > INT_MAX / field->shape[d]) return MPIDATA_PLAN_BAD;
+        field->elements *= field->shape[d];
+    }
+    return strtok_r(NULL, " ", &rest) ? MPIDATA_PLAN_BAD : MPIDATA_PLAN_GOOD;
+}
+
+static int append_field(mpidata_plan *plan, const char *value) {
+    mpidata_field field = {.dtype = 0};
+    if (parse_field(value, &field)) return MPIDATA_PLAN_BAD;
+    void *grown = realloc(plan->fields, (size_t)(plan->n_fields + 1) * sizeof *plan->fields);
+    if (!grown) return MPIDATA_PLAN_NO_MEMORY;
+    plan->fields = grown;
+    plan->fields[plan->n_fields++] = field;
+    plan->slot_bytes += ((size_t)field.elements * field.element_size + 63) & ~(size_t)63;
+    return MPIDATA_PLAN_GOOD;
+}
+
+static int parse_number(mpidata_plan *plan, const char *key, const char *value, int *is_number) {
+    const struct { const char *key; int *target; int low; } ints[] = {
+        {"world", &plan->world, 1},     {"trainers", &plan->trainers, 1},
+        {"groups", &plan->groups, 0},   {"ranks_per_group", &plan->ranks_per_group, 1},
+        {"window", &plan->window, 1},   {"spares", &plan->spares, 0},
+    };
+    const struct { const char *key; int64_t *target; } longs[] = {
+        {"simulations", &plan->simulations}, {"validation", &plan->validation},
+        {"capacity", &plan->capacity},       {"watermark", &plan->watermark},
+    };
+    const struct { const char *key; double *target; } seconds[] = {
+        {"timeout_s", &plan->timeout_s},
+        {"start_timeout_s", &plan->start_timeout_s},
+        {"join_timeout_s", &plan->join_timeout_s},
+    };
+    int64_t parsed = 0;
+    *is_number = 1;
+    for (size_t i = 0; i < sizeof ints / sizeof ints[0]; i++)
+        if (!strcmp(key, ints[i].key)) {
+            int status = parse_integer(value, ints[i].low, INT_MAX, &parsed);
+            *ints[i].target = (int)parsed;
+            return status;
+        }
+    for (size_t i = 0; i < sizeof longs / sizeof longs[0]; i++)
+        if (!strcmp(key, longs[i].key)) return parse_integer(value, 0, INT64_MAX / 4, longs[i].target);
+    for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++)
+        if (!strcmp(key, seconds[i].key)) return parse_seconds(value, seconds[i].target);
+    *is_number = !strcmp(key, "seed");
+    if (*is_number && parse_integer(value, 0, INT64_MAX, &parsed)) return MPIDATA_PLAN_BAD;
+    if (*is_number) plan->seed = (uint64_t)parsed;
+    return MPIDATA_PLAN_GOOD;
+}
+
+/* Keys that only the scheduler needs are left alone here. */
+static int parse_line(reader *r, const char *key, const char *value) {
+    static const char *const policies[] = {"fifo", "firo", "reservoir"}, *const tails[] = {"drop", "repeat"};
+    static const char *const starts[] = {"split", "spawn"}, *const lifetimes[] = {"pool", "simulation"};
+    static const char *const tolerances[] = {"none", "ulfm"};
+    mpidata_plan *plan = r->plan;
+    int is_number, status = parse_number(plan, key, value, &is_number);
+    if (is_number) return status;
+    if (!strcmp(key, "policy")) return parse_word(value, policies, 3, &plan->policy);
+    if (!strcmp(key, "tail")) return parse_word(value, tails, 2, &plan->tail);
+    if (!strcmp(key, "start")) return parse_word(value, starts, 2, &plan->spawn);
+    if (!strcmp(key, "lifetime")) return parse_word(value, lifetimes, 2, &plan->per_simulation);
+    if (!strcmp(key, "fault_tolerance")) return parse_word(value, tolerances, 2, &plan->fault_tolerant);
+    if (!strcmp(key, "run")) return keep_text(value, &plan->run);
+    if (!strcmp(key, "folder")) return keep_text(value, &plan->folder);
+    if (!strcmp(key, "parameter")) return append_parameter(plan, value);
+    if (!strcmp(key, "field")) return append_field(plan, value);
+    if (!strcmp(key, "program")) return parse_word(value, role_names, MPIDATA_ROLES, &r->role);
+    int is_argument = !strcmp(key, "argument"), is_variable = !strcmp(key, "environment");
+    if (!is_argument && !is_variable) return MPIDATA_PLAN_GOOD;
+    if (r->role < 0 || (is_variable && !strchr(value, '='))) return MPIDATA_PLAN_BAD;
+    return append_text(value, is_argument ? &plan->arguments[r->role] : &plan->environment[r->role]);
+}
+
+/* More than an int holds where the plan makes no sense. */
+static int64_t world_of(const mpidata_plan *plan) {
+    int64_t groups = plan->spawn ? 0 : (int64_t)plan->groups + plan->spares;
+    return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group;
+}
+
+static int check_whole(const reader *r) {
+    const mpidata_plan *plan = r->plan;
+    if (!plan->world || !plan->trainers || !plan->ranks_per_group || plan->world != world_of(plan))
+        return bad(r, "has no complete layout of the ranks: 'world' is 1 + trainers + the ranks of the groups");
+    if (plan->ranks_per_group > INT_MAX - 1 - plan->trainers) return bad(r, "has a group with too many ranks");
+    if (!plan->run || !plan->folder || !plan->window || !plan->capacity || !plan->n_fields)
+        return bad(r, "lacks one of 'run', 'folder', 'window', 'capacity' and 'field'");
+    return MPIDATA_PLAN_GOOD;
+}
+
+static int parse_lines(reader *r, char *copy) {
+    char *rest = NULL, *line = strtok_r(copy, "\n", &rest);
+    if (!line || strcmp(line, header)) {
+        (void)snprintf(r->wrong, MPIDATA_PLAN_WRONG, "begins with '%.200s', not '%s'", line ? line : "", header);
+        return MPIDATA_PLAN_BAD;
+    }
+    while ((line = strtok_r(NULL, "\n", &rest))) {
+        char *value = strchr(line, ' ');
+        if (value) *value++ = '\0';
+        int status = value ? parse_line(r, line, value) : MPIDATA_PLAN_BAD;
+        if (status == MPIDATA_PLAN_BAD)
+            (void)snprintf(r->wrong, MPIDATA_PLAN_WRONG, "has a line that cannot be read: '%.100s%s%.100s'", line,
+                           value ? " " : "", value ? value : "");
+        if (status) return status;
+    }
+    return check_whole(r);
+}
+
+int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong) {
+    memset(plan, 0, sizeof *plan);
+    char *copy = strdup(text);
+    if (!copy) return MPIDATA_PLAN_NO_MEMORY;
+    reader r = {.plan = plan, .role = -1, .wrong = wrong};
+    int status = parse_lines(&r, copy);
+    free(copy);
+    if (status) mpidata_plan_free(plan);
+    return status;
+}
+
+static void free_list(char **list) {
+    for (char **text = list; text && *text; text++) free(*text);
+    free(list);
+}
+
+void mpidata_plan_free(mpidata_plan *plan) {
+    for (int role = 0; role < MPIDATA_ROLES; role++) {
+        free_list(plan->arguments[role]);
+        free_list(plan->environment[role]);
+    }
+    free(plan->run);
+    free(plan->folder);
+    free(plan->parameters);
+    free(plan->fields);
+    memset(plan, 0, sizeof *plan);
+}
+
+int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group) {
+    *index = 0;
+    *rank_in_group = 0;
+    if (rank == 0) return MPIDATA_ROLE_SCHEDULER;
+    if (rank <= plan->trainers) {
+        *index = rank - 1;
+        return MPIDATA_ROLE_TRAINER;
+    }
+    int solver = rank - 1 - plan->trainers;
+    *index = solver / plan->ranks_per_group;
+    *rank_in_group = solver % plan->ranks_per_group;
+    return MPIDATA_ROLE_SOLVER;
+}
+
+int mpidata_plan_world_groups(const mpidata_plan *plan) { return plan->spawn ? 0 : plan->groups + plan->spares; }
+
+const char *mpidata_role_name(int role) {
+    return role >= 0 && role < MPIDATA_ROLES ? role_names[role] : "unknown role";
+}

@@ -1,0 +1,62 @@
+/* The text of a plan: who is who in the job, which fields, parameters and programs. mpidata/run/plan.py writes it. The
+ * library and mpidata-rank both read it with this, so it needs no MPI and no other file. */
+#ifndef MPIDATA_PLAN_TEXT_H
+#define MPIDATA_PLAN_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MPIDATA_NAME_MAX 128
+#define MPIDATA_PLAN_NDIM 6 /* MPIDATA_MAX_NDIM of mpidata.h, which needs MPI */
+
+enum { MPIDATA_ROLE_SCHEDULER = 0, MPIDATA_ROLE_TRAINER = 1, MPIDATA_ROLE_SOLVER = 2, MPIDATA_ROLES };
+enum { MPIDATA_POLICY_FIFO = 0, MPIDATA_POLICY_FIRO = 1, MPIDATA_POLICY_RESERVOIR = 2 };
+enum { MPIDATA_TAIL_DROP = 0, MPIDATA_TAIL_REPEAT = 1 };
+
+typedef struct {
+    char name[MPIDATA_NAME_MAX];
+    unsigned dtype; /* a mpidata_dtype of mpidata.h */
+    int ndim;
+    int64_t shape[MPIDATA_PLAN_NDIM];
+    int64_t elements;
+    size_t element_size;
+} mpidata_field;
+
+typedef struct {
+    int world, trainers, groups, spares, ranks_per_group, window;
+    int spawn;          /* groups are spawned: the world has none */
+    int per_simulation; /* a program runs one simulation */
+    int fault_tolerant; /* with ULFM */
+    double timeout_s, start_timeout_s; /* of silence */
+    double join_timeout_s;             /* for arriving in the job */
+    char *run, *folder; /* run folder; that of the job file */
+    uint64_t seed;
+    int64_t simulations, validation;
+    int policy, tail;
+    int64_t capacity, watermark;
+    int n_parameters, n_fields;
+    char (*parameters)[MPIDATA_NAME_MAX];
+    mpidata_field *fields;
+    size_t slot_bytes; /* of all fields, each rounded up to 64 bytes */
+    char **arguments[MPIDATA_ROLES], **environment[MPIDATA_ROLES]; /* of the programs; NULL, or ends with NULL */
+} mpidata_plan;
+
+enum { MPIDATA_PLAN_GOOD = 0, MPIDATA_PLAN_BAD, MPIDATA_PLAN_NO_MEMORY };
+enum { MPIDATA_PLAN_WRONG = 320 };
+
+/* Parse and check; returns MPIDATA_PLAN_GOOD, or what it was, with nothing left to free. `wrong` has room for
+ * MPIDATA_PLAN_WRONG characters: what the plan does wrong, a sentence without "The plan" and full stop. */
+int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong);
+void mpidata_plan_free(mpidata_plan *plan);
+
+/* Groups that are in the world from the start; spawned ones have higher numbers. */
+int mpidata_plan_world_groups(const mpidata_plan *plan);
+
+/* Role of a rank of the world; *index: which trainer or group; *rank_in_group: 0 for the others. */
+int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group);
+const char *mpidata_role_name(int role);
+
+size_t mpidata_dtype_size(unsigned dtype); /* 0 for no dtype */
+const char *mpidata_dtype_name(unsigned dtype);
+
+#endif

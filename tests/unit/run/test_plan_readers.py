@@ -1,0 +1,104 @@
+"""What Plan.text writes, and changes to it, as all readers take it: Plan.parse, the library and mpidata-rank."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mpidata.errors import MpidataError
+from mpidata.run.plan import Plan
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from launch_job import ROOT, build_shim, clean_environment, make_plan  # noqa: E402
+
+SOURCE = ROOT / "c_api" / "src"
+
+# What is changed, and what Python and C say to it; "": nothing. C leaves alone what only the scheduler needs,
+# and Python what makes no sense, as it wrote it itself.
+CASES = [
+    ("seed 0", "seed 9223372036854775807", "", ""),
+    (
+        "mpidata-plan 1",
+        "mpidata-plan 2",
+        "begins with 'mpidata-plan 2', not 'mpidata-plan 1'",
+        "begins with 'mpidata-plan 2'",
+    ),
+    ("seed 0", "sede 0", "Line 4 of the plan is 'sede 0': unknown key", ""),
+    ("seed 0", "seed x", "Line 4 of the plan is 'seed x': invalid literal", "cannot be read: 'seed x'"),
+    ("seed 0", "seed", "Line 4 of the plan is 'seed': invalid literal", "cannot be read: 'seed'"),
+    ("seed 0\n", "", "The plan lacks seed. Start the job again", ""),
+    ("seed 0", "seed 0\nseed 1", "Line 5 of the plan is 'seed 1': the key is there twice", ""),
+    ("folder /", "folder /\nfolder /", "the key is there twice", "cannot be read: 'folder /"),
+    ("capacity 8\n", "", "lacks capacity", "lacks one of 'run', 'folder', 'window', 'capacity'"),
+    ("window 4", "window 0", "", "cannot be read: 'window 0'"),
+    ("trainers 2", "trainers 0", "", "cannot be read: 'trainers 0'"),
+    ("trainers 2\n", "", "lacks trainers", "no complete layout"),
+    ("world 7", "world 8", "", "no complete layout"),
+    ("start split", "start apart", "", "cannot be read: 'start apart'"),
+    ("lifetime pool", "lifetime short", "", "cannot be read: 'lifetime short'"),
+    ("fault_tolerance none", "fault_tolerance some", "", "cannot be read: 'fault_tolerance some'"),
+    ("policy fifo", "policy lifo", "", "cannot be read: 'policy lifo'"),
+    ("\ntimeout_s 60.0", "\ntimeout_s -1", "", "cannot be read: 'timeout_s -1'"),
+    ("join_timeout_s 600.0", "join_timeout_s inf", "", "cannot be read: 'join_timeout_s inf'"),
+    ("field u float64 1 2", "field u float64 2 2", "1 extents, not 2", "cannot be read: 'field u float64 2 2'"),
+    ("field u float64 1 2", "field u float16 1 2", "", "cannot be read: 'field u float16 1 2'"),
+    ("field u float64 1 2", "field u", "Line 31", "cannot be read: 'field u'"),
+    ("program solver\n", "", "The plan lacks program solver", ""),
+    ("program solver", "program spare", "no such role", "cannot be read: 'program spare'"),
+    ("program scheduler\n", "", "Line 32 of the plan is 'argument sh': unknown key", "cannot be read: 'argument sh'"),
+    ("environment A=b = c", "environment A", "unknown key", "cannot be read: 'environment A'"),
+]
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
+    return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
+    """What the library says to a plan: tests/c/test_plan.c."""
+    program = tmp_path_factory.mktemp("library") / "test_plan"
+    sources = [ROOT / "tests" / "c" / "test_plan.c", SOURCE / "wire" / "plan.c", SOURCE / "wire" / "plan_text.c"]
+    include = [f"-I{folder}" for folder in (ROOT / "c_api" / "include", SOURCE, ROOT / "tests" / "c")]
+    subprocess.run([require("mpicc"), *include, *sources, SOURCE / "base" / "status.c", "-o", program], check=True)
+    return program
+
+
+def read_by_library(program: Path, text: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    (folder / "text").write_text(text)
+    return subprocess.run([program, folder / "text"], capture_output=True, text=True)
+
+
+def read_by_rank(shim: Path, text: str, run: Path) -> "subprocess.CompletedProcess[str]":
+    (run / "private" / "plan").write_text(text)
+    variables = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "7"}
+    command = [shim, run]
+    return subprocess.run(command, env=clean_environment(**variables), capture_output=True, text=True, timeout=20)
+
+
+@pytest.mark.parametrize(("old", "new", "in_python", "in_c"), CASES)
+def test_a_changed_plan(
+    old: str, new: str, in_python: str, in_c: str, shim: Path, library: Path, tmp_path: Path
+) -> None:
+    plan = make_plan(tmp_path, {}, {"A": "b = c"})
+    assert old in plan.text()
+    text = plan.text().replace(old, new, 1)
+    if in_python:
+        with pytest.raises(MpidataError, match=re.escape(in_python)):
+            Plan.parse(text)
+    else:
+        Plan.parse(text)
+    for done in (read_by_library(library, text, tmp_path), read_by_rank(shim, text, plan.run)):
+        assert (done.returncode == 0) == (not in_c), done.stdout + done.stderr
+        assert in_c in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("changes", [{}, {"world": 11, "spares": 2}, {"world": 3, "start": "spawn"}])
+def test_a_rank_has_one_place(changes: dict[str, object], library: Path, tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {}, **changes)
+    places = [tuple(line.split()) for line in read_by_library(library, plan.text(), tmp_path).stdout.splitlines()]
+    assert places == [tuple(map(str, plan.role_of(rank))) for rank in range(plan.world)]
