@@ -15,7 +15,7 @@ SLOW = {"pause": 0.03, "checkpoint": {"every_s": 2.0, "within_s": 20.0}, "buffer
 def submitted(folder: BatchFolder, built: Path, template: str, time: str = "10", **keys: object) -> str:
     """Submit a job that has not ended by itself when something is done to it; it has a checkpoint then."""
     folder.heat2d(built, COUNT, **SLOW | keys)
-    settings = (f"slurm={{time: {time!r}, signal_s: 60}}", "trainers.per_node=1")
+    settings = (f"slurm={{time: {time!r}, signal_s: 60, nodes: 4}}", "trainers.per_node=1")
     job = folder.submit("--template", template, *(word for setting in settings for word in ("--set", setting)))
     folder.wait_for_start(job)
     return job
