@@ -13,12 +13,12 @@ from mpidata.scheduler.summary import (
     FILL,
     RECEIVED,
     VALIDATION,
+    Conclusion,
     Figures,
-    Outcome,
     write_failure,
 )
 
-COMPLETE: Outcome = {"status": "complete", "error": None, "reason": None}
+COMPLETE: Conclusion = {"status": "complete", "error": None, "reason": None}
 
 
 def statistics(**values: int) -> list[int]:
