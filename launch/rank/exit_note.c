@@ -34,7 +34,7 @@ static void write_text(FILE *file, const char *text)
 
 const char *write_exit_note(const end_t *end)
 {
-    char *path = print("%s/exits/%s", me.run_folder, file_name(0)), *temporary = print("%s.new", path);
+    char *path = print("%s/" MPIDATA_RUN_EXITS "/%s", me.run_folder, file_name(0)), *temporary = print("%s.new", path);
     const int descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
     if (!file) return strerror(errno);

@@ -114,7 +114,7 @@ static const char *advice(int stack)
 
 char *late(const mpidata_plan *plan, pid_t child)
 {
-    const char *log = print("%s/logs/%s", me.run_folder, file_name(1)), *state = state_of(child);
+    const char *log = print("%s/" MPIDATA_RUN_LOGS "/%s", me.run_folder, file_name(1)), *state = state_of(child);
     const int stack = log_stack(child, log);
     return print("The program of %s %s %.0f s after its start: %s%s. %s Where it needs so long, raise"
                  " launch.join_timeout_s.", rank_name(),

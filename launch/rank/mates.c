@@ -15,8 +15,8 @@ static uint64_t touched_at(void)
 {
     static char *path;
     if (!path) {
-        (void)mkdir(print("%s/waiting", me.run_folder), 0755);
-        path = print("%s/waiting/group-%ld", me.run_folder, me.index);
+        (void)mkdir(print("%s/" MPIDATA_RUN_WAITING, me.run_folder), 0755);
+        path = print("%s/" MPIDATA_RUN_WAITING "/group-%ld", me.run_folder, me.index);
     }
     struct stat file;
     const int opened = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); /* asks the server of the file anew */

@@ -62,7 +62,7 @@ static void set_environment(const mpidata_plan *plan)
     if (me.role == MPIDATA_ROLE_TRAINER) set_ranks_of_trainers(plan);
     for (char **pair = plan->environment[me.role]; pair && *pair; pair++) {
         char *value = strchr(*pair, '=');
-        if (!value) refuse("'%s' is no environment variable. %s/private/plan. Start the job again.", *pair, me.run_folder);
+        if (!value) refuse("'%s' is no environment variable. %s/" MPIDATA_RUN_PLAN ". Start the job again.", *pair, me.run_folder);
         *value++ = 0;
         set(*pair, value, 1);
     }
@@ -129,7 +129,7 @@ static void read_arguments(int argc, char **argv)
 static const char *on_host(void)
 {
     char host[256] = "";
-    if (access(print("%s/hosts", me.run_folder), F_OK) || gethostname(host, sizeof host - 1)) return "";
+    if (access(print("%s/" MPIDATA_RUN_HOSTS, me.run_folder), F_OK) || gethostname(host, sizeof host - 1)) return "";
     return print(" on %s", host);
 }
 
@@ -144,7 +144,7 @@ static char **own_arguments(const mpidata_plan *plan, char **assignments)
 {
     char **arguments = plan->arguments[me.role];
     if (!arguments)
-        refuse("The plan has no program for the %s. %s/private/plan.", mpidata_role_name(me.role), me.run_folder);
+        refuse("The plan has no program for the %s. %s/" MPIDATA_RUN_PLAN ".", mpidata_role_name(me.role), me.run_folder);
     if (me.spawned && plan->per_simulation) fill_in(arguments + 1, assignments);
     return arguments;
 }
@@ -170,7 +170,7 @@ static void say(const end_t *end, const char *log, const char *unwritten)
     if (end->told) return;
     const char *how = how_it_ended(end, log);
     fprintf(stderr, "mpidata: %s\n", how);
-    if (unwritten) say_aside(print("%s The exit note in %s/exits cannot be written: %s.", how, me.run_folder, unwritten));
+    if (unwritten) say_aside(print("%s The exit note in %s/" MPIDATA_RUN_EXITS " cannot be written: %s.", how, me.run_folder, unwritten));
 }
 
 /* What it printed may be lost, so that must be said, though it is no fault. */
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
     const mpidata_plan plan = read_plan();
     find_role(&plan, size);
     me.speaks = 1;
-    char *log_path = print("%s/logs/%s", me.run_folder, file_name(1)), *pulse_name = NULL, *sentence = NULL;
+    char *log_path = print("%s/" MPIDATA_RUN_LOGS "/%s", me.run_folder, file_name(1)), *pulse_name = NULL, *sentence = NULL;
     char **arguments = own_arguments(&plan, argv + (me.spawned ? 4 : argc));
     const int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (log < 0) refuse("Cannot write %s: %s. Make the output folder writable.", log_path, strerror(errno));

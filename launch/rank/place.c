@@ -28,7 +28,7 @@ long read_launcher(void)
 static void find_place_in_group(const mpidata_plan *plan, long size)
 {
     if ((size >= 0 && size != plan->ranks_per_group) || me.rank >= plan->ranks_per_group)
-        refuse("Group %ld was spawned with %ld ranks, but a group has %d. %s/private/plan. Start the job again.", me.index, size,
+        refuse("Group %ld was spawned with %ld ranks, but a group has %d. %s/" MPIDATA_RUN_PLAN ". Start the job again.", me.index, size,
                plan->ranks_per_group, me.run_folder);
     me.role = MPIDATA_ROLE_SOLVER;
     me.rank_in_group = me.rank;
@@ -41,7 +41,7 @@ void find_role(const mpidata_plan *plan, long size)
         return;
     }
     if ((size >= 0 && size != plan->world) || me.rank >= plan->world)
-        refuse("The launcher started %ld ranks, but the job has %d. %s/private/plan. Start it with -n %d, and with the mpirun of"
+        refuse("The launcher started %ld ranks, but the job has %d. %s/" MPIDATA_RUN_PLAN ". Start it with -n %d, and with the mpirun of"
                " the MPI that mpidata is built with.", size, plan->world, me.run_folder, plan->world);
     int index, rank_in_group;
     me.role = mpidata_plan_role(plan, (int)me.rank, &index, &rank_in_group);

@@ -8,7 +8,7 @@
 
 mpidata_plan read_plan(void)
 {
-    char *path = print("%s/private/plan", me.run_folder), *text = NULL, wrong[MPIDATA_PLAN_WRONG];
+    char *path = print("%s/" MPIDATA_RUN_PLAN, me.run_folder), *text = NULL, wrong[MPIDATA_PLAN_WRONG];
     FILE *file = open_plan(path);
     size_t room = 0;
     const ssize_t length = getdelim(&text, &room, 0, file);

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/pulse.h"
+#include "job/run_files.h"
 #include "wire/plan_text.h"
 
 #ifndef MPIDATA_BUILT_WITH

@@ -231,13 +231,13 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
 {
     end_t end = {.pid = child};
     watch_t watch = {.plan = plan, .pulse = pulse, .child = child, .watched_at = now_ns()};
-    watch.over = print("%s/over", me.run_folder);
-    watch.summary = print("%s/summary.json", me.run_folder);
-    watch.exits = print("%s/exits", me.run_folder);
-    watch.late = print("%s/late", watch.exits);
+    watch.over = print("%s/" MPIDATA_RUN_OVER, me.run_folder);
+    watch.summary = print("%s/" MPIDATA_RUN_SUMMARY, me.run_folder);
+    watch.exits = print("%s/" MPIDATA_RUN_EXITS, me.run_folder);
+    watch.late = print("%s/" MPIDATA_RUN_LATE, me.run_folder);
     struct stat exits;
     watch.exits_number = stat(watch.exits, &exits) ? 0 : exits.st_ino;
-    watch.given_up = print("%s/given-up/group-%ld", me.run_folder, me.index);
+    watch.given_up = print("%s/" MPIDATA_RUN_GIVEN_UP "/group-%ld", me.run_folder, me.index);
     sigset_t signals;
     sigemptyset(&signals);
     const int taken[] = {SIGTERM, SIGINT, SIGUSR1, SIGCHLD, SIGRTMIN};

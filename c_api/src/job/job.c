@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/beat.h"
+#include "job/run_files.h"
 #include "wire/identity.h"
 #include "base/wait.h"
 
@@ -234,7 +235,7 @@ void mpidata_job_who(const mpidata_job *job, char *text, size_t size) {
 
 int mpidata_job_scheduler_gone(const mpidata_plan *plan) {
     char path[4096];
-    if (snprintf(path, sizeof path, "%s/summary.json", plan->run) < (int)sizeof path && access(path, F_OK) == 0)
+    if (snprintf(path, sizeof path, "%s/" MPIDATA_RUN_SUMMARY, plan->run) < (int)sizeof path && access(path, F_OK) == 0)
         return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has ended the job; %s says why.", path);
     return mpidata_error(MPIDATA_ERR_DIED, "The scheduler (rank 0) has died. Resume the job with `mpidata run --resume %s`.",
                          plan->run);
@@ -261,7 +262,7 @@ void mpidata_job_waits(mpidata_job *job, double since) {
     double now = mpidata_now(), last = since > job->touched ? since : job->touched;
     if (plan->ranks_per_group == 1 || !(allowed > 0) || now - last < allowed / 8) return;
     job->touched = now;
-    int end = snprintf(path, sizeof path, "%s/waiting", plan->run);
+    int end = snprintf(path, sizeof path, "%s/" MPIDATA_RUN_WAITING, plan->run);
     if (end < 0 || end > (int)sizeof path - 32) return;
     (void)mkdir(path, 0755);
     (void)snprintf(path + end, sizeof path - (size_t)end, "/group-%d", job->index);

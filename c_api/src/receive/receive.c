@@ -8,6 +8,7 @@
 
 #include "base/deadlines.h"
 #include "base/wait.h"
+#include "job/run_files.h"
 #include "receive/incoming.h"
 #include "stream/agreement.h"
 #include "stream/checkpoint.h"
@@ -207,7 +208,7 @@ static int name_the_dead(receiver *r) {
     char who[128] = "A rank of the job", path[4096];
     (void)mpidata_link_deaths(&r->incoming.inlets[0]->link);
     if (link->dead[0]) {
-        FILE *file = snprintf(path, sizeof path, "%s/over", plan->run) < (int)sizeof path ? fopen(path, "ae") : NULL;
+        FILE *file = snprintf(path, sizeof path, "%s/" MPIDATA_RUN_OVER, plan->run) < (int)sizeof path ? fopen(path, "ae") : NULL;
         if (file) (void)fclose(file);
         return mpidata_job_scheduler_gone(plan);
     }

@@ -1,0 +1,15 @@
+/* Names in the run folder, for libmpidata and mpidata-rank; mpidata/run/folder.py has those of Python. */
+#ifndef MPIDATA_RUN_FILES_H
+#define MPIDATA_RUN_FILES_H
+
+#define MPIDATA_RUN_PLAN "private/plan"
+#define MPIDATA_RUN_EXITS "exits"
+#define MPIDATA_RUN_LATE "exits/late"
+#define MPIDATA_RUN_LOGS "logs"
+#define MPIDATA_RUN_HOSTS "hosts"
+#define MPIDATA_RUN_OVER "over"
+#define MPIDATA_RUN_SUMMARY "summary.json"
+#define MPIDATA_RUN_WAITING "waiting"
+#define MPIDATA_RUN_GIVEN_UP "given-up"
+
+#endif
