@@ -1,6 +1,7 @@
 """No file depends on itself through others, no room on a role, and no folder is too full to be looked through."""
 
 import ast
+import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -60,7 +61,7 @@ def symbols(folder: Path) -> Iterator[tuple[str, str]]:
         name = path.relative_to(folder).with_suffix("")
         found = [place for place in built if place.endswith(f"{folder.name}/{name}.c.o")]
         assert found, f"There is no object of {path.relative_to(ROOT)}. Run `make setup`."
-        objects[found[0]] = str(name)
+        objects[max(found, key=os.path.getmtime)] = str(name)  # others are left of sources that were moved
     listed = subprocess.run(["nm", "-A", *objects], capture_output=True, text=True, check=True).stdout
     needed, defined = [], {}
     for line in listed.splitlines():

@@ -1,22 +1,40 @@
 """Draws of firo and reservoir against their definition: chi-square over many seeds, on the library's own code."""
 
 import ctypes
+import functools
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from mpidata.native.loading import find
-
 FIFO, FIRO, RESERVOIR = range(3)
+
+
+SOURCE = Path(__file__).parents[3] / "c_api"
+
+
+@functools.cache
+def built() -> ctypes.CDLL:
+    """The part of the library, whose names the library itself does not show."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "buffer.so")
+        mpicc = Path(sys.executable).with_name("mpicc")
+        flags = ["-O2", "-shared", "-fPIC", f"-I{SOURCE}/include", f"-I{SOURCE}/src"]
+        files = [SOURCE / "src/buffer/buffer.c", SOURCE / "src/base/random.c"]
+        subprocess.run([mpicc, *flags, *files, "-o", library], check=True)
+        return ctypes.CDLL(str(library))
 
 
 class Buffer:
     """mpidata_buffer of buffer.h; its structure is the library's own affair."""
 
     def __init__(self, policy: int, capacity: int, watermark: int, seed: int, stream: int = 0) -> None:
-        self.library = ctypes.CDLL(str(find()))
+        self.library = built()
         self.library.mpidata_buffer_add.restype = ctypes.c_int64
         self.library.mpidata_buffer_draw.restype = ctypes.c_int64
         self.library.mpidata_buffer_available.restype = ctypes.c_int64
