@@ -56,13 +56,14 @@ demo: setup
 test-packages:
 	@sh tools/system-packages.sh $(TEST_COMMANDS) || echo 'The tests that need them are left out, or fail if MPIDATA_REQUIRE_ALL is set.'
 
-# Mostly waiting, so two at a time; the tests with jobs keep both cores busy.
-UNIT := $(PYTEST) -n 2 --dist worksteal tests/unit
+# Two at a time what mostly waits; the other tests have jobs that keep both cores busy.
+TWO := $(PYTEST) -n 2 --dist worksteal
+SMALL := tests/unit tests/launch tests/examples
 unit: setup
-	$(UNIT)
+	$(TWO) tests/unit
 
 test: test-packages setup
-	@$(UNIT); unit=$$?; $(PYTEST) --ignore tests/unit && exit $$unit
+	@$(TWO) $(SMALL); small=$$?; $(PYTEST) $(SMALL:%=--ignore %) && exit $$small
 
 test-full: test-packages setup
 	@sh tools/system-packages.sh $(OTHER_MPIS) || echo 'The tests with these MPIs will fail.'

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 HEAT = ROOT / "examples" / "heat2d"
 BIN = Path(sys.executable).parent
 PARAMETERS = {"alpha": 0.0737, "initial": 300.0, "left": 110.0, "right": 222.2, "bottom": 480.0, "top": 333.3}

@@ -12,7 +12,7 @@ import pytest
 
 from mpidata.launch.watching.cleanup import processes_of, ranks_of
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from launch_job import JOINED, Run, build_shim, pulse, write_job  # noqa: E402
 
 

@@ -18,7 +18,7 @@ from mpidata.launch.watching.supervise import supervise
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from launch_job import JOINED, Run, build_shim, make_plan, write_job  # noqa: E402
 
 

@@ -16,7 +16,7 @@ import torch
 
 from mpidata.config import load_job
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 HEAT = EXAMPLES / "heat2d"
 
 
