@@ -7,11 +7,9 @@ _Static_assert(MPIDATA_PLAN_NDIM == MPIDATA_MAX_NDIM, "plan_text.h has another n
 
 MPI_Datatype mpidata_dtype_mpi(unsigned dtype) {
     switch (dtype) {
-    case MPIDATA_FLOAT32: return MPI_FLOAT;
-    case MPIDATA_FLOAT64: return MPI_DOUBLE;
-    case MPIDATA_INT32: return MPI_INT32_T;
-    case MPIDATA_INT64: return MPI_INT64_T;
-    case MPIDATA_UINT8: return MPI_UINT8_T;
+#define CASE(in_c, name, bytes, in_mpi)                                                                                \
+    case in_c: return in_mpi;
+        MPIDATA_DTYPES(CASE)
     }
     return MPI_DATATYPE_NULL;
 }

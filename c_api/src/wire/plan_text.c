@@ -12,7 +12,8 @@ static const char header[] = "mpidata-plan 1";
 static const char *const role_names[MPIDATA_ROLES] = {"scheduler", "trainer", "solver"};
 /* In the order of mpidata_dtype, which begins at 1. */
 static const struct { const char *name; size_t size; } dtypes[] = {
-    {"float32", 4}, {"float64", 8}, {"int32", 4}, {"int64", 8}, {"uint8", 1},
+#define ROW(in_c, name, bytes, in_mpi) {name, bytes},
+    MPIDATA_DTYPES(ROW)
 };
 enum { N_DTYPES = sizeof dtypes / sizeof dtypes[0] };
 

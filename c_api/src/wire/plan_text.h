@@ -56,6 +56,14 @@ int mpidata_plan_world_groups(const mpidata_plan *plan);
 int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group);
 const char *mpidata_role_name(int role);
 
+/* All dtypes: the name in mpidata.h, that in the plan, bytes, and the name in MPI, which only plan.c looks at. */
+#define MPIDATA_DTYPES(X)                                                                                              \
+    X(MPIDATA_FLOAT32, "float32", 4, MPI_FLOAT)                                                                        \
+    X(MPIDATA_FLOAT64, "float64", 8, MPI_DOUBLE)                                                                       \
+    X(MPIDATA_INT32, "int32", 4, MPI_INT32_T)                                                                          \
+    X(MPIDATA_INT64, "int64", 8, MPI_INT64_T)                                                                          \
+    X(MPIDATA_UINT8, "uint8", 1, MPI_UINT8_T)
+
 size_t mpidata_dtype_size(unsigned dtype); /* 0 for no dtype */
 const char *mpidata_dtype_name(unsigned dtype);
 
