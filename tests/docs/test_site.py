@@ -1,0 +1,53 @@
+"""The site that `make docs` builds, and the pages and pictures that scripts make for it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pages import ROOT
+
+HEADER = ROOT / "c_api" / "include" / "mpidata.h"
+
+
+def output(*command: str | Path, timeout: float = 60) -> str:
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_page_of_the_header_has_all_of_it() -> None:
+    page, header = output("docs/header.py", HEADER), HEADER.read_text()
+    calls = re.findall(r"^(?:int|const char \*) ?(mpidata_\w+)\(", header, re.MULTILINE)
+    assert len(calls) > 10
+    assert re.findall(r"^### `(\w+)`$", page, re.MULTILINE) == calls
+    constants = re.findall(r"^    (MPIDATA_\w+) = (\d+)", header, re.MULTILINE)
+    assert re.findall(r"^\| `(MPIDATA_\w+)` \| (\d+) \|", page, re.MULTILINE) == constants
+    assert page.count(" (in): ") + page.count(" (out): ") == header.count("@param[")
+    assert "@param" not in page and "*/" not in page
+    assert "if (mpidata_init(MPI_COMM_WORLD, &group))" in page  # as code
+
+
+def test_the_picture_of_the_rooms_is_what_the_imports_say(tmp_path: Path) -> None:
+    output("docs/rooms.py", tmp_path / "rooms.svg")
+    drawn, kept = (tmp_path / "rooms.svg").read_text(), (ROOT / "docs" / "rooms.svg").read_text()
+    for room in ("mpidata/config", "launch/starting", "wire"):
+        assert f">{room}</text>" in drawn
+    assert drawn == kept, "python docs/rooms.py draws it again"
+
+
+def test_the_python_page_imports_without_mpi() -> None:
+    names = re.findall(r"auto(?:class|function):: mpidata\.(\w+)", (ROOT / "docs" / "python.rst").read_text())
+    used = "; ".join(f"mpidata.{name}" for name in names)
+    code = f"import sys, mpidata, mpidata.solver; {used}; print(sorted({{*mpidata.__all__}} - {{*{names!r}}}))"
+    assert output("-c", f"{code}; assert 'mpi4py.MPI' not in sys.modules").strip() == "['__version__', 'solver']"
+
+
+@pytest.mark.full
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx")
+    options = ["-q", "-n", "-W", "--keep-going", "-c", "docs", "-b", "html", "-d", tmp_path / "doctrees"]
+    output("-m", "sphinx", *options, ".", tmp_path / "site", timeout=300)
+    for page in ("index.html", "README.html", "docs/internals.html", "build/pages/c-header.html", "searchindex.js"):
+        assert (tmp_path / "site" / page).stat().st_size > 100
