@@ -21,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest
 help:
 	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (3 minutes)'
 	@echo 'make unit       set up, then run the tests that need no job'
-	@echo 'make test       set up, then run the fast tests (18 minutes on 2 cores)'
+	@echo 'make test       set up, then run the fast tests (12 minutes on 2 cores)'
 	@echo 'make test-full  set up, then run all tests'
 	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, and resume them, for MINUTES=30; prints each seed'
 	@echo 'make bench      set up, then measure it, beside the ceiling and what others use (2 hours; BENCH=--quick: 20 minutes)'
@@ -57,14 +57,13 @@ demo: setup
 test-packages:
 	@sh tools/system-packages.sh $(TEST_COMMANDS) || echo 'The tests that need them are left out, or fail if MPIDATA_REQUIRE_ALL is set.'
 
-# Two at a time what mostly waits; the other tests have jobs that keep both cores busy.
-TWO := $(PYTEST) -n 2 --dist worksteal
-SMALL := tests/unit tests/launch tests/examples
+# Two at a time: a job waits as long as it computes.
+TWO := -n 2 --dist loadfile
 unit: setup
-	$(TWO) tests/unit
+	$(PYTEST) $(TWO) tests/unit
 
 test: test-packages setup
-	@$(TWO) $(SMALL); small=$$?; $(PYTEST) $(SMALL:%=--ignore %) && exit $$small
+	$(PYTEST) $(TWO)
 
 test-full: test-packages setup
 	@sh tools/system-packages.sh $(OTHER_MPIS) || echo 'The tests with these MPIs will fail.'

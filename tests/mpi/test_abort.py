@@ -27,7 +27,7 @@ for simulation in mpidata.solver.simulations():
 """
 
 
-@pytest.mark.parametrize("start", ["split", "spawn"])
+@pytest.mark.parametrize("start", [pytest.param("split", marks=pytest.mark.full), "spawn"])
 def test_abort_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], start: str) -> None:
     solvers = {"program": [str(compiled("aborts"))], "groups": 2, "ranks_per_group": 2, "start": start}
     folder.job(trainers=DRAIN, solvers=solvers, parameters={"count": 8, "space": {"alpha": [0.0, 1.0]}})

@@ -27,7 +27,7 @@ def test_the_doctor(folder: JobFolder) -> None:
         assert "mpidata.doctor.ranks" not in process or str(BIN) not in process
 
 
-@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("slow", [pytest.param(False, marks=pytest.mark.full), True])
 def test_a_job_says_once_that_its_transport_is_slow(
     folder: JobFolder, monkeypatch: pytest.MonkeyPatch, slow: bool
 ) -> None:

@@ -62,7 +62,7 @@ def events(result: Result) -> list[dict[str, object]]:
     return [json.loads(line) for line in (result.run / "events.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("script", [PLAIN, DDP], ids=["plain", "ddp"])
+@pytest.mark.parametrize("script", [pytest.param(PLAIN, marks=pytest.mark.full), DDP], ids=["plain", "ddp"])
 def test_break_on_all_trainers_is_a_success(folder: JobFolder, script: str) -> None:
     result = run(folder, script, "break")
     assert result.status == 0, result.logs()
@@ -84,7 +84,7 @@ def test_break_on_one_trainer_of_ddp_does_not_hang(folder: JobFolder) -> None:
     assert (result.status == 0) == (result.summary["status"] == "stopped")
 
 
-@pytest.mark.parametrize("script", [PLAIN, DDP], ids=["plain", "ddp"])
+@pytest.mark.parametrize("script", [PLAIN, pytest.param(DDP, marks=pytest.mark.full)], ids=["plain", "ddp"])
 def test_an_exception_on_one_trainer_fails_the_job(folder: JobFolder, script: str) -> None:
     result = run(folder, script, "if rank == 1: raise ValueError('loss is nan')")
     assert result.status == 1, result.logs()
