@@ -1,0 +1,1 @@
+"""The loaders of a job: ranks that read and prepare data for the trainers."""

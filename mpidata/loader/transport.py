@@ -1,0 +1,157 @@
+"""What passes between trainers and loaders: requests of a trainer, and the loaders' answers, called parcels.
+
+A trainer sends nothing that it could not take the answer to, and a loader nothing that was not asked for, so the number
+of requests that wait for an answer is the only flow control.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Buffer", "Closed", "Joined", "Kind", "Loaders", "Lost", "Parcel", "Request", "Requests", "Status"]
+
+Buffer: TypeAlias = "bytes | bytearray | memoryview | npt.NDArray[np.generic]"
+"""Anything whose bytes lie in one piece; `PickleBuffer.raw()` gives such a memoryview."""
+
+
+class Kind(enum.IntEnum):
+    """What a request is about; it, its number and its payload mean what the datasets agree on."""
+
+    DEFINE = 0
+    FORGET = 1
+    BATCH = 2
+    CREDIT = 3
+    PARTS = 4
+    COUNT = 5
+
+
+class Status(enum.IntEnum):
+    """How a request has ended."""
+
+    OK = 0
+    EXCEPTION = 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a trainer asks for.
+
+    Attributes
+    ----------
+    trainer : int
+        Who asks, from 0.
+    dataset : int
+        Number that the trainer has given the dataset; another trainer may give the same number to another one.
+    kind : int
+        A `Kind`.
+    number : int
+        For the answer, which bears it too; at least 0.
+    payload : memoryview
+        Of bytes; its memory is given back when nothing refers to it any more.
+    """
+
+    trainer: int
+    dataset: int
+    kind: int
+    number: int
+    payload: memoryview
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The loader is to leave: nothing more comes."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """An answer.
+
+    Attributes
+    ----------
+    loader, dataset, kind, number : int
+        Who answers, and what.
+    status : int
+        A `Status`.
+    pickle : memoryview
+        Of bytes.
+    buffers : list of memoryview
+        Of bytes, writable, each beginning on a boundary of 64 bytes. One block of memory holds the whole parcel: it is
+        given back when nothing refers to any part of it any more, tensors made from it included.
+    """
+
+    loader: int
+    dataset: int
+    kind: int
+    number: int
+    status: int
+    pickle: memoryview
+    buffers: list[memoryview]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A loader takes requests from now on. Numbers are not used again: what replaces a lost loader has another one."""
+
+    loader: int
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A loader answers no more: it has died, was given up, or has left. What it owes is to be asked of others."""
+
+    loader: int
+
+
+class Loaders(Protocol):
+    """The trainer's side. Any thread may call; `take` from one at a time for each dataset."""
+
+    def alive(self) -> frozenset[int]:
+        """Numbers of the loaders that take requests now; may be ahead of what `take` has told. Does not block."""
+
+    def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> None:
+        """Send a request; does not block. The payload is copied. To a loader that is lost, nothing is sent.
+
+        The first request about a dataset, in whatever loader, opens it: from then on its parcels are kept for `take`.
+        """
+
+    def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Lost | None:
+        """Get the next that concerns this dataset: None where nothing came within `timeout_s`, seconds.
+
+        Sleeps while it waits, without the GIL. Every dataset is told of each loader that joined or was lost since the
+        job began, in their order; what had come whole of a lost loader may come before or after.
+
+        Raises
+        ------
+        LibraryError
+            The job has failed.
+        StreamError
+            The job is over.
+        """
+
+    def close(self, dataset: int) -> None:
+        """Drop what has come for this dataset and what may still come. Its number is not to be used again."""
+
+
+class Requests(Protocol):
+    """The loader's side. One thread."""
+
+    def next(self, timeout_s: float) -> Request | Closed | None:
+        """Get the next request, in the order of each trainer's; None where none came within `timeout_s`, seconds.
+
+        Sleeps while it waits, without the GIL.
+        """
+
+    def answer(self, request: Request, status: int, pickle: Buffer, buffers: Sequence[Buffer] = ()) -> None:
+        """Answer a request: one parcel, or none at all. Does not block.
+
+        The buffers are sent from where they lie, and must not be changed any more; they are kept until they have left.
+        """
+
+    def sign_of_life(self, at: str) -> None:
+        """Say that this loader goes on, and at what (an index, a file) it is, for the note of its end."""

@@ -1,0 +1,132 @@
+"""A stand-in for MPI between trainers and loaders in one process: each loader is a thread that serves `Requests`."""
+
+import itertools
+import queue
+import threading
+import time
+
+import numpy as np
+
+from mpidata.loader.transport import Closed, Joined, Lost, Parcel, Request
+
+
+def copied(buffer):
+    """Bytes of a buffer as they would arrive: elsewhere, writable."""
+    return memoryview(np.array(np.frombuffer(memoryview(buffer).cast("B"), np.uint8)) if len(buffer) else bytearray())
+
+
+class FakeRequests:
+    """The side of one loader."""
+
+    def __init__(self, network, number):
+        self.network, self.number = network, number
+        self.waiting = queue.Queue()
+        self.at = []
+
+    def next(self, timeout_s):
+        try:
+            return self.waiting.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+
+    def answer(self, request, status, pickle, buffers=()):
+        parcel = Parcel(
+            self.number,
+            request.dataset,
+            request.kind,
+            request.number,
+            int(status),
+            copied(pickle),
+            [copied(b) for b in buffers],
+        )
+        self.network.deliver(request.trainer, parcel)
+
+    def sign_of_life(self, at):
+        self.at.append(at)
+
+
+class FakeNetwork:
+    """Trainers and loaders of a job; `serve(requests)` is what the thread of each loader runs until it gets Closed."""
+
+    def __init__(self, serve, loaders=1, trainers=1):
+        self.serve = serve
+        self.lock = threading.Lock()
+        self.numbers = itertools.count()
+        self.alive = {}
+        self.events = []
+        self.threads = []
+        self.trainers = [FakeLoaders(self, trainer) for trainer in range(trainers)]
+        for _ in range(loaders):
+            self.start()
+
+    def start(self):
+        """Another loader joins; returns its number."""
+        with self.lock:
+            number = next(self.numbers)
+            requests = self.alive[number] = FakeRequests(self, number)
+            self.events.append(Joined(number))
+        thread = threading.Thread(target=self.serve, args=(requests,), daemon=True)
+        thread.start()
+        self.threads.append(thread)
+        return number
+
+    def kill(self, number):
+        """A loader dies: nothing that it answers from now on arrives. Its thread is told to end."""
+        with self.lock:
+            self.alive.pop(number).waiting.put(Closed())
+            self.events.append(Lost(number))
+
+    def deliver(self, trainer, parcel):
+        with self.lock:
+            if parcel.loader in self.alive:
+                self.trainers[trainer].put(parcel)
+
+    def close(self):
+        with self.lock:
+            for requests in self.alive.values():
+                requests.waiting.put(Closed())
+        for thread in self.threads:
+            thread.join(10)
+
+
+class FakeLoaders:
+    """The side of one trainer."""
+
+    def __init__(self, network, trainer):
+        self.network, self.trainer = network, trainer
+        self.parcels, self.told = {}, {}
+        self.sent = []
+
+    def put(self, parcel):
+        if parcel.dataset in self.parcels:
+            self.parcels[parcel.dataset].append(parcel)
+
+    def alive(self):
+        with self.network.lock:
+            return frozenset(self.network.alive)
+
+    def send(self, loader, dataset, kind, number, payload):
+        with self.network.lock:
+            self.sent.append((loader, dataset, int(kind), number, bytes(payload)))
+            self.parcels.setdefault(dataset, [])
+            if loader in self.network.alive:
+                request = Request(self.trainer, dataset, int(kind), number, copied(payload))
+                self.network.alive[loader].waiting.put(request)
+
+    def take(self, dataset, timeout_s):
+        deadline = time.monotonic() + timeout_s
+        while True:
+            with self.network.lock:
+                told = self.told.get(dataset, 0)
+                if told < len(self.network.events):
+                    self.told[dataset] = told + 1
+                    return self.network.events[told]
+                if self.parcels.get(dataset):
+                    return self.parcels[dataset].pop(0)
+            if time.monotonic() >= deadline:
+                return None
+            time.sleep(0.0005)
+
+    def close(self, dataset):
+        with self.network.lock:
+            self.parcels.pop(dataset, None)
