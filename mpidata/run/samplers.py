@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import qmc
 
 from mpidata.config import Job
 from mpidata.config.parameters import Values
@@ -132,6 +131,8 @@ def _uniform(job: Job, count: int) -> Array:
 
 
 def _quasi_random(job: Job) -> Array:
+    from scipy.stats import qmc  # takes a second, and the scheduler and the other samplers do without it
+
     dimensions, count, validation = len(job.parameter_names), job.simulations, job.validation.count
     generators = [np.random.default_rng(seed) for seed in np.random.SeedSequence(job.seed).spawn(2)]
     if job.parameters.sampler == "latin_hypercube":

@@ -94,6 +94,16 @@ def test_config(run: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
         assert run.invoke(cli.main, ["config", f"--{kind}"]).exit_code == 0
 
 
-def test_the_command_starts_fast_and_light() -> None:
-    code = "import sys, mpidata.cli; print(*sorted({'torch', 'mpi4py', 'scipy', 'pydantic'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "\n"
+@pytest.mark.parametrize(
+    ("modules", "slow"),
+    [
+        ("mpidata.cli", {"torch", "mpi4py", "numpy", "scipy", "pydantic"}),
+        ("mpidata.launch.starting.local, mpidata.run.samplers", {"torch", "mpi4py", "scipy.stats", "h5py"}),
+        ("mpidata.scheduler.__main__", {"torch", "scipy", "h5py", "rich"}),
+        ("mpidata.trainer.join, mpidata.checkpoint.taking", {"torch", "scipy", "pydantic"}),
+    ],
+)
+def test_what_starts_with_each_job_is_light(modules: str, slow: set[str]) -> None:
+    code = f"import sys, {modules}; print(*sorted({slow!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "\n", done.stderr
