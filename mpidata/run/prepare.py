@@ -50,8 +50,9 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
     LaunchError
         The folder cannot be made.
     """
-    from mpidata.config import resolved_yaml  # these load pydantic and scipy, which a rank that only joins never needs
-    from mpidata.run.samplers import draw_parameters, write_parameters
+    from mpidata.config import resolved_yaml  # these load pydantic and numpy, which a rank that only joins never needs
+    from mpidata.run.parameters import write_parameters
+    from mpidata.run.samplers import draw_parameters
 
     table, lock = draw_parameters(job), None
     try:
@@ -61,7 +62,7 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
         for folder in (run.logs, run.exits):
             folder.mkdir(FOLDER_MODE)
         plan = Plan.of(job, run.path, fault_tolerance)
-        write_parameters(run.parameters, job, table)
+        write_parameters(run.parameters, job.parameter_names, table)
         write_text(run.job, resolved_yaml(job))
         run.write_notes(plan, job.notes)
         run.write_plan(plan)  # last, as it makes a run folder of it

@@ -1,13 +1,11 @@
-"""The parameters of every simulation: drawn once, before the job starts, and kept in the run folder."""
+"""Drawing the parameters of every simulation, once, before the job starts."""
 
 from __future__ import annotations
 
-import csv
 import importlib
 import itertools
 import sys
 import traceback
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -16,10 +14,9 @@ import numpy.typing as npt
 from mpidata.config import Job
 from mpidata.config.parameters import Values
 from mpidata.config.table import TableError, read_table
-from mpidata.errors import JobFileError, MpidataError
-from mpidata.run.own_files import opener
+from mpidata.errors import JobFileError
 
-__all__ = ["draw_parameters", "read_parameters", "write_parameters"]
+__all__ = ["draw_parameters"]
 
 Array = npt.NDArray[np.float64]
 _MOST_SOBOL_BITS = 30
@@ -65,51 +62,6 @@ def draw_parameters(job: Job) -> Array:
     return np.ascontiguousarray(table)
 
 
-def write_parameters(path: str | Path, job: Job, table: Array) -> None:
-    """Write the parameters as CSV: a header, then one line per simulation, its id first.
-
-    Parameters
-    ----------
-    path : str or Path
-        `parameters.csv` of the run folder.
-    job : Job
-        For the names of the columns.
-    table : ndarray
-        float64, shape (simulations + validation, number of parameters), as `draw_parameters` returns it. Numbers are
-        written so that they are read back to the last bit.
-    """
-    with open(path, "w", encoding="utf-8", newline="", opener=opener) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["simulation", *job.parameter_names])
-        writer.writerows([simulation, *map(repr, row)] for simulation, row in enumerate(table.tolist()))
-
-
-def read_parameters(path: str | Path) -> Array:
-    """Read what `write_parameters` has written.
-
-    Returns
-    -------
-    ndarray
-        float64, shape (simulations + validation, number of parameters).
-
-    Raises
-    ------
-    MpidataError
-        The file cannot be read, or has been changed so that it no longer lists simulations 0, 1, ...
-    """
-    try:
-        table = read_table(Path(path))
-    except TableError as error:
-        raise MpidataError(f"{path}: {error}") from None
-    numbers = table.columns.pop("simulation", None)
-    if numbers is None or not np.array_equal(numbers, np.arange(len(numbers))):
-        raise MpidataError(f"{path}: it does not list simulations 0, 1, 2, ... Start the job again.")
-    values = np.stack(list(table.columns.values()), axis=1) if table.columns else np.empty((len(numbers), 0))
-    if not np.isfinite(values).all():
-        raise MpidataError(f"{path}: not all of its cells hold finite numbers. Start the job again.")
-    return values
-
-
 def _bounds(job: Job) -> tuple[Array, Array]:
     """Lowest and highest value of each parameter, each float64, shape (number of parameters,)."""
     axes = [axis.values if isinstance(axis, Values) else cast("tuple[float, float]", axis) for axis in _axes(job)]
@@ -131,7 +83,7 @@ def _uniform(job: Job, count: int) -> Array:
 
 
 def _quasi_random(job: Job) -> Array:
-    from scipy.stats import qmc  # takes a second, and the scheduler and the other samplers do without it
+    from scipy.stats import qmc  # takes a second, and the other samplers do without it
 
     dimensions, count, validation = len(job.parameter_names), job.simulations, job.validation.count
     generators = [np.random.default_rng(seed) for seed in np.random.SeedSequence(job.seed).spawn(2)]

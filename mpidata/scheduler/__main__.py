@@ -16,8 +16,8 @@ from mpidata.native.transport import find_fabrics, look_at_process, slower_than_
 from mpidata.run import deadlines
 from mpidata.run.exits import read_exit_note
 from mpidata.run.folder import RunFolder
+from mpidata.run.parameters import read_parameters
 from mpidata.run.plan import Plan
-from mpidata.run.samplers import read_parameters
 from mpidata.scheduler.messages import LibraryMessages
 from mpidata.scheduler.scheduler import Scheduler
 from mpidata.scheduler.summary import write_failure

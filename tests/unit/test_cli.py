@@ -99,7 +99,7 @@ def test_config(run: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("mpidata.cli", {"torch", "mpi4py", "numpy", "scipy", "pydantic"}),
         ("mpidata.launch.starting.local, mpidata.run.samplers", {"torch", "mpi4py", "scipy.stats", "h5py"}),
-        ("mpidata.scheduler.__main__", {"torch", "scipy", "h5py", "rich"}),
+        ("mpidata.scheduler.__main__", {"torch", "scipy", "h5py", "rich", "pydantic"}),
         ("mpidata.trainer.join, mpidata.checkpoint.taking", {"torch", "scipy", "pydantic"}),
     ],
 )

@@ -10,9 +10,9 @@ import pytest
 from mpidata.config import load_job
 from mpidata.errors import LaunchError, MpidataError
 from mpidata.run.folder import RunFolder
+from mpidata.run.parameters import read_parameters
 from mpidata.run.plan import Plan
 from mpidata.run.prepare import next_run, prepare_run
-from mpidata.run.samplers import read_parameters
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from launch_job import make_plan, write_job  # noqa: E402

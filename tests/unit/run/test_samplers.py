@@ -10,7 +10,8 @@ from scipy.stats import qmc
 
 from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, MpidataError
-from mpidata.run.samplers import draw_parameters, read_parameters, write_parameters
+from mpidata.run.parameters import read_parameters, write_parameters
+from mpidata.run.samplers import draw_parameters
 
 TEXT = """\
 seed: 7
@@ -174,7 +175,7 @@ def test_parameters_are_kept_to_the_last_bit(tmp_path: Path) -> None:
     job = load(tmp_path, "parameters.space.alpha=[-1e308, 1e308]")
     table = draw_parameters(job)
     table[0] = [5e-324, -0.0]
-    write_parameters(tmp_path / "parameters.csv", job, table)
+    write_parameters(tmp_path / "parameters.csv", job.parameter_names, table)
     assert (tmp_path / "parameters.csv").read_text().startswith("simulation,alpha,left\n0,5e-324,-0.0\n1,")
     assert read_parameters(tmp_path / "parameters.csv").tobytes() == table.tobytes()
 
@@ -184,8 +185,12 @@ def test_parameters_are_kept_to_the_last_bit(tmp_path: Path) -> None:
     [
         ("simulation,a\n0,1\n2,1\n", "does not list simulations 0, 1, 2"),
         ("a\n1\n", "does not list simulations 0, 1, 2"),
-        ("simulation,a\n0,x\n", "not all of its cells hold finite numbers"),
-        ("", "it is empty"),
+        ("simulation,a\n0,x\n", "it is no table of numbers"),
+        ("simulation,a\n0,1\n1\n", "it is no table of numbers"),
+        ('simulation,a\n0,"1\n', "it is no table of numbers"),
+        ("simulation,a\n0,inf\n", "not all of its cells hold finite numbers"),
+        ("simulation,a\n0,1\n1,\n", "it is no table of numbers"),
+        ("", "does not list simulations 0, 1, 2"),
     ],
 )
 def test_a_damaged_parameters_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
