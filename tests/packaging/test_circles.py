@@ -43,9 +43,15 @@ def c_files(folder: Path) -> list[Path]:
 
 def includes(folder: Path) -> Iterator[tuple[str, str]]:
     for path in c_files(folder):
-        for name in re.findall(r'^#include "(.+)\.h"', path.read_text(), re.MULTILINE):
-            if (folder / f"{name}.h").exists():
-                yield str(path.relative_to(folder).with_suffix("")), name
+        for name in re.findall(r'^ *# *include *["<](.+\.h)[">]', path.read_text(), re.MULTILINE):
+            for header in (path.parent / name, folder / name):
+                if header.exists() and header.resolve().is_relative_to(folder):
+                    yield from_top(folder, path), from_top(folder, header.resolve())
+                    break
+
+
+def from_top(folder: Path, path: Path) -> str:
+    return str(path.relative_to(folder).with_suffix(""))
 
 
 def newest_build() -> Path:
@@ -148,6 +154,16 @@ def test_no_folder_is_too_full(top: str) -> None:
     for folder in [ROOT / top, *(path for path in (ROOT / top).rglob("*") if path.is_dir())]:
         files = [path for path in folder.iterdir() if path.suffix in (".py", ".c", ".h")]
         assert len(files) <= MOST_FILES, f"{folder} has {len(files)} files side by side."
+
+
+def test_includes_are_found_however_they_are_written(tmp_path: Path) -> None:
+    (tmp_path / "room").mkdir()
+    for name in ("room/a", "room/b", "c"):
+        (tmp_path / f"{name}.h").write_text(
+            '#include "b.h"\n#  include <room/a.h>\n#include "../c.h"\n#include <mpi.h>\n'
+        )
+    found = {(user, used) for user, used in includes(tmp_path) if user == "room/a"}
+    assert found == {("room/a", "room/b"), ("room/a", "room/a"), ("room/a", "c")}
 
 
 def test_circles_are_found() -> None:
