@@ -9,7 +9,8 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
 
-import header  # noqa: E402  beside this file
+import fortran  # noqa: E402  beside this file
+import header  # noqa: E402
 
 project = "mpidata"
 copyright = "the mpidata authors"
@@ -34,7 +35,7 @@ CONTENTS = {
     "Use": "docs/running docs/training docs/solver docs/buffers docs/failures docs/checkpoints docs/recording "
     "docs/frameworks",
     "On a cluster": "docs/cluster docs/sites docs/fabric",
-    "Reference": "docs/job-file build/pages/c-header docs/python docs/compatibility CHANGELOG",
+    "Reference": "docs/job-file build/pages/c-header build/pages/fortran docs/python docs/compatibility CHANGELOG",
     "How fast, and how": "docs/benchmarks docs/internals CONTRIBUTING",
     "Results": " ".join(f"benchmarks/results/{path.stem}" for path in sorted(ROOT.glob("benchmarks/results/*.md"))),
 }
@@ -45,12 +46,15 @@ FRONT = (
 
 
 def make_pages(_app: Sphinx) -> None:
-    """Make the page of the C header."""
+    """Make the pages of the C header and of the Fortran module; those that are as before keep their time."""
     pages = ROOT / "build" / "pages"
     pages.mkdir(parents=True, exist_ok=True)
-    page = header.page((ROOT / "c_api" / "include" / "mpidata.h").read_text())
-    if not (pages / "c-header.md").exists() or (pages / "c-header.md").read_text() != page:
-        (pages / "c-header.md").write_text(page)
+    for name, page in (
+        ("c-header.md", header.page((ROOT / "c_api" / "include" / "mpidata.h").read_text())),
+        ("fortran.md", fortran.page((ROOT / "fortran_api" / "mpidata.f90").read_text())),
+    ):
+        if not (pages / name).exists() or (pages / name).read_text() != page:
+            (pages / name).write_text(page)
 
 
 def adapt(app: Sphinx, name: str, source: list[str]) -> None:

@@ -9,7 +9,7 @@
 !>       integer :: group, simulation, step, ierror
 !>       double precision :: alpha, u(64, 32)
 !>       call MPI_Init(ierror)
-!>       call mpidata_init(MPI_COMM_WORLD, group)       ! group: in place of MPI_COMM_WORLD from here on
+!>       call mpidata_init(MPI_COMM_WORLD, group)         ! from here on use group in place of MPI_COMM_WORLD
 !>       do while (mpidata_next(simulation))
 !>         call mpidata_param('alpha', alpha)
 !>         u = 0
@@ -24,24 +24,26 @@
 !>       call MPI_Finalize(ierror)
 !>     end program solver
 !>
-!> Build: `gfortran $(mpidata config --fflags) solver.f90 -o solver $(mpidata config --flibs)`, with the compiler that
-!> mpidata was installed with; another one's users compile this file with the solver, and link `mpidata config --libs`.
+!> Building. `gfortran $(mpidata config --fflags) solver.f90 -o solver $(mpidata config --flibs)`, with the compiler
+!> that mpidata was installed with. With another one, compile this file together with the solver, and link with
+!> `mpidata config --libs`.
 !>
-!> Memory order. It is kept, as in HDF5's Fortran interface: nothing is transposed. The array `u(nx, ny)` is the field of
-!> `shape: [ny, nx]` in the job file, and its element u(i, j) arrives in Python as tensor[j-1, i-1]. All indices here are
-!> Fortran's: `start` counts from 1 and has the order of the array's own dimensions.
+!> Memory order. It is kept, as in HDF5's Fortran interface: nothing is transposed. The array `u(nx, ny)` is the field
+!> of `shape: [ny, nx]` in the job file, and its element `u(i, j)` arrives in Python as `tensor[j-1, i-1]`. All indices
+!> here are Fortran's: `start` counts from 1, and its indices are in the order of the array's own dimensions.
 !>
-!> Communicators are integers: the handles of mpif.h and of `use mpi`. With `use mpi_f08` pass the component:
+!> Communicators. They are integers: the handles of `mpif.h` and of `use mpi`. With `use mpi_f08` pass the component:
 !> `call mpidata_init(MPI_COMM_WORLD%mpi_val, group%mpi_val)`.
 !>
-!> Errors. Every call has an optional last argument `ierror` (write `ierror=` where `start` is left out): MPIDATA_SUCCESS,
-!> MPIDATA_END or an MPIDATA_ERR_ code, and mpidata_last_error() then has the whole sentence. Without it an error stops
-!> the program with that sentence (error stop). MPIDATA_END is not an error.
+!> Errors. Every call has an optional last argument `ierror` (write `ierror=` where `start` is left out). It is set to
+!> MPIDATA_SUCCESS, MPIDATA_END or an MPIDATA_ERR_ code; after an error mpidata_last_error() returns the whole sentence.
+!> Without `ierror` an error stops the program with that sentence (`error stop`). MPIDATA_END is not an error.
 !>
-!> Threads: all calls of one process come from one thread, the one that may call MPI. "Collective" means: every rank of
-!> the group makes the call, in the same order. "Local" calls need no other rank.
+!> Threads. All calls of a process come from one thread, the one that may call MPI. "Collective" means that every rank
+!> of the group makes the call, in the same order. A "local" call needs no other rank.
 !>
-!> Alone, outside a job, a solver runs too: one simulation, with parameters from MPIDATA_PARAM_<NAME> (0 where unset).
+!> Alone. A solver that is started outside a job runs one simulation, with parameters from MPIDATA_PARAM_<NAME> in the
+!> environment (0 where unset); what it puts is checked and dropped.
 module mpidata
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int32_t, c_int64_t, &
     c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
@@ -49,15 +51,15 @@ module mpidata
   implicit none
   private
 
-  public :: mpidata_init, mpidata_next, mpidata_param, mpidata_put, mpidata_iput, mpidata_wait, mpidata_wait_for, mpidata_step
-  public :: mpidata_fail, mpidata_finalize, mpidata_strerror, mpidata_last_error
+  public :: mpidata_init, mpidata_next, mpidata_param, mpidata_put, mpidata_iput, mpidata_wait, mpidata_wait_for
+  public :: mpidata_step, mpidata_fail, mpidata_finalize, mpidata_strerror, mpidata_last_error
 
   !> Status codes, as in mpidata.h.
-  integer, parameter, public :: MPIDATA_SUCCESS = 0
+  integer, parameter, public :: MPIDATA_SUCCESS = 0        !< no error
   integer, parameter, public :: MPIDATA_END = 1            !< no more simulations, or the job is stopping
   integer, parameter, public :: MPIDATA_ERR_ORDER = 2      !< a call at the wrong moment
   integer, parameter, public :: MPIDATA_ERR_ARGUMENT = 3   !< a bad argument
-  integer, parameter, public :: MPIDATA_ERR_FIELD = 4      !< a field not declared, or put twice, or not put, in one step
+  integer, parameter, public :: MPIDATA_ERR_FIELD = 4      !< a field not declared, put twice, or not put in a step
   integer, parameter, public :: MPIDATA_ERR_SHAPE = 5      !< a shape that is not the declared one
   integer, parameter, public :: MPIDATA_ERR_DTYPE = 6      !< neither the declared dtype nor a float64 for a float32
   integer, parameter, public :: MPIDATA_ERR_BLOCK = 7      !< a block outside its field; an overlap or a hole
@@ -67,22 +69,27 @@ module mpidata
   integer, parameter, public :: MPIDATA_ERR_MEMORY = 11    !< out of memory
   integer, parameter, public :: MPIDATA_ERR_WIRE = 12      !< a message that does not fit the job
 
-  !> Most dimensions of a field.
-  integer, parameter, public :: MPIDATA_MAX_NDIM = 6
+  integer, parameter, public :: MPIDATA_MAX_NDIM = 6         !< most dimensions of a field
 
   integer(c_int), parameter :: float32 = 1, float64 = 2, dtype_int32 = 3, dtype_int64 = 4
 
-  !> `do while (mpidata_next(simulation [, ierror]))`: ask for the next simulation; closes the current one.
+  !> `do while (mpidata_next(simulation [, ierror]))`: ask for the next simulation. This closes the current one, which
+  !> then has the steps that were made so far.
   !>
-  !> .true.: `simulation`, integer(int32) or integer(int64), is its id, from 0, the same on all ranks of the group.
-  !> .false.: there are no more (ierror = MPIDATA_END), or an error.
-  !> Collective over the group; blocks, without spinning, until the scheduler has answered.
+  !> simulation   integer(int32) or integer(int64): its id, from 0, the same on all ranks of the group
+  !>
+  !> Returns `.true.`, or `.false.` when there are no more simulations (`ierror` is MPIDATA_END) and after an error.
+  !> Collective over the group. Blocks, without spinning, until the scheduler has answered.
   interface mpidata_next
     procedure :: next_int32, next_int64
   end interface mpidata_next
 
-  !> `call mpidata_param(name, value [, ierror])`: value, real(real32) or real(real64), of a parameter of the current
-  !> simulation, named as under `parameters: space:` in the job file. Local; does not block.
+  !> `call mpidata_param(name, value [, ierror])`: get the value of a parameter of the current simulation.
+  !>
+  !> name    as under `parameters: space:` in the job file
+  !> value   real(real32) or real(real64)
+  !>
+  !> Local; does not block.
   interface mpidata_param
     procedure :: param_real32, param_real64
   end interface mpidata_param
@@ -90,21 +97,21 @@ module mpidata
   !> `call mpidata_put(field, values [, start] [, ierror])`: put a field, or a block of it, into the current sample.
   !>
   !> field    name, as under `fields:` in the job file
-  !> values   scalar or array of up to 6 dimensions, real(real32), real(real64), integer(int32) or integer(int64); any
-  !>          section. Copied: it may be changed as soon as the call returns. The declared dtype, or real64 where
-  !>          float32 is declared (converted once, here)
-  !> start    absent: `values` is the whole field, which exactly one rank of the group puts. Present: `values` is this
-  !>          rank's block, and start, one index per dimension, from 1, is the place of its first element in the field
+  !> values   scalar or array of up to 6 dimensions, or any section of one: real(real32), real(real64), integer(int32)
+  !>          or integer(int64). Its type is the declared one, or real(real64) where float32 is declared (converted
+  !>          once, here). It is copied, so it may be changed as soon as the call returns
+  !> start    left out: `values` is the whole field, which exactly one rank of the group puts. Given: `values` is this
+  !>          rank's block, and `start` the place of its first element in the field, one index per dimension, from 1
   !>
-  !> Local. Blocks only while the send window is full (a trainer whose buffer is full holds the solver back).
+  !> Local. Blocks only while the send window is full, because a trainer's buffer is full.
   interface mpidata_put
     procedure :: put_real32, put_real64, put_int32, put_int64
   end interface mpidata_put
 
   !> `call mpidata_iput(field, values [, start] [, ierror])`: as mpidata_put, without the copy.
   !>
-  !> The array belongs to the library until mpidata_wait or mpidata_wait_for returns: do not change or free it before, and give it the
-  !> attributes `target, asynchronous`. It must be contiguous; a section that is not is refused.
+  !> The array belongs to the library until mpidata_wait or mpidata_wait_for returns: do not change or free it before
+  !> that. Give it the attributes `target, asynchronous`. It must be contiguous; a section that is not is an error.
   interface mpidata_iput
     procedure :: iput_real32, iput_real64, iput_int32, iput_int64
   end interface mpidata_iput
@@ -183,10 +190,13 @@ module mpidata
 
 contains
 
-  !> Join the job. Collective over world; blocks, without spinning, until every rank of the job has joined.
+  !> Join the job.
+  !>
+  !> Collective over `world`. Blocks, without spinning, until every rank of the job has joined. An error is also printed
+  !> on standard error, as there is no job yet that could show it.
   subroutine mpidata_init(world, group, ierror)
     integer, intent(in) :: world                !< communicator of all ranks of the job: MPI_COMM_WORLD
-    integer, intent(out) :: group               !< this rank's group, in place of MPI_COMM_WORLD; mpidata_finalize frees it
+    integer, intent(out) :: group               !< that of this rank's group; mpidata_finalize frees it
     integer, intent(out), optional :: ierror
     integer(c_int) :: handle, status
 
@@ -314,16 +324,17 @@ contains
     call iput(field, c_loc(values), is_contiguous(values), dtype_int64, int(shape(values), c_int64_t), start, ierror)
   end subroutine iput_int64
 
-  !> Wait until the arrays given to mpidata_iput before the last mpidata_step may be reused. Local. Blocks, without
-  !> spinning, until the trainers have taken them.
+  !> Wait until the arrays that were given to mpidata_iput before the last mpidata_step may be changed again.
+  !>
+  !> Local. Blocks, without spinning, until the trainers have taken them.
   subroutine mpidata_wait(ierror)
     integer, intent(out), optional :: ierror
 
     call finish(c_wait(), ierror)
   end subroutine mpidata_wait
 
-  !> As mpidata_wait, for one array, given as to mpidata_iput; the others may still be under way. Returns at once for an
-  !> array that is not lent.
+  !> As mpidata_wait, for one array that was given to mpidata_iput. The others may still be under way. Returns at once
+  !> for an array that is not lent.
   subroutine mpidata_wait_for(values, ierror)
     type(*), intent(in), target, asynchronous :: values(..)
     integer, intent(out), optional :: ierror
@@ -333,25 +344,29 @@ contains
 
   !> Commit the sample: everything put since the last step becomes one sample, which a trainer sees whole or not at all.
   !>
-  !> ierror = MPIDATA_END: the job is stopping; leave the simulation. Collective over the group; does not block unless the
-  !> send window is full.
+  !> When the job is stopping `ierror` is MPIDATA_END: leave the simulation and finalize. Collective over the group.
+  !> Does not block unless the send window is full.
   subroutine mpidata_step(time, ierror)
-    real(real64), intent(in) :: time            !< physical time of the sample, in the solver's units; finite
+    real(real64), intent(in) :: time            !< physical time, in the solver's units; finite, the same on all ranks
     integer, intent(out), optional :: ierror
 
     call finish(c_step(real(time, c_double)), ierror)
   end subroutine mpidata_step
 
-  !> Give the current simulation up (it diverged, say): it counts as failed. Collective over the group.
+  !> Give the current simulation up, because it diverged, say: it is set aside and not tried again. Then call
+  !> mpidata_next. Samples already committed stay with the trainers.
+  !>
+  !> Collective over the group.
   subroutine mpidata_fail(reason, ierror)
-    character(*), intent(in) :: reason          !< one sentence for the log
+    character(*), intent(in) :: reason          !< one sentence for the log; that of the group's rank 0 counts
     integer, intent(out), optional :: ierror
 
     call finish(c_fail(c_string(reason)), ierror)
   end subroutine mpidata_fail
 
-  !> Send what is left and leave the job; before MPI_Finalize. Collective over the group; blocks, without spinning, until
-  !> the trainers have taken every sample of this rank.
+  !> Close the current simulation if there is one, send what is left, and leave the job. Call it before MPI_Finalize.
+  !>
+  !> Collective over the group. Blocks, without spinning, until the trainers have taken every sample of this rank.
   subroutine mpidata_finalize(ierror)
     integer, intent(out), optional :: ierror
 
@@ -366,7 +381,7 @@ contains
     text = f_string(c_strerror(int(status, c_int)))
   end function mpidata_strerror
 
-  !> The last error of this process as a sentence: what, where, how to fix; '' if there was none.
+  !> The last error as a sentence: what went wrong, where, and how to fix it; '' if there was none.
   function mpidata_last_error() result(text)
     character(:), allocatable :: text
 

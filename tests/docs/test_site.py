@@ -9,6 +9,7 @@ import pytest
 from pages import ROOT
 
 HEADER = ROOT / "c_api" / "include" / "mpidata.h"
+MODULE = ROOT / "fortran_api" / "mpidata.f90"
 
 
 def output(*command: str | Path, timeout: float = 60) -> str:
@@ -27,6 +28,21 @@ def test_the_page_of_the_header_has_all_of_it() -> None:
     assert page.count(" (in): ") + page.count(" (out): ") == header.count("@param[")
     assert "@param" not in page and "*/" not in page
     assert "if (mpidata_init(MPI_COMM_WORLD, &group))" in page  # as code
+
+
+def test_the_page_of_the_fortran_module_has_all_of_it() -> None:
+    page, module = output("docs/fortran.py", MODULE), MODULE.read_text()
+    calls = re.findall(r"\bmpidata_\w+", " ".join(re.findall(r"^ *public :: (.*)$", module, re.MULTILINE)))
+    assert len(calls) > 10
+    assert re.findall(r"^### `(\w+)`$", page, re.MULTILINE) == calls
+    constants = re.findall(r"public :: (MPIDATA_\w+) = (\d+)", module)
+    assert re.findall(r"^\| `(MPIDATA_\w+)` \| (\d+) \| \S", page, re.MULTILINE) == constants
+    listed = {"put": ["field", "values", "start"], "next": ["simulation"], "param": ["name", "value"]}
+    for one, arguments in listed.items():
+        text = page.split(f"### `mpidata_{one}`")[1].split("###")[0]
+        assert re.findall(r"^- `(\w+)`: \S", text, re.MULTILINE) == arguments
+    assert "integer, intent(in) :: world  " in page and "!>" not in page and "!<" not in page
+    assert "\nprogram solver\n" in page  # as code
 
 
 def test_the_picture_of_the_rooms_is_what_the_imports_say(tmp_path: Path) -> None:
@@ -49,5 +65,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("sphinx")
     options = ["-q", "-n", "-W", "--keep-going", "-c", "docs", "-b", "html", "-d", tmp_path / "doctrees"]
     output("-m", "sphinx", *options, ".", tmp_path / "site", timeout=300)
-    for page in ("index.html", "README.html", "docs/internals.html", "build/pages/c-header.html", "searchindex.js"):
+    for page in ("index.html", "README.html", "docs/internals.html", "searchindex.js"):
         assert (tmp_path / "site" / page).stat().st_size > 100
+    for page in ("c-header.html", "fortran.html"):
+        assert "mpidata_put" in (tmp_path / "site" / "build" / "pages" / page).read_text()
