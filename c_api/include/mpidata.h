@@ -25,21 +25,26 @@
  *
  * Build it with: mpicc solver.c $(mpidata config --cflags --libs)
  *
- * Words. A *group* is the ranks that run one *simulation* together. A simulation makes *steps*; at each step it puts
- * *fields* (the arrays that the job file declares under `fields:`), whole or as one *block* per rank. All fields of one
- * step, with the simulation's parameters, are a *sample*. `mpidata_step` commits it: a trainer sees all of it or nothing.
+ * Words. A *group* is the set of ranks that run one *simulation* together. A simulation makes *steps*; in each step it
+ * puts *fields* (the arrays that the job file declares under `fields:`), whole or in *blocks*, each rank its own. All
+ * fields of one step, with the simulation's parameters, are a *sample*. `mpidata_step` commits it: a trainer sees all
+ * of it or nothing.
  *
- * Errors. Every function returns MPIDATA_SUCCESS (0), MPIDATA_END where noted, or an MPIDATA_ERR_ code.
- * mpidata_last_error() then has the whole sentence. Inside a job an error of use (an undeclared field, a wrong shape, ...)
- * is also reported to the scheduler, which ends the job with it: trying again cannot help. Outside a job it goes to
- * standard error. The library exits the process only where another rank of its group has died: the simulation is then
- * run again by another group. A program that hangs, or goes on when the job is over, is ended from outside.
+ * Errors. Every function returns MPIDATA_SUCCESS (0), MPIDATA_END or an MPIDATA_ERR_ code. From mpidata_next
+ * MPIDATA_END means that there are no more simulations; from any other function it means that the job is stopping.
+ * After an error mpidata_last_error() returns the whole sentence. Inside a job, a wrong use of the library (an
+ * undeclared field, a wrong shape, ...) is also reported to the scheduler, which ends the job with that sentence,
+ * because another try would fail in the same way. Outside a job the sentence goes to standard error. The library exits
+ * the process only when another rank of its group has died, or after an MPI error on the group's communicator. Another
+ * group then runs the simulation again. A program that hangs, or does not end when the job is over, is ended from
+ * outside.
  *
- * Threads. Plain MPI_Init is enough. All calls of one process come from one thread (the one that may call MPI).
- * "Collective" means: every rank of the group makes the call, in the same order.
+ * Threads. Plain MPI_Init is enough. All calls of a process come from one thread, the one that may call MPI.
+ * "Collective" means that every rank of the group makes the call, in the same order. A "local" call needs no other
+ * rank.
  *
- * Alone. A program started outside a job runs all the same: `init` says so once on standard error, `next` gives one
- * simulation whose parameters come from the environment (MPIDATA_PARAM_<NAME>, 0 where unset), `put` and `step` check
+ * Alone. A program that is started outside a job runs, too: `init` says so once on standard error, and `next` gives one
+ * simulation, whose parameters come from the environment (MPIDATA_PARAM_<NAME>, 0 where unset). `put` and `step` check
  * their arguments and drop the data. */
 #ifndef MPIDATA_H
 #define MPIDATA_H
@@ -59,16 +64,16 @@ extern "C" {
 #define MPIDATA_MAX_NDIM 6
 
 enum {
-    MPIDATA_SUCCESS = 0,
+    MPIDATA_SUCCESS = 0,       /* no error */
     MPIDATA_END = 1,           /* no more simulations, or the job is stopping: leave the loop and finalize */
     MPIDATA_ERR_ORDER = 2,     /* a call at the wrong moment: put before init, step outside a simulation, ... */
     MPIDATA_ERR_ARGUMENT = 3,  /* a null pointer, a negative extent, too many dimensions, ... */
-    MPIDATA_ERR_FIELD = 4,     /* a field that the job file does not declare, or put twice, or not put, in one step */
+    MPIDATA_ERR_FIELD = 4,     /* a field that is not declared, was put twice in a step, or not at all */
     MPIDATA_ERR_SHAPE = 5,     /* a shape that is not the declared one */
     MPIDATA_ERR_DTYPE = 6,     /* a dtype that is neither the declared one nor a float64 for a declared float32 */
     MPIDATA_ERR_BLOCK = 7,     /* a block outside its field; blocks that overlap or leave a hole */
     MPIDATA_ERR_PARAMETER = 8, /* a parameter that the job file does not declare */
-    MPIDATA_ERR_JOB = 9,       /* the MPI world is not the one the job was planned for */
+    MPIDATA_ERR_JOB = 9,       /* the MPI world is not the one that the job was planned for */
     MPIDATA_ERR_MPI = 10,      /* an MPI call failed */
     MPIDATA_ERR_MEMORY = 11,   /* out of memory */
     MPIDATA_ERR_WIRE = 12,     /* a message that does not fit the job */
@@ -87,25 +92,26 @@ typedef enum {
 
 /* Join the job.
  *
- * @param[in]  world  communicator of all ranks of the job: MPI_COMM_WORLD (of the spawned ranks in the spawn start)
- * @param[out] group  communicator of this rank's group, to use in place of MPI_COMM_WORLD; freed by mpidata_finalize.
- *                    Its error handler ends only the failing rank, not the job.
+ * @param[in]  world  MPI_COMM_WORLD: all ranks of the job; with `start: spawn`, those that were spawned together
+ * @param[out] group  communicator of this rank's group, to use in place of MPI_COMM_WORLD; mpidata_finalize frees it.
+ *                    An MPI error on it ends only the rank that has it, not the job.
  *
- * Collective over world; blocks (without spinning) until every rank of the job has joined. MPI must be initialised.
- * Errors: MPIDATA_ERR_ORDER (called twice, MPI not initialised), MPIDATA_ERR_JOB (wrong number of ranks, or an mpirun
- * that does not belong to the MPI this library was built with), MPIDATA_ERR_MPI; the sentence also goes to standard
- * error, as there is no job yet that could show it. */
+ * Collective over world. Blocks (without spinning) until every rank of the job has joined. MPI must be initialised.
+ * Errors: MPIDATA_ERR_ORDER (called twice, or MPI not initialised), MPIDATA_ERR_JOB (a wrong number of ranks, or an
+ * mpirun that does not belong to the MPI that this library was built with), MPIDATA_ERR_MPI. The sentence also goes to
+ * standard error, as there is no job yet that could show it. */
 int mpidata_init(MPI_Comm world, MPI_Comm *group);
 
-/* Ask for the next simulation; closes the current one, whose steps so far are then counted as all it has.
+/* Ask for the next simulation. This closes the current one, which then has the steps that were made so far.
  *
  * @param[out] simulation  id of the simulation, from 0, the same on all ranks of the group
  *
- * Returns MPIDATA_SUCCESS, or MPIDATA_END when there are no more. Collective over the group; blocks (without spinning)
- * until the window's sends have been matched and the scheduler has answered. */
+ * Returns MPIDATA_SUCCESS, or MPIDATA_END when there are no more simulations. Collective over the group. Blocks
+ * (without spinning) until the last samples have left, for which the send window must have room, and the scheduler has
+ * answered. */
 int mpidata_next(int64_t *simulation);
 
-/* Value of a parameter of the current simulation. Local; does not block.
+/* Get the value of a parameter of the current simulation. Local; does not block.
  *
  * @param[in]  name   as under `parameters: space:` in the job file
  * @param[out] value  its value
@@ -113,58 +119,58 @@ int mpidata_next(int64_t *simulation);
  * Errors: MPIDATA_ERR_PARAMETER, MPIDATA_ERR_ORDER (outside a simulation). */
 int mpidata_param(const char *name, double *value);
 
-/* Put a whole field into the current sample: exactly one rank of the group does so for each field.
+/* Put a whole field into the current sample. For each field, exactly one rank of the group does this.
  *
  * @param[in] field   name, as under `fields:` in the job file
- * @param[in] values  array in C order (last index fastest), shape[0] x ... x shape[ndim-1] elements of dtype; copied,
- *                    so it may be changed as soon as the call returns
+ * @param[in] values  array in C order (last index fastest) of shape[0] x ... x shape[ndim-1] elements of dtype. It is
+ *                    copied, so it may be changed as soon as the call returns
  * @param[in] dtype   the declared one, or MPIDATA_FLOAT64 where float32 is declared (converted once, here)
  * @param[in] ndim    0 (a scalar) to MPIDATA_MAX_NDIM
  * @param[in] shape   ndim extents: the declared shape; may be NULL where ndim is 0
  *
- * Local. Blocks only while the send window (solvers.window in the job file) is full: backpressure of a trainer whose
- * buffer is full. */
+ * Local. Blocks only while the send window (solvers.window in the job file) is full, because a trainer's buffer is
+ * full. */
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape);
 
-/* Put this rank's block of a field into the current sample: all ranks that hold a part do so, and the blocks cover the
- * field exactly. A rank may put several blocks, of all fields together 4096 in one step; a block of no elements is
- * allowed.
+/* Put this rank's block of a field into the current sample. All ranks that hold a part of the field do this, and
+ * together their blocks cover each element of it exactly once. In a step a rank may put up to 4096 blocks, those of all
+ * fields counted together; a block may have no elements.
  *
  * @param[in] values  the block, contiguous, in C order
  * @param[in] shape   ndim extents of the block
  * @param[in] start   ndim indices, from 0, of the block's first element within the field
  *
- * Otherwise as mpidata_put. Holes and overlaps are found when the sample is assembled and end the job with
- * MPIDATA_ERR_BLOCK. */
+ * All else is as in mpidata_put. A hole or an overlap is found in a later call of the group, or by the trainer, and
+ * ends the job with MPIDATA_ERR_BLOCK. */
 int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                       const int64_t *start);
 
-/* As mpidata_put_block (start NULL: the whole field, as mpidata_put), without the copy: the array belongs to the library
- * until mpidata_wait or mpidata_wait_for returns, and must not be changed or freed before. With a conversion (float64 to
- * float32) it copies. */
+/* As mpidata_put_block, or with start NULL as mpidata_put, but without the copy: the array is lent to the library until
+ * mpidata_wait or mpidata_wait_for returns, and must not be changed or freed before that. Where float64 is converted to
+ * float32 the call copies all the same. */
 int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start);
 
-/* Wait until every array given to mpidata_iput before the last mpidata_step may be reused. Local. Blocks (without
- * spinning) until the trainers have taken them. Arrays of a sample that is not committed yet stay with the library. */
+/* Wait until every array that was lent by mpidata_iput before the last mpidata_step may be changed again. Local. Blocks
+ * (without spinning) until the trainers have taken them. Arrays of a sample that is not committed yet stay lent. */
 int mpidata_wait(void);
 
-/* As mpidata_wait, for one array: the one that mpidata_iput was given as `values`. The others may still be under way, so
- * that a solver with two arrays fills one while the other is sent. Returns at once for an array that is not lent. */
+/* As mpidata_wait, for one array: the one that mpidata_iput was given as `values`. The others may still be under way,
+ * so a solver with two arrays can fill one while the other is sent. Returns at once for an array that is not lent. */
 int mpidata_wait_for(const void *values);
 
 /* Commit the sample: everything put since the last step becomes one sample, step 0, 1, 2, ... of this simulation.
  *
- * @param[in] time  physical time of the sample, in the solver's units; must be finite and the same on all ranks of
- *                  the group.
+ * @param[in] time  physical time of the sample, in the solver's units; finite, and the same on all ranks of the group
  *
  * Returns MPIDATA_SUCCESS, or MPIDATA_END when the job is stopping: leave the simulation and finalize. Collective over
- * the group; nonblocking unless the send window is full, but for the first sample to each trainer, with which the
- * transport connects: at most 0.1 s. Small samples of a fast solver share messages; one that has not left yet does so in
- * a later call. A rank that is one whole step ahead of another waits for it. */
+ * the group. As a rule it does not block. It does while the send window is full; for at most 0.1 s with the first
+ * sample to each trainer, while MPI connects to it; and on a rank that is one whole step ahead of another, until that
+ * one has caught up. Small samples of a fast solver share messages; one that is held back for this leaves in a later
+ * call. */
 int mpidata_step(double time);
 
-/* Give the current simulation up (it diverged, say): it is set aside, not tried again, and the group can call
+/* Give the current simulation up, because it diverged, say: it is set aside and not tried again. Then call
  * mpidata_next. Samples already committed stay with the trainers.
  *
  * @param[in] reason  one sentence for the log; that of the group's rank 0 counts
@@ -172,16 +178,16 @@ int mpidata_step(double time);
  * Collective over the group. */
 int mpidata_fail(const char *reason);
 
-/* Close the current simulation if there is one, send what is left and leave the job. Call before MPI_Finalize. A program
- * may leave after any number of simulations, one for instance; the rest goes to the other groups.
- * Collective over the group; blocks (without spinning) until the trainers have taken every sample of this rank. */
+/* Close the current simulation if there is one, send what is left, and leave the job. Call it before MPI_Finalize. A
+ * program may leave after any number of simulations, after one for instance; the other groups run the rest.
+ * Collective over the group. Blocks (without spinning) until the trainers have taken every sample of this rank. */
 int mpidata_finalize(void);
 
-/* What a status code means; a constant string. Any thread, any time. */
+/* What a status code means, as a constant string. Any thread may call it at any time. */
 const char *mpidata_strerror(int status);
 
-/* The last error of this process as a sentence: what, where, how to fix; "" if there was none. Valid until the next
- * call. */
+/* The last error of the calling thread as a sentence: what went wrong, where, and how to fix it; "" if there was none.
+ * Valid until the next call. */
 const char *mpidata_last_error(void);
 
 #ifdef __cplusplus
