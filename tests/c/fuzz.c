@@ -1,4 +1,4 @@
-/* What a rank reads of others, with inputs that nobody meant: plans, pieces of samples, orders and tasks. To be built with
+/* What a rank reads of others, with inputs that nobody meant: plans, pieces of samples, parcels, orders, tasks. Built with
  * the sanitizers. Inputs are made from good ones by a mutator that is drawn from a seed:
  *     fuzz FILE COUNT [SEED]    tries COUNT inputs of each kind; the one under way is in FILE
  *     fuzz FILE                 tries that one again
@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include "fake_mpi.h"
+#include "parcel/inbox.h"
+#include "parcel/sending.h"
 #include "receive/incoming.h"
 #include "solver/window.h"
 
-enum { PLAN = 0, PIECES, ORDER, TASK, KINDS };
+enum { PLAN = 0, PIECES, ORDER, TASK, PARCELS, KINDS };
 enum { LONGEST = 1 << 19, MOST = LONGEST - 1 };
 
 /* Ranks 1 and 2 are trainers, 3 and 4 group 0, 5 and 6 group 1. A block of `large` is a message of its own. */
@@ -107,22 +109,29 @@ typedef struct {
     uint32_t size;
 } envelope;
 
+/* Take the next one off the input, in memory of its own. */
+static char *next_message(const uint8_t **input, size_t *size, envelope *head, size_t *bytes) {
+    if (*size < sizeof *head) return NULL;
+    memcpy(head, *input, sizeof *head);
+    *input += sizeof *head;
+    *size -= sizeof *head;
+    *bytes = head->size < *size ? head->size : *size;
+    char *message = malloc(*bytes + 1);
+    CHECK(message);
+    memcpy(message, *input, *bytes);
+    *input += *bytes;
+    *size -= *bytes;
+    return message;
+}
+
 /* Let a trainer receive them; returns the samples that have become whole, -1 after an error. */
 static int64_t try_pieces(const uint8_t *input, size_t size) {
     char *messages[FAKE_MOST];
     int n = 0, did = 1, status = MPIDATA_SUCCESS;
+    size_t bytes;
     open_trainer();
-    for (envelope head; size >= sizeof head && n < FAKE_MOST; n++) {
-        memcpy(&head, input, sizeof head);
-        input += sizeof head;
-        size -= sizeof head;
-        size_t bytes = head.size < size ? head.size : size;
-        CHECK(messages[n] = malloc(bytes + 1));
-        memcpy(messages[n], input, bytes);
+    for (envelope head; n < FAKE_MOST && (messages[n] = next_message(&input, &size, &head, &bytes)); n++)
         (void)fake_send(head.rank % 7, MPIDATA_TAG_SAMPLE + head.validation % 2, messages[n], bytes);
-        input += bytes;
-        size -= bytes;
-    }
     while (did && !status) {
         did = 0;
         status = mpidata_incoming_validation(&in, &did);
@@ -133,6 +142,49 @@ static int64_t try_pieces(const uint8_t *input, size_t size) {
     close_trainer();
     for (int i = 0; i < n; i++) free(messages[i]);
     return whole;
+}
+
+/* More than this machine has is refused, as it should be, but AddressSanitizer would end the program. */
+static int asks_for_much(const char *message, size_t bytes) {
+    mpidata_parcel_head head;
+    int64_t size;
+    if (bytes < sizeof head) return 0;
+    memcpy(&head, message, sizeof head);
+    for (size_t at = sizeof head; head.n_parts-- > 0 && at + sizeof size <= bytes; at += sizeof size) {
+        memcpy(&size, message + at, sizeof size);
+        if (size > LONGEST) return 1;
+    }
+    return 0;
+}
+
+/* Let an inbox receive parcels; returns how many have become whole, -1 after an error. */
+static int try_parcels(const uint8_t *input, size_t size) {
+    static const int peers[] = {-1, -1, -1, 0, 1, 2, 3};
+    char *messages[FAKE_MOST];
+    int n = 0, did = 1, from, status = MPIDATA_SUCCESS, count = 0;
+    size_t bytes;
+    mpidata_transfers transfers = {0};
+    mpidata_parcel_list whole = {0};
+    fake_reset();
+    mpidata_inbox *inbox = mpidata_inbox_open(MPI_COMM_SELF, MPIDATA_TAG_PARCEL, peers, 7);
+    CHECK(inbox);
+    for (envelope head; n < FAKE_MOST && (messages[n] = next_message(&input, &size, &head, &bytes)); n++)
+        if (!asks_for_much(messages[n], bytes)) (void)fake_send(head.rank % 7, MPIDATA_TAG_PARCEL, messages[n], bytes);
+    while (did && !status) {
+        did = 0;
+        status = mpidata_inbox_take(inbox, &transfers, &from, &did);
+        mpidata_inbox_whole(inbox, &whole);
+        CHECK(!status || (*mpidata_last_error() && from >= 0 && from < 7));
+    }
+    for (mpidata_parcel *parcel; (parcel = mpidata_parcels_pop(&whole)); count++) {
+        for (int64_t i = 0; i < parcel->head.n_parts; i++)
+            CHECK((size_t)(parcel->offsets[i] + parcel->sizes[i]) <= parcel->bytes);
+        mpidata_parcel_free(parcel);
+    }
+    mpidata_inbox_close(inbox);
+    mpidata_transfers_close(&transfers);
+    for (int i = 0; i < n; i++) free(messages[i]);
+    return status ? -1 : count;
 }
 
 static void try_order(const uint8_t *input, size_t size) {
@@ -177,7 +229,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     case PLAN: try_plan(input + 1, size - 1); break;
     case PIECES: (void)try_pieces(input + 1, size - 1); break;
     case ORDER: try_order(input + 1, size - 1); break;
-    default: try_task(input + 1, size - 1); break;
+    case TASK: try_task(input + 1, size - 1); break;
+    default: (void)try_parcels(input + 1, size - 1); break;
     }
     return 0;
 }
@@ -252,6 +305,31 @@ static void add_pieces(int group, int64_t simulation, int steps, int with_large)
     add_good(PIECES, bytes, size);
 }
 
+/* What two loaders send: parcels of small and of large parts. */
+static void add_parcels(int64_t large) {
+    static uint8_t bytes[LONGEST], part[LONGEST];
+    size_t size = 0;
+    mpidata_transfers transfers = {0};
+    for (int loader = 0; loader < 2; loader++) {
+        const mpidata_parcel_head head = {.magic = MPIDATA_PARCEL_MAGIC, .dataset = 1, .kind = 2, .number = 5, .n_parts = 4};
+        mpidata_sending *sending;
+        CHECK(!mpidata_sending_new(&head, (const int64_t[]){9, large, 0, large / 3}, (const void *const[]){part, part, part, part},
+                                   0, &sending));
+        fake_reset();
+        CHECK(!mpidata_sending_begin(sending, &transfers, 3 + loader, MPIDATA_TAG_PARCEL, MPI_COMM_SELF));
+        for (int i = 0; i < fake_n; i++) {
+            envelope of = {.rank = (uint8_t)(3 + loader), .size = (uint32_t)fake_messages[i].size};
+            memcpy(bytes + size, &of, sizeof of);
+            memcpy(bytes + size + sizeof of, fake_messages[i].bytes, of.size);
+            size += sizeof of + of.size;
+        }
+        mpidata_sending_free(sending);
+        mpidata_transfers_close(&transfers);
+    }
+    CHECK(try_parcels(bytes, size) == 2);
+    add_good(PARCELS, bytes, size);
+}
+
 static void make_good(void) {
     const mpidata_order orders[] = {{.kind = MPIDATA_ORDER_EXPECT, .expect = {3, 100, 1}},
                                     {.kind = MPIDATA_ORDER_RELIEVE, .relieve = {25}},
@@ -263,6 +341,8 @@ static void make_good(void) {
     add_pieces(0, 0, 3, 0);
     add_pieces(0, 1, 2, 1);
     add_pieces(1, 11, 1, 1);
+    add_parcels(100);
+    add_parcels(60000);
 }
 
 /* -- the mutator ---------------------------------------------------------------------------------------------------- */

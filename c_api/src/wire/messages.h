@@ -12,6 +12,8 @@ enum {
     MPIDATA_TAG_EVENT = 3,
     MPIDATA_TAG_TASK = 4,
     MPIDATA_TAG_ORDER = 5,
+    MPIDATA_TAG_REQUEST = 7, /* parcels of a trainer to a loader (parcel.h) ... */
+    MPIDATA_TAG_PARCEL = 8,  /* ... and the loader's answers: none is held up, as each was asked for */
     MPIDATA_TAG_STOP = 6 /* scheduler -> rank 0 of a group, an int32: MPIDATA_STOP_LEAVE; or -> each rank: _LOST */
 };
 

@@ -1,0 +1,191 @@
+#include "parcel/inbox.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { AT_ONCE = 32 };
+
+/* A matched message that waits for the header before it. */
+typedef struct queued {
+    MPI_Message message;
+    int bytes;
+    struct queued *next;
+} queued;
+
+typedef struct source {
+    int peer, lost;
+    char *first; /* first message of a parcel, under way, or any of one that is lost, to be dropped; NULL: none is */
+    size_t first_bytes;
+    mpidata_pending pending; /* its receive */
+    mpidata_parcel *parcel;  /* whose other messages are still to be matched */
+    queued *queue, *queue_end;
+    struct source *next; /* of those with a first message under way */
+    int listed;
+} source;
+
+struct mpidata_inbox {
+    MPI_Comm comm;
+    int tag, n_ranks;
+    source *sources; /* by rank */
+    source *listed;
+    mpidata_parcel_list landing; /* all messages have been matched */
+};
+
+static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for parcels"); }
+
+mpidata_inbox *mpidata_inbox_open(MPI_Comm comm, int tag, const int *peers, int n_ranks) {
+    mpidata_inbox *inbox = calloc(1, sizeof *inbox);
+    if (inbox) inbox->sources = calloc((size_t)n_ranks, sizeof *inbox->sources);
+    if (!inbox || !inbox->sources) {
+        free(inbox);
+        return NULL;
+    }
+    inbox->comm = comm;
+    inbox->tag = tag;
+    inbox->n_ranks = n_ranks;
+    for (int rank = 0; rank < n_ranks; rank++) inbox->sources[rank].peer = peers[rank];
+    return inbox;
+}
+
+static void drop_queue(source *from) {
+    for (queued *one = from->queue, *next; one; one = next) {
+        next = one->next;
+        free(one);
+    }
+    from->queue = NULL;
+}
+
+void mpidata_inbox_close(mpidata_inbox *inbox) {
+    if (!inbox) return;
+    for (int rank = 0; rank < inbox->n_ranks; rank++) {
+        free(inbox->sources[rank].first);
+        mpidata_parcel_free(inbox->sources[rank].parcel);
+        drop_queue(&inbox->sources[rank]);
+    }
+    mpidata_parcels_free(&inbox->landing);
+    free(inbox->sources);
+    free(inbox);
+}
+
+static int receive_first(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from, const queued *one) {
+    MPI_Message message = one->message;
+    if (!(from->first = malloc(one->bytes ? (size_t)one->bytes : 1))) return no_memory();
+    from->first_bytes = (size_t)one->bytes;
+    from->pending = (mpidata_pending){0};
+    if (!from->listed) {
+        from->listed = 1;
+        from->next = inbox->listed;
+        inbox->listed = from;
+    }
+    return mpidata_transfers_receive(transfers, from->first, one->bytes, &message, &from->pending);
+}
+
+static void land_if_matched(mpidata_inbox *inbox, source *from) {
+    if (!from->parcel || mpidata_parcel_has_rest(&from->parcel->rest)) return;
+    mpidata_parcels_append(&inbox->landing, from->parcel);
+    from->parcel = NULL;
+}
+
+static int receive_rest(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from, const queued *one) {
+    MPI_Message message = one->message;
+    mpidata_parcel *parcel = from->parcel;
+    int64_t part, at;
+    int bytes;
+    mpidata_parcel_next(&parcel->rest, &part, &at, &bytes);
+    if (bytes != one->bytes)
+        return mpidata_error(MPIDATA_ERR_WIRE, "Part %lld of a parcel continues with %d bytes instead of %d", (long long)part,
+                             one->bytes, bytes);
+    char *to = parcel->memory + parcel->offsets[part] + at;
+    land_if_matched(inbox, from);
+    return mpidata_transfers_receive(transfers, to, bytes, &message, &parcel->pending);
+}
+
+/* The first message is there: make its parcel, and begin with what has queued up behind it. */
+static int advance(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from) {
+    for (;;) {
+        if (from->first && from->pending.left) return MPIDATA_SUCCESS;
+        if (from->first) {
+            char *first = from->first;
+            from->first = NULL;
+            int status = from->lost || from->pending.failed
+                             ? MPIDATA_SUCCESS
+                             : mpidata_parcel_open(first, from->first_bytes, from->peer, &from->parcel);
+            free(first);
+            MPIDATA_TRY(status);
+            land_if_matched(inbox, from);
+        }
+        queued *one = from->queue;
+        if (!one) return MPIDATA_SUCCESS;
+        from->queue = one->next;
+        int status = from->parcel ? receive_rest(inbox, transfers, from, one) : receive_first(inbox, transfers, from, one);
+        free(one);
+        MPIDATA_TRY(status);
+    }
+}
+
+static int enqueue(source *from, MPI_Message message, const MPI_Status *status) {
+    queued *one = malloc(sizeof *one);
+    if (!one) return no_memory();
+    *one = (queued){.message = message};
+    if (from->queue)
+        from->queue_end->next = one;
+    else
+        from->queue = one;
+    from->queue_end = one;
+    return mpidata_check_mpi(MPI_Get_count(status, MPI_BYTE, &one->bytes), "MPI_Get_count");
+}
+
+static int take_messages(mpidata_inbox *inbox, mpidata_transfers *transfers, int *rank, int *did) {
+    for (int n = 0; n < AT_ONCE; n++) {
+        int here = 0;
+        MPI_Message message;
+        MPI_Status status;
+        MPIDATA_TRY_MPI(MPI_Improbe(MPI_ANY_SOURCE, inbox->tag, inbox->comm, &here, &message, &status));
+        if (!here) return MPIDATA_SUCCESS;
+        *did = 1;
+        *rank = status.MPI_SOURCE;
+        source *from = &inbox->sources[*rank];
+        if (from->peer < 0) return mpidata_error(MPIDATA_ERR_WIRE, "A parcel came from a rank that sends none");
+        MPIDATA_TRY(enqueue(from, message, &status));
+        MPIDATA_TRY(advance(inbox, transfers, from));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_inbox_take(mpidata_inbox *inbox, mpidata_transfers *transfers, int *from, int *did) {
+    MPIDATA_TRY(mpidata_transfers_test(transfers, did));
+    for (source **at = &inbox->listed; *at;) {
+        source *one = *at;
+        *from = (int)(one - inbox->sources);
+        MPIDATA_TRY(advance(inbox, transfers, one));
+        if (one->first) {
+            at = &one->next;
+        } else {
+            *at = one->next;
+            one->listed = 0;
+        }
+    }
+    return take_messages(inbox, transfers, from, did);
+}
+
+void mpidata_inbox_whole(mpidata_inbox *inbox, mpidata_parcel_list *whole) {
+    mpidata_parcel_list kept = {0};
+    for (mpidata_parcel *parcel; (parcel = mpidata_parcels_pop(&inbox->landing));) {
+        if (parcel->pending.left)
+            mpidata_parcels_append(&kept, parcel);
+        else if (parcel->dropped || parcel->pending.failed)
+            mpidata_parcel_free(parcel);
+        else
+            mpidata_parcels_append(whole, parcel);
+    }
+    inbox->landing = kept;
+}
+
+void mpidata_inbox_lose(mpidata_inbox *inbox, int rank) {
+    source *from = &inbox->sources[rank];
+    from->lost = 1;
+    if (from->parcel) mpidata_parcels_append(&inbox->landing, from->parcel);
+    from->parcel = NULL;
+    for (mpidata_parcel *parcel = inbox->landing.first; parcel; parcel = parcel->next)
+        if (parcel->peer == from->peer) parcel->dropped = 1;
+}

@@ -1,0 +1,223 @@
+#define _GNU_SOURCE
+#include "parcel/parcel.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+int64_t mpidata_chunk_bytes = (int64_t)1 << 30;
+
+/* -- memory --------------------------------------------------------------------------------------------------------- */
+
+/* Blocks from this size on lie in huge pages, and are kept when they come back: the kernel pins the pages of each message
+ * one by one, and clears those that are new. */
+static const size_t LARGE = (size_t)1 << 20, HUGE_PAGE = (size_t)2 << 20;
+
+/* Free blocks that are kept: as many as fit into this, but two of any size. */
+static const size_t KEEP_BYTES = (size_t)64 << 20;
+enum { KEEP_ANYWAY = 2 };
+
+/* A free block begins with this. */
+typedef struct block {
+    size_t capacity;
+    struct block *next;
+} block;
+
+static struct {
+    pthread_mutex_t lock;
+    block *first; /* the newest first */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+static char *new_block(size_t bytes, size_t *capacity) {
+    size_t boundary = bytes < LARGE ? MPIDATA_BOUNDARY : HUGE_PAGE;
+    *capacity = round_up(bytes ? bytes : 1, boundary);
+    char *memory = aligned_alloc(boundary, *capacity);
+#ifdef MADV_HUGEPAGE
+    if (memory && bytes >= LARGE) (void)madvise(memory, *capacity, MADV_HUGEPAGE); /* a wish: without it all works */
+#endif
+    return memory;
+}
+
+static char *take_block(size_t bytes, size_t *capacity) {
+    if (bytes < LARGE) return new_block(bytes, capacity);
+    (void)pthread_mutex_lock(&pool.lock);
+    block **at = &pool.first, *found;
+    while ((found = *at) && (found->capacity < bytes || found->capacity / 2 > bytes)) at = &found->next;
+    if (found) *at = found->next;
+    (void)pthread_mutex_unlock(&pool.lock);
+    if (!found) return new_block(bytes, capacity);
+    *capacity = found->capacity;
+    return (char *)found;
+}
+
+static void give_back_block(char *memory, size_t capacity) {
+    if (capacity < LARGE) {
+        free(memory);
+        return;
+    }
+    block *back = (block *)memory, *rest = NULL;
+    size_t kept = 0;
+    int n = 0;
+    (void)pthread_mutex_lock(&pool.lock);
+    *back = (block){capacity, pool.first};
+    pool.first = back;
+    for (block **at = &pool.first; *at && !rest; at = &(*at)->next) {
+        kept += (*at)->capacity;
+        if (++n <= KEEP_ANYWAY || kept <= KEEP_BYTES) continue;
+        rest = *at;
+        *at = NULL;
+        break;
+    }
+    (void)pthread_mutex_unlock(&pool.lock);
+    for (block *next; rest; rest = next) {
+        next = rest->next;
+        free(rest);
+    }
+}
+
+/* -- parcels -------------------------------------------------------------------------------------------------------- */
+
+/* -- layout of messages --------------------------------------------------------------------------------------------- */
+
+static size_t head_bytes(int64_t n_parts) {
+    return mpidata_padded(sizeof(mpidata_parcel_head) + (size_t)n_parts * sizeof(int64_t));
+}
+
+static size_t bytes_in_all(const int64_t *sizes, int64_t n_parts) {
+    size_t bytes = 0;
+    for (int64_t i = 0; i < n_parts; i++) bytes += (size_t)sizes[i];
+    return bytes;
+}
+
+size_t mpidata_parcel_first_bytes(const int64_t *sizes, int64_t n_parts) {
+    mpidata_walk walk = {.in_all = bytes_in_all(sizes, n_parts)};
+    for (int64_t i = 0; i < n_parts; i++) (void)mpidata_walk_on(&walk, (size_t)sizes[i]);
+    return head_bytes(n_parts) + walk.end;
+}
+
+void mpidata_parcel_write_first(const mpidata_parcel_head *head, const int64_t *sizes, const void *const *parts, char *message) {
+    size_t n_bytes = (size_t)head->n_parts * sizeof *sizes, begin = head_bytes(head->n_parts);
+    mpidata_walk walk = {.in_all = bytes_in_all(sizes, head->n_parts)};
+    memset(message, 0, mpidata_parcel_first_bytes(sizes, head->n_parts));
+    memcpy(message, head, sizeof *head);
+    memcpy(message + sizeof *head, sizes, n_bytes);
+    for (int64_t i = 0; i < head->n_parts; i++)
+        if (mpidata_walk_on(&walk, (size_t)sizes[i]) && sizes[i]) memcpy(message + begin + walk.place, parts[i], (size_t)sizes[i]);
+}
+
+/* To the next part that does not travel along. One without bytes needs no message. */
+static void skip_along(mpidata_parcel_rest *rest) {
+    while (rest->part < rest->n_parts &&
+           (!rest->sizes[rest->part] || mpidata_walk_on(&rest->walk, (size_t)rest->sizes[rest->part])))
+        rest->part++;
+}
+
+mpidata_parcel_rest mpidata_parcel_begin_rest(const int64_t *sizes, int64_t n_parts) {
+    mpidata_parcel_rest rest = {.sizes = sizes, .n_parts = n_parts, .walk = {.in_all = bytes_in_all(sizes, n_parts)}};
+    skip_along(&rest);
+    return rest;
+}
+
+int mpidata_parcel_has_rest(const mpidata_parcel_rest *rest) { return rest->part < rest->n_parts; }
+
+void mpidata_parcel_next(mpidata_parcel_rest *rest, int64_t *part, int64_t *at, int *bytes) {
+    int64_t left = rest->sizes[rest->part] - rest->at;
+    *part = rest->part;
+    *at = rest->at;
+    *bytes = (int)(left < mpidata_chunk_bytes ? left : mpidata_chunk_bytes);
+    rest->at += *bytes;
+    if (*bytes < left) return;
+    rest->part++;
+    rest->at = 0;
+    skip_along(rest);
+}
+
+/* -- parcels that come ---------------------------------------------------------------------------------------------- */
+
+static int check(const mpidata_parcel_head *head, size_t bytes) {
+    if (bytes < sizeof *head || head->magic != MPIDATA_PARCEL_MAGIC)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not the header of a parcel", bytes);
+    if (head->n_parts < 1 || head->n_parts > MPIDATA_PARTS_MAX || bytes < head_bytes(head->n_parts))
+        return mpidata_error(MPIDATA_ERR_WIRE, "A parcel with %lld parts has a header of %zu bytes",
+                             (long long)head->n_parts, bytes);
+    const int64_t *sizes = (const int64_t *)(head + 1);
+    int64_t in_all = 0;
+    for (int64_t i = 0; i < head->n_parts; i++) {
+        if (sizes[i] < 0 || sizes[i] > INT64_MAX / 4 - in_all)
+            return mpidata_error(MPIDATA_ERR_WIRE, "Part %lld of a parcel has %lld bytes", (long long)i, (long long)sizes[i]);
+        in_all += sizes[i];
+    }
+    size_t first = mpidata_parcel_first_bytes(sizes, head->n_parts);
+    if (bytes != first)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A parcel begins with a message of %zu bytes instead of %zu", bytes, first);
+    return MPIDATA_SUCCESS;
+}
+
+static mpidata_parcel *new_parcel(int64_t n_parts, size_t bytes) {
+    size_t list = (size_t)n_parts * sizeof(int64_t);
+    mpidata_parcel *parcel = malloc(sizeof *parcel + 2 * list);
+    if (!parcel) return NULL;
+    *parcel = (mpidata_parcel){.bytes = bytes, .sizes = (int64_t *)(parcel + 1)};
+    parcel->offsets = parcel->sizes + n_parts;
+    parcel->memory = take_block(bytes, &parcel->capacity);
+    if (parcel->memory) return parcel;
+    free(parcel);
+    return NULL;
+}
+
+/* What travelled along goes to its place. */
+static void place_first(mpidata_parcel *parcel, const char *payload) {
+    int64_t n = parcel->head.n_parts;
+    mpidata_walk walk = {.in_all = bytes_in_all(parcel->sizes, n)};
+    size_t offset = 0;
+    for (int64_t i = 0; i < n; i++) {
+        size_t size = (size_t)parcel->sizes[i];
+        parcel->offsets[i] = (int64_t)offset;
+        if (mpidata_walk_on(&walk, size) && size) memcpy(parcel->memory + offset, payload + walk.place, size);
+        offset += mpidata_padded(size);
+    }
+    parcel->rest = mpidata_parcel_begin_rest(parcel->sizes, n);
+}
+
+int mpidata_parcel_open(const char *message, size_t bytes, int peer, mpidata_parcel **parcel) {
+    const mpidata_parcel_head *head = (const mpidata_parcel_head *)message;
+    MPIDATA_TRY(check(head, bytes));
+    const int64_t *sizes = (const int64_t *)(head + 1);
+    size_t in_all = 0;
+    for (int64_t i = 0; i < head->n_parts; i++) in_all += mpidata_padded((size_t)sizes[i]);
+    if (!(*parcel = new_parcel(head->n_parts, in_all)))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: no room for a parcel of %zu bytes", in_all);
+    (*parcel)->head = *head;
+    (*parcel)->peer = peer;
+    memcpy((*parcel)->sizes, sizes, (size_t)head->n_parts * sizeof *sizes);
+    place_first(*parcel, message + head_bytes(head->n_parts));
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_parcel_free(mpidata_parcel *parcel) {
+    if (!parcel) return;
+    give_back_block(parcel->memory, parcel->capacity);
+    free(parcel);
+}
+
+void mpidata_parcels_append(mpidata_parcel_list *list, mpidata_parcel *parcel) {
+    parcel->next = NULL;
+    if (list->first)
+        list->last->next = parcel;
+    else
+        list->first = parcel;
+    list->last = parcel;
+}
+
+mpidata_parcel *mpidata_parcels_pop(mpidata_parcel_list *list) {
+    mpidata_parcel *parcel = list->first;
+    if (parcel) list->first = parcel->next;
+    return parcel;
+}
+
+void mpidata_parcels_free(mpidata_parcel_list *list) {
+    for (mpidata_parcel *parcel; (parcel = mpidata_parcels_pop(list));) mpidata_parcel_free(parcel);
+}

@@ -1,0 +1,31 @@
+/* Sends and receives under way, of any number of parcels, looked at with one call of MPI. Of one thread. */
+#ifndef MPIDATA_TRANSFERS_H
+#define MPIDATA_TRANSFERS_H
+
+#include <mpi.h>
+
+/* Those of one parcel: how many have not ended; whether one has failed, as its peer has died. */
+typedef struct {
+    int left, failed;
+} mpidata_pending;
+
+typedef struct {
+    MPI_Request *requests;
+    mpidata_pending **of;
+    int *done;
+    MPI_Status *statuses;
+    int n, allocated;
+} mpidata_transfers;
+
+void mpidata_transfers_close(mpidata_transfers *transfers);
+
+/* Begin one; a death is no error, and noted. Sends are synchronous: one that has ended was matched. */
+int mpidata_transfers_send(mpidata_transfers *transfers, const void *data, int bytes, int rank, int tag, MPI_Comm comm,
+                           mpidata_pending *pending);
+int mpidata_transfers_receive(mpidata_transfers *transfers, void *data, int bytes, MPI_Message *message,
+                              mpidata_pending *pending);
+
+/* Take out those that have ended; *did becomes 1 if there were any. */
+int mpidata_transfers_test(mpidata_transfers *transfers, int *did);
+
+#endif
