@@ -65,7 +65,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Closed:
-    """The loader is to leave: nothing more comes."""
+    """The loader is to leave, or the trainer's job is over or stopping: nothing more comes."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,18 @@ class Joined:
 
 @dataclass(frozen=True)
 class Lost:
-    """A loader answers no more: it has died, was given up, or has left. What it owes is to be asked of others."""
+    """A loader answers no more: it has died, was given up, or has left. What it owes is to be asked of others.
+
+    Attributes
+    ----------
+    loader : int
+        Which.
+    at : str
+        Text of its last `sign_of_life`, where it has died or hung at something; else empty.
+    """
 
     loader: int
+    at: str = ""
 
 
 class Loaders(Protocol):
@@ -120,18 +129,17 @@ class Loaders(Protocol):
         The first request about a dataset, in whatever loader, opens it: from then on its parcels are kept for `take`.
         """
 
-    def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Lost | None:
+    def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Lost | Closed | None:
         """Get the next that concerns this dataset: None where nothing came within `timeout_s`, seconds.
 
-        Sleeps while it waits, without the GIL. Every dataset is told of each loader that joined or was lost since the
-        job began, in their order; what had come whole of a lost loader may come before or after.
+        Sleeps while it waits, without the GIL. Closed where the job is over or stopping. Every dataset is told of each
+        loader that joined or was lost since the job began, in their order; what had come whole of a lost loader may
+        come before or after.
 
         Raises
         ------
         LibraryError
             The job has failed.
-        StreamError
-            The job is over.
         """
 
     def close(self, dataset: int) -> None:
@@ -154,4 +162,7 @@ class Requests(Protocol):
         """
 
     def sign_of_life(self, at: str) -> None:
-        """Say that this loader goes on, and at what (an index, a file) it is, for the note of its end."""
+        """Say that this loader goes on, and at what (an index, a file) it is, for the note of its end.
+
+        Where it is tried again, the text is the same; empty where there is nothing to do.
+        """

@@ -70,11 +70,11 @@ class FakeNetwork:
         self.threads.append(thread)
         return number
 
-    def kill(self, number):
-        """A loader dies: nothing that it answers from now on arrives. Its thread is told to end."""
+    def kill(self, number, at=""):
+        """A loader dies, at what it said last: its answers arrive no more. Its thread is told to end."""
         with self.lock:
             self.alive.pop(number).waiting.put(Closed())
-            self.events.append(Lost(number))
+            self.events.append(Lost(number, at))
 
     def deliver(self, trainer, parcel):
         with self.lock:

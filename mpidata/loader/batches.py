@@ -1,0 +1,181 @@
+"""A loader's work for DataLoaders: their datasets, and batches made of them."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import struct
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import default_collate, default_convert
+from torch.utils.data._utils import worker as torch_worker
+
+from mpidata.loader.definition import Definition, digest, unpack_definition
+from mpidata.loader.parcels import pack, pack_exception
+from mpidata.loader.transport import Kind, Request, Requests, Status
+
+__all__ = ["Batches", "building_text", "item_text", "pack_batch"]
+
+_HEAD = struct.Struct("<IIQ?")
+_LONGEST, _NAMED = 100, 16
+_AT_ONCE = (default_collate, default_convert)
+
+
+def item_text(dataset: int, index: Any) -> str:
+    """Name an index, for the note of a loader that dies at it: the same from whatever trainer."""
+    return f"index {index!r:.{_LONGEST}} of DataLoader {dataset}"
+
+
+def building_text(dataset: int) -> str:
+    """Name the making of a dataset, likewise."""
+    return f"building DataLoader {dataset}"
+
+
+def pack_batch(worker: int, workers: int, seed: int, singly: bool, indices: bytes) -> bytes:
+    """Make the payload of a request for a batch.
+
+    Parameters
+    ----------
+    worker, workers : int
+        What get_worker_info() is to say on the loader.
+    seed : int
+        Of random, numpy and torch for this batch; 64 bits.
+    singly : bool
+        Use ``__getitems__`` for one index at a time, so that one at which a loader dies is known.
+    indices : bytes
+        Pickle of what the batch sampler gave.
+    """
+    return _HEAD.pack(worker, workers, seed, singly) + indices
+
+
+class Batches:
+    """The DataLoaders' datasets on a loader.
+
+    Parameters
+    ----------
+    requests : Requests
+        To answer to.
+
+    Notes
+    -----
+    Trainers whose definitions agree byte by byte share one copy.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self._copies: dict[bytes, _Copy] = {}
+        self._held: dict[tuple[int, int], bytes] = {}
+        self._waiting: deque[Request] = deque()
+
+    def take(self, request: Request) -> bool:
+        """Take a request for a dataset or a batch, or one that takes such back."""
+        if request.kind == Kind.BATCH:
+            self._waiting.append(request)
+        elif request.kind == Kind.DEFINE and request.number == 0:
+            self._define(request)
+        elif request.kind == Kind.FORGET and (request.trainer, request.dataset) in self._held:
+            self._forget(request)
+        else:
+            return False
+        return True
+
+    def work(self) -> bool:
+        """Make the batch that was asked for first; False where none is."""
+        if not self._waiting:
+            return False
+        request = self._waiting.popleft()
+        name = self._held.get((request.trainer, request.dataset))
+        copy = self._copies.get(name) if name else None
+        if copy is None:
+            return True  # it could not be made, or is not wanted any more: the trainer knows
+        worker, workers, seed, singly = _HEAD.unpack_from(request.payload)
+        try:
+            indices = pickle.loads(request.payload[_HEAD.size :])
+            alive = partial(self._alive, request.dataset)
+            status, answer = Status.OK, pack(copy.make(worker, workers, seed, singly, indices, alive))
+        except Exception:  # a dataset may raise anything
+            status, answer = Status.EXCEPTION, (pack_exception(f"in loader {worker}"), [])
+        self._requests.answer(request, status, *answer)
+        self._requests.sign_of_life("")
+        return True
+
+    def _alive(self, dataset: int, index: Any) -> None:
+        self._requests.sign_of_life(item_text(dataset, index))
+
+    def _define(self, request: Request) -> None:
+        name = digest(request.payload)
+        self._requests.sign_of_life(building_text(request.dataset))
+        try:
+            if name not in self._copies:
+                self._copies[name] = _Copy(unpack_definition(request.payload))
+            dataset = self._copies[name].definition.dataset
+            status, answer = Status.OK, pickle.dumps(len(dataset) if hasattr(dataset, "__len__") else None)
+            self._held[request.trainer, request.dataset] = name
+        except Exception:  # a dataset may raise anything
+            status, answer = Status.EXCEPTION, pack_exception("while a loader built the dataset")
+        self._requests.answer(request, status, answer)
+        self._requests.sign_of_life("")
+
+    def _forget(self, request: Request) -> None:
+        """Drop requests for batches: those named, or all, with the dataset."""
+        key = request.trainer, request.dataset
+        numbers = set(np.frombuffer(request.payload, np.int64).tolist())
+        self._waiting = deque(
+            r for r in self._waiting if (r.trainer, r.dataset) != key or (numbers and r.number not in numbers)
+        )
+        if not numbers:
+            name = self._held.pop(key)
+            if name not in self._held.values():
+                del self._copies[name]
+
+
+class _Copy:
+    """A dataset in this loader's memory."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self._begun = False
+
+    def make(
+        self, worker: int, workers: int, seed: int, singly: bool, indices: Any, alive: Callable[[Any], None]
+    ) -> Any:
+        """Fetch the samples of a batch and collate them, as a worker of torch's DataLoader does."""
+        definition = self.definition
+        _seed_all(seed)
+        torch_worker._worker_info = torch_worker.WorkerInfo(
+            id=worker, num_workers=workers, seed=seed, dataset=definition.dataset
+        )
+        try:
+            if not self._begun and definition.worker_init_fn is not None:
+                definition.worker_init_fn(worker)
+            self._begun = True
+            samples = self._fetch(indices, singly, alive)
+            if definition.collate_fn in _AT_ONCE:
+                torch_worker._worker_info = None  # else the batch is made in shared memory, for which there is no use
+            return definition.collate_fn(samples)
+        finally:
+            torch_worker._worker_info = None
+
+    def _fetch(self, indices: Any, singly: bool, alive: Callable[[Any], None]) -> Any:
+        dataset, batched = self.definition.dataset, self.definition.batched
+        many = getattr(dataset, "__getitems__", None) if batched else None
+        if many and not singly:
+            alive(indices[:_NAMED])
+            return many(indices)
+        samples: list[Any] = []
+        for index in indices if batched else [indices]:
+            alive(index)
+            samples += many([index]) if many else [dataset[index]]
+        return samples if batched else samples[0]
+
+
+def _seed_all(seed: int) -> None:
+    """Seed what a dataset may draw from; not torch.manual_seed, which would make a note for CUDA at every call."""
+    random.seed(seed)
+    np.random.seed([seed & 0xFFFFFFFF, seed >> 32, 1])  # else numpy would draw the same numbers as random
+    torch.default_generator.manual_seed(seed)

@@ -1,0 +1,60 @@
+"""Which places of an epoch belong to which trainer and batch."""
+
+from __future__ import annotations
+
+from mpidata.errors import StreamError
+
+__all__ = ["Shares"]
+
+
+class Shares:
+    """An epoch of n places, dealt to trainers.
+
+    Place p is in global batch p // G, on trainer (p mod G) // B, where G = B x trainers. The last global batch is dealt
+    evenly, so that all trainers have the same number of batches; where it has fewer places than there are trainers, it
+    joins the one before.
+
+    Parameters
+    ----------
+    n : int
+        Number of places.
+    batch_size : int
+        B.
+    trainers : int
+        Number of trainers.
+    drop_last : bool
+        Leave out what does not fill a global batch.
+
+    Attributes
+    ----------
+    batches : int
+        Number of batches of each trainer.
+
+    Raises
+    ------
+    StreamError
+        There are fewer places than trainers.
+    """
+
+    def __init__(self, n: int, batch_size: int, trainers: int, drop_last: bool) -> None:
+        self._size, self._trainers = batch_size, trainers
+        full, rest = divmod(n, batch_size * trainers)
+        if n < trainers:
+            raise StreamError(
+                f"{n} rows cannot be dealt to {trainers} trainers: each needs one for its batch. Start fewer trainers "
+                "(`trainers: ranks:` in the job file), or give share=False."
+            )
+        if drop_last:
+            self.batches, self._last = full, batch_size * trainers
+        elif rest == 0 or (rest < trainers and full > 0):
+            self.batches, self._last = full, batch_size * trainers + rest
+        else:
+            self.batches, self._last = full + 1, rest
+
+    def places(self, trainer: int, batch: int) -> range:
+        """Places of a trainer's batch, in their order."""
+        begin = batch * self._size * self._trainers
+        if batch < self.batches - 1:
+            return range(begin + trainer * self._size, begin + (trainer + 1) * self._size)
+        first, end = (t * self._last // self._trainers for t in (trainer, trainer + 1))
+        return range(begin + first, begin + end)
