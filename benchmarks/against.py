@@ -1,34 +1,46 @@
-"""Is the stream as fast as in another checkout? Pairs of measurements, alternated, until the ratio is known well.
+"""Is the stream as fast as in another checkout? Pairs of jobs that take turns, until the ratio is known well.
 
     python -m benchmarks.against ../before --sizes 8192 262144 8388608
 
-The other checkout has an environment of its own, made by `make setup`. The median of the ratios has a 90 % interval by
-the bootstrap (B. Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7, 1979); pairs are
-added until it is narrower than 0.06. Status 1 where the median is below 0.95 or the interval ends below 0.97.
+The other checkout has an environment of its own, made by `make setup`. A pair is a job of each checkout; both are there
+at the same time, and while one moves a number of samples the other waits, in turn, so that both see the same machine.
+A turn varies by half; a pair's ratio is the geometric mean over its turns, less a tenth at either end. The median of
+the pairs' ratios has a 90 % interval by the bootstrap (B. Efron, "Bootstrap methods: another look at the jackknife",
+Annals of Statistics 7, 1979); pairs are added until it is narrower than 0.06. Status 1 where the median is below 0.95
+or the interval ends below 0.97.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
-import json
+import math
+import mmap
+import os
+import shlex
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.stats
 
-from benchmarks.contender import ROOT, BenchmarkError
-from benchmarks.figures import Measurement
+from benchmarks.contender import BATCH, ROOT, BenchmarkError, Cell
 
 __all__ = ["Estimate", "main"]
 
 NARROW, MEDIAN, UPPER = 0.06, 0.95, 0.97
-_LIMIT_S = 180.0
+_PROGRAMS = ROOT / "benchmarks" / "programs"
+_STOP, _LAST_STEP, _TURN, _DONE, _SECONDS, _COUNT = 1, 5, 6, 7, 8, 9  # words of the gate, as in turns.py
+_TURN_LIMIT_S, _START_LIMIT_S, _END_LIMIT_S = 60.0, 120.0, 30.0
+_PAUSE_S = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,40 +75,101 @@ class Estimate:
         return f"{self.median:.3f} ({self.low:.3f} to {self.high:.3f}), {self.pairs} pairs"
 
 
-def measure(checkout: Path, contender: str, size: int, seconds: float) -> float:
-    """Samples a second of a contender in a checkout; raises BenchmarkError."""
-    with tempfile.TemporaryDirectory(prefix="against-") as folder:
-        command = [str(checkout / ".venv" / "bin" / "python"), "-m", "benchmarks", "--only", contender]
-        command += ["--rounds", "1", "--seconds", str(seconds), "--sizes", str(size), "--output", folder]
-        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=_LIMIT_S)
-        if done.returncode != 0:
-            raise BenchmarkError(f"{checkout}: {done.stdout[-500:]}{done.stderr[-500:]}")
-        values = json.loads((Path(folder) / "stream.json").read_text(encoding="utf-8"))
-    return next(Measurement(**one).rate for one in values["measurements"] if one["contender"] == contender)
+class Side:
+    """A job of a checkout, which moves samples when it is its turn."""
+
+    def __init__(self, checkout: Path, cell: Cell) -> None:
+        tools, environ = checkout / ".venv" / "bin", dict(os.environ)
+        environ.pop("PYTHONPATH", None)
+        self._folder, solver = cell.folder, cell.folder / "turns"
+        libraries = subprocess.check_output([tools / "mpidata", "config", "--cflags", "--libs"], text=True)
+        command = [str(tools / "mpicc"), "-O2", str(_PROGRAMS / "turns.c"), "-o", str(solver), *shlex.split(libraries)]
+        subprocess.run(command, check=True)
+        cell.write()
+        with open(cell.folder / "gate", "r+b") as file:
+            self._memory: Any = mmap.mmap(file.fileno(), 0)
+        self._words = memoryview(self._memory).cast("q")
+        (cell.folder / "job.yaml").write_text(f"""\
+trainers: {{ranks: 1, program: [python, {str(_PROGRAMS / "turns.py")!r}, {str(cell.folder)!r}]}}
+solvers: {{groups: 1, program: [{str(solver)!r}, {str(cell.folder)!r}, "{cell.elements}"]}}
+parameters: {{count: 1, space: {{alpha: [0, 1]}}}}
+fields: {{u: {{dtype: float32, shape: [{cell.elements}]}}}}
+buffer: {{policy: fifo, capacity: {cell.queue}}}
+""")
+        with open(cell.folder / "log.txt", "wb") as log:
+            self._job = subprocess.Popen(
+                [str(tools / "mpidata"), "run", "job.yaml"], cwd=cell.folder, env=environ, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+
+    def turn(self, batches: int, limit_s: float = _TURN_LIMIT_S) -> float:
+        """Let it move so many batches; returns the seconds they took."""
+        self._words[_COUNT] = batches
+        self._words[_TURN] += 1
+        deadline = time.monotonic() + limit_s
+        while self._words[_DONE] != self._words[_TURN]:
+            if self._job.poll() is not None or time.monotonic() > deadline:
+                raise BenchmarkError(f"{self._folder}: {(self._folder / 'log.txt').read_text(errors='replace')[-800:]}")
+            time.sleep(_PAUSE_S)
+        return float(memoryview(self._memory).cast("d")[_SECONDS])
+
+    def close(self) -> None:
+        """Let the job end, or end it."""
+        self._words[_STOP] = 1
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._job.wait(_END_LIMIT_S)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._job.pid, signal.SIGKILL)
+        self._job.wait()
+
+
+def pair(checkouts: Sequence[Path], size: int, turns: int, seconds: float) -> list[float]:
+    """Ratios of the first checkout's rate to the second's, one for each turn; raises BenchmarkError."""
+    with tempfile.TemporaryDirectory(prefix="against-") as folder, contextlib.ExitStack() as stack:
+        sides = []
+        for number, checkout in enumerate(checkouts):
+            own = Path(folder) / str(number)
+            own.mkdir()
+            cell = Cell.plan(own, size, seconds)
+            sides.append(Side(checkout, cell))
+            stack.callback(sides[-1].close)
+        for side in sides:
+            side.turn(cell.warm // BATCH, _START_LIMIT_S)  # fills caches and pools
+        batches = 4
+        while (needed := max(side.turn(batches) for side in sides)) < 0.7 * seconds:
+            batches = math.ceil(batches * min(8.0, seconds / needed))
+        ratios = []
+        for number in range(turns):
+            order = [0, 1] if number % 2 else [1, 0]
+            took = {one: sides[one].turn(batches) for one in order}
+            ratios.append(took[1] / took[0])
+        return ratios
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and say how the two compare at each size."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.against", description=sys.modules[__name__].__doc__)
     parser.add_argument("other", type=Path, help="folder of the other checkout")
-    parser.add_argument("--contender", default="mpidata fifo", help="a row of the stream benchmark")
     parser.add_argument("--sizes", type=int, nargs="+", default=[8 << 10, 256 << 10, 8 << 20], help="bytes of a sample")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
+    parser.add_argument("--turns", type=int, default=30, help="of each job of a pair")
+    parser.add_argument("--seconds", type=float, default=0.15, help="of a turn, about")
     parser.add_argument("--pairs", type=int, default=20, help="at least")
     parser.add_argument("--most", type=int, default=80, help="pairs, at most")
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended by SIGTERM."))  # and the jobs with it
     checkouts = [ROOT, given.other.resolve()]
     ratios: dict[int, list[float]] = {size: [] for size in given.sizes}
     for number in range(given.most):
         for size in given.sizes:
             if number >= given.pairs and Estimate.of(ratios[size]).known:
                 continue
-            # Each comes first in every other pair.
-            rates = {
-                one: measure(one, given.contender, size, given.seconds) for one in checkouts[:: 1 - 2 * (number % 2)]
-            }
-            ratios[size].append(rates[checkouts[0]] / rates[checkouts[1]])
-            print(f"{number + 1:3d}  {size:8d} bytes  {ratios[size][-1]:.3f}", flush=True)
+            # Each is started first in every other pair.
+            swapped = number % 2 == 1
+            found = pair(checkouts[::-1] if swapped else checkouts, size, given.turns, given.seconds)
+            ratio = float(np.exp(scipy.stats.trim_mean(np.log(found), 0.1)))
+            ratios[size].append(1 / ratio if swapped else ratio)
+            spread = f"{min(found):.2f} to {max(found):.2f}"
+            print(f"{number + 1:3d}  {size:8d} bytes  {ratios[size][-1]:.3f}  (turns {spread})", flush=True)
     estimates = {size: Estimate.of(found) for size, found in ratios.items()}
     for size, estimate in estimates.items():
         words = "as fast" if estimate.as_fast else "slower"

@@ -290,6 +290,12 @@ def test_a_case_of_each_is_measured(module: str) -> None:
     assert all(value >= 0 for value in found.values()) and any(value > 0 for value in found.values()), found
 
 
+@pytest.mark.full
+def test_two_jobs_take_turns() -> None:
+    ratios = against.pair([against.ROOT, against.ROOT], 8192, 3, 0.02)
+    assert len(ratios) == 3 and all(0.05 < ratio < 20 for ratio in ratios)
+
+
 def test_as_fast_is_judged_by_the_median_and_its_interval() -> None:
     even = against.Estimate.of([0.99, 1.01, 1.0, 1.0, 1.02, 0.98, 1.0, 1.01, 0.99, 1.0] * 2)
     assert even.median == 1.0 and even.known and even.as_fast and even.pairs == 20

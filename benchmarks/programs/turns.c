@@ -1,0 +1,38 @@
+/* The solver of turns.py: computes nothing, and sends a number of samples each time it is its turn.
+ * Arguments: folder, elements (float32) of a sample, put | iput */
+#include "gate.h"
+
+#include <mpidata.h>
+
+enum { GATE_LAST_STEP = 5, PAUSE_US = 500 };
+
+static void must(int status) {
+    if (status == MPIDATA_SUCCESS || status == MPIDATA_END) return;
+    (void)fprintf(stderr, "%s: %s\n", mpidata_strerror(status), mpidata_last_error());
+    exit(1);
+}
+
+int main(int argc, char **argv) {
+    int64_t simulation;
+    MPI_Comm group;
+    if (argc != 3) return 2;
+    MPI_Init(&argc, &argv);
+    must(mpidata_init(MPI_COMM_WORLD, &group));
+    volatile int64_t *gate = gate_map(argv[1]);
+    int64_t elements = atol(argv[2]), first = 0;
+    float *u = gate_memory((size_t)elements * sizeof(float));
+    while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
+        for (int64_t step = 0;; step++) {
+            while (step == gate[GATE_LAST_STEP] && !gate[GATE_STOP]) {
+                must(mpidata_wait()); /* sends what was packed, and lets MPI move it */
+                (void)usleep(PAUSE_US);
+            }
+            if (gate[GATE_STOP]) break;
+            u[0] = u[elements - 1] = (float)step;
+            must(mpidata_put_block("u", u, MPIDATA_FLOAT32, 1, &elements, &first));
+            if (mpidata_step((double)step)) break;
+        }
+    must(mpidata_finalize());
+    free(u);
+    return MPI_Finalize();
+}
