@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mpidata.config.messages import suggestion
+from mpidata.config.sentences import suggestion
 from mpidata.errors import LaunchError
 
 __all__ = ["read_template", "render", "template_names"]

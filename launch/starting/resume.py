@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import JobFileError, LaunchError
-from mpidata.run.events import Events
+from mpidata.run.event_log import Events
 from mpidata.run.folder import RunFolder
-from mpidata.run.lost import read_set_aside
+from mpidata.run.logged_losses import read_set_aside
 from mpidata.run.own_files import FOLDER_MODE, write_text
 from mpidata.run.plan import Plan
 

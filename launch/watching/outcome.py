@@ -12,10 +12,10 @@ from typing import Any
 from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.fault import find_fault, first_fault
 from mpidata.launch.watching.supervise import LauncherEnd
-from mpidata.run.events import write_json
+from mpidata.run.event_log import write_json
 from mpidata.run.exits import Exit, signal_name
 from mpidata.run.folder import RunFolder
-from mpidata.run.lost import read_losses
+from mpidata.run.logged_losses import read_losses
 
 __all__ = ["AGAIN", "Outcome", "settle"]
 

@@ -14,7 +14,7 @@ from mpidata.errors import MpidataError
 from mpidata.launch.watching.outcome import Outcome
 from mpidata.run.exits import tail
 from mpidata.run.folder import RunFolder
-from mpidata.run.lost import read_first_loss
+from mpidata.run.logged_losses import read_first_loss
 
 __all__ = ["show_outcome"]
 

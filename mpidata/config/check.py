@@ -14,8 +14,8 @@ from typing import Any
 
 from mpidata.config.base import Location, Problem
 from mpidata.config.data import Checkpoint
-from mpidata.config.messages import sampler_problems, shown, suggestion
 from mpidata.config.programs import Solvers, find_program, is_object_name
+from mpidata.config.sentences import sampler_problems, shown, suggestion
 
 __all__ = ["check"]
 

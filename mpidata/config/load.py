@@ -16,8 +16,8 @@ from mpidata.config.base import Location, Problem, open_regular, origin, stated
 from mpidata.config.check import check
 from mpidata.config.describe import key_of
 from mpidata.config.job import Job
-from mpidata.config.messages import dotted, problems_of, shown
 from mpidata.config.notes import drop_without_effect, new_name, rename
+from mpidata.config.sentences import dotted, problems_of, shown
 from mpidata.errors import JobFileError
 
 __all__ = ["load_job", "resolved_yaml"]

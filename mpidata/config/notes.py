@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mpidata.config.base import Location, Problem
-from mpidata.config.messages import shown
+from mpidata.config.sentences import shown
 
 __all__ = ["RENAMED", "drop_without_effect", "new_name", "rename"]
 

@@ -16,7 +16,8 @@ from mpidata.config.programs import object_name
 
 __all__ = ["SAMPLERS", "Interval", "Parameters", "Values", "check_name"]
 
-SAMPLERS = ("uniform", "latin_hypercube", "halton", "sobol", "grid", "file")
+_RANGES = ("uniform", "latin_hypercube", "halton", "sobol")
+SAMPLERS = (*_RANGES, "grid", "file")
 
 
 def _pair(value: Any) -> Any:
@@ -141,7 +142,7 @@ class Parameters(Model):
             key = f"'parameters.space.{name}'"
             if self.sampler == "grid" and not isinstance(axis, Values):
                 yield ("space", name), f"{key} has no list of values. Write it as {{values: [...]}} for a grid."
-            elif self.sampler in SAMPLERS[:4] and not isinstance(axis, tuple):
+            elif self.sampler in _RANGES and not isinstance(axis, tuple):
                 yield ("space", name), f"{key} has no range. Write it as [low, high] for {self.sampler}."
             elif self.sampler == "file" and isinstance(axis, Values):
                 yield ("space", name), f"{key} has a list of values, which is for a grid. Write [low, high] or nothing."

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.config.base import Location, Problem, open_regular
-from mpidata.config.messages import suggestion
 from mpidata.config.parameters import Parameters, check_name
+from mpidata.config.sentences import suggestion
 
 __all__ = ["Table", "TableError", "fit", "read_table"]
 

@@ -1,4 +1,4 @@
-"""The run folder: the names of all its files, and who may use it."""
+"""The run folder: the names of its files (`run_files.h` has those that the C code uses), and who may use it."""
 
 from __future__ import annotations
 

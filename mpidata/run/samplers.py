@@ -6,6 +6,7 @@ import importlib
 import itertools
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -49,16 +50,7 @@ def draw_parameters(job: Job) -> Array:
     The points of a `grid` are all trained on; validation is drawn uniformly from the box around them.
     """
     sampler = job.parameters.sampler
-    if sampler == "file":
-        table = _from_file(job)
-    elif sampler == "grid":
-        table = np.concatenate([_grid(job), _uniform(job, job.validation.count)])
-    elif sampler == "uniform":
-        table = _uniform(job, job.simulations + job.validation.count)
-    elif ":" in sampler:
-        table = _from_class(job)
-    else:
-        table = _quasi_random(job)
+    table = (_from_class if ":" in sampler else _BUILT_IN[sampler])(job)
     return np.ascontiguousarray(table)
 
 
@@ -78,34 +70,52 @@ def _scale(job: Job, unit: Array) -> Array:
     return np.clip(low * (1.0 - unit) + high * unit, low, high)
 
 
-def _uniform(job: Job, count: int) -> Array:
+def _uniform_points(job: Job, count: int) -> Array:
     return _scale(job, np.random.default_rng(job.seed).random((count, len(job.parameter_names))))
 
 
-def _quasi_random(job: Job) -> Array:
-    from scipy.stats import qmc  # takes a second, and the other samplers do without it
+def _uniform(job: Job) -> Array:
+    return _uniform_points(job, job.simulations + job.validation.count)
 
-    dimensions, count, validation = len(job.parameter_names), job.simulations, job.validation.count
-    generators = [np.random.default_rng(seed) for seed in np.random.SeedSequence(job.seed).spawn(2)]
-    if job.parameters.sampler == "latin_hypercube":
-        counts = (count, validation)
-        parts = [qmc.LatinHypercube(dimensions, seed=g).random(n) for g, n in zip(generators, counts, strict=True)]
-        return _scale(job, np.concatenate(parts))
-    if job.parameters.sampler == "halton":
-        return _scale(job, qmc.Halton(dimensions, seed=generators[0]).random(count + validation))
-    bits = (count + validation - 1).bit_length()
-    if bits > _MOST_SOBOL_BITS or dimensions > qmc.Sobol.MAXDIM:
+
+def _latin_hypercube(job: Job) -> Array:
+    dimensions, counts = len(job.parameter_names), (job.simulations, job.validation.count)
+    parts = [_qmc().LatinHypercube(dimensions, seed=g).random(n) for g, n in zip(_seeded(job), counts, strict=True)]
+    return _scale(job, np.concatenate(parts))
+
+
+def _halton(job: Job) -> Array:
+    halton = _qmc().Halton(len(job.parameter_names), seed=_seeded(job)[0])
+    return _scale(job, halton.random(job.simulations + job.validation.count))
+
+
+def _sobol(job: Job) -> Array:
+    dimensions, count = len(job.parameter_names), job.simulations + job.validation.count
+    bits = (count - 1).bit_length()
+    if bits > _MOST_SOBOL_BITS or dimensions > _qmc().Sobol.MAXDIM:
         raise JobFileError(
             f"{job.path.name}: 'parameters.sampler' is sobol, which has at most {2**_MOST_SOBOL_BITS} points of "
-            f"{qmc.Sobol.MAXDIM} parameters. Use halton or uniform."
+            f"{_qmc().Sobol.MAXDIM} parameters. Use halton or uniform."
         )
     # A whole power of two, cut off: scipy warns about any other number of points.
-    return _scale(job, qmc.Sobol(dimensions, seed=generators[0]).random_base2(bits)[: count + validation])
+    return _scale(job, _qmc().Sobol(dimensions, seed=_seeded(job)[0]).random_base2(bits)[:count])
+
+
+def _seeded(job: Job) -> list[np.random.Generator]:
+    """Two generators, independent of one another."""
+    return [np.random.default_rng(seed) for seed in np.random.SeedSequence(job.seed).spawn(2)]
+
+
+def _qmc() -> Any:
+    from scipy.stats import qmc  # takes a second, and the other samplers do without it
+
+    return qmc
 
 
 def _grid(job: Job) -> Array:
-    points = itertools.product(*(axis.values for axis in _axes(job)))
-    return np.array(list(points), dtype=np.float64).reshape(job.simulations, len(job.parameter_names))
+    product = itertools.product(*(axis.values for axis in _axes(job)))
+    points = np.array(list(product), dtype=np.float64).reshape(job.simulations, len(job.parameter_names))
+    return np.concatenate([points, _uniform_points(job, job.validation.count)])
 
 
 def _from_file(job: Job) -> Array:
@@ -145,6 +155,16 @@ def _from_class(job: Job) -> Array:
         value = table[row, column]
         raise _refusal(job, "sampler", f"row {row}, '{names[column]}' of its sample is {value}. Return finite numbers.")
     return table
+
+
+_BUILT_IN: dict[str, Callable[[Job], Array]] = {
+    "uniform": _uniform,
+    "latin_hypercube": _latin_hypercube,
+    "halton": _halton,
+    "sobol": _sobol,
+    "grid": _grid,
+    "file": _from_file,
+}
 
 
 def _load_class(job: Job) -> Any:

@@ -25,7 +25,7 @@ from mpidata.checkpoint.files import (
 )
 from mpidata.errors import MpidataError, as_line
 from mpidata.native.event import LOOP_OVER, CheckpointWanted, CheckpointWritten
-from mpidata.run.events import write_json
+from mpidata.run.event_log import write_json
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.messages import MIXED, index_of

@@ -8,7 +8,7 @@ from typing import Any
 from mpidata.checkpoint import path_of, read_scheduler, received
 from mpidata.errors import MpidataError
 from mpidata.run.folder import RunFolder
-from mpidata.run.lost import read_set_aside
+from mpidata.run.logged_losses import read_set_aside
 from mpidata.run.plan import Plan
 from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.simulations import Simulations

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing_extensions import NotRequired, TypedDict
 
 from mpidata.run.aside import STARTED, say_aside
-from mpidata.run.events import Events, as_json, write_json
+from mpidata.run.event_log import Events, as_json, write_json
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.losses import Losses

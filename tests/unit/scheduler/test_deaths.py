@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mpidata.native.event import Died, Error, Event, Finalized, Held, Next, Stop
-from mpidata.run.lost import read_losses
+from mpidata.run.logged_losses import read_losses
 
 MakeJob = Callable[..., Any]
 

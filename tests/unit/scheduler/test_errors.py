@@ -12,7 +12,7 @@ import pytest
 
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native.event import Error, Held, Next, Status, Stop
-from mpidata.run import deadlines, events
+from mpidata.run import deadlines, event_log
 from mpidata.run.aside import ASIDE, STARTED, read_summary
 from mpidata.run.folder import RunFolder
 from mpidata.scheduler import __main__ as rank_zero
@@ -127,7 +127,7 @@ def test_a_run_folder_that_cannot_be_written_ends_nothing(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = make_job()
-    write, failing = events.os.write, []
+    write, failing = event_log.os.write, []
 
     def fail(descriptor: int, data: bytearray) -> int:
         if len(failing) < 4:
@@ -135,7 +135,7 @@ def test_a_run_folder_that_cannot_be_written_ends_nothing(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return write(descriptor, data)
 
-    monkeypatch.setattr(events.os, "write", fail)
+    monkeypatch.setattr(event_log.os, "write", fail)
     assert job.run() == 0
     assert job.summary["status"] == "complete"
     names = [event["event"] for event in job.events()]

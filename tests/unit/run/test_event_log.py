@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpidata.run.events import Events, write_json
+from mpidata.run.event_log import Events, write_json
 
 
 def test_one_json_object_a_line(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_what_a_full_disk_does_not_take_is_written_later(tmp_path: Path, monkeyp
         room[0] -= written
         return written
 
-    monkeypatch.setattr("mpidata.run.events.os.write", write_into_room)
+    monkeypatch.setattr("mpidata.run.event_log.os.write", write_into_room)
     log = Events(path, clock=lambda: now[0], most_bytes=300)
     for number in range(10):
         log.write("dispatch", simulation=number)
@@ -119,7 +119,7 @@ def test_json_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyP
         seen.append((json.loads(Path(source).read_text()), json.loads(Path(target).read_text())))
         os.rename(source, target)
 
-    monkeypatch.setattr("mpidata.run.events.os.replace", replace)
+    monkeypatch.setattr("mpidata.run.event_log.os.replace", replace)
     write_json(path, {"n": 2}, durable)
     assert seen == [({"n": 2}, {"n": 1})]
     assert json.loads(path.read_text()) == {"n": 2}

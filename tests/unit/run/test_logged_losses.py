@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mpidata.run.lost import read_first_loss, read_losses, read_set_aside
+from mpidata.run.logged_losses import read_first_loss, read_losses, read_set_aside
 
 
 def write_events(path: Path, *events: tuple[str, dict[str, Any]]) -> Path:
