@@ -100,7 +100,7 @@ class JobFolder:
         return subprocess.Popen(
             command or self.command(*arguments),
             cwd=self.path,
-            env=environment(),
+            env={**environment(), "PYTHONPATH": str(PROGRAMS)},  # with numpy_stream
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -78,8 +78,7 @@ def test_a_slow_solver_leaves_the_trainer_asleep(folder: JobFolder) -> None:
             "    yield {'u': [[alpha] * 6] * 4}\n"
         ),
         train=(
-            "import time, mpidata\n"
-            "for batch in mpidata.MPIStreamDataset(batch_size=1):\n"
+            "import time\nfrom numpy_stream import stream\nfor batch in stream(1):\n"
             "    now = time.monotonic(), time.process_time()\n"
             "    if int(batch['step'][0]) == 0: start = now\n"
             "    else: print('share', (now[1] - start[1]) / (now[0] - start[0]), now[0] - start[0])\n"
@@ -113,15 +112,14 @@ def test_trainers_that_get_unequal_shares_end_together(folder: JobFolder, buffer
             "        yield {'u': [[float(simulation)] * 6] * 4}\n"
         ),
         train=(
-            "import mpidata, torch\nmpidata.init_process_group()\n"
-            "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(24, 1))\n"
+            "from mpidata.native.waiting import wait\nfrom mpidata.trainer.join import join\n"
+            "from numpy_stream import stream\n"
             "seen, batches = set(), 0\n"
-            "for batch in mpidata.MPIStreamDataset(batch_size=4):\n"
+            "for batch in stream(4):\n"
             "    batches += 1\n"
             "    seen.update(zip(batch['simulation'].tolist(), batch['step'].tolist()))\n"
-            "    model(batch['u'].reshape(4, 24)).sum().backward()\n"
+            "    wait(join().communicator.Ibarrier())\n"  # as in DistributedDataParallel
             "print('batches', batches, 'distinct', len(seen))\n"
-            "torch.distributed.destroy_process_group()\n"
         ),
     )
     folder.job(
@@ -160,8 +158,7 @@ def test_an_array_is_waited_for_alone(folder: JobFolder) -> None:
             "    print('all', time.monotonic() - since)\n"
         ),
         train=(
-            "import pathlib, time\nimport mpidata\nstream = mpidata.MPIStreamDataset()\n"
-            "samples = iter(stream)\n"
+            "import pathlib, time\nfrom numpy_stream import stream\nsamples = stream()\n"
             "while not pathlib.Path('one').exists():\n    time.sleep(0.01)\n"
             "time.sleep(1)\n"
             "print(sum(bool((s['u'] == s['step']).all()) for s in samples))\n"

@@ -15,14 +15,14 @@ from test_lost_output import SIMULATE
 
 TRAIN = """
 import json, os, time
-import mpidata
-stream = mpidata.MPIStreamDataset(batch_size=4)
+from mpidata.trainer.join import join
+from numpy_stream import stream
 drawn = []
-for number, batch in enumerate(stream, start=1):
+for number, batch in enumerate(stream(4), start=1):
     print("batch", number, flush=True)
     drawn += [f"{s}/{t}" for s, t in zip(batch["simulation"].tolist(), batch["step"].tolist())]
     time.sleep(0.025)
-stream.close()
+join().close()
 with open(f"drawn-{os.environ['RANK']}", "w") as file:
     json.dump(drawn, file)
 """

@@ -138,8 +138,8 @@ def test_a_script_that_fails_after_the_stream_fails_the_job(folder: JobFolder) -
     folder.write(
         sim="def simulate(alpha):\n    for step in range(10):\n        yield {'u': [[alpha] * 6] * 4}\n",
         train=(
-            "import mpidata, sys, time\nstream = mpidata.MPIStreamDataset(batch_size=4)\n"
-            "print('batches', sum(1 for _ in stream))\nstream.close()\ntime.sleep(1)\n"
+            "import sys, time\nfrom mpidata.trainer.join import join\nfrom numpy_stream import stream\n"
+            "print('batches', sum(1 for _ in stream(4)))\njoin().close()\ntime.sleep(1)\n"
             "sys.exit('no space for the model')\n"
         ),
     )

@@ -19,7 +19,8 @@ for simulation in mpidata.solver.simulations():
 """
 TRAIN = """
 import os, time
-import mpidata
+from mpidata.trainer.join import join
+from numpy_stream import stream
 
 def fill():
     with open(filler, "ab", buffering=0) as file:
@@ -31,15 +32,14 @@ def fill():
                 pass
 
 filler = os.path.join(os.path.dirname(os.path.dirname(os.environ["MPIDATA_RUN"])), "filler")
-stream = mpidata.MPIStreamDataset(batch_size=4)
-for number, batch in enumerate(stream, start=1):
+for number, batch in enumerate(stream(4), start=1):
     time.sleep(0.015)
     print("batch", number, 300 * "-")  # to a log that cannot be written
     if 20 <= number < LAST:  # again, as a checkpoint that was given up leaves room
         fill()
     if number == LAST:
         os.remove(filler)
-stream.close()
+join().close()
 open("drawn", "w").write(str(number))
 """
 SIMULATIONS = 100

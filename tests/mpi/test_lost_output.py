@@ -6,8 +6,8 @@ import pytest
 from jobs import JobFolder
 
 TRAIN = """
-import mpidata
-for number, batch in enumerate(mpidata.MPIStreamDataset(batch_size=4), start=1):
+from numpy_stream import stream
+for number, batch in enumerate(stream(4), start=1):
     print("batch", number, flush=True)
 """
 SIMULATE = """

@@ -32,8 +32,8 @@ for simulation in mpidata.solver.simulations():
 
 TRAIN = """
 from pathlib import Path
-import mpidata
-for sample in mpidata.MPIStreamDataset():
+from numpy_stream import stream
+for sample in stream():
     Path("there", f"{int(sample['simulation'])}-{int(sample['step'])}").touch()
 """
 

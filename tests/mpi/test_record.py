@@ -66,11 +66,11 @@ def slow(self, rows, write):
 file.RecordFile.append = slow
 writer._QUEUE_BYTES = 8 << 20
 writer._TAKE_BYTES = 1 << 20
-import mpidata
-stream = mpidata.MPIStreamDataset(batch_size=1)
+from mpidata.trainer.join import join
+from numpy_stream import stream
 most = 0
-for drawn, _ in enumerate(stream, start=1):
-    figures = stream._trainer.recorder._figures()
+for drawn, _ in enumerate(stream(1), start=1):
+    figures = join().recorder._figures()
     most = max(most, figures.queued - figures.written)
 print("drawn", drawn, "most", most)
 """
@@ -119,14 +119,14 @@ def test_a_slow_disk(folder: JobFolder, when_slow: str) -> None:
 FULL_DISK = """
 import resource
 import time
-import mpidata
-stream = mpidata.MPIStreamDataset(batch_size=1)
-for number, _ in enumerate(stream, start=1):
+from mpidata.trainer.join import join
+from numpy_stream import stream
+for number, _ in enumerate(stream(1), start=1):
     if number == 6:  # in the middle of the room that the file has now
-        assert stream._trainer.recorder.flush(10)
+        assert join().recorder.flush(10)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20 << 20, 20 << 20))
 print("drawn", number)
-stream.close()
+join().close()
 time.sleep(4)
 print("the model is saved")
 """

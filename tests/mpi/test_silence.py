@@ -4,9 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jobs import JobFolder, Result
-
-DRAIN = "import mpidata\nfor batch in mpidata.MPIStreamDataset(batch_size=4):\n    pass\n"
+from jobs import PROGRAMS, JobFolder, Result
 
 # Takes long before its first step, and in one simulation afterwards, too.
 SLOW = """
@@ -21,9 +19,10 @@ def simulate(alpha, simulation):
 
 
 def test_a_slow_first_step_is_no_hang_but_a_slow_later_one_is(folder: JobFolder) -> None:
-    folder.write(sim=SLOW, train=DRAIN)
+    folder.write(sim=SLOW)
     solvers = {"groups": 2, "function": "sim:simulate", "timeout_s": 1, "retries": 0}
-    folder.job(solvers=solvers, parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}})
+    trainers = {"program": ["python", str(PROGRAMS / "drain.py"), "4"]}
+    folder.job(trainers=trainers, solvers=solvers, parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}})
     result = folder.run(timeout=60)
     assert result.status == 0, result.logs()
     assert result.summary["simulations"]["complete"] == 1
@@ -34,12 +33,13 @@ def test_a_slow_first_step_is_no_hang_but_a_slow_later_one_is(folder: JobFolder)
 
 # Longer than every timeout of the jobs below, and of a finalize; with the buffer full, and when the job is over.
 PAUSES = """
-import time, mpidata
-stream = mpidata.MPIStreamDataset(batch_size=1)
-for number, batch in enumerate(stream):
+import time
+from mpidata.trainer.join import join
+from numpy_stream import stream
+for number, batch in enumerate(stream(1)):
     if number == 4:
         time.sleep(4)
-stream.close()
+join().close()
 time.sleep({after})
 print("trained", number + 1)
 """

@@ -2,7 +2,6 @@
 
 import sys
 
-import mpidata
+from numpy_stream import stream
 
-count = sum(1 for _ in mpidata.MPIStreamDataset(batch_size=int(sys.argv[1]) if len(sys.argv) > 1 else 1))
-print("batches", count)
+print("batches", sum(1 for _ in stream(int(sys.argv[1]) if len(sys.argv) > 1 else 1)))

@@ -4,15 +4,14 @@ import hashlib
 import json
 import os
 
-import mpidata
+from numpy_stream import stream
 
 
 def fingerprint(sample: dict) -> str:
     names = sorted(name for name in sample if name not in ("simulation", "step"))
-    return hashlib.sha256(b"".join(sample[name].numpy().tobytes() for name in names)).hexdigest()
+    return hashlib.sha256(b"".join(sample[name].tobytes() for name in names)).hexdigest()
 
 
-stream = mpidata.MPIStreamDataset()
-found = {f"{int(sample['simulation'])}/{int(sample['step'])}": fingerprint(sample) for sample in stream}
+found = {f"{int(sample['simulation'])}/{int(sample['step'])}": fingerprint(sample) for sample in stream()}
 with open(f"fingerprints-{os.environ['RANK']}.json", "w") as file:
     json.dump(found, file)

@@ -1,0 +1,30 @@
+"""The stream in NumPy arrays, for trainers whose test is not about tensors: to import torch takes seconds."""
+
+import ctypes
+from collections.abc import Iterator
+
+import numpy as np
+
+from mpidata.trainer.join import join
+
+
+def stream(batch_size: int | None = None) -> Iterator[dict[str, np.ndarray]]:
+    """Join the job; gives its batches, or single samples, with the names and shapes of MPIStreamDataset."""
+    trainer = join()
+    trainer.start(batch_size)
+    trainer.stay()
+    return _batches(batch_size)
+
+
+def _batches(batch_size: int | None) -> Iterator[dict[str, np.ndarray]]:
+    trainer, lead = join(), () if batch_size is None else (batch_size,)
+    count = len(trainer.plan.fields)
+    layout = {field.name: (lead + field.shape, field.dtype) for field in trainer.plan.fields}
+    layout["parameters"] = ((*lead, len(trainer.plan.parameters)), "float64")
+    layout |= {"time": (lead, "float64"), "step": (lead, "int64"), "simulation": (lead, "int64")}
+    while True:
+        batch = {name: np.empty(*kind) for name, kind in layout.items()}
+        addresses = [array.ctypes.data for array in batch.values()]
+        if not trainer.draw((ctypes.c_void_p * count)(*addresses[:count]), addresses[count:]):
+            return
+        yield batch
