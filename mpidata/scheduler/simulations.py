@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 
 from mpidata.errors import MpidataError
-from mpidata.scheduler.queue import NONE, Queue
+from mpidata.run.queue import NONE, Queue
 
 __all__ = ["COMPLETE", "COUNTED", "FAILED", "NONE", "PENDING", "RUNNING", "Simulations"]
 
