@@ -1,77 +1,16 @@
-"""Which rank goes to which node: trainers first, the scheduler beside the first one, solvers on the rest."""
+"""Which rank goes to which node: trainers first, the scheduler beside the first one, the others on the rest."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from mpidata.errors import LaunchError
 from mpidata.launch.batch.allocation import Allocation, Node
-
-if TYPE_CHECKING:
-    from mpidata.config import Job
+from mpidata.launch.batch.layout import LOOP_AND_RECEIVE, Layout
 
 __all__ = ["Layout", "Placement", "place", "tasks_per_node"]
-
-_LOOP_AND_RECEIVE = 2  # CPUs of a trainer: its loop keeps one busy, its receive thread another
-
-
-@dataclasses.dataclass(frozen=True)
-class Layout:
-    """Ranks of a job by role.
-
-    Parameters
-    ----------
-    trainers : int
-        Number of trainers.
-    groups : int
-        Number of groups that start with the others, spares included.
-    later : int
-        Number of groups that the job spawns.
-    spares : int
-        Number of spares among `groups`.
-    ranks_per_group : int
-        Ranks of each.
-    per_node : int or None
-        Trainers of each node that has any; None: as many as fit.
-    gpus_per_rank : int
-        GPUs of each trainer.
-    """
-
-    trainers: int
-    groups: int
-    ranks_per_group: int
-    later: int = 0
-    per_node: int | None = None
-    gpus_per_rank: int = 0
-    spares: int = 0
-
-    @classmethod
-    def of(cls, job: Job) -> Layout:
-        """Layout of a job."""
-        solvers, trainers = job.solvers, job.trainers
-        split = solvers.start == "split"
-        return cls(
-            trainers=trainers.ranks,
-            groups=solvers.groups + solvers.spares if split else 0,
-            ranks_per_group=solvers.ranks_per_group,
-            later=0 if split else solvers.groups,
-            per_node=trainers.per_node,
-            gpus_per_rank=trainers.gpus_per_rank,
-            spares=solvers.spares if split else 0,
-        )
-
-    @property
-    def solvers(self) -> int:
-        """Number of solver ranks, those included that the job spawns."""
-        return (self.groups + self.later) * self.ranks_per_group
-
-    @property
-    def cpus(self) -> int:
-        """CPUs for all: two for a trainer, none for the scheduler, which mostly sleeps."""
-        return _LOOP_AND_RECEIVE * self.trainers + self.solvers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,13 +39,16 @@ class Placement:
         for host in dict.fromkeys(self.hosts):
             ranks = [rank for rank, name in enumerate(self.hosts) if name == host]
             trainers = [rank - 1 for rank in ranks if 1 <= rank <= layout.trainers]
-            solvers = [rank - 1 - layout.trainers for rank in ranks if rank > layout.trainers]
+            rest = [rank - 1 - layout.trainers for rank in ranks if rank > layout.trainers]
+            solvers = [rank for rank in rest if rank < layout.groups * layout.ranks_per_group]
+            loaders = [rank - layout.groups * layout.ranks_per_group for rank in rest[len(solvers) :]]
             parts = ["the scheduler"] if 0 in ranks else []
             parts += [_numbers("trainer", trainers)] if trainers else []
             if solvers:
                 groups = sorted({solver // layout.ranks_per_group for solver in solvers})
                 count = f" ({len(solvers)} solver{'s' if len(solvers) > 1 else ''})"
                 parts.append(_numbers("group", groups) + count)
+            parts += [_numbers("loader", loaders)] if loaders else []
             yield f"{host}: {', '.join(parts)}"
 
 
@@ -118,7 +60,7 @@ def place(layout: Layout, allocation: Allocation) -> Placement:
     layout : Layout
         Of the job.
     allocation : Allocation
-        In a heterogeneous one, trainers go to the first component and solvers to the second.
+        In a heterogeneous one, trainers go to the first component, solvers and loaders to the second.
 
     Raises
     ------
@@ -128,17 +70,17 @@ def place(layout: Layout, allocation: Allocation) -> Placement:
     Notes
     -----
     A trainer gets two CPUs, so that its receive thread has one besides that of the training loop. Only where there are
-    too few for that it gets one. A group stays on one node where there is one with room for it; groups spread over the
-    nodes, those of trainers last.
+    too few for that it gets one. A group stays on one node where there is one with room for it; groups, and then
+    loaders, spread over the nodes, those of trainers last.
     """
     if len(allocation.components) > 2:
         raise LaunchError(
             f"{allocation.job} has {len(allocation.components)} components. Make it of two: the first "
-            "for the trainers, the second for the solvers."
+            "for the trainers, the second for the solvers and loaders."
         )
     _check_cpus(layout, allocation)
     error: LaunchError | None = None
-    for cpus in (_LOOP_AND_RECEIVE, 1):
+    for cpus in (LOOP_AND_RECEIVE, 1):
         try:
             return _place(layout, allocation, cpus)
         except LaunchError as found:
@@ -150,32 +92,41 @@ def place(layout: Layout, allocation: Allocation) -> Placement:
 def _check_cpus(layout: Layout, allocation: Allocation) -> None:
     parts: list[tuple[str, int, tuple[Node, ...]]]
     if len(allocation.components) == 2:
-        of_trainers, of_solvers = allocation.components
-        parts = [("the trainers", layout.trainers, of_trainers), ("the solvers", layout.solvers, of_solvers)]
+        of_trainers, of_others = allocation.components
+        parts = [("the trainers", layout.trainers, of_trainers), (_others(layout), layout.others, of_others)]
     else:
-        parts = [("the job", layout.trainers + layout.solvers, allocation.nodes)]
+        parts = [("the job", layout.trainers + layout.others, allocation.nodes)]
     for who, needed, nodes in parts:
         cpus = sum(node.cpus for node in nodes)
         if needed > cpus:
-            of_the_job = (
-                f"{layout.trainers} trainers, {layout.groups + layout.later} groups of {layout.ranks_per_group}"
-            )
+            groups, loaders = layout.groups + layout.later, layout.loaders + layout.loaders_later
+            of_the_job = f"{layout.trainers} trainers"
+            of_the_job += f", {groups} groups of {layout.ranks_per_group}" if groups else ""
+            of_the_job += f", {loaders} loaders" if loaders else ""
+            keys = ["'solvers.groups'"] * bool(groups) + ["'loaders.ranks'"] * bool(loaders) + ["'trainers.ranks'"]
             raise LaunchError(
                 f"The nodes for {who} have {_count(cpus, 'CPU')}, but {who} need{'s' if who == 'the job' else ''} "
-                f"{needed} ({of_the_job}). {allocation.origin}. {allocation.advice}, or lower 'solvers.groups' or "
-                "'trainers.ranks'."
+                f"{needed} ({of_the_job}). {allocation.origin}. {allocation.advice}, or lower "
+                f"{', '.join(keys[:-1])} or {keys[-1]}."
             )
+
+
+def _others(layout: Layout) -> str:
+    loaders = layout.loaders + layout.loaders_later
+    return "the solvers and loaders" if layout.solvers and loaders else "the loaders" if loaders else "the solvers"
 
 
 def _place(layout: Layout, allocation: Allocation, trainer_cpus: int) -> Placement:
     free = {node.name: node.cpus for node in allocation.nodes}
     trainers = _place_trainers(layout, allocation, trainer_cpus, free)
     rest = [node.name for node in allocation.components[-1]]
-    solvers = _place_groups(layout, [name for name in rest if name not in trainers], rest, free)
-    hosts = (trainers[0], *trainers, *solvers)
+    first = [name for name in rest if name not in trainers]
+    others = _place_groups(layout, first, rest, free)
+    others += _place_loaders(layout, first, rest, free)
+    hosts = (trainers[0], *trainers, *others)
     unused = tuple(node.name for node in allocation.nodes if node.name not in hosts)
     two = len(allocation.components) == 2
-    components = (1 + len(trainers), len(solvers)) if two else (len(hosts),)
+    components = (1 + len(trainers), len(others)) if two else (len(hosts),)
     rooms = [(free[name] + trainer_cpus * trainers.count(name)) // trainers.count(name) for name in trainers]
     return Placement(hosts, components, min(rooms), unused)
 
@@ -229,6 +180,21 @@ def _place_groups(layout: Layout, first: Sequence[str], rest: Sequence[str], fre
     return [host for group in range(layout.groups) for host in placed[group]]
 
 
+def _place_loaders(layout: Layout, first: Sequence[str], rest: Sequence[str], free: dict[str, int]) -> list[str]:
+    """Nodes of the loaders, each the emptiest one."""
+    hosts = []
+    for _ in range(layout.loaders):
+        for names in (first, rest):
+            host = max(names, key=lambda name: free[name], default=None)
+            if host is not None and free[host] >= 1:
+                hosts.append(host)
+                free[host] -= 1
+                break
+    if layout.loaders + layout.loaders_later > len(hosts) + sum(free[name] for name in rest):
+        raise LaunchError("There are too few CPUs.")
+    return hosts
+
+
 def tasks_per_node(layout: Layout, nodes: int) -> int:
     """CPUs to ask for on each of some equal nodes, so that the ranks fit.
 
@@ -249,7 +215,7 @@ def tasks_per_node(layout: Layout, nodes: int) -> int:
     for cpus in range(max(1, math.ceil(layout.cpus / nodes)), most + 1):
         nodes_of = tuple(Node(f"{i}", cpus) for i in range(nodes))
         try:
-            if _place(plain, Allocation("", (nodes_of,)), _LOOP_AND_RECEIVE):
+            if _place(plain, Allocation("", (nodes_of,)), LOOP_AND_RECEIVE):
                 return cpus
         except LaunchError:
             continue

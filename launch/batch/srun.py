@@ -49,10 +49,11 @@ def srun_for(job: Job, allocation: Allocation | None, mpi: MpiName, environ: Map
         )
     if not uses_srun(wanted, allocation, mpi):
         return None
-    if mpi.name == OPEN_MPI and job.solvers.start == "spawn":
+    if mpi.name == OPEN_MPI and job.spawns:
+        what = ("solvers", "groups") if job.solvers.start == "spawn" else ("loaders", "loaders")
         raise LaunchError(
-            f"'solvers.start' is 'spawn', but Open MPI cannot start groups later under srun ({allocation.job}). Use "
-            "'start: split', or a homogeneous job with 'launch.with: mpirun'."
+            f"'{what[0]}.start' is 'spawn', but Open MPI cannot start {what[1]} later under srun ({allocation.job}). "
+            "Use 'start: split', or a homogeneous job with 'launch.with: mpirun'."
         )
     return find_srun(environ)
 

@@ -18,6 +18,7 @@ static void write_place(FILE *file)
     else fprintf(file, "{\"rank\": %ld, ", me.rank);
     fprintf(file, "\"role\": \"%s\", ", mpidata_role_name(me.role));
     if (me.role == MPIDATA_ROLE_TRAINER) fprintf(file, "\"trainer\": %ld, ", me.index);
+    if (me.role == MPIDATA_ROLE_LOADER) fprintf(file, "\"loader\": %ld, ", me.index);
     if (me.role == MPIDATA_ROLE_SOLVER)
         fprintf(file, "\"group\": %ld, \"rank_in_group\": %ld, ", me.index, me.rank_in_group);
 }
@@ -47,6 +48,11 @@ const char *write_exit_note(const end_t *end)
         fprintf(file, "\"silent_s\": %.3f, \"silent_key\": \"%s\", ", end->silent_s, end->silent_key);
     else fputs("\"silent_s\": null, ", file);
     if (end->late) fputs("\"late\": true, ", file);
+    if (end->item && *end->item) {
+        fputs("\"item\": ", file);
+        write_text(file, end->item);
+        fputs(", ", file);
+    }
     if (end->raised) {
         fputs("\"raised\": ", file);
         write_text(file, end->raised);
@@ -68,7 +74,6 @@ void leave_word(const char *text)
 {
     static int writing;
     if (!me.spawned || me.index < 0 || writing++) return;
-    me.role = MPIDATA_ROLE_SOLVER;
     me.rank_in_group = me.rank < 0 ? 0 : me.rank;
     (void)write_exit_note(&(end_t){.status = 1 << 8, .pid = getpid(), .error = text});
 }
@@ -92,8 +97,9 @@ char *own_word(const char *log, long begun, int *at_end)
 
 char *unfinished(int joined)
 {
-    const char *join = me.role == MPIDATA_ROLE_TRAINER ? "creating an MPIStreamDataset" : "calling mpidata_init";
-    const char *leave = me.role == MPIDATA_ROLE_TRAINER ? "its stream was closed" : "mpidata_finalize";
+    const int trainer = me.role == MPIDATA_ROLE_TRAINER, loader = me.role == MPIDATA_ROLE_LOADER;
+    const char *join = trainer ? "creating an MPIStreamDataset" : loader ? "joining the job" : "calling mpidata_init";
+    const char *leave = trainer ? "its stream was closed" : loader ? "it was let go" : "mpidata_finalize";
     if (joined)
         return print("The program of %s ended with exit status 0, but before %s. Let it end in order.", rank_name(),
                      leave);

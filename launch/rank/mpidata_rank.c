@@ -1,6 +1,7 @@
 /* mpidata-rank RUN_FOLDER: what the launcher starts on every rank of a job.
  * mpidata-rank RUN_FOLDER --group 7 [name=value ...]: a rank of a group that the job has spawned; the values replace
  * {name} in the arguments of a program that is started for each simulation.
+ * mpidata-rank RUN_FOLDER --loader 7: a loader that the job has spawned.
  *
  * It reads its rank from the launcher's environment and the job's layout from RUN_FOLDER/private/plan, and runs the program of
  * its role as its child, with the output going to RUN_FOLDER/logs. It stays as the parent and passes the end on: exit 0
@@ -118,7 +119,9 @@ static void take_signals(sigset_t *mask)
 
 static void read_arguments(int argc, char **argv)
 {
-    me.spawned = argc > 3 && strcmp(argv[2], "--group") == 0;
+    const int loader = argc == 4 && strcmp(argv[2], "--loader") == 0;
+    me.spawned = loader || (argc > 3 && strcmp(argv[2], "--group") == 0);
+    me.role = loader ? MPIDATA_ROLE_LOADER : MPIDATA_ROLE_SOLVER;
     me.index = me.spawned ? number(argv[3]) : 0;
     if ((argc != 2 && !me.spawned) || me.index < 0)
         refuse("mpidata-rank takes one argument, the run folder. Use `mpidata run JOB` instead.");
@@ -186,7 +189,7 @@ static void say_left_in_finalize(const end_t *end, int log)
 /* What is said of an uncaught exception by mpidata/solver/__init__.py, from "raised" on; NULL: it is something else. */
 static const char *exception_in(const char *word)
 {
-    const char *what = word && me.role == MPIDATA_ROLE_SOLVER ? strstr(word, " raised ") : NULL;
+    const char *what = word && is_replaced() ? strstr(word, " raised ") : NULL;
     return what ? what + 1 : NULL;
 }
 
@@ -214,8 +217,8 @@ int main(int argc, char **argv)
     if (chdir(plan.folder)) refuse("Cannot enter %s: %s. Host of rank %ld.", plan.folder, strerror(errno), me.rank);
     say_host(log);
     set_environment(&plan);
-    char *unprotected = plan.fault_tolerant && me.role == MPIDATA_ROLE_SOLVER ? preload() : NULL;
-    if (unprotected) dprintf(log, "mpidata: An MPI_Abort of this solver ends the job: %s.\n", unprotected);
+    char *unprotected = plan.fault_tolerant && is_replaced() ? preload() : NULL;
+    if (unprotected) dprintf(log, "mpidata: An MPI_Abort of this %s ends the job: %s.\n", mpidata_role_name(me.role), unprotected);
     const mpidata_pulse *pulse = open_pulse(&pulse_name);
     set(MPIDATA_PULSE_VARIABLE, pulse_name, 1);
 

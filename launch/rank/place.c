@@ -27,10 +27,10 @@ long read_launcher(void)
 
 static void find_place_in_group(const mpidata_plan *plan, long size)
 {
-    if ((size >= 0 && size != plan->ranks_per_group) || me.rank >= plan->ranks_per_group)
-        refuse("Group %ld was spawned with %ld ranks, but a group has %d. %s/" MPIDATA_RUN_PLAN ". Start the job again.", me.index, size,
-               plan->ranks_per_group, me.run_folder);
-    me.role = MPIDATA_ROLE_SOLVER;
+    const int loader = me.role == MPIDATA_ROLE_LOADER, ranks = loader ? 1 : plan->ranks_per_group;
+    if ((size >= 0 && size != ranks) || me.rank >= ranks)
+        refuse("%s %ld was spawned with %ld ranks, but a %s has %d. %s/" MPIDATA_RUN_PLAN ". Start the job again.",
+               loader ? "Loader" : "Group", me.index, size, loader ? "loader" : "group", ranks, me.run_folder);
     me.rank_in_group = me.rank;
 }
 
@@ -59,8 +59,12 @@ char *foreign_launcher(int status)
                  " srun --mpi=pmi2, or let `mpidata run` choose it.", rank_name(), status, MPIDATA_BUILT_WITH);
 }
 
+int is_replaced(void) { return me.role == MPIDATA_ROLE_SOLVER || me.role == MPIDATA_ROLE_LOADER; }
+
 char *rank_name(void)
 {
+    if (me.role == MPIDATA_ROLE_LOADER)
+        return me.spawned ? print("loader %ld, which was spawned", me.index) : print("rank %ld (loader %ld)", me.rank, me.index);
     if (me.spawned) return print("solver %ld of group %ld, which was spawned", me.rank_in_group, me.index);
     if (me.role == MPIDATA_ROLE_SCHEDULER) return print("rank %ld (the scheduler)", me.rank);
     if (me.role == MPIDATA_ROLE_TRAINER) return print("rank %ld (trainer %ld)", me.rank, me.index);
@@ -69,9 +73,11 @@ char *rank_name(void)
 
 char *file_name(int is_log)
 {
+    if (me.spawned && me.role == MPIDATA_ROLE_LOADER) return print(is_log ? "loader-%04ld.log" : "loader-%04ld", me.index);
     if (me.spawned) return print(is_log ? "group-%04ld-solver-%ld.log" : "group-%04ld-%ld", me.index, me.rank_in_group);
     if (!is_log) return print("rank-%04ld", me.rank);
     if (me.role == MPIDATA_ROLE_SCHEDULER) return print("rank-%04ld-scheduler.log", me.rank);
     if (me.role == MPIDATA_ROLE_TRAINER) return print("rank-%04ld-trainer-%ld.log", me.rank, me.index);
+    if (me.role == MPIDATA_ROLE_LOADER) return print("rank-%04ld-loader-%ld.log", me.rank, me.index);
     return print("rank-%04ld-solver-%ld-%ld.log", me.rank, me.index, me.rank_in_group);
 }

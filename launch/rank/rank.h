@@ -18,9 +18,9 @@
 /* This rank. me.c */
 typedef struct {
     const char *run_folder;
-    long rank; /* of the launcher's job: of the world, or of the group if that was spawned; -1: not known yet */
+    long rank; /* of the launcher's job: of the world, or of the group or loader if that was spawned; -1: not known yet */
     int spawned, role, speaks; /* speaks: what all ranks find alike is behind us */
-    long index, rank_in_group; /* trainer or group; rank within the group */
+    long index, rank_in_group; /* trainer, group or loader; rank within the group */
 } rank_t;
 extern rank_t me;
 
@@ -32,6 +32,7 @@ typedef struct {
     int aborted, abort_code; /* aborted: it called MPI_Abort, which was kept from ending the job */
     double silent_s;  /* 0, or for how long it was silent when it was ended for that */
     const char *silent_key; /* which key of the job file allows no more */
+    const char *item;  /* what a loader worked on, or NULL */
     int late;          /* it was ended as it had not arrived in the job */
     double final_s;   /* 0, or for how long MPI_Finalize had hung when it was ended for that, having left the job */
     const char *error; /* a sentence, or NULL */
@@ -56,6 +57,7 @@ void fill_in(char **arguments, char **assignments);
 /* place.c */
 long read_launcher(void); /* sets me.rank; returns the number of ranks as the launcher promised it, -1 if it did not */
 void find_role(const mpidata_plan *plan, long size);
+int is_replaced(void);      /* a solver or a loader: its death need not end the job */
 char *rank_name(void);      /* in a sentence */
 char *foreign_launcher(int status); /* why MPI may have ended the program so, in a sentence; NULL: not for its launcher */
 char *file_name(int is_log); /* of its log, or of its exit note, within their folders */

@@ -48,7 +48,7 @@ _Noreturn void die(pid_t child)
     for (;;) kill(getpid(), SIGKILL);
 }
 
-/* The time for which a solver has been silent; 0 if that is no matter.
+/* The time for which a solver or loader has been silent; 0 if that is no matter.
  *
  * What stops all ranks for a while, a suspended job say, must not look like silence: only time in which this process was
  * awake counts. */
@@ -57,7 +57,7 @@ static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
     const uint64_t beat = atomic_load(&watch->pulse->beat_ns);
     if (now - watch->watched_at > 3 * SECOND) watch->watched = now;
     watch->watched_at = now;
-    if (me.role != MPIDATA_ROLE_SOLVER || !(flags & MPIDATA_PULSE_JOINED) || flags & MPIDATA_PULSE_LEFT || !beat) return 0;
+    if (!is_replaced() || !(flags & MPIDATA_PULSE_JOINED) || flags & MPIDATA_PULSE_LEFT || !beat) return 0;
     uint64_t since = beat > watch->watched ? beat : watch->watched;
     if (watch->mates.waited > since) since = watch->mates.waited;
     return now > since ? now - since : 0;
@@ -66,11 +66,14 @@ static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
 /* For how long the program has been silent, s, if that is longer than it may be; else 0. *key: what allows no more. */
 static double too_long(watch_t *watch, unsigned flags, uint64_t now, const char **key)
 {
-    const int starting = (flags & MPIDATA_PULSE_STARTING) != 0;
-    double allowed_s = starting ? watch->plan->start_timeout_s : watch->plan->timeout_s;
-    double silent_s = (double)silence(watch, flags, now) / 1e9;
-    *key = starting ? "solvers.start_timeout_s" : "solvers.timeout_s";
-    if (watch->plan->ranks_per_group > 1) {
+    const mpidata_plan *plan = watch->plan;
+    const int starting = (flags & MPIDATA_PULSE_STARTING) != 0, loader = me.role == MPIDATA_ROLE_LOADER;
+    const struct { double s; const char *key; } all[] = {
+        {plan->timeout_s, "solvers.timeout_s"}, {plan->start_timeout_s, "solvers.start_timeout_s"},
+        {plan->loader_timeout_s, "loaders.timeout_s"}, {plan->loader_start_timeout_s, "loaders.start_timeout_s"}};
+    double allowed_s = all[2 * loader + starting].s, silent_s = (double)silence(watch, flags, now) / 1e9;
+    *key = all[2 * loader + starting].key;
+    if (!loader && plan->ranks_per_group > 1) {
         look_for_mates(&watch->mates, silent_s, allowed_s, now);
         silent_s = (double)silence(watch, flags, now) / 1e9;
         allowed_s *= 1.25; /* a mate that waits says so late, and that is seen late */
@@ -237,7 +240,8 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
     watch.late = print("%s/" MPIDATA_RUN_LATE, me.run_folder);
     struct stat exits;
     watch.exits_number = stat(watch.exits, &exits) ? 0 : exits.st_ino;
-    watch.given_up = print("%s/" MPIDATA_RUN_GIVEN_UP "/group-%ld", me.run_folder, me.index);
+    watch.given_up = print("%s/" MPIDATA_RUN_GIVEN_UP "/%s-%ld", me.run_folder,
+                           me.role == MPIDATA_ROLE_LOADER ? "loader" : "group", me.index);
     sigset_t signals;
     sigemptyset(&signals);
     const int taken[] = {SIGTERM, SIGINT, SIGUSR1, SIGCHLD, SIGRTMIN};
@@ -257,6 +261,7 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
     end.joined = (flags & MPIDATA_PULSE_JOINED) != 0;
     end.aborted = (flags & MPIDATA_PULSE_ABORTED) != 0;
     end.abort_code = atomic_load(&pulse->abort_code);
+    end.item = me.role == MPIDATA_ROLE_LOADER ? print("%.*s", (int)sizeof pulse->at - 1, pulse->at) : NULL;
     if (flags & MPIDATA_PULSE_LOST || access(watch.over, F_OK) == 0) end.told = 1;
     return end;
 }

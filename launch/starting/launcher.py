@@ -112,7 +112,7 @@ class Launcher:
             )
             if self.silence_s is not None:
                 variables |= silence_environment(self.silence_s, environ)
-        spawns = self.job.solvers.start == "spawn"
+        spawns = self.job.spawns
         variables |= batch_variables(environ, self.allocation, self.is_srun, beside=self.is_srun and spawns)
         return variables
 
@@ -194,9 +194,9 @@ def hydra_command(mpirun: Path, shim: Path, plan: Plan, hosts: Path | None = Non
 def with_threads(plan: Plan, cpus: int) -> Plan:
     """Let each trainer use the CPUs that it has to itself, but one for its receive thread."""
     programs = dict(plan.programs)
-    for role, threads in (("trainer", max(1, cpus - 1)), ("solver", 1)):
-        program = programs[role]
-        if "OMP_NUM_THREADS" in program.environment:
+    for role, threads in (("trainer", max(1, cpus - 1)), ("solver", 1), ("loader", 1)):
+        program = programs.get(role)
+        if program is not None and "OMP_NUM_THREADS" in program.environment:
             environment = {**program.environment, "OMP_NUM_THREADS": str(threads)}
             programs[role] = dataclasses.replace(program, environment=environment)
     return dataclasses.replace(plan, programs=programs)

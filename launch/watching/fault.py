@@ -58,7 +58,7 @@ def find_fault(attempt: Attempt, end: LauncherEnd, blamed: list[Exit]) -> Fault:
     return (
         _lost_host(attempt, end)
         or _vanished(attempt, end)
-        or _first(first_fault(attempt, blamed), _fault_of_a_spawned_group(attempt))
+        or _first(first_fault(attempt, blamed), _fault_of_a_spawned_group(attempt), _fault_of_a_spawned_loader(attempt))
         or _launcher_fault(attempt, end)
     )
 
@@ -108,6 +108,20 @@ def _fault_of_a_spawned_group(attempt: Attempt) -> Fault | None:
     return Fault(sentence, log, ended.joined, ended.at)
 
 
+def _fault_of_a_spawned_loader(attempt: Attempt) -> Fault | None:
+    """Find the fault in the first bad end of a loader that was spawned, where its death ends the others."""
+    if attempt.fault_tolerant:
+        return None
+    found = [(loader, read_exit_note(path)) for loader, path in attempt.run.spawned_loader_exits()]
+    own = [(loader, ended) for loader, ended in found if ended is not None and not ended.told]
+    if not own:
+        return None
+    loader, ended = min(own, key=lambda entry: entry[1].at)
+    log = attempt.run.loader_log(attempt.plan, loader)
+    sentence = f"The spawned loader {loader} {ended.sentence()}. Its output is in {log}. {_resume(attempt)}"
+    return Fault(ended.error or sentence, log, ended.joined, ended.at)
+
+
 def _first(*faults: Fault | None) -> Fault | None:
     """Choose the one that came first: MPI ends others with an error of theirs."""
     return min((fault for fault in faults if fault is not None), key=lambda fault: fault.at, default=None)
@@ -143,6 +157,7 @@ def _ended(attempt: Attempt, rank: int, how: str, died: bool, at: int = 0) -> Fa
         "scheduler": f"The scheduler (rank {rank})",
         "trainer": f"Trainer {index} (rank {rank})",
         "solver": f"A solver of group {index} (rank {rank}{of_group})",
+        "loader": f"Loader {index} (rank {rank})",
     }[role]
     resume = _resume(attempt) if died else f"Correct it. {_resume(attempt)}"
     return Fault(f"{who} {how}. Its output is in {log}. {resume}", log, died, at)

@@ -65,6 +65,9 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("batches", " + ".join(map(str, summary["batches"]["per_trainer"])) or "0"),
         ("data", f"{summary['bytes'] / 1e6:.1f} MB in {seconds:.1f} s"),
     ]
+    if loaders := summary.get("loaders"):
+        rows = rows if simulations["requested"] else [("time", f"{seconds:.1f} s")]
+        rows.append(("loaders", f"{loaders['joined']} joined, {loaders['lost']} lost"))
     retries, lost = summary.get("retries", []), summary.get("lost_groups", 0)
     if retries or lost:
         rows.insert(1, ("retries", f"{len(retries)}, {lost} group{'s' if lost != 1 else ''} lost"))

@@ -14,8 +14,9 @@ from typing import Any
 
 from mpidata.config.base import Location, Problem
 from mpidata.config.data import Checkpoint
+from mpidata.config.job import STREAM
 from mpidata.config.programs import Solvers, find_program, is_object_name
-from mpidata.config.sentences import sampler_problems, shown, suggestion
+from mpidata.config.sentences import missing, sampler_problems, shown, suggestion
 
 __all__ = ["check"]
 
@@ -45,6 +46,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     problems: list[Problem] = []
     filled: dict[str, Any] = {}
     trainers, solvers, parameters = (_section(data, name) for name in ("trainers", "solvers", "parameters"))
+    problems += _stream(data)
     problems += sampler_problems(parameters.get("sampler"))
     if "slurm" in sections:
         saving = sections.get("checkpoint") or Checkpoint()
@@ -71,6 +73,18 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
         space = filled.get("space", table.space)
         problems += _placeholders(sections["solvers"], ["simulation", *space])
     return problems, filled
+
+
+def _stream(data: Mapping[str, Any]) -> Iterator[Problem]:
+    """Look whether all that solvers need is there, and nothing that only they need."""
+    if "solvers" in data or "loaders" not in data:
+        for key in ("solvers", "parameters", "fields"):
+            if key not in data:
+                yield (key,), missing((key,))
+    else:
+        for key in STREAM:
+            if key in data:
+                yield (key,), f"'{key}' is for the samples of solvers, and there are none. Remove it, or add 'solvers'."
 
 
 def _placeholders(solvers: Solvers, known: list[str]) -> Iterator[Problem]:
@@ -143,12 +157,15 @@ def _output(sections: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
 
 def _sizes(sections: Mapping[str, Any], filled: Mapping[str, Any]) -> Iterator[Problem]:
     """Refuse what no machine has memory or ranks for."""
-    trainers, solvers, parameters = (sections.get(name) for name in ("trainers", "solvers", "parameters"))
-    if trainers is not None and solvers is not None:
-        ranks = 1 + trainers.ranks + (solvers.groups + solvers.spares) * solvers.ranks_per_group
-        if ranks > _MOST_RANKS:
-            fix = "Lower 'trainers.ranks', 'solvers.groups' or 'solvers.ranks_per_group'."
-            yield ("solvers",), f"the job has {ranks} ranks, more than {_MOST_RANKS}. {fix}"
+    trainers, solvers, loaders, parameters = (
+        sections.get(name) for name in ("trainers", "solvers", "loaders", "parameters")
+    )
+    ranks = 1 + (trainers.ranks if trainers is not None else 0)
+    ranks += (solvers.groups + solvers.spares) * solvers.ranks_per_group if solvers is not None else 0
+    ranks += loaders.ranks + loaders.spares if loaders is not None else 0
+    if ranks > _MOST_RANKS:
+        fix = "Lower 'trainers.ranks', 'solvers.groups', 'solvers.ranks_per_group' or 'loaders.ranks'."
+        yield ("solvers",), f"the job has {ranks} ranks, more than {_MOST_RANKS}. {fix}"
     if parameters is None:
         return
     grid = parameters.sampler == "grid"

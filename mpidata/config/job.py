@@ -10,11 +10,17 @@ from pydantic import AfterValidator, PrivateAttr, Strict
 from mpidata.config.base import Key, Model, Text, refuse
 from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, Record, Validation
 from mpidata.config.parameters import Parameters
-from mpidata.config.programs import Launch, Solvers, Trainers
+from mpidata.config.programs import Launch, Loaders, Solvers, Trainers
 from mpidata.config.slurm import Slurm
 
-__all__ = ["Job"]
+__all__ = ["STREAM", "Job"]
 
+STREAM = ("solvers", "parameters", "validation", "fields", "buffer", "record")
+"""The keys of what comes from solvers; a job that has only loaders has none of them."""
+
+# In place of the sections of a job that has no solvers.
+_NO_SOLVERS = Solvers.model_construct(groups=0)
+_NO_PARAMETERS = Parameters.model_construct(count=0)
 _WINDOW_BYTES = 4 << 20
 
 
@@ -45,17 +51,32 @@ class Job(Model):
         json_schema_extra={"kind": "path", "default": "the job file's folder"},
     )
     trainers: Trainers = Key(description="The ranks that train.", examples=["{program: [python, train.py]}"])
-    solvers: Solvers = Key(description="The ranks that simulate.", examples=["{program: [./heat2d]}"])
+    solvers: Solvers = Key(
+        default=_NO_SOLVERS,
+        description="The ranks that simulate. Required, with `parameters` and `fields`, where there are no `loaders`.",
+        examples=["{program: [./heat2d]}"],
+        json_schema_extra={"default": "none"},
+    )
     parameters: Parameters = Key(
-        description="The simulations to run.", examples=["{count: 200, space: {alpha: [0.01, 0.1]}}"]
+        default=_NO_PARAMETERS,
+        description="The simulations to run; required where there are `solvers`.",
+        examples=["{count: 200, space: {alpha: [0.01, 0.1]}}"],
+        json_schema_extra={"default": "none"},
+    )
+    loaders: Loaders | None = Key(
+        default=None,
+        description="The ranks that read and prepare data which already exists, beside `solvers` or instead of them. "
+        "Without this key there are none.",
+        examples=["{ranks: 8}"],
     )
     validation: Validation = Key(default=Validation(), description="Simulations that are never trained on.")
     fields: dict[FieldName, FieldEntry] = Key(
+        default={},
         min_length=1,
-        description="The arrays of a sample, by name. A name is at most 127 letters, digits and underscores, and not "
-        "`time`, `step`, `simulation` or `parameters`.",
+        description="The arrays of a sample, by name; required where there are `solvers`. A name is at most 127 "
+        "letters, digits and underscores, and not `time`, `step`, `simulation` or `parameters`.",
         examples=["{temperature: {shape: [64, 64]}}"],
-        json_schema_extra={"kind": "mapping from name to field, at least one"},
+        json_schema_extra={"kind": "mapping from name to field, at least one", "default": "none"},
     )
     buffer: Buffer = Key(default=Buffer(), description="Where samples wait on a trainer.")
     checkpoint: Checkpoint | None = Key(
@@ -99,10 +120,16 @@ class Job(Model):
 
     @property
     def world_size(self) -> int:
-        """Number of ranks that start together: the scheduler, the trainers and, with `start: split`, the solvers."""
-        solvers = self.solvers
+        """Number of ranks that start together: scheduler, trainers and, with `start: split`, solvers and loaders."""
+        solvers, loaders = self.solvers, self.loaders
         groups = solvers.groups + solvers.spares if solvers.start == "split" else 0
-        return 1 + self.trainers.ranks + groups * solvers.ranks_per_group
+        more = loaders.ranks + loaders.spares if loaders is not None and loaders.start == "split" else 0
+        return 1 + self.trainers.ranks + groups * solvers.ranks_per_group + more
+
+    @property
+    def spawns(self) -> bool:
+        """Whether the running job starts solvers or loaders."""
+        return "spawn" in (self.solvers.start, self.loaders.start if self.loaders is not None else "split")
 
     @property
     def window(self) -> int:
@@ -120,21 +147,31 @@ class Job(Model):
     @property
     def layout(self) -> str:
         """What the ranks are, in words."""
-        solvers, trainers = self.solvers, self.trainers.ranks
-        groups = f"{solvers.groups} group{'s' if solvers.groups != 1 else ''} of {solvers.ranks_per_group}"
-        ranks = f"1 scheduler, {trainers} trainer{'s' if trainers != 1 else ''}"
-        if solvers.start == "spawn":
-            return f"{ranks}; {groups} started later"
-        if solvers.spares:
-            return f"{ranks}, {groups} and {solvers.spares} spare{'s' if solvers.spares != 1 else ''}"
-        return f"{ranks} and {groups}"
+        solvers, trainers, loaders = self.solvers, self.trainers.ranks, self.loaders
+        kinds = []
+        if solvers.groups:
+            groups = f"{_count(solvers.groups, 'group')} of {solvers.ranks_per_group}"
+            kinds.append((groups, solvers.start, solvers.spares))
+        if loaders is not None:
+            kinds.append((_count(loaders.ranks, "loader"), loaders.start, loaders.spares))
+        now = [f"1 scheduler, {_count(trainers, 'trainer')}"]
+        for what, start, spares in kinds:
+            now += [what] if start == "split" else []
+            now += [_count(spares, "spare")] if start == "split" and spares else []
+        later = [f"; {what} started later" for what, start, _ in kinds if start == "spawn"]
+        return (" and ".join([", ".join(now[:-1]), now[-1]]) if now[1:] else now[0]) + "".join(later)
 
     def resolved(self) -> dict[str, Any]:
         """All keys and their values as plain data."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        absent = set() if self.solvers.groups else set(STREAM)
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=absent)
 
     def __eq__(self, other: object) -> bool:
         """Compare all keys; the path does not count."""
         return isinstance(other, Job) and self.model_dump() == other.model_dump()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"

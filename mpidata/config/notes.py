@@ -33,7 +33,9 @@ def drop_without_effect(sections: dict[str, Any]) -> list[Problem]:
 
 def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
     """Tell which keys mean nothing here: section, key, the value that says nothing, and what makes it so."""
-    buffer, parameters, solvers = (sections.get(name) for name in ("buffer", "parameters", "solvers"))
+    buffer, parameters, solvers, loaders = (
+        sections.get(name) for name in ("buffer", "parameters", "solvers", "loaders")
+    )
     if buffer is not None and buffer.policy == "fifo":
         yield "buffer", "watermark", 0, "'buffer.policy: fifo', which has none"
     if parameters is not None and parameters.sampler == "grid":
@@ -42,6 +44,8 @@ def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, s
         yield "parameters", "path", None, f"'parameters.sampler: {parameters.sampler}', as only 'file' reads a table"
     if solvers is not None and solvers.start == "spawn":
         yield "solvers", "spares", 0, "'solvers.start: spawn', where a new group takes the place of a lost one"
+    if loaders is not None and loaders.start == "spawn":
+        yield "loaders", "spares", 0, "'loaders.start: spawn', where a new loader takes the place of a lost one"
 
 
 def new_name(keys: Location, notes: list[Problem]) -> Location:

@@ -1,4 +1,4 @@
-"""`trainers`, `solvers` and `launch`: what runs, and on how many ranks."""
+"""`trainers`, `solvers`, `loaders` and `launch`: what runs, and on how many ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing_extensions import Self
 
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
 
-__all__ = ["Launch", "Solvers", "Trainers", "find_program", "is_object_name", "object_name"]
+__all__ = ["Launch", "Loaders", "Solvers", "Trainers", "find_program", "is_object_name", "object_name"]
 
 _HOST = re.compile(r"[\w.-]+:[1-9]\d{0,5}", re.ASCII)
 _OBJECT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
@@ -218,6 +218,27 @@ class Solvers(Model):
             )
         refuse(problems)
         return self
+
+
+class Loaders(Model):
+    """The ranks that read and prepare data which already exists."""
+
+    ranks: Count = Key(default=1, description="Number of loaders that work at once (one process each).")
+    spares: Natural = Key(default=0, description="What `solvers.spares` is for groups.")
+    retries: Natural = Key(
+        default=2, description="Further tries of work whose loader died or fell silent, and of starting a loader."
+    )
+    timeout_s: Positive = Key(
+        default=60.0, description="Seconds of silence after which a loader is ended as hung: the most for one item."
+    )
+    start_timeout_s: Positive = Key(
+        default=600.0, description="The same while a loader builds a dataset or counts the rows of its files."
+    )
+    tolerate: Natural = Key(
+        default=0,
+        description="Number of items that may be left out, as every loader was lost at them, without failing.",
+    )
+    start: Literal["split", "spawn"] = Key(default="split", description="What `solvers.start` is for groups.")
 
 
 class Launch(Model):

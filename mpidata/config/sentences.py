@@ -15,7 +15,7 @@ from mpidata.config.describe import choices, find, key_of, kind, models
 from mpidata.config.job import Job
 from mpidata.config.parameters import SAMPLERS
 
-__all__ = ["dotted", "problems_of", "shown", "suggestion"]
+__all__ = ["dotted", "missing", "problems_of", "shown", "suggestion"]
 
 
 def dotted(location: Location) -> str:
@@ -41,6 +41,13 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     return f"Did you mean '{lower[near[0]]}'?" if near else ""
 
 
+def missing(location: Location) -> str:
+    """Say that a key is missing that must be there."""
+    _, info = find(Job, location)
+    example = f", for instance '{location[-1]}: {info.examples[0]}'" if info is not None and info.examples else ""
+    return f"missing key '{dotted(location)}'. Add it{example}."
+
+
 def problems_of(error: ErrorDetails) -> Iterator[Problem]:
     """Tell the problems behind one error of pydantic's, with locations from the root of the job file."""
     # Tags of a union stand in angle brackets, '[key]' marks an error of a mapping's key: neither is in the file.
@@ -59,8 +66,7 @@ def _sentence(error: ErrorDetails, location: Location) -> str:
     if error["type"] == "extra_forbidden":
         return _unknown(name, str(location[-1]), [key_of(key, known) for key, known in owner.model_fields.items()])
     if error["type"] == "missing" and info is not None:
-        example = f", for instance '{location[-1]}: {info.examples[0]}'" if info.examples else ""
-        return f"missing key '{name}'. Add it{example}."
+        return missing(location)
     value = error["input"]
     wanted = _wanted(error, location, info)
     fix = suggestion(value, choices(info)) if isinstance(value, str) and info is not None else ""

@@ -31,8 +31,9 @@ def memory(plan: Plan, trainers: int, available: int | None) -> Finding:
 
 def slots(job: Job, plan: Plan, cores: int, allocation: Allocation | None) -> Finding:
     """Compare the ranks of the job with the cores of this host, or with the CPUs of the allocation."""
-    groups = plan.groups * plan.ranks_per_group if plan.start == "spawn" else 0
-    ranks = plan.world + groups
+    later = plan.groups * plan.ranks_per_group if plan.start == "spawn" else 0
+    later += plan.loaders if plan.loader_start == "spawn" else 0
+    ranks = plan.world + later
     if allocation is not None:
         cpus = sum(node.cpus for node in allocation.nodes)
         found = f"{ranks} ranks, {cpus} CPUs on {len(allocation.nodes)} nodes"
@@ -44,7 +45,10 @@ def slots(job: Job, plan: Plan, cores: int, allocation: Allocation | None) -> Fi
     found = f"{ranks} ranks, {cores} cores on this host"
     if ranks > cores:
         return Finding(
-            "slots", "warning", found, "They share cores, which is fine for a try. Lower solvers.groups for speed."
+            "slots",
+            "warning",
+            found,
+            "They share cores, which is fine for a try. Lower solvers.groups or loaders.ranks for speed.",
         )
     return Finding("slots", "ok", found)
 

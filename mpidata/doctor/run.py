@@ -101,7 +101,7 @@ def _mpi(library: MpiName, job: Job | None) -> list[Finding]:
     if result is None or result["size"] != 2:
         return found
     usage = Usage(tuple(result["devices"]), result["shared_memory"])
-    needed = job is not None and job.solvers.start == "spawn"
+    needed = job is not None and job.spawns
     return [
         *found,
         mpi.threads(result["threads"]),

@@ -36,16 +36,17 @@ GIVEN_UP, TRY_FAILED = 1, 2
 """How a simulation has failed: its own code gave it up, or this try of it was no good."""
 LOOP_OVER = 2
 """How a checkpoint has failed whose trainer has left its loop."""
-_SOLVER = 2
+_SOLVER, _LOADER = 2, 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Where an event comes from: a rank of the group `index`, or the trainer `index`."""
+    """Where an event comes from: a rank of the group `index`, the loader `index`, or the trainer `index`."""
 
     of_solver: bool
     index: int
     rank: int
+    of_loader: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +60,11 @@ class Closed(Event):
 
 
 class Next(Closed):
-    """A group asks for a simulation."""
+    """A group asks for a simulation; a loader is ready for requests."""
 
 
 class Finalized(Closed):
-    """A group has left."""
+    """A group, or a loader, has left."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +182,8 @@ class RawEvent(ctypes.Structure):
 
     def read(self) -> Event:
         """Get it as one of the classes; raises KeyError where its kind is unknown."""
-        return READERS[self.kind](self, {"of_solver": self.role == _SOLVER, "index": self.index, "rank": self.rank})
+        sender = {"of_solver": self.role == _SOLVER, "of_loader": self.role == _LOADER}
+        return READERS[self.kind](self, {**sender, "index": self.index, "rank": self.rank})
 
 
 def _text(raw: Any) -> str:

@@ -1,4 +1,4 @@
-"""What libmpidata declares: the functions and structures of mpidata.h, trainer.h, draw.h, snapshot.h and scheduler.h.
+"""What libmpidata declares: the functions and structures of mpidata.h, of the trainers, the loaders and the scheduler.
 
 Calls release the GIL, so a call that waits does not stop other threads.
 """
@@ -134,6 +134,10 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_restore_samples": (c_int, [c_int, c_int64, *[c_void_p] * 5]),
     "mpidata_trainer_restore_ledger": (c_int, [c_void_p]),
     "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
+    # loader.h
+    "mpidata_loader_open": (c_int, [c_int]),
+    "mpidata_loader_wait": (c_int, [c_double]),
+    "mpidata_loader_close": (c_int, []),
     # record.h
     **{f"mpidata_trainer_record_{name}": (c_int, []) for name in ("release", "stop")},
     "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int]),
@@ -152,13 +156,13 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_expect": (c_int, [c_int64, c_int64, c_int]),
     "mpidata_scheduler_relieve": (c_int, [c_int, c_int64]),
     "mpidata_scheduler_checkpoint": (c_int, [c_int64]),
-    "mpidata_scheduler_lose": (c_int, [c_int]),
-    "mpidata_scheduler_gone": (c_int, [c_int]),
+    **{f"mpidata_scheduler_{name}": (c_int, [c_int]) for name in ("serves", "release")},
+    **{f"mpidata_scheduler_{name}": (c_int, [c_int, c_int]) for name in ("gone", "invite")},
+    "mpidata_scheduler_lose": (c_int, [c_int, c_int, c_char_p]),
     "mpidata_scheduler_one_host": (c_int, [POINTER(c_int)]),
-    "mpidata_scheduler_greet": (c_int, [c_int, c_int, POINTER(c_int)]),
-    "mpidata_scheduler_invite": (c_int, [c_int]),
+    "mpidata_scheduler_greet": (c_int, [c_int, c_int, c_int, POINTER(c_int)]),
     "mpidata_scheduler_join": (c_int, [c_int, POINTER(c_int)]),
-    "mpidata_scheduler_link": (c_int, [c_int, c_int]),
+    "mpidata_scheduler_link": (c_int, [c_int, c_int, c_int]),
     "mpidata_scheduler_abort": (None, [c_int]),
 }
 

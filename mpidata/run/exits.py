@@ -43,6 +43,8 @@ class Exit:
         The key of the job file that allows no longer silence.
     raised : str or None
         What it raised, to stand behind its name.
+    item : str or None
+        What a loader worked on.
     """
 
     cause: str
@@ -56,9 +58,13 @@ class Exit:
     at: int = 0
     silent_key: str | None = None
     raised: str | None = None
+    item: str | None = None
 
     def sentence(self) -> str:
         """Say how it ended, to stand behind its name: `was killed by SIGSEGV`."""
+        return f"{self._sentence()}, while it worked on {self.item}" if self.item else self._sentence()
+
+    def _sentence(self) -> str:
         if self.cause == "silent":
             return f"was silent for {self.silent_s:.0f} s, longer than {self.silent_key} allows{self._why_silent()}"
         if self.cause == "raised":
@@ -83,7 +89,7 @@ class Exit:
         return self.told or (self.cause == "abort" and self.status in _ANOTHER_HAS_DIED)
 
     def _why_silent(self) -> str:
-        if self.rank is None:
+        if self.rank is None or str(self.silent_key).startswith("loaders."):
             return ""
         return ". A call on MPI_COMM_WORLD, which holds all ranks of the job in the split start, hangs so"
 
@@ -123,6 +129,7 @@ def read_exit_note(path: Path) -> Exit | None:
         number, status, silent_s = note["signal"], note["exit"], note.get("silent_s")
         joined, told, error = bool(note.get("joined")), bool(note.get("told")), note.get("error")
         rank, silent_key, raised = note.get("rank"), note.get("silent_key"), note.get("raised")
+        item = note.get("item")
         abort = None if note.get("abort") is None else int(note["abort"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -138,7 +145,7 @@ def read_exit_note(path: Path) -> Exit | None:
         cause = "raised"
     else:
         cause = "signal" if number is not None else "exit" if status is not None else "unknown"
-    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key, raised)
+    return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key, raised, item)
 
 
 def last_lines(run: Path, plan: Plan, group: int, rank_in_group: int, n: int = 10) -> list[str]:

@@ -20,6 +20,7 @@ __all__ = ["RunFolder"]
 
 _PRIVATE = 0o600
 _SPAWNED = re.compile(r"group-(\d+)-(\d+)")
+_SPAWNED_LOADER = re.compile(r"loader-(\d+)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,13 +137,13 @@ class RunFolder:
         """Folder of the exit notes of an earlier start."""
         return self.path / f"exits-{attempt}"
 
-    def given_up(self, group: int) -> Path:
-        """There when a spawned group is not waited for any more: it ends if it has not joined."""
-        return self.path / "given-up" / f"group-{group}"
+    def given_up(self, group: int, kind: str = "group") -> Path:
+        """There when a spawned group, or a `loader`, is not waited for any more: it ends if it has not joined."""
+        return self.path / "given-up" / f"{kind}-{group}"
 
-    def vanished(self, group: int) -> Path:
-        """There when a group was lost, but no rank of it has left an exit note."""
-        return self.exits / f"vanished-group-{group}"
+    def vanished(self, group: int, kind: str = "group") -> Path:
+        """There when a group, or a `loader`, was lost, but no rank of it has left an exit note."""
+        return self.exits / f"vanished-{kind}-{group}"
 
     @property
     def is_removed(self) -> bool:
@@ -165,6 +166,16 @@ class RunFolder:
         rank = plan.rank_of(group, rank_in_group)
         return self.exits / f"group-{group:04d}-{rank_in_group}" if rank is None else self.rank_exit(rank)
 
+    def loader_log(self, plan: Plan, loader: int) -> Path:
+        """Output of a loader, whether it started with the others or was spawned."""
+        rank = plan.rank_of_loader(loader)
+        return self.logs / f"loader-{loader:04d}.log" if rank is None else self.log(plan, rank)
+
+    def loader_exit(self, plan: Plan, loader: int) -> Path:
+        """Exit note of a loader."""
+        rank = plan.rank_of_loader(loader)
+        return self.exits / f"loader-{loader:04d}" if rank is None else self.rank_exit(rank)
+
     def rank_exit(self, rank: int) -> Path:
         """Exit note of a rank of the world."""
         return self.exits / f"rank-{rank:04d}"
@@ -178,10 +189,15 @@ class RunFolder:
         found = ((_SPAWNED.fullmatch(path.name), path) for path in self.exits.glob("group-*-*"))
         return [(int(match[1]), int(match[2]), path) for match, path in found if match is not None]
 
+    def spawned_loader_exits(self) -> list[tuple[int, Path]]:
+        """Find the exit notes of spawned loaders, each with its number."""
+        found = ((_SPAWNED_LOADER.fullmatch(path.name), path) for path in self.exits.glob("loader-*"))
+        return [(int(match[1]), path) for match, path in found if match is not None]
+
     def log(self, plan: Plan, rank: int) -> Path:
         """Output of the program of a rank."""
         role, index, rank_in_group = plan.role_of(rank)
-        place = {"scheduler": "", "trainer": f"-{index}", "solver": f"-{index}-{rank_in_group}"}[role]
+        place = "" if role == "scheduler" else f"-{index}-{rank_in_group}" if role == "solver" else f"-{index}"
         return self.logs / f"rank-{rank:04d}-{role}{place}.log"
 
     def check(self) -> None:

@@ -6,42 +6,28 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpidata.errors import LaunchError, MpidataError
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import read_own
-from mpidata.run.programs import Program, programs_of
+from mpidata.run.plan_parts import (
+    HEADER,
+    LOADERS,
+    RECORD,
+    ROLES,
+    SINGLE,
+    TYPES,
+    Field,
+    PlanReader,
+    Program,
+    programs_of,
+)
 
 if TYPE_CHECKING:
     from mpidata.config import Job
 
 __all__ = ["ROLES", "Field", "Plan", "Program"]
-
-ROLES = ("scheduler", "trainer", "solver")
-_HEADER = "mpidata-plan 1"
-_SINGLE = tuple(
-    "run folder seed start lifetime world trainers groups spares ranks_per_group window retries timeout_s "
-    "start_timeout_s join_timeout_s tolerate fault_tolerance simulations validation policy capacity watermark tail "
-    "checkpoint attempt checkpoint_every_s checkpoint_keep checkpoint_within_s".split()
-)
-_RECORD = ("record_path", "record_every", "record_when_slow")
-_TYPES: dict[str, type] = dict.fromkeys(
-    ("start", "lifetime", "fault_tolerance", "policy", "tail", "record_when_slow"), str
-)
-_TYPES |= dict.fromkeys(("run", "folder", "record_path"), Path)
-_TYPES |= dict.fromkeys(
-    ("timeout_s", "start_timeout_s", "join_timeout_s", "checkpoint_every_s", "checkpoint_within_s"), float
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class Field:
-    """A declared field: its name, dtype (`float32`, ...) and shape (C order, () for a scalar)."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +35,9 @@ class Plan:
     """The layout of a job and its data.
 
     World ranks: 0 is the scheduler, then come the trainers, then, with `start` split, the solver groups of
-    `ranks_per_group` ranks each: `groups` that run at once and `spares`. Groups that are spawned have the next numbers.
-    Simulations 0 to `simulations` - 1 are trained on, the next `validation` ones are not.
+    `ranks_per_group` ranks each: `groups` that run at once and `spares`; at last, with `loader_start` split, the
+    `loaders` and `loader_spares`. What is spawned has the next numbers. Without solvers `groups` is 0. Simulations 0 to
+    `simulations` - 1 are trained on, the next `validation` ones are not.
 
     `tolerate` is -1 where every simulation may be set aside; `checkpoint` is the number of the checkpoint to start
     from, 0 for none; `attempt` counts the starts of the run folder from 1; `record_path` is None where nothing is
@@ -92,6 +79,13 @@ class Plan:
     record_path: Path | None = None
     record_every: int = 1
     record_when_slow: str = "slow_down"
+    loaders: int = 0
+    loader_spares: int = 0
+    loader_start: str = "split"
+    loader_retries: int = 2
+    loader_timeout_s: float = 60.0
+    loader_start_timeout_s: float = 600.0
+    loader_tolerate: int = 0
 
     @classmethod
     def of(cls, job: Job, run: Path, fault_tolerance: str = "none", checkpoint: int = 0, attempt: int = 1) -> Plan:
@@ -148,15 +142,16 @@ class Plan:
             record_path=_record_path(job, run),
             record_every=record.every if record is not None else 1,
             record_when_slow=record.when_slow if record is not None else "slow_down",
+            **_loaders(job),
         )
 
     @classmethod
     def parse(cls, text: str) -> Plan:
         """Read a plan's text; raises MpidataError if it is not one."""
         lines = text.split("\n")
-        if lines[0] != _HEADER:
-            raise MpidataError(f"The plan begins with {lines[0]!r}, not {_HEADER!r}. Use one version of mpidata only.")
-        reader = _Reader()
+        if lines[0] != HEADER:
+            raise MpidataError(f"The plan begins with {lines[0]!r}, not {HEADER!r}. Use one version of mpidata only.")
+        reader = PlanReader()
         for number, line in enumerate(lines[1:], start=2):
             if line:
                 try:
@@ -164,12 +159,14 @@ class Plan:
                 except ValueError as error:
                     message = f"Line {number} of the plan is {line!r}: {error}. Start the job again."
                     raise MpidataError(message) from None
-        missing = [key for key in _SINGLE if key not in reader.single]
-        missing += [f"program {role}" for role in ROLES if role not in reader.programs]
+        missing = [key for key in SINGLE if key not in reader.single]
+        several = {"solver": reader.single.get("groups"), "loader": reader.single.get("loaders", "0")}
+        needed = [role for role in ROLES if several.get(role) != "0"]
+        missing += [f"program {role}" for role in needed if role not in reader.programs]
         if missing:
             raise MpidataError(f"The plan lacks {', '.join(missing)}. Start the job again.")
         return cls(
-            **{key: _TYPES.get(key, int)(value) for key, value in reader.single.items()},
+            **{key: TYPES.get(key, int)(value) for key, value in reader.single.items()},
             hosts=tuple(reader.hosts),
             parameters=tuple(reader.parameters),
             fields=tuple(reader.fields),
@@ -190,14 +187,16 @@ class Plan:
 
     def text(self) -> str:
         """Write the plan as text, for the file `plan` of the run folder; raises MpidataError on a newline."""
-        lines = [_HEADER]
-        lines += [f"{key} {getattr(self, key)}" for key in _SINGLE]
+        lines = [HEADER]
+        lines += [f"{key} {getattr(self, key)}" for key in SINGLE]
         if self.record_path is not None:
-            lines += [f"{key} {getattr(self, key)}" for key in _RECORD]
+            lines += [f"{key} {getattr(self, key)}" for key in RECORD]
+        if self.loaders:
+            lines += [f"{key} {getattr(self, key)}" for key in LOADERS]
         lines += [f"host {host}" for host in self.hosts]
         lines += [f"parameter {name}" for name in self.parameters]
         lines += [" ".join(["field", f.name, f.dtype, str(len(f.shape)), *map(str, f.shape)]) for f in self.fields]
-        for role in ROLES:
+        for role in (role for role in ROLES if role in self.programs):
             lines.append(f"program {role}")
             lines += [f"argument {argument}" for argument in self.programs[role].arguments]
             lines += [f"environment {key}={value}" for key, value in self.programs[role].environment.items()]
@@ -217,9 +216,9 @@ class Plan:
         Returns
         -------
         role : str
-            `scheduler`, `trainer` or `solver`.
+            `scheduler`, `trainer`, `solver` or `loader`.
         index : int
-            Which trainer, or which group; 0 for the scheduler.
+            Which trainer, group or loader; 0 for the scheduler.
         rank_in_group : int
             Rank within the solver group, else 0.
 
@@ -237,12 +236,24 @@ class Plan:
         if rank <= self.trainers:
             return "trainer", rank - 1, 0
         group, rank_in_group = divmod(rank - 1 - self.trainers, self.ranks_per_group)
-        return "solver", group, rank_in_group
+        if group < self.groups_in_world:
+            return "solver", group, rank_in_group
+        return "loader", rank - 1 - self.trainers - self.groups_in_world * self.ranks_per_group, 0
 
     @property
     def groups_in_world(self) -> int:
         """Number of groups that start with the world, spares included."""
         return self.groups + self.spares if self.start == "split" else 0
+
+    @property
+    def loaders_in_world(self) -> int:
+        """Number of loaders that start with the world, spares included."""
+        return self.loaders + self.loader_spares if self.loader_start == "split" else 0
+
+    @property
+    def has_stream(self) -> bool:
+        """Whether there are solvers, whose samples the trainers get."""
+        return self.groups > 0
 
     def rank_of(self, group: int, rank_in_group: int) -> int | None:
         """Rank of the world of a group's rank; None for a group that was spawned."""
@@ -250,49 +261,28 @@ class Plan:
             return None
         return 1 + self.trainers + group * self.ranks_per_group + rank_in_group
 
-
-class _Reader:
-    """Collects the lines of a plan; `take` raises ValueError on one that makes no sense."""
-
-    def __init__(self) -> None:
-        self.single: dict[str, str] = {}
-        self.hosts: list[str] = []
-        self.parameters: list[str] = []
-        self.fields: list[Field] = []
-        self.programs: dict[str, tuple[list[str], dict[str, str]]] = {}
-        self.role = ""
-
-    def take(self, line: str) -> None:
-        key, _, value = line.partition(" ")
-        if key in _SINGLE or key in _RECORD:
-            if key in self.single:
-                raise ValueError("the key is there twice")
-            _TYPES.get(key, int)(value)
-            self.single[key] = value
-        elif key == "host":
-            self.hosts.append(value)
-        elif key == "parameter":
-            self.parameters.append(value)
-        elif key == "field":
-            name, dtype, ndim, *shape = value.split(" ")
-            if int(ndim) != len(shape):
-                raise ValueError(f"{len(shape)} extents, not {ndim}")
-            self.fields.append(Field(name, dtype, tuple(map(int, shape))))
-        elif key == "program":
-            if value not in ROLES:
-                raise ValueError("no such role")
-            self.role = value
-            self.programs[value] = ([], {})
-        elif key == "argument" and self.role:
-            self.programs[self.role][0].append(value)
-        elif key == "environment" and self.role and "=" in value:
-            name, _, value = value.partition("=")
-            self.programs[self.role][1][name] = value
-        else:
-            raise ValueError("unknown key")
+    def rank_of_loader(self, loader: int) -> int | None:
+        """Rank of the world of a loader; None for one that was spawned."""
+        first = 1 + self.trainers + self.groups_in_world * self.ranks_per_group
+        return first + loader if loader < self.loaders_in_world else None
 
 
 def _record_path(job: Job, run: Path) -> Path | None:
     if job.record is None:
         return None
     return RunFolder(run).record if job.record.path is None else Path(os.path.abspath(job.folder / job.record.path))
+
+
+def _loaders(job: Job) -> dict[str, Any]:
+    loaders = job.loaders
+    if loaders is None:
+        return {}
+    return {
+        "loaders": loaders.ranks,
+        "loader_spares": loaders.spares,
+        "loader_start": loaders.start,
+        "loader_retries": loaders.retries,
+        "loader_timeout_s": loaders.timeout_s,
+        "loader_start_timeout_s": loaders.start_timeout_s,
+        "loader_tolerate": loaders.tolerate,
+    }

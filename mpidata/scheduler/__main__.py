@@ -40,8 +40,9 @@ def main() -> int:
         parameters = read_parameters(run.parameters)
         messages = LibraryMessages(plan)
         messages.open()
+        spawns = "spawn" in (plan.start, plan.loader_start)
         for sentence in slower_than_it_could_be(
-            look_at_process(), find_fabrics(), messages.one_host, plan.start == "spawn", mpi_of_mpi4py()
+            look_at_process(), find_fabrics(), messages.one_host, spawns, mpi_of_mpi4py()
         ):
             with contextlib.suppress(OSError):
                 print(f"mpidata: {sentence}", flush=True)

@@ -33,7 +33,7 @@ class Ending:
     ----------
     trainers : int
         Number of trainers.
-    groups : Groups
+    groups, loaders : Groups
         Those that are alive have not left.
 
     Attributes
@@ -48,12 +48,13 @@ class Ending:
     For one thread. Times are in seconds, of a clock that never goes back.
     """
 
-    def __init__(self, trainers: int, groups: Groups) -> None:
+    def __init__(self, trainers: int, groups: Groups, loaders: Groups) -> None:
         self.conclusion: Conclusion = {"status": "complete", "error": None, "reason": None}
         self.stopping = False
         self._trainers_in_loop = set(range(trainers))
         self._trainers = set(range(trainers))
         self._groups = groups
+        self._loaders = loaders
         self._by = float("inf")
         self._figures: set[int] = set()
         self._figures_by = 0.0
@@ -84,6 +85,11 @@ class Ending:
     def status_came(self, trainer: int) -> None:
         """Note that a trainer's figures have come."""
         self._figures.discard(trainer)
+
+    def loaders_leave(self, now: float) -> None:
+        """Note that the loaders are to leave: where they are the last, they have the time of a stop for that."""
+        if not self._groups.alive:
+            self._by = min(self._by, now + deadlines.STOP_S)
 
     def stop(self, now: float, reason: str) -> bool:
         """End the job before its time, though nothing is wrong; returns whether it was not stopping already."""
@@ -130,8 +136,8 @@ class Ending:
         return self.conclusion
 
     def is_over(self, now: float) -> bool:
-        """Whether all trainers and groups have left, and the last figures have come."""
-        return not self._groups.alive and self._trainers_final(now)
+        """Whether all trainers, groups and loaders have left, and the last figures have come."""
+        return not self._any_alive and self._trainers_final(now)
 
     def is_due(self, now: float) -> bool:
         """Whether to wait no longer and end the ranks that are left. May turn the conclusion into failed."""
@@ -141,7 +147,11 @@ class Ending:
             return True
         if self.conclusion["status"] != "failed" and self._trainers_in_loop:
             self.fail(now, self._stuck())
-        return self.conclusion["status"] == "failed" or (bool(self._groups.alive) and self._trainers_final(now))
+        return self.conclusion["status"] == "failed" or (self._any_alive and self._trainers_final(now))
+
+    @property
+    def _any_alive(self) -> bool:
+        return bool(self._groups.alive or self._loaders.alive)
 
     def _trainers_final(self, now: float) -> bool:
         return not self._trainers and (not self._figures or now >= self._figures_by)
@@ -265,7 +275,7 @@ class Stream:
     """
 
     def __init__(self, plan: Plan, simulations: Simulations, messages: Messages, journal: Journal) -> None:
-        self.ended = False
+        self.ended = not plan.has_stream
         self._validated = plan.validation == 0
         self._validation = plan.validation
         self._simulations = simulations

@@ -1,17 +1,29 @@
-"""The solver groups of a job: which there are, which wait for a simulation, and what takes the place of a lost one."""
+"""The solver groups or loaders of a job: which there are, which wait, what takes the place of a lost one."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Iterator
 
 from mpidata.run import deadlines
 from mpidata.run.plan import Plan
 
-__all__ = ["Groups"]
+__all__ = ["Groups", "Places"]
 
 # Between attempts to spawn a group: doubled at each that fails.
 _FIRST_PAUSE_S = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """How many groups there are to be: the part of a plan that is about groups, under its names."""
+
+    groups: int
+    groups_in_world: int
+    start: str
+    lifetime: str
+    retries: int
 
 
 class Groups:
@@ -23,8 +35,8 @@ class Groups:
 
     Parameters
     ----------
-    plan : Plan
-        Of the job.
+    plan : Plan or Places
+        Of the job, or of its loaders, each of which is a group here.
     can_spawn : bool
         Whether groups can be started while the job runs.
 
@@ -46,7 +58,7 @@ class Groups:
     For one thread. Times are in seconds, of a clock that never goes back.
     """
 
-    def __init__(self, plan: Plan, can_spawn: bool) -> None:
+    def __init__(self, plan: Plan | Places, can_spawn: bool) -> None:
         self.starting: set[int] = set()
         self.lost: set[int] = set()
         self.given_up = 0

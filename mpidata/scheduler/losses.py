@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mpidata.run import deadlines
-from mpidata.run.exits import last_lines, read_exit
+from mpidata.run.exits import last_lines, read_exit, read_exit_note, tail
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
@@ -18,6 +18,10 @@ __all__ = ["GIVEN_UP", "Cause", "Causes", "Losses", "UntoldDeaths"]
 _LOOK_S = 1.0
 # With nothing complete by then, the program is at fault and not a simulation.
 _HOPELESS = 3
+_VANISHED = (
+    "vanished without an exit note: its mpidata-rank was killed with it, its host is gone, or the run folder cannot be "
+    "written"
+)
 
 GIVEN_UP = "given_up"
 """Kind of the cause where a solver's own code has given a simulation up, as it has diverged say."""
@@ -38,6 +42,8 @@ class Cause:
         Of the program that died.
     output : list of str
         Its last lines.
+    item : str or None
+        What a loader worked on.
     """
 
     def __init__(
@@ -48,6 +54,7 @@ class Cause:
         signal: int | None = None,
         status: int | None = None,
         output: Sequence[str] = (),
+        item: str | None = None,
     ) -> None:
         self.kind = kind
         self.sentence = sentence
@@ -55,6 +62,7 @@ class Cause:
         self.signal = signal
         self.status = status
         self.output = list(output)
+        self.item = item
 
     @classmethod
     def of_group(cls, plan: Plan, group: int, rank_in_group: int) -> Cause:
@@ -68,13 +76,16 @@ class Cause:
         for ended, rank in sorted(known, key=lambda entry: entry[0].follows):
             output = last_lines(plan.run, plan, group, rank)
             return cls(ended.cause, ended.sentence(), rank, ended.signal, ended.status, output)
-        return cls(
-            "unknown",
-            "vanished without an exit note: its mpidata-rank was killed with it, its host is gone, or the run folder "
-            "cannot be written",
-            rank_in_group,
-            output=last_lines(plan.run, plan, group, rank_in_group),
-        )
+        return cls("unknown", _VANISHED, rank_in_group, output=last_lines(plan.run, plan, group, rank_in_group))
+
+    @classmethod
+    def of_loader(cls, plan: Plan, loader: int) -> Cause:
+        """Find out why a loader was lost, from its exit note."""
+        run = RunFolder(plan.run)
+        ended, output = read_exit_note(run.loader_exit(plan, loader)), tail(run.loader_log(plan, loader), 10)
+        if ended is None or ended.told:
+            return cls("unknown", _VANISHED, 0, output=output)
+        return cls(ended.cause, ended.sentence(), 0, ended.signal, ended.status, output, ended.item)
 
     @classmethod
     def given_up(cls, plan: Plan, group: int, reason: str) -> Cause:
@@ -170,7 +181,7 @@ class Losses:
 
 
 class Causes:
-    """Finds out why groups were lost.
+    """Finds out why groups, or loaders, were lost.
 
     MPI may tell of a death before the rank's mpidata-rank has written how its program ended.
 
@@ -178,10 +189,13 @@ class Causes:
     ----------
     plan : Plan
         Of the job.
+    kind : str
+        `group` or `loader`.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, kind: str = "group") -> None:
         self._plan = plan
+        self._kind = kind
         self._lost: dict[int, tuple[int, float]] = {}  # rank in group that died, until when to wait
 
     def look_for(self, group: int, rank_in_group: int, now: float) -> None:
@@ -189,31 +203,37 @@ class Causes:
         self._lost[group] = (rank_in_group, now + deadlines.WHY_LOST_S)
 
     def found(self, now: float) -> list[tuple[int, Cause]]:
-        """Return the groups whose cause is known now, or will not be, each with it; each group once."""
+        """Return the groups, or loaders, whose cause is known now, or will not be, each with it; each once."""
         causes = []
         for group, (rank_in_group, deadline) in list(self._lost.items()):
-            cause = Cause.of_group(self._plan, group, rank_in_group)
+            of_loader = self._kind == "loader"
+            cause = (
+                Cause.of_loader(self._plan, group) if of_loader else Cause.of_group(self._plan, group, rank_in_group)
+            )
             if cause.kind == "unknown" and now < deadline:
                 continue
             del self._lost[group]
             if cause.kind == "unknown":  # every mpidata-rank looks there whether a rank has died
                 with contextlib.suppress(OSError):
-                    RunFolder(self._plan.run).vanished(group).touch()
+                    RunFolder(self._plan.run).vanished(group, self._kind).touch()
             causes.append((group, cause))
         return causes
 
 
 class UntoldDeaths:
-    """Deaths of solver ranks of which MPI tells nothing, as happens where one dies while another group joins.
+    """Deaths of solvers, or loaders, of which MPI tells nothing, as happens where one dies while another group joins.
 
     Parameters
     ----------
     plan : Plan
         Of the job.
+    kind : str
+        `group` or `loader`.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, kind: str = "group") -> None:
         self._plan = plan
+        self._kind = kind
         self._since: dict[int, float] = {}  # by group: when an exit note of it was seen first
         self._next_look = 0.0
 
@@ -231,9 +251,11 @@ class UntoldDeaths:
         return [(g, rank) for g, rank in found.items() if now - self._since.setdefault(g, now) >= deadlines.MPI_TELLS_S]
 
     def _rank_of(self, name: str) -> tuple[int, int]:
-        """Tell of which group, and which of its ranks, an exit note is; -1 where it is of no solver."""
-        if spawned := re.fullmatch(r"group-(\d+)-(\d+)", name):
-            return int(spawned[1]), int(spawned[2])
-        if (world := re.fullmatch(r"rank-(\d+)", name)) and int(world[1]) > self._plan.trainers:
-            return divmod(int(world[1]) - 1 - self._plan.trainers, self._plan.ranks_per_group)
+        """Tell of which group or loader, and which of its ranks, an exit note is; -1 where it is of another kind."""
+        if spawned := re.fullmatch(rf"{self._kind}-(\d+)(?:-(\d+))?", name):
+            return int(spawned[1]), int(spawned[2] or 0)
+        if (world := re.fullmatch(r"rank-(\d+)", name)) and int(world[1]) < self._plan.world:
+            role, number, rank_in_group = self._plan.role_of(int(world[1]))
+            if role == ("loader" if self._kind == "loader" else "solver"):
+                return number, rank_in_group
         return -1, 0

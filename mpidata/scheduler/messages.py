@@ -1,4 +1,4 @@
-"""The scheduler's messages: what comes from the groups and trainers, and what it tells them."""
+"""The scheduler's messages: what comes from the groups, loaders and trainers, and what it tells them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mpidata.native.library import AGAIN, Library, check
 from mpidata.native.loading import load_checked
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.scheduler.spawning import Spawner
+from mpidata.scheduler.spawning import ROLES, Spawner
 
 __all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "log_of"]
 
@@ -43,28 +43,41 @@ class Messages(Protocol):
     def validation(self) -> None:
         """Tell all trainers that every validation sample that will come is there."""
 
-    def lose(self, group: int) -> None:
-        """Give a group up: its ranks are to end, and the trainers to drop what it has not finished."""
+    def lose(self, group: int, kind: str = "group", item: str = "") -> None:
+        """Give a group, or a `loader`, up: its ranks are to end, and the trainers to drop what it has not finished.
 
-    def gone(self, group: int) -> None:
-        """Close the connection with a group that has left, if it was spawned."""
+        `item`: what a loader worked on, as far as it is known.
+        """
+
+    def gone(self, group: int, kind: str = "group") -> None:
+        """Close the connection with a group, or a `loader`, that has left, if it was spawned."""
+
+    def serves(self, loader: int) -> None:
+        """Tell all trainers that a loader takes requests from now on."""
+
+    def release(self, loader: int) -> None:
+        """Tell a loader to leave."""
 
     @property
     def can_spawn(self) -> bool:
         """Whether groups can be spawned in this job."""
 
-    def spawn(self, group: int, values: Sequence[str]) -> None:
-        """Begin to spawn a group whose program's placeholders get these values, each `name=value`."""
+    @property
+    def can_spawn_loaders(self) -> bool:
+        """Whether loaders can be spawned in this job."""
 
-    def spawned(self, invite: bool) -> list[tuple[int, str]]:
+    def spawn(self, group: int, values: Sequence[str], kind: str = "group") -> None:
+        """Begin to spawn a group whose program's placeholders get these values, each `name=value`; or a `loader`."""
+
+    def spawned(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
         """Take the groups that have joined, each with "", and those that could not be started, with a sentence.
 
-        `invite`: groups that are ready may join.
+        `invite`: groups that are ready may join. Or, by `kind`, the loaders.
         """
 
     @property
     def joining(self) -> bool:
-        """Whether the trainers are just joining a spawned group, in which nothing may interrupt them."""
+        """Whether the trainers are just joining what was spawned, in which nothing may interrupt them."""
 
     def end_of_stream(self) -> None:
         """Tell all trainers that no samples will come any more."""
@@ -148,18 +161,37 @@ class LibraryMessages:
         """Tell all trainers that every validation sample that will come is there."""
         self._check(self._opened.mpidata_scheduler_validation())
 
-    def lose(self, group: int) -> None:
-        """Give a group up: its ranks are to end, and the trainers to drop what it has not finished."""
-        self._check(self._opened.mpidata_scheduler_lose(group))
+    def lose(self, group: int, kind: str = "group", item: str = "") -> None:
+        """Give a group, or a `loader`, up: its ranks are to end, and the trainers to drop what it has not finished.
 
-    def gone(self, group: int) -> None:
-        """Close the connection with a group that has left, if it was spawned."""
-        self._check(self._opened.mpidata_scheduler_gone(group))
+        `item`: what a loader worked on, as far as it is known.
+        """
+        self._check(self._opened.mpidata_scheduler_lose(ROLES[kind], group, item.encode()))
+
+    def gone(self, group: int, kind: str = "group") -> None:
+        """Close the connection with a group, or a `loader`, that has left, if it was spawned."""
+        self._check(self._opened.mpidata_scheduler_gone(ROLES[kind], group))
+
+    def serves(self, loader: int) -> None:
+        """Tell all trainers that a loader takes requests from now on."""
+        self._check(self._opened.mpidata_scheduler_serves(loader))
+
+    def release(self, loader: int) -> None:
+        """Tell a loader to leave."""
+        self._check(self._opened.mpidata_scheduler_release(loader))
 
     @property
     def can_spawn(self) -> bool:
         """Whether groups can be spawned in this job: in the spawn start, else with ULFM and on one host."""
-        return self._plan.start == "spawn" or (self._plan.fault_tolerance == "ulfm" and self.one_host)
+        return self._can_spawn(self._plan.start)
+
+    @property
+    def can_spawn_loaders(self) -> bool:
+        """Whether loaders can be spawned in this job: likewise."""
+        return self._can_spawn(self._plan.loader_start)
+
+    def _can_spawn(self, start: str) -> bool:
+        return start == "spawn" or (self._plan.fault_tolerance == "ulfm" and self.one_host)
 
     @property
     def one_host(self) -> bool:
@@ -168,22 +200,22 @@ class LibraryMessages:
         self._check(self._opened.mpidata_scheduler_one_host(ctypes.byref(yes)))
         return bool(yes.value)
 
-    def spawn(self, group: int, values: Sequence[str]) -> None:
-        """Begin to spawn a group whose program's placeholders get these values, each `name=value`."""
+    def spawn(self, group: int, values: Sequence[str], kind: str = "group") -> None:
+        """Begin to spawn a group whose program's placeholders get these values, each `name=value`; or a `loader`."""
         if self._spawner is None:
             self._spawner = Spawner(self._plan, self._opened)
-        self._spawner.start(group, values)
+        self._spawner.start(group, values, kind)
 
-    def spawned(self, invite: bool) -> list[tuple[int, str]]:
+    def spawned(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
         """Take the groups that have joined, each with "", and those that could not be started, with a sentence.
 
-        `invite`: groups that are ready may join.
+        `invite`: groups that are ready may join. Or, by `kind`, the loaders.
         """
-        return self._spawner.news(invite) if self._spawner is not None else []
+        return self._spawner.news(invite, kind) if self._spawner is not None else []
 
     @property
     def joining(self) -> bool:
-        """Whether the trainers are just joining a spawned group, in which nothing may interrupt them."""
+        """Whether the trainers are just joining what was spawned, in which nothing may interrupt them."""
         return self._spawner is not None and self._spawner.joining
 
     @property
@@ -232,7 +264,7 @@ class LibraryMessages:
 
 
 def index_of(event: Event, count: int) -> int:
-    """Return the event's group or trainer, of so many; raises MpidataError if there is no such one."""
+    """Return the event's trainer, of so many; raises MpidataError if there is no such one."""
     if not 0 <= event.index < count:
         raise MpidataError(f"Rank {event.rank} sent a message as number {event.index} of {count}. {MIXED}")
     return event.index
@@ -241,6 +273,8 @@ def index_of(event: Event, count: int) -> int:
 def log_of(event: Event, plan: Plan) -> Path:
     """Return the log of the rank that an event came from."""
     run = RunFolder(plan.run)
+    if event.of_loader:
+        return run.loader_log(plan, event.index)
     if event.of_solver and event.index >= plan.groups_in_world:  # its ranks follow those of the trainers
         return run.group_log(plan, event.index, event.rank - 1 - plan.trainers)
     return run.log(plan, event.rank)

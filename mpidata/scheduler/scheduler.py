@@ -22,6 +22,7 @@ from mpidata.scheduler.coordinator import Coordinator
 from mpidata.scheduler.dispatcher import Dispatcher
 from mpidata.scheduler.ending import Ending, OutsideStop, Stream
 from mpidata.scheduler.groups import Groups
+from mpidata.scheduler.loaders import Loaders
 from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.messages import Messages, index_of, log_of
 from mpidata.scheduler.relief import Relief
@@ -39,8 +40,8 @@ class Scheduler:
     """Dispatches simulations to the groups that ask, and brings the job to its end.
 
     The job is complete when every simulation is complete or failed, the trainers have drained, and all have left. It
-    stops when a trainer leaves its loop early, and fails when a rank reports an error, a training script fails, or all
-    groups leave while simulations are still to be run.
+    stops when a trainer leaves its loop early, and fails when a rank reports an error, a training script fails, all
+    loaders are lost, or all groups leave while simulations are still to be run.
 
     Parameters
     ----------
@@ -81,10 +82,11 @@ class Scheduler:
         self.simulations = Simulations(count, plan.trainers, first, plan.retries)
         self.groups = Groups(plan, messages.can_spawn)
         self.losses = Losses(plan)
-        self.ending = Ending(plan.trainers, self.groups)
         self._messages = messages
         self._clock = clock
         self._journal = Journal(plan, self.simulations, self.losses, clock())
+        self.loaders = Loaders(plan, messages, self._journal)
+        self.ending = Ending(plan.trainers, self.groups, self.loaders.groups)
         self._dispatcher = Dispatcher(
             plan, parameters, messages, self._journal, self.simulations, self.groups, self.losses
         )
@@ -99,8 +101,8 @@ class Scheduler:
         self._over = False
         self._stream = Stream(plan, self.simulations, messages, self._journal)
         self._on: dict[type[kinds.Event], Callable[[Any], None]] = {
-            kinds.Next: lambda event: self._dispatcher.next(event.index, event),
-            kinds.Finalized: lambda event: self._dispatcher.finalized(event.index, event),
+            kinds.Next: lambda event: self._keeper_of(event).next(event.index, event),
+            kinds.Finalized: lambda event: self._keeper_of(event).finalized(event.index, event),
             kinds.Held: self._on_held,
             kinds.Status: self._on_status,
             kinds.Report: lambda event: self._journal.figures.report(event.name, event.value),
@@ -150,17 +152,21 @@ class Scheduler:
             self._tick(now)
         if self._over:
             return
-        if self._dispatcher.error and not self.ending.stopping:
-            if self._dispatcher.died_out:
-                self.ending.conclusion["died"] = True
-            self._fail(self._dispatcher.error, self._dispatcher.log)
+        for keeper in (self._dispatcher, self.loaders):
+            if keeper.error and not self.ending.stopping:
+                self.ending.conclusion.update({"died": True} if keeper.died_out else {})
+                self._fail(keeper.error, keeper.log)
+        if self.ending.stopping or not self.ending.trainers:
+            self.loaders.leave()
+            self.ending.loaders_leave(now)
         self._look_at_what_is_settled()
 
     def _tick(self, now: float) -> None:
         self._next_tick = now + _POLL_S
         self._journal.keep(now)
-        self._dispatcher.blameless = self._outside.by_terminate
+        self._dispatcher.blameless = self.loaders.blameless = self._outside.by_terminate
         self._dispatcher.tick(now)
+        self.loaders.tick(now)
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
         if self.ending.is_over(now) and not self._messages.joining:
             self._finish(abort=self.ending.status or None)
@@ -171,11 +177,15 @@ class Scheduler:
             self.ending.stop_from_outside(reason, self._outside.by)
             self._tell_all_to_leave()
         elif self.ending.is_due(now):
-            self._journal.note("overdue", groups=self.groups.alive, trainers=self.ending.trainers)
+            alive = {"groups": self.groups.alive, "loaders": self.loaders.groups.alive}
+            self._journal.note("overdue", **alive, trainers=self.ending.trainers)
             self._finish(abort=self.ending.status)
 
     def _state(self) -> dict[str, object]:
         return state_of(self.simulations, self.losses, self._journal.figures)
+
+    def _keeper_of(self, event: kinds.Event) -> Dispatcher | Loaders:
+        return self.loaders if event.of_loader else self._dispatcher
 
     def _on_held(self, event: kinds.Held) -> None:
         simulation = event.simulation
@@ -190,8 +200,8 @@ class Scheduler:
             self._dispatcher.feed()
 
     def _on_died(self, event: kinds.Died) -> None:
-        if event.of_solver:
-            self._dispatcher.died(event.index, event.rank_in_group, self._clock())
+        if event.of_solver or event.of_loader:
+            self._keeper_of(event).died(event.index, event.rank_in_group, self._clock())
             return
         trainer = index_of(event, self.plan.trainers)
         if trainer not in self.ending.trainers:  # it had nothing more to do
@@ -249,7 +259,8 @@ class Scheduler:
     def _on_error(self, event: kinds.Error) -> None:
         text = event.text
         self._journal.note("error", rank=event.rank, error=text)
-        if event.of_solver and event.index in self.groups.lost:
+        lost = self.groups.lost if event.of_solver else self.loaders.groups.lost if event.of_loader else ()
+        if event.index in lost:
             return  # what follows from the loss is no fault of the program
         self.ending.fail_at_once(self._clock(), text, log_of(event, self.plan))
         self._dispatcher.stopping = True

@@ -1,4 +1,4 @@
-"""Solver groups that are started while the job runs, each by MPI_Comm_spawn in a thread of its own."""
+"""Groups and loaders that are started while the job runs, each by MPI_Comm_spawn in a thread of its own."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ from mpidata.native.library import Library, check
 from mpidata.native.linked_mpi import linked_mpi
 from mpidata.native.mpi_name import OPEN_MPI
 from mpidata.run import deadlines
-from mpidata.run.exits import first_exit
+from mpidata.run.exits import Exit, first_exit, read_exit_note
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Spawner"]
+__all__ = ["ROLES", "Spawner"]
+
+ROLES = {"group": 2, "loader": 3}
+"""MPIDATA_ROLE_... of what may be spawned, by its kind."""
 
 
 class _Start:
-    """One group on its way into the job; the thread sets what the scheduler reads."""
+    """One group, or loader, on its way into the job; the thread sets what the scheduler reads."""
 
-    def __init__(self, group: int) -> None:
+    def __init__(self, group: int, kind: str) -> None:
         self.group = group
+        self.kind = kind
         self.since = math.inf
         self.greeted = threading.Event()
         self.invited = threading.Event()
@@ -39,7 +44,7 @@ class _Start:
 
 
 class Spawner:
-    """Starts solver groups and lets them join, one after the other, without holding up anything else.
+    """Starts groups and loaders and lets them join, one after the other, without holding up anything else.
 
     Parameters
     ----------
@@ -56,7 +61,7 @@ class Spawner:
     def __init__(self, plan: Plan, library: Library) -> None:
         self._plan = plan
         self._library = library
-        self._starts: dict[int, _Start] = {}
+        self._starts: dict[tuple[str, int], _Start] = {}
         self._joining: _Start | None = None
         # MPICH mixes up two groups that are spawned at the same moment. Open MPI does not, and there a spawn that hangs
         # must not hold up the others.
@@ -64,82 +69,91 @@ class Spawner:
         self._concurrent = linked is None or linked.name == OPEN_MPI
         self._one_at_a_time = threading.Lock()
 
-    def start(self, group: int, values: Sequence[str]) -> None:
-        """Begin to spawn a group, whose program's placeholders get these values, each `name=value`."""
+    def start(self, group: int, values: Sequence[str], kind: str = "group") -> None:
+        """Begin to spawn a group, whose program's placeholders get these values, each `name=value`; or a `loader`."""
         from mpi4py import MPI
 
-        begun = self._starts[group] = _Start(group)
+        begun = self._starts[kind, group] = _Start(group, kind)
         info = MPI.Info.Create()
         if self._concurrent:
             info.Set("map_by", ":OVERSUBSCRIBE")
             info.Set("bind_to", "none")
-        if self._plan.hosts:
+        if self._plan.hosts and kind == "group":
             info.Set("host", ",".join(self._plan.hosts))
-        command = [str(self._plan.run), "--group", str(group), *values]
+        command = [str(self._plan.run), f"--{kind}", str(group), *values]
         threading.Thread(target=self._bring, args=(begun, command, info), daemon=True).start()
 
     @property
     def busy(self) -> bool:
-        """Whether a group is on its way into the job."""
+        """Whether a group, or loader, is on its way into the job."""
         return bool(self._starts)
 
     @property
     def joining(self) -> bool:
-        """Whether the trainers are just joining a group, in which nothing may interrupt them."""
+        """Whether the trainers are just joining one, in which nothing may interrupt them."""
         return self._joining is not None and not self._joining.joined.is_set()
 
-    def news(self, invite: bool) -> list[tuple[int, str]]:
-        """Take the groups that have joined, each with "", and those that could not be started, with a sentence.
+    def news(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
+        """Take the groups, or loaders, that have joined, with "", and those that could not be started, with a sentence.
 
         Parameters
         ----------
         invite : bool
-            Whether groups that are ready may join: the job has work for them.
+            Whether those that are ready may join: the job has work for them.
+        kind : str
+            `group` or `loader`.
 
         Raises
         ------
         RankDiedError
-            A group died at the moment when the trainers joined it, which may have stopped them.
+            One died at the moment when the trainers joined it, which may have stopped them.
         """
         now = time.monotonic()
         found: list[tuple[int, str]] = []
-        for start in list(self._starts.values()):
+        for start in [start for start in self._starts.values() if start.kind == kind]:
             if start.joined.is_set() and not start.error:
-                check(self._library, self._library.mpidata_scheduler_link(start.group, start.comm))
+                check(self._library, self._library.mpidata_scheduler_link(ROLES[kind], start.group, start.comm))
                 found.append((start.group, ""))
             elif start is not self._joining and (error := self._failure(start, now)):
                 found.append((start.group, error))
         for group, _ in found:
-            del self._starts[group]
-        self._let_join(now, invite)
+            del self._starts[kind, group]
+        self._let_join(now, invite, kind)
         return found
 
-    def _let_join(self, now: float, invite: bool) -> None:
-        """Let the next group in: all trainers must join groups in one order, so only one at a time."""
+    def _let_join(self, now: float, invite: bool, kind: str) -> None:
+        """Let the next one in: all trainers must join in one order, so only one at a time."""
         joining = self._joining
         joined = joining is None or joining.joined.is_set()  # an error is there before this
         if joining is not None and (joining.error or (not joined and now - joining.since > deadlines.JOIN_GROUP_S)):
             raise RankDiedError(
-                f"The spawned group {joining.group} died while it joined the job ({joining.error or 'no answer'}), and "
-                f"the trainers may wait for it. Resume the job with `mpidata run --resume {self._plan.run}`."
+                f"The spawned {joining.kind} {joining.group} died while it joined the job "
+                f"({joining.error or 'no answer'}), and the trainers may wait for it. Resume the job with "
+                f"`mpidata run --resume {self._plan.run}`."
             )
         if invite and joined:
-            waiting = [start for start in self._starts.values() if not start.invited.is_set()]
+            waiting = [s for s in self._starts.values() if s.kind == kind and not s.invited.is_set()]
             ready = [start for start in waiting if start.greeted.is_set() and not start.error]
             self._joining = ready[0] if ready else None
             if ready:
                 ready[0].since = now
-                check(self._library, self._library.mpidata_scheduler_invite(ready[0].group))
+                check(self._library, self._library.mpidata_scheduler_invite(ROLES[kind], ready[0].group))
                 ready[0].invited.set()
 
     def _failure(self, start: _Start, now: float) -> str:
-        ended = first_exit(self._plan.run, self._plan, start.group)
+        ended = self._exit_of(start)
         if ended is not None:
-            return (ended[1].error or f"Its program {ended[1].sentence()} before it joined the job").rstrip(".")
+            return (ended.error or f"Its program {ended.sentence()} before it joined the job").rstrip(".")
         if start.error or start.greeted.is_set():
             return start.error
         late = now - start.since > deadlines.SPAWN_S
         return f"It did not join the job within {deadlines.SPAWN_S:g} s" if late else ""
+
+    def _exit_of(self, start: _Start) -> Exit | None:
+        if start.kind == "loader":
+            return read_exit_note(RunFolder(self._plan.run).loader_exit(self._plan, start.group))
+        ended = first_exit(self._plan.run, self._plan, start.group)
+        return None if ended is None else ended[1]
 
     def _bring(self, start: _Start, command: list[str], info: MPI.Info) -> None:
         """Spawn, greet and join a group; the body of its thread."""
@@ -163,9 +177,10 @@ class Spawner:
     def _spawn_and_join(self, start: _Start, command: list[str], info: MPI.Info) -> None:
         from mpi4py import MPI
 
-        between = MPI.COMM_SELF.Spawn(str(rank_program()), command, maxprocs=self._plan.ranks_per_group, info=info)
-        bridge = ctypes.c_int()
-        greeted = self._library.mpidata_scheduler_greet(between.py2f(), start.group, ctypes.byref(bridge))
+        ranks = 1 if start.kind == "loader" else self._plan.ranks_per_group
+        between = MPI.COMM_SELF.Spawn(str(rank_program()), command, maxprocs=ranks, info=info)
+        bridge, role = ctypes.c_int(), ROLES[start.kind]
+        greeted = self._library.mpidata_scheduler_greet(between.py2f(), role, start.group, ctypes.byref(bridge))
         check(self._library, greeted)
         start.greeted.set()
         start.invited.wait()

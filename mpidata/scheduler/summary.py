@@ -61,9 +61,12 @@ class Figures:
         What the trainers have recorded: `samples`, `skipped` and `slowed_s`; empty before they say so.
     record_stopped : list of str
         Sentences of trainers that could not go on recording.
+    loaders : dict
+        How many have `joined` and were `lost`; empty in a job that has none.
     """
 
     def __init__(self, trainers: int, capacity: int) -> None:
+        self.loaders: dict[str, int] = {}
         self.record: dict[str, float] = {}
         self.record_stopped: list[str] = []
         self.first: dict[str, float] = {}
@@ -152,6 +155,7 @@ class Figures:
             "bytes": sum(self.per_trainer(BYTES)),
             "seconds": round(seconds, 3),
             "training": self._training(),
+            **({"loaders": self.loaders} if self.loaders else {}),
             **({"record": self.record} if self.record else {}),
         }
 
@@ -192,6 +196,7 @@ class Journal:
         """Write the event that the ranks have joined."""
         plan = self._plan
         sizes = {"trainers": plan.trainers, "groups": plan.groups, "ranks_per_group": plan.ranks_per_group}
+        sizes |= {"loaders": plan.loaders} if plan.loaders else {}
         self.note("start", world=plan.world, **sizes, simulations=plan.simulations, validation=plan.validation)
         if self._events.problem is not None:
             say_aside(STARTED)

@@ -44,7 +44,7 @@ class Trainer:
     Attributes
     ----------
     ended : bool
-        The stream is over: no draw gives anything any more.
+        The stream is over, or there is none: no draw gives anything any more.
     closed : bool
         This trainer has left the job.
     drawn : int
@@ -66,7 +66,7 @@ class Trainer:
         self._library = library
         self.communicator = communicator
         self.recorder: Recorder | None = None
-        self.ended = False
+        self.ended = not plan.has_stream
         self.closed = False
         self.drawn = 0
         index = communicator.Get_rank() if communicator else 0
@@ -103,6 +103,8 @@ class Trainer:
     def start(self, batch_size: int | None) -> None:
         """Fix the batch size of the process's one stream (None: single samples); raises StreamError on another one."""
         self._refuse_fork()
+        if not self.plan.has_stream:
+            raise StreamError("This job has no solvers, so there is no stream. Add 'solvers' to the job file.")
         with self._lock:
             if self._started is None:
                 check(self.library, self.library.mpidata_trainer_start(1 if batch_size is None else batch_size))
@@ -110,8 +112,7 @@ class Trainer:
             elif self._started != (batch_size,):
                 raise StreamError(
                     f"MPIStreamDataset(batch_size={batch_size}) cannot be made: this trainer's stream already has "
-                    f"batch_size={self._started[0]}. A process has one stream; use the same batch size for all its "
-                    "datasets."
+                    f"batch_size={self._started[0]}. A process has one stream; use one batch size for its datasets."
                 )
 
     def draw(self, fields: Any, addresses: list[int]) -> bool:

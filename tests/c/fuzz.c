@@ -200,9 +200,11 @@ static void try_order(const uint8_t *input, size_t size) {
             mpidata_lock_give(&trainer.lock);
             break;
         case MPIDATA_ORDER_RELIEVE: CHECK(trainer.buffer.capacity + order.relieve.samples > 0); break;
-        case MPIDATA_ORDER_JOIN: CHECK(!mpidata_incoming_add(&in, MPI_COMM_NULL, order.of_group.group, 1)); break;
-        case MPIDATA_ORDER_LOST: CHECK(!mpidata_incoming_lose(&in, order.of_group.group)); break;
-        case MPIDATA_ORDER_GONE: mpidata_incoming_gone(&in, order.of_group.group); break;
+        case MPIDATA_ORDER_JOIN:
+            CHECK(!mpidata_incoming_add(&in, MPI_COMM_NULL, order.of_group.role, order.of_group.group));
+            break;
+        case MPIDATA_ORDER_LOST: CHECK(!mpidata_incoming_lose(&in, order.of_group.role, order.of_group.group)); break;
+        case MPIDATA_ORDER_GONE: mpidata_incoming_gone(&in, order.of_group.role, order.of_group.group); break;
         default: break;
         }
     }

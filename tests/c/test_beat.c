@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "base/beat.h"
 
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -46,6 +47,13 @@ static void the_page_of_the_parent(void) {
     (void)nanosleep(&moment, NULL);
     mpidata_beat();
     CHECK(page->beat_ns > first);
+    char longer[2 * sizeof page->at];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    mpidata_beat_at(longer);
+    CHECK(strlen(page->at) == sizeof page->at - 1);
+    mpidata_beat_at("");
+    CHECK(!*page->at);
 }
 
 /* Another file that has got the descriptor's number must stay as it is. */

@@ -12,6 +12,10 @@ static int group_of(const mpidata_link *link, int rank, int expected_in_group) {
     return group;
 }
 
+static int leader(const mpidata_link *link, int group) {
+    return mpidata_link_leader(link, &plan, MPIDATA_ROLE_SOLVER, group);
+}
+
 static int names(const mpidata_link *link, int rank, const char *expected) {
     char text[128];
     mpidata_link_who(link, &plan, rank, text, sizeof text);
@@ -33,10 +37,25 @@ int main(void) {
     CHECK(group_of(&spawned, 3, 0) == 5 && group_of(&spawned, 4, 1) == 5);
     CHECK(group_of(&spawned, 5, 0) == -1);
 
-    CHECK(mpidata_link_leader(&world, &plan, 0) == 3 && mpidata_link_leader(&world, &plan, 1) == 5);
-    CHECK(mpidata_link_leader(&world, &plan, -1) == -1 && mpidata_link_leader(&world, &plan, 2) == -1);
-    CHECK(mpidata_link_leader(&spawned, &plan, 5) == 3);
-    CHECK(mpidata_link_leader(&spawned, &plan, 4) == -1 && mpidata_link_leader(&spawned, &plan, 6) == -1);
+    CHECK(leader(&world, 0) == 3 && leader(&world, 1) == 5);
+    CHECK(leader(&world, -1) == -1 && leader(&world, 2) == -1);
+    CHECK(leader(&spawned, 5) == 3);
+    CHECK(leader(&spawned, 4) == -1 && leader(&spawned, 6) == -1);
+
+    const mpidata_link with_loaders = {.n_groups = 2, .n_loaders = 3, .n_ranks = 10};
+    const mpidata_link loader = {.first_group = 4, .first_loader = 4, .n_loaders = 1, .n_ranks = 4};
+    int number;
+    CHECK(mpidata_link_role(&with_loaders, &plan, 0, &number) == MPIDATA_ROLE_SCHEDULER);
+    CHECK(mpidata_link_role(&with_loaders, &plan, 2, &number) == MPIDATA_ROLE_TRAINER && number == 1);
+    CHECK(mpidata_link_role(&with_loaders, &plan, 6, &number) == MPIDATA_ROLE_SOLVER && number == 1);
+    CHECK(mpidata_link_role(&with_loaders, &plan, 9, &number) == MPIDATA_ROLE_LOADER && number == 2);
+    CHECK(mpidata_link_role(&loader, &plan, 3, &number) == MPIDATA_ROLE_LOADER && number == 4);
+    CHECK(group_of(&with_loaders, 7, 0) == -1 && group_of(&loader, 3, 0) == -1);
+    CHECK(mpidata_link_leader(&with_loaders, &plan, MPIDATA_ROLE_LOADER, 2) == 9);
+    CHECK(mpidata_link_leader(&with_loaders, &plan, MPIDATA_ROLE_LOADER, 3) == -1);
+    CHECK(mpidata_link_leader(&loader, &plan, MPIDATA_ROLE_LOADER, 4) == 3);
+    CHECK(mpidata_link_leader(&loader, &plan, MPIDATA_ROLE_SOLVER, 4) == -1);
+    CHECK(names(&with_loaders, 9, "The spawned loader 2") && names(&loader, 3, "The spawned loader 4"));
 
     CHECK(names(&world, 0, "The scheduler (rank 0)") && names(&spawned, 0, "The scheduler (rank 0)"));
     CHECK(names(&world, 2, "Trainer 1 (rank 2)") && names(&spawned, 2, "Trainer 1 (rank 2)"));

@@ -48,6 +48,33 @@ static int tell(const char *path) {
     return 0;
 }
 
+static const char *with_loaders(int world, const char *rest, const char *loaders) {
+    static char text[4096];
+    (void)snprintf(text, sizeof text, "mpidata-plan 1\nrun /run\nfolder /folder\nworld %d\n%s%s", world, rest, loaders);
+    return text;
+}
+
+/* The ranks of loaders come last, with groups or without. */
+static void try_loaders(void) {
+    static const char no_groups[] = "trainers 1\ngroups 0\nranks_per_group 1\nwindow 1\nsimulations 0\ncapacity 1\n";
+    const char *groups = strstr(example_plan, "trainers 2");
+    mpidata_plan plan;
+    int index, rank_in_group;
+    CHECK(mpidata_plan_parse(with_loaders(10, groups, example_loaders), &plan) == MPIDATA_SUCCESS);
+    CHECK(plan.loaders == 2 && plan.loader_timeout_s == 60.0 && plan.loader_start_timeout_s == 600.0);
+    CHECK(mpidata_plan_role(&plan, 6, &index, &rank_in_group) == MPIDATA_ROLE_SOLVER && index == 1 && rank_in_group == 1);
+    for (int loader = 0; loader < 3; loader++)
+        CHECK(mpidata_plan_role(&plan, 7 + loader, &index, &rank_in_group) == MPIDATA_ROLE_LOADER && index == loader);
+    CHECK(mpidata_plan_world_loaders(&plan) == 3 && !strcmp(plan.arguments[MPIDATA_ROLE_LOADER][0], "python"));
+    mpidata_plan_free(&plan);
+    CHECK(mpidata_plan_parse(with_loaders(5, no_groups, example_loaders), &plan) == MPIDATA_SUCCESS);
+    CHECK(mpidata_plan_role(&plan, 2, &index, &rank_in_group) == MPIDATA_ROLE_LOADER && index == 0 && !plan.n_fields);
+    mpidata_plan_free(&plan);
+    refuse(with_loaders(9, groups, example_loaders));
+    refuse(with_loaders(2, no_groups, ""));
+    refuse(with_loaders(3, no_groups, "loaders 1\nloader_timeout_s 60\n"));
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) return tell(argv[1]);
     mpidata_plan plan;
@@ -72,6 +99,8 @@ int main(int argc, char **argv) {
     CHECK(mpidata_plan_world_groups(&plan) == plan.groups);
     CHECK(mpidata_plan_trainer(&plan, 3, 4) == 1 && mpidata_plan_trainer(&plan, 3, 5) == 0);
     mpidata_plan_free(&plan);
+
+    try_loaders();
 
     refuse("");
     refuse("mpidata-plan 2\n");

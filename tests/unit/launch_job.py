@@ -116,7 +116,7 @@ def make_plan(
     for name in ("logs", "exits", "private"):
         (run / name).mkdir(parents=True, exist_ok=True)
     orderly = ["sh", "-c", JOIN_AND_LEAVE]
-    whole = {"scheduler": orderly, "trainer": orderly, "solver": orderly, **programs}
+    whole = {"scheduler": orderly, "trainer": orderly, "solver": orderly, "loader": orderly, **programs}
     values: dict[str, Any] = dict(
         run=run,
         folder=folder,

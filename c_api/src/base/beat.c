@@ -36,6 +36,12 @@ void mpidata_beat(void) {
     atomic_store_explicit(&page->beat_ns, ns, memory_order_relaxed);
 }
 
+void mpidata_beat_at(const char *what) {
+    mpidata_pulse *page = mpidata_pulse_page();
+    if (page) (void)snprintf(page->at, sizeof page->at, "%s", what);
+    mpidata_beat();
+}
+
 void mpidata_tell(uint32_t flags) {
     mpidata_pulse *page = mpidata_pulse_page();
     if (page) atomic_fetch_or(&page->flags, flags);

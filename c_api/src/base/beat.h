@@ -7,6 +7,9 @@
 /* This program is alive. Cheap enough for every call. */
 void mpidata_beat(void);
 
+/* Say what this program works on, as far as there is room; "": nothing. A sign of life, too. */
+void mpidata_beat_at(const char *what);
+
 /* Tell MPIDATA_PULSE_ flags. */
 void mpidata_tell(uint32_t flags);
 

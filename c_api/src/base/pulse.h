@@ -18,19 +18,22 @@ enum {
     MPIDATA_PULSE_LOST = 8,       /* it ends because its group is lost */
     MPIDATA_PULSE_ABORTED = 16,   /* it has called MPI_Abort */
     MPIDATA_PULSE_ARRIVED = 32,   /* it is joining, which waits until all ranks have arrived */
-    MPIDATA_PULSE_STARTING = 64   /* a solver that has made no step of its simulation, or has none yet: it may take longer */
+    /* A solver that has made no step of its simulation, or has none yet, or a loader that builds a dataset: it may take
+     * longer. */
+    MPIDATA_PULSE_STARTING = 64
 };
 
 typedef struct {
     uint32_t magic;
     _Atomic uint32_t flags;
-    /* CLOCK_MONOTONIC of the last sign of life of a solver: when a call of libmpidata is entered, again and again while
+    /* CLOCK_MONOTONIC of the last sign of life of a solver or loader: when a call of libmpidata is entered, again and again while
      * it waits inside, and when it returns. 0: it gives none, and is not watched. */
     _Atomic uint64_t beat_ns;
     _Atomic int32_t abort_code; /* where it has called MPI_Abort */
     int32_t unused;
+    char at[232]; /* what a loader works on, for the note of its end: UTF-8, ends with 0 */
 } mpidata_pulse;
 
-_Static_assert(sizeof(mpidata_pulse) == 24, "both sides must agree on the page");
+_Static_assert(sizeof(mpidata_pulse) == 256, "both sides must agree on the page");
 
 #endif

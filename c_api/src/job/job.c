@@ -62,12 +62,13 @@ static int broadcast(void *buffer, int bytes, MPI_Comm comm) {
     return mpidata_wait_request(&request, MPI_STATUS_IGNORE, NULL, NULL);
 }
 
-/* Rank 0 of comm has the plan's text; a spawned group learns its number with it. */
-static int share_plan(MPI_Comm comm, const char *plan_text, int *group, mpidata_plan *plan) {
-    int head[2] = {plan_text ? (int)strlen(plan_text) + 1 : 0, *group}, bytes;
+/* Rank 0 of comm has the plan's text; what is spawned learns its role and number with it. */
+static int share_plan(MPI_Comm comm, const char *plan_text, int *role, int *number, mpidata_plan *plan) {
+    int head[3] = {plan_text ? (int)strlen(plan_text) + 1 : 0, *role, *number}, bytes;
     MPIDATA_TRY(broadcast(head, (int)sizeof head, comm));
     bytes = head[0];
-    *group = head[1];
+    *role = head[1];
+    *number = head[2];
     if (bytes <= 0) return mpidata_error(MPIDATA_ERR_JOB, "Rank 0 of the job sent no plan.");
     char *text = malloc((size_t)bytes);
     if (!text) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while receiving the plan.");
@@ -84,11 +85,10 @@ static int share_plan(MPI_Comm comm, const char *plan_text, int *group, mpidata_
 static int check_place(const mpidata_job *job, int kind, int size) {
     if (size != job->plan.world)
         return mpidata_error(MPIDATA_ERR_JOB,
-                             "The job was planned for %d ranks (1 scheduler, %d trainers, %d groups of %d), but has %d. "
-                             "Start it with -n %d, or change trainers.ranks or solvers in the job file.",
+                             "The job was planned for %d ranks (1 scheduler, %d trainers, %d groups of %d, %d loaders), but "
+                             "has %d. Start it with -n %d, or change trainers.ranks, solvers or loaders in the job file.",
                              job->plan.world, job->plan.trainers, mpidata_plan_world_groups(&job->plan),
-                             job->plan.ranks_per_group, size,
-                             job->plan.world);
+                             job->plan.ranks_per_group, mpidata_plan_world_loaders(&job->plan), size, job->plan.world);
     if (kind != job->kind)
         return mpidata_error(MPIDATA_ERR_JOB,
                              "Rank %d is a %s by the plan, but its program joined as a %s. Check trainers.program and "
@@ -111,20 +111,22 @@ static int count_hosts(mpidata_job *job, int size) {
 }
 
 static int join_world(MPI_Comm world, int kind, const char *plan_text, mpidata_job *job) {
-    int size = 0, group = 0;
+    int size = 0, none = 0;
     MPIDATA_TRY_MPI(MPI_Comm_size(world, &size));
     MPIDATA_TRY_MPI(MPI_Comm_rank(world, &job->rank));
     MPIDATA_TRY(mpidata_wait_all_here(world));
     MPIDATA_TRY_MPI(MPI_Comm_dup(world, &job->data));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->data, MPI_ERRORS_RETURN));
-    MPIDATA_TRY(share_plan(job->data, plan_text, &group, &job->plan));
+    MPIDATA_TRY(share_plan(job->data, plan_text, &none, &none, &job->plan));
     job->kind = mpidata_plan_role(&job->plan, job->rank, &job->index, &job->rank_in_group);
     MPIDATA_TRY(check_place(job, kind, size));
-    int color = kind == MPIDATA_ROLE_SOLVER ? 2 + job->index : kind;
+    int color = kind;
+    if (kind == MPIDATA_ROLE_SOLVER) color = 2 + job->index;
+    if (kind == MPIDATA_ROLE_LOADER) color = 2 + mpidata_plan_world_groups(&job->plan) + job->index;
     MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->role));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->role, MPI_ERRORS_RETURN));
     MPIDATA_TRY(count_hosts(job, size));
-    color = kind == MPIDATA_ROLE_SOLVER ? MPI_UNDEFINED : 0;
+    color = kind == MPIDATA_ROLE_SCHEDULER || kind == MPIDATA_ROLE_TRAINER ? 0 : MPI_UNDEFINED;
     MPIDATA_TRY_MPI(MPI_Comm_split(job->data, color, job->rank, &job->hub));
     if (job->hub != MPI_COMM_NULL) MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->hub, MPI_ERRORS_RETURN));
     return MPIDATA_SUCCESS;
@@ -132,7 +134,7 @@ static int join_world(MPI_Comm world, int kind, const char *plan_text, mpidata_j
 
 enum { TAG_JOIN = 1 };
 
-/* In a spawned group: `parent` leads to the scheduler alone. */
+/* In what is spawned: `parent` leads to the scheduler alone. */
 static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *job) {
     MPI_Comm bridge = MPI_COMM_NULL, between = MPI_COMM_NULL;
     int size = 0;
@@ -143,12 +145,13 @@ static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN));
     MPIDATA_TRY_MPI(MPI_Intercomm_merge(parent, 1, &bridge));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(bridge, MPI_ERRORS_RETURN));
-    MPIDATA_TRY(share_plan(bridge, NULL, &job->index, &job->plan));
+    MPIDATA_TRY(share_plan(bridge, NULL, &job->kind, &job->index, &job->plan));
     job->spawned = 1;
-    job->kind = MPIDATA_ROLE_SOLVER;
-    if (kind != MPIDATA_ROLE_SOLVER || size != job->plan.ranks_per_group)
-        return mpidata_error(MPIDATA_ERR_JOB, "Group %d was spawned with %d ranks of role %s. It needs %d solver ranks.",
-                             job->index, size, mpidata_role_name(kind), job->plan.ranks_per_group);
+    int wanted = job->kind == MPIDATA_ROLE_LOADER ? 1 : job->plan.ranks_per_group;
+    if (kind != job->kind || size != wanted)
+        return mpidata_error(MPIDATA_ERR_JOB, "%s %d was spawned with %d ranks of role %s. It needs %d of role %s.",
+                             job->kind == MPIDATA_ROLE_LOADER ? "Loader" : "Group", job->index, size,
+                             mpidata_role_name(kind), wanted, mpidata_role_name(job->kind));
     MPIDATA_TRY(mpidata_wait_all_here(bridge));
     MPIDATA_TRY_MPI(MPI_Intercomm_create(job->role, 0, bridge, 0, TAG_JOIN, &between));
     MPIDATA_TRY_MPI(MPI_Intercomm_merge(between, 1, &job->data));
@@ -161,8 +164,8 @@ static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_job_greet(MPI_Comm comm, const char *plan_text, int group) {
-    MPIDATA_TRY(share_plan(comm, plan_text, &group, NULL));
+int mpidata_job_greet(MPI_Comm comm, const char *plan_text, int role, int number) {
+    MPIDATA_TRY(share_plan(comm, plan_text, &role, &number, NULL));
     return mpidata_wait_all_here(comm);
 }
 
@@ -210,7 +213,8 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
     MPIDATA_TRY(status);
     MPIDATA_TRY(watch_finalize());
     mpidata_beat();
-    mpidata_tell(MPIDATA_PULSE_JOINED | (kind == MPIDATA_ROLE_SOLVER ? MPIDATA_PULSE_STARTING : 0u));
+    const int starts = kind == MPIDATA_ROLE_SOLVER || kind == MPIDATA_ROLE_LOADER;
+    mpidata_tell(MPIDATA_PULSE_JOINED | (starts ? MPIDATA_PULSE_STARTING : 0u));
     return MPIDATA_SUCCESS;
 }
 
@@ -227,6 +231,8 @@ void mpidata_job_who(const mpidata_job *job, char *text, size_t size) {
         (void)snprintf(text, size, "The scheduler (rank %d)", job->rank);
     else if (job->kind == MPIDATA_ROLE_TRAINER)
         (void)snprintf(text, size, "Trainer %d (rank %d)", job->index, job->rank);
+    else if (job->kind == MPIDATA_ROLE_LOADER)
+        (void)snprintf(text, size, "Loader %d (%s %d)", job->index, job->spawned ? "spawned, rank" : "rank", job->rank);
     else if (job->spawned)
         (void)snprintf(text, size, "Solver rank %d of the spawned group %d", job->rank_in_group, job->index);
     else
@@ -250,7 +256,8 @@ int mpidata_job_listen(mpidata_job *job) {
     if (!here) return MPIDATA_SUCCESS;
     MPIDATA_TRY_MPI(MPI_Recv(&what, 1, MPI_INT32_T, 0, MPIDATA_TAG_STOP, job->data, MPI_STATUS_IGNORE));
     if (what == MPIDATA_STOP_LOST)
-        return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has given group %d up.", job->index);
+        return mpidata_error(MPIDATA_ERR_DIED, "The scheduler has given %s %d up.",
+                             job->kind == MPIDATA_ROLE_LOADER ? "loader" : "group", job->index);
     job->told_to_stop = 1;
     return MPIDATA_SUCCESS;
 }

@@ -9,13 +9,13 @@ typedef struct {
     /* Samples, tasks, orders and events: of all ranks of the world; in a spawned group, of the scheduler, the trainers
      * and this group. In both, rank 0 is the scheduler, and the trainers follow. */
     MPI_Comm data;
-    MPI_Comm role; /* of the trainers, or of one group; the scheduler's own */
-    MPI_Comm hub;  /* of the scheduler and the trainers, for joining spawned groups; MPI_COMM_NULL on solvers */
+    MPI_Comm role; /* of the trainers, or of one group; the scheduler's own, a loader's own */
+    MPI_Comm hub;  /* of the scheduler and the trainers, for joining spawned groups; MPI_COMM_NULL on solvers and loaders */
     int rank, index, rank_in_group;
     int kind; /* MPIDATA_ROLE_... */
     int spawned;
     int one_host; /* the ranks of the world are all on one */
-    int told_to_stop; /* the scheduler wants this group to leave */
+    int told_to_stop; /* the scheduler wants this group, or loader, to leave */
     double touched;   /* when mpidata_job_waits left its sign last */
 } mpidata_job;
 
@@ -30,22 +30,23 @@ void mpidata_job_leave(mpidata_job *job);
 /* Tell mpidata-rank, this program's parent, that it has left the job in order. */
 void mpidata_job_left(void);
 
-/* Scheduler: greet a spawned group: give it the plan and its number. comm: the merged one of MPI_Comm_spawn's, in which
- * the scheduler is rank 0. Blocks (without spinning) until its ranks have answered; they are then about to join. */
-int mpidata_job_greet(MPI_Comm comm, const char *plan_text, int group);
+/* Scheduler: greet a spawned group or loader: give it the plan, its role and its number. comm: the merged one of
+ * MPI_Comm_spawn's, in which the scheduler is rank 0. Blocks (without spinning) until its ranks have answered; they are then
+ * about to join. */
+int mpidata_job_greet(MPI_Comm comm, const char *plan_text, int role, int number);
 
-/* Scheduler and trainers: join a greeted group, which does likewise; *data is the communicator with it. Collective over the
+/* Scheduler and trainers: join a greeted group or loader, which does likewise; *data is the communicator with it. Collective over the
  * hub and the group; blocks for some milliseconds. bridge: the greeted communicator on the scheduler, else unused. */
 int mpidata_job_join_group(const mpidata_job *job, MPI_Comm bridge, MPI_Comm *data);
 
 /* This rank in a sentence: "Solver rank 5 (group 1, its rank 0)". */
 void mpidata_job_who(const mpidata_job *job, char *text, size_t size);
 
-/* Solver: look whether the scheduler wants this rank to stop (job->told_to_stop) or has given its group up
+/* Solver or loader: look whether the scheduler wants this rank to stop (job->told_to_stop) or has given its group up
  * (MPIDATA_ERR_DIED). */
 int mpidata_job_listen(mpidata_job *job);
 
-/* Solver and trainer: the error (MPIDATA_ERR_DIED) that the scheduler has ended the job, or has died. */
+/* Solver, loader and trainer: the error (MPIDATA_ERR_DIED) that the scheduler has ended the job, or has died. */
 int mpidata_job_scheduler_gone(const mpidata_plan *plan);
 
 /* Send an event to the scheduler and wait, for at most a second, until the message has left. */

@@ -6,17 +6,25 @@
 
 #include "job/failure.h"
 
-int mpidata_link_open(mpidata_link *link, MPI_Comm comm, int first_group, int n_groups) {
-    memset(link, 0, sizeof *link);
-    link->comm = comm;
-    link->first_group = first_group;
-    link->n_groups = n_groups;
-    MPIDATA_TRY_MPI(MPI_Comm_size(comm, &link->n_ranks));
+static int open_link(mpidata_link *link) {
+    MPIDATA_TRY_MPI(MPI_Comm_size(link->comm, &link->n_ranks));
     link->dead = calloc((size_t)link->n_ranks, 1);
     link->newly = calloc((size_t)link->n_ranks, sizeof *link->newly);
     if (link->dead && link->newly) return MPIDATA_SUCCESS;
     mpidata_link_close(link);
     return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for %d ranks.", link->n_ranks);
+}
+
+int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_plan *plan) {
+    *link = (mpidata_link){
+        .comm = comm, .n_groups = mpidata_plan_world_groups(plan), .n_loaders = mpidata_plan_world_loaders(plan)};
+    return open_link(link);
+}
+
+int mpidata_link_open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number) {
+    *link = (mpidata_link){.comm = comm, .first_group = number, .first_loader = number};
+    *(role == MPIDATA_ROLE_LOADER ? &link->n_loaders : &link->n_groups) = 1;
+    return open_link(link);
 }
 
 void mpidata_link_close(mpidata_link *link) {
@@ -34,21 +42,40 @@ int mpidata_link_group(const mpidata_link *link, const mpidata_plan *plan, int r
     return link->first_group + solver / plan->ranks_per_group;
 }
 
-int mpidata_link_leader(const mpidata_link *link, const mpidata_plan *plan, int group) {
-    if (group < link->first_group || group >= link->first_group + link->n_groups) return -1;
-    return 1 + plan->trainers + (group - link->first_group) * plan->ranks_per_group;
+static int first_loader_rank(const mpidata_link *link, const mpidata_plan *plan) {
+    return 1 + plan->trainers + link->n_groups * plan->ranks_per_group;
+}
+
+int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int rank, int *number) {
+    int rank_in_group, loader = rank - first_loader_rank(link, plan);
+    *number = mpidata_link_group(link, plan, rank, &rank_in_group);
+    if (*number >= 0) return MPIDATA_ROLE_SOLVER;
+    *number = loader >= 0 ? link->first_loader + loader : rank > 0 ? rank - 1 : 0;
+    return loader >= 0 ? MPIDATA_ROLE_LOADER : rank > 0 ? MPIDATA_ROLE_TRAINER : MPIDATA_ROLE_SCHEDULER;
+}
+
+int mpidata_link_leader(const mpidata_link *link, const mpidata_plan *plan, int role, int number) {
+    const int loader = role == MPIDATA_ROLE_LOADER;
+    int i = number - (loader ? link->first_loader : link->first_group);
+    if (i < 0 || i >= (loader ? link->n_loaders : link->n_groups)) return -1;
+    return loader ? first_loader_rank(link, plan) + i : 1 + plan->trainers + i * plan->ranks_per_group;
 }
 
 void mpidata_link_who(const mpidata_link *link, const mpidata_plan *plan, int rank, char *text, size_t size) {
-    int rank_in_group, group = mpidata_link_group(link, plan, rank, &rank_in_group);
-    if (rank == 0)
+    int rank_in_group, number, role = mpidata_link_role(link, plan, rank, &number);
+    (void)mpidata_link_group(link, plan, rank, &rank_in_group);
+    if (role == MPIDATA_ROLE_SCHEDULER)
         (void)snprintf(text, size, "The scheduler (rank 0)");
-    else if (group < 0)
-        (void)snprintf(text, size, "Trainer %d (rank %d)", rank - 1, rank);
-    else if (group < mpidata_plan_world_groups(plan))
-        (void)snprintf(text, size, "Solver rank %d (group %d, its rank %d)", rank, group, rank_in_group);
+    else if (role == MPIDATA_ROLE_TRAINER)
+        (void)snprintf(text, size, "Trainer %d (rank %d)", number, rank);
+    else if (role == MPIDATA_ROLE_LOADER && number < mpidata_plan_world_loaders(plan))
+        (void)snprintf(text, size, "Loader %d (rank %d)", number, rank);
+    else if (role == MPIDATA_ROLE_LOADER)
+        (void)snprintf(text, size, "The spawned loader %d", number);
+    else if (number < mpidata_plan_world_groups(plan))
+        (void)snprintf(text, size, "Solver rank %d (group %d, its rank %d)", rank, number, rank_in_group);
     else
-        (void)snprintf(text, size, "Solver rank %d of the spawned group %d", rank_in_group, group);
+        (void)snprintf(text, size, "Solver rank %d of the spawned group %d", rank_in_group, number);
 }
 
 int mpidata_link_deaths(mpidata_link *link) {

@@ -1,5 +1,5 @@
-/* A communicator over which the scheduler and the trainers talk with groups: that of the world, or that with one spawned
- * group. In each, rank 0 is the scheduler, then come the trainers, then the groups' ranks. */
+/* A communicator over which the scheduler and the trainers talk with groups and loaders: that of the world, or that with one
+ * spawned group or loader. In each, rank 0 is the scheduler, then come the trainers, the groups' ranks, and the loaders. */
 #ifndef MPIDATA_LINK_H
 #define MPIDATA_LINK_H
 
@@ -7,20 +7,25 @@
 
 typedef struct {
     MPI_Comm comm;
-    int first_group, n_groups, n_ranks;
+    int first_group, n_groups, first_loader, n_loaders, n_ranks;
     char *dead;    /* per rank */
     int *newly;    /* ranks whose death mpidata_link_deaths has found last */
     int n_newly;
 } mpidata_link;
 
-int mpidata_link_open(mpidata_link *link, MPI_Comm comm, int first_group, int n_groups);
+int mpidata_link_open_world(mpidata_link *link, MPI_Comm comm, const mpidata_plan *plan);
+/* number: which group or loader, by its role. */
+int mpidata_link_open_spawned(mpidata_link *link, MPI_Comm comm, int role, int number);
 void mpidata_link_close(mpidata_link *link); /* leaves the communicator */
 
-/* Group of a rank and its place there; -1 for the scheduler and the trainers. */
+/* Group of a rank and its place there; -1 for the scheduler, the trainers and the loaders. */
 int mpidata_link_group(const mpidata_link *link, const mpidata_plan *plan, int rank, int *rank_in_group);
 
-/* Rank of the first of a group's ranks_per_group ranks; -1: the group is not of this link. */
-int mpidata_link_leader(const mpidata_link *link, const mpidata_plan *plan, int group);
+/* Role of a rank; *number: which trainer, group or loader. */
+int mpidata_link_role(const mpidata_link *link, const mpidata_plan *plan, int rank, int *number);
+
+/* Rank of a loader, or of the first of a group's ranks_per_group ranks; -1: it is not of this link. */
+int mpidata_link_leader(const mpidata_link *link, const mpidata_plan *plan, int role, int number);
 
 /* "Solver rank 5 (group 1, its rank 0)": for messages. */
 void mpidata_link_who(const mpidata_link *link, const mpidata_plan *plan, int rank, char *text, size_t size);

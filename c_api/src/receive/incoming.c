@@ -15,7 +15,7 @@ int mpidata_incoming_open(mpidata_incoming *in, mpidata_trainer *trainer) {
     memset(in, 0, sizeof *in);
     in->trainer = trainer;
     mpidata_assemblies_open(&in->assemblies, &trainer->job.plan);
-    return mpidata_incoming_add(in, trainer->job.data, 0, mpidata_plan_world_groups(&trainer->job.plan));
+    return mpidata_incoming_add(in, trainer->job.data, 0, 0);
 }
 
 static void open_sources(mpidata_inlet *inlet, const mpidata_plan *plan) {
@@ -30,7 +30,8 @@ static void open_sources(mpidata_inlet *inlet, const mpidata_plan *plan) {
     }
 }
 
-int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int first_group, int n_groups) {
+int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int role, int number) {
+    const mpidata_plan *plan = &in->trainer->job.plan;
     mpidata_inlet **grown = realloc(in->inlets, (size_t)(in->n_inlets + 1) * sizeof(void *));
     mpidata_inlet *inlet = calloc(1, sizeof *inlet);
     if (grown) in->inlets = grown;
@@ -38,7 +39,8 @@ int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int first_group, i
         free(inlet);
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
     }
-    int status = mpidata_link_open(&inlet->link, comm, first_group, n_groups);
+    int status = in->n_inlets ? mpidata_link_open_spawned(&inlet->link, comm, role, number)
+                              : mpidata_link_open_world(&inlet->link, comm, plan);
     if (!status) {
         inlet->sources = calloc((size_t)inlet->link.n_ranks * MPIDATA_STREAMS, sizeof *inlet->sources);
         if (!inlet->sources) status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
@@ -48,7 +50,7 @@ int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int first_group, i
         free(inlet);
         return status;
     }
-    open_sources(inlet, &in->trainer->job.plan);
+    open_sources(inlet, plan);
     in->inlets[in->n_inlets++] = inlet;
     return MPIDATA_SUCCESS;
 }
@@ -551,18 +553,15 @@ int mpidata_incoming_take(mpidata_incoming *in, int *did) {
     return in->n_inlets > 1 ? free_gone(in) : MPIDATA_SUCCESS;
 }
 
-/* -- groups that are lost or leave ---------------------------------------------------------------------------------- */
+/* -- groups and loaders that are lost or leave --------------------------------------------------------------------- */
 
-static mpidata_inlet *inlet_of(mpidata_incoming *in, int group) {
+static mpidata_inlet *inlet_of(mpidata_incoming *in, int role, int number) {
     for (int i = 0; i < in->n_inlets; i++)
-        if (mpidata_link_leader(&in->inlets[i]->link, &in->trainer->job.plan, group) >= 0) return in->inlets[i];
+        if (mpidata_link_leader(&in->inlets[i]->link, &in->trainer->job.plan, role, number) >= 0) return in->inlets[i];
     return NULL;
 }
 
-int mpidata_incoming_lose(mpidata_incoming *in, int group) {
-    mpidata_inlet *inlet = inlet_of(in, group);
-    if (!inlet) return MPIDATA_SUCCESS;
-    inlet->lost = inlet != in->inlets[0];
+static void drop_group(mpidata_incoming *in, mpidata_inlet *inlet, int group) {
     for (int i = 0; i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
         if (inlet->sources[i].group != group) continue;
         inlet->sources[i].lost = 1;
@@ -578,10 +577,17 @@ int mpidata_incoming_lose(mpidata_incoming *in, int group) {
             if (!assembly->under_way) drop_assembly_locked(in, assembly);
         }
     mpidata_lock_give(&in->trainer->lock);
+}
+
+int mpidata_incoming_lose(mpidata_incoming *in, int role, int number) {
+    mpidata_inlet *inlet = inlet_of(in, role, number);
+    if (!inlet) return MPIDATA_SUCCESS;
+    inlet->lost = inlet != in->inlets[0];
+    if (role == MPIDATA_ROLE_SOLVER) drop_group(in, inlet, number);
     return MPIDATA_SUCCESS;
 }
 
-void mpidata_incoming_gone(mpidata_incoming *in, int group) {
-    mpidata_inlet *inlet = inlet_of(in, group);
+void mpidata_incoming_gone(mpidata_incoming *in, int role, int number) {
+    mpidata_inlet *inlet = inlet_of(in, role, number);
     if (inlet && inlet != in->inlets[0]) inlet->gone = 1;
 }

@@ -60,8 +60,8 @@ void mpidata_incoming_close(mpidata_incoming *in);
 /* Is anything under way? */
 int mpidata_incoming_busy(const mpidata_incoming *in);
 
-/* Listen to these groups, too. */
-int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int first_group, int n_groups);
+/* Listen to a spawned group or loader, too. */
+int mpidata_incoming_add(mpidata_incoming *in, MPI_Comm comm, int role, int number);
 
 /* Begin to take validation samples; *did becomes 1 if there was anything. */
 int mpidata_incoming_validation(mpidata_incoming *in, int *did);
@@ -69,11 +69,11 @@ int mpidata_incoming_validation(mpidata_incoming *in, int *did);
 /* Take training samples, and complete what is under way; *did likewise. */
 int mpidata_incoming_take(mpidata_incoming *in, int *did);
 
-/* The group is lost. */
-int mpidata_incoming_lose(mpidata_incoming *in, int group);
+/* A group, or loader, is lost. */
+int mpidata_incoming_lose(mpidata_incoming *in, int role, int number);
 
-/* The spawned group has left in order. */
-void mpidata_incoming_gone(mpidata_incoming *in, int group);
+/* A group, or loader, has left in order. */
+void mpidata_incoming_gone(mpidata_incoming *in, int role, int number);
 
 /* Post that this trainer holds its share of a simulation, if that is so and was not told. */
 int mpidata_incoming_held_locked(mpidata_incoming *in, int64_t simulation);

@@ -93,18 +93,18 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
     }
 }
 
-/* Orders about groups; 0: it is none. Not under the lock. */
+/* Orders about groups and loaders; 0: it is none. Not under the lock. */
 static int obey_for_group(receiver *r, const mpidata_order *order, int *status) {
-    int group = order->of_group.group; /* of those alone */
+    int group = order->of_group.group, role = order->of_group.role; /* of those alone */
     MPI_Comm comm = MPI_COMM_NULL;
     *status = MPIDATA_SUCCESS;
     switch (order->kind) {
     case MPIDATA_ORDER_JOIN:
         *status = mpidata_job_join_group(&r->trainer->job, MPI_COMM_NULL, &comm);
-        if (!*status) *status = mpidata_incoming_add(&r->incoming, comm, group, 1);
+        if (!*status) *status = mpidata_incoming_add(&r->incoming, comm, role, group);
         return 1;
-    case MPIDATA_ORDER_LOST: *status = mpidata_incoming_lose(&r->incoming, group); return 1;
-    case MPIDATA_ORDER_GONE: mpidata_incoming_gone(&r->incoming, group); return 1;
+    case MPIDATA_ORDER_LOST: *status = mpidata_incoming_lose(&r->incoming, role, group); return 1;
+    case MPIDATA_ORDER_GONE: mpidata_incoming_gone(&r->incoming, role, group); return 1;
     default: return 0;
     }
 }

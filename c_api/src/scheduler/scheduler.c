@@ -1,5 +1,6 @@
 #include "scheduler/scheduler.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,11 +36,15 @@ static int need_open(void) {
 
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the scheduler."); }
 
-static int add_link(MPI_Comm comm, int first_group, int n_groups) {
+/* With the world, or with a spawned group or loader. */
+static int add_link(MPI_Comm comm, int role, int number) {
+    const int world = !scheduler.links;
     mpidata_link **grown = realloc(scheduler.links, (size_t)(scheduler.n_links + 1) * sizeof(void *));
     mpidata_link *link = calloc(1, sizeof *link);
     if (grown) scheduler.links = grown;
-    int status = grown && link ? mpidata_link_open(link, comm, first_group, n_groups) : no_memory();
+    int status = !grown || !link ? no_memory()
+                 : world         ? mpidata_link_open_world(link, comm, &scheduler.job.plan)
+                                 : mpidata_link_open_spawned(link, comm, role, number);
     if (status) {
         free(link);
         return status;
@@ -48,9 +53,9 @@ static int add_link(MPI_Comm comm, int first_group, int n_groups) {
     return MPIDATA_SUCCESS;
 }
 
-static mpidata_link *link_of(int group) {
+static mpidata_link *link_of(int role, int number) {
     for (int i = 0; i < scheduler.n_links; i++)
-        if (mpidata_link_leader(scheduler.links[i], &scheduler.job.plan, group) >= 0) return scheduler.links[i];
+        if (mpidata_link_leader(scheduler.links[i], &scheduler.job.plan, role, number) >= 0) return scheduler.links[i];
     return NULL;
 }
 
@@ -58,7 +63,7 @@ int mpidata_scheduler_open(MPI_Fint world, const char *plan) {
     if (scheduler.open) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_scheduler_open: called a second time.");
     MPIDATA_TRY(mpidata_job_join(MPI_Comm_f2c(world), MPIDATA_ROLE_SCHEDULER, plan, &scheduler.job));
     if (!(scheduler.plan = strdup(plan))) return no_memory();
-    MPIDATA_TRY(add_link(scheduler.job.data, 0, mpidata_plan_world_groups(&scheduler.job.plan)));
+    MPIDATA_TRY(add_link(scheduler.job.data, 0, 0));
     scheduler.open = 1;
     return MPIDATA_SUCCESS;
 }
@@ -106,8 +111,7 @@ static int order_all(const mpidata_order *order) {
 /* The sender's place is taken from the message's envelope and the plan, not from what it says of itself. */
 static int check_event(mpidata_event *event, int bytes, int rank, const mpidata_link *link) {
     const mpidata_plan *plan = &scheduler.job.plan;
-    int rank_in_group, group = mpidata_link_group(link, plan, rank, &rank_in_group);
-    int role = rank == 0 ? MPIDATA_ROLE_SCHEDULER : group < 0 ? MPIDATA_ROLE_TRAINER : MPIDATA_ROLE_SOLVER;
+    int number, role = mpidata_link_role(link, plan, rank, &number);
     if (!mpidata_event_fits(plan, event, bytes, role)) {
         char who[128];
         mpidata_link_who(link, plan, rank, who, sizeof who);
@@ -117,7 +121,7 @@ static int check_event(mpidata_event *event, int bytes, int rank, const mpidata_
                              who, (int)event->kind, bytes);
     }
     event->role = role;
-    event->index = role == MPIDATA_ROLE_TRAINER ? rank - 1 : group;
+    event->index = number;
     event->rank = rank;
     return MPIDATA_SUCCESS;
 }
@@ -129,12 +133,11 @@ static int note_deaths(mpidata_link *link) {
     scheduler.deaths = grown;
     for (int i = 0; i < link->n_newly; i++) {
         death *found = &scheduler.deaths[scheduler.n_deaths++];
-        int group = mpidata_link_group(link, &scheduler.job.plan, link->newly[i], &found->rank_in_group);
         found->rank = link->newly[i];
-        found->role = group < 0 ? MPIDATA_ROLE_TRAINER : MPIDATA_ROLE_SOLVER;
-        found->index = group < 0 ? found->rank - 1 : group;
+        found->role = mpidata_link_role(link, &scheduler.job.plan, found->rank, &found->index);
+        (void)mpidata_link_group(link, &scheduler.job.plan, found->rank, &found->rank_in_group);
         /* A trainer is in every link, but dies once. */
-        if (group < 0 && link != scheduler.links[0]) scheduler.n_deaths--;
+        if (found->role == MPIDATA_ROLE_TRAINER && link != scheduler.links[0]) scheduler.n_deaths--;
     }
     return MPIDATA_SUCCESS;
 }
@@ -186,15 +189,16 @@ int mpidata_scheduler_poll(mpidata_event *event, double timeout_s) {
     }
 }
 
-static int need_group(int group, mpidata_link **link) {
+static int need_group(int role, int number, mpidata_link **link) {
     MPIDATA_TRY(need_open());
-    *link = link_of(group);
-    return *link ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no group %d.", group);
+    *link = link_of(role, number);
+    return *link ? MPIDATA_SUCCESS
+                 : mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no %s %d.", mpidata_role_name(role), number);
 }
 
 static int send_task(int group, int kind, int64_t simulation, int validation, const double *parameters) {
     mpidata_link *link;
-    MPIDATA_TRY(need_group(group, &link));
+    MPIDATA_TRY(need_group(MPIDATA_ROLE_SOLVER, group, &link));
     size_t n = (size_t)scheduler.job.plan.n_parameters, bytes = sizeof(mpidata_task) + n * sizeof(double);
     mpidata_task *task = calloc(1, bytes);
     if (!task) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a task.");
@@ -202,7 +206,8 @@ static int send_task(int group, int kind, int64_t simulation, int validation, co
     task->validation = validation;
     task->simulation = simulation;
     if (n && parameters) memcpy(task->parameters, parameters, n * sizeof(double));
-    int status = send_later(task, bytes, mpidata_link_leader(link, &scheduler.job.plan, group), MPIDATA_TAG_TASK, link);
+    int leader = mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_SOLVER, group);
+    int status = send_later(task, bytes, leader, MPIDATA_TAG_TASK, link);
     free(task);
     return status;
 }
@@ -223,17 +228,30 @@ int mpidata_scheduler_end_of_stream(void) {
     return order_all(&order);
 }
 
+static int tell_to_leave(int role, int number) {
+    mpidata_link *link;
+    int32_t leave = MPIDATA_STOP_LEAVE;
+    MPIDATA_TRY(need_group(role, number, &link));
+    int leader = mpidata_link_leader(link, &scheduler.job.plan, role, number);
+    return send_later(&leave, sizeof leave, leader, MPIDATA_TAG_STOP, link);
+}
+
 int mpidata_scheduler_stop(void) {
     mpidata_order order = {.kind = MPIDATA_ORDER_STOP};
     MPIDATA_TRY(order_all(&order));
-    int32_t leave = MPIDATA_STOP_LEAVE;
     for (int i = 0; i < scheduler.n_links; i++) {
         const mpidata_link *link = scheduler.links[i];
         for (int g = link->first_group; g < link->first_group + link->n_groups; g++)
-            MPIDATA_TRY(send_later(&leave, sizeof leave, mpidata_link_leader(link, &scheduler.job.plan, g),
-                                   MPIDATA_TAG_STOP, link));
+            MPIDATA_TRY(tell_to_leave(MPIDATA_ROLE_SOLVER, g));
     }
     return MPIDATA_SUCCESS;
+}
+
+int mpidata_scheduler_release(int loader) { return tell_to_leave(MPIDATA_ROLE_LOADER, loader); }
+
+int mpidata_scheduler_serves(int loader) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_SERVES, .of_group = {.group = loader, .role = MPIDATA_ROLE_LOADER}};
+    return order_all(&order);
 }
 
 int mpidata_scheduler_relieve(int trainer, int64_t samples) {
@@ -249,22 +267,24 @@ int mpidata_scheduler_validation(void) {
     return order_all(&order);
 }
 
-int mpidata_scheduler_lose(int group) {
+int mpidata_scheduler_lose(int role, int number, const char *at) {
     mpidata_link *link;
     int32_t lost = MPIDATA_STOP_LOST;
-    mpidata_order order = {.kind = MPIDATA_ORDER_LOST, .of_group = {group}};
-    MPIDATA_TRY(need_group(group, &link));
-    int leader = mpidata_link_leader(link, &scheduler.job.plan, group);
-    for (int r = 0; r < scheduler.job.plan.ranks_per_group; r++)
+    mpidata_order order = {.kind = MPIDATA_ORDER_LOST, .of_group = {.group = number, .role = role}};
+    (void)snprintf(order.of_group.at, sizeof order.of_group.at, "%s", at);
+    MPIDATA_TRY(need_group(role, number, &link));
+    int leader = mpidata_link_leader(link, &scheduler.job.plan, role, number);
+    int ranks = role == MPIDATA_ROLE_LOADER ? 1 : scheduler.job.plan.ranks_per_group;
+    for (int r = 0; r < ranks; r++)
         MPIDATA_TRY(send_later(&lost, sizeof lost, leader + r, MPIDATA_TAG_STOP, link));
     return order_all(&order);
 }
 
-int mpidata_scheduler_gone(int group) {
+int mpidata_scheduler_gone(int role, int number) {
     mpidata_link *link;
-    mpidata_order order = {.kind = MPIDATA_ORDER_GONE, .of_group = {group}};
-    MPIDATA_TRY(need_group(group, &link));
-    if (link == scheduler.links[0]) return MPIDATA_SUCCESS;
+    mpidata_order order = {.kind = MPIDATA_ORDER_GONE, .of_group = {.group = number, .role = role}};
+    MPIDATA_TRY(need_group(role, number, &link));
+    if (link == scheduler.links[0]) return role == MPIDATA_ROLE_LOADER ? order_all(&order) : MPIDATA_SUCCESS;
     int i = 0;
     while (scheduler.links[i] != link) i++;
     scheduler.links[i] = scheduler.links[--scheduler.n_links];
@@ -281,7 +301,7 @@ int mpidata_scheduler_one_host(int *yes) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_scheduler_greet(MPI_Fint intercomm, int group, MPI_Fint *bridge) {
+int mpidata_scheduler_greet(MPI_Fint intercomm, int role, int number, MPI_Fint *bridge) {
     MPI_Comm between = MPI_Comm_f2c(intercomm), merged = MPI_COMM_NULL;
     MPIDATA_TRY(need_open());
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(between, MPI_ERRORS_RETURN));
@@ -289,11 +309,11 @@ int mpidata_scheduler_greet(MPI_Fint intercomm, int group, MPI_Fint *bridge) {
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(merged, MPI_ERRORS_RETURN));
     MPIDATA_TRY_MPI(MPI_Comm_free(&between));
     *bridge = MPI_Comm_c2f(merged);
-    return mpidata_job_greet(merged, scheduler.plan, group);
+    return mpidata_job_greet(merged, scheduler.plan, role, number);
 }
 
-int mpidata_scheduler_invite(int group) {
-    mpidata_order order = {.kind = MPIDATA_ORDER_JOIN, .of_group = {group}};
+int mpidata_scheduler_invite(int role, int number) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_JOIN, .of_group = {.group = number, .role = role}};
     return order_all(&order);
 }
 
@@ -306,9 +326,9 @@ int mpidata_scheduler_join(MPI_Fint bridge, MPI_Fint *comm) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_scheduler_link(int group, MPI_Fint comm) {
+int mpidata_scheduler_link(int role, int number, MPI_Fint comm) {
     MPIDATA_TRY(need_open());
-    return add_link(MPI_Comm_f2c(comm), group, 1);
+    return add_link(MPI_Comm_f2c(comm), role, number);
 }
 
 int mpidata_scheduler_checkpoint(int64_t number) {

@@ -27,6 +27,12 @@ int mpidata_scheduler_end_of_stream(void);
 /* Tell all trainers and groups to leave: draws and steps give MPIDATA_END from now. */
 int mpidata_scheduler_stop(void);
 
+/* Tell a loader to leave. */
+int mpidata_scheduler_release(int loader);
+
+/* Tell all trainers that a loader takes requests from now on. */
+int mpidata_scheduler_serves(int loader);
+
 /* Tell a trainer whose buffer is full to take `samples` more than its capacity, because another one starves. */
 int mpidata_scheduler_relieve(int trainer, int64_t samples);
 
@@ -36,24 +42,26 @@ int mpidata_scheduler_checkpoint(int64_t number);
 /* Tell all trainers that every validation sample that will come is there. */
 int mpidata_scheduler_validation(void);
 
-/* Give a group up: its ranks end at their next call, the trainers drop what it has not finished and what may still come. */
-int mpidata_scheduler_lose(int group);
+/* Give a group, or a loader, up: its ranks end at their next call, the trainers drop what it has not finished and what may
+ * still come. role: MPIDATA_ROLE_SOLVER or _LOADER; number: which group or loader. So below. at: what a loader worked on, as
+ * far as it is known, for the trainers. */
+int mpidata_scheduler_lose(int role, int number, const char *at);
 
-/* A spawned group has left in order: its communicator is freed. */
-int mpidata_scheduler_gone(int group);
+/* It has left in order: if it was spawned, its communicator is freed. The trainers hear of loaders and of what was spawned. */
+int mpidata_scheduler_gone(int role, int number);
 
 /* Are all ranks of the world on one host? */
 int mpidata_scheduler_one_host(int *yes);
 
-/* How a group that MPI_Comm_spawn has started joins the job. greet and join may be called from another thread than the
+/* How a group or loader that MPI_Comm_spawn has started joins the job. greet and join may be called from another thread than the
  * rest, one group at a time in join; the order is greet, invite, join, link.
  * greet: give it the plan and its number. intercomm, *bridge: Fortran handles; blocks until its ranks have answered.
  * invite: tell the trainers to join it. join: do so with them, blocks for milliseconds; *comm is the new communicator, a
  * Fortran handle. link: listen to it. */
-int mpidata_scheduler_greet(MPI_Fint intercomm, int group, MPI_Fint *bridge);
-int mpidata_scheduler_invite(int group);
+int mpidata_scheduler_greet(MPI_Fint intercomm, int role, int number, MPI_Fint *bridge);
+int mpidata_scheduler_invite(int role, int number);
 int mpidata_scheduler_join(MPI_Fint bridge, MPI_Fint *comm);
-int mpidata_scheduler_link(int group, MPI_Fint comm);
+int mpidata_scheduler_link(int role, int number, MPI_Fint comm);
 
 /* Tell all trainers that every group has left and every trainer has said goodbye: nothing is in flight any more. */
 int mpidata_scheduler_all_gone(void);

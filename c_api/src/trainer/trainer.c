@@ -66,7 +66,8 @@ int mpidata_trainer_close(double timeout_s) {
     mpidata_lock_take(&trainer->lock);
     mpidata_event stop = {.kind = MPIDATA_EVENT_STOP}, goodbye = {.kind = MPIDATA_EVENT_GOODBYE};
     (void)snprintf(stop.text, sizeof stop.text, "its program ended before the stream");
-    int status = mpidata_draws_ended(&trainer->phase) ? MPIDATA_SUCCESS : mpidata_trainer_post_locked(trainer, &stop);
+    int none = mpidata_draws_ended(&trainer->phase) || !trainer->job.plan.groups; /* are left to be drawn */
+    int status = none ? MPIDATA_SUCCESS : mpidata_trainer_post_locked(trainer, &stop);
     mpidata_phase_leave_locked(&trainer->phase);
     if (!status) status = mpidata_trainer_post_status_locked(trainer); /* the last, for the summary */
     if (!status) status = mpidata_trainer_post_locked(trainer, &goodbye);

@@ -11,8 +11,8 @@ size_t mpidata_event_bytes(const mpidata_event *event) {
 static int may_send(int role, int kind) {
     switch (kind) {
     case MPIDATA_EVENT_NEXT:
-    case MPIDATA_EVENT_FINALIZED: return role == MPIDATA_ROLE_SOLVER;
-    case MPIDATA_EVENT_ERROR: return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_TRAINER;
+    case MPIDATA_EVENT_FINALIZED: return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER;
+    case MPIDATA_EVENT_ERROR: return role != MPIDATA_ROLE_SCHEDULER;
     case MPIDATA_EVENT_DIED: return 0; /* the scheduler's own */
     default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_RECORD_STOPPED;
     }
@@ -42,8 +42,13 @@ static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
     case MPIDATA_ORDER_RELIEVE: return in_range(order->relieve.samples, 0, INT64_MAX / 4);
     case MPIDATA_ORDER_JOIN:
     case MPIDATA_ORDER_LOST:
-    case MPIDATA_ORDER_GONE: return in_range(order->of_group.group, 0, INT_MAX - 1);
-    default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_GONE;
+    case MPIDATA_ORDER_GONE:
+    case MPIDATA_ORDER_SERVES: {
+        int role = order->of_group.role, solver = role == MPIDATA_ROLE_SOLVER && order->kind != MPIDATA_ORDER_SERVES;
+        if (!memchr(order->of_group.at, 0, sizeof order->of_group.at)) return 0;
+        return (solver || role == MPIDATA_ROLE_LOADER) && in_range(order->of_group.group, 0, INT_MAX - 1);
+    }
+    default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_SERVES;
     }
 }
 

@@ -12,18 +12,18 @@ enum {
     MPIDATA_TAG_EVENT = 3,
     MPIDATA_TAG_TASK = 4,
     MPIDATA_TAG_ORDER = 5,
+    MPIDATA_TAG_STOP = 6, /* scheduler -> rank 0 of a group, or loader, an int32: MPIDATA_STOP_LEAVE; or -> each rank: _LOST */
     MPIDATA_TAG_REQUEST = 7, /* parcels of a trainer to a loader (parcel.h) ... */
-    MPIDATA_TAG_PARCEL = 8,  /* ... and the loader's answers: none is held up, as each was asked for */
-    MPIDATA_TAG_STOP = 6 /* scheduler -> rank 0 of a group, an int32: MPIDATA_STOP_LEAVE; or -> each rank: _LOST */
+    MPIDATA_TAG_PARCEL = 8   /* ... and the loader's answers: none is held up, as each was asked for */
 };
 
 enum { MPIDATA_STOP_LEAVE = 1, MPIDATA_STOP_LOST = 2 };
 
-/* -- solver, trainer -> scheduler ----------------------------------------------------------------------------------- */
+/* -- solver, loader, trainer -> scheduler -------------------------------------------------------------------------- */
 
 enum {
-    MPIDATA_EVENT_NEXT = 1,          /* group asks for a simulation; closed; text: why that has failed */
-    MPIDATA_EVENT_FINALIZED,         /* group has left; closed; text likewise */
+    MPIDATA_EVENT_NEXT = 1,          /* group asks for a simulation; closed; text: why that has failed; loader: for requests */
+    MPIDATA_EVENT_FINALIZED,         /* group, or loader, has left; closed; text likewise */
     MPIDATA_EVENT_HELD,              /* trainer holds every step it was to expect of a simulation: held */
     MPIDATA_EVENT_STATUS,            /* trainer's figures: status */
     MPIDATA_EVENT_REPORT,            /* trainer reports a value under the name in text: report */
@@ -45,8 +45,8 @@ enum { MPIDATA_WRITE_FAILED = 1, MPIDATA_LOOP_OVER = 2 };
 typedef struct {
     int32_t kind;
     int32_t role;  /* MPIDATA_ROLE_... of the sender. These three are taken from the envelope */
-    int32_t index; /* group, or trainer */
-    int32_t rank;  /* in the job's world, or in its link with a spawned group */
+    int32_t index; /* group, loader, or trainer */
+    int32_t rank;  /* in the job's world, or in its link with a spawned group or loader */
     union {
         struct {
             int64_t simulation; /* that the group closes; -1: none */
@@ -114,9 +114,10 @@ enum {
     MPIDATA_ORDER_ALL_GONE,
     MPIDATA_ORDER_CHECKPOINT, /* write one: checkpoint */
     MPIDATA_ORDER_VALIDATION, /* every validation sample that will come is there */
-    MPIDATA_ORDER_JOIN,       /* join a spawned group: of_group */
-    MPIDATA_ORDER_LOST,       /* a group is lost: drop what it has not finished, and what may still come of it: of_group */
-    MPIDATA_ORDER_GONE        /* a group has left; its communicator can be freed: of_group */
+    MPIDATA_ORDER_JOIN,       /* join a spawned group or loader: of_group */
+    MPIDATA_ORDER_LOST,       /* one is lost: drop what it has not finished, and what may still come of it: of_group */
+    MPIDATA_ORDER_GONE,       /* one has left; its communicator, if it was spawned, can be freed: of_group */
+    MPIDATA_ORDER_SERVES      /* a loader takes requests from now on: of_group */
 };
 
 typedef struct {
@@ -134,7 +135,9 @@ typedef struct {
             int64_t number; /* greater than all before */
         } checkpoint;
         struct {
-            int32_t group;
+            int32_t group; /* or loader */
+            int32_t role;  /* MPIDATA_ROLE_SOLVER or _LOADER */
+            char at[232];  /* what a loader that is lost worked on: UTF-8, ends with 0; "": not known */
         } of_group;
     };
 } mpidata_order;

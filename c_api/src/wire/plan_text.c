@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const char header[] = "mpidata-plan 1";
-static const char *const role_names[MPIDATA_ROLES] = {"scheduler", "trainer", "solver"};
+static const char *const role_names[MPIDATA_ROLES] = {"scheduler", "trainer", "solver", "loader"};
 /* In the order of mpidata_dtype, which begins at 1. */
 static const struct { const char *name; size_t size; } dtypes[] = {
 #define ROW(in_c, name, bytes, in_mpi) {name, bytes},
@@ -123,6 +123,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"world", &plan->world, 1},     {"trainers", &plan->trainers, 1},
         {"groups", &plan->groups, 0},   {"ranks_per_group", &plan->ranks_per_group, 1},
         {"window", &plan->window, 1},   {"spares", &plan->spares, 0},
+        {"loaders", &plan->loaders, 0}, {"loader_spares", &plan->loader_spares, 0},
     };
     const struct { const char *key; int64_t *target; } longs[] = {
         {"simulations", &plan->simulations}, {"validation", &plan->validation},
@@ -132,6 +133,8 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"timeout_s", &plan->timeout_s},
         {"start_timeout_s", &plan->start_timeout_s},
         {"join_timeout_s", &plan->join_timeout_s},
+        {"loader_timeout_s", &plan->loader_timeout_s},
+        {"loader_start_timeout_s", &plan->loader_start_timeout_s},
     };
     int64_t parsed = 0;
     *is_number = 1;
@@ -162,6 +165,7 @@ static int parse_line(reader *r, const char *key, const char *value) {
     if (!strcmp(key, "policy")) return parse_word(value, policies, 3, &plan->policy);
     if (!strcmp(key, "tail")) return parse_word(value, tails, 2, &plan->tail);
     if (!strcmp(key, "start")) return parse_word(value, starts, 2, &plan->spawn);
+    if (!strcmp(key, "loader_start")) return parse_word(value, starts, 2, &plan->loaders_spawn);
     if (!strcmp(key, "lifetime")) return parse_word(value, lifetimes, 2, &plan->per_simulation);
     if (!strcmp(key, "fault_tolerance")) return parse_word(value, tolerances, 2, &plan->fault_tolerant);
     if (!strcmp(key, "run")) return keep_text(value, &plan->run);
@@ -178,16 +182,20 @@ static int parse_line(reader *r, const char *key, const char *value) {
 /* More than an int holds where the plan makes no sense. */
 static int64_t world_of(const mpidata_plan *plan) {
     int64_t groups = plan->spawn ? 0 : (int64_t)plan->groups + plan->spares;
-    return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group;
+    int64_t loaders = plan->loaders_spawn ? 0 : (int64_t)plan->loaders + plan->loader_spares;
+    return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group + loaders;
 }
 
 static int check_whole(const reader *r) {
     const mpidata_plan *plan = r->plan;
     if (!plan->world || !plan->trainers || !plan->ranks_per_group || plan->world != world_of(plan))
-        return bad(r, "has no complete layout of the ranks: 'world' is 1 + trainers + the ranks of the groups");
+        return bad(r, "has no complete layout of the ranks: 'world' is 1 + trainers + the ranks of the groups + loaders");
     if (plan->ranks_per_group > INT_MAX - 1 - plan->trainers) return bad(r, "has a group with too many ranks");
-    if (!plan->run || !plan->folder || !plan->window || !plan->capacity || !plan->n_fields)
+    if (!plan->run || !plan->folder || !plan->window || !plan->capacity || (plan->groups && !plan->n_fields))
         return bad(r, "lacks one of 'run', 'folder', 'window', 'capacity' and 'field'");
+    if (!plan->groups && !plan->loaders) return bad(r, "has neither groups nor loaders");
+    if (plan->loaders && !(plan->loader_timeout_s > 0 && plan->loader_start_timeout_s > 0))
+        return bad(r, "lacks 'loader_timeout_s' or 'loader_start_timeout_s'");
     return MPIDATA_PLAN_GOOD;
 }
 
@@ -245,13 +253,21 @@ int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_
         *index = rank - 1;
         return MPIDATA_ROLE_TRAINER;
     }
-    int solver = rank - 1 - plan->trainers;
+    int solver = rank - 1 - plan->trainers, solvers = mpidata_plan_world_groups(plan) * plan->ranks_per_group;
+    if (solver >= solvers) {
+        *index = solver - solvers;
+        return MPIDATA_ROLE_LOADER;
+    }
     *index = solver / plan->ranks_per_group;
     *rank_in_group = solver % plan->ranks_per_group;
     return MPIDATA_ROLE_SOLVER;
 }
 
 int mpidata_plan_world_groups(const mpidata_plan *plan) { return plan->spawn ? 0 : plan->groups + plan->spares; }
+
+int mpidata_plan_world_loaders(const mpidata_plan *plan) {
+    return plan->loaders_spawn ? 0 : plan->loaders + plan->loader_spares;
+}
 
 const char *mpidata_role_name(int role) {
     return role >= 0 && role < MPIDATA_ROLES ? role_names[role] : "unknown role";

@@ -9,7 +9,13 @@
 #define MPIDATA_NAME_MAX 128
 #define MPIDATA_PLAN_NDIM 6 /* MPIDATA_MAX_NDIM of mpidata.h, which needs MPI */
 
-enum { MPIDATA_ROLE_SCHEDULER = 0, MPIDATA_ROLE_TRAINER = 1, MPIDATA_ROLE_SOLVER = 2, MPIDATA_ROLES };
+enum {
+    MPIDATA_ROLE_SCHEDULER = 0,
+    MPIDATA_ROLE_TRAINER = 1,
+    MPIDATA_ROLE_SOLVER = 2,
+    MPIDATA_ROLE_LOADER = 3,
+    MPIDATA_ROLES
+};
 enum { MPIDATA_POLICY_FIFO = 0, MPIDATA_POLICY_FIRO = 1, MPIDATA_POLICY_RESERVOIR = 2 };
 enum { MPIDATA_TAIL_DROP = 0, MPIDATA_TAIL_REPEAT = 1 };
 
@@ -29,6 +35,9 @@ typedef struct {
     int fault_tolerant; /* with ULFM */
     double timeout_s, start_timeout_s; /* of silence */
     double join_timeout_s;             /* for arriving in the job */
+    int loaders, loader_spares;
+    int loaders_spawn; /* loaders are spawned */
+    double loader_timeout_s, loader_start_timeout_s; /* of silence */
     char *run, *folder; /* run folder; that of the job file */
     uint64_t seed;
     int64_t simulations, validation;
@@ -49,10 +58,11 @@ enum { MPIDATA_PLAN_WRONG = 320 };
 int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong);
 void mpidata_plan_free(mpidata_plan *plan);
 
-/* Groups that are in the world from the start; spawned ones have higher numbers. */
+/* Groups and loaders that are in the world from the start, spares too; spawned ones have higher numbers. */
 int mpidata_plan_world_groups(const mpidata_plan *plan);
+int mpidata_plan_world_loaders(const mpidata_plan *plan);
 
-/* Role of a rank of the world; *index: which trainer or group; *rank_in_group: 0 for the others. */
+/* Role of a rank of the world; *index: which trainer, group or loader; *rank_in_group: 0 for the others. */
 int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group);
 const char *mpidata_role_name(int role);
 

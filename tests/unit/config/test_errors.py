@@ -205,6 +205,15 @@ def test_an_empty_mapping_lacks_the_four_sections(folder: Path) -> None:
     assert [line.split("'")[1] for line in lines] == ["trainers", "solvers", "parameters", "fields"]
 
 
+def test_what_only_solvers_need_is_refused_without_them(folder: Path) -> None:
+    lines = problems(folder, "trainers: {program: [python, train.py]}\nloaders: {}\nfields: {u: {shape: [4]}}\n")
+    assert lines == [
+        "job.yaml: 'fields' is for the samples of solvers, and there are none. Remove it, or add 'solvers'. (line 3)"
+    ]
+    (line,) = problems(folder, GOOD, "loaders={ranks: 0}")
+    assert "'loaders.ranks' is 0. It must be a whole number, at least 1." in line
+
+
 def test_a_grid_needs_values(folder: Path) -> None:
     (line,) = problems(folder, GOOD, "parameters.sampler=grid")
     assert "'parameters.space.alpha' has no list of values. Write it as {values: [...]} for a grid." in line

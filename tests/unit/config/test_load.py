@@ -123,6 +123,29 @@ def test_the_ranks_that_start_together(folder: Path, solvers: str, ranks: int, l
     assert (job.world_size, job.layout) == (ranks, layout)
 
 
+@pytest.mark.parametrize(
+    ("loaders", "ranks", "layout"),
+    [
+        ("{}", 3, "1 scheduler, 1 trainer and 1 loader"),
+        ("{ranks: 8, spares: 2}", 12, "1 scheduler, 1 trainer, 8 loaders and 2 spares"),
+        ("{ranks: 8, start: spawn, spares: 2}", 2, "1 scheduler, 1 trainer; 8 loaders started later"),
+    ],
+)
+def test_loaders_instead_of_solvers(folder: Path, loaders: str, ranks: int, layout: str) -> None:
+    job = load(folder, f"trainers: {{program: [python, train.py]}}\nloaders: {loaders}\n")
+    assert (job.world_size, job.layout, job.simulations, job.parameter_names) == (ranks, layout, 0, ())
+    assert job.loaders is not None and (job.loaders.retries, job.loaders.timeout_s) == (2, 60.0)
+    assert (job.loaders.start_timeout_s, job.loaders.tolerate) == (600.0, 0)
+    assert "solvers" not in job.resolved() and load(folder, resolved_yaml(job)) == job
+
+
+def test_loaders_beside_solvers(folder: Path) -> None:
+    job = load(folder, MINIMAL + "loaders: {ranks: 2}\n", "solvers.ranks_per_group=3")
+    assert (job.world_size, job.layout) == (7, "1 scheduler, 1 trainer, 1 group of 3 and 2 loaders")
+    assert load(folder, resolved_yaml(job)) == job and not job.spawns
+    assert load(folder, MINIMAL + "loaders: {start: spawn}").spawns
+
+
 def test_arguments_for_each_simulation(folder: Path) -> None:
     text = MINIMAL.replace("[./heat2d]", "[./heat2d, 'a={alpha}', '{{x}}{simulation}', plain]")
     job = load(folder, text, "solvers.start=spawn", "solvers.lifetime=simulation")

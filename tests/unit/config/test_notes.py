@@ -51,6 +51,10 @@ def value(job: Job, key: str) -> object:
             ["solvers.start=spawn", "solvers.spares=2"],
             *("solvers.spares", 0, "is 2: no effect with 'solvers.start: spawn', "),
         ),
+        (
+            ["loaders.start=spawn", "loaders.spares=2"],
+            *("loaders.spares", 0, "is 2: no effect with 'loaders.start: spawn', "),
+        ),
     ],
 )
 def test_a_key_without_effect_is_said_and_taken_away(

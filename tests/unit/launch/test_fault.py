@@ -69,6 +69,17 @@ def test_a_spawned_rank_that_ended_first_is_the_cause(case: EndedRun) -> None:
     assert case.died and case.log == case.run.logs / "group-0003-solver-1.log"
 
 
+def test_a_spawned_loader_that_ended_first_is_the_cause(case: EndedRun) -> None:
+    case.record(0, ago_s=3, exit=14)
+    spawned = {"rank": None, "exit": None, "signal": 9, "told": False, "error": None, "joined": True, "item": "index 7"}
+    (case.run.exits / "loader-0003").write_text(json.dumps(spawned))
+    os.utime(case.run.exits / "loader-0003", (time.time() - 4, time.time() - 4))
+    sentence = case.settle()[2]
+    assert sentence.startswith("The spawned loader 3 was killed by SIGKILL")
+    assert "while it worked on index 7. Its output is in" in sentence
+    assert case.died and case.log == case.run.logs / "loader-0003.log"
+
+
 def test_an_error_of_the_shim_is_the_sentence(case: EndedRun) -> None:
     case.record(1, ago_s=1, exit=127, error="Cannot start 'x'. It is gone. Build it.")
     assert case.settle() == (1, "failed", "Cannot start 'x'. It is gone. Build it.")

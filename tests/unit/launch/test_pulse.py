@@ -44,8 +44,10 @@ class _Rank:
         folder.mkdir(exist_ok=True)
         (folder / "program.py").write_text(PROGRAM.format(flags=flags, then=then))
         program = [sys.executable, "-S", str(folder / "program.py")]
-        self.run = make_plan(folder, dict.fromkeys(("trainer", "solver", "scheduler"), program), **plan).run
-        variables = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2" if words else "7"}
+        made = make_plan(folder, dict.fromkeys(("trainer", "solver", "scheduler", "loader"), program), **plan)
+        self.run = made.run
+        size = made.world if not words else 1 if "--loader" in words else 2
+        variables = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(size)}
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             [str(shim), str(self.run), *words.split()],
@@ -84,6 +86,33 @@ def test_before_its_first_step_a_solver_may_be_silent_for_longer(shim: Path, tmp
     assert record["silent_key"] == "solvers.timeout_s" and record["silent_s"] < 2.5
     _, record = hung.end()
     assert record["silent_key"] == "solvers.start_timeout_s" and record["silent_s"] > 2.5
+
+
+LOADER = {"world": 8, "loaders": 1, "loader_timeout_s": 0.5, "loader_start_timeout_s": 2.5}
+
+
+def test_a_silent_loader_is_ended_and_what_it_worked_on_is_noted(shim: Path, tmp_path: Path) -> None:
+    working = "os.pwrite(fd, b'index 7 of \"a\"', 24); beat(); "
+    hung = _Rank(shim, tmp_path / "a", working + "time.sleep(60)", rank=7, **LOADER)
+    starting = _Rank(shim, tmp_path / "b", "beat(); time.sleep(1.5); tell(3)", JOINED | STARTING, 7, **LOADER)
+    spawned = _Rank(shim, tmp_path / "c", working + "sys.exit(3)", rank=0, words="--loader 5", **LOADER)
+    assert starting.end() == (0, {})
+    _, record = hung.end()
+    assert (record["role"], record["loader"], record["rank"]) == ("loader", 0, 7)
+    assert record["silent_key"] == "loaders.timeout_s" and record["item"] == 'index 7 of "a"'
+    assert "rank 7 (loader 0)" in hung.stderr and (hung.run / "logs" / "rank-0007-loader-0.log").exists()
+    _, record = spawned.end()
+    assert (record["loader"], record["rank"], record["exit"]) == (5, None, 3)
+    assert "loader 5, which was spawned" in spawned.stderr
+    assert (spawned.run / "exits" / "loader-0005").exists() and (spawned.run / "logs" / "loader-0005.log").exists()
+
+
+def test_a_spawned_loader_that_nobody_waits_for_ends(shim: Path, tmp_path: Path) -> None:
+    rank = _Rank(shim, tmp_path, "time.sleep(60)", flags=0, rank=0, words="--loader 5", **LOADER)
+    (rank.run / "given-up").mkdir()
+    (rank.run / "given-up" / "loader-5").touch()
+    _, record = rank.end()
+    assert record["told"] and rank.seconds < 20
 
 
 MATE_WAITS = """

@@ -68,6 +68,23 @@ def test_what_is_shown_of_losses(case: EndedRun, capsys: pytest.CaptureFixture[s
     assert f"  and 1 more: see {case.run.path}/summary.json\n" in stdout
 
 
+def test_a_job_without_solvers_shows_its_loaders(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = Figures(1, 1)
+    figures.loaders.update(joined=3, lost=1)
+    for simulations, shown in ((0, False), (2, True)):
+        summary = figures.summary(
+            case.run.path,
+            {"status": "complete", "error": None, "reason": None},
+            Simulations(simulations, 1),
+            None,
+            1.5,
+        )
+        case.run.summary.write_text(json.dumps(summary))
+        show_outcome(settle(case.attempt, LauncherEnd(0), 3.0), Console(), Console(stderr=True))
+        words = capsys.readouterr().out.split()
+        assert " ".join(words).count("loaders 3 joined, 1 lost") == 1 and ("samples" in words) == shown
+
+
 def test_from_where_a_run_can_go_on(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     show_outcome(settle(case.attempt, LauncherEnd(0, signal.SIGTERM), 3.0), Console(), Console(stderr=True))
     assert f"none; mpidata run --resume {case.run.path} starts over\n" in capsys.readouterr().out

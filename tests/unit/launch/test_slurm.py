@@ -114,6 +114,28 @@ def test_a_group_stays_together_where_it_can() -> None:
     assert place(dataclasses.replace(layout, groups=1), nodes(2, 2, 9)).unused == ("n2",)
 
 
+def test_loaders_come_last_each_on_the_emptiest_node() -> None:
+    layout = Layout(trainers=1, groups=1, ranks_per_group=2, loaders=3)
+    placement = place(layout, nodes(2, 3, 2))
+    assert placement.hosts == ("n1", "n1", "n2", "n2", "n3", "n2", "n3")
+    assert list(placement.lines(layout)) == [
+        "n1: the scheduler, trainer 0",
+        "n2: group 0 (2 solvers), loader 1",
+        "n3: loaders 0, 2",
+    ]
+    alone = Layout(trainers=2, groups=0, ranks_per_group=1, loaders=3)
+    assert place(alone, nodes(4, 3)).hosts == ("n1", "n1", "n1", "n2", "n2", "n2") and alone.cpus == 7
+    assert tasks_per_node(alone, 2) == 4
+    with pytest.raises(
+        LaunchError, match=r"needs 5 \(2 trainers, 3 loaders\).*lower 'loaders.ranks' or 'trainers.ranks'"
+    ):
+        place(alone, nodes(2, 2))
+    later = dataclasses.replace(alone, loaders=0, loaders_later=3)
+    assert place(later, nodes(4, 3)).unused == ("n2",)
+    with pytest.raises(LaunchError, match="The nodes for the loaders have 2 CPUs, but the loaders need 3"):
+        place(alone, Allocation("Slurm job 7", ((Node("g1", 4),), (Node("c1", 2),))))
+
+
 def test_where_cpus_are_few_a_trainer_has_only_one() -> None:
     layout = Layout(trainers=2, groups=2, ranks_per_group=1)
     assert place(layout, nodes(2, 2)).hosts == ("n1", "n1", "n1", "n2", "n2")

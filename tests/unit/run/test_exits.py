@@ -33,6 +33,7 @@ from launch_job import make_plan  # noqa: E402
         ({"exit": 0, "error": "Ended."}, "exit", "ended with exit status 0 before mpidata_finalize"),
         ({"exit": 0, "joined": False}, "exit", "ended with exit status 0 without mpidata_init"),
         ({"exit": 127, "error": "Cannot start.", "joined": False}, "not_started", "could not be started"),
+        ({"exit": 3, "item": "index 7"}, "exit", "ended with exit status 3, while it worked on index 7"),
         ({}, "unknown", "ended for an unknown reason"),
     ],
 )

@@ -123,6 +123,23 @@ def test_a_plan_of_a_job_that_outlives_its_groups(folder: Path) -> None:
     assert plan.record_path == folder / "run" / "record"
 
 
+@pytest.mark.parametrize("solvers", [False, True])
+def test_a_plan_with_loaders(folder: Path, solvers: bool) -> None:
+    keys = "loaders: {ranks: 4, spares: 1, retries: 3, timeout_s: 2, start_timeout_s: 5, tolerate: 6}\n"
+    (folder / "job.yaml").write_text((JOB if solvers else "trainers: {program: [python, train.py]}\n") + keys)
+    plan = Plan.of(load_job(folder / "job.yaml"), folder / "run")
+    lines = plan.text().splitlines()
+    said = "loaders 4|loader_spares 1|loader_start split|loader_retries 3|loader_timeout_s 2.0|loader_tolerate 6"
+    assert {*said.split("|"), "loader_start_timeout_s 5.0", "argument mpidata.loader"} <= set(lines)
+    assert ("program solver" in lines, plan.has_stream, plan.world) == (solvers, solvers, 20 if solvers else 7)
+    assert Plan.parse(plan.text()) == plan
+    first = 15 if solvers else 2
+    assert [plan.role_of(first + i) for i in range(5)] == [("loader", i, 0) for i in range(5)]
+    assert [plan.rank_of_loader(i) for i in (0, 4, 5)] == [first, first + 4, None]
+    with pytest.raises(MpidataError, match="The plan lacks program loader"):
+        Plan.parse(plan.text().replace("program loader", "program trainer"))
+
+
 @pytest.mark.parametrize(
     ("elements", "ranks", "given", "window"),
     [(1 << 17, 1, "", 8), ((1 << 17) + 1, 1, "", 4), (1 << 18, 2, "", 8), (1 << 18, 1, "", 4), (1 << 18, 1, "2", 2)],

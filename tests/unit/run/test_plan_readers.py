@@ -53,6 +53,17 @@ CASES = [
 ]
 
 
+LOADERS = {"loaders": 2, "loader_spares": 1}
+# The same of a plan with loaders.
+WITH_LOADERS = [
+    ("world 10", "world 9", "", "no complete layout"),
+    ("loaders 2", "loaders -1", "", "cannot be read: 'loaders -1'"),
+    ("loader_start split", "loader_start apart", "", "cannot be read: 'loader_start apart'"),
+    ("loader_timeout_s 60.0\n", "", "", "lacks 'loader_timeout_s' or 'loader_start_timeout_s'"),
+    ("loader_spares 1", "loader_spares one", "Line 31", "cannot be read: 'loader_spares one'"),
+]
+
+
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
     return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
@@ -75,16 +86,18 @@ def read_by_library(program: Path, text: str, folder: Path) -> "subprocess.Compl
 
 def read_by_rank(shim: Path, text: str, run: Path) -> "subprocess.CompletedProcess[str]":
     (run / "private" / "plan").write_text(text)
-    variables = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "7"}
+    world = next((line.split()[1] for line in text.splitlines() if line.startswith("world ")), "7")
+    variables = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": world}
     command = [shim, run]
     return subprocess.run(command, env=clean_environment(**variables), capture_output=True, text=True, timeout=20)
 
 
-@pytest.mark.parametrize(("old", "new", "in_python", "in_c"), CASES)
+@pytest.mark.parametrize(("old", "new", "in_python", "in_c"), CASES + WITH_LOADERS)
 def test_a_changed_plan(
     old: str, new: str, in_python: str, in_c: str, shim: Path, library: Path, tmp_path: Path
 ) -> None:
-    plan = make_plan(tmp_path, {}, {"A": "b = c"})
+    more = {"world": 10, **LOADERS} if (old, new, in_python, in_c) in WITH_LOADERS else {}
+    plan = make_plan(tmp_path, {}, {"A": "b = c"}, **more)
     assert old in plan.text()
     text = plan.text().replace(old, new, 1)
     if in_python:
@@ -97,7 +110,18 @@ def test_a_changed_plan(
         assert in_c in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("changes", [{}, {"world": 11, "spares": 2}, {"world": 3, "start": "spawn"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"world": 11, "spares": 2},
+        {"world": 3, "start": "spawn"},
+        {"world": 10, **LOADERS},
+        {"world": 6, "start": "spawn", **LOADERS},
+        {"world": 7, "loader_start": "spawn", **LOADERS},
+        {"world": 6, "groups": 0, **LOADERS},
+    ],
+)
 def test_a_rank_has_one_place(changes: dict[str, object], library: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {}, **changes)
     places = [tuple(line.split()) for line in read_by_library(library, plan.text(), tmp_path).stdout.splitlines()]

@@ -49,13 +49,16 @@ class Job:
         sizes = {"trainers": 1, "groups": 1, "ranks_per_group": 1, "window": 4, "simulations": 3, "validation": 0}
         sizes |= {"seed": 0, "capacity": 100, "watermark": 10, "retries": 0} | plan
         in_world = 0 if sizes.get("start") == "spawn" else sizes["groups"] + sizes.get("spares", 0)
-        sizes["world"] = 1 + sizes["trainers"] + in_world * sizes["ranks_per_group"]
+        loaders = sizes.get("loaders", 0) + sizes.get("loader_spares", 0)
+        loaders = 0 if sizes.get("loader_start") == "spawn" else loaders
+        sizes["world"] = 1 + sizes["trainers"] + in_world * sizes["ranks_per_group"] + loaders
         self.plan = Plan(
             run=run, folder=folder, policy="fifo", tail="drop", parameters=("alpha", "beta"),
             fields=(Field("u", "float32", (4,)),), programs=dict.fromkeys(("scheduler", "trainer", "solver"), PROGRAM),
             **sizes,
         )  # fmt: skip
         self.can_spawn = can_spawn or self.plan.start == "spawn"
+        self.can_spawn_loaders = can_spawn or self.plan.loader_start == "spawn"
         self.count = self.plan.simulations + self.plan.validation
         self.parameters: NDArray[np.float64] = np.arange(2.0 * self.count).reshape(self.count, 2)
         self.now = 1000.0
@@ -70,6 +73,7 @@ class Job:
         self.has_left = [False] * self.plan.groups_in_world
         self.stopped = False
         self.news: list[tuple[int, str]] = []
+        self.loader_news: list[tuple[int, str]] = []
         self.tries: dict[int, int] = {}  # that trainers were last told to expect
         self.held: list[dict[int, int]] = [{} for _ in range(self.plan.trainers)]
         self.scheduler = Scheduler(self.plan, self.parameters, self, clock=lambda: self.now)
@@ -77,7 +81,7 @@ class Job:
     # What a test does
 
     def event(self, kind: type[Event], index: int = 0, after: float = 0.0, **values: Any) -> None:
-        of_solver = kind in (Next, Finalized, Error, Died)
+        of_solver = kind in (Next, Finalized, Error, Died) and not values.get("of_loader")
         rank = 1 + self.plan.trainers + index if of_solver else 1 + index
         event: Event = make_event(kind, **{"index": index, "of_solver": of_solver, "rank": rank} | values)
         if after:
@@ -88,6 +92,8 @@ class Job:
     def begin(self) -> None:
         for group in range(self.plan.groups_in_world):
             self.event(Next, group)
+        for loader in range(self.plan.loaders_in_world):
+            self.event(Next, loader, of_loader=True)
 
     def run(self) -> int:
         """The exit status: 0 of an orderly end, that of the abort, or 1000 more if it is 0 too."""
@@ -204,14 +210,35 @@ class Job:
     def validation(self) -> None:
         self._call("validation")
 
-    def lose(self, group: int) -> None:
+    def lose(self, group: int, kind: str = "group", item: str = "") -> None:
+        if kind == "loader":
+            self._call("lose_loader", group, item)
+            return
         self._call("lose", group)
         self.has_left[group] = True
 
-    def gone(self, group: int) -> None:
-        self._call("gone", group)
+    def gone(self, group: int, kind: str = "group") -> None:
+        self._call("gone" if kind == "group" else "loader_gone", group)
 
-    def spawn(self, group: int, values: Sequence[str]) -> None:
+    def serves(self, loader: int) -> None:
+        self._call("serves", loader)
+
+    def release(self, loader: int) -> None:
+        if self._call("release", loader):
+            self.event(Finalized, loader, of_loader=True)
+
+    def lose_loader(self, loader: int, after: float = 0.0, **record: Any) -> None:
+        """A loader dies, with an exit note of this."""
+        path = RunFolder(self.plan.run).loader_exit(self.plan, loader)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"signal": 9, "exit": None, "joined": True, **record}))
+        self.event(Died, loader, after, of_loader=True)
+
+    def spawn(self, group: int, values: Sequence[str], kind: str = "group") -> None:
+        if kind == "loader":
+            if self._call("spawn_loader", group):
+                self.loader_news.append((group, ""))
+            return
         self.running.append(-1)
         self.has_left.append(True)  # so long as it has not joined
         if self._call("spawn", group, tuple(values)):
@@ -219,7 +246,12 @@ class Job:
 
     joining = False
 
-    def spawned(self, invite: bool) -> list[tuple[int, str]]:
+    def spawned(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
+        if kind == "loader":
+            news, self.loader_news = self.loader_news, []
+            for loader in [loader for loader, error in news if not error]:
+                self.event(Next, loader, of_loader=True)
+            return news
         news, self.news = self.news, []
         for group, error in news:
             if not error:

@@ -53,7 +53,11 @@ def test_every_message_is_a_call(library: Library, messages: LibraryMessages) ->
     told.expect(5, 20, 2)
     told.validation()
     told.lose(4)
+    told.lose(2, "loader", "index 7")
     told.gone(3)
+    told.gone(5, "loader")
+    told.serves(1)
+    told.release(6)
     told.end_of_stream()
     told.stop()
     told.relieve(1, 8)
@@ -64,8 +68,12 @@ def test_every_message_is_a_call(library: Library, messages: LibraryMessages) ->
         ("no_more", 3),
         ("expect", 5, 20, 2),
         ("validation",),
-        ("lose", 4),
-        ("gone", 3),
+        ("lose", 2, 4, b""),
+        ("lose", 3, 2, b"index 7"),
+        ("gone", 2, 3),
+        ("gone", 3, 5),
+        ("serves", 1),
+        ("release", 6),
         ("end_of_stream",),
         ("stop",),
         ("relieve", 1, 8),

@@ -66,6 +66,7 @@ class Library:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
+        self.roles: set[int] = set()
         self.statuses: dict[tuple[str, int], int] = {}
         self.joins: dict[int, threading.Event] = {}  # when a join returns, where not at once
 
@@ -73,12 +74,14 @@ class Library:
         self.calls.append((name, group))
         return self.statuses.get((name, group), SUCCESS)
 
-    def mpidata_scheduler_greet(self, comm: int, group: int, bridge: Any) -> int:
+    def mpidata_scheduler_greet(self, comm: int, role: int, group: int, bridge: Any) -> int:
         assert comm == 77
+        self.roles.add(role)
         bridge._obj.value = 100 + group
         return self._answer("greet", group)
 
-    def mpidata_scheduler_invite(self, group: int) -> int:
+    def mpidata_scheduler_invite(self, role: int, group: int) -> int:
+        self.roles.add(role)
         return self._answer("invite", group)
 
     def mpidata_scheduler_join(self, bridge: Any, comm: Any) -> int:
@@ -88,7 +91,7 @@ class Library:
         comm._obj.value = 200 + group
         return self._answer("join", group)
 
-    def mpidata_scheduler_link(self, group: int, comm: Any) -> int:
+    def mpidata_scheduler_link(self, role: int, group: int, comm: Any) -> int:
         assert comm.value == 200 + group
         return self._answer("link", group)
 
@@ -153,6 +156,21 @@ def test_a_group_is_spawned_greeted_invited_joined_and_linked(mpi: FakeMPI, libr
     assert spawner.news(True) == [] and not spawner.joining
 
 
+def test_a_loader_is_one_rank_and_has_news_of_its_own(mpi: FakeMPI, library: Library, plan: Plan) -> None:
+    spawner = Spawner(make_plan(run=plan.run, hosts=("node1",)), library)
+    spawner.start(7, [], "loader")
+    until(lambda: spawner.news(True, "loader") == [(7, "")])
+    ((_, command, ranks, info),) = mpi.spawned
+    assert (command, ranks) == ([str(plan.run), "--loader", "7"], 1) and "host" not in info
+    assert library.roles == {3} and spawner.news(True) == []
+    (plan.run / "exits" / "loader-0008").write_text(json.dumps({"signal": 9, "exit": None, "joined": False}))
+    mpi.returns[8] = threading.Event()
+    spawner.start(8, [], "loader")
+    assert spawner.news(True) == []
+    ((number, error),) = spawner.news(True, "loader")
+    assert number == 8 and error.startswith("Its program was killed by SIGKILL")
+
+
 def test_groups_are_placed_on_the_hosts_of_the_plan(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     spawner = Spawner(make_plan(run=plan.run, hosts=("node1", "node2")), library)
     spawner.start(0, [])
@@ -189,7 +207,7 @@ def test_groups_join_one_after_the_other(mpi: FakeMPI, library: Library, plan: P
 def test_no_group_is_invited_where_there_is_no_work(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     spawner = Spawner(plan, library)
     spawner.start(0, [])
-    until(lambda: spawner._starts[0].greeted.is_set())
+    until(lambda: spawner._starts["group", 0].greeted.is_set())
     for _ in range(20):
         assert spawner.news(False) == []
     assert library.called("invite") == []
@@ -271,7 +289,7 @@ def test_one_that_dies_while_it_waits_for_its_turn_is_not_invited(mpi: FakeMPI, 
     spawner.start(0, [])
     until(lambda: spawner.news(True) == [] and spawner.joining)
     spawner.start(1, [])
-    until(lambda: spawner._starts[1].greeted.is_set())
+    until(lambda: spawner._starts["group", 1].greeted.is_set())
     write_exit(plan, 1, 0, signal=9)
     ((group, error),) = news_of(spawner, 1)
     assert group == 1 and "was killed by SIGKILL" in error

@@ -1,0 +1,83 @@
+"""How many ranks of each role a job has, and the CPUs that they need."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpidata.config import Job
+
+__all__ = ["LOOP_AND_RECEIVE", "Layout"]
+
+LOOP_AND_RECEIVE = 2
+"""CPUs of a trainer: its loop keeps one busy, its receive thread another."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Ranks of a job by role.
+
+    Parameters
+    ----------
+    trainers : int
+        Number of trainers.
+    groups : int
+        Number of groups that start with the others, spares included.
+    later : int
+        Number of groups that the job spawns.
+    spares : int
+        Number of spares among `groups`.
+    loaders, loaders_later : int
+        Number of loaders that start with the others, spares included, and of those that the job spawns.
+    ranks_per_group : int
+        Ranks of each.
+    per_node : int or None
+        Trainers of each node that has any; None: as many as fit.
+    gpus_per_rank : int
+        GPUs of each trainer.
+    """
+
+    trainers: int
+    groups: int
+    ranks_per_group: int
+    later: int = 0
+    per_node: int | None = None
+    gpus_per_rank: int = 0
+    spares: int = 0
+    loaders: int = 0
+    loaders_later: int = 0
+
+    @classmethod
+    def of(cls, job: Job) -> Layout:
+        """Layout of a job."""
+        solvers, trainers, loaders = job.solvers, job.trainers, job.loaders
+        split = solvers.start == "split"
+        load = loaders.ranks + loaders.spares if loaders is not None else 0
+        load_now = loaders is not None and loaders.start == "split"
+        return cls(
+            trainers=trainers.ranks,
+            groups=solvers.groups + solvers.spares if split else 0,
+            ranks_per_group=solvers.ranks_per_group,
+            later=0 if split else solvers.groups,
+            per_node=trainers.per_node,
+            gpus_per_rank=trainers.gpus_per_rank,
+            spares=solvers.spares if split else 0,
+            loaders=load if load_now else 0,
+            loaders_later=0 if load_now else load,
+        )
+
+    @property
+    def solvers(self) -> int:
+        """Number of solver ranks, those included that the job spawns."""
+        return (self.groups + self.later) * self.ranks_per_group
+
+    @property
+    def others(self) -> int:
+        """Number of solver ranks and loaders."""
+        return self.solvers + self.loaders + self.loaders_later
+
+    @property
+    def cpus(self) -> int:
+        """CPUs for all: two for a trainer, none for the scheduler, which mostly sleeps."""
+        return LOOP_AND_RECEIVE * self.trainers + self.others

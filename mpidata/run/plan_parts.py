@@ -1,0 +1,116 @@
+"""The parts of a plan: its keys with what they hold, fields, the programs of the roles; and a reader of its lines."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpidata.config import Job
+
+__all__ = ["HEADER", "LOADERS", "RECORD", "ROLES", "SINGLE", "TYPES", "Field", "PlanReader", "Program", "programs_of"]
+
+ROLES = ("scheduler", "trainer", "solver", "loader")
+HEADER = "mpidata-plan 1"
+SINGLE = tuple(
+    "run folder seed start lifetime world trainers groups spares ranks_per_group window retries timeout_s "
+    "start_timeout_s join_timeout_s tolerate fault_tolerance simulations validation policy capacity watermark tail "
+    "checkpoint attempt checkpoint_every_s checkpoint_keep checkpoint_within_s".split()
+)
+RECORD = ("record_path", "record_every", "record_when_slow")
+LOADERS = tuple(
+    "loaders loader_spares loader_start loader_retries loader_timeout_s loader_start_timeout_s loader_tolerate".split()
+)
+TYPES: dict[str, type] = dict.fromkeys(
+    ("start", "lifetime", "fault_tolerance", "policy", "tail", "record_when_slow", "loader_start"), str
+)
+TYPES |= dict.fromkeys(("run", "folder", "record_path"), Path)
+TYPES |= dict.fromkeys(
+    ("timeout_s", "start_timeout_s", "join_timeout_s", "checkpoint_every_s", "checkpoint_within_s"), float
+)
+TYPES |= dict.fromkeys(("loader_timeout_s", "loader_start_timeout_s"), float)
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A declared field: its name, dtype (`float32`, ...) and shape (C order, () for a scalar)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """What a rank runs: the arguments, executable first, and the environment variables it is given besides its own."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def programs_of(job: Job) -> dict[str, Program]:
+    """Program of each role that a job has."""
+    from mpidata.config.programs import find_program  # loads pydantic, which a rank that only joins never needs
+
+    threads = {}
+    if "OMP_NUM_THREADS" not in os.environ:
+        busy = 1 + job.trainers.ranks + job.solvers.groups * job.solvers.ranks_per_group  # spares wait
+        busy += job.loaders.ranks if job.loaders is not None else 0
+        threads["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // busy))
+    programs = {
+        "scheduler": Program((sys.executable, "-m", "mpidata.scheduler")),
+        "trainer": Program(find_program(job.trainers.program, job.folder), threads),
+    }
+    if job.solvers.function is not None:
+        programs["solver"] = Program((sys.executable, "-m", "mpidata.solver.function", job.solvers.function), threads)
+    elif job.solvers.program is not None:
+        programs["solver"] = Program(find_program(job.solvers.program, job.folder), threads)
+    if job.loaders is not None:
+        programs["loader"] = Program((sys.executable, "-m", "mpidata.loader"), threads)
+    return programs
+
+
+class PlanReader:
+    """Collects the lines of a plan."""
+
+    def __init__(self) -> None:
+        self.single: dict[str, str] = {}
+        self.hosts: list[str] = []
+        self.parameters: list[str] = []
+        self.fields: list[Field] = []
+        self.programs: dict[str, tuple[list[str], dict[str, str]]] = {}
+        self.role = ""
+
+    def take(self, line: str) -> None:
+        """Take a line; raises ValueError where it makes no sense."""
+        key, _, value = line.partition(" ")
+        if key in SINGLE or key in RECORD or key in LOADERS:
+            if key in self.single:
+                raise ValueError("the key is there twice")
+            TYPES.get(key, int)(value)
+            self.single[key] = value
+        elif key == "host":
+            self.hosts.append(value)
+        elif key == "parameter":
+            self.parameters.append(value)
+        elif key == "field":
+            name, dtype, ndim, *shape = value.split(" ")
+            if int(ndim) != len(shape):
+                raise ValueError(f"{len(shape)} extents, not {ndim}")
+            self.fields.append(Field(name, dtype, tuple(map(int, shape))))
+        elif key == "program":
+            if value not in ROLES:
+                raise ValueError("no such role")
+            self.role = value
+            self.programs[value] = ([], {})
+        elif key == "argument" and self.role:
+            self.programs[self.role][0].append(value)
+        elif key == "environment" and self.role and "=" in value:
+            name, _, value = value.partition("=")
+            self.programs[self.role][1][name] = value
+        else:
+            raise ValueError("unknown key")

@@ -1,0 +1,184 @@
+"""The loaders of a job: which take requests, what takes the place of a lost one, and when they may leave."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from mpidata.errors import MpidataError
+from mpidata.native.event import Closed
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+from mpidata.scheduler.groups import Groups, Places
+from mpidata.scheduler.losses import Cause, Causes, UntoldDeaths
+from mpidata.scheduler.messages import MIXED, Messages
+from mpidata.scheduler.summary import Journal
+
+__all__ = ["Loaders"]
+
+_KIND = "loader"
+
+
+class Loaders:
+    """Keeps the loaders of a job at work. They are groups of one rank whose work comes from the trainers.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job; it may have no loaders.
+    messages : Messages
+        To and from the other ranks.
+    journal : Journal
+        Of the run.
+
+    Attributes
+    ----------
+    groups : Groups
+        Which loaders there are; only this object changes it.
+    error : str
+        Why the job must fail, or "".
+    log : Path or None
+        Which log that is about.
+    died_out : bool
+        Whether that is only because no loader is left, and another start of the job may bring them back.
+    leaving : bool
+        Whether the trainers need no loaders any more.
+    blameless : bool
+        Set from outside: all ranks are being ended, so a loader that dies is no loss.
+
+    Notes
+    -----
+    For one thread.
+    """
+
+    def __init__(self, plan: Plan, messages: Messages, journal: Journal) -> None:
+        places = Places(plan.loaders, plan.loaders_in_world, plan.loader_start, "pool", plan.loader_retries)
+        self.groups = Groups(places, plan.loaders > 0 and messages.can_spawn_loaders)
+        self.error = ""
+        self.log: Path | None = None
+        self.died_out = False
+        self.leaving = False
+        self.blameless = False
+        self._plan = plan
+        self._messages = messages
+        self._journal = journal
+        self._figures = journal.figures.loaders
+        self._untold = UntoldDeaths(plan, _KIND)
+        self._causes = Causes(plan, _KIND)
+        self._tries: dict[str, int] = {}  # by what lost loaders worked on
+        if plan.loaders:
+            self._figures.update(joined=0, lost=0)
+
+    def tick(self, now: float) -> None:
+        """Take in loaders that were spawned, spawn those that are needed, and look into losses."""
+        if not self._plan.loaders:
+            return
+        for loader, _ in self._untold.find(now, self.groups.is_alive):
+            self.died(loader, 0, now)
+        self._look_into_losses(now)
+        for loader, error in self._messages.spawned(not self.leaving, _KIND):
+            if error:
+                self._spawn_failed(loader, error, now)
+                continue
+            self.groups.spawned(loader)
+            if self.leaving:
+                self._messages.release(loader)
+        if not self.leaving:
+            for loader in self.groups.to_spawn(self._plan.loaders, now):
+                self._journal.note("spawn", loader=loader)
+                self._messages.spawn(loader, [], _KIND)
+
+    def next(self, loader: int, event: Closed) -> None:
+        """Take in that a loader is ready for requests; a spare one waits until it takes a place."""
+        if not self._is_alive(loader):
+            return
+        self.groups.works(loader)
+        self.groups.ask(loader)
+        self._figures["joined"] += 1
+        self._journal.note("loader_joined", loader=loader)
+        self._serve()
+
+    def finalized(self, loader: int, event: Closed) -> None:
+        """Take in that a loader leaves the job in order."""
+        if not self._is_alive(loader):
+            return
+        self.groups.leave(loader)
+        self._messages.gone(loader, _KIND)
+        self._journal.note("loader_left", loader=loader)
+        self._promote()
+        self._look_for_any(f"No loader is left: the last one, loader {loader}, has left.", loader)
+
+    def died(self, loader: int, rank_in_group: int, now: float) -> None:
+        """Give up a loader that has died; the trainers hear of it when it is known what it worked on."""
+        if not self.groups.is_alive(loader):
+            return
+        self.groups.lose(loader)
+        self._promote()
+        self._causes.look_for(loader, rank_in_group, now)
+        self._look_into_losses(now)
+
+    def leave(self) -> None:
+        """Let all loaders go, as the trainers need them no more."""
+        if self.leaving:
+            return
+        self.leaving = True
+        for loader in self.groups.alive:
+            self._messages.release(loader)
+
+    def _look_into_losses(self, now: float) -> None:
+        for loader, cause in self._causes.found(now):
+            self._messages.lose(loader, _KIND, cause.item or "")
+            if self.blameless:
+                continue
+            self._figures["lost"] += 1
+            self._journal.note("loader_lost", loader=loader, **cause.told())
+            self._blame(loader, cause)
+            self._look_for_any(f"No loader is left: the last one, loader {loader}, {cause.sentence}.", loader)
+
+    def _blame(self, loader: int, cause: Cause) -> None:
+        """Count the tries of what a lost loader worked on; after the last one the trainers leave it out."""
+        if not cause.item:
+            return
+        tries = self._tries[cause.item] = self._tries.get(cause.item, 0) + 1
+        left_out = sum(tries > self._plan.loader_retries for tries in self._tries.values())
+        if left_out > self._plan.loader_tolerate and not self.leaving:
+            times = "1 loader was lost at" if tries == 1 else f"{tries} loaders were lost at"
+            self._fail(f"{times} the same work. Loader {loader}, the last one, {cause.sentence}.", loader)
+
+    def _look_for_any(self, sentence: str, loader: int) -> None:
+        if not self.groups.any_left and not self.leaving:
+            self._fail(sentence, loader, died_out=self.groups.any_joined)
+
+    def _fail(self, sentence: str, loader: int, died_out: bool = False) -> None:
+        if not self.error:
+            self.log, self.died_out = RunFolder(self._plan.run).loader_log(self._plan, loader), died_out
+            resume = f"esume the job with `mpidata run --resume {self._plan.run}`."
+            fix = f"R{resume}" if died_out else f"Correct it, and r{resume}"
+            self.error = f"{sentence} Its output is in {self.log}. {fix}"
+
+    def _spawn_failed(self, loader: int, error: str, now: float) -> None:
+        # It cannot be told by a message, as it has not joined.
+        with contextlib.suppress(OSError):
+            given_up = RunFolder(self._plan.run).given_up(loader, _KIND)
+            given_up.parent.mkdir(exist_ok=True)
+            given_up.touch()
+        again = self.groups.spawn_failed(loader, now)
+        self._journal.note("spawn_failed", loader=loader, error=error, again=again)
+        self._look_for_any(f"Loader {loader} could not be started, and no loader is left. {error}.", loader)
+
+    def _promote(self) -> None:
+        if self.leaving:
+            return
+        for loader in self.groups.promote():
+            self._journal.note("spare_takes_over", loader=loader)
+        self._serve()
+
+    def _serve(self) -> None:
+        for loader in self.groups.ready():
+            self._messages.serves(loader)
+
+    def _is_alive(self, loader: int) -> bool:
+        """Whether a loader counts; a message of one that is lost may still come."""
+        if not self.groups.is_alive(loader) and loader not in self.groups.lost:
+            raise MpidataError(f"There is no loader {loader}. {MIXED}")
+        return loader not in self.groups.lost

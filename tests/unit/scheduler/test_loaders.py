@@ -1,0 +1,127 @@
+"""Loaders: who takes requests, what takes the place of a lost one, and how a job with them ends."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mpidata.native.event import Finalized, Stop
+
+Make = Callable[..., Any]
+NONE = {"groups": 0, "simulations": 0}
+
+
+def finishing(job: Any) -> Any:
+    """Its trainers leave a second after the first loader has begun to serve."""
+
+    def serves(loader: int) -> None:
+        for trainer in range(job.plan.trainers if loader == 0 else 0):
+            job.goodbye(trainer, after=1.0)
+
+    job.before["serves"] = serves
+    return job
+
+
+def test_a_job_without_solvers_ends_when_its_trainers_do(make_job: Make) -> None:
+    job = finishing(make_job(**NONE, trainers=2, loaders=2))
+    assert job.run() == 0
+    assert job.called("serves") == [(0,), (1,)] and job.called("release") == [(0,), (1,)]
+    assert job.summary["status"] == "complete" and job.summary["loaders"] == {"joined": 2, "lost": 0}
+    assert job.called("end_of_stream") == [] and job.called("stop") == [] and len(job.called("all_gone")) == 1
+    assert [event["loader"] for event in job.events("loader_left")] == [0, 1]
+
+
+def test_loaders_stay_while_solvers_run_and_go_with_the_trainers(make_job: Make) -> None:
+    job = make_job(loaders=1)
+    assert job.run() == 0
+    assert job.summary["simulations"]["complete"] == 3 and job.called("release") == [(0,)]
+    names = [call[0] for call in job.calls]
+    assert names.index("end_of_stream") < names.index("release") < names.index("all_gone")
+
+
+def test_a_spare_takes_no_requests_until_it_takes_a_place(make_job: Make) -> None:
+    job = make_job(**NONE, loaders=1, loader_spares=1, fault_tolerance="ulfm")
+    job.before["serves"] = lambda loader: job.goodbye(0, after=1.0) if loader == 1 else job.lose_loader(0, after=0.5)
+    assert job.run() == 0
+    assert job.called("lose_loader") == [(0, "")] and job.called("serves") == [(0,), (1,)]
+    assert [event["loader"] for event in job.events("spare_takes_over")] == [1]
+    (lost,) = job.events("loader_lost")
+    assert (lost["loader"], lost["cause"], lost["signal"]) == (0, "signal", 9)
+    assert job.summary["loaders"] == {"joined": 2, "lost": 1}
+
+
+@pytest.mark.parametrize("start", ["split", "spawn"])
+def test_one_is_spawned_in_place_of_a_lost_one(make_job: Make, start: str) -> None:
+    job = make_job(**NONE, loaders=1, loader_start=start, fault_tolerance="ulfm", can_spawn=True)
+    first = 0 if start == "spawn" else 1
+    job.before["serves"] = lambda loader: job.goodbye(0, after=1.0) if loader else job.lose_loader(0, after=0.5)
+    assert job.run() == 0
+    assert job.called("spawn_loader") == [(number,) for number in range(first, 2)]
+    assert job.called("serves") == [(0,), (1,)] and job.summary["loaders"] == {"joined": 2, "lost": 1}
+
+
+def test_the_last_one_lost_ends_the_job_with_a_sentence(make_job: Make) -> None:
+    job = make_job(**NONE, loaders=2, fault_tolerance="ulfm")
+    job.before["serves"] = lambda loader: job.lose_loader(loader, after=0.5 + loader)
+    assert job.run() == 1
+    error = job.summary["error"]
+    assert error.startswith("No loader is left: the last one, loader 1, was killed by SIGKILL")
+    assert "rank-0003-loader-1.log. Resume the job with `mpidata run --resume" in error
+    assert job.summary["died"] and job.summary["loaders"]["lost"] == 2
+
+
+@pytest.mark.parametrize(("same", "tolerate", "status"), [(True, 0, 1), (True, 1, 0), (False, 0, 0)])
+def test_work_that_every_loader_dies_of_is_not_tried_for_ever(
+    make_job: Make, same: bool, tolerate: int, status: int
+) -> None:
+    job = make_job(
+        **NONE, loaders=1, loader_retries=1, loader_tolerate=tolerate, fault_tolerance="ulfm", can_spawn=True
+    )
+
+    def serves(loader: int) -> None:
+        if loader < 2:
+            job.lose_loader(loader, after=0.1, item="index 7" if same else f"index {loader}")
+        else:
+            job.goodbye(0, after=1.0)
+
+    job.before["serves"] = serves
+    assert job.run() == status
+    assert job.called("lose_loader") == [(0, f"index {7 if same else 0}"), (1, f"index {7 if same else 1}")]
+    if status:
+        assert job.summary["error"].startswith("2 loaders were lost at the same work. Loader 1, the last one, was")
+        assert "while it worked on index 7. Its output" in job.summary["error"]
+
+
+def test_one_that_never_starts_is_tried_as_often_as_retries_say(make_job: Make) -> None:
+    job = make_job(**NONE, loaders=1, loader_start="spawn", loader_retries=2)
+    job.before["spawn_loader"] = lambda loader: bool(job.loader_news.append((loader, "It has no memory")))
+    assert job.run() == 1
+    assert job.called("spawn_loader") == [(0,), (1,), (2,)]
+    assert "Loader 2 could not be started, and no loader is left. It has no memory." in job.summary["error"]
+
+
+def test_a_loader_that_does_not_leave_holds_the_job_up_for_a_moment_only(make_job: Make) -> None:
+    job = finishing(make_job(**NONE, loaders=1))
+    job.before["release"] = lambda loader: False
+    before = job.now
+    assert job.run() == 1000  # ended, but not as failed
+    assert job.summary["status"] == "complete" and 7 <= job.now - before < 10
+
+
+def test_after_a_stop_nothing_takes_the_place_of_a_lost_loader(make_job: Make) -> None:
+    job = make_job(loaders=1, fault_tolerance="ulfm", can_spawn=True)
+
+    def release(loader: int) -> bool:
+        job.lose_loader(loader, after=0.5)
+        return False
+
+    job.before["release"] = release
+    job.event(Stop, 0, text="enough")
+    assert job.run() == 0 and job.summary["status"] == "stopped"
+    assert job.called("spawn_loader") == [] and len(job.called("release")) == 1
+
+
+def test_messages_of_no_loader_are_refused(make_job: Make) -> None:
+    job = make_job(**NONE, loaders=1)
+    job.before["serves"] = lambda loader: job.event(Finalized, 4, of_loader=True)
+    assert job.run() == 1 and "There is no loader 4." in job.summary["error"]
