@@ -28,8 +28,8 @@ class Layout:
         Number of groups that the job spawns.
     spares : int
         Number of spares among `groups`.
-    loaders, loaders_later : int
-        Number of loaders that start with the others, spares included, and of those that the job spawns.
+    loaders, loaders_later, loader_spares : int
+        Number of loaders that start with the others, spares included; of those that the job spawns; of spares.
     ranks_per_group : int
         Ranks of each.
     per_node : int or None
@@ -47,14 +47,16 @@ class Layout:
     spares: int = 0
     loaders: int = 0
     loaders_later: int = 0
+    loader_spares: int = 0
 
     @classmethod
     def of(cls, job: Job) -> Layout:
         """Layout of a job."""
         solvers, trainers, loaders = job.solvers, job.trainers, job.loaders
         split = solvers.start == "split"
-        load = loaders.ranks + loaders.spares if loaders is not None else 0
-        load_now = loaders is not None and loaders.start == "split"
+        now = loaders is not None and loaders.start == "split"
+        loader_spares = loaders.spares if loaders is not None and now else 0
+        all_loaders = loaders.ranks + loader_spares if loaders is not None else 0
         return cls(
             trainers=trainers.ranks,
             groups=solvers.groups + solvers.spares if split else 0,
@@ -63,8 +65,9 @@ class Layout:
             per_node=trainers.per_node,
             gpus_per_rank=trainers.gpus_per_rank,
             spares=solvers.spares if split else 0,
-            loaders=load if load_now else 0,
-            loaders_later=0 if load_now else load,
+            loaders=all_loaders if now else 0,
+            loaders_later=0 if now else all_loaders,
+            loader_spares=loader_spares,
         )
 
     @property

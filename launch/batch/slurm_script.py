@@ -101,11 +101,13 @@ def _trainer_resources(job: Job, layout: Layout) -> dict[str, Any]:
 
 
 def _solver_resources(job: Job, layout: Layout) -> dict[str, Any]:
-    """Nodes for solvers alone."""
-    if job.slurm.nodes is None:
-        return {"ntasks": layout.solvers}
-    groups = math.ceil((layout.groups + layout.later) / job.slurm.nodes)
-    return {"nodes": job.slurm.nodes, "ntasks-per-node": groups * layout.ranks_per_group}
+    """Nodes for solvers and loaders alone."""
+    nodes = job.slurm.nodes
+    if nodes is None:
+        return {"ntasks": layout.others}
+    groups = math.ceil((layout.groups + layout.later) / nodes)
+    loaders = math.ceil((layout.loaders + layout.loaders_later) / nodes)
+    return {"nodes": nodes, "ntasks-per-node": groups * layout.ranks_per_group + loaders}
 
 
 def _gpus(layout: Layout, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from mpidata.launch.batch.placement import Layout, place
 from mpidata.launch.batch.system import batch_variables
 from mpidata.launch.starting.launcher import Launcher
 
-__all__ = ["answering", "fewer_groups", "on_hosts_left"]
+__all__ = ["answering", "fewer", "on_hosts_left"]
 
 _ANSWER_S = 15.0
 _SESSION = ("PRTE_MCA_prte_local_tmpdir_base", "OMPI_MCA_orte_local_tmpdir_base")
@@ -43,7 +43,7 @@ def on_hosts_left(launcher: Launcher, environ: Mapping[str, str]) -> tuple[Launc
     Raises
     ------
     LaunchError
-        The job does not fit on the hosts that are left, not even with one group.
+        The job does not fit on the hosts that are left, not even with one group and one loader.
 
     Notes
     -----
@@ -57,35 +57,49 @@ def on_hosts_left(launcher: Launcher, environ: Mapping[str, str]) -> tuple[Launc
     if not lost:
         return launcher, []
     left = allocation.without(lost)
-    groups = fewer_groups(Layout.of(launcher.job), left)
+    groups, loaders = fewer(Layout.of(launcher.job), left)
     sentences = [f"Without {', '.join(sorted(lost))}, which cannot be reached."]
     job = launcher.job
     if groups != job.solvers.groups:
         sentences.append(f"There is room for {groups} of {job.solvers.groups} groups.")
         job = job.model_copy(update={"solvers": job.solvers.model_copy(update={"groups": groups})})
+    if job.loaders is not None and loaders != job.loaders.ranks:
+        sentences.append(f"There is room for {loaders} of {job.loaders.ranks} loaders.")
+        job = job.model_copy(update={"loaders": job.loaders.model_copy(update={"ranks": loaders})})
     placement = place(Layout.of(job), left)
     return dataclasses.replace(launcher, job=job, allocation=left, placement=placement), sentences
 
 
-def fewer_groups(layout: Layout, allocation: Allocation) -> int:
-    """Say how many groups, spares not counted, fit on an allocation: all, or as many as there is room for.
+def fewer(layout: Layout, allocation: Allocation) -> tuple[int, int]:
+    """Say how many groups and loaders, spares not counted, fit on an allocation: all, or as many as there is room for.
+
+    Whichever has more ranks gives one up first.
 
     Raises
     ------
     LaunchError
-        Not even one.
+        Not even one of each.
     """
-    groups, error = layout.groups + layout.later - layout.spares, None
-    for less in range(groups):
-        kind = "groups" if layout.groups else "later"
+    groups = layout.groups + layout.later - layout.spares
+    loaders = layout.loaders + layout.loaders_later - layout.loader_spares
+    error: LaunchError | None = None
+    while True:
         try:
-            place(dataclasses.replace(layout, **{kind: getattr(layout, kind) - less}), allocation)
+            place(layout, allocation)
         except LaunchError as found:
             error = found
         else:
-            return groups - less
-    assert error is not None
-    raise error
+            return groups, loaders
+        if groups > 1 and (groups * layout.ranks_per_group >= loaders or loaders <= 1):
+            groups, layout = groups - 1, _less(layout, "groups" if layout.groups else "later")
+        elif loaders > 1:
+            loaders, layout = loaders - 1, _less(layout, "loaders" if layout.loaders else "loaders_later")
+        else:
+            raise error
+
+
+def _less(layout: Layout, kind: str) -> Layout:
+    return dataclasses.replace(layout, **{kind: getattr(layout, kind) - 1})
 
 
 def answering(commands: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> set[str]:

@@ -13,7 +13,7 @@ from mpidata.launch.batch.placement import Layout
 from mpidata.launch.starting import hosts
 from mpidata.launch.starting import launcher as module
 from mpidata.launch.starting.command import silence_environment
-from mpidata.launch.starting.hosts import answering, fewer_groups, on_hosts_left
+from mpidata.launch.starting.hosts import answering, fewer, on_hosts_left
 from mpidata.launch.starting.launcher import Launcher, find_launcher
 from mpidata.launch.watching import connections
 from mpidata.launch.watching.connections import Connections
@@ -96,12 +96,22 @@ def test_hosts_are_asked_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_fewer_groups_where_there_is_less_room() -> None:
     layout = Layout(trainers=2, groups=5, ranks_per_group=1, per_node=1, spares=1)
-    assert fewer_groups(layout, named_hosts(["n1:4", "n2:4"])) == 4
-    assert fewer_groups(layout, named_hosts(["n1:3", "n2:2"])) == 2
+    assert fewer(layout, named_hosts(["n1:4", "n2:4"])) == (4, 0)
+    assert fewer(layout, named_hosts(["n1:3", "n2:2"])) == (2, 0)
     with pytest.raises(LaunchError, match="room for 1 of 2 trainers"):
-        fewer_groups(layout, named_hosts(["n1:9"]))
+        fewer(layout, named_hosts(["n1:9"]))
     later = Layout(trainers=1, groups=0, ranks_per_group=2, later=3)
-    assert fewer_groups(later, named_hosts(["n1:6"])) == 2
+    assert fewer(later, named_hosts(["n1:6"])) == (2, 0)
+
+
+def test_fewer_loaders_where_there_is_less_room() -> None:
+    alone = Layout(trainers=1, groups=0, ranks_per_group=1, loaders=5, loader_spares=1)
+    assert fewer(alone, named_hosts(["n1:7"])) == (0, 4)
+    assert fewer(alone, named_hosts(["n1:4"])) == (0, 2)
+    with pytest.raises(LaunchError, match="have 2 CPUs, but the job needs 3"):
+        fewer(alone, named_hosts(["n1:2"]))
+    both = Layout(trainers=1, groups=2, ranks_per_group=2, loaders_later=6)
+    assert fewer(both, named_hosts(["n1:10"])) == (2, 5) and fewer(both, named_hosts(["n1:4"])) == (1, 1)
 
 
 def test_going_on_without_a_host(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,10 @@ def test_a_heterogeneous_job(tmp_path: Path) -> None:
     assert first[3:6] == ["--open-mode=append", "--signal=B:USR1@90", "--time=9"]
     assert first[6:] == ["--nodes=2", "--ntasks-per-node=2", "--gpus-per-node=1", "--account=a", "--partition=gpu"]
     assert second == ["--time=9", "--nodes=2", "--ntasks-per-node=2", "--account=a"]
+    halves = script(tmp_path, options, "loaders={ranks: 3, spares: 2}").split("#SBATCH hetjob\n")
+    assert "--ntasks-per-node=5" in directives(halves[1])  # of two nodes for two groups of two and five loaders
+    halves = script(tmp_path, options, "slurm.nodes=~", "loaders={ranks: 3, spares: 2}").split("#SBATCH hetjob\n")
+    assert "--ntasks=9" in directives(halves[1])
     assert text.rstrip().endswith("--restarts 3")
 
 
