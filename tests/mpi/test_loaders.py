@@ -55,6 +55,13 @@ if trainer.communicator.rank == 0:
 """
 
 
+LOSES_ONE = """
+wait_for("loader_joined", 0)
+os.kill(program(0), signal.SIGKILL)
+time.sleep(60)
+"""
+
+
 def write(folder: JobFolder, script: str, trainers: int, **loaders: object) -> None:
     folder.write(train=BEGIN + script)
     program = {"ranks": trainers, "program": ["python", "train.py"]}
@@ -78,3 +85,10 @@ def test_loaders_that_are_started_later(folder: JobFolder) -> None:
     result = folder.run(timeout=60)
     assert result.status == 0, result.logs()
     assert result.summary["status"] == "complete" and result.summary["loaders"] == {"joined": 3, "lost": 1}
+
+
+def test_without_fault_tolerance_a_death_ends_the_job_with_a_sentence(folder: JobFolder) -> None:
+    write(folder, LOSES_ONE, 1, spares=1)
+    result = folder.run("--set", "launch.fault_tolerance=false", timeout=60)
+    assert result.status == 1 and result.summary["status"] == "failed", result.logs()
+    assert result.summary["error"].startswith("Loader 0 (rank 2) was killed by SIGKILL"), result.logs()
