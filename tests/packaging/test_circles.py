@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 C_API = ROOT / "c_api" / "src"
 RANK = ROOT / "launch" / "rank"
 MOST_FILES = 15
-ROLES = {"solver", "trainer", "scheduler"}
+ROLES = {"solver", "trainer", "scheduler", "loader"}
 
 Arrows = dict[str, set[str]]
 
