@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,32 +20,33 @@ OPTIONS = {
 }
 
 
+@pytest.fixture(scope="module", params=OPTIONS)
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A sanitizer, and the folder with both programs built for it."""
+    sanitizer, folder = request.param, tmp_path_factory.mktemp("sanitized")
+    sources = sorted((ROOT / "c_api" / "src").rglob("*.c"))
+    include = [f"-I{ROOT / 'c_api' / name}" for name in ("include", "src")]
+    flags = ["-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", f"-fsanitize={sanitizer}", *include]
+    objects = [f"{source.stem}.o" for source in sources]
+    build = [["-c", *sources]]
+    build += [[PROGRAMS / f"{name}.c", *objects, "-o", name, "-lm", "-lpthread"] for name in ("pattern", "trainer")]
+    for arguments in build:
+        command = [BIN / "mpicc", *flags, *arguments]
+        done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    return sanitizer, folder
+
+
 @pytest.mark.parametrize("policy", ["reservoir", "fifo"])
-@pytest.mark.parametrize("sanitizer", OPTIONS)
 def test_a_job_is_clean(
-    folder: JobFolder, require: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, sanitizer: str, policy: str
+    folder: JobFolder, built: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
+    sanitizer, programs = built
     for name, value in OPTIONS[sanitizer].items():
         monkeypatch.setenv(name, value)
-    sources = sorted((ROOT / "c_api" / "src").rglob("*.c"))
-    include = [f"-I{ROOT / 'c_api' / folder_name}" for folder_name in ("include", "src")]
-    flags = ["-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", f"-fsanitize={sanitizer}", *include]
-    for name in ("pattern", "trainer"):
-        command = [
-            BIN / "mpicc",
-            *flags,
-            PROGRAMS / f"{name}.c",
-            *sources,
-            "-o",
-            folder.path / name,
-            "-lm",
-            "-lpthread",
-        ]
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
     folder.job(
-        trainers={"ranks": 2, "program": ["./trainer"]},
-        solvers={"groups": 2, "ranks_per_group": 2, "program": ["./pattern", "10"]},
+        trainers={"ranks": 2, "program": [str(programs / "trainer")]},
+        solvers={"groups": 2, "ranks_per_group": 2, "program": [str(programs / "pattern"), "10"]},
         parameters={"count": 20, "space": {"alpha": [0.0, 1.0]}},
         validation={"count": 2},
         fields=FIELDS,
