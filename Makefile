@@ -57,8 +57,8 @@ demo: setup
 test-packages:
 	@sh tools/system-packages.sh $(TEST_COMMANDS) || echo 'The tests that need them are left out, or fail if MPIDATA_REQUIRE_ALL is set.'
 
-# Two at a time: a job waits as long as it computes.
-TWO := -n 2 --dist loadfile
+# Two at a time: a job waits as long as it computes. In order, so that short tests come last, and both end together.
+TWO := -n 2 --dist loadfile --no-loadscope-reorder
 unit: setup
 	$(PYTEST) $(TWO) tests/unit
 

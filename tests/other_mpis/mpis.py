@@ -1,5 +1,6 @@
 """Environments with other MPIs, made once and kept in build/mpis as long as the sources stay the same."""
 
+import fcntl
 import hashlib
 import os
 import shlex
@@ -64,16 +65,14 @@ def make(kind: str) -> Mpi:
     folder = Path("build") / "mpis" / kind
     stamp = ROOT / folder / "made.stamp"
     digest = f"{sys.executable} {_digest()}"
-    if not stamp.exists() or stamp.read_text() != digest:
-        done = subprocess.run(
-            ["sh", "tools/make-mpi.sh", kind, str(folder), sys.executable],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
-        assert done.returncode == 0, f"no environment with {kind}: {done.stderr[-3000:]}"
-        stamp.write_text(digest)
+    (ROOT / folder.parent).mkdir(parents=True, exist_ok=True)
+    with (ROOT / folder.with_suffix(".lock")).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another pytest may be making it
+        if not stamp.exists() or stamp.read_text() != digest:
+            command = ["sh", "tools/make-mpi.sh", kind, str(folder), sys.executable]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+            assert done.returncode == 0, f"no environment with {kind}: {done.stderr[-3000:]}"
+            stamp.write_text(digest)
     return Mpi(kind, KINDS[kind], ROOT / folder / "bin")
 
 
