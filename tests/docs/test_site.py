@@ -62,7 +62,6 @@ def test_the_python_page_imports_without_mpi() -> None:
 
 @pytest.mark.full
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    pytest.importorskip("sphinx")
     options = ["-q", "-n", "-W", "--keep-going", "-c", "docs", "-b", "html", "-d", tmp_path / "doctrees"]
     output("-m", "sphinx", *options, ".", tmp_path / "site", timeout=300)
     for page in ("index.html", "README.html", "docs/internals.html", "searchindex.js"):
