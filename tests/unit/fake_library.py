@@ -239,3 +239,8 @@ def make_trainer(library):
     """Make this process a trainer, as joining a job would."""
     job._trainer = Trainer(library.plan, library, None)
     return job._trainer
+
+
+def numbers(batch):
+    """What tells the samples of a batch apart."""
+    return batch["temperature"][:, 0, 0].tolist()

@@ -16,14 +16,9 @@ from mpidata.errors import LaunchError
 from mpidata.launch.starting import by_hand
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import build_shim, clean_environment, mpidata_command, write_job  # noqa: E402
+from launch_job import clean_environment, mpidata_command, write_job  # noqa: E402
 
 _SMALL = ("--set", "trainers.ranks=1", "--set", "solvers.groups=1", "--set", "solvers.ranks_per_group=1")
-
-
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
 
 
 @pytest.fixture

@@ -10,10 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import build_shim, clean_environment, make_plan, pulse  # noqa: E402
+from launch_job import clean_environment, make_plan, pulse  # noqa: E402
 
 JOINED_AND_LEFT, ARRIVED = 3, 32
 
@@ -23,11 +21,6 @@ _WAITS = """
 int {name}(void) {{ return pause(); }}
 int main(void) {{ return puts("no mesh") < 0 || fflush(stdout) || {name}(); }}
 """
-
-
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
 
 
 class _Ranks:

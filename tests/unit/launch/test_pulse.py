@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import JOIN_AND_LEAVE, build_shim, clean_environment, make_plan, pulse  # noqa: E402
+from launch_job import JOIN_AND_LEAVE, clean_environment, make_plan, pulse  # noqa: E402
 
 JOINED, LEFT, FINALIZING, LOST, STARTING = 1, 2, 4, 8, 64
 
@@ -28,11 +27,6 @@ def beat():
 tell({flags})
 {then}
 """
-
-
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
 
 
 class _Rank:

@@ -1,0 +1,85 @@
+"""An MPI that spawns, and a library that greets, which only seem to be there."""
+
+import threading
+from types import ModuleType
+from typing import Any
+
+from mpidata.native.library import SUCCESS
+
+
+class MPIError(Exception):
+    """In place of MPI.Exception."""
+
+
+class Info(dict[str, str]):
+    """In place of MPI.Info."""
+
+    Create = classmethod(lambda cls: cls())
+    Set = dict.__setitem__
+
+
+class FakeMPI(ModuleType):
+    """mpi4py with one module, MPI, that is this same object."""
+
+    Exception = MPIError
+    Info = Info
+
+    def __init__(self) -> None:
+        super().__init__("mpi4py")
+        self.MPI = self.COMM_SELF = self
+        self.spawned: list[tuple[Any, ...]] = []
+        self.returns: dict[int, threading.Event] = {}  # when the spawn of a group does, where not at once
+        self.refuses: dict[int, str] = {}
+
+    def Spawn(self, program: str, command: list[str], maxprocs: int, info: Info) -> "FakeMPI":  # noqa: N802
+        group = int(command[2])
+        self.spawned.append((program, command, maxprocs, info))
+        if group in self.returns:
+            self.returns[group].wait(30)
+        if group in self.refuses:
+            raise MPIError(self.refuses[group])
+        return self
+
+    def py2f(self) -> int:
+        return 77
+
+
+class Library:
+    """Notes what is called, in which order, and answers with a status."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, int]] = []
+        self.roles: set[int] = set()
+        self.statuses: dict[tuple[str, int], int] = {}
+        self.joins: dict[int, threading.Event] = {}  # when a join returns, where not at once
+
+    def _answer(self, name: str, group: int) -> int:
+        self.calls.append((name, group))
+        return self.statuses.get((name, group), SUCCESS)
+
+    def mpidata_scheduler_greet(self, comm: int, role: int, group: int, bridge: Any) -> int:
+        assert comm == 77
+        self.roles.add(role)
+        bridge._obj.value = 100 + group
+        return self._answer("greet", group)
+
+    def mpidata_scheduler_invite(self, role: int, group: int) -> int:
+        self.roles.add(role)
+        return self._answer("invite", group)
+
+    def mpidata_scheduler_join(self, bridge: Any, comm: Any) -> int:
+        group = bridge.value - 100
+        if group in self.joins:
+            self.joins[group].wait(30)
+        comm._obj.value = 200 + group
+        return self._answer("join", group)
+
+    def mpidata_scheduler_link(self, role: int, group: int, comm: Any) -> int:
+        assert comm.value == 200 + group
+        return self._answer("link", group)
+
+    def mpidata_last_error(self) -> bytes:
+        return b"MPI failed"
+
+    def called(self, name: str) -> list[int]:
+        return [group for called, group in self.calls if called == name]

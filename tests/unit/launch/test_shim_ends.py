@@ -1,0 +1,215 @@
+"""mpidata-rank, started by hand: the ends of its program, of the launcher, and its own; no MPI."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from launch_job import JOIN, JOIN_AND_LEAVE, build_shim, clean_environment, make_plan
+from shim_run import ENDED, exit_note, run_rank, start_rank, wait_for
+
+
+def test_a_bad_end_leaves_a_record_and_is_a_death_by_signal(shim: Path, tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", "exit 3"], "trainer": ["sh", "-c", "kill -SEGV $$"]})
+    done = run_rank(shim, plan.run, 5)
+    assert done.returncode == -signal.SIGKILL
+    assert "exit status 3: rank 5 (a solver of group 1)." in done.stderr and "rank-0005-solver-1-0.log" in done.stderr
+    expected = {"rank": 5, "role": "solver", "group": 1, "rank_in_group": 0, **ENDED, "exit": 3}
+    assert exit_note(plan.run, 5) == expected
+    assert run_rank(shim, plan.run, 2).returncode == -signal.SIGKILL
+    expected = {"rank": 2, "role": "trainer", "trainer": 1, **ENDED, "signal": 11}
+    assert exit_note(plan.run, 2) == expected
+    assert sorted(os.listdir(plan.run / "exits")) == ["rank-0002", "rank-0005"]
+
+
+def test_a_record_that_cannot_be_written_is_told_aside(
+    shim: Path, tmp_path: Path, require: Callable[[str], str]
+) -> None:
+    aside = tmp_path / "aside"
+    aside.touch()
+    run = make_plan(tmp_path, {"trainer": ["sh", "-c", f"{JOIN}; exit 3"]}).run
+    record = run / "exits" / "rank-0001"
+    for call, reason in ("openat", "No space left on device"), ("write", "Input/output error"):
+        error = "ENOSPC" if call == "openat" else "EIO"
+        variables = clean_environment(OMPI_COMM_WORLD_RANK="1", OMPI_COMM_WORLD_SIZE="7", MPIDATA_ASIDE=str(aside))
+        strace = [require("strace"), "-qq", "-o", str(tmp_path / "trace"), "-P", f"{record}.new"]
+        command = [*strace, "-e", f"inject={call}:error={error}", str(shim), str(run)]
+        subprocess.run(command, env=variables, timeout=20, start_new_session=True, stderr=subprocess.DEVNULL)
+        assert list(record.parent.iterdir()) == []
+        assert aside.read_text().splitlines()[-1] == (
+            "mpidata: A program ended with exit status 3: rank 1 (trainer 0). Its output is in "
+            f"{run}/logs/rank-0001-trainer-0.log. The exit note in {run}/exits cannot be written: {reason}."
+        )
+
+
+def test_a_program_that_could_not_join_is_quoted(shim: Path, tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", "echo 'mpidata: No coupling. Couple it.'; exit 3"]})
+    assert run_rank(shim, plan.run, 3).returncode == -signal.SIGKILL
+    said = "No coupling. Couple it. It is the program of rank 3 (a solver of group 0)."
+    assert exit_note(plan.run, 3)["error"] == said
+
+
+def test_a_program_that_ends_before_the_launcher_tells_all_to(
+    shim: Path, tmp_path: Path, require: Callable[[str], str]
+) -> None:
+    """It is the cause, though its mpidata-rank, which a busy machine holds up here, hears of both at once."""
+    endings = {3: "exit 3", 4: "kill -SEGV $$", 5: "kill -TERM $$", 6: "exit 143"}
+    cases = "; ".join(f"{rank}) {ending};" for rank, ending in endings.items())
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", f"case $OMPI_COMM_WORLD_RANK in {cases} esac"]})
+    # This process stays the parent of mpidata-rank, as a launcher is.
+    held_up = [require("strace"), "-D", "-o", "/dev/null", "--inject=rt_sigtimedwait:delay_enter=3000000", str(shim)]
+    processes = [
+        subprocess.Popen(
+            [*held_up, str(plan.run)],
+            env=clean_environment(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE="7"),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        for rank in endings
+    ]
+    for process in processes:
+        rank = psutil.Process(process.pid)
+        wait_for(lambda rank=rank: rank.cmdline()[:1] == [str(shim)] and rank.children())
+        (program,) = rank.children()
+        wait_for(lambda program=program: program.status() == psutil.STATUS_ZOMBIE)
+        rank.send_signal(signal.SIGTERM)
+    for process in processes:
+        process.wait(timeout=20)
+    assert [exit_note(plan.run, rank)["told"] for rank in endings] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("mpi, told", [("MPICH Version: 5.0.2", True), ("Open MPI v5.0.11", False)])
+def test_a_launcher_of_pmix_for_an_mpi_without(
+    tmp_path: Path, require: Callable[[str], str], mpi: str, told: bool
+) -> None:
+    shim = build_shim(tmp_path, require("cc"), mpi)
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", "exit 16"]})
+    done = run_rank(shim, plan.run, None, PMIX_RANK="3")
+    assert done.returncode == -signal.SIGKILL
+    assert (f"the MPI of libmpidata, {mpi}, may not" in done.stderr and "srun --mpi=pmi2" in done.stderr) is told
+
+
+def test_a_program_that_cannot_start(shim: Path, tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {"solver": ['./so"lver']})
+    done = run_rank(shim, plan.run, 3)
+    assert done.returncode == -signal.SIGKILL
+    sentence = "Cannot start './so\"lver': No such file or directory. Program of rank 3 (a solver of group 0), in "
+    assert sentence in done.stderr
+    record = exit_note(plan.run, 3)
+    assert record["exit"] == 127 and str(record["error"]).startswith(sentence)
+    assert sentence in (plan.run / "logs" / "rank-0003-solver-0-0.log").read_text()
+
+
+def test_asked_to_end(shim: Path, tmp_path: Path) -> None:
+    plan = make_plan(
+        tmp_path, {"solver": ["sleep", "60"], "trainer": ["sh", "-c", "trap 'exit 0' TERM; sleep 60 & wait"]}
+    )
+    log = plan.run / "logs"
+    process = start_rank(shim, plan.run, 3)
+    wait_for(lambda: os.listdir(log))
+    time.sleep(0.2)
+    process.terminate()
+    assert process.wait(10) == -signal.SIGKILL
+    record = exit_note(plan.run, 3)
+    assert record["signal"] == signal.SIGTERM and record["told"] is True
+    process = start_rank(shim, plan.run, 1)
+    wait_for(lambda: len(os.listdir(log)) == 2)
+    time.sleep(0.2)
+    process.terminate()
+    assert process.wait(10) == 0  # it ended in order
+    assert os.listdir(plan.run / "exits") == ["rank-0003"]
+
+
+def test_a_batch_system_that_ends_the_program_first(shim: Path, tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", "echo $$; exec sleep 60"]})
+    log = plan.run / "logs" / "rank-0003-solver-0-0.log"
+    process = start_rank(shim, plan.run, 3)
+    wait_for(lambda: log.exists() and log.read_text())
+    os.kill(int(log.read_text()), signal.SIGTERM)
+    wait_for(lambda: _state(int(log.read_text())) in "Z?")
+    process.terminate()
+    assert process.wait(10) == -signal.SIGKILL
+    record = exit_note(plan.run, 3)
+    assert record["signal"] == signal.SIGTERM and record["told"] is True
+
+
+def _state(pid: int) -> str:
+    """As in /proc/PID/stat; `?` where there is no such process any more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "?"
+
+
+@pytest.mark.parametrize(
+    ("rank", "script", "said"),
+    [
+        (3, "true", "rank 3 (a solver of group 0) ended with exit status 0 without calling mpidata_init"),
+        (3, JOIN, "rank 3 (a solver of group 0) ended with exit status 0, but before mpidata_finalize"),
+        (1, "true", "rank 1 (trainer 0) ended with exit status 0 without creating an MPIStreamDataset"),
+        (1, "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-", "without creating an MPIStreamDataset"),
+    ],
+)
+def test_exit_0_without_leaving_the_job_is_a_bad_end(
+    shim: Path, tmp_path: Path, rank: int, script: str, said: str
+) -> None:
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", script], "trainer": ["sh", "-c", script]})
+    assert run_rank(shim, plan.run, rank).returncode == -signal.SIGKILL
+    assert said in str(exit_note(plan.run, rank)["error"])
+
+
+def test_sigusr1_ends_no_solver(shim: Path, tmp_path: Path) -> None:
+    plan = make_plan(
+        tmp_path, {"solver": ["sh", "-c", f"{JOIN_AND_LEAVE}; kill -USR1 $$; kill -USR1 $PPID; echo alive"]}
+    )
+    assert run_rank(shim, plan.run, 3).returncode == 0
+    assert (plan.run / "logs" / "rank-0003-solver-0-0.log").read_text() == "alive\n"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("victim", ["launcher", "shim"])
+def test_nothing_outlives_launcher_or_shim(shim: Path, tmp_path: Path, victim: str) -> None:
+    # The program has a child of its own, and both are deaf to what asks them to end.
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", "trap '' TERM HUP; sleep 60 & echo $$ $!; wait"]})
+    log = plan.run / "logs" / "rank-0003-solver-0-0.log"
+    launch = (
+        "import subprocess, sys; process = subprocess.Popen(sys.argv[1:], start_new_session=True);"
+        "print(process.pid, flush=True); process.wait()"
+    )
+    environment = clean_environment(OMPI_COMM_WORLD_RANK="3", OMPI_COMM_WORLD_SIZE="7")
+    command = [sys.executable, "-c", launch, str(shim), str(plan.run)]
+    launcher = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert launcher.stdout is not None
+    shim_pid = int(launcher.stdout.readline())
+    wait_for(lambda: log.exists() and log.read_text().endswith("\n"))
+    program, its_child = map(int, log.read_text().split())
+    try:
+        os.kill(launcher.pid if victim == "launcher" else shim_pid, signal.SIGKILL)
+        wait_for(lambda: not _alive(shim_pid) and not _alive(program))
+        if victim == "launcher":  # a shim that is killed itself can do nothing for what the program started
+            wait_for(lambda: not _alive(its_child))
+    finally:
+        for pid in (its_child, launcher.pid):
+            if _alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        launcher.wait()
+        launcher.stdout.close()
+
+
+def test_python_says_its_last_words(shim: Path, tmp_path: Path) -> None:
+    code = "import os; print('last words'); os.kill(os.getpid(), 9)"
+    plan = make_plan(tmp_path, {"trainer": [shutil.which("python3") or sys.executable, "-c", code]})
+    assert run_rank(shim, plan.run, 1).returncode == -signal.SIGKILL
+    assert (plan.run / "logs" / "rank-0001-trainer-0.log").read_text() == "last words\n"

@@ -1,0 +1,17 @@
+import pytest
+from fake_library import FakeLibrary, make_trainer
+
+from mpidata.trainer import join as job
+
+
+@pytest.fixture(params=["copied", "without a copy"])
+def library(request, monkeypatch):
+    monkeypatch.setattr(job, "_trainer", None)
+    monkeypatch.setattr("mpidata.run.deadlines.LEFT_LOOP_S", 0.05)
+    monkeypatch.setattr("mpidata.run.deadlines.LOOKED_AT_DATA_S", 0.2)
+    library = FakeLibrary()
+    if request.param == "without a copy":
+        library.pages = []
+    trainer = make_trainer(library)
+    yield library
+    trainer.closed = True  # what a test has left planned comes to nothing

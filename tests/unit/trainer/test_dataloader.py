@@ -1,0 +1,88 @@
+"""A stream in a DataLoader, and in forked processes: what cannot work is refused."""
+
+import os
+import pickle
+import signal
+import sys
+import threading
+
+import pytest
+from torch.utils.data import DataLoader
+
+from mpidata.errors import StreamError
+from mpidata.trainer.dataset import MPIStreamDataset
+
+
+def test_batches_of_batches_are_refused(library):
+    with pytest.raises(StreamError, match=r"batches of batches. Use DataLoader\(stream, batch_size=None\)"):
+        next(iter(DataLoader(MPIStreamDataset(4), batch_size=4)))
+    with pytest.raises(StreamError, match="batches of batches"):
+        next(iter(DataLoader(MPIStreamDataset(4))))
+    assert library.drawn == 0
+
+
+def test_dropping_the_last_samples_is_warned_of(library):
+    with pytest.warns(UserWarning, match="drop_last=True leaves out the last samples of each pass"):
+        assert len(list(DataLoader(MPIStreamDataset(), batch_size=5, drop_last=True))) == 2
+
+
+@pytest.mark.parametrize("arguments", [{"shuffle": True}, {"sampler": [0]}, {"batch_sampler": [[0]]}])
+def test_orders_of_samples_are_refused_by_torch(library, arguments):
+    with pytest.raises(ValueError, match="DataLoader with IterableDataset: expected unspecified"):
+        DataLoader(MPIStreamDataset(), **arguments)
+
+
+def test_forked_workers_are_refused_with_the_reason(library):
+    loader = DataLoader(MPIStreamDataset(), batch_size=2, num_workers=1, multiprocessing_context="fork")
+    with pytest.raises(StreamError) as caught:
+        next(iter(loader))
+    last = str(caught.value).strip().splitlines()[-1]
+    assert last.startswith(
+        "mpidata.errors.StreamError: num_workers=1 does not work with MPIStreamDataset: a DataLoader's"
+    )
+    assert "MPI does not survive a fork. Use num_workers=0" in last
+
+
+def test_a_forked_child_waits_for_no_lock_of_the_trainer(library, capfd):
+    stream = MPIStreamDataset(2)
+    batches = iter(stream)
+    next(batches)
+    uses = [stream.checkpoint, lambda: stream.report(loss=1.0), lambda: next(batches), lambda: next(iter(stream))]
+    with stream._trainer._lock:  # as that of a thread that is just leaving; this thread could take it again
+        child = in_child_of_a_thread(lambda: (refusals(uses), batches.__del__(), stream.close()))
+    assert child == 0
+    assert capfd.readouterr().out.count("The stream cannot be used in a forked process") == len(uses)
+    assert library.drawn == 2 and not library.stopped and not library.reports
+
+
+def refusals(uses):
+    for use in uses:
+        with pytest.raises(StreamError) as caught:
+            use()
+        print(caught.value, flush=True)
+
+
+def in_child_of_a_thread(call):
+    """Fork in another thread than the caller's, call, and return the child's status; a child that waits is killed."""
+    status = []
+
+    def fork():
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(4)
+            try:
+                call()
+            finally:
+                os._exit(sys.exc_info()[0] is not None)
+        status.append(os.waitpid(child, 0)[1])
+
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+    return status[0]
+
+
+def test_workers_that_are_not_forked_are_refused_too(library):
+    with pytest.raises(StreamError, match="num_workers > 0 does not work with MPIStreamDataset"):
+        pickle.dumps(MPIStreamDataset())
