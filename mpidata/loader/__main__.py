@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from mpidata.native.library import AGAIN, END, check
+from mpidata.loader import over_mpi
+from mpidata.loader.batches import Batches
+from mpidata.loader.serve import serve
+from mpidata.native.library import check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception
 from mpidata.run.lasting import keep_printing
 
 __all__ = ["main"]
-
-# Longest time in the library while it waits, so that Python gets to handle signals.
-_SLICE_S = 0.2
 
 
 def main() -> int:
@@ -23,10 +23,9 @@ def main() -> int:
 
     library = load_checked()
     check(library, library.mpidata_loader_open(MPI.COMM_WORLD.py2f()))
-    while (status := library.mpidata_loader_wait(_SLICE_S)) == AGAIN:
-        pass
-    check(library, 0 if status == END else status)
-    check(library, library.mpidata_loader_close())
+    requests = over_mpi.MpiRequests(library)
+    serve(requests, [Batches(requests)])
+    requests.close()
     return 0
 
 

@@ -109,7 +109,7 @@ class Batches:
 
     def _define(self, request: Request) -> None:
         name = digest(request.payload)
-        self._requests.sign_of_life(building_text(request.dataset))
+        self._requests.sign_of_life(building_text(request.dataset), long=True)
         try:
             if name not in self._copies:
                 self._copies[name] = _Copy(unpack_definition(request.payload))

@@ -1,7 +1,7 @@
 """What passes between trainers and loaders: requests of a trainer, and the loaders' answers, called parcels.
 
 A trainer sends nothing that it could not take the answer to, and a loader nothing that was not asked for, so the number
-of requests that wait for an answer is the only flow control.
+of requests that wait for an answer is the only flow control. The real classes are in mpidata/loader/over_mpi.py.
 """
 
 from __future__ import annotations
@@ -11,13 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 __all__ = ["Buffer", "Closed", "Joined", "Kind", "Loaders", "Lost", "Parcel", "Request", "Requests", "Status"]
 
-Buffer: TypeAlias = "bytes | bytearray | memoryview | npt.NDArray[np.generic]"
-"""Anything whose bytes lie in one piece; `PickleBuffer.raw()` gives such a memoryview."""
+Buffer: TypeAlias = "bytes | bytearray | memoryview"
+"""Bytes in one piece: `PickleBuffer.raw()`, or the `data` of an array that is contiguous."""
 
 
 class Kind(enum.IntEnum):
@@ -161,8 +158,9 @@ class Requests(Protocol):
         The buffers are sent from where they lie, and must not be changed any more; they are kept until they have left.
         """
 
-    def sign_of_life(self, at: str) -> None:
+    def sign_of_life(self, at: str, long: bool = False) -> None:
         """Say that this loader goes on, and at what (an index, a file) it is, for the note of its end.
 
-        Where it is tried again, the text is the same; empty where there is nothing to do.
+        Where it is tried again, the text is the same; empty where there is nothing to do, which `next` says by itself.
+        `long`: what begins may take as long as the start of a program, as building a dataset or counting rows does.
         """

@@ -6,7 +6,7 @@ Calls release the GIL, so a call that waits does not stop other threads.
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from typing import Any, Literal, Protocol, get_args
 
 from mpidata.errors import LibraryError, RankDiedError
@@ -22,6 +22,7 @@ __all__ = [
     "RecordFigures",
     "Snapshot",
     "Statistics",
+    "Taken",
     "check",
     "SIGNATURES",
 ]
@@ -77,6 +78,27 @@ class RecordFigures(ctypes.Structure):
     _fields_ = [("queued", c_int64), ("written", c_int64), ("skipped", c_int64), ("slowed_s", c_double)]
 
 
+class Taken(ctypes.Structure):
+    """`mpidata_taken` of taken.h."""
+
+    _fields_ = [
+        ("parcel", c_void_p),
+        ("peer", c_int32),
+        ("joined", c_int32),
+        ("dataset", c_uint32),
+        ("kind", c_uint32),
+        ("status", c_uint32),
+        ("unused", c_uint32),
+        ("number", c_uint64),
+        ("n_parts", c_int64),
+        ("offsets", POINTER(c_int64)),
+        ("sizes", POINTER(c_int64)),
+        ("memory", c_void_p),
+        ("bytes", c_int64),
+        ("at", ctypes.c_char * 232),
+    ]
+
+
 # Result type (None: status code) and argument types. MPI_Fint is a C int in every MPI of today.
 _Signature = tuple[Any, list[Any]]
 SIGNATURES: dict[str, _Signature] = {
@@ -105,6 +127,18 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_version": (c_char_p, []),
     # beat.h
     "mpidata_beat": (None, []),
+    "mpidata_beat_at": (None, [c_char_p]),
+    # parcels: taken.h, loaders.h, loader.h
+    "mpidata_parcel_release": (None, [c_void_p]),
+    "mpidata_trainer_request": (c_int, [c_int, c_uint32, c_uint32, c_uint64, c_void_p, c_int64]),
+    "mpidata_trainer_take": (c_int, [c_uint32, c_int64, POINTER(Taken), c_double]),
+    "mpidata_trainer_forget": (c_int, [c_uint32]),
+    "mpidata_loader_next": (c_int, [POINTER(Taken), c_double]),
+    "mpidata_loader_answer": (c_int, [POINTER(Taken), c_uint32, c_int64, c_void_p, c_void_p, c_int64]),
+    "mpidata_loader_sent": (c_int, [POINTER(c_int64)]),
+    "mpidata_loader_starts": (None, [c_int]),
+    "mpidata_loader_open": (c_int, [c_int]),
+    "mpidata_loader_close": (c_int, []),
     # trainer.h
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
@@ -134,10 +168,6 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_restore_samples": (c_int, [c_int, c_int64, *[c_void_p] * 5]),
     "mpidata_trainer_restore_ledger": (c_int, [c_void_p]),
     "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
-    # loader.h
-    "mpidata_loader_open": (c_int, [c_int]),
-    "mpidata_loader_wait": (c_int, [c_double]),
-    "mpidata_loader_close": (c_int, []),
     # record.h
     **{f"mpidata_trainer_record_{name}": (c_int, []) for name in ("release", "stop")},
     "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int]),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LibraryError, StreamError
+from mpidata.loader.over_mpi import MpiLoaders
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
@@ -50,6 +52,12 @@ def join() -> Trainer:
         if _trainer is None:
             _trainer = _join()
         return _trainer
+
+
+@functools.cache
+def loaders() -> MpiLoaders:
+    """Get the way to the loaders of the job, the same object at every call; joins the job as `join` does."""
+    return MpiLoaders(join().library)
 
 
 def _join() -> Trainer:

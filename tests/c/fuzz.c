@@ -172,6 +172,7 @@ static int try_parcels(const uint8_t *input, size_t size) {
         if (!asks_for_much(messages[n], bytes)) (void)fake_send(head.rank % 7, MPIDATA_TAG_PARCEL, messages[n], bytes);
     while (did && !status) {
         did = 0;
+        CHECK(!mpidata_transfers_test(&transfers, &did));
         status = mpidata_inbox_take(inbox, &transfers, &from, &did);
         mpidata_inbox_whole(inbox, &whole);
         CHECK(!status || (*mpidata_last_error() && from >= 0 && from < 7));

@@ -72,6 +72,7 @@ static mpidata_parcel_list take(mpidata_inbox *inbox) {
     int from = -1, did = 1;
     while (did) {
         did = 0;
+        CHECK(!mpidata_transfers_test(&transfers, &did));
         CHECK(!mpidata_inbox_take(inbox, &transfers, &from, &did));
         mpidata_inbox_whole(inbox, &whole);
     }
@@ -227,6 +228,7 @@ static void a_part_of_another_size_is_refused(void) {
     fake_messages[1].size--;
     while (!status && did) {
         did = 0;
+        CHECK(!mpidata_transfers_test(&transfers, &did));
         status = mpidata_inbox_take(inbox, &transfers, &from, &did);
     }
     CHECK(status == MPIDATA_ERR_WIRE && from == 3);

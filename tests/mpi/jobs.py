@@ -100,7 +100,7 @@ class JobFolder:
         return subprocess.Popen(
             command or self.command(*arguments),
             cwd=self.path,
-            env={**environment(), "PYTHONPATH": str(PROGRAMS)},  # with numpy_stream
+            env={**environment(), "PYTHONPATH": f"{PROGRAMS}{os.pathsep}{self.path}"},  # numpy_stream; sitecustomize
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

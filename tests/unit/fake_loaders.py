@@ -41,7 +41,7 @@ class FakeRequests:
         )
         self.network.deliver(request.trainer, parcel)
 
-    def sign_of_life(self, at):
+    def sign_of_life(self, at, long=False):
         self.at.append(at)
 
 

@@ -13,7 +13,7 @@ static size_t tail_bytes(const mpidata_plan *plan) {
 
 static int lay_out(mpidata_page_layout *layout, const mpidata_plan *plan, int64_t count) {
     if ((size_t)count > SIZE_MAX / 4 / (plan->slot_bytes + tail_bytes(plan))) return -1;
-    size_t *fields = realloc(layout->fields, (size_t)plan->n_fields * sizeof *fields), at = 0;
+    size_t *fields = realloc(layout->fields, ((size_t)plan->n_fields + 1) * sizeof *fields), at = 0;
     if (!fields) return -1;
     for (int f = 0; f < plan->n_fields; f++) {
         fields[f] = at;

@@ -1,65 +1,150 @@
 #include "loader/loader.h"
 
-#include <stdio.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "base/beat.h"
 #include "base/wait.h"
-#include "job/job.h"
+#include "loader/state.h"
 
-static struct {
-    int open;
-    mpidata_job job;
-} loader;
+/* From one sign of life to the next, while it waits. */
+static const double BEAT_EVERY_S = 0.1;
+
+static mpidata_loader loader;
 
 static int need_open(void) {
     if (loader.open) return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_ORDER, "This process has not joined a job as a loader.");
 }
 
-/* Every call ends here: a loader that was given up cannot go on. Another one does its work. */
-static int settle(int status) {
-    mpidata_beat();
-    if (status != MPIDATA_ERR_DIED || !loader.open) return status;
-    mpidata_tell(MPIDATA_PULSE_LOST);
-    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
-    _exit(1);
-}
-
 static int tell_scheduler(int kind) {
     const mpidata_event event = {.kind = kind, .closed = {.simulation = -1}};
-    return mpidata_job_send_event(&loader.job, &event);
+    int status = mpidata_job_send_event(&loader.job, &event);
+    if (status == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
+    return status;
 }
 
-static int open_loader(MPI_Fint world) {
+static int check_threads(void) {
+    int level = 0;
+    MPIDATA_TRY_MPI(MPI_Query_thread(&level));
+    if (level >= MPI_THREAD_MULTIPLE) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_MPI, "A loader needs MPI_THREAD_MULTIPLE, but MPI was initialised with less. Leave "
+                                          "mpi4py.rc.threads alone, or use an MPI built with thread support.");
+}
+
+int mpidata_loader_open(MPI_Fint world) {
     if (loader.open) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_loader_open: called a second time.");
+    MPIDATA_TRY(check_threads());
     MPIDATA_TRY(mpidata_job_join(MPI_Comm_f2c(world), MPIDATA_ROLE_LOADER, NULL, &loader.job));
+    if (mpidata_lock_open(&loader.lock) || mpidata_condition_open(&loader.news) || mpidata_condition_open(&loader.wake))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "The loader's locks cannot be made.");
     loader.open = 1;
-    return tell_scheduler(MPIDATA_EVENT_NEXT);
+    MPIDATA_TRY(tell_scheduler(MPIDATA_EVENT_NEXT));
+    int failed = pthread_create(&loader.thread, NULL, mpidata_loader_thread, &loader);
+    return failed ? mpidata_error(MPIDATA_ERR_MEMORY, "The loader's thread cannot be started: %s.", strerror(failed))
+                  : MPIDATA_SUCCESS;
 }
 
-int mpidata_loader_open(MPI_Fint world) { return settle(open_loader(world)); }
+static void wake_locked(void) {
+    MPIDATA_LOCKED(&loader.lock);
+    loader.woken = 1;
+    (void)pthread_cond_signal(&loader.wake);
+}
 
-static int wait_to_leave(double timeout_s) {
+/* Sleep until there is news, for so long at most; 0 at the deadline. */
+static int wait_locked(double deadline) {
+    MPIDATA_LOCKED(&loader.lock);
+    double now = mpidata_now(), next = now + BEAT_EVERY_S;
+    mpidata_beat();
+    if (now >= deadline) return 0;
+    (void)mpidata_lock_sleep_locked(&loader.lock, &loader.news, next < deadline ? next : deadline);
+    return 1;
+}
+
+static int failure_locked(void) {
+    MPIDATA_LOCKED(&loader.lock);
+    return loader.error ? mpidata_error(loader.error, "%s", loader.error_text) : MPIDATA_SUCCESS;
+}
+
+int mpidata_loader_next(mpidata_taken *request, double timeout_s) {
     MPIDATA_TRY(need_open());
     double deadline = mpidata_now() + timeout_s;
-    mpidata_backoff backoff = {0};
-    for (;;) {
-        MPIDATA_TRY(mpidata_job_listen(&loader.job));
-        if (loader.job.told_to_stop) return MPIDATA_END;
-        mpidata_beat();
-        if (mpidata_now() >= deadline) return MPIDATA_ERR_AGAIN;
-        mpidata_backoff_pause(&backoff);
-    }
+    int status;
+    mpidata_parcel *first = NULL;
+    mpidata_lock_take(&loader.lock);
+    do {
+        status = failure_locked();
+        if (!status && loader.leave) status = MPIDATA_END;
+        if (!status && !(first = mpidata_parcels_pop(&loader.requests))) status = MPIDATA_ERR_AGAIN;
+    } while (status == MPIDATA_ERR_AGAIN && wait_locked(deadline));
+    mpidata_lock_give(&loader.lock);
+    mpidata_beat();
+    if (!status) *request = mpidata_taken_of(first);
+    return status;
 }
 
-int mpidata_loader_wait(double timeout_s) { return settle(wait_to_leave(timeout_s)); }
+int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t n_parts, const void *const *parts,
+                          const int64_t *sizes, int64_t ticket) {
+    mpidata_sending *answer;
+    const mpidata_parcel_head head = {.magic = MPIDATA_PARCEL_MAGIC,
+                                      .dataset = request->dataset,
+                                      .kind = request->kind,
+                                      .status = status,
+                                      .number = request->number,
+                                      .n_parts = n_parts};
+    MPIDATA_TRY(need_open());
+    if (request->peer < 0 || request->peer >= loader.job.plan.trainers)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no trainer %d.", (int)request->peer);
+    MPIDATA_TRY(mpidata_sending_new(&head, sizes, parts, 0, &answer));
+    answer->to = request->peer;
+    answer->ticket = ticket;
+    mpidata_lock_take(&loader.lock);
+    int failed = failure_locked();
+    if (!failed) {
+        mpidata_sendings_append(&loader.answers, answer);
+        loader.under_way++;
+        wake_locked();
+    }
+    mpidata_lock_give(&loader.lock);
+    if (failed) mpidata_sending_free(answer);
+    mpidata_beat();
+    return failed;
+}
+
+int mpidata_loader_sent(int64_t *ticket) {
+    MPIDATA_TRY(need_open());
+    mpidata_lock_take(&loader.lock);
+    mpidata_sending *answer = mpidata_sendings_pop(&loader.sent);
+    mpidata_lock_give(&loader.lock);
+    if (!answer) return MPIDATA_ERR_AGAIN;
+    *ticket = answer->ticket;
+    mpidata_sending_free(answer);
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_loader_starts(int yes) {
+    if (yes)
+        mpidata_tell(MPIDATA_PULSE_STARTING);
+    else
+        mpidata_withdraw(MPIDATA_PULSE_STARTING);
+}
 
 int mpidata_loader_close(void) {
     MPIDATA_TRY(need_open());
-    int status = settle(tell_scheduler(MPIDATA_EVENT_FINALIZED));
+    mpidata_lock_take(&loader.lock);
+    while (loader.under_way && !loader.error) (void)wait_locked(mpidata_now() + 1.0);
+    int failed = failure_locked();
+    loader.quit = 1;
+    wake_locked();
+    mpidata_lock_give(&loader.lock);
+    (void)pthread_join(loader.thread, NULL);
+    if (!failed) failed = tell_scheduler(MPIDATA_EVENT_FINALIZED);
+    mpidata_parcels_free(&loader.requests);
+    mpidata_sendings_free(&loader.sent);
+    mpidata_lock_close(&loader.lock);
+    (void)pthread_cond_destroy(&loader.news);
+    (void)pthread_cond_destroy(&loader.wake);
     mpidata_job_leave(&loader.job);
-    loader.open = 0;
+    memset(&loader, 0, sizeof loader);
     mpidata_job_left();
-    return status;
+    return failed;
 }

@@ -1,18 +1,36 @@
-/* A loader of the job: a rank that reads and prepares what the trainers ask it for. Not installed. One thread. Functions
- * return the codes of mpidata.h. */
+/* A loader of the job: a rank that reads and prepares what the trainers ask it for. What Python calls
+ * (mpidata/native/library.py). Not installed.
+ *
+ * One loader per process, and one thread that calls. A thread owned by the library makes every MPI call between open and
+ * close, hence MPI_THREAD_MULTIPLE. Functions return the codes of mpidata.h. A loader that was given up, or whose scheduler
+ * has died, ends. */
 #ifndef MPIDATA_LOADER_H
 #define MPIDATA_LOADER_H
 
 #include <mpi.h>
 
+#include "parcel/taken.h"
+
 /* Join the job as a loader and tell the scheduler that it takes requests. Collective over world; blocks without spinning. */
 int mpidata_loader_open(MPI_Fint world);
 
-/* Sleep, for so long at most, until this loader is to leave: MPIDATA_END; else MPIDATA_ERR_AGAIN. One that was given up, or
- * whose scheduler has died, does not return. */
-int mpidata_loader_wait(double timeout_s);
+/* Take the next request, whose memory is the caller's until mpidata_parcel_release. MPIDATA_SUCCESS; MPIDATA_ERR_AGAIN:
+ * nothing within timeout_s; MPIDATA_END: this loader is to leave. Sleeps while it waits. */
+int mpidata_loader_next(mpidata_taken *request, double timeout_s);
 
-/* Leave the job in order. */
+/* Answer a request: dataset, kind and number are those of the request, whose trainer it goes to. parts: n_parts addresses,
+ * sizes: bytes of each. They must not change, and stay where they are, until mpidata_loader_sent has given `ticket`. Does
+ * not block. */
+int mpidata_loader_answer(const mpidata_taken *request, uint32_t status, int64_t n_parts, const void *const *parts,
+                          const int64_t *sizes, int64_t ticket);
+
+/* The ticket of an answer that has left: MPIDATA_SUCCESS; MPIDATA_ERR_AGAIN: of no more. Does not block. */
+int mpidata_loader_sent(int64_t *ticket);
+
+/* What this loader does next may take long, as the start of a program may: loaders.start_timeout_s counts; or not. */
+void mpidata_loader_starts(int yes);
+
+/* Leave the job in order, when all answers have left. Sleeps meanwhile. */
 int mpidata_loader_close(void);
 
 #endif

@@ -153,7 +153,6 @@ static int take_messages(mpidata_inbox *inbox, mpidata_transfers *transfers, int
 }
 
 int mpidata_inbox_take(mpidata_inbox *inbox, mpidata_transfers *transfers, int *from, int *did) {
-    MPIDATA_TRY(mpidata_transfers_test(transfers, did));
     for (source **at = &inbox->listed; *at;) {
         source *one = *at;
         *from = (int)(one - inbox->sources);

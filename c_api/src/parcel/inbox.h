@@ -15,11 +15,11 @@ mpidata_inbox *mpidata_inbox_open(MPI_Comm comm, int tag, const int *peers, int 
 /* Frees what has come of parcels that are not whole; not while anything is under way. */
 void mpidata_inbox_close(mpidata_inbox *inbox);
 
-/* Receive what has come. MPIDATA_ERR_DIED: a rank has died, which the caller is to acknowledge. MPIDATA_ERR_WIRE, _MEMORY:
+/* Receive what has come; after mpidata_transfers_test. MPIDATA_ERR_DIED: a rank has died, which the caller is to acknowledge. MPIDATA_ERR_WIRE, _MEMORY:
  * *from is the rank that has sent what is wrong. */
 int mpidata_inbox_take(mpidata_inbox *inbox, mpidata_transfers *transfers, int *from, int *did);
 
-/* Move those that are whole to the end of the list, and free those that will not be. After mpidata_transfers_test. */
+/* Move those that are whole to the end of the list, and free those that will not be. */
 void mpidata_inbox_whole(mpidata_inbox *inbox, mpidata_parcel_list *whole);
 
 /* A rank is lost: what is not whole of it is dropped, and what may still come. */

@@ -1,10 +1,11 @@
 #define _GNU_SOURCE
 #include "parcel/parcel.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "base/lock.h"
 
 int64_t mpidata_chunk_bytes = (int64_t)1 << 30;
 
@@ -25,9 +26,9 @@ typedef struct block {
 } block;
 
 static struct {
-    pthread_mutex_t lock;
+    mpidata_lock lock;
     block *first; /* the newest first */
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} pool = {.lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}};
 
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -43,11 +44,11 @@ static char *new_block(size_t bytes, size_t *capacity) {
 
 static char *take_block(size_t bytes, size_t *capacity) {
     if (bytes < LARGE) return new_block(bytes, capacity);
-    (void)pthread_mutex_lock(&pool.lock);
+    mpidata_lock_take(&pool.lock);
     block **at = &pool.first, *found;
     while ((found = *at) && (found->capacity < bytes || found->capacity / 2 > bytes)) at = &found->next;
     if (found) *at = found->next;
-    (void)pthread_mutex_unlock(&pool.lock);
+    mpidata_lock_give(&pool.lock);
     if (!found) return new_block(bytes, capacity);
     *capacity = found->capacity;
     return (char *)found;
@@ -61,7 +62,7 @@ static void give_back_block(char *memory, size_t capacity) {
     block *back = (block *)memory, *rest = NULL;
     size_t kept = 0;
     int n = 0;
-    (void)pthread_mutex_lock(&pool.lock);
+    mpidata_lock_take(&pool.lock);
     *back = (block){capacity, pool.first};
     pool.first = back;
     for (block **at = &pool.first; *at && !rest; at = &(*at)->next) {
@@ -71,7 +72,7 @@ static void give_back_block(char *memory, size_t capacity) {
         *at = NULL;
         break;
     }
-    (void)pthread_mutex_unlock(&pool.lock);
+    mpidata_lock_give(&pool.lock);
     for (block *next; rest; rest = next) {
         next = rest->next;
         free(rest);

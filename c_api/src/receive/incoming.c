@@ -65,6 +65,7 @@ static void close_inlet(mpidata_inlet *inlet) {
             free(queued);
         }
     }
+    mpidata_inbox_close(inlet->inbox);
     free(inlet->sources);
     mpidata_link_close(&inlet->link);
     free(inlet);
@@ -79,7 +80,9 @@ void mpidata_incoming_close(mpidata_incoming *in) {
     mpidata_assemblies_close(&in->assemblies);
 }
 
-int mpidata_incoming_busy(const mpidata_incoming *in) { return in->receives.n > 0 || in->n_pending > 0; }
+int mpidata_incoming_busy(const mpidata_incoming *in) {
+    return in->receives.n > 0 || in->n_pending > 0 || in->parcels_under_way > 0;
+}
 
 /* -- whole samples -------------------------------------------------------------------------------------------------- */
 
@@ -473,7 +476,7 @@ static int intake_open(mpidata_incoming *in) {
 }
 
 /* The scheduler acts on the death of a solver or trainer; its own must end this rank. */
-static int note_deaths(mpidata_inlet *inlet) {
+int mpidata_incoming_note_deaths(mpidata_inlet *inlet) {
     MPIDATA_TRY(mpidata_link_deaths(&inlet->link));
     return inlet->link.dead[0] ? mpidata_error(MPIDATA_ERR_DIED, "The scheduler has died.") : MPIDATA_SUCCESS;
 }
@@ -489,7 +492,7 @@ static int take_messages(mpidata_incoming *in, mpidata_inlet *inlet, int validat
         if (n % 8 == 0 && !validation && !intake_open(in)) break;
         int found = mpidata_check_mpi(MPI_Improbe(MPI_ANY_SOURCE, tag, inlet->link.comm, &here, &message, &status),
                                       "MPI_Improbe");
-        if (found == MPIDATA_ERR_DIED) return note_deaths(inlet);
+        if (found == MPIDATA_ERR_DIED) return mpidata_incoming_note_deaths(inlet);
         MPIDATA_TRY(found);
         if (!here) break;
         *did = 1;
@@ -539,15 +542,17 @@ static int free_gone(mpidata_incoming *in) {
     return MPIDATA_SUCCESS;
 }
 
+static int has_groups(const mpidata_inlet *inlet) { return inlet->link.n_groups && !inlet->lost; }
+
 int mpidata_incoming_validation(mpidata_incoming *in, int *did) {
     for (int i = 0; i < in->n_inlets && in->trainer->job.plan.validation; i++)
-        if (!in->inlets[i]->lost) MPIDATA_TRY(take_messages(in, in->inlets[i], 1, did));
+        if (has_groups(in->inlets[i])) MPIDATA_TRY(take_messages(in, in->inlets[i], 1, did));
     return MPIDATA_SUCCESS;
 }
 
 int mpidata_incoming_take(mpidata_incoming *in, int *did) {
     for (int i = 0; i < in->n_inlets; i++)
-        if (!in->inlets[i]->lost) MPIDATA_TRY(take_messages(in, in->inlets[i], 0, did));
+        if (has_groups(in->inlets[i])) MPIDATA_TRY(take_messages(in, in->inlets[i], 0, did));
     MPIDATA_TRY(complete_blocks(in, did));
     MPIDATA_TRY(advance_pending(in, did));
     return in->n_inlets > 1 ? free_gone(in) : MPIDATA_SUCCESS;

@@ -7,6 +7,7 @@
 
 #include "receive/assembly.h"
 #include "job/link.h"
+#include "parcel/inbox.h"
 #include "receive/receives.h"
 #include "stream/state.h"
 
@@ -38,6 +39,7 @@ typedef struct {
 typedef struct {
     mpidata_link link;
     mpidata_source *sources; /* MPIDATA_STREAMS per rank */
+    mpidata_inbox *inbox;    /* of parcels; NULL: none has been looked for */
     int gone, lost; /* its one group has left, or is lost */
 } mpidata_inlet;
 
@@ -51,6 +53,7 @@ typedef struct {
     mpidata_receives receives; /* of blocks */
     mpidata_source **pending; /* with pieces under way, or queued messages; the longest first */
     int n_pending, pending_allocated;
+    int parcels_under_way;
     int64_t simulation, step; /* of the last piece, for error messages; -1: none */
 } mpidata_incoming;
 
@@ -68,6 +71,9 @@ int mpidata_incoming_validation(mpidata_incoming *in, int *did);
 
 /* Take training samples, and complete what is under way; *did likewise. */
 int mpidata_incoming_take(mpidata_incoming *in, int *did);
+
+/* After MPIDATA_ERR_DIED: find who has died; an error where it was the scheduler. */
+int mpidata_incoming_note_deaths(mpidata_inlet *inlet);
 
 /* A group, or loader, is lost. */
 int mpidata_incoming_lose(mpidata_incoming *in, int role, int number);

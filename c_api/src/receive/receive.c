@@ -9,7 +9,7 @@
 #include "base/deadlines.h"
 #include "base/wait.h"
 #include "job/run_files.h"
-#include "receive/incoming.h"
+#include "receive/parcels.h"
 #include "stream/agreement.h"
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
@@ -22,6 +22,7 @@ static const double LOOK_EVERY_S = 1e-3;
 typedef struct {
     mpidata_trainer *trainer;
     mpidata_incoming incoming;
+    mpidata_parcel_traffic parcels;
     mpidata_agreement agreement;
     int end_of_stream;
     mpidata_outgoing *sending;
@@ -103,8 +104,15 @@ static int obey_for_group(receiver *r, const mpidata_order *order, int *status) 
         *status = mpidata_job_join_group(&r->trainer->job, MPI_COMM_NULL, &comm);
         if (!*status) *status = mpidata_incoming_add(&r->incoming, comm, role, group);
         return 1;
-    case MPIDATA_ORDER_LOST: *status = mpidata_incoming_lose(&r->incoming, role, group); return 1;
-    case MPIDATA_ORDER_GONE: mpidata_incoming_gone(&r->incoming, role, group); return 1;
+    case MPIDATA_ORDER_SERVES: *status = mpidata_parcel_news(&r->parcels, group, 1, ""); return 1;
+    case MPIDATA_ORDER_LOST:
+    case MPIDATA_ORDER_GONE:
+        if (role == MPIDATA_ROLE_LOADER) *status = mpidata_parcel_news(&r->parcels, group, 0, order->of_group.at);
+        if (order->kind == MPIDATA_ORDER_GONE)
+            mpidata_incoming_gone(&r->incoming, role, group);
+        else if (!*status)
+            *status = mpidata_incoming_lose(&r->incoming, role, group);
+        return 1;
     default: return 0;
     }
 }
@@ -172,7 +180,8 @@ static int one_round(receiver *r, int *did) {
         MPIDATA_TRY(take_orders(r, did));
         MPIDATA_TRY(mpidata_incoming_validation(&r->incoming, did));
     }
-    int samples = 0;
+    int samples = 0; /* or parcels */
+    if (r->trainer->job.plan.loaders) MPIDATA_TRY(mpidata_parcel_round(&r->parcels, &samples));
     MPIDATA_TRY(mpidata_incoming_take(&r->incoming, &samples));
     if (samples)
         *did = 1;
@@ -196,7 +205,8 @@ static void pause_until_woken(mpidata_trainer *trainer, long sleep_ns) {
 
 /* What MPI still reads or writes stays until the end of the process. */
 static void close_receiver(receiver *r) {
-    r->trainer->slots_in_use = mpidata_incoming_busy(&r->incoming);
+    int busy = mpidata_parcel_traffic_close(&r->parcels);
+    r->trainer->slots_in_use = busy || mpidata_incoming_busy(&r->incoming);
     if (!r->trainer->slots_in_use) mpidata_incoming_close(&r->incoming);
     if (!r->trainer->slots_in_use && !r->agreement.under_way) free(r);
 }
@@ -252,7 +262,9 @@ static void receive(receiver *r) {
 /* Not on the thread's stack: MPI may still write to it when the thread has ended. */
 static receiver *new_receiver(mpidata_trainer *trainer) {
     receiver *r = calloc(1, sizeof *r);
-    if (r) r->trainer = trainer;
+    if (!r) return NULL;
+    r->trainer = r->parcels.trainer = trainer;
+    r->parcels.in = &r->incoming;
     return r;
 }
 

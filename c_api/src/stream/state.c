@@ -87,12 +87,13 @@ int mpidata_trainer_open_state(mpidata_trainer *trainer) {
     if (mpidata_lock_open(&trainer->lock) || mpidata_condition_open(&trainer->news) ||
         mpidata_condition_open(&trainer->wake))
         return mpidata_error(MPIDATA_ERR_MEMORY, "The trainer's locks cannot be made.");
-    trainer->phase.lock = &trainer->lock;
+    trainer->phase.lock = trainer->parcels.lock = &trainer->lock;
     return mpidata_record_open(&trainer->record, &trainer->lock);
 }
 
 void mpidata_trainer_close_state(mpidata_trainer *trainer) {
     mpidata_record_close(&trainer->record);
+    mpidata_parcel_queue_close(&trainer->parcels);
     mpidata_lock_close(&trainer->lock);
     (void)pthread_cond_destroy(&trainer->news);
     (void)pthread_cond_destroy(&trainer->wake);

@@ -7,6 +7,7 @@
 #include "buffer/ledger.h"
 #include "buffer/slots.h"
 #include "job/job.h"
+#include "stream/parcel_queue.h"
 #include "stream/phase.h"
 #include "stream/record_queue.h"
 #include "wire/statistics.h"
@@ -33,7 +34,7 @@ typedef struct {
     MPI_Comm agreement; /* of the trainers, for the receive thread alone */
     pthread_t thread;
     mpidata_lock lock;
-    pthread_cond_t news; /* to callers: tickets, validation, end, error */
+    pthread_cond_t news; /* to callers: tickets, validation, parcels, end, error */
     pthread_cond_t wake; /* to the receive thread: room, a ticket wanted, something to send */
     int woken;
 
@@ -60,6 +61,7 @@ typedef struct {
 
     mpidata_phase phase;
     mpidata_record record;
+    mpidata_parcel_queue parcels; /* to and from loaders */
     mpidata_statistics statistics;
     mpidata_outgoing *outbox, **outbox_end;
     int error;

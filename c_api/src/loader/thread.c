@@ -1,0 +1,178 @@
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/beat.h"
+#include "base/wait.h"
+#include "loader/state.h"
+
+/* Between looks for what the scheduler says. */
+static const double LISTEN_EVERY_S = 1e-3;
+
+/* The thread's own. */
+typedef struct {
+    mpidata_loader *loader;
+    mpidata_link link;
+    mpidata_inbox *inbox;
+    mpidata_transfers transfers;
+    mpidata_sending_list sending;
+    double next_listen;
+} server;
+
+void mpidata_loader_end_lost(void) {
+    mpidata_tell(MPIDATA_PULSE_LOST);
+    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
+    _exit(1);
+}
+
+static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the loader's thread."); }
+
+static int open_inbox(server *s) {
+    const mpidata_job *job = &s->loader->job;
+    int *peers = malloc((size_t)s->link.n_ranks * sizeof *peers);
+    if (!peers) return no_memory();
+    for (int rank = 0; rank < s->link.n_ranks; rank++) peers[rank] = rank > 0 && rank <= job->plan.trainers ? rank - 1 : -1;
+    s->inbox = mpidata_inbox_open(job->data, MPIDATA_TAG_REQUEST, peers, s->link.n_ranks);
+    free(peers);
+    return s->inbox ? MPIDATA_SUCCESS : no_memory();
+}
+
+static int open_server(server *s, mpidata_loader *loader) {
+    const mpidata_job *job = &loader->job;
+    s->loader = loader;
+    if (job->spawned)
+        MPIDATA_TRY(mpidata_link_open_spawned(&s->link, job->data, MPIDATA_ROLE_LOADER, job->index));
+    else
+        MPIDATA_TRY(mpidata_link_open_world(&s->link, job->data, &job->plan));
+    return open_inbox(s);
+}
+
+/* What MPI still reads or writes stays until the end of the process. */
+static void close_server(server *s) {
+    if (s->transfers.n) return;
+    mpidata_inbox_close(s->inbox);
+    mpidata_sendings_free(&s->sending);
+    mpidata_transfers_close(&s->transfers);
+    mpidata_link_close(&s->link);
+    free(s);
+}
+
+static int listen(server *s) {
+    double now = mpidata_now();
+    mpidata_loader *loader = s->loader;
+    if (now < s->next_listen) return MPIDATA_SUCCESS;
+    s->next_listen = now + LISTEN_EVERY_S;
+    MPIDATA_TRY(mpidata_job_listen(&loader->job));
+    if (!loader->job.told_to_stop) return MPIDATA_SUCCESS;
+    mpidata_lock_take(&loader->lock);
+    if (!loader->leave) (void)pthread_cond_broadcast(&loader->news);
+    loader->leave = 1;
+    mpidata_lock_give(&loader->lock);
+    return MPIDATA_SUCCESS;
+}
+
+static int send_answers(server *s, int *did) {
+    mpidata_loader *loader = s->loader;
+    for (;;) {
+        mpidata_lock_take(&loader->lock);
+        mpidata_sending *answer = mpidata_sendings_pop(&loader->answers);
+        mpidata_lock_give(&loader->lock);
+        if (!answer) return MPIDATA_SUCCESS;
+        *did = 1;
+        mpidata_sendings_append(&s->sending, answer);
+        MPIDATA_TRY(mpidata_sending_begin(answer, &s->transfers, 1 + answer->to, MPIDATA_TAG_PARCEL, loader->job.data));
+    }
+}
+
+static int take_requests(server *s, mpidata_parcel_list *whole, int *did) {
+    int from = 0;
+    char who[128], text[MPIDATA_TEXT_MAX];
+    int status = mpidata_inbox_take(s->inbox, &s->transfers, &from, did);
+    mpidata_inbox_whole(s->inbox, whole);
+    if (status == MPIDATA_ERR_DIED) {
+        MPIDATA_TRY(mpidata_link_deaths(&s->link));
+        return s->link.dead[0] ? mpidata_job_scheduler_gone(&s->loader->job.plan) : MPIDATA_SUCCESS;
+    }
+    if (status != MPIDATA_ERR_WIRE && status != MPIDATA_ERR_MEMORY) return status;
+    memcpy(text, mpidata_last_error(), sizeof text);
+    mpidata_link_who(&s->link, &s->loader->job.plan, from, who, sizeof who);
+    return mpidata_error(status, "%.1500s. %s sent it.%s", text, who,
+                         status == MPIDATA_ERR_WIRE ? " Use one build of libmpidata for the whole job." : "");
+}
+
+/* Tell the caller what has come and what has left. */
+static void hand_over(server *s, mpidata_parcel_list *requests, mpidata_sending_list *sent) {
+    mpidata_loader *loader = s->loader;
+    if (!requests->first && !sent->first) return;
+    mpidata_lock_take(&loader->lock);
+    for (mpidata_parcel *request; (request = mpidata_parcels_pop(requests));)
+        mpidata_parcels_append(&loader->requests, request);
+    for (mpidata_sending *answer; (answer = mpidata_sendings_pop(sent)); loader->under_way--)
+        mpidata_sendings_append(&loader->sent, answer);
+    (void)pthread_cond_broadcast(&loader->news);
+    mpidata_lock_give(&loader->lock);
+}
+
+static int one_round(server *s, int *did) {
+    mpidata_parcel_list requests = {0};
+    mpidata_sending_list sent = {0};
+    MPIDATA_TRY(listen(s));
+    MPIDATA_TRY(mpidata_transfers_test(&s->transfers, did));
+    int status = take_requests(s, &requests, did);
+    if (!status) status = send_answers(s, did);
+    mpidata_sendings_move_ended(&s->sending, &sent);
+    hand_over(s, &requests, &sent);
+    return status;
+}
+
+/* Returns whether the thread is to end. */
+static int pause_until_woken(mpidata_loader *loader, long sleep_ns) {
+    double deadline = mpidata_now() + 1e-9 * (double)sleep_ns;
+    mpidata_lock_take(&loader->lock);
+    if (!loader->woken && sleep_ns) (void)mpidata_lock_sleep_locked(&loader->lock, &loader->wake, deadline);
+    loader->woken = 0;
+    int quit = loader->quit;
+    mpidata_lock_give(&loader->lock);
+    if (!sleep_ns) (void)sched_yield();
+    return quit;
+}
+
+static void serve(server *s, mpidata_loader *loader) {
+    mpidata_backoff backoff = {0};
+    int status = open_server(s, loader), quit = 0;
+    while (!status && !quit) {
+        int did = 0;
+        status = one_round(s, &did);
+        if (did)
+            backoff.idle = 0;
+        else
+            quit = pause_until_woken(loader, mpidata_backoff_next(&backoff));
+    }
+    if (status == MPIDATA_ERR_DIED) mpidata_loader_end_lost();
+    if (!status) return;
+    mpidata_lock_take(&loader->lock);
+    loader->error = status;
+    memcpy(loader->error_text, mpidata_last_error(), sizeof loader->error_text);
+    (void)pthread_cond_broadcast(&loader->news);
+    mpidata_lock_give(&loader->lock);
+}
+
+void *mpidata_loader_thread(void *argument) {
+    /* Short sleeps are meant: the kernel's usual slack of 50 us would double them. */
+    (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+    mpidata_loader *loader = argument;
+    server *s = calloc(1, sizeof *s); /* not on the stack: MPI may still write to it when the thread has ended */
+    if (s) {
+        serve(s, loader);
+        close_server(s);
+        return NULL;
+    }
+    mpidata_lock_take(&loader->lock);
+    loader->error = no_memory();
+    memcpy(loader->error_text, mpidata_last_error(), sizeof loader->error_text);
+    mpidata_lock_give(&loader->lock);
+    return NULL;
+}

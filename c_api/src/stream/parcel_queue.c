@@ -1,0 +1,89 @@
+#include "stream/parcel_queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void mpidata_parcel_queue_close(mpidata_parcel_queue *queue) {
+    for (mpidata_parcel_dataset *dataset = queue->datasets, *next; dataset; dataset = next) {
+        next = dataset->next;
+        mpidata_parcels_free(&dataset->parcels);
+        free(dataset);
+    }
+    mpidata_sendings_free(&queue->requests);
+    free(queue->news);
+    *queue = (mpidata_parcel_queue){.lock = queue->lock};
+}
+
+static mpidata_parcel_dataset *find_locked(const mpidata_parcel_queue *queue, uint32_t number) {
+    MPIDATA_LOCKED(queue->lock);
+    mpidata_parcel_dataset *dataset = queue->datasets;
+    while (dataset && dataset->number != number) dataset = dataset->next;
+    return dataset;
+}
+
+int mpidata_parcel_queue_open_dataset_locked(mpidata_parcel_queue *queue, uint32_t dataset) {
+    MPIDATA_LOCKED(queue->lock);
+    if (find_locked(queue, dataset)) return MPIDATA_SUCCESS;
+    mpidata_parcel_dataset *opened = malloc(sizeof *opened);
+    if (!opened) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a dataset.");
+    *opened = (mpidata_parcel_dataset){.number = dataset, .next = queue->datasets};
+    queue->datasets = opened;
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_parcel_queue_close_dataset_locked(mpidata_parcel_queue *queue, uint32_t dataset) {
+    MPIDATA_LOCKED(queue->lock);
+    mpidata_parcel_dataset **at = &queue->datasets, *closed;
+    while ((closed = *at) && closed->number != dataset) at = &closed->next;
+    if (!closed) return;
+    *at = closed->next;
+    mpidata_parcels_free(&closed->parcels);
+    free(closed);
+}
+
+int mpidata_parcel_queue_add_locked(mpidata_parcel_queue *queue, mpidata_parcel *parcel) {
+    MPIDATA_LOCKED(queue->lock);
+    mpidata_parcel_dataset *dataset = find_locked(queue, parcel->head.dataset);
+    if (dataset)
+        mpidata_parcels_append(&dataset->parcels, parcel);
+    else
+        mpidata_parcel_free(parcel);
+    return dataset != NULL;
+}
+
+mpidata_parcel *mpidata_parcel_queue_take_locked(mpidata_parcel_queue *queue, uint32_t dataset) {
+    MPIDATA_LOCKED(queue->lock);
+    mpidata_parcel_dataset *found = find_locked(queue, dataset);
+    return found ? mpidata_parcels_pop(&found->parcels) : NULL;
+}
+
+/* What was told of it last: 1 joined, 0 lost, -1 nothing. */
+static int last_news_locked(const mpidata_parcel_queue *queue, int loader) {
+    MPIDATA_LOCKED(queue->lock);
+    for (int64_t i = queue->n_news - 1; i >= 0; i--)
+        if (queue->news[i].loader == loader) return queue->news[i].joined;
+    return -1;
+}
+
+int mpidata_parcel_queue_lives_locked(const mpidata_parcel_queue *queue, int loader) {
+    MPIDATA_LOCKED(queue->lock);
+    return last_news_locked(queue, loader) == 1;
+}
+
+int mpidata_parcel_queue_note_locked(mpidata_parcel_queue *queue, int loader, int joined, const char *at, int *is_new) {
+    MPIDATA_LOCKED(queue->lock);
+    int last = last_news_locked(queue, loader);
+    *is_new = joined ? last == -1 : last == 1; /* one that never served is not missed */
+    if (!*is_new) return MPIDATA_SUCCESS;
+    if (queue->n_news == queue->allocated) {
+        int64_t allocated = queue->allocated ? 2 * queue->allocated : 16;
+        void *grown = realloc(queue->news, (size_t)allocated * sizeof *queue->news);
+        if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for news of loaders.");
+        queue->news = grown;
+        queue->allocated = allocated;
+    }
+    mpidata_loader_news *news = &queue->news[queue->n_news++];
+    *news = (mpidata_loader_news){loader, joined != 0, ""};
+    (void)snprintf(news->at, sizeof news->at, "%s", at);
+    return MPIDATA_SUCCESS;
+}
