@@ -57,7 +57,7 @@ class FieldEntry(Model):
     """An array that the solver sends at every step."""
 
     dtype: Dtype = Key(
-        "float32", description="Type of the elements on the trainers. A solver may send float64 where this is float32."
+        "float32", description="Type of the elements on the trainers. If it is float32, a solver may also send float64."
     )
     shape: Annotated[
         tuple[Count, ...],
@@ -65,8 +65,9 @@ class FieldEntry(Model):
         AfterValidator(_size),
         Key(max_length=MAX_DIMENSIONS, json_schema_extra={"kind": "list of 0 to 6 whole numbers, each at least 1"}),
     ] = Key(
-        description="Extents of the whole field in C order, the last one fastest in memory (a Fortran array "
-        "`u(nx, ny)` has `shape: [ny, nx]`); `[]` for a scalar. At most 2147483647 elements.",
+        description="Extents of the whole field in C order: the last index is the fastest in memory "
+        "(a Fortran array `u(nx, ny)` has `shape: [ny, nx]`). `[]` for a scalar. At most "
+        "2147483647 elements.",
         examples=["[64, 64]"],
     )
 
@@ -87,22 +88,25 @@ class Buffer(Model):
 
     policy: Literal["fifo", "firo", "reservoir"] = Key(
         default="reservoir",
-        description="`fifo`: oldest first, each sample once. `firo`: any of those present, each sample once. "
-        "`reservoir`: any of those present, again and again; a new sample replaces one that has been seen.",
+        description="Which sample is drawn. `fifo`: the oldest, each sample once. `firo`: any that is "
+        "present, each sample once. `reservoir`: any that is present, again and again; a new "
+        "sample replaces one that has been drawn.",
     )
     capacity: Count = Key(
-        default=1000, description="Samples that the buffer holds, per trainer; at least the batch size."
+        default=1000, description="Number of samples that the buffer of each trainer holds; at least the batch size."
     )
     watermark: Natural = Key(
         default_factory=_default_watermark,
-        description="Samples that must be present before one is drawn, while solvers still send. Less than the "
-        "capacity for firo, at most the capacity for reservoir; no effect with fifo.",
+        description="Number of samples that must be present before one is drawn, as long as solvers "
+        "still send. For firo less than the capacity, for reservoir at most the capacity; "
+        "no effect with fifo.",
         json_schema_extra={"default": "a tenth of `capacity`; 0 for fifo"},
     )
     tail: Literal["drop", "repeat"] = Key(
         default="drop",
-        description="What becomes of the last samples when they do not give each trainer the same number of full "
-        "batches: `drop` leaves them out, `repeat` fills up with samples drawn before.",
+        description="What happens to the last samples if they do not make the same number of full "
+        "batches on each trainer: `drop` leaves them out, `repeat` fills the batches up with "
+        "samples that were drawn before.",
     )
 
     @model_validator(mode="after")
@@ -121,8 +125,8 @@ class Validation(Model):
 
     count: Natural = Key(
         default=0,
-        description="Further simulations, besides those of `parameters.count`, whose samples never enter the buffer: "
-        "`stream.validation()` has them.",
+        description="Number of further simulations, besides `parameters.count`, whose samples never enter "
+        "the buffer: `stream.validation()` has them.",
     )
 
 
@@ -130,7 +134,7 @@ class Checkpoint(Model):
     """Checkpoints: the buffers, the ledger, the state of all simulations and what the training script registered."""
 
     every_s: Annotated[float, Strict(), Key(ge=0, allow_inf_nan=False)] = Key(
-        default=300.0, description="Seconds from one checkpoint to the next; 0: none by itself."
+        default=300.0, description="Seconds from one checkpoint to the next; with 0 none is written periodically."
     )
     keep: Count = Key(default=2, description="Number of checkpoints that are kept: the latest ones.")
     within_s: Positive = Key(
@@ -147,9 +151,10 @@ class Record(Model):
         description="Folder of the files, one for each trainer.",
         json_schema_extra={"default": "`record` in the run folder"},
     )
-    every: Count = Key(default=1, description="Every how many steps of a simulation a sample is written: 1 for all.")
+    every: Count = Key(default=1, description="A sample is written every so many steps of a simulation; 1 for all.")
     when_slow: Literal["slow_down", "skip"] = Key(
         default="slow_down",
-        description="What happens when the disk is slower than the samples come, which the job says: `slow_down` makes "
-        "the solvers wait, `skip` leaves samples out of the files.",
+        description="What happens when samples come faster than the disk can write them: `slow_down` "
+        "makes the solvers wait, `skip` leaves samples out of the files. The log says that "
+        "this has happened.",
     )

@@ -46,20 +46,20 @@ class Job(Model):
     output: Text = Key(default="runs", description="Where run folders go: `<output>/<name>/1`, `2`, ...")
     folder: Path = Key(
         default=Path("."),
-        description="What relative paths are relative to, and where all programs run. "
-        "The job file that is kept in a run folder has it, so that it can be run again.",
+        description="The folder that relative paths start from, and in which all programs run. The job "
+        "file in a run folder has this key, so that it can be run again as it is.",
         json_schema_extra={"kind": "path", "default": "the job file's folder"},
     )
     trainers: Trainers = Key(description="The ranks that train.", examples=["{program: [python, train.py]}"])
     solvers: Solvers = Key(
         default=_NO_SOLVERS,
-        description="The ranks that simulate. Required, with `parameters` and `fields`, where there are no `loaders`.",
+        description="The ranks that simulate. Required, with `parameters` and `fields`, if there are no `loaders`.",
         examples=["{program: [./heat2d]}"],
         json_schema_extra={"default": "none"},
     )
     parameters: Parameters = Key(
         default=_NO_PARAMETERS,
-        description="The simulations to run; required where there are `solvers`.",
+        description="The simulations to run; required if there are `solvers`.",
         examples=["{count: 200, space: {alpha: [0.01, 0.1]}}"],
         json_schema_extra={"default": "none"},
     )
@@ -73,16 +73,18 @@ class Job(Model):
     fields: dict[FieldName, FieldEntry] = Key(
         default={},
         min_length=1,
-        description="The arrays of a sample, by name; required where there are `solvers`. A name is at most 127 "
-        "letters, digits and underscores, and not `time`, `step`, `simulation` or `parameters`.",
+        description="The arrays of a sample, by name; required if there are `solvers`. A name has at "
+        "most 127 letters, digits and underscores, and is not `time`, `step`, `simulation` or "
+        "`parameters`.",
         examples=["{temperature: {shape: [64, 64]}}"],
         json_schema_extra={"kind": "mapping from name to field, at least one", "default": "none"},
     )
-    buffer: Buffer = Key(default=Buffer(), description="Where samples wait on a trainer.")
+    buffer: Buffer = Key(default=Buffer(), description="The buffer in which samples wait on a trainer.")
     checkpoint: Checkpoint | None = Key(
         default=None,
-        description="Checkpoints, from which a job that was interrupted goes on. Without this key they are written "
-        "only when the job is told to end (SIGTERM, SIGUSR1), and where the training script asks for one.",
+        description="Checkpoints, from which a job that was interrupted resumes. Without this key they "
+        "are written only when the job is told to end (SIGTERM, SIGUSR1), and when the "
+        "training script asks for one.",
         examples=["{every_s: 300, keep: 2}"],
     )
     record: Record | None = Key(

@@ -86,17 +86,18 @@ class Parameters(Model):
 
     count: Count | None = Key(
         default=None,
-        description="Number of simulations to train on. Required, but for `sampler: grid`, which runs every "
-        "combination of its values, where it has no effect, and for `sampler: file`, where it defaults to all rows "
-        "that are not for validation.",
+        description="Number of simulations to train on. Required, with two exceptions: `sampler: grid` "
+        "runs every combination of its values, and this key has no effect; with `sampler: "
+        "file` the default is all rows that are not for validation.",
         examples=["200"],
     )
     sampler: Annotated[Text, AfterValidator(_sampler)] = Key(
         default="uniform",
-        description="How values are drawn: `uniform` (independent), `latin_hypercube`, `halton`, `sobol` (these three "
-        "cover the space more evenly), `grid` (all combinations), `file` (rows of a table), or a Python class, written "
-        "`module:Class`, importable from the job file's folder, which is constructed as `Class(space=..., seed=...)` "
-        "and whose `sample(count)` returns an array of shape (count, number of parameters).",
+        description="How values are drawn: `uniform` (independent), `latin_hypercube`, `halton`, `sobol` "
+        "(these three cover the space more evenly), `grid` (all combinations), `file` (rows "
+        "of a table), or a Python class, written `module:Class`, that can be imported from "
+        "the job file's folder. The class is constructed as `Class(space=..., seed=...)`, and "
+        "its method `sample(count)` returns an array of shape (count, number of parameters).",
         json_schema_extra={
             "kind": "one of uniform, latin_hypercube, halton, sobol, grid, file, or module:Class",
         },
@@ -106,17 +107,19 @@ class Parameters(Model):
         Key(json_schema_extra={"kind": "mapping from name to [low, high] or {values: [...]}"}),
     ] = Key(
         default_factory=dict,
-        description="The parameters, in the order in which samples have them, each with its range `[low, high]`; for "
-        "`sampler: grid` each with the list of its values, `{values: [...]}`. With `sampler: file` it may be left out "
-        "(all columns are parameters) or name the columns to use, each with its range, which is checked, or with "
-        "nothing.",
+        description="The parameters, in the order in which samples have them, each with its range "
+        "`[low, high]`. For `sampler: grid`, each has the list of its values instead, "
+        "`{values: [...]}`. With `sampler: file` the key may be left out (then all columns "
+        "are parameters), or it names the columns to use; a column may have a range, "
+        "against which its values are checked.",
         examples=["{alpha: [0.01, 0.1], left: [100, 500]}"],
     )
     path: Text | None = Key(
         default=None,
-        description="For `sampler: file`, without effect for others: a CSV file whose first line has the names of the "
-        "parameters, or an HDF5 file with one 1-D dataset per parameter or one 2-D dataset `parameters` with an "
-        "attribute `names`. One simulation per row; the last `validation.count` rows are those for validation.",
+        description="For `sampler: file`, else without effect: a CSV file whose first line has the "
+        "names of the parameters, or an HDF5 file with one 1-D dataset for each parameter, "
+        "or with one 2-D dataset `parameters` that has an attribute `names`. Each row is a "
+        "simulation; the last `validation.count` rows are for validation.",
         examples=["design.csv"],
     )
 

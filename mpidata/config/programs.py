@@ -95,24 +95,25 @@ class Trainers(Model):
     """The ranks that train, and what they run."""
 
     ranks: Count = Key(
-        default=1, description="Number of trainer ranks (one process each, one GPU each where there are any)."
+        default=1, description="Number of trainer ranks: one process each, and one GPU each if there are GPUs."
     )
     program: Arguments = Key(
-        description="The training script and its arguments, executable first. An ordinary script, which uses "
-        "`mpidata.MPIStreamDataset`. `python` means the Python that runs mpidata; other names are looked for in the "
-        "job file's folder, then on PATH. It runs in the job file's folder.",
+        description="The command that runs the training script: the executable, then its arguments. The "
+        "script is an ordinary one that uses `mpidata.MPIStreamDataset`. `python` means the "
+        "Python that runs mpidata; other names are looked for in the job file's folder, "
+        "then on PATH. The script runs in the job file's folder.",
         examples=["[python, train.py]"],
     )
     per_node: Count | None = Key(
         default=None,
-        description="Number of trainers on each node of an allocation that has trainers. Solvers go to the other "
-        "nodes, and to these only where the others are full.",
+        description="In an allocation: number of trainers on each node that has any. Solvers go to the "
+        "other nodes, and to the trainers' nodes only when the others are full.",
         json_schema_extra={"default": "as many as fit"},
     )
     gpus_per_rank: Natural = Key(
         default=0,
-        description="GPUs of each trainer, which `mpidata submit` asks for. A trainer sees all GPUs of its node; the "
-        "first of its own is LOCAL_RANK times this number.",
+        description="Number of GPUs that `mpidata submit` asks for, for each trainer. A trainer sees "
+        "all GPUs of its node; the number of its first one is LOCAL_RANK times this.",
     )
 
 
@@ -130,58 +131,64 @@ class Solvers(Model):
     )
     function: Annotated[Text, AfterValidator(object_name)] | None = Key(
         default=None,
-        description="Instead of `program`: a Python generator function, written `module:function`, importable from the "
-        "job file's folder. It gets the parameters by name and yields `{field: array}` or `(time, {field: array})`. "
-        "With an argument `group`, the communicator, it runs on all ranks of its group, else on the first one.",
+        description="Instead of `program`: a Python generator function, written `module:function`, that can "
+        "be imported from the job file's folder. It gets the parameters by name and yields "
+        "`{field: array}` or `(time, {field: array})`. If it has an argument `group`, it "
+        "gets the communicator and runs on all ranks of its group, else it runs on the "
+        "first one.",
         examples=['"heat:simulate"'],
     )
     window: Annotated[Count, Key(le=1024)] | None = Key(
         default=None,
-        description="Samples of one solver rank that may be under way to the trainers before the solver waits. Where "
-        "a rank's parts are small (up to 32 KB), messages, which samples of a fast solver share (up to 256 KB).",
+        description="Number of samples that one solver rank may have under way to the trainers before "
+        "it waits. If a rank's parts are small (up to 32 KB), the samples of a fast "
+        "solver share messages (up to 256 KB), and this is the number of messages.",
         json_schema_extra={"default": "8, but 4 where 8 of a rank's parts exceed 4 MB"},
     )
     start: Literal["split", "spawn"] = Key(
         default="split",
-        description="`split`: all ranks start together, the fast path. `spawn`: the solver groups are started later, "
-        "by the running job.",
+        description="`split`: all ranks start together; this is faster. `spawn`: the running job starts "
+        "the solver groups later.",
     )
     lifetime: Literal["pool", "simulation"] = Key(
         default="pool",
-        description="`pool`: a group runs simulation after simulation. `simulation` (with `start: spawn`): a fresh "
-        "group for each simulation, for a program that can run only once. In the arguments of its program `{name}` "
-        "then stands for the value of a parameter and `{simulation}` for the number of the simulation; a literal brace "
-        "is doubled.",
+        description="`pool`: a group runs one simulation after the other. `simulation` (with `start: "
+        "spawn`): a fresh group for each simulation, for a program that can run only one. "
+        "In the arguments of the program, `{name}` then stands for the value of a parameter "
+        "and `{simulation}` for the number of the simulation; write a literal brace twice.",
     )
     spares: Natural = Key(
         default=0,
-        description="Groups that start with the others (`start: split`) and wait to take the place of lost ones. When "
-        "there is none left, a new group is started in place of a lost one; with `start: spawn` always, so that it has "
-        "no effect there.",
+        description="Number of groups that start with the others (`start: split`) and wait to take the "
+        "place of lost ones. When no spare is left, a new group is started in place of a "
+        "lost one. With `start: spawn` this is always so, and the key has no effect.",
     )
     retries: Natural = Key(
         default=2,
-        description="Further tries of a simulation whose group died or fell silent, or whose Python code raised an "
-        "exception; and of starting a group. A simulation whose every try failed is set aside; one that its own code "
-        "gives up (`mpidata_fail`) at once.",
+        description="Number of further tries, of a simulation whose group died or fell silent or whose "
+        "Python code raised an exception, and of starting a group. A simulation that fails "
+        "on every try is set aside; one that its own code gives up (`mpidata_fail`) is set "
+        "aside at once.",
     )
     timeout_s: Positive = Key(
         default=60.0,
-        description="Seconds of silence after which a group is ended as hung: the longest time that a rank may compute "
-        "between two calls of libmpidata. Waiting inside a call does not count, nor does the time before the first "
-        "step of a simulation, which has `start_timeout_s`.",
+        description="Seconds of silence after which a group counts as hung and is ended: the longest "
+        "time that a rank may compute between two calls of libmpidata. Waiting inside a "
+        "call does not count. For the time before the first step of a simulation there is "
+        "`start_timeout_s`.",
     )
     start_timeout_s: Positive | None = Key(
         default=None,
-        description="Seconds of silence after which a group is ended as hung before the first step of a simulation: "
-        "the longest time that a rank may take to read its mesh or to make its first step.",
+        description="The same before the first step of a simulation: the longest time that a rank may "
+        "take to read its mesh and make its first step.",
         json_schema_extra={"kind": "number, more than 0", "default": "the larger of 600 and `timeout_s`"},
     )
     tolerate: Natural | None = Key(
         default=None,
-        description="Number of simulations that may be set aside before the job counts as failed. Without it the job "
-        "fails only if the first three to fail on every try do so while none has completed (those that their own code "
-        "gives up do not count), or if all are set aside.",
+        description="Number of simulations that may be set aside before the job counts as failed. "
+        "Without this key the job fails in two cases only: if three simulations fail on "
+        "every try before any has completed (those that their own code gives up do not "
+        "count), or if all are set aside.",
         json_schema_extra={"kind": "whole number, at least 0", "default": "all"},
     )
     hosts: (
@@ -193,7 +200,7 @@ class Solvers(Model):
         | None
     ) = Key(
         default=None,
-        description="Hosts on which groups that are started later run; without this key MPI chooses.",
+        description="Hosts for the groups that are started later; without this key MPI chooses.",
         examples=["[node3, node4]"],
         json_schema_extra={"kind": "list of texts"},
     )
@@ -247,8 +254,9 @@ class Launch(Model):
     with_: Literal["auto", "mpirun", "srun"] = Key(
         default="auto",
         alias="with",
-        description="What starts the ranks: `mpirun`, `srun` (within a Slurm allocation), or `auto`: `srun` in an "
-        "allocation where the MPI is MPICH or the job is heterogeneous, else `mpirun`.",
+        description="What starts the ranks: `mpirun`, `srun` (within a Slurm allocation), or `auto`, "
+        "which is `srun` in an allocation if the MPI is MPICH or the job is heterogeneous, "
+        "else `mpirun`.",
     )
     hosts: Annotated[
         tuple[Text, ...],
@@ -257,22 +265,25 @@ class Launch(Model):
         Key(json_schema_extra={"kind": "list of texts"}),
     ] = Key(
         default=(),
-        description="Without Slurm: the hosts to run on, each with the number of its CPUs that the job may use. "
-        "Trainers go to the first ones, solvers to those that are left. mpirun must be able to log in there "
-        "without a password, and the folder of the job file and mpidata must be there under the same paths.",
+        description="Without Slurm: the hosts to run on, each with the number of its CPUs that the "
+        "job may use. Trainers go to the first hosts, solvers to the others. mpirun must "
+        "be able to log in to them without a password, and the folder of the job file "
+        "and mpidata must have the same paths on all.",
         examples=["[node1:8, node2:8]"],
         json_schema_extra={"kind": "list of texts", "default": "this machine"},
     )
     join_timeout_s: Positive = Key(
         default=600.0,
-        description="Seconds after the start of a rank within which it must call `mpidata_init`, or create its "
-        "`MPIStreamDataset`. One that has not ends the job, as all others wait for it, and says what it was doing. "
-        "The usual cause is a solver that [uses MPI_COMM_WORLD](solver.md).",
+        description="Seconds after its start within which a rank must call `mpidata_init`, or create its "
+        "`MPIStreamDataset`. If it has not, the job ends, because all other ranks wait for "
+        "it, and the error says what the rank was doing. The usual cause is a solver that "
+        "[uses MPI_COMM_WORLD](solver.md).",
     )
     host_timeout_s: Annotated[Positive, Key(ge=3.0, le=3600.0)] = Key(
         default=30.0,
-        description="Where the job is on several hosts and Open MPI's mpirun starts it: seconds of silence of a host "
-        "after which it is lost. The job ends, or goes on without it from its last checkpoint with `--restarts`.",
+        description="If the job runs on several hosts and Open MPI's mpirun starts it: seconds of "
+        "silence after which a host counts as lost. The job then ends, or with `--restarts` "
+        "goes on from its last checkpoint without this host.",
     )
     options: Annotated[
         tuple[Text, ...],
@@ -281,13 +292,14 @@ class Launch(Model):
         Key(json_schema_extra={"kind": "list of texts"}),
     ] = Key(
         default=(),
-        description="Further arguments for what starts the ranks, after those of mpidata.",
+        description="Further arguments for mpirun or srun, behind those of mpidata.",
         examples=["[--mca, pml, ucx]"],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
     fault_tolerance: Annotated[bool | Literal["auto"], BeforeValidator(_auto_or_boolean)] = Key(
         default="auto",
-        description="Whether the job outlives the death of a solver: `auto` where the MPI can do it (Open MPI from "
-        "version 5, with ULFM). `false` may be faster, and is for debugging.",
+        description="Whether the job survives the death of a solver. With `auto` it does if the MPI "
+        "can do it (Open MPI from version 5 on, with ULFM). `false` may be faster, and "
+        "helps with debugging.",
         json_schema_extra={"kind": "one of auto, true, false"},
     )

@@ -110,13 +110,14 @@ class Slurm(Model):
 
     template: Text = Key(
         default="homogeneous",
-        description="The template of the script: `homogeneous` (nodes of one kind), `heterogeneous` (the trainers on "
-        "nodes of another kind than the solvers), `preemptible` (may be interrupted, and may take longer than its time "
-        "limit: it is put back into the queue and goes on), or a file of your own.",
+        description="The template of the script: `homogeneous` (nodes of one kind), `heterogeneous` "
+        "(trainers and solvers on nodes of different kinds), `preemptible` (for a job that "
+        "may be interrupted, or takes longer than its time limit: it is put back into the "
+        "queue and goes on), or a file of your own.",
     )
     nodes: Count | None = Key(
         default=None,
-        description="Number of nodes; in a heterogeneous job of those for solvers.",
+        description="Number of nodes; in a heterogeneous job, number of nodes for the solvers.",
         json_schema_extra={"default": "as Slurm chooses"},
     )
     time: Annotated[Text, BeforeValidator(_minutes), AfterValidator(_time)] | None = Key(
@@ -149,14 +150,14 @@ class Slurm(Model):
         Key(json_schema_extra={"kind": "list of texts"}),
     ] = Key(
         default=(),
-        description="Lines of shell that the script runs first.",
+        description="Shell commands that the script runs first.",
         examples=["[module load gcc]"],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
     signal_s: Natural | None = Key(
         default=None,
-        description="Seconds before the time limit at which the job is told to write its checkpoint and end; less than "
-        "`time`.",
+        description="So many seconds before the time limit the job is told to write its checkpoint and "
+        "end; less than `time`.",
         json_schema_extra={"default": "`checkpoint.within_s` + 30"},
     )
     values: Annotated[
