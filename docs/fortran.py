@@ -13,6 +13,7 @@ _ABOVE = r"((?:^ *!>.*\n)+) *"
 _GENERIC = _ABOVE + r"interface {name}$"
 _PROCEDURE = _ABOVE + r"((?:subroutine|function) {name}\(.*)\n((?:.* :: .*\n)*)"
 _CALL = re.compile(r"\A`([^`]+)`: (.*)", re.DOTALL)
+_MEANING = re.compile(r":: (\w+) +!< (.*)")
 _ARGUMENT = re.compile(r"^(\w+) {2,}(\S.*(?:\n +.*)*)", re.MULTILINE)
 
 
@@ -43,7 +44,9 @@ def _call(module: str, name: str) -> str:
         result = re.search(r"result\((\w+)\)", procedure[2])
         declared = [line[2:] for line in procedure[3].splitlines()]
         seen = [line for line in declared if "intent(" in line or (result and line.endswith(result[1]))]
-        form = "\n".join([procedure[2], *seen]).replace("!<", "!")
+        form = "\n".join([procedure[2], *(line.partition("!<")[0].rstrip() for line in seen)])
+        meanings = [f"- `{argument}`: {meaning}" for argument, meaning in _MEANING.findall("\n".join(seen))]
+        words += "\n\n" * bool(meanings) + "\n".join(meanings)
     words = _ARGUMENT.sub(lambda found: f"- `{found[1]}`: {' '.join(found[2].split())}", words)
     return f"### `{name}`\n\n```fortran\n{form}\n```\n\n{prose(words, 'fortran')}"
 

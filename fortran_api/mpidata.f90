@@ -9,15 +9,15 @@
 !>       integer :: group, simulation, step, ierror
 !>       double precision :: alpha, u(64, 32)
 !>       call MPI_Init(ierror)
-!>       call mpidata_init(MPI_COMM_WORLD, group)         ! from here on use group in place of MPI_COMM_WORLD
+!>       call mpidata_init(MPI_COMM_WORLD, group)    ! use group in place of MPI_COMM_WORLD
 !>       do while (mpidata_next(simulation))
 !>         call mpidata_param('alpha', alpha)
 !>         u = 0
 !>         do step = 1, 100
 !>           call advance(u, alpha, group)
-!>           call mpidata_put('temperature', u)           ! temperature: {shape: [32, 64]} in the job file
+!>           call mpidata_put('temperature', u)      ! in the job file: shape: [32, 64]
 !>           call mpidata_step(0.01d0 * step, ierror)
-!>           if (ierror /= MPIDATA_SUCCESS) exit          ! MPIDATA_END: the job is stopping
+!>           if (ierror /= MPIDATA_SUCCESS) exit     ! MPIDATA_END: the job is stopping
 !>         end do
 !>       end do
 !>       call mpidata_finalize()
@@ -196,7 +196,7 @@ contains
   !> on standard error, as there is no job yet that could show it.
   subroutine mpidata_init(world, group, ierror)
     integer, intent(in) :: world                !< communicator of all ranks of the job: MPI_COMM_WORLD
-    integer, intent(out) :: group               !< that of this rank's group; mpidata_finalize frees it
+    integer, intent(out) :: group               !< communicator of this rank's group; mpidata_finalize frees it
     integer, intent(out), optional :: ierror
     integer(c_int) :: handle, status
 

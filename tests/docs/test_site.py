@@ -41,7 +41,8 @@ def test_the_page_of_the_fortran_module_has_all_of_it() -> None:
     for one, arguments in listed.items():
         text = page.split(f"### `mpidata_{one}`")[1].split("###")[0]
         assert re.findall(r"^- `(\w+)`: \S", text, re.MULTILINE) == arguments
-    assert "integer, intent(in) :: world  " in page and "!>" not in page and "!<" not in page
+    assert "integer, intent(in) :: world\n" in page and "!>" not in page and "!<" not in page
+    assert page.count("\n- `") == sum(map(len, listed.values())) + len(re.findall(r"intent.* !< ", module))
     assert "\nprogram solver\n" in page  # as code
 
 
