@@ -10,6 +10,7 @@ from mpidata.native.uncaught import describe
 
 HERE = Path(__file__).parents[1]
 
+STREAM = "from mpidata.trainer.dataset import MPIStreamDataset\n"  # imports torch
 JOIN = """
 import atexit, os, sys
 sys.path.append({here!r})
@@ -17,7 +18,6 @@ from pathlib import Path
 from fake_library import FakeLibrary, make_plan, make_trainer
 from mpidata.trainer import join as job
 from mpidata.native import uncaught
-from mpidata.trainer.dataset import MPIStreamDataset
 library = FakeLibrary(make_plan(folder=Path(__file__).parent))
 trainer = make_trainer(library)
 uncaught.end_on_exception(trainer.plan.folder, job._report)
@@ -35,9 +35,9 @@ def run(tmp_path, script):
 
 
 def test_failing_script_is_reported_and_ends_without_exit_functions(tmp_path):
-    script = "for batch in MPIStreamDataset(2):\n    raise ValueError('no such thing')\n"
+    script = f"{STREAM}for batch in MPIStreamDataset(2):\n    raise ValueError('no such thing')\n"
     result = run(tmp_path, script)
-    line = JOIN.count("\n") + 2
+    line = JOIN.count("\n") + 3
     assert result.returncode == 1
     assert result.stdout.splitlines() == [f"stop 1 ValueError: no such thing (train.py line {line})", "close True"]
     assert "Traceback (most recent call last)" in result.stderr and "ValueError: no such thing" in result.stderr
@@ -51,7 +51,7 @@ def test_line_is_that_of_the_script_not_of_a_library(tmp_path):
 
 
 def test_script_that_ends_before_the_stream_stops_the_job(tmp_path):
-    result = run(tmp_path, "next(iter(MPIStreamDataset(2)))\n")
+    result = run(tmp_path, f"{STREAM}next(iter(MPIStreamDataset(2)))\n")
     assert result.returncode == 0
     assert result.stdout.splitlines() == [
         "stop 0 the script ended after batch 1, before the stream was over",
@@ -61,19 +61,19 @@ def test_script_that_ends_before_the_stream_stops_the_job(tmp_path):
 
 
 def test_script_that_uses_up_the_stream_ends_in_order(tmp_path):
-    result = run(tmp_path, "stream = MPIStreamDataset(2)\nfor batch in stream: pass\n")
+    result = run(tmp_path, f"{STREAM}stream = MPIStreamDataset(2)\nfor batch in stream: pass\n")
     assert (result.returncode, result.stdout.splitlines()) == (0, ["close False", "exit functions ran"])
 
 
 def test_iterator_that_outlives_the_script_does_nothing(tmp_path):
-    result = run(tmp_path, "batches = iter(MPIStreamDataset(2))\nnext(batches)\nsys.keep = batches\n")
+    result = run(tmp_path, f"{STREAM}batches = iter(MPIStreamDataset(2))\nnext(batches)\nsys.keep = batches\n")
     assert result.returncode == 0 and result.stderr == ""
     assert result.stdout.count("stop") == 1
 
 
 def test_forked_child_leaves_the_job_alone(tmp_path):
     script = (
-        "list(MPIStreamDataset(2))\n"
+        "trainer.ended = True\n"
         "sys.stdout.flush()\n"
         "child = os.fork()\n"
         "if child == 0: raise ValueError('in the child')\n"
@@ -86,7 +86,7 @@ def test_forked_child_leaves_the_job_alone(tmp_path):
 
 
 def test_failure_to_close_is_a_sentence_not_a_traceback(tmp_path):
-    result = run(tmp_path, "list(MPIStreamDataset(2))\nlibrary.mpidata_trainer_close = lambda timeout: 10\n")
+    result = run(tmp_path, "trainer.ended = True\nlibrary.mpidata_trainer_close = lambda timeout: 10\n")
     assert result.returncode == 1
     assert result.stderr.strip() == "The sentence. Where. What to do."
 
