@@ -1,0 +1,1 @@
+"""Data in files: the order that an epoch goes through it."""
