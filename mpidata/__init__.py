@@ -1,7 +1,7 @@
 """Stream a running ensemble of MPI simulations into PyTorch training.
 
-In the training script: `MPIStreamDataset` and `init_process_group`. In a solver written in Python: `mpidata.solver`; in
-a function of `solvers.function`: `GiveUp`.
+In the training script: `MPIStreamDataset`, `DataLoader` and `init_process_group`. In a solver written in Python:
+`mpidata.solver`; in a function of `solvers.function`: `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
 
@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import mpidata.solver as solver
+    from mpidata.data_loader.data_loader import DataLoader
     from mpidata.errors import GiveUp
     from mpidata.record.dataset import RecordedDataset
     from mpidata.trainer.dataset import MPIStreamDataset
     from mpidata.trainer.process_group import init_process_group
 
-__all__ = ["GiveUp", "MPIStreamDataset", "RecordedDataset", "__version__", "init_process_group", "solver"]
+__all__ = ["DataLoader", "GiveUp", "MPIStreamDataset", "RecordedDataset", "__version__", "init_process_group", "solver"]
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "DataLoader": "mpidata.data_loader.data_loader",
     "GiveUp": "mpidata.errors",
     "MPIStreamDataset": "mpidata.trainer.dataset",
     "RecordedDataset": "mpidata.record.dataset",

@@ -1,0 +1,1 @@
+"""mpidata.DataLoader: batches of a map-style dataset, made on the job's loaders."""

@@ -1,0 +1,51 @@
+"""Where a DataLoader is: which trainer of which job, and how to reach the job's loaders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mpidata.errors import StreamError
+from mpidata.loader.transport import Loaders
+
+__all__ = ["Place", "place"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A trainer's place.
+
+    Attributes
+    ----------
+    loaders : Loaders
+        The way to the loaders.
+    trainer, trainers : int
+        Number of this trainer, and how many there are.
+    workers : int
+        How many loaders the job file asks for.
+    retries : int
+        How often an index at which a loader has died is tried again.
+    seed : int
+        Of the job.
+    """
+
+    loaders: Loaders
+    trainer: int
+    trainers: int
+    workers: int
+    retries: int
+    seed: int
+
+
+def place() -> Place:
+    """Join the job, if this process has not yet; raises StreamError where it has no loaders."""
+    from mpidata.trainer import join
+
+    trainer = join.join()
+    plan = trainer.plan
+    if plan.loaders == 0:
+        raise StreamError(
+            "This job has no loaders, which make the batches of mpidata.DataLoader. Add `loaders: {ranks: 2}` to the "
+            "job file."
+        )
+    index = trainer.communicator.Get_rank() if trainer.communicator else 0
+    return Place(join.loaders(), index, plan.trainers, plan.loaders, plan.loader_retries, plan.seed)
