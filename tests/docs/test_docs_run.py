@@ -16,6 +16,7 @@ from mpidata.config import load_job
 SOLVER = ROOT / "docs" / "solver.md"
 RECORDING = ROOT / "docs" / "recording.md"
 SITES = ROOT / "docs" / "sites.md"
+FILES = ROOT / "docs" / "files.md"
 TRAINING = ROOT / "docs" / "training.md"
 SMALL = ["--set", "name=job", "--set", "parameters.count=8"]
 
@@ -128,6 +129,15 @@ def test_the_job_of_the_readme(folder: JobFolder, solver: str, require: Callable
     assert result.summary["samples"]["received"] == 800
     loss = result.summary["training"]["training_loss"]
     assert loss["last"] < loss["first"]
+
+
+def test_the_job_with_loaders(folder: JobFolder) -> None:
+    for name, text in files(FILES).items():
+        (folder.path / name).write_text(text)
+    (folder.path / "files.yaml").rename(folder.path / "job.yaml")
+    result = folder.run(timeout=100)
+    assert result.status == 0, result.logs()
+    assert result.log("trainer").splitlines() == ["epoch 0: 1000 samples", "epoch 1: 1000 samples"]
 
 
 def test_the_record_of_the_readmes_job(folder: JobFolder) -> None:
