@@ -76,7 +76,7 @@ static void a_lost_sample_ends_at_once(int death) {
     one->held = other->held = 1;
     take();
     CHECK(in.assemblies.count == 1 && in.receives.n == 2 && slots_in_use() == 1);
-    CHECK(!mpidata_incoming_lose(&in, 0));
+    CHECK(!mpidata_incoming_lose(&in, MPIDATA_ROLE_SOLVER, 0));
     CHECK(in.assemblies.count == 1 && slots_in_use() == 1); /* still being written to */
     one->held = other->held = 0;
     one->dead = other->dead = death;

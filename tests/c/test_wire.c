@@ -108,14 +108,31 @@ static int expect(int64_t simulation, int64_t steps) {
     return order((mpidata_order){.kind = MPIDATA_ORDER_EXPECT, .expect = {simulation, steps, 1}});
 }
 
-static int of_group(int kind, int32_t group) { return order((mpidata_order){.kind = kind, .of_group = {group}}); }
+static int of(int role, int kind, int32_t group) {
+    return order((mpidata_order){.kind = kind, .of_group = {.group = group, .role = role}});
+}
+
+static int of_group(int kind, int32_t group) { return of(MPIDATA_ROLE_SOLVER, kind, group); }
+
+static void orders_of_loaders(void) {
+    const int loader = MPIDATA_ROLE_LOADER;
+    CHECK(of(loader, MPIDATA_ORDER_SERVES, 0) == MPIDATA_SUCCESS && of(loader, MPIDATA_ORDER_LOST, 1) == MPIDATA_SUCCESS);
+    CHECK(of(loader, MPIDATA_ORDER_SERVES, -1) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_SERVES, 0) == MPIDATA_ERR_WIRE);
+    CHECK(of(MPIDATA_ROLE_TRAINER, MPIDATA_ORDER_GONE, 0) == MPIDATA_ERR_WIRE);
+    CHECK(of(MPIDATA_ROLES, MPIDATA_ORDER_GONE, 0) == MPIDATA_ERR_WIRE);
+    mpidata_order endless = {.kind = MPIDATA_ORDER_LOST, .of_group = {.role = loader}};
+    memset(endless.of_group.at, 'x', sizeof endless.of_group.at);
+    CHECK(order(endless) == MPIDATA_ERR_WIRE);
+    endless.of_group.at[sizeof endless.of_group.at - 1] = '\0';
+    CHECK(order(endless) == MPIDATA_SUCCESS);
+}
 
 static void orders(void) {
     const mpidata_order stop = {.kind = MPIDATA_ORDER_STOP};
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop) == MPIDATA_SUCCESS);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop - 1) == MPIDATA_ERR_WIRE);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop + 1) == MPIDATA_ERR_WIRE);
-    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_GONE + 1, 0) == MPIDATA_ERR_WIRE);
+    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_SERVES + 1, 0) == MPIDATA_ERR_WIRE);
     CHECK(expect(12, 100) == MPIDATA_SUCCESS);
     CHECK(expect(13, 100) == MPIDATA_ERR_WIRE && expect(-1, 1) == MPIDATA_ERR_WIRE);
     CHECK(expect(0, -1) == MPIDATA_ERR_WIRE);
@@ -123,6 +140,7 @@ static void orders(void) {
     CHECK(order((mpidata_order){.kind = MPIDATA_ORDER_RELIEVE, .relieve = {INT64_MAX}}) == MPIDATA_ERR_WIRE);
     CHECK(of_group(MPIDATA_ORDER_JOIN, INT32_MAX) == MPIDATA_ERR_WIRE);
     CHECK(of_group(MPIDATA_ORDER_LOST, -1) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_LOST, 1) == MPIDATA_SUCCESS);
+    orders_of_loaders();
 }
 
 static int event(int role, mpidata_event event) {
@@ -141,6 +159,7 @@ static void events(void) {
         mpidata_event sent = {.kind = kind, .written = {.number = 1}};
         CHECK(!event(MPIDATA_ROLE_SCHEDULER, sent));
         CHECK(event(MPIDATA_ROLE_SOLVER, sent) == (of_solver || kind == MPIDATA_EVENT_ERROR));
+        CHECK(event(MPIDATA_ROLE_LOADER, sent) == (of_solver || kind == MPIDATA_EVENT_ERROR));
         CHECK(event(MPIDATA_ROLE_TRAINER, sent) == (inside && !of_solver && kind != MPIDATA_EVENT_DIED));
     }
     CHECK(closes(-1, 0) && closes(12, MPIDATA_STEPS_MAX));
