@@ -154,7 +154,8 @@ def check(job: str, overrides: tuple[str, ...]) -> None:
     _show_notes(loaded)
     simulations, parameters = draw_parameters(loaded).shape
     each = f"{parameters} parameter{'s' if parameters != 1 else ''} each"
-    click.echo(f"{job}: correct. {loaded.world_size} ranks, {simulations} simulations with {each}.")
+    what = f"{simulations} simulations with {each}" if loaded.solvers.groups else "no simulations"
+    click.echo(f"{job}: correct. {loaded.world_size} ranks, {what}.")
 
 
 @main.command()

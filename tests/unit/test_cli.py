@@ -37,6 +37,9 @@ def test_check(tmp_path: Path, run: CliRunner) -> None:
     assert result.exit_code == 0
     assert result.output == f"{job}: correct. 7 ranks, 5 simulations with 1 parameter each.\n"
     assert not (tmp_path / "runs").exists()
+    (tmp_path / "files.yaml").write_text("trainers: {program: [sh, trainer.sh]}\nloaders: {ranks: 3}\n")
+    result = run.invoke(cli.main, ["check", str(tmp_path / "files.yaml")])
+    assert result.output == f"{tmp_path / 'files.yaml'}: correct. 5 ranks, no simulations.\n"
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
