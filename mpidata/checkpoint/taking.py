@@ -7,6 +7,7 @@ import ctypes
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -59,6 +60,7 @@ class Checkpoints:
         self.record_first: Callable[[], object] = lambda: None
         self._names: tuple[str, ...] = ()
         self._state: Callable[[], dict[str, bytes]] = dict
+        self._own: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._plan = plan
         self._library = library
         self._index = index
@@ -90,15 +92,39 @@ class Checkpoints:
             )
         state.check_stateful(objects)
         if self._plan.checkpoint:
-            state.restore_state(objects, self.restored.state)
-            self.restored = self.restored._replace(state={})
+            saved = {name: self.restored.state[name] for name in self._unclaimed()}
+            state.restore_state(objects, saved)
+            self.restored = self.restored._replace(
+                state={name: held for name, held in self.restored.state.items() if name not in saved}
+            )
         self._names = tuple(objects)
         self._state = partial(state.save_state, dict(objects))
 
+    def hold(self, name: str, thing: Any) -> None:
+        """Keep the state of an object of mpidata's own as long as it is in use, and restore it.
+
+        Parameters
+        ----------
+        name : str
+            No identifier, so that no object of the script has it.
+        thing : Stateful
+            The object.
+        """
+        from mpidata.checkpoint import state  # loads torch
+
+        saved = self.restored.state.pop(name, None)
+        if saved is not None:
+            state.restore_state({name: thing}, {name: saved})
+        self._own[name] = thing
+
+    def _unclaimed(self) -> list[str]:
+        """List the objects of the script that the checkpoint holds states of, and that are not restored yet."""
+        return sorted(name for name in self.restored.state if name.isidentifier())
+
     def check_claimed(self) -> None:
         """Raise StreamError if the checkpoint holds states that the script has not registered anything for."""
-        if self.restored.state:
-            names = ", ".join(sorted(self.restored.state))
+        if self._unclaimed():
+            names = ", ".join(self._unclaimed())
             raise StreamError(
                 f"The checkpoint that this run continues holds the state of {names}, but the script began its loop "
                 "without it. Call stream.register(...) with the same names as before the loop."
@@ -114,7 +140,7 @@ class Checkpoints:
         """
         self.finish()
         try:
-            state = self._state()
+            state = self._state() | self._own_state()
             snapshot = Snapshot()
             check(self._library, self._library.mpidata_trainer_snapshot_take(ctypes.byref(snapshot)))
         except Exception as error:  # a registered object may raise anything
@@ -122,6 +148,13 @@ class Checkpoints:
             return
         self._writing = threading.Thread(target=self._write, args=(snapshot, state), name="checkpoint", daemon=True)
         self._writing.start()
+
+    def _own_state(self) -> dict[str, bytes]:
+        if not self._own:
+            return {}
+        from mpidata.checkpoint import state
+
+        return state.save_state(dict(self._own))
 
     def finish(self) -> None:
         """Wait until a snapshot that is being written is."""

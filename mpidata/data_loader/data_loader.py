@@ -21,6 +21,8 @@ from mpidata.loader.definition import Definition, pack_definition
 
 __all__ = ["DataLoader"]
 
+_numbers = itertools.count()
+
 _SLICE_S = 0.2
 
 
@@ -133,6 +135,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 dataset, batch_size, shuffle, sampler, batch_sampler, drop_last=drop_last,
                 worker_init_fn=worker_init_fn, generator=self._order, **rest,
             )  # fmt: skip
+        self._place.hold(f"mpidata.DataLoader {next(_numbers)}", self)
         self.generator, self.in_order, self.prefetch_factor = generator, in_order, prefetch_factor or 2
 
     def __iter__(self) -> Any:

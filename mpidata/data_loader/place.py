@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from mpidata.errors import StreamError
 from mpidata.loader.transport import Loaders
@@ -26,6 +28,8 @@ class Place:
         How often an index at which a loader has died is tried again.
     seed : int
         Of the job.
+    hold : callable
+        Has the state of an object, by a name, in the checkpoints of the job, and restores it.
     """
 
     loaders: Loaders
@@ -34,6 +38,7 @@ class Place:
     workers: int
     retries: int
     seed: int
+    hold: Callable[[str, Any], None]
 
 
 def place() -> Place:
@@ -48,4 +53,6 @@ def place() -> Place:
             "job file."
         )
     index = trainer.communicator.Get_rank() if trainer.communicator else 0
-    return Place(join.loaders(), index, plan.trainers, plan.loaders, plan.loader_retries, plan.seed)
+    return Place(
+        join.loaders(), index, plan.trainers, plan.loaders, plan.loader_retries, plan.seed, trainer.checkpoints.hold
+    )

@@ -268,3 +268,24 @@ def test_a_checkpoint_that_cannot_be_continued_is_told_to_the_job(library: Libra
     ((failed, sentence),) = library.stopped
     assert failed == 1 and "The checkpoint cannot be continued" in sentence
     assert library.calls == ["begin", "close"] and trainer.closed
+
+
+def test_objects_of_mpidata_are_held_without_a_word_while_they_are_in_use(library: Library) -> None:
+    stream, own, dropped = MPIStreamDataset(2), torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
+    job._trainer.checkpoints.hold("mpidata.DataLoader 0", own)
+    job._trainer.checkpoints.hold("mpidata.DataLoader 1", dropped)
+    del dropped
+    assert len(list(stream)) == 6
+    stream.close()
+    with TrainerFile(path(library)) as file:
+        state = file.state()
+    assert list(state) == ["mpidata.DataLoader 0"]
+    assert torch.equal(torch.load(io.BytesIO(*state.values()))["weight"], own.weight)
+
+
+def test_they_are_restored_beside_what_the_script_registers(library: Library) -> None:
+    model, own, new = torch.nn.Linear(2, 1), torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
+    stream = resume(library, {"model": model.state_dict(), "mpidata.DataLoader 0": own.state_dict()})
+    stream.register(model=model)
+    job._trainer.checkpoints.hold("mpidata.DataLoader 0", new)
+    assert torch.equal(new.weight, own.weight) and len(list(stream)) == 6

@@ -1,4 +1,5 @@
 import threading
+import weakref
 
 import pytest
 from fake_loaders import FakeNetwork
@@ -34,11 +35,12 @@ class Job:
         self.network = FakeNetwork(program, loaders, trainers)
         self.loaders, self.trainers = loaders, trainers
         self._monkeypatch = monkeypatch
+        self.held = weakref.WeakValueDictionary()
         self.be(0)
 
     def be(self, trainer):
         """Be this trainer when the next DataLoader is made."""
-        here = Place(self.network.trainers[trainer], trainer, self.trainers, self.loaders, 2, 7)
+        here = Place(self.network.trainers[trainer], trainer, self.trainers, self.loaders, 2, 7, self.held.__setitem__)
         self._monkeypatch.setattr(job, "place", lambda: here)
 
     def requests(self, kind):
