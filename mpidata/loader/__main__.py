@@ -19,10 +19,12 @@ def main() -> int:
     """Serve until the scheduler lets this loader go; returns its exit status. Initialises MPI."""
     keep_printing()
     end_on_exception(None, lambda error, sentence: None)  # its end alone tells the scheduler
+    import torch
     from mpi4py import MPI
 
     library = load_checked()
     check(library, library.mpidata_loader_open(MPI.COMM_WORLD.py2f()))
+    torch.set_num_threads(1)  # as torch's own workers: there is one loader for each core
     requests = over_mpi.MpiRequests(library)
     serve(requests, [Batches(requests)])
     requests.close()
