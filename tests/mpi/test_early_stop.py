@@ -48,7 +48,7 @@ def run(folder: JobFolder, script: str, action: str) -> Result:
         solvers={"function": "sim:simulate", "groups": 2},
         parameters={"count": 50, "space": {"alpha": [0.0, 1.0]}},
     )
-    result = folder.run(timeout=60)
+    result = folder.run(timeout=120)
     stop = next(line for line in events(result) if line["event"] == "stop")
     # 7 s by a clock of its own (tests/unit/scheduler); the wall's, on a busy machine, may take longer.
     assert events(result)[-1]["time"] - stop["time"] < 20, result.logs()
