@@ -6,6 +6,7 @@ import sys
 
 from mpidata.loader import over_mpi
 from mpidata.loader.batches import Batches
+from mpidata.loader.memory import keep_freed
 from mpidata.loader.serve import serve
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
@@ -24,6 +25,7 @@ def main() -> int:
 
     library = load_checked()
     check(library, library.mpidata_loader_open(MPI.COMM_WORLD.py2f()))
+    keep_freed()
     torch.set_num_threads(1)  # as torch's own workers: there is one loader for each core
     requests = over_mpi.MpiRequests(library)
     serve(requests, [Batches(requests)])
