@@ -105,13 +105,13 @@ def _continue(plan: Plan, file: TrainerFile) -> tuple[Snapshot, list[_Part]]:
     head = file.head
     capacity = max(plan.capacity, plan.capacity + head.capacity - head.plan_capacity)
     state = Snapshot(
-        batch=head.batch, unseen=head.unseen, next_retired=head.next_retired, capacity=capacity, added=head.added
-    )
+        batch=head.batch, unseen=_unseen(plan, min(head.unseen, capacity)), next_retired=head.next_retired,
+        capacity=capacity, added=head.added,
+    )  # fmt: skip
     state.random[:] = head.random
     state.statistics = Statistics(*head.statistics)
     buffer, waiting, retired, validation = _places(file)
     more = buffer[capacity:]  # where the job file's capacity is smaller now
-    state.unseen = min(head.unseen, capacity)
     parts = [
         _Part(Snapshot.BUFFER, file, buffer[:capacity]),
         _Part(Snapshot.WAITING, file, np.concatenate([more[~file.seen[more]], waiting])),
@@ -119,6 +119,11 @@ def _continue(plan: Plan, file: TrainerFile) -> tuple[Snapshot, list[_Part]]:
         _Part(Snapshot.VALIDATION, file, validation),
     ]
     return state, parts
+
+
+def _unseen(plan: Plan, samples: int) -> int:
+    """So many of the buffer were never drawn: only a reservoir counts them, as from others what is drawn is gone."""
+    return samples if plan.policy == "reservoir" else 0
 
 
 def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[Snapshot, list[_Part]]:
@@ -146,7 +151,7 @@ def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[Snapsho
     like = files[index % len(files)]
     rest.append(_Part(Snapshot.RETIRED, like, _places(like)[Snapshot.RETIRED]))
     state = Snapshot(
-        batch=like.head.batch, unseen=n_unseen, capacity=plan.capacity, added=plan.capacity - room,
+        batch=like.head.batch, unseen=_unseen(plan, n_unseen), capacity=plan.capacity, added=plan.capacity - room,
         statistics=Statistics(*statistics.tolist()),
     )  # fmt: skip
     return state, [*unseen, *seen, *rest]

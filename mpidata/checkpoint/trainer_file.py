@@ -196,7 +196,8 @@ class TrainerFile:
         if lengths != (4, 4, 7) or not all(0 <= count <= _MOST for count in places):
             raise ValueError("its attributes count, random or statistics make no sense")
         numbers = (head.batch, head.unseen, head.next_retired, head.added)
-        if not (0 <= min(numbers) and max(numbers) < 1 << 62 and head.unseen <= places[0] <= head.capacity <= _MOST):
+        unseen = head.unseen if head.policy == "reservoir" else 0
+        if not (0 <= min(numbers) and max(numbers) < 1 << 62 and unseen <= places[0] <= head.capacity <= _MOST):
             raise ValueError("its numbers of samples and batches make no sense")
         if not (0 <= head.trainer < head.trainers <= _MOST and 0 < head.plan_capacity <= _MOST):
             raise ValueError("its numbers of trainers, or its capacity, make no sense")

@@ -22,7 +22,7 @@ LAST_FIGURES_S = 0.5  # for the status of a trainer that comes after its goodbye
 LEAVE_SHARE = 0.3  # of checkpoint.within_s: for the ranks to leave when the checkpoint is, or would have been, written
 
 # A death, as the scheduler learns of it from MPI and from `exits/`, in any order.
-WHY_LOST_S = 1.0  # from MPI's word that a group is lost to the file that says why
+WHY_LOST_S = 3.0  # from MPI's word that a group is lost to the file that says why
 WHY_LOST_IN_START_S = 2.0  # the same while the ranks join
 MPI_TELLS_S = 3.0  # from the file to MPI's word; past it the scheduler does without
 

@@ -97,6 +97,17 @@ def test_a_smaller_capacity_than_before(old: Plan) -> None:
     assert library.places[1] == [(2, 6)]  # what was drawn before makes room
 
 
+@pytest.mark.parametrize("policy", ["fifo", "firo"])
+@pytest.mark.parametrize("trainers", [1, 2, 3])
+def test_only_a_reservoir_counts_what_was_never_drawn(tmp_path: Path, policy: str, trainers: int) -> None:
+    """Others would keep the number while their samples go, and the next file would be refused."""
+    plan = plan_of(tmp_path, 2, policy=policy)
+    for trainer in range(2):  # with such a number, as files of earlier versions may have it
+        write_trainer(plan, trainer, PLACES[trainer], 7, LEDGERS[trainer], {}, capacity=10)
+    library, _ = with_trainers(plan, trainers, 0)
+    assert library.state.unseen == 0 and library.places[0]
+
+
 def test_large_files_are_read_in_pieces(old: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpidata.checkpoint.restore._READ_BYTES", 70)
     library, _ = with_trainers(old, 2, 0)
