@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from jobs import JobFolder, environment, ranks_of
+from jobs import JobFolder, environment
 from pages import PAGES, README, ROOT, Block, blocks, files
 
 from mpidata.config import load_job
@@ -27,9 +27,9 @@ def folder(tmp_path: Path) -> Iterator[JobFolder]:
     for name, text in files(README).items():
         (tmp_path / name).write_text(text)
     shutil.copytree(ROOT / "examples" / "heat2d" / "mpifh", tmp_path / "mpifh")
-    yield JobFolder(tmp_path)
-    for process in ranks_of(tmp_path):
-        process.kill()
+    job_folder = JobFolder(tmp_path)
+    yield job_folder
+    job_folder.end()
 
 
 def shell(folder: Path, commands: str) -> str:

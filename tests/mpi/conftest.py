@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from jobs import BIN, PROGRAMS, JobFolder, environment, mpicc, ranks_of
+from jobs import BIN, PROGRAMS, JobFolder, environment, mpicc
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[JobFolder]:
     job_folder = JobFolder(tmp_path)
     yield job_folder
-    for process in ranks_of(tmp_path):
-        process.kill()
+    job_folder.end()
 
 
 @pytest.fixture(scope="session")

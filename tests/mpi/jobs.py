@@ -71,6 +71,7 @@ class JobFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._started: list[subprocess.Popen[str]] = []
 
     def write(self, **files: str) -> None:
         """Write files: train="..." becomes train.py."""
@@ -97,7 +98,7 @@ class JobFolder:
         return [str(BIN / "mpidata"), "run", "job.yaml", *arguments]
 
     def start(self, *arguments: str, command: list[str] | None = None) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command or self.command(*arguments),
             cwd=self.path,
             env={**environment(), "PYTHONPATH": f"{PROGRAMS}{os.pathsep}{self.path}"},  # numpy_stream; sitecustomize
@@ -106,6 +107,8 @@ class JobFolder:
             stderr=subprocess.STDOUT,
             text=True,
         )
+        self._started.append(process)
+        return process
 
     def finish(self, process: "subprocess.Popen[str]", timeout: float, started: float) -> Result:
         try:
@@ -133,6 +136,14 @@ class JobFolder:
         result = self.finish(self.start(*arguments, command=command), timeout, started)
         self.assert_nothing_left()
         return result
+
+    def end(self) -> None:
+        """Kill what a test that failed has left; first `mpidata run`, which might start its job again."""
+        for process in self._started:
+            process.kill()
+            process.wait()
+        for rank in ranks_of(self.path):
+            rank.kill()
 
     def assert_nothing_left(self, within_s: float = 2.0) -> None:
         deadline = time.monotonic() + within_s

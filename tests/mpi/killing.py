@@ -205,7 +205,7 @@ def counted_samples(folder: Path, trainers: int) -> dict[str, list[str]]:
     return counted
 
 
-def wait_for_event(folder: Path, name: str, timeout_s: float = 30) -> dict:
+def wait_for_event(folder: Path, name: str, timeout_s: float = 60) -> dict:
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         for event in events_of(folder):
