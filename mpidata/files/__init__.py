@@ -1,1 +1,1 @@
-"""Data in files: the order that an epoch goes through it."""
+"""Data in files: rows of part files, dealt out to trainers in the order of an epoch."""

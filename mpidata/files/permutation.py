@@ -9,46 +9,43 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Permutation"]
+from mpidata.native.loading import load
+
+__all__ = ["Permutation", "permute_slowly"]
 
 _ROUNDS = 24
 _FEWEST_BITS = 6  # with fewer, not all orders are equally frequent
-_MULTIPLIER = np.uint64(0xD2B74407B1CE6E93)
-_Words: TypeAlias = "npt.NDArray[np.uint64]"
+_MULTIPLIER = 0xD2B74407B1CE6E93
+_64_BITS = (1 << 64) - 1
+_Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
 
 class Permutation:
     """Which row is at which place of an epoch.
 
-    The cipher is VariablePhilox (Mitchell et al., Bandwidth-optimal random shuffling for GPUs, 2021) with 24 rounds,
-    over the least power of two that is not below n and 2^6. Its round keys are 24 little-endian 32-bit numbers:
-    SHAKE-256 of seed and epoch, each as 8 bytes, little-endian. What falls outside n is enciphered again until it
-    falls inside.
+    The cipher is VariablePhilox (Mitchell et al., Bandwidth-optimal random shuffling for GPUs, 2022) with 24 rounds,
+    over the numbers of as many bits as n - 1 has, 6 at least; `permute_slowly` is all of it in a few lines. Its round
+    keys are 24 little-endian 32-bit numbers: SHAKE-256 of seed, epoch and, where it is not 0, stream, each as 8
+    bytes, little-endian. What falls outside n is enciphered again until it falls inside.
 
     Parameters
     ----------
     n : int
         Number of rows.
-    seed, epoch : int
+    seed, epoch, stream : int
         The key; 64 bits of each count.
 
     Notes
     -----
-    Takes no memory but that of what is asked for.
+    Takes no memory but that of what is asked for. Works without the GIL; any thread.
     """
 
-    def __init__(self, n: int, seed: int, epoch: int) -> None:
-        self._n = n
-        bits = max(_FEWEST_BITS, (n - 1).bit_length())
-        self._left = np.uint64(bits // 2)
-        self._right = np.uint64(bits - bits // 2)
-        self._left_mask = np.uint64((1 << bits // 2) - 1)
-        self._right_mask = np.uint64((1 << (bits - bits // 2)) - 1)
-        packed = struct.pack("<QQ", seed & 0xFFFFFFFFFFFFFFFF, epoch & 0xFFFFFFFFFFFFFFFF)
-        keys = np.frombuffer(hashlib.shake_256(packed).digest(4 * _ROUNDS), "<u4")
-        self._keys = keys.astype(np.uint64)
+    def __init__(self, n: int, seed: int, epoch: int, stream: int = 0) -> None:
+        self._n, self._bits = n, max(_FEWEST_BITS, (n - 1).bit_length())
+        packed = b"".join(struct.pack("<Q", part & _64_BITS) for part in (seed, epoch, *([stream] if stream else [])))
+        self.keys = np.frombuffer(hashlib.shake_256(packed).digest(4 * _ROUNDS), "<u4").astype(np.uint32)
 
-    def rows(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def rows(self, places: _Numbers) -> _Numbers:
         """Tell the row at each place, both from 0 to n - 1.
 
         Parameters
@@ -60,16 +57,41 @@ class Permutation:
         -------
         ndarray of int64, shape (m,)
         """
-        rows = self._encipher(places.astype(np.uint64))
-        while (outside := np.flatnonzero(rows >= self._n)).size:
-            rows[outside] = self._encipher(rows[outside])
-        return rows.astype(np.int64)
+        return self._permute(places, backwards=False)
 
-    def _encipher(self, values: _Words) -> _Words:
-        left, right = values >> self._right, values & self._right_mask
-        for key in self._keys:
+    def places(self, rows: _Numbers) -> _Numbers:
+        """Tell the place of each row: the inverse of `rows`."""
+        return self._permute(rows, backwards=True)
+
+    def _permute(self, values: _Numbers, backwards: bool) -> _Numbers:
+        permuted = np.array(values, np.int64, order="C")
+        call = load().mpidata_permute
+        call(self.keys.ctypes.data, self._n, self._bits, backwards, permuted.ctypes.data, permuted.size)
+        return permuted
+
+
+def permute_slowly(n: int, keys: npt.NDArray[np.uint32], place: int) -> int:
+    """Tell the row at a place, as `Permutation.rows` does, by nothing but whole numbers.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    keys : ndarray of uint32, shape (24,)
+        `Permutation.keys`.
+    place : int
+        From 0 to n - 1.
+    """
+    bits = max(_FEWEST_BITS, (n - 1).bit_length())
+    left_bits = bits // 2
+    right_bits = bits - left_bits
+    while True:
+        left, right = place >> right_bits, place % (1 << right_bits)
+        for key in keys.tolist():
             product = _MULTIPLIER * left
-            high = (product >> np.uint64(32)) & np.uint64(0xFFFFFFFF)
-            low = ((product & np.uint64(0xFFFFFFFF)) << (self._right - self._left)) | (right >> self._left)
-            left, right = (high ^ key ^ right) & self._left_mask, low & self._right_mask
-        return (left << self._right) | right
+            low = (product % (1 << 32) << (right_bits - left_bits)) | right >> left_bits
+            left = ((product >> 32) ^ key ^ right) % (1 << left_bits)
+            right = low % (1 << right_bits)
+        place = left << right_bits | right
+        if place < n:
+            return place

@@ -168,6 +168,9 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_restore_samples": (c_int, [c_int, c_int64, *[c_void_p] * 5]),
     "mpidata_trainer_restore_ledger": (c_int, [c_void_p]),
     "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
+    # rows.h
+    "mpidata_permute": (None, [c_void_p, c_uint64, c_int, c_int, c_void_p, c_int64]),
+    "mpidata_scatter": (c_int, [c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64]),
     # record.h
     **{f"mpidata_trainer_record_{name}": (c_int, []) for name in ("release", "stop")},
     "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int]),

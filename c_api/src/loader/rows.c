@@ -1,0 +1,117 @@
+#include "loader/rows.h"
+
+#include <string.h>
+
+#define ROUNDS MPIDATA_PERMUTATION_ROUNDS
+#define MULTIPLIER UINT64_C(0xD2B74407B1CE6E93)
+#define AT_ONCE 256 /* numbers in a block, which stays in the first cache for all rounds */
+
+/* Several builds of a loop, of which the processor's best is taken when the library is loaded. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define BEST_BUILD __attribute__((target_clones("arch=skylake-avx512", "avx2", "default"), optimize("O3")))
+#else
+#define BEST_BUILD
+#endif
+
+typedef struct {
+    int left_bits, right_bits;
+    uint64_t left_mask, right_mask;
+} halves;
+
+static halves halves_of(int bits) {
+    halves h = {.left_bits = bits / 2, .right_bits = bits - bits / 2};
+    h.left_mask = (UINT64_C(1) << h.left_bits) - 1;
+    h.right_mask = (UINT64_C(1) << h.right_bits) - 1;
+    return h;
+}
+
+/* One round of all numbers after the other, so that the inner loop is one of vectors. */
+BEST_BUILD static void forwards(const uint32_t *keys, halves h, uint64_t *restrict values, int count) {
+    uint64_t left[AT_ONCE], right[AT_ONCE];
+    int odd = h.right_bits - h.left_bits;
+    for (int i = 0; i < count; i++) {
+        left[i] = values[i] >> h.right_bits;
+        right[i] = values[i] & h.right_mask;
+    }
+    for (int r = 0; r < ROUNDS; r++) {
+        uint64_t key = keys[r];
+        for (int i = 0; i < count; i++) {
+            uint64_t product = MULTIPLIER * left[i];
+            left[i] = ((product >> 32) ^ key ^ right[i]) & h.left_mask;
+            right[i] = (((product & UINT32_MAX) << odd) | (right[i] >> h.left_bits)) & h.right_mask;
+        }
+    }
+    for (int i = 0; i < count; i++) values[i] = left[i] << h.right_bits | right[i];
+}
+
+/* The number whose product with an odd one is 1 modulo 2^64. Each step of Newton's doubles the right bits. */
+static uint64_t inverse_of(uint64_t odd) {
+    uint64_t x = odd;
+    for (int i = 0; i < 5; i++) x *= 2 - odd * x;
+    return x;
+}
+
+BEST_BUILD static void back(const uint32_t *keys, halves h, uint64_t *restrict values, int count) {
+    uint64_t left[AT_ONCE], right[AT_ONCE];
+    int odd = h.right_bits - h.left_bits;
+    uint64_t inverse = inverse_of(MULTIPLIER) & UINT32_MAX, odd_mask = (UINT64_C(1) << odd) - 1;
+    for (int i = 0; i < count; i++) {
+        left[i] = values[i] >> h.right_bits;
+        right[i] = values[i] & h.right_mask;
+    }
+    for (int r = ROUNDS - 1; r >= 0; r--) {
+        uint64_t key = keys[r];
+        for (int i = 0; i < count; i++) {
+            uint64_t before = ((right[i] >> odd) * inverse) & h.left_mask;
+            uint64_t low = (left[i] ^ key ^ ((MULTIPLIER * before) >> 32)) & h.left_mask;
+            right[i] = (right[i] & odd_mask) << h.left_bits | low;
+            left[i] = before;
+        }
+    }
+    for (int i = 0; i < count; i++) values[i] = left[i] << h.right_bits | right[i];
+}
+
+static void permute_block(const uint32_t *keys, halves h, int backwards, uint64_t *values, int count) {
+    if (backwards)
+        back(keys, h, values, count);
+    else
+        forwards(keys, h, values, count);
+}
+
+void mpidata_permute(const uint32_t *keys, uint64_t n, int bits, int backwards, uint64_t *values, int64_t count) {
+    halves h = halves_of(bits);
+    uint64_t outside[AT_ONCE];
+    int where[AT_ONCE];
+    for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
+        uint64_t *block = values + begin;
+        int length = (int)(count - begin < AT_ONCE ? count - begin : AT_ONCE), left = 0;
+        permute_block(keys, h, backwards, block, length);
+        for (int i = 0; i < length; i++) {
+            outside[left] = block[i];
+            where[left] = i;
+            left += block[i] >= n;
+        }
+        while (left > 0) {
+            permute_block(keys, h, backwards, outside, left);
+            int still = 0;
+            for (int i = 0; i < left; i++) {
+                block[where[i]] = outside[i];
+                where[still] = where[i];
+                outside[still] = outside[i];
+                still += outside[i] >= n;
+            }
+            left = still;
+        }
+    }
+}
+
+int mpidata_scatter(void *batch, int64_t length, const void *rows, int64_t row_bytes, const uint32_t *places,
+                    int64_t count) {
+    size_t size = (size_t)row_bytes;
+    for (int64_t i = 0; i < count; i++) {
+        if ((int64_t)places[i] >= length) return 1;
+        memcpy((char *)batch + places[i] * size, (const char *)rows + (size_t)i * size, size);
+    }
+    return 0;
+}
