@@ -1,7 +1,7 @@
 """Stream a running ensemble of MPI simulations into PyTorch training.
 
-In the training script: `MPIStreamDataset`, `DataLoader` and `init_process_group`. In a solver written in Python:
-`mpidata.solver`; in a function of `solvers.function`: `GiveUp`.
+In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset` and `init_process_group`. In a solver written
+in Python: `mpidata.solver`; in a function of `solvers.function`: `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
 
@@ -14,16 +14,27 @@ if TYPE_CHECKING:
     import mpidata.solver as solver
     from mpidata.data_loader.data_loader import DataLoader
     from mpidata.errors import GiveUp
+    from mpidata.files.dataset import FileDataset
     from mpidata.record.dataset import RecordedDataset
     from mpidata.trainer.dataset import MPIStreamDataset
     from mpidata.trainer.process_group import init_process_group
 
-__all__ = ["DataLoader", "GiveUp", "MPIStreamDataset", "RecordedDataset", "__version__", "init_process_group", "solver"]
+__all__ = [
+    "DataLoader",
+    "FileDataset",
+    "GiveUp",
+    "MPIStreamDataset",
+    "RecordedDataset",
+    "__version__",
+    "init_process_group",
+    "solver",
+]
 
 __version__ = "0.1.0"
 
 _HOME = {
     "DataLoader": "mpidata.data_loader.data_loader",
+    "FileDataset": "mpidata.files.dataset",
     "GiveUp": "mpidata.errors",
     "MPIStreamDataset": "mpidata.trainer.dataset",
     "RecordedDataset": "mpidata.record.dataset",

@@ -49,8 +49,8 @@ def place() -> Place:
     plan = trainer.plan
     if plan.loaders == 0:
         raise StreamError(
-            "This job has no loaders, which make the batches of mpidata.DataLoader. Add `loaders: {ranks: 2}` to the "
-            "job file."
+            "This job has no loaders, which make the batches of DataLoader and FileDataset. Add `loaders: {ranks: 2}` "
+            "to the job file."
         )
     index = trainer.communicator.Get_rank() if trainer.communicator else 0
     return Place(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from mpidata.files.work import FileWork
 from mpidata.loader import over_mpi
 from mpidata.loader.batches import Batches
 from mpidata.loader.memory import keep_freed
@@ -28,7 +29,7 @@ def main() -> int:
     keep_freed()
     torch.set_num_threads(1)  # as torch's own workers: there is one loader for each core
     requests = over_mpi.MpiRequests(library)
-    serve(requests, [Batches(requests)])
+    serve(requests, [Batches(requests), FileWork(requests)])
     requests.close()
     return 0
 

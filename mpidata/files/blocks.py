@@ -1,0 +1,84 @@
+"""An epoch as blocks of parts, in each of which rows are permuted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from mpidata.files.permutation import Permutation
+
+__all__ = ["Block", "Shuffle", "blocks_of"]
+
+Shuffle = Literal["rows", "parts"] | None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Parts whose rows are permuted together.
+
+    Attributes
+    ----------
+    epoch, number : int
+        Which.
+    first : int
+        Its first place in the epoch.
+    parts : tuple of int
+        Their numbers, in the order in which their rows are numbered.
+    starts : tuple of int
+        Number of the first row of each, and at the end the number of rows.
+    key : tuple of int or None
+        Of its permutation: seed, epoch, stream; None: rows stay in order.
+    """
+
+    epoch: int
+    number: int
+    first: int
+    parts: tuple[int, ...]
+    starts: tuple[int, ...]
+    key: tuple[int, int, int] | None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.starts[-1]
+
+    def rows_at(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Tell the row at each place of the block."""
+        return places if self.key is None else Permutation(self.rows, *self.key).rows(places)
+
+    def places_of(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Tell the place in the block of each row."""
+        return rows if self.key is None else Permutation(self.rows, *self.key).places(rows)
+
+
+def blocks_of(counts: Sequence[int], shuffle: Shuffle, open_parts: int, seed: int, epoch: int) -> list[Block]:
+    """Make the blocks of an epoch.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Rows of each part, in the order of their names.
+    shuffle : "rows", "parts" or None
+        One block of all parts; blocks of parts in another order each epoch; or all in the order of names.
+    open_parts : int
+        Parts in a block, but for "rows".
+    seed, epoch : int
+        The key of the permutations.
+    """
+    order = np.arange(len(counts))
+    if shuffle == "parts":
+        order = Permutation(len(counts), seed, epoch).rows(order)
+    size = len(counts) if shuffle == "rows" else open_parts
+    blocks: list[Block] = []
+    first = 0
+    for begin in range(0, len(counts), size):
+        number, parts = begin // size, tuple(order[begin : begin + size].tolist())
+        starts = (0, *np.cumsum([counts[part] for part in parts]).tolist())
+        stream = 0 if shuffle == "rows" else 1 + number
+        blocks.append(Block(epoch, number, first, parts, starts, None if shuffle is None else (seed, epoch, stream)))
+        first += starts[-1]
+    return blocks

@@ -1,0 +1,144 @@
+"""A dataset of part files in a loader's memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mpidata.errors import StreamError
+from mpidata.files.arrow import Chunk
+from mpidata.files.blocks import Block
+from mpidata.files.columns import Spec, compare, names_of, prepare
+from mpidata.files.messages import Files, part_text
+from mpidata.files.parts import Part
+from mpidata.files.readers import count_rows, read_rows
+from mpidata.files.store import Store
+
+__all__ = ["Copy", "Reading"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A step of reading: some rows of this part are in memory."""
+
+    part: Part
+
+
+class _Space:
+    """Parts of a block: which are wanted, and which are there."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.store: Store | None = None
+        self.wanted: set[int] = set()
+        self.there: set[int] = set()
+
+
+class Copy:
+    """Rows of the parts that this loader holds.
+
+    Parameters
+    ----------
+    files : Files
+        The dataset.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self._counts: dict[int, int] = {}
+        self._spaces: dict[tuple[int, ...], _Space] = {}
+        self._spec: Spec | None = None
+        self._spec_of = ""
+        self._steps: Iterator[Reading] | None = None
+        self._reading: _Space | None = None
+
+    def count(self, number: int, alive: Callable[[str], None]) -> int:
+        """Count the rows of a part; raises StreamError, with its name, where it has none."""
+        if number not in self._counts:
+            part = self.files.parts[number]
+            self._check_unchanged(part)
+            counted = count_rows(part.path, self.files.reader)
+            if counted is None:
+                counted = 0
+                for chunk in read_rows(part.path, self.files.reader, names_of(self.files.columns)):
+                    alive(part_text(part))
+                    counted += len(next(iter(chunk.values()), ()))
+            if counted == 0:
+                raise StreamError(f"{part.path}: holds no rows. Leave it out of the paths.")
+            self._counts[number] = counted
+        return self._counts[number]
+
+    def want(self, wanted: dict[Block, set[int]]) -> None:
+        """Hold these parts of these blocks from now on, and no others; they are yet to be read."""
+        spaces: dict[tuple[int, ...], _Space] = {}
+        for block, parts in wanted.items():
+            space = self._spaces.get(block.parts) or spaces.get(block.parts) or _Space(block)
+            if block.parts not in spaces:
+                space.wanted = set()
+            space.wanted |= parts
+            spaces[block.parts] = space
+        self._spaces = spaces
+        if self._reading not in spaces.values():
+            self._steps = None
+
+    def has(self, block: Block, parts: tuple[int, ...]) -> bool:
+        """Whether these parts have been read."""
+        space = self._spaces.get(block.parts)
+        return space is not None and space.there.issuperset(parts)
+
+    def store(self, block: Block) -> Store | None:
+        """Get the memory of a block; None where nothing was read."""
+        return self._spaces[block.parts].store
+
+    def reading(self) -> Iterator[Reading] | None:
+        """Get what reads the next rows of a part that is wanted, None where all are there."""
+        if self._steps is None:
+            for space in self._spaces.values():
+                for part in sorted(space.wanted - space.there, key=space.block.parts.index):
+                    self._steps, self._reading = self._read(space, part), space
+                    return self._steps
+        return self._steps
+
+    def give_up(self) -> None:
+        """Read nothing any more, as a part cannot be read."""
+        self._steps, self._spaces = None, {}
+
+    def _read(self, space: _Space, number: int) -> Iterator[Reading]:
+        part, where = self.files.parts[number], space.block.parts.index(number)
+        first, end = space.block.starts[where : where + 2]
+        self._check_unchanged(part)
+        yield Reading(part)
+        for raw in read_rows(part.path, self.files.reader, names_of(self.files.columns)):
+            chunk = prepare(part.path, self.files.columns, self.files.transform, raw)
+            first = self._put(space, part, chunk, first, end)
+            yield Reading(part)
+        if first != end:
+            raise _changed(part)
+        space.there.add(number)
+        self._steps = None
+
+    def _put(self, space: _Space, part: Part, chunk: Chunk, first: int, end: int) -> int:
+        self._spec_of = self._spec_of or part.path
+        self._spec = compare(part.path, chunk, self._spec, self._spec_of)
+        rows = len(next(iter(chunk.values())))
+        if first + rows > end:
+            raise _changed(part)
+        if space.store is None:
+            space.store = Store(self._spec, space.block.rows)
+        space.store.put(first, chunk)
+        return first + rows
+
+    def _check_unchanged(self, part: Part) -> None:
+        try:
+            status = os.stat(part.path)
+        except OSError as error:
+            raise StreamError(
+                f"{part.path}: {error.strerror} on a loader's node. It must be there on all nodes."
+            ) from None
+        if (status.st_size, status.st_mtime_ns) != (part.size, part.time_ns):
+            raise _changed(part)
+
+
+def _changed(part: Part) -> StreamError:
+    return StreamError(f"{part.path}: has changed since the job began. Start it again when all parts are written.")

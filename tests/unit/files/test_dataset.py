@@ -1,0 +1,271 @@
+"""FileDataset over a stand-in for MPI: each row once, in the order that seed, epoch and place say."""
+
+import gc
+import itertools
+import random
+import threading
+
+import h5py
+import numpy as np
+import pytest
+from fake_loaders import FakeNetwork
+
+from mpidata.data_loader.place import Place
+from mpidata.errors import StreamError
+from mpidata.files import dataset as files
+from mpidata.files.dataset import FileDataset
+from mpidata.files.work import FileWork
+from mpidata.loader.serve import serve
+
+SIZES = [13, 1, 40, 7, 25]
+ROWS = sum(SIZES)
+
+
+def write_npz(path, x, y):
+    np.savez(path, x=x, y=y)
+
+
+def write_h5(path, x, y):
+    with h5py.File(path, "w") as file:
+        file["x"], file["y"] = x, y
+
+
+def write_parquet(path, x, y):
+    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    parquet.write_table(pyarrow.table({"x": x.tolist(), "y": y}), path)
+
+
+def write_feather(path, x, y):
+    feather, pyarrow = pytest.importorskip("pyarrow.feather"), pytest.importorskip("pyarrow")
+    feather.write_feather(pyarrow.table({"x": x.tolist(), "y": y}), str(path))
+
+
+def write_csv(path, x, y):
+    path.write_text("a,b,y\n" + "".join(f"{a},{b},{c}\n" for (a, b), c in zip(x, y, strict=True)))
+
+
+WRITERS = {"npz": write_npz, "h5": write_h5, "parquet": write_parquet, "feather": write_feather, "csv": write_csv}
+
+
+def make_parts(folder, kind="npz"):
+    ends = itertools.accumulate(SIZES)
+    for number, (size, end) in enumerate(zip(SIZES, ends, strict=True)):
+        y = np.arange(end - size, end)
+        WRITERS[kind](folder / f"part{number}.{kind}", np.stack([y * 2.0, y * 3.0], axis=1), y)
+    return folder
+
+
+def work(requests):
+    serve(requests, [FileWork(requests)])
+
+
+class Job:
+    """Trainers and loaders in this process."""
+
+    def __init__(self, monkeypatch, loaders, trainers, retries=2):
+        self.network = FakeNetwork(work, loaders=loaders, trainers=trainers)
+        self.trainers = trainers
+        self.here = threading.local()
+        self.places = [
+            Place(loaders=side, trainer=t, trainers=trainers, workers=loaders, retries=retries, seed=5, hold=self.hold)
+            for t, side in enumerate(self.network.trainers)
+        ]
+        monkeypatch.setattr(files.job, "place", lambda: self.places[self.here.trainer])
+
+    def hold(self, name, thing):
+        assert thing.state_dict()["batches"] == 0
+
+    def dataset(self, trainer, *args, **kwargs):
+        self.here.trainer = trainer
+        return FileDataset(*args, **kwargs)
+
+    def rows(self, paths, batch, epochs=1, **kwargs):
+        """Rows of some epochs by place: (epochs, ROWS), each trainer's batches one after the other."""
+        sets = [self.dataset(t, paths, batch, **kwargs) for t in range(self.trainers)]
+        return [np.concatenate([b["y"].numpy() for bs in zip(*sets, strict=True) for b in bs]) for _ in range(epochs)]
+
+
+@pytest.fixture
+def job(monkeypatch):
+    jobs = []
+
+    def start(loaders=1, trainers=1, **kwargs):
+        jobs.append(Job(monkeypatch, loaders, trainers, **kwargs))
+        return jobs[-1]
+
+    yield start
+    for each in jobs:
+        each.network.close()
+    gc.collect()
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("shuffle", ["rows", "parts", None])
+def test_each_row_comes_once_an_epoch_whatever_the_format(job, tmp_path, kind, shuffle):
+    columns = {"x": ["a", "b"], "y": "y"} if kind == "csv" else None
+    data = job(2).dataset(0, make_parts(tmp_path, kind), 8, columns, shuffle=shuffle, open_parts=2)
+    epochs = [[{k: v.numpy() for k, v in batch.items()} for batch in data] for _ in range(2)]
+    orders = []
+    for batches in epochs:
+        assert [len(b["y"]) for b in batches] == [8] * 10 + [6]
+        y = np.concatenate([b["y"] for b in batches])
+        x = np.concatenate([b["x"] for b in batches])
+        assert np.array_equal(np.sort(y), np.arange(ROWS))
+        assert np.array_equal(x, np.stack([y * 2.0, y * 3.0], axis=1))
+        orders.append(y.tolist())
+    assert (orders[0] == orders[1]) == (shuffle is None)
+    assert (orders[0] == list(range(ROWS))) == (shuffle is None)
+
+
+@pytest.mark.parametrize("shuffle", ["rows", "parts", None])
+def test_the_order_is_the_same_with_other_numbers_of_loaders_and_trainers(job, tmp_path, shuffle):
+    make_parts(tmp_path)
+    settings = {"epochs": 2, "shuffle": shuffle, "open_parts": 2}
+    alone = job(1).rows(tmp_path, 8, **settings)
+    for loaders, trainers in [(3, 1), (5, 2), (2, 4), (1, 4)]:
+        others = job(loaders, trainers).rows(tmp_path, 8 // trainers, **settings)
+        assert [o.tolist() for o in others] == [a.tolist() for a in alone]
+
+
+def test_rows_are_ordered_as_the_permutation_says(job, tmp_path):
+    from mpidata.files.permutation import Permutation
+
+    (rows,) = job(1).rows(make_parts(tmp_path), 8, seed=3)
+    assert rows.tolist() == Permutation(ROWS, 3, 0).rows(np.arange(ROWS)).tolist()
+
+
+def test_parts_of_a_block_are_read_together_and_not_more_than_two_blocks_are_held(job, tmp_path):
+    (rows,) = job(1).rows(make_parts(tmp_path), 4, shuffle="parts", open_parts=2)
+    part_of = np.repeat(np.arange(5), SIZES)[rows]
+    seen = list(dict.fromkeys(part_of.tolist()))
+    blocks = [set(seen[:2]), set(seen[2:4]), set(seen[4:])]
+    bounds = np.cumsum([0, *[sum(SIZES[p] for p in block) for block in blocks]])
+    for block, begin, end in zip(blocks, bounds, bounds[1:], strict=False):
+        assert set(part_of[begin:end].tolist()) == block
+
+
+def test_drop_last_and_share(job, tmp_path):
+    make_parts(tmp_path)
+    (rows,) = job(2, 2).rows(tmp_path, 10, drop_last=True)
+    assert len(rows) == len(set(rows.tolist())) == 80
+    (rows,) = job(1, 2).rows(tmp_path, 10, share=False)
+    assert sorted(rows.tolist()) == sorted([*range(ROWS)] * 2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("shuffle", ["rows", "parts", None])
+def test_loaders_may_die_at_any_time(job, tmp_path, seed, shuffle):
+    make_parts(tmp_path)
+    settings = {"shuffle": shuffle, "open_parts": 2}
+    expected = [rows.tolist() for rows in job(1).rows(tmp_path, 4, epochs=3, **settings)]
+    chance = random.Random(seed)
+    current = job(3)
+    data = current.dataset(0, tmp_path, 4, **settings)
+    for rows in expected:
+        got = []
+        for batch in data:
+            got += batch["y"].tolist()
+            if chance.random() < 0.15:
+                current.network.kill(chance.choice(sorted(current.network.alive)))
+                if chance.random() < 0.7 or not current.network.alive:
+                    current.network.start()
+        assert got == rows
+
+
+def test_a_state_goes_on_with_another_number_of_trainers(job, tmp_path):
+    make_parts(tmp_path)
+    whole = job(1).rows(tmp_path, 8, epochs=2)
+    first = job(1).dataset(0, tmp_path, 8)
+    batches = iter(first)
+    got = [next(batches)["y"].tolist() for _ in range(3)]
+    state = first.state_dict()
+    second = job(3, 2)
+    sets = [second.dataset(t, tmp_path, 4) for t in range(2)]
+    for data in sets:
+        data.load_state_dict(state)
+        data.set_epoch(0)
+        assert data.resumed == (0, 3)
+    rest = [[b["y"].tolist() for pair in zip(*sets, strict=True) for b in pair] for _ in range(2)]
+    assert sum(got + rest[0], []) == whole[0].tolist()
+    assert sum(rest[1], []) == whole[1].tolist()
+    write_npz(tmp_path / "part1.npz", np.zeros((1, 2)), np.zeros(1))
+    changed = job(1).dataset(0, tmp_path, 8)
+    with pytest.raises(StreamError, match="not those of the state"):
+        changed.load_state_dict(state)
+
+
+def test_set_epoch_and_an_abandoned_iteration(job, tmp_path):
+    make_parts(tmp_path)
+    epochs = [rows.tolist() for rows in job(1).rows(tmp_path, 8, epochs=3)]
+    data = job(2).dataset(0, tmp_path, 8)
+    next(iter(data))
+    assert [y for batch in data for y in batch["y"].tolist()] == epochs[1]
+    data.set_epoch(2)
+    assert [y for batch in data for y in batch["y"].tolist()] == epochs[2]
+    data.set_epoch(0)
+    assert [y for batch in data for y in batch["y"].tolist()] == epochs[0]
+
+
+def halve(chunk):
+    return {"y": chunk["y"][::2]}
+
+
+def double(chunk):
+    return {"z": chunk["y"] * 2}
+
+
+def raises(chunk):
+    raise ZeroDivisionError("what a transform raises")
+
+
+def test_a_transform_runs_on_the_loaders(job, tmp_path):
+    data = job(1).dataset(0, make_parts(tmp_path), 8, transform=double)
+    assert sorted(z for batch in data for z in batch["z"].tolist()) == list(range(0, 2 * ROWS, 2))
+    with pytest.raises(ZeroDivisionError, match="what a transform raises"):
+        list(job(1).dataset(0, tmp_path, 8, transform=raises))
+
+
+def spoil(folder, text):
+    (folder / "part2.npz").write_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "settings", "sentence"),
+    [
+        (lambda f: spoil(f, b"no zip"), {}, r"part2\.npz: cannot be read"),
+        (lambda f: np.savez(f / "part2.npz", x=np.zeros((3, 2)), y=np.zeros(3, "f4")), {}, r"part\d\.npz: its columns"),
+        (lambda f: np.savez(f / "part2.npz", y=np.zeros(0)), {}, r"part2\.npz: holds no rows"),
+        (lambda f: np.savez(f / "part2.npz", x=np.zeros(3), y=np.zeros(4)), {}, r"part2\.npz: 'y' has 4 rows"),
+        (lambda f: np.savez(f / "part2.npz", y=np.array(["a"])), {"columns": ["y"]}, r"part2\.npz: column 'y' has <U1"),
+        (lambda f: None, {"columns": ["w"]}, r"part\d\.npz: there is no column 'w'"),
+        (lambda f: None, {"transform": halve}, r"part\d\.npz: transform gave"),
+        (lambda f: (f / "part9.txt").write_text("x"), {}, r"part9\.txt: no reader"),
+    ],
+)
+def test_bad_parts_are_named(job, tmp_path, spoilt, settings, sentence):
+    spoilt(make_parts(tmp_path))
+    with pytest.raises(StreamError, match=sentence):
+        list(job(2).dataset(0, tmp_path, 8, **settings))
+
+
+def test_bad_arguments_are_refused(job, tmp_path):
+    make_parts(tmp_path)
+    for settings, sentence in [
+        ({"paths": tmp_path / "none*"}, "fits no file"),
+        ({"paths": []}, "no part files"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"shuffle": "all"}, "shuffle is 'all'"),
+        ({"reader": "module"}, "reader is 'module'"),
+    ]:
+        with pytest.raises(StreamError, match=sentence):
+            job(1).dataset(0, **{"paths": tmp_path, "batch_size": 8, **settings})
+
+
+def test_a_part_at_which_loaders_die_is_left_out(job, tmp_path):
+    make_parts(tmp_path)
+    current = job(2, retries=0)
+    data = current.dataset(0, tmp_path, 20)
+    current.network.kill(0, f"part {tmp_path / 'part2.npz'}")
+    current.network.start()
+    for _ in range(2):
+        assert sorted(y for batch in data for y in batch["y"].tolist()) == [*range(14), *range(54, ROWS)]
