@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from mpidata.errors import StreamError
 from mpidata.files.arrow import Chunk
@@ -15,14 +14,7 @@ from mpidata.files.parts import Part
 from mpidata.files.readers import count_rows, read_rows
 from mpidata.files.store import Store
 
-__all__ = ["Copy", "Reading"]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A step of reading: some rows of this part are in memory."""
-
-    part: Part
+__all__ = ["Copy"]
 
 
 class _Space:
@@ -50,8 +42,7 @@ class Copy:
         self._spaces: dict[tuple[int, ...], _Space] = {}
         self._spec: Spec | None = None
         self._spec_of = ""
-        self._steps: Iterator[Reading] | None = None
-        self._reading: _Space | None = None
+        self._reading: tuple[_Space, Part, Iterator[None]] | None = None
 
     def count(self, number: int, alive: Callable[[str], None]) -> int:
         """Count the rows of a part; raises StreamError, with its name, where it has none."""
@@ -79,8 +70,8 @@ class Copy:
             space.wanted |= parts
             spaces[block.parts] = space
         self._spaces = spaces
-        if self._reading not in spaces.values():
-            self._steps = None
+        if self._reading is not None and self._reading[0] not in spaces.values():
+            self._reading = None
 
     def has(self, block: Block, parts: tuple[int, ...]) -> bool:
         """Whether these parts have been read."""
@@ -91,32 +82,32 @@ class Copy:
         """Get the memory of a block; None where nothing was read."""
         return self._spaces[block.parts].store
 
-    def reading(self) -> Iterator[Reading] | None:
-        """Get what reads the next rows of a part that is wanted, None where all are there."""
-        if self._steps is None:
+    def reading(self) -> tuple[Part, Iterator[None]] | None:
+        """Get a part that is wanted, and what reads its next rows at each step; None where all are there."""
+        if self._reading is None:
             for space in self._spaces.values():
-                for part in sorted(space.wanted - space.there, key=space.block.parts.index):
-                    self._steps, self._reading = self._read(space, part), space
-                    return self._steps
-        return self._steps
+                if missing := space.wanted - space.there:
+                    number = min(missing, key=space.block.parts.index)
+                    self._reading = space, self.files.parts[number], self._read(space, number)
+                    break
+        return self._reading and self._reading[1:]
 
     def give_up(self) -> None:
         """Read nothing any more, as a part cannot be read."""
-        self._steps, self._spaces = None, {}
+        self._reading, self._spaces = None, {}
 
-    def _read(self, space: _Space, number: int) -> Iterator[Reading]:
+    def _read(self, space: _Space, number: int) -> Iterator[None]:
         part, where = self.files.parts[number], space.block.parts.index(number)
         first, end = space.block.starts[where : where + 2]
         self._check_unchanged(part)
-        yield Reading(part)
         for raw in read_rows(part.path, self.files.reader, names_of(self.files.columns)):
             chunk = prepare(part.path, self.files.columns, self.files.transform, raw)
             first = self._put(space, part, chunk, first, end)
-            yield Reading(part)
+            yield
         if first != end:
             raise _changed(part)
         space.there.add(number)
-        self._steps = None
+        self._reading = None
 
     def _put(self, space: _Space, part: Part, chunk: Chunk, first: int, end: int) -> int:
         self._spec_of = self._spec_of or part.path

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.files.blocks import Block
-from mpidata.files.holding import Copy, Reading
+from mpidata.files.holding import Copy
 from mpidata.files.messages import WANTED, Hold, pack_error, part_text, unpack_files
+from mpidata.files.parts import Part
 from mpidata.files.store import order_of
 from mpidata.loader.definition import digest
 from mpidata.loader.transport import Kind, Request, Requests, Status
@@ -96,17 +97,17 @@ class FileWork:
         if self._counts:
             request, copy = self._counts.popleft()
             number = int.from_bytes(request.payload, "little")
-            self._requests.sign_of_life(part_text(copy.files.parts[number]))
+            self._alive(part_text(copy.files.parts[number]))
             self._answer(request, lambda: copy.count(number, self._alive))
             return True
         for copy in self._copies.values():
             if (reading := copy.reading()) is not None:
-                self._read(copy, reading)
+                self._read(copy, *reading)
                 return True
         return False
 
     def _alive(self, text: str) -> None:
-        self._requests.sign_of_life(text)
+        self._requests.sign_of_life(text, long=True)
 
     def _answer(self, request: Request, call: Callable[[], Any]) -> None:
         try:
@@ -183,11 +184,12 @@ class FileWork:
         self._requests.answer(wanted.request, Status.OK, answer, [*beside, *taken] if len(rows) else [])
         self._requests.sign_of_life("")
 
-    def _read(self, copy: Copy, reading: Iterator[Reading]) -> None:
+    def _read(self, copy: Copy, part: Part, steps: Iterator[None]) -> None:
         """Read some rows; what that raises goes to all trainers whose dataset it is."""
+        self._requests.sign_of_life(part_text(part), long=True)
         try:
-            step = next(reading, None)
-            self._requests.sign_of_life(part_text(step.part) if step else "")
+            next(steps, None)
+            self._requests.sign_of_life("")
         except Exception as error:  # readers and transforms may raise anything
             answer = pack_error(error)
             copy.give_up()

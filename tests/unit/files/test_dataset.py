@@ -261,6 +261,17 @@ def test_bad_arguments_are_refused(job, tmp_path):
             job(1).dataset(0, **{"paths": tmp_path, "batch_size": 8, **settings})
 
 
+def test_a_loader_says_at_which_part_it_is(job, tmp_path):
+    current = job(1)
+    data = current.dataset(0, make_parts(tmp_path), 8)
+    (loader,) = current.network.alive.values()
+    assert set(loader.at) == {"", *(f"part {tmp_path / f'part{number}.npz'}" for number in range(5))}
+    loader.at.clear()
+    next(iter(data))
+    read = list(dict.fromkeys(text for text in loader.at if text))
+    assert read == sorted(read) and len(read) == 5
+
+
 def test_a_part_at_which_loaders_die_is_left_out(job, tmp_path):
     make_parts(tmp_path)
     current = job(2, retries=0)
