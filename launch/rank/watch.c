@@ -35,6 +35,7 @@ typedef struct {
     uint64_t awake, looked;       /* awake: for how long this process was; looked: for `over` */
     uint64_t over_at, final_at;   /* when that was noticed, 0 before */
     uint64_t aborted_at;          /* when it was noticed that the program has called MPI_Abort, 0 before */
+    uint64_t told_at;             /* when a signal asked the rank to end on behalf of the job, 0 before */
     uint64_t counted;             /* when the dead were looked for last */
     int dead;                     /* whether a rank of this start of the run has died */
     uint64_t watched, watched_at; /* since when it is watched without a gap, and when it was last */
@@ -182,6 +183,7 @@ static void pass_on(watch_t *watch, const siginfo_t *signal_taken, end_t *end)
     const int signal_number = signal_taken->si_signo;
     if (signal_number == SIGTERM || signal_number == SIGINT) { /* comes before a SIGCHLD that waits too */
         end->told |= tells(watch, signal_taken);
+        if (end->told && !watch->told_at) watch->told_at = now_ns();
         kill(watch->child, signal_number);
     } else if (signal_number == SIGUSR1 && me.role == MPIDATA_ROLE_SCHEDULER) {
         ask_to_stop();
@@ -230,6 +232,15 @@ static void wait_for_own(const watch_t *watch, end_t *end)
     if (sigtimedwait(&signals, &taken, &(struct timespec){.tv_nsec = 500000000}) > 0) end->told = tells(watch, &taken);
 }
 
+/* Whether the program was killed before the rank was told to end, though this process has learned of it later. The
+ * connections of a program that dies are closed before it can be waited for: launchers may hear of its death from the
+ * others, and tell all to end. No launcher follows SIGTERM by SIGKILL so soon, and then it kills this process, too. */
+static int was_killed_before(const watch_t *watch, int status)
+{
+    if (!watch->told_at || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) return 0;
+    return now_ns() - watch->told_at < MPIDATA_DYING_MS * (SECOND / 1000);
+}
+
 end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
 {
     end_t end = {.pid = child};
@@ -254,6 +265,7 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
         const int ended = waitpid(child, &end.status, WNOHANG) == child;
         if (ended) end.told |= signal_number > 0 && tells(&watch, &taken) && ended_as_asked(end.status);
         else if (signal_number > 0) pass_on(&watch, &taken, &end);
+        if (ended && was_killed_before(&watch, end.status)) end.told = 0;
         if (ended || end_if_due(&watch, &end)) break;
     }
     if (!end.told) wait_for_own(&watch, &end);

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mpidata.errors import LaunchError
 
-__all__ = ["JobFolders", "end_processes", "make_folders", "processes_of", "ranks_of", "remove_abandoned"]
+__all__ = ["JobFolders", "end_processes", "make_folders", "parent_of", "processes_of", "ranks_of", "remove_abandoned"]
 
 _MARK = "MPIDATA_RUN"
 _RANKS = (b"OMPI_COMM_WORLD_RANK", b"PMIX_RANK", b"PMI_RANK")
@@ -131,14 +131,23 @@ def ranks_of(run: Path) -> dict[int, int]:
     dict of int to int
         Process id of each rank of the world that runs here.
     """
-    found = {}
+    found: dict[int, int] = {}
     for pid in processes_of(run):
         with contextlib.suppress(OSError, ValueError, StopIteration):
             if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:] == [os.fsencode(run), b""]:
                 variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
                 values = dict(variable.partition(b"=")[::2] for variable in variables)
-                found[next(int(values[name]) for name in _RANKS if name in values)] = pid
-    return found
+                found[pid] = next(int(values[name]) for name in _RANKS if name in values)
+    # Its child looks like it, too, until it has become the program.
+    return {rank: pid for pid, rank in found.items() if parent_of(pid) not in found}
+
+
+def parent_of(pid: int) -> int:
+    """Return the process id of a process's parent; 0 where it has none or has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, ValueError):
+        return 0
 
 
 def end_processes(run: Path, timeout_s: float = 3.0) -> list[int]:

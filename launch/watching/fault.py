@@ -75,7 +75,8 @@ def _lost_host(attempt: Attempt, end: LauncherEnd) -> Fault | None:
 def _vanished(attempt: Attempt, end: LauncherEnd) -> Fault | None:
     if end.vanished is None:
         return None
-    if not attempt.fault_tolerant and any(not ended.told for ended in attempt.bad_ends()):
+    spawned = _fault_of_a_spawned_group(attempt) or _fault_of_a_spawned_loader(attempt)
+    if spawned is not None or (not attempt.fault_tolerant and any(not ended.told for ended in attempt.bad_ends())):
         return None  # the launcher has killed all, as one has ended badly
     return _ended(attempt, end.vanished, _NO_NOTE, True)
 

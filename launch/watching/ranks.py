@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mpidata.launch.watching.cleanup import processes_of, ranks_of
+from mpidata.launch.watching.cleanup import parent_of, processes_of, ranks_of
 
 __all__ = ["LocalRanks"]
 
@@ -81,13 +81,6 @@ class LocalRanks:
         if not found or len(found) == world or self._clock() - self._last < _ALL_WITHIN_S:
             return None
         here = set(ranks_of(self._run).values())
-        children = {pid for pid in processes_of(self._run) if _parent(pid) == self._launcher}
+        children = {pid for pid in processes_of(self._run) if parent_of(pid) == self._launcher}
         # Other children of the launcher talk to other hosts; ranks that are not its children were started by a daemon.
         return None if children != here else min(set(range(world)) - found)
-
-
-def _parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except (OSError, ValueError):
-        return 0

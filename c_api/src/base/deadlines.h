@@ -19,7 +19,9 @@ enum {
     /* For MPI_Abort to come to its end: what called it may hold a lock that it needs. */
     MPIDATA_ABORT_MS = 1000,
     /* From the SIGKILL of a program to that of its mpidata-rank: the others are to hear of one that does nothing any more. */
-    MPIDATA_BEFORE_DEATH_MS = 1000
+    MPIDATA_BEFORE_DEATH_MS = 1000,
+    /* From the launcher's SIGTERM to the end of a program that had been killed before: its death takes a moment. */
+    MPIDATA_DYING_MS = 500
 };
 
 #endif

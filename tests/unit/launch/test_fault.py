@@ -69,6 +69,13 @@ def test_a_spawned_rank_that_ended_first_is_the_cause(case: EndedRun) -> None:
     assert case.died and case.log == case.run.logs / "group-0003-solver-1.log"
 
 
+def test_a_launcher_kills_all_when_a_spawned_rank_has_died(case: EndedRun) -> None:
+    spawned = {"rank": None, "exit": None, "signal": 11, "told": False, "error": None, "joined": True}
+    (case.run.exits / "group-0003-0").write_text(json.dumps(spawned))
+    found = settle(case.attempt, LauncherEnd(9, vanished=0), 3.0)
+    assert found.summary["error"].startswith("A solver of the spawned group 3 was killed by SIGSEGV. ")
+
+
 def test_a_spawned_loader_that_ended_first_is_the_cause(case: EndedRun) -> None:
     case.record(0, ago_s=3, exit=14)
     spawned = {"rank": None, "exit": None, "signal": 9, "told": False, "error": None, "joined": True, "item": "index 7"}

@@ -1,6 +1,7 @@
 """Finding the ranks of this machine and noticing their ends."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mpidata.launch.watching.cleanup import ranks_of
+from mpidata.launch.watching.cleanup import processes_of, ranks_of
 from mpidata.launch.watching.ranks import LocalRanks
 
 
@@ -20,10 +21,11 @@ class _Ranks:
         self.run = run
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def start(self, rank: str, *more: str) -> "subprocess.Popen[bytes]":
+    def start(self, rank: str, *more: str, forks: bool = False) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, "MPIDATA_RUN": str(self.run), "PMIX_RANK": rank}
         # Its second word is that of mpidata-rank: the run folder.
-        (self.run / "__main__.py").write_text("import time; print(flush=True); time.sleep(60)")
+        fork = "if not os.fork(): print(os.getpid(), flush=True)\n" if forks else ""
+        (self.run / "__main__.py").write_text(f"import os, time; print(flush=True)\n{fork}time.sleep(60)")
         process = subprocess.Popen([sys.executable, str(self.run), *more], env=environment, stdout=subprocess.PIPE)
         assert process.stdout is not None and process.stdout.readline() == b"\n"
         self.processes.append(process)
@@ -54,6 +56,15 @@ def test_ranks_are_found_and_missed(ranks: _Ranks) -> None:
     assert len(local) == 2 and local.gone == {3}
     local.look()
     local.close()
+
+
+def test_a_child_that_has_not_become_the_program_yet_is_no_rank(ranks: _Ranks) -> None:
+    first = ranks.start("0", forks=True)
+    assert first.stdout is not None
+    child = int(first.stdout.readline())
+    assert {first.pid, child} <= set(processes_of(ranks.run))
+    assert ranks_of(ranks.run) == {0: first.pid}
+    os.kill(child, signal.SIGKILL)
 
 
 def test_a_rank_that_was_never_seen(ranks: _Ranks) -> None:

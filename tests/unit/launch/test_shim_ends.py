@@ -84,6 +84,23 @@ def test_a_program_that_ends_before_the_launcher_tells_all_to(
     assert [exit_note(plan.run, rank)["told"] for rank in endings] == [False, False, True, True]
 
 
+@pytest.mark.parametrize("number, told", [(signal.SIGKILL, False), (signal.SIGSEGV, True)])
+def test_a_program_that_was_being_killed_when_the_launcher_tells_all_to(
+    shim: Path, tmp_path: Path, number: int, told: bool
+) -> None:
+    """The others hear of a death by the kernel's kill before its mpidata-rank does; a crash may be a consequence."""
+    plan = make_plan(tmp_path, {"solver": ["sh", "-c", "trap '' TERM; echo $$; while :; do sleep 1; done"]})
+    log = plan.run / "logs" / "rank-0003-solver-0-0.log"
+    process = start_rank(shim, plan.run, 3)
+    wait_for(lambda: log.exists() and log.read_text())
+    process.terminate()
+    time.sleep(0.1)
+    os.kill(int(log.read_text()), number)
+    assert process.wait(10) == -signal.SIGKILL
+    record = exit_note(plan.run, 3)
+    assert record["signal"] == number and record["told"] is told
+
+
 @pytest.mark.parametrize("mpi, told", [("MPICH Version: 5.0.2", True), ("Open MPI v5.0.11", False)])
 def test_a_launcher_of_pmix_for_an_mpi_without(
     tmp_path: Path, require: Callable[[str], str], mpi: str, told: bool
