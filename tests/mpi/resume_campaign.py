@@ -129,7 +129,8 @@ class Run:
             assert result.status in statuses, (result.status, result.output)
             if self.said[done:] == [start.victim] and start.victim in CAUSES:
                 error = result.summary["error"]
-                assert re.match(CAUSES[start.victim], error), f"{start.victim} was killed, but: {error}"
+                notes = [note.read_text() for note in (result.run / "exits").iterdir()]
+                assert re.match(CAUSES[start.victim], error), f"{start.victim} was killed, but: {error}\n{notes}"
         return result
 
     def interrupt(self, process: "Popen[str]", start: Start) -> None:
