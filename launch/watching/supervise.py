@@ -121,7 +121,10 @@ def supervise(
                 look()
                 time.sleep(_LOOK_EVERY_S)
             stopped_by = signals.first if watch.asked or not run.summary.exists() else None
-            vanished, lost_host = watch.vanished, watch.lost_host
+            watch.is_due()  # a launcher may end with its ranks between two looks
+            # Ranks go with a launcher that is killed, without a word.
+            vanished = None if (launcher.poll() or 0) < 0 else watch.vanished
+            lost_host = watch.lost_host
     finally:
         status = _end(launcher, run, signals)
     return LauncherEnd(status, stopped_by, vanished, lost_host)

@@ -24,6 +24,7 @@ LEAVE_SHARE = 0.3  # of checkpoint.within_s: for the ranks to leave when the che
 # A death, as the scheduler learns of it from MPI and from `exits/`, in any order.
 WHY_LOST_S = 3.0  # from MPI's word that a group is lost to the file that says why
 WHY_LOST_IN_START_S = 2.0  # the same while the ranks join
+WHY_TRAINER_DIED_S = 2.0  # the same where it is a trainer, which ends the job
 MPI_TELLS_S = 3.0  # from the file to MPI's word; past it the scheduler does without
 
 # Groups that are spawned.

@@ -13,7 +13,7 @@ from mpidata.run.exits import last_lines, read_exit, read_exit_note, tail
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["GIVEN_UP", "Cause", "Causes", "Losses", "UntoldDeaths"]
+__all__ = ["GIVEN_UP", "Cause", "Causes", "DeadTrainer", "Losses", "UntoldDeaths"]
 
 _LOOK_S = 1.0
 # With nothing complete by then, the program is at fault and not a simulation.
@@ -86,6 +86,12 @@ class Cause:
         if ended is None or ended.told:
             return cls("unknown", _VANISHED, 0, output=output)
         return cls(ended.cause, ended.sentence(), 0, ended.signal, ended.status, output, ended.item)
+
+    @classmethod
+    def of_trainer(cls, plan: Plan, rank: int) -> Cause:
+        """Find out why a trainer died, from its exit note."""
+        ended = read_exit_note(RunFolder(plan.run).rank_exit(rank))
+        return cls("unknown", _VANISHED) if ended is None else cls(ended.cause, ended.sentence())
 
     @classmethod
     def given_up(cls, plan: Plan, group: int, reason: str) -> Cause:
@@ -218,6 +224,31 @@ class Causes:
                     RunFolder(self._plan.run).vanished(group, self._kind).touch()
             causes.append((group, cause))
         return causes
+
+
+class DeadTrainer:
+    """Finds out why a trainer died, which ends the job.
+
+    Attributes
+    ----------
+    rank : int
+        That of the first trainer of whose death MPI has told; -1 before.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.rank = -1
+        self._plan = plan
+        self._by = 0.0
+
+    def look_for(self, rank: int, now: float) -> None:
+        """Look from now on why this trainer died."""
+        if self.rank < 0:
+            self.rank, self._by = rank, now + deadlines.WHY_TRAINER_DIED_S
+
+    def why(self, now: float) -> Cause | None:
+        """Tell the cause, once it is known or will not be; None before."""
+        cause = None if self.rank < 0 else Cause.of_trainer(self._plan, self.rank)
+        return None if cause and cause.kind == "unknown" and now < self._by else cause
 
 
 class UntoldDeaths:

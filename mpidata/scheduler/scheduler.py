@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native import event as kinds
-from mpidata.run.exits import read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.coordinator import Coordinator
@@ -23,7 +22,7 @@ from mpidata.scheduler.dispatcher import Dispatcher
 from mpidata.scheduler.ending import Ending, OutsideStop, Stream
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.loaders import Loaders
-from mpidata.scheduler.losses import Losses
+from mpidata.scheduler.losses import DeadTrainer, Losses
 from mpidata.scheduler.messages import Messages, index_of, log_of
 from mpidata.scheduler.relief import Relief
 from mpidata.scheduler.restore import restore, state_of
@@ -91,6 +90,7 @@ class Scheduler:
             plan, parameters, messages, self._journal, self.simulations, self.groups, self.losses
         )
         self._relief = Relief(plan.trainers)
+        self._dead_trainer = DeadTrainer(plan)
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.totals[COMPLETE])
         for sentence in self._journal.figures.record_stopped:
@@ -135,8 +135,9 @@ class Scheduler:
             while not self._over:
                 self._turn()
         except MpidataError as error:
-            self.ending.conclusion["died"] = isinstance(error, RankDiedError)
-            self._fail_now(str(error))
+            if not self._trainer_died():
+                self.ending.conclusion["died"] = isinstance(error, RankDiedError)
+                self._fail_now(str(error))
         except Exception as error:
             with contextlib.suppress(OSError):
                 traceback.print_exc()
@@ -145,12 +146,12 @@ class Scheduler:
 
     def _turn(self) -> None:
         event = self._messages.poll(_POLL_S)
-        if event is not None:
+        if event is not None and self._dead_trainer.rank < 0:  # what follows from its death is no cause
             self._on[type(event)](event)
         now = self._clock()
         if event is None or now >= self._next_tick:
             self._tick(now)
-        if self._over:
+        if self._over or self._trainer_died(now):
             return
         for keeper in (self._dispatcher, self.loaders):
             if keeper.error and not self.ending.stopping:
@@ -203,19 +204,19 @@ class Scheduler:
         if event.of_solver or event.of_loader:
             self._keeper_of(event).died(event.index, event.rank_in_group, self._clock())
             return
-        trainer = index_of(event, self.plan.trainers)
-        if trainer not in self.ending.trainers:  # it had nothing more to do
-            return
-        ended = read_exit_note(RunFolder(self.plan.run).rank_exit(event.rank))
-        how = "vanished without an exit note" if ended is None else ended.sentence()
-        if ended is None or ended.cause == "signal":
-            self.ending.conclusion["died"] = True
-        log = log_of(event, self.plan)
-        self._fail_now(
-            f"Trainer {trainer} (rank {event.rank}) {how}. Its output is in {log}. Resume the job with "
-            f"`mpidata run --resume {self.plan.run}`.",
-            log,
-        )
+        if index_of(event, self.plan.trainers) in self.ending.trainers:  # else it had nothing more to do
+            self._dead_trainer.look_for(event.rank, self._clock())
+
+    def _trainer_died(self, now: float = float("inf")) -> bool:
+        """End the job if a trainer has died, and it is known why, or not waited for."""
+        rank, cause = self._dead_trainer.rank, self._dead_trainer.why(now)
+        if cause is None:
+            return False
+        log = RunFolder(self.plan.run).log(self.plan, rank)
+        self.ending.conclusion.update({"died": True} if cause.kind in ("unknown", "signal") else {})
+        told = f"Trainer {rank - 1} (rank {rank}) {cause.sentence}. Its output is in {log}."
+        self._fail_now(f"{told} Resume the job with `mpidata run --resume {self.plan.run}`.", log)
+        return True
 
     def _on_status(self, event: kinds.Status) -> None:
         trainer = index_of(event, self.plan.trainers)
@@ -257,12 +258,11 @@ class Scheduler:
         self._journal.note("record_stopped", trainer=index_of(event, self.plan.trainers), reason=sentence)
 
     def _on_error(self, event: kinds.Error) -> None:
-        text = event.text
-        self._journal.note("error", rank=event.rank, error=text)
+        self._journal.note("error", rank=event.rank, error=event.text)
         lost = self.groups.lost if event.of_solver else self.loaders.groups.lost if event.of_loader else ()
         if event.index in lost:
             return  # what follows from the loss is no fault of the program
-        self.ending.fail_at_once(self._clock(), text, log_of(event, self.plan))
+        self.ending.fail_at_once(self._clock(), event.text, log_of(event, self.plan))
         self._dispatcher.stopping = True
 
     def _stop(self, reason: str) -> None:

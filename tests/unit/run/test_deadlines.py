@@ -30,6 +30,7 @@ ALL = {**of_python(), **of_c(), "SLURM": float(slurm.AFTER_CHECKPOINT_S)}
         ("LEFT_LOOP STOP", "GRACE", "the scheduler ends a job that a trainer has left before `mpidata run` does"),
         ("MORE_ERRORS", "FAIL", "ending at once is the shorter way"),
         ("FAIL", "AFTER_ERROR", "the scheduler tells why before the rank at fault ends, which takes the job with it"),
+        ("WHY_TRAINER_DIED", "AFTER_ERROR", "what a dead trainer makes others report is not told before its death"),
         ("AFTER_ERROR", "AFTER_OVER", "a rank that has reported an error leaves by itself"),
         ("LOOK_EVERY AFTER_OVER", "GRACE", "ranks, on other hosts too, have ended when the launcher is ended"),
         ("FINALIZE", "AFTER_OVER", "what has done its work and hangs in MPI_Finalize ends as what has done its work"),

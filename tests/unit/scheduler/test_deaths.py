@@ -206,6 +206,34 @@ def test_a_trainer_that_dies_ends_the_job_and_is_named(make_job: MakeJob) -> Non
     assert f"mpidata run --resume {job.plan.run}" in job.summary["error"]
 
 
+def test_why_a_trainer_died_may_be_known_later_than_what_follows(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=1, simulations=100)
+    job.before["dispatch"] = lambda group, simulation: False
+    job.event(Died, 1, after=1.0, of_solver=False, rank=2)
+    job.event(Stop, 0, after=1.1, of_solver=False, rank=1, failed=True, text="RuntimeError: connection closed by peer")
+    job.event(Error, 0, after=1.2, of_solver=False, rank=1, text="MPI_ERR_PROC_FAILED")
+    poll = job.poll
+
+    def poll_and_note(timeout_s: float) -> Event | None:
+        if job.now >= 1001.5:
+            (job.plan.run / "exits" / "rank-0002").write_text('{"signal": 9, "exit": null}')
+        return poll(timeout_s)
+
+    job.poll = poll_and_note  # type: ignore[method-assign]
+    (job.plan.run / "exits").mkdir()
+    assert job.run() == 1
+    assert "Trainer 1 (rank 2) was killed by SIGKILL" in job.summary["error"] and job.now < 1002
+
+
+def test_a_trainer_that_dies_without_a_note_is_waited_for_a_while(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=1, simulations=100)
+    job.before["dispatch"] = lambda group, simulation: False
+    job.event(Died, 1, after=1.0, of_solver=False, rank=2)
+    assert job.run() == 1
+    assert "Trainer 1 (rank 2) vanished without an exit note" in job.summary["error"]
+    assert deadlines.WHY_TRAINER_DIED_S <= job.now - 1001 < deadlines.WHY_TRAINER_DIED_S + 1
+
+
 def test_a_trainer_that_dies_after_its_goodbye_is_no_loss(make_job: MakeJob) -> None:
     job = make_job(trainers=2)
 

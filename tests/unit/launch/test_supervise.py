@@ -1,0 +1,38 @@
+"""What a launcher's end tells where a rank went with it, or before it."""
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from ended_run import EndedRun
+
+from mpidata.launch.watching.signals import Signals
+from mpidata.launch.watching.supervise import supervise
+
+# A launcher of one rank, which looks like mpidata-rank; it ends in another way each time.
+_LAUNCHER = """
+import os, signal, subprocess, sys, time
+run, end = sys.argv[1:]
+rank = subprocess.Popen([sys.executable, run], env={**os.environ, "PMIX_RANK": "0"})
+time.sleep(1)
+open(f"{run}/events.jsonl", "w").write("start")  # all have joined
+time.sleep(1)
+rank.kill()
+rank.wait()
+if end == "later":
+    time.sleep(0.5)
+if end == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(
+    "end, status, vanished", [("at once", 0, 0), ("later", 0, 0), ("killed", -signal.SIGKILL, None)]
+)
+def test_a_rank_that_has_gone_without_a_note(case: EndedRun, end: str, status: int, vanished: int | None) -> None:
+    (Path(case.run.path) / "__main__.py").write_text("import time; time.sleep(60)")
+    command = [sys.executable, "-c", _LAUNCHER, str(case.run.path), end]
+    with Signals() as signals:
+        ended = supervise(case.attempt, command, {}, signals, lambda: None)
+    assert (ended.status, ended.vanished) == (status, vanished)
