@@ -44,6 +44,7 @@ class _Wanted:
     parts: tuple[int, ...]
     first: int
     end: int
+    rows: Future[npt.NDArray[np.int64]] | None = None  # where the parts are all of the block's
 
 
 class FileWork:
@@ -57,7 +58,8 @@ class FileWork:
     Notes
     -----
     Trainers whose definitions agree byte by byte share one copy of the rows. Batches go before reading, which is done
-    some rows at a time. A thread sorts the places of the blocks to come; all else is in the thread that serves.
+    some rows at a time. One thread sorts the places of the blocks to come, one finds the rows of the batches that were
+    asked for; all else is in the thread that serves.
     """
 
     def __init__(self, requests: Requests) -> None:
@@ -67,6 +69,7 @@ class FileWork:
         self._counts: deque[tuple[Request, Copy]] = deque()
         self._wanted: deque[_Wanted] = deque()
         self._sorting = ThreadPoolExecutor(1, "mpidata-order")
+        self._permuting = ThreadPoolExecutor(1, "mpidata-rows")
 
     def take(self, request: Request) -> bool:
         """Take a request about part files."""
@@ -128,13 +131,12 @@ class FileWork:
         held.holds[hold.block.epoch, hold.block.number] = hold, request
         held.holds = {key: kept for key, kept in held.holds.items() if key in hold.still}
         held.orders = {key: order for key, order in held.orders.items() if key[:2] in hold.still}
-        self._sort(held, hold.block, hold.parts)
+        if len(hold.parts) < len(hold.block.parts):
+            self._sort(held, hold.block, hold.parts)
         self._let_go()
 
-    def _sort(self, held: _Held, block: Block, parts: tuple[int, ...]) -> Future[_Words] | None:
-        """Have the places of these parts' rows sorted; not where they are all of the block's."""
-        if len(parts) == len(block.parts):
-            return None
+    def _sort(self, held: _Held, block: Block, parts: tuple[int, ...]) -> Future[_Words]:
+        """Have the places of these parts' rows sorted."""
         key = block.epoch, block.number, parts
         if key not in held.orders:
             held.orders[key] = self._sorting.submit(order_of, block, parts)
@@ -160,22 +162,15 @@ class FileWork:
         if kept is None:
             return  # of a block that the trainer has done with
         named = np.frombuffer(request.payload, np.uint32, offset=WANTED.size).tolist()
-        self._wanted.append(_Wanted(request, held, kept[0].block, tuple(named) or kept[0].parts, first, end))
+        wanted = _Wanted(request, held, kept[0].block, tuple(named) or kept[0].parts, first, end)
+        if len(wanted.parts) == len(wanted.block.parts):
+            wanted.rows = self._permuting.submit(lambda: wanted.block.rows_at(np.arange(first, end)))
+        self._wanted.append(wanted)
 
     def _give(self, wanted: _Wanted) -> None:
-        block, places, beside = wanted.block, wanted.end - wanted.first, []
         try:
-            order = self._sort(wanted.held, block, wanted.parts)
-            if order is None:
-                rows = block.rows_at(np.arange(wanted.first, wanted.end))
-            else:
-                bits, words = np.uint64(block.rows.bit_length()), order.result()
-                begin, end = np.searchsorted(words, np.array([wanted.first, wanted.end], np.uint64) << bits)
-                chosen = words[begin:end]
-                rows = (chosen & np.uint64((1 << int(bits)) - 1)).view(np.int64)
-                if len(rows) < places:
-                    beside = [((chosen >> bits) - np.uint64(wanted.first)).astype(np.uint32).data]
-            store = wanted.held.copy.store(block)
+            rows, beside = self._chosen(wanted)
+            store = wanted.held.copy.store(wanted.block)
             answer = pickle.dumps((store.spec if store else None, len(rows)))
             taken = store.take(rows) if store else []
         except Exception as error:  # a block too large, no memory
@@ -183,6 +178,19 @@ class FileWork:
             return
         self._requests.answer(wanted.request, Status.OK, answer, [*beside, *taken] if len(rows) else [])
         self._requests.sign_of_life("")
+
+    def _chosen(self, wanted: _Wanted) -> tuple[npt.NDArray[np.int64], list[memoryview]]:
+        """Find the rows, and their places in what was asked for where they are not all of it."""
+        if wanted.rows is not None:
+            return wanted.rows.result(), []
+        words = self._sort(wanted.held, wanted.block, wanted.parts).result()
+        bits = np.uint64(wanted.block.rows.bit_length())
+        begin, end = np.searchsorted(words, np.array([wanted.first, wanted.end], np.uint64) << bits)
+        chosen = words[begin:end]
+        rows = (chosen & np.uint64((1 << int(bits)) - 1)).view(np.int64)
+        if len(rows) == wanted.end - wanted.first:
+            return rows, []
+        return rows, [((chosen >> bits) - np.uint64(wanted.first)).astype(np.uint32).data]
 
     def _read(self, copy: Copy, part: Part, steps: Iterator[None]) -> None:
         """Read some rows; what that raises goes to all trainers whose dataset it is."""
