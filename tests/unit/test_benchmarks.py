@@ -14,7 +14,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks import against, cases, scheduling, stream, table
+from benchmarks import against, cases, rows, scheduling, stream, table
 from benchmarks.__main__ import choose, main
 from benchmarks.build import PLACEMENT
 from benchmarks.consume import consume
@@ -232,7 +232,7 @@ def test_cases_are_measured_in_turn_and_one_that_fails_is_named(tmp_path: Path) 
 
 def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     names = [one.NAME for one in benchmarks()]
-    assert names == ["scheduler", "dispatch", "failure", "training", "growth"]
+    assert names == ["scheduler", "dispatch", "failure", "batches", "rows", "training", "growth"]
     assert [[one.NAME for one in choose(only)[1]] for only in (None, ["growth"], ["pyzmq"])] == [names, ["growth"], []]
     assert [len(choose(only)[0]) for only in (None, ["growth"], ["stream"])] == [
         len(contenders()),
@@ -244,30 +244,6 @@ def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.startswith("failure: from kill -9")
 
 
-def page_of(module: Any, output: Path, values: dict[str, dict[str, list[float]]]) -> str:
-    contents = {"machine": {"cores": "2"}, "settings": "2 rounds.", "without": [], "values": values}
-    (output / f"{module.NAME}.json").write_text(json.dumps(contents))
-    assert main(["--render", "--output", str(output), "--only", module.NAME]) == 0
-    assert (output / f"{module.NAME}.png").read_bytes().startswith(b"\x89PNG")
-    return (output / f"{module.NAME}.md").read_text()
-
-
-def test_the_pages(tmp_path: Path) -> None:
-    scheduler, dispatch, failure, training, growth = benchmarks()
-    cost = {f"{n} groups": {"cpu_us": [10.0 * n**0.5] * 2, "per_second": [5e4, 7e4]} for n in (1, 10, 100)}
-    text = page_of(scheduler, tmp_path, cost)
-    assert "| thousand dispatches a second | 60.0 (50.0–70.0) |" in text and "grows as groups^0.50" in text
-    text = page_of(dispatch, tmp_path, {f"{n} ranks": {"wait_us": [20.0 * n, 40.0 * n]} for n in (1, 8)})
-    assert "| wait of a rank for its next simulation, µs | 30.0 (20.0–40.0) | – | – | 240 (160–320) |" in text
-    text = page_of(failure, tmp_path, {"spare, 1 rank": {"to_sample": [0.1, 0.2]}})
-    assert "| until its first new sample is in the training loop | 0.15 (0.10–0.20) | – | – | – |" in text
-    steps = {"small, memory": {"step_ms": [2.0, 4.0]}, "small, stream, fifo": {"step_ms": [2.2, 4.0]}}
-    text = page_of(training, tmp_path, steps)
-    assert "| stream, fifo | 1.05 (1.00–1.10) | – |" in text
-    text = page_of(growth, tmp_path, {f"{n} fields": {"cpu_us": [20.0, 20.0]} for n in (1, 2, 4)})
-    assert "| CPU of a sample on all ranks, µs | 20.0 | 20.0 | 20.0 | – | – | 0.00 |" in text
-
-
 def test_the_scheduler_alone_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the messages that it needs today."""
     monkeypatch.setattr(scheduling, "SIMULATIONS", 100_000)
@@ -276,15 +252,22 @@ def test_the_scheduler_alone_is_measured(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 1 < found["queue_mb"] < 300
 
 
+def rows_of_small_parts(store: Path) -> dict[str, float]:
+    rows.write_parts(store, 20_000)
+    return rows.measure("FileDataset, npy", store)
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("module", ["training", "growth", "failure", "dispatch"])
-def test_a_case_of_each_is_measured(module: str) -> None:
+@pytest.mark.parametrize("module", ["training", "growth", "failure", "dispatch", "batches", "rows"])
+def test_a_case_of_each_is_measured(module: str, tmp_path: Path) -> None:
     (benchmark,) = choose([module])[1]
     measured: dict[str, Any] = {
         "training": lambda: benchmark.measure("small", "stream, fifo", 0.2),  # type: ignore[attr-defined]
         "growth": lambda: benchmark.measure("trainers", 2, 0.2),  # type: ignore[attr-defined]
         "failure": lambda: benchmark.measure("spare", 2),  # type: ignore[attr-defined]
         "dispatch": lambda: benchmark.measure(3, 0.2),  # type: ignore[attr-defined]
+        "batches": lambda: benchmark.measure("mpidata.DataLoader", "1 MB", 0.2),  # type: ignore[attr-defined]
+        "rows": lambda: rows_of_small_parts(tmp_path),
     }
     found = measured[module]()
     assert all(value >= 0 for value in found.values()) and any(value > 0 for value in found.values()), found

@@ -1,0 +1,39 @@
+"""The pages that the benchmarks write."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.__main__ import main
+from benchmarks.roster import benchmarks
+
+
+def page_of(module: Any, output: Path, values: dict[str, dict[str, list[float]]]) -> str:
+    contents = {"machine": {"cores": "2"}, "settings": "2 rounds.", "without": [], "values": values}
+    (output / f"{module.NAME}.json").write_text(json.dumps(contents))
+    assert main(["--render", "--output", str(output), "--only", module.NAME]) == 0
+    assert (output / f"{module.NAME}.png").read_bytes().startswith(b"\x89PNG")
+    return (output / f"{module.NAME}.md").read_text()
+
+
+def test_the_pages(tmp_path: Path) -> None:
+    scheduler, dispatch, failure, batches, rows, training, growth = benchmarks()
+    cost = {f"{n} groups": {"cpu_us": [10.0 * n**0.5] * 2, "per_second": [5e4, 7e4]} for n in (1, 10, 100)}
+    text = page_of(scheduler, tmp_path, cost)
+    assert "| thousand dispatches a second | 60.0 (50.0–70.0) |" in text and "grows as groups^0.50" in text
+    text = page_of(dispatch, tmp_path, {f"{n} ranks": {"wait_us": [20.0 * n, 40.0 * n]} for n in (1, 8)})
+    assert "| wait of a rank for its next simulation, µs | 30.0 (20.0–40.0) | – | – | 240 (160–320) |" in text
+    text = page_of(failure, tmp_path, {"spare, 1 rank": {"to_sample": [0.1, 0.2]}})
+    assert "| until its first new sample is in the training loop | 0.15 (0.10–0.20) | – | – | – |" in text
+    steps = {"small, memory": {"step_ms": [2.0, 4.0]}, "small, stream, fifo": {"step_ms": [2.2, 4.0]}}
+    text = page_of(training, tmp_path, steps)
+    assert "| stream, fifo | 1.05 (1.00–1.10) | – |" in text
+    text = page_of(growth, tmp_path, {f"{n} fields": {"cpu_us": [20.0, 20.0]} for n in (1, 2, 4)})
+    assert "| CPU of a sample on all ranks, µs | 20.0 | 20.0 | 20.0 | – | – | 0.00 |" in text
+    moved = {"torch DataLoader, 8 MB": [1e9, 2e9], "mpidata.DataLoader, 8 MB": [4e9, 8e9]}
+    values = {name: {"bytes_per_s": told, "batches_per_s": told} for name, told in moved.items()}
+    text = page_of(batches, tmp_path, values)
+    assert "| torch DataLoader | – | 4.00 | – |" in text and "| mpidata.DataLoader | 6.00 (4.00–8.00) |" in text
+    values = {"FileDataset, npy": {"rows_per_s": [2e7] * 2}, "MPI by hand": {"rows_per_s": [4e7, 2e7]}}
+    text = page_of(rows, tmp_path, values)
+    assert "| FileDataset, npy | 0.75 (0.50–1.00) |" in text and "| MPI by hand | 30.0 (20.0–40.0) | – |" in text
