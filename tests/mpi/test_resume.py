@@ -77,7 +77,7 @@ def test_any_moment(folder: JobFolder, built_heat2d: Path, victim: str, seed: in
 
 
 # The scheduler, or a trainer, dies, then `mpidata run` in the preparation of the resume.
-@pytest.mark.parametrize("seed", (1953, 7871))
+@pytest.mark.parametrize("seed", (1953, pytest.param(7871, marks=pytest.mark.full)))
 def test_a_draw_of_the_campaign(
     folder: JobFolder, tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str], seed: int
 ) -> None:
