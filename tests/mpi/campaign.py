@@ -1,4 +1,4 @@
-"""The campaigns of deaths and of resumes, with new seeds for as long as one likes; `make campaign MINUTES=30` runs it.
+"""The campaigns of deaths, resumes and loaders, with new seeds for as long as one likes: `make campaign MINUTES=30`.
 
 Each draw follows from its seed alone: `python tests/mpi/campaign.py kills --seeds 17` runs one again.
 """
@@ -15,10 +15,11 @@ from pathlib import Path
 from types import ModuleType
 
 import kill_campaign
+import loader_campaign
 import resume_campaign
 from jobs import JobFolder, ranks_of
 
-CAMPAIGNS: dict[str, ModuleType] = {"kills": kill_campaign, "resumes": resume_campaign}
+CAMPAIGNS: dict[str, ModuleType] = {"kills": kill_campaign, "resumes": resume_campaign, "loaders": loader_campaign}
 
 
 def seeds(minutes: float, given: list[int], count: int | None) -> Iterator[int]:

@@ -107,6 +107,10 @@ class Killer(threading.Thread):
     One after the other; with the probability `at_once` the next one follows without a pause.
     """
 
+    # How events name what is killed, that it works, that it was lost, and that there is nothing to be killed any more.
+    what, works, lost, over = "group", "dispatch", "group_lost", "end_of_stream"
+    ways = WAYS
+
     def __init__(self, folder: Path, count: int, seed: int, at_once: float = 0.0, **layout: int | str) -> None:
         super().__init__(daemon=True)
         self.killed: list[tuple[int, int]] = []  # group, signal
@@ -131,22 +135,26 @@ class Killer(threading.Thread):
             if self._random.random() >= self._at_once:
                 self._ended.wait(self._random.uniform(0.05, 0.4))
             events, before = since_start(events_of(self._folder))
-            if any(event["event"] == "end_of_stream" for event in events):
+            if any(event["event"] == self.over for event in events):
                 return
             if before > self._starts:  # groups are numbered anew
                 self._starts, self._here = before, set()
             # Every rank of a group that was given a simulation has returned from mpidata_init.
-            running = {event["group"]: float(event["time"]) for event in events if event["event"] == "dispatch"}
-            lost = {event["group"] for event in events if event["event"] == "group_lost"} | self._here
+            running = {event[self.what]: float(event["time"]) for event in events if event["event"] == self.works}
+            lost = {event[self.what] for event in events if event["event"] == self.lost} | self._here
             victims = self._victims({group: at for group, at in running.items() if group not in lost})
             if victims and self._end(*self._random.choice(victims)):
                 self._note("x")
             else:
                 self._ended.wait(0.05)
 
+    def ranks(self, folder: Path, **layout: int | str) -> dict[int, list]:
+        """Programs that may be killed, by group."""
+        return solver_ranks(folder, **layout)
+
     def _victims(self, running: dict[int, float]) -> list[tuple[int, psutil.Process]]:
         """Ranks of these groups; not those of a new start, which has told nothing of itself yet."""
-        ranks, victims = solver_ranks(self._folder, **self._layout), []
+        ranks, victims = self.ranks(self._folder, **self._layout), []
         for group, at in sorted(running.items()):
             for process in ranks.get(group, []):
                 with contextlib.suppress(OSError):
@@ -154,7 +162,7 @@ class Killer(threading.Thread):
         return victims
 
     def _end(self, group: int, process: psutil.Process) -> bool:
-        way = self._random.choice(list(WAYS))
+        way = self._random.choice(list(self.ways))
         try:
             process.send_signal(way)
         except psutil.Error:  # it has just ended

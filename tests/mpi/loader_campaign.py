@@ -1,0 +1,234 @@
+"""One draw of the loaders' campaign: a job whose every choice, and whose loaders' deaths, follow from one seed.
+
+FileDataset and DataLoader in all settings, 1 to 3 trainers, 2 to 4 loaders, spares, split and spawn, with five ends of
+loaders each. Whatever dies, each epoch has every row once, in the order that follows from the seed alone, no process is
+left, and the job goes on without a restart.
+"""
+
+import dataclasses
+import json
+import random
+import signal
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
+import yaml
+from jobs import PROGRAMS, JobFolder, Result, ranks_of
+from killing import Killer, events_of
+
+from mpidata.files.blocks import blocks_of
+from mpidata.files.permutation import Permutation
+from mpidata.loader.shares import Shares
+
+# How a loader ends, and the cause that its event must give. The last two through ENDS.
+WAYS = {
+    signal.SIGKILL: "signal",
+    signal.SIGSTOP: "silent",
+    signal.SIGRTMIN + 1: "exit",
+    signal.SIGRTMIN + 2: "exit",
+}
+ENDS = """import os, signal, sys
+if "mpidata.loader" in sys.orig_argv:
+    signal.signal(signal.SIGRTMIN + 1, lambda *_: os._exit(3))
+    signal.signal(signal.SIGRTMIN + 2, lambda *_: sys.exit(0))
+"""
+FORMATS = ("npy", "parquet", "csv", "h5")
+
+
+@dataclasses.dataclass(frozen=True)
+class Draw:
+    """What one seed has chosen."""
+
+    seed: int
+    dataset: str
+    shuffle: str | bool | None
+    share: bool
+    drop_last: bool
+    rows: int
+    parts: tuple[int, ...]  # rows of each
+    formats: tuple[str, ...]
+    open_parts: int
+    prefetch_factor: int
+    repeat: int  # a sample of a DataLoader is as many times 16 bytes
+    trainers: int
+    batch_size: int
+    epochs: int
+    loaders: int
+    start: str
+    spares: int
+    work_s: float  # of a loader for a row
+    step_s: float
+    kills: int
+    at_once: float
+
+    def __str__(self) -> str:
+        """In one line."""
+        return " ".join(f"{key}={value}" for key, value in dataclasses.asdict(self).items())
+
+
+def draw(seed: int) -> Draw:
+    """Choose."""
+    chosen = random.Random(f"loader campaign {seed}")
+    dataset = chosen.choice(["FileDataset", "FileDataset", "DataLoader"])
+    files = dataset == "FileDataset"
+    parts = tuple(int(10 ** chosen.uniform(0, 2.7)) for _ in range(chosen.randint(1, 12)))
+    rows = sum(parts) + 60
+    trainers, epochs, kills = chosen.randint(1, 3), chosen.randint(1, 4), 5
+    batches = chosen.randint(4, 40)
+    share = chosen.random() < 0.8
+    start = chosen.choice(["split", "split", "spawn"])
+    return Draw(
+        seed=seed,
+        dataset=dataset,
+        shuffle=chosen.choice(["rows", "parts", None] if files else [True, False]),
+        share=share,
+        drop_last=chosen.random() < 0.2,
+        rows=rows,
+        parts=(*parts, 60),
+        formats=tuple(chosen.choice(FORMATS) for _ in range(len(parts) + 1)),
+        open_parts=chosen.randint(1, 4),
+        prefetch_factor=chosen.randint(1, 3),
+        repeat=1 if files else int(10 ** chosen.uniform(0, 4)),
+        trainers=trainers,
+        batch_size=max(1, rows // batches // (trainers if share else 1)),
+        epochs=epochs,
+        loaders=chosen.randint(2, 4),
+        start=start,
+        spares=chosen.randint(0, 3) if start == "split" else 0,
+        work_s=chosen.choice([0.0, 1.0 / rows]),
+        step_s=0.3 * (kills + 1) / (epochs * batches) * chosen.uniform(0.2, 1.5),
+        kills=kills,
+        at_once=chosen.choice([0.0, 0.3]),
+    )
+
+
+def build(folder: Path) -> None:
+    """There is nothing to be built."""
+
+
+class LoaderKiller(Killer):
+    """Kills loaders, those that are spare too, once they take requests."""
+
+    what, works, lost, over = "loader", "loader_joined", "loader_lost", "end"
+    ways = WAYS
+
+    def ranks(self, folder: Path, **layout: int | str) -> dict[int, list]:
+        """Loaders that run."""
+        found: dict[int, list] = {}
+        for process in ranks_of(folder):
+            try:
+                if "mpidata.loader" not in process.cmdline() or process.name() == "mpidata-rank":
+                    continue
+                shim = process.parent().cmdline()
+                rank = int(process.environ()["OMPI_COMM_WORLD_RANK"])
+                spawned = "--loader" in shim
+                loader = int(shim[shim.index("--loader") + 1]) if spawned else rank - 1 - int(layout["trainers"])
+                found.setdefault(loader, []).append(process)
+            except (psutil.Error, AttributeError, KeyError):
+                continue
+        return found
+
+
+def write_job(folder: JobFolder, one: Draw) -> None:
+    """Write its job file, what its trainers read, and its parts."""
+    loaders = {"ranks": one.loaders, "start": one.start, "retries": 20, "timeout_s": 3, "start_timeout_s": 10}
+    job = {
+        "name": "job",
+        "seed": one.seed,
+        "trainers": {"ranks": one.trainers, "program": ["python", str(PROGRAMS / "census_rows.py")]},
+        "loaders": loaders | ({"spares": one.spares} if one.start == "split" else {}),
+    }
+    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    (folder.path / "draw.json").write_text(json.dumps(dataclasses.asdict(one)))
+    folder.write(sitecustomize=ENDS)
+    if one.dataset == "FileDataset":
+        write_parts(folder.path / "parts", one)
+
+
+def write_parts(folder: Path, one: Draw) -> None:
+    """Write the part files; the rows are numbered through."""
+    import h5py
+
+    folder.mkdir()
+    first = 0
+    for number, (size, form) in enumerate(zip(one.parts, one.formats, strict=True)):
+        row = np.arange(first, first + size)
+        first += size
+        columns = {"row": row, "a": row + 0.25, "b": -row - 0.5}
+        path = folder / f"{number:02}.{form}"
+        if form == "npy":
+            array = np.empty(size, [(name, column.dtype) for name, column in columns.items()])
+            for name, column in columns.items():
+                array[name] = column
+            np.save(path, array)
+        elif form == "h5":
+            with h5py.File(path, "w") as file:
+                file.update(columns)
+        else:
+            write = pyarrow.csv.write_csv if form == "csv" else pyarrow.parquet.write_table
+            write(pyarrow.table(columns), path)
+
+
+def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 240) -> str:
+    """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
+    one = draw(seed)
+    write_job(folder, one)
+    killer = LoaderKiller(folder.path, one.kills, seed, one.at_once, trainers=one.trainers)
+    killer.start()
+    try:
+        result = folder.run(timeout=timeout)
+    finally:
+        killer.stop()
+    assert result.status == 0, result.logs()
+    assert len(killer.killed) == one.kills, f"the job ended after {len(killer.killed)} kills\n{result.logs()}"
+    check_losses(folder.path, result, killer)
+    check_rows(one, folder.path)
+    ways = ", ".join(f"{way}x{n}" for way, n in sorted(Counter(int(way) for _, way in killer.killed).items()))
+    return f"{result.seconds:.0f} s, signals {ways}"
+
+
+def check_losses(folder: Path, result: Result, killer: Killer) -> None:
+    """No innocent loader was lost, and each death has its cause; that of the last ones may come too late to be told."""
+    assert result.summary["status"] == "complete", result.logs()
+    lost = [event for event in events_of(folder) if event["event"] == "loader_lost"]
+    killed = dict(killer.killed)
+    for event in lost:
+        assert event["loader"] in killed, f"loader {event['loader']} was lost, but not killed: {event}\n{result.logs()}"
+        assert event["cause"] == WAYS[killed[event["loader"]]], f"signal {killed[event['loader']]}: {event}"
+    assert result.summary["loaders"]["lost"] == len(lost)
+
+
+def check_rows(one: Draw, folder: Path) -> None:
+    """Each epoch has each row once, over all trainers or on each, in its order."""
+    counted = [json.loads((folder / f"census-{trainer}.json").read_text()) for trainer in range(one.trainers)]
+    dealt = one.trainers if one.share else 1
+    shares = Shares(one.rows, one.batch_size, dealt, one.drop_last)
+    for trainer, epochs in enumerate(counted):
+        assert len(epochs) == one.epochs
+        for epoch, seen in enumerate(epochs):
+            batches = [shares.places(trainer % dealt, batch) for batch in range(shares.batches)]
+            if one.dataset == "DataLoader" and one.shuffle and not one.share:  # by torch's sampler
+                assert sorted(seen) == sorted(set(seen)) and len(seen) == sum(map(len, batches))
+            else:
+                order = order_of(one, epoch)
+                expected = [order[place] for places in batches for place in places]
+                assert seen == expected, f"epoch {epoch} of trainer {trainer}: {Counter(seen) - Counter(expected)}"
+
+
+def order_of(one: Draw, epoch: int) -> list[int]:
+    """The rows of an epoch, from the first place on."""
+    if one.dataset == "DataLoader":
+        places = np.arange(one.rows)
+        return (Permutation(one.rows, one.seed, epoch).rows(places) if one.shuffle else places).tolist()
+    firsts = np.cumsum([0, *one.parts])
+    order: list[int] = []
+    for block in blocks_of(one.parts, one.shuffle, one.open_parts, one.seed, epoch):
+        rows = np.concatenate([np.arange(firsts[part], firsts[part + 1]) for part in block.parts])
+        order += rows[block.rows_at(np.arange(block.rows))].tolist()
+    assert sorted(order) == list(range(one.rows))
+    return order
