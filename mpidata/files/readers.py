@@ -57,12 +57,24 @@ def read_rows(path: str, reader: str | None, names: Names) -> Iterator[Chunk]:
         Columns of some rows, of any dtype.
     """
     if reader is not None:
-        module, _, function = reader.partition(":")
-        chunks = iter(getattr(importlib.import_module(module), function)(path))
+        read = _function(reader)
+        chunks = _named(path, lambda: iter(read(path)))
     else:
         chunks = FORMATS[Path(path).suffix.lower()][1](path, names)
     while (chunk := _named(path, lambda: next(chunks, None))) is not None:
         yield {name: np.asarray(chunk[name]) for name in _wanted(path, names, chunk)}
+
+
+def _function(reader: str) -> Callable[[str], Any]:
+    module, _, function = reader.partition(":")
+    try:
+        found: Callable[[str], Any] = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise StreamError(
+            f'FileDataset: reader="{reader}" cannot be imported by a loader: {as_line(error)}. Give '
+            '"module:function", and add the module\'s folder to PYTHONPATH.'
+        ) from error
+    return found
 
 
 def _wanted(path: str, names: Names, chunk: Any) -> Sequence[str]:
@@ -78,9 +90,11 @@ def _named(path: str, call: Callable[[], Any]) -> Any:
     """Turn what a damaged file raises into a sentence that names it."""
     try:
         return call()
-    except MpidataError:
+    except StreamError:
         raise
-    except DAMAGED as error:  # pyarrow's errors are some of these
+    except MpidataError as error:  # of a file of HDF5
+        raise StreamError(str(error)) from None
+    except (*DAMAGED, EOFError) as error:  # pyarrow's errors are some of these
         raise StreamError(
             f"{path}: cannot be read: {type(error).__name__}: {as_line(error):.300}. Make the part anew, or leave it "
             "out of the paths."

@@ -11,7 +11,7 @@ from mpidata.loader.memory import keep_freed
 from mpidata.loader.serve import serve
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
-from mpidata.native.uncaught import end_on_exception
+from mpidata.native.uncaught import end_on_exception, fail
 from mpidata.run.lasting import keep_printing
 
 __all__ = ["main"]
@@ -29,7 +29,10 @@ def main() -> int:
     keep_freed()
     torch.set_num_threads(1)  # as torch's own workers: there is one loader for each core
     requests = over_mpi.MpiRequests(library)
-    serve(requests, [Batches(requests), FileWork(requests)])
+    try:
+        serve(requests, [Batches(requests), FileWork(requests)])
+    except SystemExit:  # else Python's end would finalise MPI, which waits for the other ranks
+        fail("mpidata: the dataset has ended this loader by sys.exit().")
     requests.close()
     return 0
 

@@ -1,5 +1,6 @@
 """FileDataset over a stand-in for MPI: each row once, in the order that seed, epoch and place say."""
 
+import functools
 import gc
 import itertools
 import random
@@ -240,12 +241,25 @@ def spoil(folder, text):
         (lambda f: None, {"columns": ["w"]}, r"part\d\.npz: there is no column 'w'"),
         (lambda f: None, {"transform": halve}, r"part\d\.npz: transform gave"),
         (lambda f: (f / "part9.txt").write_text("x"), {}, r"part9\.txt: no reader"),
+        (lambda f: (f / "part9.parquet").write_text("x"), {}, r"part9\.parquet: cannot be read"),
+        (lambda f: (f / "part9.h5").write_text("x"), {}, r"part9\.h5 cannot be read as HDF5"),
+        (lambda f: np.savez(f / "part9.npz", x=np.zeros((1, 2), "f4"), y=[0]), {}, r"x float32\[2\] .* x float64"),
+        (lambda f: np.savez(f / "part9.npz", y=np.zeros(1, int)), {}, r"part\d\.npz: its columns are not those"),
+        (lambda f: None, {"reader": "my_module:rows"}, 'reader="my_module:rows" cannot be imported'),
+        (lambda f: None, {"transform": functools.partial(double, threading.Lock())}, "transform cannot be sent"),
     ],
 )
 def test_bad_parts_are_named(job, tmp_path, spoilt, settings, sentence):
     spoilt(make_parts(tmp_path))
     with pytest.raises(StreamError, match=sentence):
         list(job(2).dataset(0, tmp_path, 8, **settings))
+
+
+def test_a_part_that_changes_while_the_job_runs_is_named(job, tmp_path):
+    data = job(1).dataset(0, make_parts(tmp_path), 8)
+    write_npz(tmp_path / "part1.npz", np.zeros((2, 2)), np.zeros(2, int))
+    with pytest.raises(StreamError, match=r"part1\.npz: has changed since the job began"):
+        list(data)
 
 
 def test_bad_arguments_are_refused(job, tmp_path):
