@@ -71,14 +71,14 @@ class Draw:
         return " ".join(f"{key}={value}" for key, value in dataclasses.asdict(self).items())
 
 
-def draw(seed: int) -> Draw:
+def draw(seed: int, kills: int = 5) -> Draw:
     """Choose."""
     chosen = random.Random(f"loader campaign {seed}")
     dataset = chosen.choice(["FileDataset", "FileDataset", "DataLoader"])
     files = dataset == "FileDataset"
     parts = tuple(int(10 ** chosen.uniform(0, 2.7)) for _ in range(chosen.randint(1, 12)))
     rows = sum(parts) + 60
-    trainers, epochs, kills = chosen.randint(1, 3), chosen.randint(1, 4), 5
+    trainers, epochs = chosen.randint(1, 3), chosen.randint(1, 4)
     batches = chosen.randint(4, 40)
     share = chosen.random() < 0.8
     start = chosen.choice(["split", "split", "spawn"])
@@ -174,9 +174,9 @@ def write_parts(folder: Path, one: Draw) -> None:
             write(pyarrow.table(columns), path)
 
 
-def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 240) -> str:
+def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout: float = 240) -> str:
     """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
-    one = draw(seed)
+    one = draw(seed, kills)
     write_job(folder, one)
     killer = LoaderKiller(folder.path, one.kills, seed, one.at_once, trainers=one.trainers)
     killer.start()
