@@ -15,11 +15,12 @@ OTHER_MPIS := mpicc.mpich=libmpich-dev mpirun.mpich=mpich mpicc.openmpi=libopenm
 TEST_COMMANDS := ip=iproute2 unshare=util-linux gfortran=gfortran g++=g++ pkg-config=pkg-config $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo unit test test-full campaign bench docs lint format clean distclean test-packages
+.PHONY: help setup demo demo-files unit test test-full campaign bench docs lint format clean distclean test-packages
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (3 minutes)'
+	@echo 'make demo-files set up, then train on part files that loaders read and shuffle (1 minute)'
 	@echo 'make unit       set up, then run the tests that need no job'
 	@echo 'make test       set up, then run the fast tests (12 minutes on 2 cores)'
 	@echo 'make test-full  set up, then run all tests'
@@ -52,6 +53,9 @@ build/native.stamp: $(VENV)/packages.stamp $(NATIVE_SOURCES)
 demo: setup
 	$(MAKE) -C examples/heat2d
 	$(BIN)/mpidata run examples/heat2d/heat2d.yaml
+
+demo-files: setup
+	cd examples/parts && ../../$(BIN)/python make_parts.py && ../../$(BIN)/mpidata run parts.yaml
 
 # Without them tests are left out, and pytest's summary says which; with MPIDATA_REQUIRE_ALL these fail.
 test-packages:
