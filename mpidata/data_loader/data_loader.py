@@ -11,13 +11,13 @@ import torch
 import torch.utils.data
 from torch.utils.data import IterableDataset, Sampler, default_collate, default_convert
 
-from mpidata.data_loader import place as job
 from mpidata.data_loader.epoch import Epoch, Settings, derived_seed
 from mpidata.data_loader.position import Position
 from mpidata.data_loader.remote import Remote
 from mpidata.data_loader.share import ShareBatches, ShareSampler
 from mpidata.errors import StreamError
 from mpidata.loader.definition import Definition, pack_definition
+from mpidata.trainer import place as job
 
 __all__ = ["DataLoader"]
 

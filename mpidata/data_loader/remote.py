@@ -15,12 +15,12 @@ import cloudpickle
 import numpy as np
 
 from mpidata.data_loader.left_out import LeftOut
-from mpidata.data_loader.place import Place
 from mpidata.errors import MpidataError, StreamError
 from mpidata.loader.batches import pack_batch
 from mpidata.loader.definition import dataset_numbers
 from mpidata.loader.parcels import unpack
 from mpidata.loader.transport import Joined, Kind, Loaders, Lost, Parcel, Status
+from mpidata.trainer.place import Place
 
 __all__ = ["Order", "Remote"]
 

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from mpidata.data_loader import place as job
 from mpidata.errors import StreamError
 from mpidata.files.batch import Batch, Segment
 from mpidata.files.blocks import Block, Shuffle, blocks_of
@@ -22,6 +21,7 @@ from mpidata.files.parts import digest_of, find_parts
 from mpidata.files.readers import check_format
 from mpidata.files.remote import Remote
 from mpidata.loader.shares import Shares
+from mpidata.trainer import place as job
 
 __all__ = ["FileDataset"]
 

@@ -4,10 +4,10 @@ import weakref
 import pytest
 from fake_loaders import FakeNetwork
 
-from mpidata.data_loader import place as job
-from mpidata.data_loader.place import Place
 from mpidata.loader.batches import Batches
 from mpidata.loader.serve import serve
+from mpidata.trainer import place as job
+from mpidata.trainer.place import Place
 
 
 class Alone(Batches):

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from fake_loaders import FakeNetwork
 
-from mpidata.data_loader.place import Place
 from mpidata.errors import StreamError
 from mpidata.files import dataset as files
 from mpidata.files.dataset import FileDataset
 from mpidata.files.work import FileWork
 from mpidata.loader.serve import serve
+from mpidata.trainer.place import Place
 
 SIZES = [13, 1, 40, 7, 25]
 ROWS = sum(SIZES)

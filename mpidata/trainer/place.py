@@ -1,4 +1,4 @@
-"""Where a DataLoader is: which trainer of which job, and how to reach the job's loaders."""
+"""Where a dataset on loaders is: which trainer of which job, and how to reach the job's loaders."""
 
 from __future__ import annotations
 
