@@ -12,6 +12,7 @@ from typing import Any
 from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.fault import find_fault, first_fault
 from mpidata.launch.watching.supervise import LauncherEnd
+from mpidata.loader.figures import summary_of
 from mpidata.run.event_log import write_json
 from mpidata.run.exits import Exit, signal_name
 from mpidata.run.folder import RunFolder
@@ -191,4 +192,5 @@ def _figures(attempt: Attempt, seconds: float) -> dict[str, Any]:
         "bytes": progress.get("bytes", 0),
         "seconds": round(seconds, 3),
         "training": progress.get("training", {}),
+        **({"loaded": loaded} if (loaded := summary_of(progress.get("loaded", {}))) else {}),
     }

@@ -162,8 +162,8 @@ class Progress:
         now = self._clock()
         if not joined and now - self._began > _JOIN_S:
             self._say_once(
-                "Still waiting for all ranks to join: trainers do so with MPIStreamDataset (or init_process_group), "
-                "solvers with mpidata_init."
+                "Still waiting for all ranks to join: trainers do so with MPIStreamDataset, DataLoader or FileDataset "
+                "(or init_process_group), solvers with mpidata_init, loaders by themselves once torch is imported."
             )
         if self._ended is None and self._run.summary.exists():
             self._ended = now
@@ -190,21 +190,43 @@ class Progress:
 def figures_line(figures: dict[str, Any]) -> str:
     """Write the contents of progress.json as one line."""
     simulations, samples = figures["simulations"], figures["samples"]
-    parts = [
-        f"{figures['seconds']:.0f} s",
+    stream = [
         f"simulations {simulations['complete']}/{simulations['requested']}",
         f"samples {samples['received']} ({samples['per_second']:.0f}/s)",
         "fill " + " ".join(f"{100 * fill:.0f}%" for fill in figures["fill"]),
         "batches " + " ".join(map(str, figures["batches"])),
     ]
     if simulations["failed"]:
-        parts.insert(2, f"failed {simulations['failed']}")
+        stream.insert(1, f"failed {simulations['failed']}")
+    loaded = _loaded(figures)
+    parts = [f"{figures['seconds']:.0f} s", *(stream if simulations["requested"] or not loaded else []), *loaded]
     return ", ".join(parts + [f"{name} {_number(value)}" for name, value in figures["report"].items()])
+
+
+def _loaded(figures: dict[str, Any]) -> list[str]:
+    """Say how far the datasets on loaders are, where there are such."""
+    loaded, parts = figures.get("loaded", {}), []
+    if reading := loaded.get("reading"):
+        doing = "counting" if reading["counted"] < reading["parts"] and not reading["read"] else "reading"
+        done = reading["counted" if doing == "counting" else "read"]
+        parts.append(f"{doing} parts {done}/{reading['parts']}")
+    if "epoch" in loaded:
+        parts += [
+            f"epoch {loaded['epoch']}",
+            f"loaded {loaded['samples']} ({loaded['per_second']:.0f}/s)",
+            "batches " + " ".join(map(str, loaded["batches"])),
+            "waited " + " ".join(f"{seconds:.1f}" for seconds in loaded["wait_s"]) + " s",
+        ]
+    return parts
 
 
 def _display(figures: dict[str, Any]) -> Group:
     simulations, samples = figures["simulations"], figures["samples"]
     table = Table.grid(padding=(0, 2))
+    values = [f"{name} {_number(value)}" for name, value in figures["report"].items()]
+    loaded = _loaded(figures)
+    if loaded and not simulations["requested"]:
+        return Group(Text(", ".join([*loaded, f"{figures['seconds']:.0f} s", *values])))
     failed = f", {simulations['failed']} failed" if simulations["failed"] else ""
     table.add_row(
         "simulations",
@@ -218,8 +240,7 @@ def _display(figures: dict[str, Any]) -> Group:
             f"{100 * fill:.0f} % of {figures['capacity']}, {figures['batches'][trainer]} batches",
         )
     line = f"{samples['received']} samples, {samples['per_second']:.0f}/s, {figures['seconds']:.0f} s"
-    values = [f"{name} {_number(value)}" for name, value in figures["report"].items()]
-    return Group(table, Text(", ".join([line, *values])))
+    return Group(table, Text(", ".join([line, *loaded, *values])))
 
 
 def _number(value: float | None) -> str:

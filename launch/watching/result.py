@@ -68,6 +68,12 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if loaders := summary.get("loaders"):
         rows = rows if simulations["requested"] else [("time", f"{seconds:.1f} s")]
         rows.append(("loaders", f"{loaders['joined']} joined, {loaders['lost']} lost"))
+    if loaded := summary.get("loaded"):
+        again = f", {loaded['parts_read_again']} parts read again" if loaded["parts_read_again"] else ""
+        batches = " + ".join(map(str, loaded["batches"]))
+        rows.append(("loaded", f"{loaded['samples']} samples, {batches} batches, up to epoch {loaded['epoch']}{again}"))
+        waits = ", ".join(f"{wait:.1f} s" for wait in loaded["wait_s"])
+        rows.append(("waited", f"{waits}; for the first batch {loaded['first_batch_s']:.1f} s"))
     retries, lost = summary.get("retries", []), summary.get("lost_groups", 0)
     if retries or lost:
         rows.insert(1, ("retries", f"{len(retries)}, {lost} group{'s' if lost != 1 else ''} lost"))

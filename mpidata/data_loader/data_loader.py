@@ -17,6 +17,7 @@ from mpidata.data_loader.remote import Remote
 from mpidata.data_loader.share import ShareBatches, ShareSampler
 from mpidata.errors import StreamError
 from mpidata.loader.definition import Definition, pack_definition
+from mpidata.loader.figures import Tally
 from mpidata.trainer import place as job
 
 __all__ = ["DataLoader"]
@@ -114,6 +115,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._place = job.place()
         self._definition = Definition(dataset, collate_fn, worker_init_fn, batched)
         self._remote: Remote | None = Remote(self._place, pack_definition(self._definition))
+        self._tally = Tally(self._place.report, self._place.trainer == 0)
         self._position = Position()
         self._seed: int | None = None
         self._order = torch.Generator()
@@ -146,7 +148,9 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         settings = Settings(
             self.prefetch_factor or 2, self.in_order, self.timeout, self.pin_memory and torch.cuda.is_available()
         )
-        return Epoch(self._on_loaders(), indices, lambda n: derived_seed(seed, epoch, n, trainer), given, settings)
+        self._tally.begin(epoch)
+        seeds = lambda n: derived_seed(seed, epoch, n, trainer)  # noqa: E731
+        return Epoch(self._on_loaders(), indices, seeds, given, settings, self._tally)
 
     def set_epoch(self, epoch: int) -> None:
         """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept."""

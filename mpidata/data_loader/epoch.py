@@ -13,6 +13,7 @@ from typing import Any
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from mpidata.data_loader.remote import Order, Remote
+from mpidata.loader.figures import Tally
 from mpidata.loader.parcels import unpack
 
 __all__ = ["Epoch", "Settings", "derived_seed"]
@@ -64,6 +65,8 @@ class Epoch(Iterator[Any]):
         Told of each batch just before it is given out, by its number; and of the end: None.
     settings : Settings
         How to go about it.
+    tally : Tally
+        Told of batches and waits, too.
     """
 
     def __init__(
@@ -73,8 +76,10 @@ class Epoch(Iterator[Any]):
         seed: Callable[[int], int],
         given: Callable[[int | None], None],
         settings: Settings,
+        tally: Tally,
     ) -> None:
         self._remote, self._batches, self._seed, self._given, self._settings = remote, batches, seed, given, settings
+        self._tally = tally
         self._orders: dict[int, Order] = {}
         self._exhausted = False
         remote.take(0.0)
@@ -91,6 +96,7 @@ class Epoch(Iterator[Any]):
                 break
             if self._exhausted and not self._orders:
                 self._given(None)
+                self._tally.end()
                 raise StopIteration
             left_s = (self._settings.timeout_s or math.inf) - (time.monotonic() - begun)
             if left_s <= 0:
@@ -98,6 +104,8 @@ class Epoch(Iterator[Any]):
             self._remote.take(min(_SLICE_S, left_s))
         del self._orders[order.number]
         self._given(order.batch)
+        samples = len(order.indices) if isinstance(order.indices, (list, tuple)) else 1
+        self._tally.batch(samples, time.monotonic() - begun)
         self._ask()
         assert order.parcel is not None
         batch = unpack(order.parcel)
@@ -124,3 +132,4 @@ class Epoch(Iterator[Any]):
         """Take back what was asked for and not given out."""
         if orders := getattr(self, "_orders", None):
             self._remote.cancel(list(orders.values()))
+            self._tally.flush()

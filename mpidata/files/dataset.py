@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from mpidata.files.messages import Files, pack_files
 from mpidata.files.parts import digest_of, find_parts
 from mpidata.files.readers import check_format
 from mpidata.files.remote import Remote
+from mpidata.loader.figures import Tally
 from mpidata.loader.shares import Shares
 from mpidata.trainer import place as job
 
@@ -104,6 +106,7 @@ class FileDataset:
         self._digest = digest_of(parts)
         files = pack_files(Files(tuple(parts), columns, transform, reader))
         self._remote = Remote(place.loaders, place.workers, place.retries, parts, files)
+        self._tally = Tally(place.report, place.trainer == 0)
         self._counts = self._count()
         self._trainer, trainers = (place.trainer, place.trainers) if share else (0, 1)
         self._global_batch = batch_size * trainers
@@ -182,15 +185,36 @@ class FileDataset:
 
     def _count(self) -> list[int]:
         """Wait for the loaders, who count the rows of the parts."""
+        begun = time.monotonic()
         while not self._remote.ready:
             self._remote.take(_SLICE_S)
         self._remote.count()
-        while any(count is None for count in self._remote.counts):
+        while None in self._remote.counts:
             self._remote.take(_SLICE_S)
+            self._tell_of_parts()
+        self._tally.wait(time.monotonic() - begun)
         return [count or 0 for count in self._remote.counts]
 
+    def _tell_of_parts(self) -> None:
+        counts = self._remote.counts
+        counted = of = len(counts) - counts.count(None)
+        if counted < len(counts):
+            of = len(counts)
+        elif self._shuffle != "rows":
+            of = min(self._open_parts, of)
+        self._tally.parts(min(counted, of), len(self._remote.read), of)
+
     def _iterate(self, epoch: int) -> Iterator[dict[str, torch.Tensor]]:
+        self._tally.begin(epoch)
+        try:
+            yield from self._batches_of(epoch)
+            self._tally.end()
+        finally:  # of a loop that is left, too
+            self._tally.flush()
+
+    def _batches_of(self, epoch: int) -> Iterator[dict[str, torch.Tensor]]:
         for number in range(self._batches, len(self)):
+            begun = time.monotonic()
             if not self._ahead or (self._ahead[0].epoch, self._ahead[0].number) != (epoch, number):
                 self._remote.cancel()
                 self._ahead.clear()
@@ -198,10 +222,13 @@ class FileDataset:
             batch = self._ahead[0]
             while batch.owed:
                 self._remote.take(_SLICE_S)
+                self._tell_of_parts()
             self._ahead.popleft()
             tensors = batch.finish(bool(self._remote.left_out))
             self._ask_ahead(epoch, number + 1)
             self._epoch, self._batches = epoch, number + 1
+            self._tally.read_again(len(self._remote.read_again))
+            self._tally.batch(batch.came, time.monotonic() - begun)
             yield {name: tensor.pin_memory() for name, tensor in tensors.items()} if self._pin else tensors
 
     def _ask_ahead(self, epoch: int, number: int) -> None:

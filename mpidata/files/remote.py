@@ -43,6 +43,10 @@ class Remote:
         Rows of each part; None: not counted yet.
     left_out : set of int
         Parts at which loaders have died again and again.
+    read : set of bytes
+        Paths of the parts that were read; only the first trainer hears of them.
+    read_again : list of int
+        Parts that were given to other loaders, as theirs were lost.
 
     Notes
     -----
@@ -59,6 +63,8 @@ class Remote:
         self._joined = 0
         self.counts: list[int | None] = [None] * len(parts)
         self.left_out: set[int] = set()
+        self.read: set[bytes] = set()
+        self.read_again: list[int] = []
         self._losses: dict[str, int] = {}
         self._counting: dict[int, tuple[int, int]] = {}
         self._holds: dict[Block, Owners] = {}
@@ -141,6 +147,8 @@ class Remote:
         self._losses[lost.at] = self._losses.get(lost.at, 0) + 1
         if self._losses[lost.at] > self._retries:
             self.left_out |= {number for number, part in enumerate(self._parts) if part_text(part) == lost.at}
+        held = {part for owners in self._holds.values() for part, loader in owners.items() if loader == lost.loader}
+        self.read_again += held - self.left_out
         for block, owners in self._holds.items():
             self._replace(block, owners, lost.loader)
         owed = [(number, owe) for number, owe in self._owed.items() if owe[0] == lost.loader]
@@ -228,6 +236,8 @@ class Remote:
         elif parcel.kind == Kind.CREDIT and parcel.number in self._owed:
             _, batch, segment, _ = self._owed.pop(parcel.number)
             batch.receive(parcel, segment)
+        elif parcel.kind == Kind.PARTS:
+            self.read.add(bytes(parcel.pickle))
 
 
 def _forget(loaders: Loaders, dataset: int) -> None:

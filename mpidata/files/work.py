@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -192,11 +193,12 @@ class FileWork:
             return rows, []
         return rows, [((chosen >> bits) - np.uint64(wanted.first)).astype(np.uint32).data]
 
-    def _read(self, copy: Copy, part: Part, steps: Iterator[None]) -> None:
+    def _read(self, copy: Copy, part: Part, steps: Iterator[object]) -> None:
         """Read some rows; what that raises goes to all trainers whose dataset it is."""
         self._requests.sign_of_life(part_text(part), long=True)
         try:
-            next(steps, None)
+            if next(steps, part) is part:
+                self._tell_read(copy, part)
             self._requests.sign_of_life("")
         except Exception as error:  # readers and transforms may raise anything
             answer = pack_error(error)
@@ -205,6 +207,13 @@ class FileWork:
                 if held.copy is copy and held.holds:
                     _, request = next(reversed(held.holds.values()))
                     self._requests.answer(request, Status.EXCEPTION, answer)
+
+    def _tell_read(self, copy: Copy, part: Part) -> None:
+        """Tell the first trainer, which shows it."""
+        for (trainer, _), held in self._held.items():
+            if trainer == 0 and held.copy is copy and held.holds:
+                _, request = next(reversed(held.holds.values()))
+                self._requests.answer(request, Status.OK, os.fsencode(part.path))
 
     def _forget(self, key: tuple[int, int], numbers: set[int]) -> None:
         """Drop requests for rows: those named, or all, with the dataset."""

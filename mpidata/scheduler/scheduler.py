@@ -105,7 +105,7 @@ class Scheduler:
             kinds.Finalized: lambda event: self._keeper_of(event).finalized(event.index, event),
             kinds.Held: self._on_held,
             kinds.Status: self._on_status,
-            kinds.Report: lambda event: self._journal.figures.report(event.name, event.value),
+            kinds.Report: lambda event: self._journal.reported(event.index, event.name, event.value),
             kinds.Stop: self._on_stop,
             kinds.Goodbye: self._on_goodbye,
             kinds.Error: self._on_error,

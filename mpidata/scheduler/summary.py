@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
 from typing_extensions import NotRequired, TypedDict
 
+from mpidata.loader.figures import PREFIX, Loaded, Rate
 from mpidata.run.aside import STARTED, say_aside
 from mpidata.run.event_log import Events, as_json, write_json
 from mpidata.run.folder import RunFolder
@@ -23,7 +23,6 @@ __all__ = ["DRAWN", "RECEIVED", "Figures", "Conclusion", "Journal", "write_failu
 RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES = range(7)
 
 RECORD = "record."
-_RATE_OVER_S = 3.0
 _PROGRESS_S = 0.5
 
 
@@ -63,17 +62,20 @@ class Figures:
         Sentences of trainers that could not go on recording.
     loaders : dict
         How many have `joined` and were `lost`; empty in a job that has none.
+    loaded : Loaded
+        What comes from them.
     """
 
     def __init__(self, trainers: int, capacity: int) -> None:
         self.loaders: dict[str, int] = {}
+        self.loaded = Loaded(trainers)
         self.record: dict[str, float] = {}
         self.record_stopped: list[str] = []
         self.first: dict[str, float] = {}
         self.last: dict[str, float] = {}
         self._capacity = capacity
         self._statistics: list[Sequence[int]] = [(0,) * 7 for _ in range(trainers)]
-        self._history: deque[tuple[float, int]] = deque([(0.0, 0)])
+        self._rate = Rate()
 
     def status(self, trainer: int, statistics: Sequence[int]) -> Sequence[int]:
         """Take a trainer's latest statistics, seven int64 in the order of mpidata_statistics; returns a copy."""
@@ -97,12 +99,7 @@ class Figures:
         """Contents of progress.json, `seconds` after the start. Samples per second are over the last seconds."""
         per_trainer = self.per_trainer(RECEIVED)
         received = sum(per_trainer)
-        history = self._history
-        while len(history) > 1 and seconds - history[1][0] >= _RATE_OVER_S:
-            history.popleft()
-        elapsed = seconds - history[0][0]
-        rate = (received - history[0][1]) / elapsed if elapsed > 0 else 0.0
-        history.append((seconds, received))
+        loaded = self.loaded.progress(seconds)
         totals = simulations.totals
         return {
             "simulations": {
@@ -113,7 +110,7 @@ class Figures:
             },
             "samples": {
                 "received": received,
-                "per_second": round(rate, 3),
+                "per_second": self._rate.at(seconds, received),
                 "validation": sum(self.per_trainer(VALIDATION)),
                 "per_trainer": per_trainer,
             },
@@ -124,6 +121,7 @@ class Figures:
             "report": dict(self.last),
             "training": self._training(),
             "seconds": round(seconds, 3),
+            **({"loaded": loaded} if loaded else {}),
         }
 
     def summary(
@@ -156,6 +154,7 @@ class Figures:
             "seconds": round(seconds, 3),
             "training": self._training(),
             **({"loaders": self.loaders} if self.loaders else {}),
+            **({"loaded": loaded} if (loaded := self.loaded.summary()) else {}),
             **({"record": self.record} if self.record else {}),
         }
 
@@ -200,6 +199,13 @@ class Journal:
         self.note("start", world=plan.world, **sizes, simulations=plan.simulations, validation=plan.validation)
         if self._events.problem is not None:
             say_aside(STARTED)
+
+    def reported(self, trainer: int, name: str, value: float) -> None:
+        """Take what a trainer reports; the end of an epoch is an event."""
+        if not name.startswith(PREFIX):
+            self.figures.report(name, value)
+        elif (ended := self.figures.loaded.take(trainer, name.removeprefix(PREFIX), value)) is not None:
+            self.note("epoch", **ended)
 
     def keep(self, now: float) -> None:
         """Bring the events into their file, and twice a second the figures into theirs."""

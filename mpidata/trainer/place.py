@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpidata.errors import StreamError
+from mpidata.loader.figures import Report
 from mpidata.loader.transport import Loaders
 
 __all__ = ["Place", "place"]
@@ -30,6 +31,8 @@ class Place:
         Of the job.
     hold : callable
         Has the state of an object, by a name, in the checkpoints of the job, and restores it.
+    report : callable
+        Takes a number by its name to the scheduler; does not block.
     """
 
     loaders: Loaders
@@ -39,6 +42,7 @@ class Place:
     retries: int
     seed: int
     hold: Callable[[str, Any], None]
+    report: Report = lambda name, value: None
 
 
 def place() -> Place:
@@ -53,6 +57,17 @@ def place() -> Place:
             "to the job file."
         )
     index = trainer.communicator.Get_rank() if trainer.communicator else 0
+
+    def report(name: str, value: float) -> None:  # where the job is over, the next batch says so
+        trainer.library.mpidata_trainer_report(name.encode(), value)
+
     return Place(
-        join.loaders(), index, plan.trainers, plan.loaders, plan.loader_retries, plan.seed, trainer.checkpoints.hold
+        loaders=join.loaders(),
+        trainer=index,
+        trainers=plan.trainers,
+        workers=plan.loaders,
+        retries=plan.loader_retries,
+        seed=plan.seed,
+        hold=trainer.checkpoints.hold,
+        report=report,
     )

@@ -188,6 +188,7 @@ def run_draw(folder: JobFolder, built: Path, seed: int, kills: int = 5, timeout:
     assert len(killer.killed) == one.kills, f"the job ended after {len(killer.killed)} kills\n{result.logs()}"
     check_losses(folder.path, result, killer)
     check_rows(one, folder.path)
+    check_figures(one, folder.path, result)
     ways = ", ".join(f"{way}x{n}" for way, n in sorted(Counter(int(way) for _, way in killer.killed).items()))
     return f"{result.seconds:.0f} s, signals {ways}"
 
@@ -218,6 +219,16 @@ def check_rows(one: Draw, folder: Path) -> None:
                 order = order_of(one, epoch)
                 expected = [order[place] for places in batches for place in places]
                 assert seen == expected, f"epoch {epoch} of trainer {trainer}: {Counter(seen) - Counter(expected)}"
+
+
+def check_figures(one: Draw, folder: Path, result: Result) -> None:
+    """What the summary says has come is what has, and the end of each epoch is told by each trainer."""
+    loaded = result.summary["loaded"]
+    counted = [json.loads((folder / f"census-{trainer}.json").read_text()) for trainer in range(one.trainers)]
+    assert loaded["samples"] == sum(len(seen) for epochs in counted for seen in epochs), loaded
+    assert loaded["epoch"] == one.epochs - 1 and all(0 < wait < result.seconds for wait in loaded["wait_s"]), loaded
+    ended = [(event["trainer"], event["epoch"]) for event in events_of(folder) if event["event"] == "epoch"]
+    assert sorted(ended) == [(t, epoch) for t in range(one.trainers) for epoch in range(one.epochs)]
 
 
 def order_of(one: Draw, epoch: int) -> list[int]:

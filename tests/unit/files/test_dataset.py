@@ -1,103 +1,14 @@
 """FileDataset over a stand-in for MPI: each row once, in the order that seed, epoch and place say."""
 
 import functools
-import gc
-import itertools
 import random
 import threading
 
-import h5py
 import numpy as np
 import pytest
-from fake_loaders import FakeNetwork
+from part_files import ROWS, SIZES, WRITERS, make_parts, write_npz
 
 from mpidata.errors import StreamError
-from mpidata.files import dataset as files
-from mpidata.files.dataset import FileDataset
-from mpidata.files.work import FileWork
-from mpidata.loader.serve import serve
-from mpidata.trainer.place import Place
-
-SIZES = [13, 1, 40, 7, 25]
-ROWS = sum(SIZES)
-
-
-def write_npz(path, x, y):
-    np.savez(path, x=x, y=y)
-
-
-def write_h5(path, x, y):
-    with h5py.File(path, "w") as file:
-        file["x"], file["y"] = x, y
-
-
-def write_parquet(path, x, y):
-    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
-    parquet.write_table(pyarrow.table({"x": x.tolist(), "y": y}), path)
-
-
-def write_feather(path, x, y):
-    feather, pyarrow = pytest.importorskip("pyarrow.feather"), pytest.importorskip("pyarrow")
-    feather.write_feather(pyarrow.table({"x": x.tolist(), "y": y}), str(path))
-
-
-def write_csv(path, x, y):
-    path.write_text("a,b,y\n" + "".join(f"{a},{b},{c}\n" for (a, b), c in zip(x, y, strict=True)))
-
-
-WRITERS = {"npz": write_npz, "h5": write_h5, "parquet": write_parquet, "feather": write_feather, "csv": write_csv}
-
-
-def make_parts(folder, kind="npz"):
-    ends = itertools.accumulate(SIZES)
-    for number, (size, end) in enumerate(zip(SIZES, ends, strict=True)):
-        y = np.arange(end - size, end)
-        WRITERS[kind](folder / f"part{number}.{kind}", np.stack([y * 2.0, y * 3.0], axis=1), y)
-    return folder
-
-
-def work(requests):
-    serve(requests, [FileWork(requests)])
-
-
-class Job:
-    """Trainers and loaders in this process."""
-
-    def __init__(self, monkeypatch, loaders, trainers, retries=2):
-        self.network = FakeNetwork(work, loaders=loaders, trainers=trainers)
-        self.trainers = trainers
-        self.here = threading.local()
-        self.places = [
-            Place(loaders=side, trainer=t, trainers=trainers, workers=loaders, retries=retries, seed=5, hold=self.hold)
-            for t, side in enumerate(self.network.trainers)
-        ]
-        monkeypatch.setattr(files.job, "place", lambda: self.places[self.here.trainer])
-
-    def hold(self, name, thing):
-        assert thing.state_dict()["batches"] == 0
-
-    def dataset(self, trainer, *args, **kwargs):
-        self.here.trainer = trainer
-        return FileDataset(*args, **kwargs)
-
-    def rows(self, paths, batch, epochs=1, **kwargs):
-        """Rows of some epochs by place: (epochs, ROWS), each trainer's batches one after the other."""
-        sets = [self.dataset(t, paths, batch, **kwargs) for t in range(self.trainers)]
-        return [np.concatenate([b["y"].numpy() for bs in zip(*sets, strict=True) for b in bs]) for _ in range(epochs)]
-
-
-@pytest.fixture
-def job(monkeypatch):
-    jobs = []
-
-    def start(loaders=1, trainers=1, **kwargs):
-        jobs.append(Job(monkeypatch, loaders, trainers, **kwargs))
-        return jobs[-1]
-
-    yield start
-    for each in jobs:
-        each.network.close()
-    gc.collect()
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -294,3 +205,33 @@ def test_a_part_at_which_loaders_die_is_left_out(job, tmp_path):
     current.network.start()
     for _ in range(2):
         assert sorted(y for batch in data for y in batch["y"].tolist()) == [*range(14), *range(54, ROWS)]
+
+
+def test_how_far_reading_is_and_what_was_given_out_is_reported(job, tmp_path):
+    make_parts(tmp_path)
+    current = job(3)
+    reported = current.reported
+    data = current.dataset(0, tmp_path, 8)
+    assert ("loaded.parts", 5) in reported and sum(v for k, v in reported if k == "loaded.wait_s") == 0
+    batches = iter(data)
+    next(batches)
+    first_batch_s = dict(reported)["loaded.first_batch_s"]
+    assert 0 < first_batch_s < 20
+    current.network.kill(0)
+    rest = sum(1 for _ in batches)
+    sums = {name: sum(v for k, v in reported if k == f"loaded.{name}") for name in ("batches", "samples", "wait_s")}
+    assert sums["batches"] == 1 + rest == 11 and sums["samples"] == ROWS and sums["wait_s"] >= first_batch_s
+    assert sum(v for k, v in reported if k == "loaded.parts_read_again") > 0
+    assert [v for k, v in reported if k == "loaded.epoch_end"] == [0]
+    reported.clear()
+    next(iter(data))  # and the loop is left
+    assert ("loaded.batches", 1) in reported and "loaded.epoch_end" not in dict(reported)
+
+
+def test_parts_that_are_read_are_counted(job, tmp_path):
+    make_parts(tmp_path)
+    current = job(2, 2)
+    data = [current.dataset(trainer, tmp_path, 8) for trainer in range(2)]
+    for each in data:
+        next(iter(each))
+    assert len(data[0]._remote.read) == 5 and not data[1]._remote.read

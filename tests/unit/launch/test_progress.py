@@ -47,6 +47,23 @@ def test_line_of_figures() -> None:
     assert "simulations 2/9, failed 3, " in figures_line(failed)
 
 
+def test_line_of_a_job_with_loaders() -> None:
+    of_none = {
+        "simulations": {"requested": 0, "running": 0, "complete": 0, "failed": 0},
+        "fill": [0.0],
+        "batches": [0],
+        "report": {"loss": 0.5},
+    }
+    reading = {"reading": {"parts": 7, "counted": 3, "read": 0}}
+    assert figures_line(_figures(**of_none, loaded=reading)) == "12 s, counting parts 3/7, loss 0.5"
+    reading["reading"] |= {"counted": 7, "read": 2}
+    assert figures_line(_figures(**of_none, loaded=reading)) == "12 s, reading parts 2/7, loss 0.5"
+    loaded = {"epoch": 3, "samples": 120, "per_second": 8.0, "batches": [6, 6], "wait_s": [1.25, 0.0]}
+    told = "epoch 3, loaded 120 (8/s), batches 6 6, waited 1.2 0.0 s"
+    assert figures_line(_figures(**of_none, loaded=loaded)) == f"12 s, {told}, loss 0.5"
+    assert f"batches 4 5, {told}, loss" in figures_line(_figures(loaded=loaded))  # beside a stream
+
+
 def _write(path: Path, **more: Any) -> None:
     path.write_text(json.dumps(_figures(**more)))
 
