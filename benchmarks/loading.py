@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,8 +37,15 @@ def run_way(program: str, how: str, kind: str, arguments: Sequence[str], loaders
         command, variables = _COMMANDS[how](folder, words, loaders)
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables}
         with open(folder / "log", "wb") as log:
-            process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
-            memory_mb = _watch(process)
+            process = subprocess.Popen(
+                command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+            try:
+                memory_mb = _watch(process)
+            finally:
+                with contextlib.suppress(ProcessLookupError):  # a worker may be left
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         try:
             found: dict[str, float] = json.loads((folder / f"{program}.json").read_text())
         except (OSError, ValueError):
@@ -57,16 +65,9 @@ def _watch(process: subprocess.Popen[bytes]) -> float:
                     used += one.memory_full_info().pss
         highest = max(highest, used / 1e6)
         if time.monotonic() > deadline:
-            _kill(process.pid)
+            break
         time.sleep(_LOOK_EVERY_S)
     return highest
-
-
-def _kill(pid: int) -> None:
-    with contextlib.suppress(psutil.Error):
-        for one in [*psutil.Process(pid).children(recursive=True), psutil.Process(pid)]:
-            with contextlib.suppress(psutil.Error):
-                one.kill()
 
 
 def _job(folder: Path, words: Sequence[str], loaders: int) -> tuple[list[str], dict[str, str]]:
