@@ -1,7 +1,7 @@
 """Stream a running ensemble of MPI simulations into PyTorch training.
 
-In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset` and `init_process_group`. In a solver written
-in Python: `mpidata.solver`; in a function of `solvers.function`: `GiveUp`.
+In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `register`, `report` and `init_process_group`.
+In a solver written in Python: `mpidata.solver`; in a function of `solvers.function`: `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mpidata.record.dataset import RecordedDataset
     from mpidata.trainer.dataset import MPIStreamDataset
     from mpidata.trainer.process_group import init_process_group
+    from mpidata.trainer.script import register, report
 
 __all__ = [
     "DataLoader",
@@ -27,6 +28,8 @@ __all__ = [
     "RecordedDataset",
     "__version__",
     "init_process_group",
+    "register",
+    "report",
     "solver",
 ]
 
@@ -39,6 +42,8 @@ _HOME = {
     "MPIStreamDataset": "mpidata.trainer.dataset",
     "RecordedDataset": "mpidata.record.dataset",
     "init_process_group": "mpidata.trainer.process_group",
+    "register": "mpidata.trainer.script",
+    "report": "mpidata.trainer.script",
 }
 
 

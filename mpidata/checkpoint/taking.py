@@ -127,7 +127,7 @@ class Checkpoints:
             names = ", ".join(self._unclaimed())
             raise StreamError(
                 f"The checkpoint that this run continues holds the state of {names}, but the script began its loop "
-                "without it. Call stream.register(...) with the same names as before the loop."
+                "without it. Call mpidata.register(...) with the same names as before the loop."
             )
 
     def take(self) -> None:

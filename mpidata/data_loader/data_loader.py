@@ -149,8 +149,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             self.prefetch_factor or 2, self.in_order, self.timeout, self.pin_memory and torch.cuda.is_available()
         )
         self._tally.begin(epoch)
-        seeds = lambda n: derived_seed(seed, epoch, n, trainer)  # noqa: E731
-        return Epoch(self._on_loaders(), indices, seeds, given, settings, self._tally)
+        seeds, turn = (lambda n: derived_seed(seed, epoch, n, trainer)), self._place.turns.begin()
+        return Epoch(self._on_loaders(), indices, seeds, given, settings, self._tally, turn)
 
     def set_epoch(self, epoch: int) -> None:
         """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept."""

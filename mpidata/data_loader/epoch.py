@@ -15,6 +15,7 @@ from torch.utils.data._utils.pin_memory import pin_memory
 from mpidata.data_loader.remote import Order, Remote
 from mpidata.loader.figures import Tally
 from mpidata.loader.parcels import unpack
+from mpidata.loader.turns import Turn
 
 __all__ = ["Epoch", "Settings", "derived_seed"]
 
@@ -67,6 +68,8 @@ class Epoch(Iterator[Any]):
         How to go about it.
     tally : Tally
         Told of batches and waits, too.
+    turn : Turn, optional
+        Of this iteration.
     """
 
     def __init__(
@@ -77,9 +80,10 @@ class Epoch(Iterator[Any]):
         given: Callable[[int | None], None],
         settings: Settings,
         tally: Tally,
+        turn: Turn | None = None,
     ) -> None:
         self._remote, self._batches, self._seed, self._given, self._settings = remote, batches, seed, given, settings
-        self._tally = tally
+        self._tally, self._turn = tally, turn
         self._orders: dict[int, Order] = {}
         self._exhausted = False
         remote.take(0.0)
@@ -87,6 +91,8 @@ class Epoch(Iterator[Any]):
 
     def __next__(self) -> Any:
         """Wait for a batch; raises what the dataset has raised, and RuntimeError after the timeout."""
+        if self._turn is not None:
+            self._turn.next()
         begun = time.monotonic()
         self._remote.take(0.0)
         while True:
@@ -97,6 +103,7 @@ class Epoch(Iterator[Any]):
             if self._exhausted and not self._orders:
                 self._given(None)
                 self._tally.end()
+                self._turn = None
                 raise StopIteration
             left_s = (self._settings.timeout_s or math.inf) - (time.monotonic() - begun)
             if left_s <= 0:

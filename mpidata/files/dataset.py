@@ -111,6 +111,7 @@ class FileDataset:
         self._trainer, trainers = (place.trainer, place.trainers) if share else (0, 1)
         self._global_batch = batch_size * trainers
         self._shares = Shares(sum(self._counts), batch_size, trainers, drop_last)
+        self._turns = place.turns
         self._ahead: deque[Batch] = deque()
         self._blocks: dict[int, list[Block]] = {}
         self._epoch = self._batches = self._next = 0
@@ -213,7 +214,9 @@ class FileDataset:
             self._tally.flush()
 
     def _batches_of(self, epoch: int) -> Iterator[dict[str, torch.Tensor]]:
+        turn = self._turns.begin()
         for number in range(self._batches, len(self)):
+            turn.next()
             begun = time.monotonic()
             if not self._ahead or (self._ahead[0].epoch, self._ahead[0].number) != (epoch, number):
                 self._remote.cancel()

@@ -156,6 +156,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
     "mpidata_trainer_draw_page": (c_int, [c_int64, POINTER(c_void_p), POINTER(c_int64), c_double]),
     "mpidata_trainer_ahead": (c_int, [c_double]),
+    "mpidata_trainer_count_batch": (c_int, [c_double]),
     "mpidata_trainer_give_back": (c_int, [c_int64]),
     # snapshot.h
     "mpidata_trainer_snapshot_take": (c_int, [POINTER(Snapshot)]),

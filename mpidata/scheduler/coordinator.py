@@ -96,7 +96,7 @@ class Coordinator:
         self._kept = [number for number in numbers(self._folder) if number <= plan.checkpoint]
         self._number = max([plan.checkpoint, *numbers(self._folder)])
         self._due = now + plan.checkpoint_every_s if plan.checkpoint_every_s else float("inf")
-        self._over = not plan.has_stream
+        self._over = False
         self._current: _Checkpoint | None = None
         self._task: _Task | None = None
         self._asked = -1  # batch from which a trainer has asked for another one, -1: none
@@ -109,7 +109,7 @@ class Coordinator:
     def want(self, now: float) -> None:
         """Have a checkpoint written as soon as possible; one that is being written already will do."""
         if self._over:
-            self.failure = "the training loop is over" if self._plan.has_stream else "there are no solvers"
+            self.failure = "the training loop is over"
         elif self._current is None:
             self._begin(now)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, SupportsFloat
 
@@ -16,13 +15,11 @@ from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches import BatchMemory
 from mpidata.trainer.loaders import no_workers, refuse_loader, refuse_workers
+from mpidata.trainer.script import report_of
 from mpidata.trainer.trainer import Trainer
 from mpidata.trainer.validation import ValidationDataset
 
 __all__ = ["MPIStreamDataset"]
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NAME_LENGTH = 63
 
 
 class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
@@ -150,9 +147,7 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
         -----
         Any thread; not collective; does not block.
         """
-        numbers = {name: _number(name, value) for name, value in values.items()}
-        for name, number in numbers.items():
-            check(self._trainer.library, self._trainer.library.mpidata_trainer_report(name.encode(), number))
+        report_of(self._trainer, values)
 
     @property
     def over(self) -> bool:
@@ -286,14 +281,3 @@ class _Pass(Iterator[dict[str, torch.Tensor]]):
 def _check_positive(name: str, value: Any) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise StreamError(f"{name}={value!r} is no positive whole number. Give a number from 1, or leave it out.")
-
-
-def _number(name: str, value: SupportsFloat) -> float:
-    if not _NAME.fullmatch(name) or len(name) > _NAME_LENGTH:
-        raise StreamError(
-            f"report: {name!r} cannot name a value. Use letters, digits and _, at most {_NAME_LENGTH} of them."
-        )
-    try:
-        return float(value.detach() if isinstance(value, torch.Tensor) else value)
-    except (TypeError, ValueError, RuntimeError):
-        raise StreamError(f"report: {name}={value!r} is no number. Report one float for each name.") from None

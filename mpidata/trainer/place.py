@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mpidata.errors import StreamError
 from mpidata.loader.figures import Report
 from mpidata.loader.transport import Loaders
+from mpidata.loader.turns import Turns
 
 __all__ = ["Place", "place"]
 
@@ -31,6 +32,8 @@ class Place:
         Of the job.
     hold : callable
         Has the state of an object, by a name, in the checkpoints of the job, and restores it.
+    turns : Turns
+        Whose batches count.
     report : callable
         Takes a number by its name to the scheduler; does not block.
     """
@@ -42,12 +45,13 @@ class Place:
     retries: int
     seed: int
     hold: Callable[[str, Any], None]
+    turns: Turns = field(default_factory=lambda: Turns(lambda: None))
     report: Report = lambda name, value: None
 
 
 def place() -> Place:
     """Join the job, if this process has not yet; raises StreamError where it has no loaders."""
-    from mpidata.trainer import join
+    from mpidata.trainer import counting, join
 
     trainer = join.join()
     plan = trainer.plan
@@ -69,5 +73,6 @@ def place() -> Place:
         retries=plan.loader_retries,
         seed=plan.seed,
         hold=trainer.checkpoints.hold,
+        turns=counting.turns(),
         report=report,
     )

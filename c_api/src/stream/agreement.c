@@ -1,5 +1,7 @@
 #include "stream/agreement.h"
 
+#include <string.h>
+
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
 
@@ -11,9 +13,32 @@ static int64_t total_with_repeats_locked(const mpidata_trainer *trainer) {
     return have_any ? trainer->drawn + (trainer->buffer.count + trainer->batch - 1) / trainer->batch : 0;
 }
 
+/* Without a stream nothing is granted: trainers go on as they like, and come to one checkpoint where the furthest is. */
+static int my_part_without_stream_locked(mpidata_trainer *trainer, int64_t *mine) {
+    MPIDATA_LOCKED(&trainer->lock);
+    int stop = mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase);
+    if (!stop && trainer->checkpoint.wanted <= trainer->checkpoint.agreed) return 0;
+    memset(mine, 0, MPIDATA_AGREEMENT_ENTRIES * sizeof *mine);
+    mine[TOTAL] = trainer->drawn;
+    mine[STOP] = stop;
+    mine[CHECKPOINT] = trainer->checkpoint.wanted;
+    trainer->checkpoint.asking = 1;
+    return 1;
+}
+
+static int conclude_without_stream_locked(mpidata_trainer *trainer, const int64_t *all) {
+    MPIDATA_LOCKED(&trainer->lock);
+    trainer->checkpoint.asking = 0;
+    if (!all[STOP]) mpidata_checkpoint_agree_locked(trainer, all[CHECKPOINT], all[TOTAL]);
+    if (all[STOP]) mpidata_phase_end_draws_locked(&trainer->phase);
+    (void)pthread_cond_broadcast(&trainer->news);
+    return all[STOP] != 0;
+}
+
 /* Fill in this trainer's part; 0: nothing new to say. */
 static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     MPIDATA_LOCKED(&trainer->lock);
+    if (!trainer->job.plan.n_fields) return my_part_without_stream_locked(trainer, mine);
     int final, stop = mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase);
     int wanted = trainer->checkpoint.wanted > trainer->checkpoint.agreed;
     int64_t sure = mpidata_trainer_guaranteed_locked(trainer, &final);
@@ -34,6 +59,7 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
 /* Is this the end? */
 static int conclude_locked(mpidata_trainer *trainer, const int64_t *all) {
     MPIDATA_LOCKED(&trainer->lock);
+    if (!trainer->job.plan.n_fields) return conclude_without_stream_locked(trainer, all);
     int64_t least = -all[LEAST];
     int over = 0;
     if (all[STOP]) {

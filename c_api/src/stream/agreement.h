@@ -6,7 +6,8 @@
  * a time; under `tail: repeat` the greatest of the final numbers counts, and who has fewer repeats samples.
  *
  * A checkpoint is taken on all trainers at the same batch: as soon as one of them says in the agreement that the scheduler
- * has ordered one, it is that of the batches granted by then, which no trainer has gone past. */
+ * has ordered one, it is that of the batches granted by then, which no trainer has gone past. Where there is no stream,
+ * trainers count the batches that loaders bring them, and it is the greatest of these numbers. */
 #ifndef MPIDATA_AGREEMENT_H
 #define MPIDATA_AGREEMENT_H
 

@@ -164,6 +164,31 @@ int mpidata_trainer_ahead(double timeout_s) {
     return status;
 }
 
+int mpidata_trainer_count_batch(double timeout_s) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    double deadline = mpidata_trainer_deadline(timeout_s);
+    int status = MPIDATA_ERR_AGAIN, in_time = 1;
+    mpidata_lock_take(&trainer->lock);
+    while (status == MPIDATA_ERR_AGAIN && in_time) {
+        if (trainer->error) {
+            status = mpidata_error(trainer->error, "%s", trainer->error_text);
+        } else if (mpidata_draws_left(&trainer->phase) || mpidata_stopping(&trainer->phase)) {
+            status = MPIDATA_END;
+        } else if (mpidata_checkpoint_is_due_locked(trainer)) {
+            status = MPIDATA_CHECKPOINT;
+        } else if (!trainer->checkpoint.asking) {
+            trainer->drawn++;
+            status = MPIDATA_SUCCESS;
+        } else {
+            in_time = mpidata_trainer_wait_locked(trainer, deadline);
+        }
+    }
+    if (!in_time) status = mpidata_error(MPIDATA_ERR_AGAIN, "The trainers have not agreed within the given time.");
+    mpidata_lock_give(&trainer->lock);
+    return status;
+}
+
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s) {
     mpidata_trainer *trainer;

@@ -26,6 +26,13 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
  * that have drawn as many batches. */
 int mpidata_trainer_ahead(double timeout_s);
 
+/* In a job without a stream: count a batch that loaders bring, before it is waited for.
+ *
+ * MPIDATA_SUCCESS; MPIDATA_CHECKPOINT: take a snapshot and call again, at the same number on all trainers; MPIDATA_END: the
+ * job is stopping; MPIDATA_ERR_AGAIN as above; or an error that ended the job. Sleeps only while the trainers agree on
+ * the batch of a checkpoint. */
+int mpidata_trainer_count_batch(double timeout_s);
+
 /* mpidata_trainer_draw without a copy, where the next batch has memory of its own (slots.h: mpidata_page_layout): *memory is where,
  * and is the caller's, to be changed at will, until mpidata_trainer_give_back of *page. Its samples may be in another order
  * than mpidata_trainer_draw would have them in. NULL with MPIDATA_SUCCESS: it has none, nothing was drawn, and

@@ -15,11 +15,6 @@ static int open_trainer(mpidata_trainer *trainer, MPI_Comm world) {
     MPIDATA_TRY_MPI(MPI_Comm_dup(trainer->job.role, &trainer->agreement));
     MPIDATA_TRY(mpidata_trainer_open_state(trainer));
     MPIDATA_TRY(mpidata_ledger_open(&trainer->ledger, plan, trainer->job.index));
-    if (!plan->n_fields) { /* no solvers: a stream that has ended */
-        mpidata_lock_take(&trainer->lock);
-        mpidata_phase_end_draws_locked(&trainer->phase);
-        mpidata_lock_give(&trainer->lock);
-    }
     if (mpidata_slots_open(&trainer->slots, plan)) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
     if (mpidata_buffer_open(&trainer->buffer, plan->policy, plan->capacity, plan->watermark, plan->seed,
                             (uint64_t)trainer->job.index))

@@ -213,7 +213,7 @@ def test_register_says_which_names_do_not_fit(library: Library) -> None:
 
 def test_a_loop_that_ignores_the_state_is_refused(library: Library) -> None:
     stream = resume(library, {"model": {}})
-    with pytest.raises(StreamError, match=r"holds the state of model.*Call stream.register\(...\)"):
+    with pytest.raises(StreamError, match=r"holds the state of model.*Call mpidata.register\(...\)"):
         iter(stream)
 
 

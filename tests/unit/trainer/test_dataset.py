@@ -8,6 +8,7 @@ import torch
 from fake_library import make_plan, make_trainer, numbers
 from torch.utils.data import DataLoader
 
+import mpidata
 from mpidata.errors import LibraryError, StreamError
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
@@ -140,6 +141,14 @@ def test_report(library):
     stream.report(other=float("nan"), third=3)
     assert library.reports[0] == ("loss", 0.5) and library.reports[1][1] != library.reports[1][1]
     assert library.reports[2] == ("third", 3.0)
+
+
+def test_a_script_without_a_stream_reports_and_registers(library):
+    mpidata.report(loss=torch.tensor(0.25))
+    assert library.reports == [("loss", 0.25)]
+    mpidata.register(model=torch.nn.Linear(1, 1))
+    with pytest.raises(StreamError, match="has registered model already"):
+        MPIStreamDataset(2).register(model=torch.nn.Linear(1, 1))
 
 
 @pytest.mark.parametrize("values", [{"a b": 1.0}, {"x" * 64: 1.0}, {"loss": "low"}, {"loss": torch.ones(2)}])

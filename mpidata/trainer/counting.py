@@ -1,0 +1,44 @@
+"""Counting the batches that loaders bring to a trainer, in a job without a stream: between two of them, checkpoints."""
+
+from __future__ import annotations
+
+import functools
+
+from mpidata.loader.turns import Turns
+from mpidata.native.library import AGAIN, CHECKPOINT, END, check
+from mpidata.trainer import join
+from mpidata.trainer.trainer import SLICE_S, Trainer
+
+__all__ = ["count_batch", "turns"]
+
+
+@functools.cache
+def turns() -> Turns:
+    """Get the turns of this process's iterations; joins the job. Beside a stream only its own batches count."""
+    trainer = join.join()
+    return Turns((lambda: None) if trainer.plan.has_stream else functools.partial(count_batch, trainer))
+
+
+def count_batch(trainer: Trainer) -> None:
+    """Count a batch, and take a snapshot before it where one is due.
+
+    Raises
+    ------
+    StreamError
+        The checkpoint that this run continues holds states that the script has not registered anything for.
+    LibraryError
+        The job has failed.
+
+    Notes
+    -----
+    Sleeps only while the trainers agree on the batch of a checkpoint.
+    """
+    trainer.checkpoints.check_claimed()
+    status = AGAIN
+    while status in (AGAIN, CHECKPOINT) and not trainer.closed:
+        status = trainer.library.mpidata_trainer_count_batch(SLICE_S)
+        if status == CHECKPOINT:
+            trainer.checkpoints.take()
+    if status not in (AGAIN, END):  # a job that is over is found out by who waits for the batch
+        check(trainer.library, status)
+        trainer.drawn += 1

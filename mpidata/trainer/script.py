@@ -1,0 +1,82 @@
+"""What a training script tells the job, with and without a stream: values to be shown, objects to be kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, SupportsFloat
+
+from mpidata.errors import StreamError
+from mpidata.native.library import check
+from mpidata.trainer import join
+from mpidata.trainer.trainer import Trainer
+
+if TYPE_CHECKING:
+    from mpidata.checkpoint.state import Stateful
+
+__all__ = ["register", "report", "report_of"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME_LENGTH = 63
+
+
+def register(**objects: Stateful) -> None:
+    """Have the states of these objects kept in the job's checkpoints, and restore them where one is continued.
+
+    Parameters
+    ----------
+    **objects : Stateful
+        Anything with state_dict() and load_state_dict(): the model, the optimizer, ...
+
+    Raises
+    ------
+    StreamError
+        An object lacks these methods; the names are not those that the checkpoint holds, or a state does not fit; or
+        this is the second call in this process, `MPIStreamDataset.register` included.
+
+    Notes
+    -----
+    Once, before the loop, when the objects are on their devices. The first call of mpidata in a process joins the job,
+    which is collective; otherwise this is not. Each trainer keeps the states of its own objects. Where the number of
+    trainers has changed, trainer i takes those of trainer i modulo the former number. The states are taken between two
+    batches, with torch.save. DataLoader and FileDataset need not be registered.
+    """
+    join.join().checkpoints.register(objects)
+
+
+def report(**values: SupportsFloat) -> None:
+    """Report values, a loss say, for the progress display and the summary.
+
+    Parameters
+    ----------
+    **values : float
+        Or what converts to one: a tensor of one element, a NumPy scalar. NaN and infinity are allowed.
+
+    Raises
+    ------
+    StreamError
+        A name is no identifier or longer than 63 characters, or a value is no number.
+
+    Notes
+    -----
+    Any thread; does not block, but for the first call of mpidata in a process, which joins the job.
+    """
+    report_of(join.join(), values)
+
+
+def report_of(trainer: Trainer, values: Mapping[str, SupportsFloat]) -> None:
+    """Report values as `report` does."""
+    numbers = {name: _number(name, value) for name, value in values.items()}
+    for name, number in numbers.items():
+        check(trainer.library, trainer.library.mpidata_trainer_report(name.encode(), number))
+
+
+def _number(name: str, value: Any) -> float:
+    if not _NAME.fullmatch(name) or len(name) > _NAME_LENGTH:
+        raise StreamError(
+            f"report: {name!r} cannot name a value. Use letters, digits and _, at most {_NAME_LENGTH} of them."
+        )
+    try:
+        return float(value.detach() if hasattr(value, "detach") else value)
+    except (TypeError, ValueError, RuntimeError):
+        raise StreamError(f"report: {name}={value!r} is no number. Report one float for each name.") from None

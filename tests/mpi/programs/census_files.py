@@ -1,0 +1,35 @@
+"""Trainer of a FileDataset: notes the rows of each batch in a file of this start, and keeps a model in the checkpoints.
+
+Arguments: rows of a batch of all trainers together, seconds to sleep after each batch, number of this start.
+"""
+
+import json
+import os
+import pathlib
+import sys
+import time
+
+import torch
+
+import mpidata
+
+EPOCHS = 3
+rank, trainers = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+start = sys.argv[3]
+steps = torch.nn.Linear(1, 1, bias=False)
+torch.nn.init.zeros_(steps.weight)
+mpidata.register(steps=steps)
+data = mpidata.FileDataset("parts/*.npy", int(sys.argv[1]) // trainers)
+first = data.resumed[0] * len(data) + data.resumed[1]
+assert float(steps.weight) == first, (float(steps.weight), data.resumed)  # a checkpoint is of one batch in all it holds
+if rank == 0:
+    pathlib.Path(f"resumed-{start}").write_text(json.dumps(data.resumed))
+with open(f"seen-{start}-{rank}", "w", buffering=1) as seen:
+    for epoch in range(data.resumed[0], EPOCHS):
+        batches_before = data.resumed[1] if epoch == data.resumed[0] else 0
+        for number, batch in enumerate(data, batches_before):
+            seen.write(json.dumps([epoch, number, batch["data"][:, 0].tolist()]) + "\n")
+            with torch.no_grad():
+                steps.weight += 1
+            mpidata.report(step=steps.weight)
+            time.sleep(float(sys.argv[2]))
