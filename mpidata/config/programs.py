@@ -186,9 +186,9 @@ class Solvers(Model):
     tolerate: Natural | None = Key(
         default=None,
         description="Number of simulations that may be set aside before the job counts as failed. "
-        "Without this key the job fails in two cases only: if three simulations fail on "
-        "every try before any has completed (those that their own code gives up do not "
-        "count), or if all are set aside.",
+        "Without this key the job fails in two cases only: if three simulations fail on every try, and every group has "
+        "failed, before any simulation has come to its end (those that their own code gives up do not count), or if "
+        "all are set aside.",
         json_schema_extra={"kind": "whole number, at least 0", "default": "all"},
     )
     hosts: (

@@ -16,7 +16,7 @@ from mpidata.run.plan import Plan
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.losses import Cause, Causes, Losses, UntoldDeaths
 from mpidata.scheduler.messages import MIXED, Messages
-from mpidata.scheduler.simulations import COMPLETE, NONE, Simulations
+from mpidata.scheduler.simulations import NONE, Simulations
 from mpidata.scheduler.summary import Journal
 
 __all__ = ["Dispatcher"]
@@ -258,7 +258,7 @@ class Dispatcher:
             return
         entry = self._losses.give_up(simulation, tries, group, cause, self._parameters[simulation].tolist())
         self._journal.note("set_aside", **entry)
-        self.error = self.error or self._losses.verdict(self._simulations.totals[COMPLETE])
+        self.error = self.error or self._losses.verdict(self._simulations.ended)
 
     def _spawn(self, now: float) -> None:
         one_each = self._plan.lifetime == "simulation"

@@ -16,7 +16,7 @@ from mpidata.run.plan import Plan
 __all__ = ["GIVEN_UP", "Cause", "Causes", "DeadTrainer", "Losses", "UntoldDeaths"]
 
 _LOOK_S = 1.0
-# With nothing complete by then, the program is at fault and not a simulation.
+# If nothing has come to its end by then, and every group has failed, the program is at fault and not a simulation.
 _HOPELESS = 3
 _VANISHED = (
     "vanished without an exit note: its mpidata-rank was killed with it, its host is gone, or the run folder cannot be "
@@ -157,13 +157,13 @@ class Losses:
         self.set_aside.append(entry)
         return entry
 
-    def verdict(self, complete: int) -> str:
+    def verdict(self, ended: int) -> str:
         """Say in a sentence why the job must fail, or "" while it need not.
 
         Parameters
         ----------
-        complete : int
-            Number of complete simulations.
+        ended : int
+            Number of simulations that have come to their end, whether or not the trainers hold them yet.
         """
         count, tolerate = len(self.set_aside), self._plan.tolerate
         total = self._plan.simulations + self._plan.validation
@@ -173,7 +173,8 @@ class Losses:
             return ""
         if tolerate >= 0 and count > tolerate:
             return f"{many}, more than solvers.tolerate, {tolerate}. {self._last()}"
-        if tolerate < 0 and not complete and (failed >= _HOPELESS or count >= total):
+        everywhere = len({entry["group"] for entry in self.set_aside[self._kept :] + self.retries}) >= self._plan.groups
+        if tolerate < 0 and not ended and ((failed >= _HOPELESS and everywhere) or count >= total):
             return f"{many}, and none is complete. {self._last()}"
         return ""
 

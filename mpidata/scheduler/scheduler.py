@@ -26,7 +26,7 @@ from mpidata.scheduler.losses import DeadTrainer, Losses
 from mpidata.scheduler.messages import Messages, index_of, log_of
 from mpidata.scheduler.relief import Relief
 from mpidata.scheduler.restore import restore, state_of
-from mpidata.scheduler.simulations import COMPLETE, Simulations
+from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Journal
 
 __all__ = ["Scheduler"]
@@ -92,7 +92,7 @@ class Scheduler:
         self._relief = Relief(plan.trainers)
         self._dead_trainer = DeadTrainer(plan)
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
-        self._dispatcher.error = self.losses.verdict(self.simulations.totals[COMPLETE])
+        self._dispatcher.error = self.losses.verdict(self.simulations.ended)
         for sentence in self._journal.figures.record_stopped:
             self.ending.record_stopped(sentence)
         self.checkpoints = Coordinator(plan, messages, self._state, self._journal.note, clock())

@@ -110,6 +110,11 @@ class Simulations:
         """Whether one of `first` is to be tried again and no group has taken it yet."""
         return self._queue.first_waits
 
+    @property
+    def ended(self) -> int:
+        """How many have run to their end, whether or not all trainers hold them yet."""
+        return self.totals[COUNTED] + self.totals[COMPLETE]
+
     def unfinished_tries(self) -> dict[int, int]:
         """Count the tries that failed, of simulations that are neither complete nor failed."""
         running = set(self.running.values())

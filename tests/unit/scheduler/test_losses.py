@@ -100,11 +100,19 @@ def losses(plan: Plan, set_aside: int) -> Losses:
     ],
 )
 def test_the_verdict(tmp_path: Path, tolerate: int, set_aside: int, complete: int, words: str) -> None:
-    verdict = losses(a_plan(tmp_path, tolerate=tolerate), set_aside).verdict(complete)
+    verdict = losses(a_plan(tmp_path, groups=1, tolerate=tolerate), set_aside).verdict(complete)
     assert verdict.startswith(words) and bool(verdict) == bool(words)
     if words:
         last = f"simulation {set_aside - 1}, whose solver (group 1) ended with exit status 3"
         assert last in verdict and str(tmp_path) in verdict
+
+
+def test_no_verdict_while_a_group_has_not_failed(tmp_path: Path) -> None:
+    found = losses(a_plan(tmp_path, groups=2, simulations=9), 5)
+    assert found.verdict(0) == ""
+    found.retry(7, 1, 0, Cause("raised", "raised ValueError"))
+    assert found.verdict(0).startswith("5 simulations were set aside, and none is complete")
+    assert found.verdict(1) == ""
 
 
 def test_the_verdict_on_a_job_of_two_simulations_that_both_fail(tmp_path: Path) -> None:

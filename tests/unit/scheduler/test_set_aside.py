@@ -78,7 +78,7 @@ def test_a_program_that_always_fails_ends_the_job_early(make_job: MakeJob) -> No
     job = make_job(groups=9, simulations=1000)
     job.before["dispatch"] = lambda group, simulation: job.die(group, exit=3)
     assert job.run() == 1
-    assert "3 simulations were set aside, and none is complete" in job.summary["error"]
+    assert "9 simulations were set aside, and none is complete" in job.summary["error"]
     assert "ended with exit status 3" in job.summary["error"]
 
 
