@@ -214,6 +214,7 @@ int main(int argc, char **argv)
     char **arguments = own_arguments(&plan, argv + (me.spawned ? 4 : argc));
     const int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (log < 0) refuse("Cannot write %s: %s. Make the output folder writable.", log_path, strerror(errno));
+    if (lseek(log, 0, SEEK_END) > 0) dprintf(log, "mpidata: Another start of this run.\n"); /* exits.py looks for it */
     if (chdir(plan.folder)) refuse("Cannot enter %s: %s. Host of rank %ld.", plan.folder, strerror(errno), me.rank);
     say_host(log);
     set_environment(&plan);

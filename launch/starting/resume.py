@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mpidata.errors import JobFileError, LaunchError
 from mpidata.run.event_log import Events
 from mpidata.run.folder import RunFolder
-from mpidata.run.logged_losses import read_set_aside
+from mpidata.run.logged_losses import read_losses
 from mpidata.run.own_files import FOLDER_MODE, write_text
 from mpidata.run.plan import Plan
 
@@ -130,7 +130,7 @@ def look_at(
             for key in changed
         )
     checkpoint, problems = newest_valid(run.checkpoints)
-    set_aside = [int(entry["simulation"]) for entry in read_set_aside(run.events) or []]
+    set_aside = [int(entry["simulation"]) for entry in read_losses(run.events)["set_aside"]]
     return Resume(run, job, 1 + before.attempt, checkpoint, problems, set_aside, retry_set_aside)
 
 

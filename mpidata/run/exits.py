@@ -10,7 +10,10 @@ from pathlib import Path
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["Exit", "first_exit", "last_lines", "read_exit", "read_exit_note", "signal_name", "tail"]
+__all__ = ["ANOTHER_START", "Exit", "first_exit", "last_lines", "read_exit", "read_exit_note", "signal_name", "tail"]
+
+ANOTHER_START = "mpidata: Another start of this run."
+"""The line of a log between what the programs of two starts have printed; mpidata-rank writes it."""
 
 _ANOTHER_HAS_DIED = (75, 76, 77)  # MPI_ERR_PROC_FAILED, _PROC_FAILED_PENDING and MPI_ERR_REVOKED of Open MPI
 
@@ -154,13 +157,15 @@ def last_lines(run: Path, plan: Plan, group: int, rank_in_group: int, n: int = 1
 
 
 def tail(path: Path, count: int) -> list[str]:
-    """Read the last lines of a log; none if it cannot be read."""
+    """Read the last lines of a log, of the last start of the run; none if it cannot be read."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, file.seek(0, 2) - 200 * count))
-            return file.read().decode(errors="replace").splitlines()[-count:]
+            lines = file.read().decode(errors="replace").splitlines()[-count:]
     except OSError:
         return []
+    begun = max((number for number, line in enumerate(lines, 1) if line == ANOTHER_START), default=0)
+    return lines[begun:]
 
 
 def signal_name(number: int) -> str:

@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["read_first_loss", "read_losses", "read_set_aside"]
+__all__ = ["read_first_loss", "read_losses"]
 
 
 def read_losses(events: Path) -> dict[str, Any]:
-    """Gather what the summary says of losses from events.jsonl, for a run whose scheduler could not write it.
+    """Gather what the summary says of losses from events.jsonl, of this start of the run and those before it.
 
     Parameters
     ----------
@@ -48,12 +48,6 @@ def read_losses(events: Path) -> dict[str, Any]:
     except OSError:
         pass
     return {"lost_groups": lost, "retries": retries, "set_aside": set_aside}
-
-
-def read_set_aside(events: Path) -> list[dict[str, Any]] | None:
-    """Find the simulations that are set aside, as summary.json lists them, from events.jsonl; None without that."""
-    found: list[dict[str, Any]] = read_losses(events)["set_aside"]
-    return found if events.exists() else None
 
 
 def read_first_loss(events: Path) -> dict[str, Any] | None:

@@ -23,6 +23,8 @@ _VANISHED = (
     "written"
 )
 
+_Entries = Sequence[Mapping[str, Any]]
+
 GIVEN_UP = "given_up"
 """Kind of the cause where a solver's own code has given a simulation up, as it has diverged say."""
 
@@ -136,12 +138,13 @@ class Losses:
         self.set_aside: list[dict[str, Any]] = []
         self.groups = 0
         self._plan = plan
-        self._kept = 0
+        self._kept = self._kept_retries = 0
 
-    def keep(self, set_aside: Sequence[Mapping[str, Any]]) -> None:
-        """Begin with the entries that an earlier start of the run has left."""
-        self.set_aside = [dict(entry) for entry in set_aside]
-        self._kept = len(self.set_aside)
+    def keep(self, set_aside: _Entries = (), retries: _Entries = (), lost_groups: int = 0) -> None:
+        """Begin with the entries that earlier starts of the run have left."""
+        self.set_aside, self.retries = [dict(entry) for entry in set_aside], [dict(entry) for entry in retries]
+        self.groups = lost_groups
+        self._kept, self._kept_retries = len(self.set_aside), len(self.retries)
 
     def retry(self, simulation: int, tries: int, group: int, cause: Cause) -> dict[str, Any]:
         """Note that a try has failed and another one follows; returns the entry."""
@@ -173,7 +176,8 @@ class Losses:
             return ""
         if tolerate >= 0 and count > tolerate:
             return f"{many}, more than solvers.tolerate, {tolerate}. {self._last()}"
-        everywhere = len({entry["group"] for entry in self.set_aside[self._kept :] + self.retries}) >= self._plan.groups
+        in_this_start = self.set_aside[self._kept :] + self.retries[self._kept_retries :]
+        everywhere = len({entry["group"] for entry in in_this_start}) >= self._plan.groups
         if tolerate < 0 and not ended and ((failed >= _HOPELESS and everywhere) or count >= total):
             return f"{many}, and none is complete. {self._last()}"
         return ""

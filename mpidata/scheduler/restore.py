@@ -8,7 +8,7 @@ from typing import Any
 from mpidata.checkpoint import path_of, read_scheduler, received
 from mpidata.errors import MpidataError
 from mpidata.run.folder import RunFolder
-from mpidata.run.logged_losses import read_set_aside
+from mpidata.run.logged_losses import read_losses
 from mpidata.run.plan import Plan
 from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.simulations import Simulations
@@ -17,13 +17,15 @@ from mpidata.scheduler.summary import Figures
 __all__ = ["restore", "state_of"]
 
 
-def state_of(simulations: Simulations, losses: Losses, figures: Figures) -> dict[str, Any]:
+def state_of(simulations: Simulations, losses: Losses, figures: Figures, seconds: float) -> dict[str, Any]:
     """Make the scheduler's part of a checkpoint: what does not follow from the trainers' ledgers, as JSON knows it."""
     return {
         "tries": {str(simulation): used for simulation, used in simulations.unfinished_tries().items()},
         "retries": list(losses.retries),
         "set_aside": list(losses.set_aside),
         "lost_groups": losses.groups,
+        "seconds": seconds,
+        "bytes": figures.bytes,
         "first": dict(figures.first),
         "last": dict(figures.last),
         # The list itself: the sentence of a trainer comes before it says that its part of this checkpoint is written.
@@ -35,8 +37,8 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     """Go on from the plan's checkpoint, or begin again without one, before anything is dispatched.
 
     A simulation is complete if the trainers' ledgers say so; one that is not runs again from its beginning, and the
-    trainers drop the steps they hold already. One that was set aside stays so, also where that was after the
-    checkpoint: trying it again is up to the user.
+    trainers drop the steps they hold already. What was lost counts also where that was after the checkpoint, and what
+    was set aside stays so: trying it again is up to the user.
 
     Returns
     -------
@@ -48,9 +50,9 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     MpidataError
         The checkpoint cannot be read.
     """
-    set_aside = read_set_aside(RunFolder(plan.run).events) if plan.attempt > 1 else []
+    lost = read_losses(RunFolder(plan.run).events) if plan.attempt > 1 else {}
     if not plan.checkpoint:
-        losses.keep(set_aside or [])
+        losses.keep(lost.get("set_aside", []))
         simulations.restore({}, {}, [entry["simulation"] for entry in losses.set_aside])
         return None
     folder: Path = path_of(RunFolder(plan.run).checkpoints, plan.checkpoint)
@@ -61,9 +63,9 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
             f"The checkpoint {folder} is damaged, or of another job. Remove its folder, and resume from the one before."
         )
     complete = {int(i): int(steps[i]) for i in (steps >= 0).nonzero()[0]}
-    losses.retries.extend(state.get("retries", []))
-    losses.keep(state.get("set_aside", []) if set_aside is None else set_aside)
-    losses.groups = state.get("lost_groups", 0)
+    known = lost if any(lost.values()) else state
+    losses.keep(**{key: known[key] for key in ("set_aside", "retries", "lost_groups") if key in known})
+    figures.before_s, figures.before_bytes = state.get("seconds", 0.0), state.get("bytes", 0)
     figures.first.update(state.get("first", {}))
     figures.last.update(state.get("last", {}))
     figures.record_stopped.extend(state.get("record_stopped", []))
@@ -90,9 +92,10 @@ def _makes_sense(state: dict[str, Any], count: int) -> bool:
         return False
     values = [*state.get("first", {}).values(), *state.get("last", {}).values()]
     said = all(isinstance(sentence, str) for sentence in state.get("record_stopped", []))
-    return (
-        said and all(v is None or type(v) in (int, float) for v in values) and type(state.get("lost_groups", 0)) is int
-    )
+    if not said or not all(value is None or type(value) in (int, float) for value in values):
+        return False
+    counted = all(type(state.get(key, 0)) is int for key in ("lost_groups", "bytes"))
+    return counted and type(state.get("seconds", 0.0)) in (int, float)
 
 
 def _are(state: dict[str, Any], kind: type, *names: str) -> bool:

@@ -183,7 +183,7 @@ class Scheduler:
             self._finish(abort=self.ending.status)
 
     def _state(self) -> dict[str, object]:
-        return state_of(self.simulations, self.losses, self._journal.figures)
+        return state_of(self.simulations, self.losses, self._journal.figures, self._journal.seconds(self._clock()))
 
     def _keeper_of(self, event: kinds.Event) -> Dispatcher | Loaders:
         return self.loaders if event.of_loader else self._dispatcher

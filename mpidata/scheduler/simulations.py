@@ -22,9 +22,6 @@ class Simulations:
     as long as it has tries left, and failed after the last one. A simulation is *settled* when nothing more is to come
     of it.
 
-    Nothing here knows what a simulation is but its id, so it serves any task that a group works off and
-    whose samples the trainers count.
-
     Parameters
     ----------
     count : int

@@ -64,6 +64,8 @@ class Figures:
         How many have `joined` and were `lost`; empty in a job that has none.
     loaded : Loaded
         What comes from them.
+    before_s, before_bytes : float, int
+        What earlier starts of the run had counted at the checkpoint that it goes on from.
     """
 
     def __init__(self, trainers: int, capacity: int) -> None:
@@ -73,6 +75,8 @@ class Figures:
         self.record_stopped: list[str] = []
         self.first: dict[str, float] = {}
         self.last: dict[str, float] = {}
+        self.before_s = 0.0
+        self.before_bytes = 0
         self._capacity = capacity
         self._statistics: list[Sequence[int]] = [(0,) * 7 for _ in range(trainers)]
         self._rate = Rate()
@@ -117,12 +121,17 @@ class Figures:
             "batches": self.per_trainer(DRAWN),
             "fill": [round(fill / self._capacity, 4) for fill in self.per_trainer(FILL)],
             "capacity": self._capacity,
-            "bytes": sum(self.per_trainer(BYTES)),
+            "bytes": self.bytes,
             "report": dict(self.last),
             "training": self._training(),
-            "seconds": round(seconds, 3),
+            "seconds": round(self.before_s + seconds, 3),
             **({"loaded": loaded} if loaded else {}),
         }
+
+    @property
+    def bytes(self) -> int:
+        """Of the fields received, in all."""
+        return self.before_bytes + sum(self.per_trainer(BYTES))
 
     def summary(
         self, run: Path, conclusion: Conclusion, simulations: Simulations, losses: Losses | None, seconds: float
@@ -150,8 +159,8 @@ class Figures:
                 "per_trainer": received,
             },
             "batches": {"per_trainer": self.per_trainer(DRAWN)},
-            "bytes": sum(self.per_trainer(BYTES)),
-            "seconds": round(seconds, 3),
+            "bytes": self.bytes,
+            "seconds": round(self.before_s + seconds, 3),
             "training": self._training(),
             **({"loaders": self.loaders} if self.loaders else {}),
             **({"loaded": loaded} if (loaded := self.loaded.summary()) else {}),
@@ -199,6 +208,10 @@ class Journal:
         self.note("start", world=plan.world, **sizes, simulations=plan.simulations, validation=plan.validation)
         if self._events.problem is not None:
             say_aside(STARTED)
+
+    def seconds(self, now: float) -> float:
+        """How long the run has taken, earlier starts included."""
+        return self.figures.before_s + now - self._started
 
     def reported(self, trainer: int, name: str, value: float) -> None:
         """Take what a trainer reports; the end of an epoch is an event."""

@@ -186,7 +186,7 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.sampled_from(HUGE) | st.text(max_size=3), lambda inner: st.lists(inner, max_size=2)
     | st.dictionaries(st.sampled_from(["simulation", "1", "x", "99"]), inner, max_size=2), max_leaves=4,
 )  # fmt: skip
-KEYS = ["tries", "retries", "set_aside", "lost_groups", "first", "last", "record_stopped"]
+KEYS = ["tries", "retries", "set_aside", "lost_groups", "first", "last", "record_stopped", "seconds", "bytes"]
 
 
 @MANY

@@ -8,6 +8,8 @@ import pytest
 from launch_job import JOIN_AND_LEAVE, SOURCES, make_plan
 from shim_run import run_rank
 
+from mpidata.run.exits import ANOTHER_START, tail
+
 
 def test_the_source_is_short_and_needs_no_mpi() -> None:
     for source in SOURCES:
@@ -36,6 +38,15 @@ def test_each_rank_runs_the_program_of_its_role(shim: Path, tmp_path: Path, rank
     assert os.listdir(plan.run / "logs") == [log] and not os.listdir(plan.run / "exits")
 
 
+def test_a_log_tells_the_starts_of_a_run_apart(shim: Path, tmp_path: Path) -> None:
+    say = f"{JOIN_AND_LEAVE}; echo $WORD"
+    for word in ("first", "second"):
+        plan = make_plan(tmp_path, {"scheduler": ["sh", "-c", say]}, {"WORD": word})
+        assert run_rank(shim, plan.run, 0).returncode == 0
+    log = plan.run / "logs" / "rank-0000-scheduler.log"
+    assert log.read_text() == f"first\n{ANOTHER_START}\nsecond\n" and tail(log, 9) == ["second"]
+
+
 def test_environment_of_a_trainer(shim: Path, tmp_path: Path) -> None:
     say = f'{JOIN_AND_LEAVE}; echo "$RANK $WORLD_SIZE $LOCAL_RANK $PYTHONUNBUFFERED $OMP_NUM_THREADS $EQUAL"'
     plan = make_plan(tmp_path, {"trainer": ["sh", "-c", say]}, {"OMP_NUM_THREADS": "3", "EQUAL": "a = b"})
@@ -43,7 +54,8 @@ def test_environment_of_a_trainer(shim: Path, tmp_path: Path) -> None:
     assert run_rank(shim, plan.run, 2, OMPI_COMM_WORLD_LOCAL_RANK="0").returncode == 0  # first rank of a second host
     assert run_rank(shim, plan.run, 2).returncode == 0
     log = (plan.run / "logs" / "rank-0002-trainer-1.log").read_text()
-    assert log.splitlines() == ["1 2 1 1 3 a = b", "1 2 0 1 3 a = b", "1 2 1 1 3 a = b"]
+    told = [line for line in log.splitlines() if line != ANOTHER_START]
+    assert told == ["1 2 1 1 3 a = b", "1 2 0 1 3 a = b", "1 2 1 1 3 a = b"]
 
 
 @pytest.mark.parametrize(

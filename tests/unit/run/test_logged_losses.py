@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mpidata.run.logged_losses import read_first_loss, read_losses, read_set_aside
+from mpidata.run.logged_losses import read_first_loss, read_losses
 
 
 def write_events(path: Path, *events: tuple[str, dict[str, Any]]) -> Path:
@@ -51,13 +51,13 @@ def test_losses_before_a_resume_count(tmp_path: Path) -> None:
 
 def test_what_was_set_aside_stays_so_until_it_is_to_be_run_again(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    assert read_set_aside(path) is None
+    assert read_losses(path)["set_aside"] == []
     write_events(path, ("start", {}), ("set_aside", {"simulation": 2}), ("start", {}))
-    assert read_set_aside(path) == [{"simulation": 2}]
+    assert read_losses(path)["set_aside"] == [{"simulation": 2}]
     write_events(path, ("resume", {"checkpoint": 1}), ("set_aside", {"simulation": 4}))
-    assert read_set_aside(path) == [{"simulation": 2}, {"simulation": 4}]
+    assert read_losses(path)["set_aside"] == [{"simulation": 2}, {"simulation": 4}]
     write_events(path, ("retry_set_aside", {"simulations": [2, 4]}), ("start", {}), ("set_aside", {"simulation": 4}))
-    assert read_set_aside(path) == [{"simulation": 4}]
+    assert read_losses(path)["set_aside"] == [{"simulation": 4}]
 
 
 def test_the_first_loss_of_the_last_start(tmp_path: Path) -> None:

@@ -98,7 +98,8 @@ def test_what_was_set_aside_before_a_resume_stays_so(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, tolerate: int
 ) -> None:
     kept = [{"simulation": i, "cause": "given_up", "how": "gave it up: no", "group": 0} for i in (1, 3)]
-    monkeypatch.setattr("mpidata.scheduler.restore.read_set_aside", lambda path: kept)
+    told = {"lost_groups": 0, "retries": [], "set_aside": kept}
+    monkeypatch.setattr("mpidata.scheduler.restore.read_losses", lambda path: told)
     job = make_job(groups=2, simulations=5, attempt=2, tolerate=tolerate)
     assert job.run() == (1 if tolerate == 1 else 0)
     if tolerate == 1:

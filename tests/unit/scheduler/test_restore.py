@@ -1,0 +1,39 @@
+"""What the scheduler of a resumed run counts on from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_library import make_plan
+
+from mpidata.scheduler import restore as room
+from mpidata.scheduler.losses import Cause, Losses
+from mpidata.scheduler.simulations import Simulations
+from mpidata.scheduler.summary import Figures
+
+
+@pytest.mark.parametrize("told", [{}, {"lost_groups": 3, "retries": [{"simulation": 0}], "set_aside": []}])
+def test_figures_go_on_from_the_checkpoint_and_losses_from_the_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, Any]
+) -> None:
+    plan = make_plan(run=tmp_path, simulations=5, validation=0, checkpoint=1, attempt=2)
+    losses = Losses(plan)
+    losses.groups = 2
+    losses.retry(1, 1, 0, Cause("signal", "was killed by SIGSEGV", signal=11))
+    before = Figures(1, 20)
+    before.report("loss", 4.0)
+    before.status(0, [30, 0, 0, 3, 5, 20, 1500])
+    state = json.loads(json.dumps(room.state_of(Simulations(5, 1), losses, before, 10.0)))
+    monkeypatch.setattr(room, "read_scheduler", lambda folder: state)
+    monkeypatch.setattr(room, "received", lambda folder: np.array([4, -1, -1, -1, -1]))
+    monkeypatch.setattr(room, "read_losses", lambda events: told)
+    simulations, restored, figures = Simulations(5, 1), Losses(plan), Figures(1, 20)
+    assert room.restore(plan, simulations, restored, figures) == {"checkpoint": 1, "attempt": 2, "complete": 1}
+    assert restored.groups == (3 if told else 2) and len(restored.retries) == 1
+    summary = figures.summary(
+        tmp_path, {"status": "complete", "error": None, "reason": None}, simulations, restored, seconds=2.5
+    )
+    assert (summary["seconds"], summary["bytes"]) == (12.5, 1500)
+    assert figures.progress(simulations, 2.5)["seconds"] == 12.5 and figures.first == {"loss": 4.0}
