@@ -35,7 +35,7 @@ from mpidata.launch.watching.supervise import supervise
 from mpidata.run.aside import ASIDE, read_summary
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.prepare import next_run, prepare_run
+from mpidata.run.prepare import check_record, next_run, prepare_run
 
 __all__ = ["print_command", "run_local"]
 
@@ -55,6 +55,8 @@ def print_command(path: str | None, overrides: Sequence[str], console: Console, 
     job = found.job if found is not None else load_job(str(path), overrides)
     for note in job.notes:
         console.print(Text(f"# {note}"), soft_wrap=True)
+    if found is None:
+        check_record(job)
     launcher = find_launcher(job, os.environ)
     ft = launcher.fault_tolerance()
     plan = Plan.of(job, found.run.path if found is not None else next_run(job), ft)

@@ -143,16 +143,23 @@ def _program(location: Location, program: object, folder: Path) -> Iterator[Prob
 
 
 def _output(sections: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
-    """Look whether a folder can be where the run folders go; what is not there yet will be made."""
-    if "output" not in sections:
-        return
-    path = folder / sections["output"] / sections.get("name", ".")
+    """Look whether folders can be where the run folders and the record go; what is not there yet will be made."""
+    record = sections.get("record")
+    if "output" in sections:
+        yield from _can_be_made(
+            ("output",), sections["output"], folder / sections["output"] / sections.get("name", ".")
+        )
+    if record is not None and record.path is not None:
+        yield from _can_be_made(("record", "path"), record.path, folder / record.path)
+
+
+def _can_be_made(location: Location, value: str, path: Path) -> Iterator[Problem]:
     above = next(parent for parent in (path, *path.parents) if os.path.lexists(parent) or parent == parent.parent)
-    fix = "Name a folder, or one that can be made."
+    said, fix = f"'{'.'.join(map(str, location))}' is {shown(value)}", "Name a folder, or one that can be made."
     if not os.path.isdir(above):
-        yield ("output",), f"'output' is {shown(sections['output'])}, but {above} is no folder. {fix}"
+        yield location, f"{said}, but {above} is no folder. {fix}"
     elif os.path.realpath(above).split("/")[1] in ("proc", "sys"):  # of the kernel: not even root makes any there
-        yield ("output",), f"'output' is {shown(sections['output'])}, but no folder can be made in {above}. {fix}"
+        yield location, f"{said}, but no folder can be made in {above}. {fix}"
 
 
 def _sizes(sections: Mapping[str, Any], filled: Mapping[str, Any]) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from mpidata.errors import MpidataError
 from mpidata.record.layout import Header, files_in, open_file, read_index
 
-__all__ = ["Earlier", "check_owner"]
+__all__ = ["Earlier", "check_empty", "check_owner"]
 
 
 class Earlier:
@@ -86,9 +86,20 @@ def check_owner(folder: Path, header: Header) -> None:
             _check_run(Header.read(file, path), header, path)
 
 
+def check_empty(folder: Path) -> None:
+    """Make sure that a folder has no record; raises MpidataError."""
+    for path in files_in(folder)[:1]:
+        with open_file(path) as file:
+            raise _of_another(path, Header.read(file, path))
+
+
 def _check_run(found: Header, header: Header, path: Path) -> None:
     if found.run != header.run:
-        raise MpidataError(
-            f"{path} belongs to another run, {found.run}. Move the folder away, or give another `record.path` in the "
-            "job file."
-        )
+        raise _of_another(path, found)
+
+
+def _of_another(path: Path, found: Header) -> MpidataError:
+    return MpidataError(
+        f"{path} belongs to another run, {found.run}. Move the folder away, or give another `record.path` in the job "
+        "file."
+    )

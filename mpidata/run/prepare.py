@@ -14,7 +14,7 @@ from mpidata.run.plan import Plan
 if TYPE_CHECKING:
     from mpidata.config import Job
 
-__all__ = ["next_run", "prepare_run"]
+__all__ = ["check_record", "next_run", "prepare_run"]
 
 
 def next_run(job: Job) -> Path:
@@ -22,6 +22,14 @@ def next_run(job: Job) -> Path:
     parent = _runs(job)
     numbers = [int(entry.name) for entry in parent.iterdir() if entry.name.isdecimal()] if parent.is_dir() else []
     return parent / str(max(numbers, default=0) + 1)
+
+
+def check_record(job: Job) -> None:
+    """Make sure that a new run of a job finds no record of another one at its `record.path`; raises MpidataError."""
+    if job.record is not None and job.record.path is not None:
+        from mpidata.record.earlier import check_empty
+
+        check_empty(job.folder / job.record.path)
 
 
 def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Plan, int]:
@@ -45,8 +53,8 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
 
     Raises
     ------
-    JobFileError
-        The parameters cannot be drawn; then there is no folder.
+    MpidataError
+        The parameters cannot be drawn, or `record.path` has the record of another run; then there is no folder.
     LaunchError
         The folder cannot be made.
     """
@@ -54,6 +62,7 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
     from mpidata.run.parameters import write_parameters
     from mpidata.run.samplers import draw_parameters
 
+    check_record(job)
     table, lock = draw_parameters(job), None
     try:
         run = RunFolder(_make_folder(job))

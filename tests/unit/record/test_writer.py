@@ -14,7 +14,7 @@ from mpidata import RecordedDataset
 from mpidata.errors import MpidataError
 from mpidata.record import file as record_file
 from mpidata.record import writer
-from mpidata.record.earlier import Earlier
+from mpidata.record.earlier import Earlier, check_empty
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
 from mpidata.record.writer import Recorder
@@ -90,7 +90,10 @@ def test_a_resumed_run_adds_only_what_is_new(plan):
 
 
 def test_the_record_of_another_run_is_left_alone(plan):
+    check_empty(plan.record_path)
     record(plan, SAMPLES)
+    with pytest.raises(MpidataError, match="belongs to another run, .*run. Move the folder"):
+        check_empty(plan.record_path)
     with pytest.raises(MpidataError, match="belongs to another run, .*run. Move the folder"):
         Recorder(make_plan(**vars(plan) | {"run": Path("/other")}), RecordLibrary(plan), 0)
     with pytest.raises(

@@ -9,6 +9,8 @@ import pytest
 
 from mpidata.config import load_job
 from mpidata.errors import LaunchError, MpidataError
+from mpidata.record.file import RecordFile
+from mpidata.record.layout import Header
 from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import read_parameters
 from mpidata.run.plan import Plan
@@ -70,6 +72,17 @@ def test_no_folder_for_parameters_that_cannot_be_drawn(tmp_path: Path) -> None:
     with pytest.raises(MpidataError):
         prepare_run(bad)
     assert not (tmp_path / "runs").exists()
+
+
+def test_no_folder_where_the_record_of_another_run_is(tmp_path: Path) -> None:
+    job = load_job(write_job(tmp_path), ["record.path=all"])
+    (tmp_path / "all").mkdir()
+    run, _, lock = prepare_run(job)
+    os.close(lock)
+    RecordFile(tmp_path / "all" / "trainer-0000.h5", Header.of(Plan.read(run.plan), 0)).close()
+    with pytest.raises(MpidataError, match=f"trainer-0000.h5 belongs to another run, {run.path}. Move the folder away"):
+        prepare_run(job)
+    assert next_run(job).name == "2"
 
 
 def test_names_of_logs(tmp_path: Path) -> None:
