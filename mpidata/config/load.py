@@ -98,7 +98,8 @@ class _Source:
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise self._fatal(f"not valid YAML: {' '.join(str(error).split())}. Correct it.") from None
         if not isinstance(document.data, dict):
-            raise self._fatal(f"it holds {shown(document.data)}, not keys. Begin with 'trainers:', 'solvers:', ...")
+            found = "nothing" if document.data is None else f"{shown(document.data)}, not keys"
+            raise self._fatal(f"it holds {found}. Begin with 'trainers:', 'solvers:', ...")
         self.data = document.data
         self.origins = {location: f"line {line}" for location, line in document.lines.items()}
         self.problems += document.problems

@@ -26,7 +26,8 @@ def memory(plan: Plan, trainers: int, available: int | None) -> Finding:
         return Finding("memory", "failed", free, str(error))
     if warnings:
         return Finding("memory", "warning", free, " ".join(warnings))
-    return Finding("memory", "ok", f"{free}, enough for the buffers of {trainers} trainers" if trainers else free)
+    buffers = "the buffer of 1 trainer" if trainers == 1 else f"the buffers of {trainers} trainers"
+    return Finding("memory", "ok", f"{free}, enough for {buffers}" if trainers else free)
 
 
 def slots(job: Job, plan: Plan, cores: int, allocation: Allocation | None) -> Finding:

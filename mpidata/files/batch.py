@@ -78,10 +78,13 @@ class Batch:
         """Give the tensors; raises StreamError where rows lack but that of parts that are left out."""
         if self.came == self.rows:
             return self._tensors
-        if not left_out or not self.came:
+        of = f"batch {self.number} of epoch {self.epoch}"
+        if not left_out:
+            raise StreamError(f"FileDataset: {of} has {self.came} of {self.rows} rows: a fault of mpidata.")
+        if not self.came:
             raise StreamError(
-                f"FileDataset: batch {self.number} of epoch {self.epoch} has {self.came} of {self.rows} rows"
-                + (", as parts are left out at which loaders die." if left_out else ": a fault of mpidata.")
+                f"FileDataset: nothing remains of {of}, as parts are left out at which loaders die. Take the part away "
+                'that the run\'s events name, or use shuffle="rows", which spreads each part over all batches.'
             )
         return {name: tensor[torch.from_numpy(self._filled)] for name, tensor in self._tensors.items()}
 

@@ -230,7 +230,7 @@ def test_a_solver_needs_a_program_or_a_function_but_not_both(folder: Path) -> No
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "it holds empty, not keys."),
+        ("", "it holds nothing. Begin with"),
         ("- 1", "it holds [1], not keys."),
         ("a: [1", "not valid YAML: expected ',' or ']', but got '<stream end>'. Correct it (line 1, column 6)."),
         ("a: 1\n--- \nb: 1", "not valid YAML: "),
