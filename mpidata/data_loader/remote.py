@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import pickle
 import threading
 import weakref
 from collections import deque
@@ -171,7 +172,7 @@ class Remote:
         self._owed[order.number] = order
         self._load[loader] += 1
         workers = max(self._workers, 1 + max(self._worker.values()))
-        indices = cloudpickle.dumps(self._left_out.without(order.indices), protocol=5)
+        indices = _dumps(self._left_out.without(order.indices))
         payload = pack_batch(self._worker[loader], workers, order.seed, order.losses > 1, indices)
         self._loaders.send(loader, self._dataset, Kind.BATCH, order.number, payload)
 
@@ -214,6 +215,12 @@ class Remote:
                 self._homeless.remove(order)
         for loader, gone in numbers.items():
             self._loaders.send(loader, self._dataset, Kind.FORGET, 0, np.array(gone, np.int64).tobytes())
+
+
+def _dumps(indices: Any) -> bytes:
+    if type(indices) is list and all(type(index) is int for index in indices):
+        return pickle.dumps(indices, protocol=5)
+    return bytes(cloudpickle.dumps(indices, protocol=5))
 
 
 def _forget(loaders: Loaders, dataset: int, process: int) -> None:

@@ -32,6 +32,13 @@ def pack(thing: Any) -> tuple[bytes, list[memoryview]]:
     (bytes, list of memoryview)
         The pickle, and the memory of tensors and arrays, not copied: they must not be changed until it has been sent.
     """
+    try:
+        return _pack(_Pickler, thing)
+    except Exception:  # a class of a script, say, which only cloudpickle can send
+        return _pack(_CloudPickler, thing)
+
+
+def _pack(pickler: Callable[..., pickle.Pickler], thing: Any) -> tuple[bytes, list[memoryview]]:
     buffers: list[memoryview] = []
 
     def beside(buffer: pickle.PickleBuffer) -> bool:
@@ -45,7 +52,7 @@ def pack(thing: Any) -> tuple[bytes, list[memoryview]]:
         return False
 
     memory = BytesIO()
-    _Pickler(memory, beside).dump(thing)
+    pickler(memory, 5, buffer_callback=beside).dump(thing)
     return memory.getvalue(), buffers
 
 
@@ -73,11 +80,15 @@ def reraise(wrapper: Any) -> NoReturn:
     raise AssertionError("reraise() returned")
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _Pickler(pickle.Pickler):
     """Tensors as buffers; torch's own way would copy their memory into the pickle."""
 
-    def __init__(self, file: BytesIO, buffer_callback: Callable[[pickle.PickleBuffer], bool]) -> None:
-        super().__init__(file, protocol=5, buffer_callback=buffer_callback)
+    def reducer_override(self, thing: Any) -> Any:
+        return _reduce(thing) if type(thing) is torch.Tensor and _plain(thing) else NotImplemented
+
+
+class _CloudPickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """The same for what only cloudpickle can send; slower."""
 
     def reducer_override(self, thing: Any) -> Any:
         if type(thing) is torch.Tensor and _plain(thing):
@@ -101,8 +112,9 @@ def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., torch.Tensor], tuple[An
     if not (tensor.is_contiguous() or (tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last))):
         tensor = tensor.contiguous()
     flat = tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
-    return _tensor, (pickle.PickleBuffer(flat.numpy().data), tensor.dtype, tuple(tensor.shape), tensor.stride())
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return _tensor, (pickle.PickleBuffer(flat.numpy().data), dtype, tuple(tensor.shape), tensor.stride())
 
 
-def _tensor(memory: Any, dtype: torch.dtype, shape: tuple[int, ...], stride: tuple[int, ...]) -> torch.Tensor:
-    return torch.frombuffer(memory, dtype=dtype).as_strided(shape, stride)
+def _tensor(memory: Any, dtype: str, shape: tuple[int, ...], stride: tuple[int, ...]) -> torch.Tensor:
+    return torch.frombuffer(memory, dtype=getattr(torch, dtype)).as_strided(shape, stride)
