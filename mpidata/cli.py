@@ -176,6 +176,21 @@ def doctor(job: str | None, overrides: tuple[str, ...], as_json: bool) -> None:
     sys.exit(any(each.state == "failed" for each in found))
 
 
+@main.command()
+@click.argument("run", type=click.Path())
+@click.option("--loaders", metavar="N", type=int, help="So many loaders from now on.")
+@click.option("--groups", metavar="N", type=int, help="So many solver groups from now on.")
+def scale(run: str, loaders: int | None, groups: int | None) -> None:
+    """Add loaders or solver groups to the job of the folder RUN, or take some away, while it runs."""
+    from mpidata.launch.watching.scale import scale as ask
+
+    wanted = {kind: count for kind, count in (("loaders", loaders), ("groups", groups)) if count is not None}
+    if not wanted:
+        raise click.UsageError("Give --loaders, --groups or both, with how many there are to be.")
+    for sentence in ask(run, wanted):
+        click.echo(sentence)
+
+
 def _kinds(command: Callable[..., None]) -> Callable[..., None]:
     for kind, text in reversed(KINDS.items()):
         command = click.option(f"--{kind}", kind, is_flag=True, help=f"{text[0].upper()}{text[1:]}.")(command)

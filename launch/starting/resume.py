@@ -172,7 +172,7 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
             with contextlib.suppress(FileNotFoundError):
                 run.exits.rename(kept)
         run.exits.mkdir(FOLDER_MODE, exist_ok=True)
-        beside = (*run.path.glob(".*.new"), *run.private.glob(".*.new"))  # of a process that was killed
+        beside = (*run.path.glob(".*.new"), *run.private.glob(".*.new"), *run.private.glob("scale*-*"))  # left there
         for path in (run.stop, run.over, run.progress, *beside):
             path.unlink(missing_ok=True)
         if resume.retry_set_aside and resume.set_aside:

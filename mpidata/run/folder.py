@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
 import os
@@ -140,6 +141,13 @@ class RunFolder:
     def given_up(self, group: int, kind: str = "group") -> Path:
         """There when a spawned group, or a `loader`, is not waited for any more: it ends if it has not joined."""
         return self.path / "given-up" / f"{kind}-{group}"
+
+    def give_up(self, group: int, kind: str = "group") -> None:
+        """Tell ranks that were spawned, but have not joined, to end: no message reaches them."""
+        path = self.given_up(group, kind)
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
 
     def vanished(self, group: int, kind: str = "group") -> Path:
         """There when a group, or a `loader`, was lost, but no rank of it has left an exit note."""

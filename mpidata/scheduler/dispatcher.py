@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +161,17 @@ class Dispatcher:
         self._causes.look_for(group, rank_in_group, now)
         self._look_into_losses(now)
 
+    def scale(self, count: int) -> str:
+        """Have so many groups at work from now on; returns a sentence, or raises MpidataError where that cannot be."""
+        if self.stopping or self._simulations.all_settled:
+            raise MpidataError(
+                "This job needs no groups: it has no solvers, all simulations are done, or it is ending."
+            )
+        sentence = self._groups.scale(count, "groups", "solvers")
+        self._promote()
+        self.feed()
+        return sentence
+
     def _part(self) -> None:
         """Close the connections with groups that have left and of which the trainers hold everything."""
         for group in [group for group in self._leaving if not self._simulations.is_awaited(group)]:
@@ -202,6 +212,8 @@ class Dispatcher:
             for group in self._groups.release():
                 self._messages.no_more(group)
             return
+        for group in self._groups.retire(self._groups.waiting):
+            self._messages.no_more(group)
         if not self._simulations.pending:
             return
         for group in self._groups.ready():
@@ -218,8 +230,7 @@ class Dispatcher:
         return group not in self._groups.lost
 
     def _dispatch(self, group: int, simulation: int) -> None:
-        first = self._simulations.is_first(simulation)
-        self._messages.dispatch(group, simulation, first, self._parameters[simulation])
+        self._messages.dispatch(group, simulation, self._simulations.is_first(simulation), self._parameters[simulation])
         self._journal.write_numbers("dispatch", simulation=simulation, group=group)
 
     def _promote(self) -> None:
@@ -276,11 +287,7 @@ class Dispatcher:
     def _spawn_failed(self, group: int, error: str, now: float) -> None:
         self._reserved.discard(group)
         self._simulations.give_back(group)
-        # Ranks of it that are left cannot be told by a message, as they have not joined.
-        with contextlib.suppress(OSError):
-            given_up = RunFolder(self._plan.run).given_up(group)
-            given_up.parent.mkdir(exist_ok=True)
-            given_up.touch()
+        RunFolder(self._plan.run).give_up(group)
         again = self._groups.spawn_failed(group, now)
         self._journal.note("spawn_failed", group=group, error=error, again=again)
         ended = first_exit(self._plan.run, self._plan, group)

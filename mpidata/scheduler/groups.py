@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from mpidata.errors import MpidataError
 from mpidata.run import deadlines
 from mpidata.run.plan import Plan
 
@@ -29,9 +30,10 @@ class Places:
 class Groups:
     """Which groups there are and what they do.
 
-    A group is *active* when it may be given simulations: as many as `plan.groups` are. Others that are alive are
-    *spares*: they have joined, or will, and wait until one takes the place of an active group that is lost or has left.
-    When there is no spare, a group is *spawned*, where that is possible; numbers of groups are never used again.
+    A group is *active* when it may be given simulations: at first as many as `plan.groups` are. Others that are alive
+    are *spares*: they have joined, or will, and wait until one takes the place of an active group that is lost or has
+    left. When there is no spare, a group is *spawned*, where that is possible; numbers of groups are never used again.
+    Groups that are too many after `scale` are *retired*: they are active no more, and are to leave.
 
     Parameters
     ----------
@@ -52,6 +54,8 @@ class Groups:
         Whether a group has ever joined the job.
     hopeless : bool
         Whether no group is spawned any more, as none has joined for long.
+    wanted : int
+        How many are to be active.
 
     Notes
     -----
@@ -64,6 +68,7 @@ class Groups:
         self.given_up = 0
         self.any_joined = plan.groups_in_world > 0
         self.hopeless = False
+        self.wanted = plan.groups
         self._plan = plan
         self._can_spawn = can_spawn
         self._alive = set(range(plan.groups_in_world))
@@ -76,6 +81,8 @@ class Groups:
         self._failing_since: float | None = None
         # Places for which a group may be spawned: in the split start only those of groups that were lost.
         self._vacant = plan.groups if plan.start == "spawn" else 0
+        self._surplus = 0  # active ones that are to be retired
+        self._retired: set[int] = set()
 
     @property
     def alive(self) -> list[int]:
@@ -116,9 +123,60 @@ class Groups:
         self._asking.clear()
         return asking
 
+    @property
+    def waiting(self) -> list[int]:
+        """Groups that wait for a simulation, spares too, in the order in which they asked."""
+        return list(self._asking)
+
+    def scale(self, count: int, what: str, section: str) -> str:
+        """Have so many active from now on; `promote` and `retire` are to follow.
+
+        Parameters
+        ----------
+        count : int
+            At least 1.
+        what, section : str
+            Their name, for the sentences, and that of their part of the job file.
+
+        Returns
+        -------
+        str
+            What follows, for the user.
+
+        Raises
+        ------
+        MpidataError
+            There are not enough spares, and none can be spawned.
+        """
+        there = len(self._active) + len(self.starting)
+        more = count - there
+        spares = min(len(self._spares()), max(0, more))
+        if more > spares and not self._can_spawn:
+            raise MpidataError(
+                f"{count} {what} would be {more} more, but {spares} spare ones are left, and this job cannot start "
+                f"others: that needs fault tolerance (ULFM) and one host, or '{section}.start: spawn'. Start it with "
+                f"more '{section}.spares'."
+            )
+        self.wanted, self._vacant, self._surplus = count, max(0, more), max(0, -more)
+        self.hopeless, self._failed_spawns, self._failing_since = False, 0, None
+        told = [f"{spares} of the spare ones"] if spares else []
+        told += [f"{more - spares} to be started"] if more > spares else []
+        told += [f"{-more} leave when they are done"] if more < 0 else []
+        return f"{count} {what} from now on, there were {there}: {' and '.join(told) or 'nothing changes'}."
+
+    def retire(self, candidates: Iterable[int]) -> list[int]:
+        """Retire active ones of these, in this order, as long as there are too many; returns them."""
+        retired = [group for group in candidates if group in self._active][: self._surplus]
+        self._surplus -= len(retired)
+        self._retired.update(retired)
+        self._active.difference_update(retired)
+        for group in self._retired.intersection(self._asking):
+            self._asking.remove(group)
+        return retired
+
     def leave(self, group: int) -> None:
         """Note that a group has left in order."""
-        if self._plan.start == "spawn" and group in self._active:
+        if group in self._active and (self._plan.start == "spawn" or self._surplus):
             self._vacate(group)
         self._remove(group)
 
@@ -131,11 +189,8 @@ class Groups:
 
     def promote(self) -> list[int]:
         """Let spares take the places of active groups that have gone; returns them."""
-        free = self._plan.groups - len(self._active) - len(self.starting)
-        # One that waits already first: it can start at once.
-        spares = [group for group in self._asking if group not in self._active]
-        spares += sorted(self._alive.difference(self._active, spares))
-        promoted = spares[: max(0, free)]
+        free = self.wanted - len(self._active) - len(self.starting)
+        promoted = self._spares()[: max(0, free)]
         self._active.update(promoted)
         self._vacant = max(0, self._vacant - len(promoted))
         return promoted
@@ -178,11 +233,19 @@ class Groups:
             self.hopeless = True
         return again
 
+    def _spares(self) -> list[int]:
+        """Those that wait already first: they can start at once."""
+        asking = [group for group in self._asking if group not in self._active]
+        return asking + sorted(self._alive.difference(self._active, self._retired, asking))
+
     def _may_spawn(self) -> bool:
         return self._can_spawn and not self.hopeless and self._vacant > 0
 
     def _fail(self) -> bool:
         """Count an attempt to fill a place that came to nothing; returns whether there will be another one."""
+        if self._surplus:
+            self._surplus -= 1
+            return False
         if self._failed_spawns < self._plan.retries:
             self._failed_spawns += 1
             self._vacant += 1
@@ -194,7 +257,9 @@ class Groups:
     def _vacate(self, group: int) -> None:
         # A program that always ends before it asks for work must not be started for ever. One that is started for a
         # single simulation uses up the tries of that.
-        if group in self._untried and self._plan.lifetime == "pool":
+        if self._surplus:
+            self._surplus -= 1
+        elif group in self._untried and self._plan.lifetime == "pool":
             self._fail()
         else:
             self._vacant += 1
@@ -203,5 +268,6 @@ class Groups:
         self._untried.discard(group)
         self._alive.discard(group)
         self._active.discard(group)
+        self._retired.discard(group)
         if group in self._asking:
             self._asking.remove(group)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 from mpidata.errors import MpidataError
@@ -84,7 +83,7 @@ class Loaders:
             if self.leaving:
                 self._messages.release(loader)
         if not self.leaving:
-            for loader in self.groups.to_spawn(self._plan.loaders, now):
+            for loader in self.groups.to_spawn(self.groups.wanted, now):
                 self._journal.note("spawn", loader=loader)
                 self._messages.spawn(loader, [], _KIND)
 
@@ -125,6 +124,18 @@ class Loaders:
         for loader in self.groups.alive:
             self._messages.release(loader)
 
+    def scale(self, count: int) -> str:
+        """Have so many at work from now on; returns a sentence, or raises MpidataError where that cannot be."""
+        if not self._plan.loaders:
+            raise MpidataError("This job has no loaders: its job file has no key 'loaders'.")
+        if self.leaving:
+            raise MpidataError("This job is ending and needs no loaders any more.")
+        if count < self.groups.wanted:
+            raise MpidataError(f"There cannot be fewer loaders than now: {self.groups.wanted}.")
+        sentence = self.groups.scale(count, "loaders", "loaders")
+        self._promote()
+        return sentence
+
     def _look_into_losses(self, now: float) -> None:
         for loader, cause in self._causes.found(now):
             self._messages.lose(loader, _KIND, cause.item or "")
@@ -157,11 +168,7 @@ class Loaders:
             self.error = f"{sentence} Its output is in {self.log}. {fix}"
 
     def _spawn_failed(self, loader: int, error: str, now: float) -> None:
-        # It cannot be told by a message, as it has not joined.
-        with contextlib.suppress(OSError):
-            given_up = RunFolder(self._plan.run).given_up(loader, _KIND)
-            given_up.parent.mkdir(exist_ok=True)
-            given_up.touch()
+        RunFolder(self._plan.run).give_up(loader, _KIND)
         again = self.groups.spawn_failed(loader, now)
         self._journal.note("spawn_failed", loader=loader, error=error, again=again)
         self._look_for_any(f"Loader {loader} could not be started, and no loader is left. {error}.", loader)

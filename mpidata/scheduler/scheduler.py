@@ -17,6 +17,7 @@ from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native import event as kinds
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.scale.scaling import Scaling
 from mpidata.scheduler.coordinator import Coordinator
 from mpidata.scheduler.dispatcher import Dispatcher
 from mpidata.scheduler.ending import Ending, OutsideStop, Stream
@@ -77,8 +78,7 @@ class Scheduler:
                 f"of {len(plan.parameters)} parameters. Start the job again with `mpidata run`."
             )
         self.plan = plan
-        first = range(plan.simulations, count)
-        self.simulations = Simulations(count, plan.trainers, first, plan.retries)
+        self.simulations = Simulations(count, plan.trainers, range(plan.simulations, count), plan.retries)
         self.groups = Groups(plan, messages.can_spawn)
         self.losses = Losses(plan)
         self._messages = messages
@@ -97,6 +97,7 @@ class Scheduler:
             self.ending.record_stopped(sentence)
         self.checkpoints = Coordinator(plan, messages, self._state, self._journal.note, clock())
         self._outside = OutsideStop(plan, self.checkpoints)
+        self._scaling = Scaling(plan, self.loaders.scale, self._dispatcher.scale, self._journal.note)
         self._next_tick = clock()
         self._over = False
         self._stream = Stream(plan, self.simulations, messages, self._journal)
@@ -141,8 +142,9 @@ class Scheduler:
         except Exception as error:
             with contextlib.suppress(OSError):
                 traceback.print_exc()
-            what = f"The scheduler failed with {type(error).__name__}: {error}"
-            self._fail_now(f"{what}. Report it with the log of rank 0.")
+            self._fail_now(
+                f"The scheduler failed with {type(error).__name__}: {error}. Report it with the log of rank 0."
+            )
 
     def _turn(self) -> None:
         event = self._messages.poll(_POLL_S)
@@ -168,6 +170,7 @@ class Scheduler:
         self._dispatcher.blameless = self.loaders.blameless = self._outside.by_terminate
         self._dispatcher.tick(now)
         self.loaders.tick(now)
+        self._scaling.tick(now)
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
         if self.ending.is_over(now) and not self._messages.joining:
             self._finish(abort=self.ending.status or None)
@@ -252,10 +255,9 @@ class Scheduler:
             self._stop(f"trainer {trainer} left before the stream had ended")
 
     def _on_record_stopped(self, event: kinds.RecordStopped) -> None:
-        sentence = event.text
-        self._journal.figures.record_stopped.append(sentence)
-        self.ending.record_stopped(sentence)
-        self._journal.note("record_stopped", trainer=index_of(event, self.plan.trainers), reason=sentence)
+        self._journal.figures.record_stopped.append(event.text)
+        self.ending.record_stopped(event.text)
+        self._journal.note("record_stopped", trainer=index_of(event, self.plan.trainers), reason=event.text)
 
     def _on_error(self, event: kinds.Error) -> None:
         self._journal.note("error", rank=event.rank, error=event.text)

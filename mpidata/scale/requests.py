@@ -1,0 +1,112 @@
+"""Requests for other numbers of loaders or groups, and the answers: files in the private folder of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpidata.errors import MpidataError
+from mpidata.run.folder import RunFolder
+from mpidata.run.own_files import read_own, write_text
+
+__all__ = ["Answer", "Request", "answer", "ask", "take", "take_answer", "withdraw"]
+
+_NUMBER = re.compile(r"scale-([0-9a-f]{16})")
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What is asked for.
+
+    Attributes
+    ----------
+    number : str
+        Of this request alone: 16 hexadecimal digits.
+    attempt : int
+        The start of the run that it is for, so that a resumed run takes no old request.
+    kind : str
+        `loaders` or `groups`.
+    count : int
+        How many there are to be.
+    """
+
+    number: str
+    attempt: int
+    kind: str
+    count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What the scheduler says: whether it refuses, and a sentence."""
+
+    refused: bool
+    sentence: str
+
+
+def ask(run: RunFolder, attempt: int, kind: str, count: int) -> Request:
+    """Write a request; raises OSError where that cannot be done."""
+    request = Request(secrets.token_hex(8), attempt, kind, count)
+    write_text(_request(run, request.number), json.dumps(dataclasses.asdict(request)))
+    return request
+
+
+def withdraw(run: RunFolder, request: Request) -> None:
+    """Take a request back that the scheduler has not taken yet."""
+    _request(run, request.number).unlink(missing_ok=True)
+
+
+def take(run: RunFolder, attempt: int) -> Iterator[Request]:
+    """Take the requests that wait, each once; what is none, or is for another start of the run, is dropped."""
+    try:
+        names = [path.name for path in run.private.iterdir()]
+    except OSError:
+        return
+    for match in filter(None, map(_NUMBER.fullmatch, sorted(names))):
+        path, request = _request(run, match[1]), None
+        with contextlib.suppress(OSError, ValueError, TypeError, MpidataError):
+            request = _checked(Request(**json.loads(read_own(path))), match[1])
+        try:
+            path.unlink()
+        except OSError:  # it would be taken again
+            continue
+        if request is not None and request.attempt == attempt:
+            yield request
+
+
+def answer(run: RunFolder, request: Request, said: Answer) -> None:
+    """Answer a request that was taken, as far as the folder can be written."""
+    with contextlib.suppress(OSError):
+        write_text(_answer(run, request.number), json.dumps(dataclasses.asdict(said)))
+
+
+def take_answer(run: RunFolder, request: Request) -> Answer | None:
+    """Take the answer to a request; None: there is none yet."""
+    path = _answer(run, request.number)
+    try:
+        said = Answer(**json.loads(read_own(path)))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise MpidataError(f"Cannot read the answer {path}: {error}. The run's events.jsonl has it, too.") from None
+    path.unlink(missing_ok=True)
+    return said
+
+
+def _checked(request: Request, number: str) -> Request:
+    if request.number != number or not type(request.attempt) is type(request.count) is int:
+        raise ValueError("this is no request")
+    return request
+
+
+def _request(run: RunFolder, number: str) -> Path:
+    return run.private / f"scale-{number}"
+
+
+def _answer(run: RunFolder, number: str) -> Path:
+    return run.private / f"scaled-{number}"

@@ -1,0 +1,157 @@
+"""Other numbers of loaders and groups while the job runs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mpidata.run.folder import RunFolder
+from mpidata.scale.requests import Request, ask, take_answer
+
+Make = Callable[..., Any]
+NONE = {"groups": 0, "simulations": 0}
+
+
+class Asked:
+    """Requests to a job, and the answers once it has run."""
+
+    def __init__(self, job: Any) -> None:
+        self.run = RunFolder(job.plan.run)
+        self.run.private.mkdir()
+        self.requests: list[Request] = []
+
+    def __call__(self, kind: str, count: int) -> None:
+        self.requests.append(ask(self.run, 1, kind, count))
+
+    @property
+    def answers(self) -> list[tuple[bool, str]]:
+        answers = [take_answer(self.run, request) for request in self.requests]
+        return [(answer.refused, answer.sentence) for answer in answers if answer is not None]
+
+
+@pytest.mark.parametrize("start", ["split", "spawn"])
+def test_loaders_are_added(make_job: Make, start: str) -> None:
+    job = make_job(**NONE, loaders=2, loader_start=start, fault_tolerance="ulfm", can_spawn=True)
+    asked = Asked(job)
+    job.before["serves"] = lambda n: asked("loaders", 5) if n == 1 else job.goodbye(0, after=1.0) if n == 4 else None
+    assert job.run() == 0
+    assert job.called("serves") == [(0,), (1,), (2,), (3,), (4,)]
+    assert job.called("spawn_loader")[-3:] == [(2,), (3,), (4,)]
+    sentence = "5 loaders from now on, there were 2: 3 to be started."
+    assert asked.answers == [(False, sentence)]
+    (event,) = job.events("scale")
+    assert (event["loaders"], event["refused"], event["answer"]) == (5, False, sentence)
+    assert job.summary["loaders"] == {"joined": 5, "lost": 0}
+
+
+def test_those_that_were_added_are_replaced_as_the_others(make_job: Make) -> None:
+    job = make_job(**NONE, loaders=1, fault_tolerance="ulfm", can_spawn=True)
+    asked = Asked(job)
+
+    def serves(loader: int) -> None:
+        if loader == 0:
+            asked("loaders", 2)
+        elif loader == 1:
+            job.lose_loader(1, after=0.5)
+        else:
+            job.goodbye(0, after=1.0)
+
+    job.before["serves"] = serves
+    assert job.run() == 0 and job.called("serves") == [(0,), (1,), (2,)]
+
+
+def test_spare_loaders_take_part_where_none_can_be_started(make_job: Make) -> None:
+    job = make_job(**NONE, loaders=1, loader_spares=2)
+    asked = Asked(job)
+
+    def serves(loader: int) -> None:
+        if loader == 0:
+            asked("loaders", 4)
+            asked("loaders", 3)
+        elif loader == 2:
+            job.goodbye(0, after=1.0)
+
+    job.before["serves"] = serves
+    asked.requests.clear()
+    assert job.run() == 0 and job.called("serves") == [(0,), (1,), (2,)]
+    (refused, why), (done, told) = sorted(asked.answers, reverse=True)
+    assert refused and why.startswith("4 loaders would be ") and "Start it with more 'loaders.spares'." in why
+    assert not done and told == "3 loaders from now on, there were 1: 2 of the spare ones."
+
+
+@pytest.mark.parametrize(
+    ("plan", "kind", "count", "why"),
+    [
+        ({"loaders": 0}, "loaders", 2, "This job has no loaders"),
+        (NONE | {"loaders": 1}, "groups", 2, "This job needs no groups: it has no solvers"),
+        ({"loaders": 1}, "loaders", 0, "There cannot be 0 loaders: give at least 1."),
+        ({"loaders": 1}, "groups", -1, "There cannot be -1 groups: give at least 1."),
+        ({"loaders": 1}, "trainers", 2, "The job cannot have other numbers of 'trainers'."),
+        ({"loaders": 1}, "groups", 2, "2 groups would be 1 more, but 0 spare ones are left"),
+    ],
+)
+def test_refused(make_job: Make, plan: dict[str, int], kind: str, count: int, why: str) -> None:
+    job = make_job(**plan)
+    asked = Asked(job)
+    asked(kind, count)
+    job.before["serves"] = lambda loader: None if job.plan.groups else job.goodbye(0, after=1.0)
+    assert job.run() == 0
+    ((refused, sentence),) = asked.answers
+    assert refused and sentence.startswith(why) and job.events("scale")[0]["refused"]
+
+
+def test_groups_are_added(make_job: Make) -> None:
+    job = make_job(groups=1, spares=1, simulations=20, can_spawn=True)
+    asked = Asked(job)
+    job.before["dispatch"] = slow(job, asked, {1: ("groups", 4)})
+    assert job.run() == 0
+    assert {group for group, _ in job.called("dispatch")} == {0, 1, 2, 3} and len(job.called("spawn")) == 2
+    assert asked.answers == [(False, "4 groups from now on, there were 1: 1 of the spare ones and 2 to be started.")]
+    assert job.summary["simulations"]["complete"] == 20
+
+
+def slow(job: Any, asked: Asked, requests: dict[int, tuple[str, int]]) -> Callable[[int, int], bool]:
+    """Simulations take a second; as some begin, there are requests."""
+    from mpidata.native.event import Next
+
+    def dispatch(group: int, simulation: int) -> bool:
+        if simulation in requests:
+            asked(*requests[simulation])
+        job.event(Next, group, after=1.0, **job.close_running(group))
+        return False
+
+    return dispatch
+
+
+def test_groups_are_taken_away_when_their_simulation_is_done(make_job: Make) -> None:
+    job = make_job(groups=4, simulations=20, can_spawn=True)
+    asked = Asked(job)
+    job.before["dispatch"] = slow(job, asked, {5: ("groups", 1)})
+    assert job.run() == 0
+    dispatched = job.called("dispatch")
+    assert len(dispatched) == 20 and len({group for group, simulation in dispatched if simulation > 8}) == 1
+    assert asked.answers == [(False, "1 groups from now on, there were 4: 3 leave when they are done.")]
+    assert job.summary["simulations"]["complete"] == 20 and job.called("spawn") == []
+    assert len(job.events("group_left")) == 4
+
+
+@pytest.mark.parametrize("start", ["split", "spawn"])
+@pytest.mark.parametrize("lifetime", ["pool", "simulation"])
+def test_groups_come_and_go_and_come(make_job: Make, start: str, lifetime: str) -> None:
+    if (start, lifetime) == ("split", "simulation"):
+        pytest.skip("there is no such job")
+    job = make_job(groups=2, simulations=40, can_spawn=True, start=start, lifetime=lifetime)
+    asked = Asked(job)
+    job.before["dispatch"] = slow(job, asked, {5: ("groups", 5), 15: ("groups", 1), 20: ("groups", 3)})
+    running: list[int] = []
+    dispatch = job.before["dispatch"]
+
+    def note(group: int, simulation: int) -> bool:
+        running.append(sum(one >= 0 for one in job.running))
+        return bool(dispatch(group, simulation))
+
+    job.before["dispatch"] = note
+    assert job.run() == 0
+    assert max(running) == 5 and running[18] == running[19] == 1 and max(running[20:]) == 3, running
+    assert [refused for refused, _ in asked.answers] == [False] * 3
+    assert job.summary["simulations"]["complete"] == 40
