@@ -20,7 +20,7 @@ from mpidata.errors import MpidataError, StreamError
 from mpidata.loader.batches import pack_batch
 from mpidata.loader.definition import dataset_numbers
 from mpidata.loader.parcels import unpack
-from mpidata.loader.transport import Joined, Kind, Loaders, Lost, Parcel, Status
+from mpidata.loader.transport import Joined, Kind, Loaders, Lost, Parcel, Retires, Status
 from mpidata.trainer.place import Place
 
 __all__ = ["Order", "Remote"]
@@ -104,6 +104,8 @@ class Remote:
             while event is not None:
                 if isinstance(event, Joined):
                     self._join(event.loader)
+                elif isinstance(event, Retires):
+                    self._load.pop(event.loader, None)  # it makes what it owes
                 elif isinstance(event, Lost):
                     self._left_out.lose(event.at)
                     self._lose(event.loader)
@@ -168,13 +170,16 @@ class Remote:
         return loader if loader is not None and self._load[loader] < ahead else None
 
     def _send(self, order: Order, loader: int) -> None:
-        order.loader = loader
-        self._owed[order.number] = order
-        self._load[loader] += 1
         workers = max(self._workers, 1 + max(self._worker.values()))
         indices = _dumps(self._left_out.without(order.indices))
         payload = pack_batch(self._worker[loader], workers, order.seed, order.losses > 1, indices)
-        self._loaders.send(loader, self._dataset, Kind.BATCH, order.number, payload)
+        if self._loaders.send(loader, self._dataset, Kind.BATCH, order.number, payload):
+            order.loader = loader
+            self._owed[order.number] = order
+            self._load[loader] += 1
+        else:  # that it retires, or was lost, is told next
+            self._load.pop(loader)
+            self._homeless.append(order)
 
     def _join(self, loader: int) -> None:
         if loader not in self._loaders.alive():
@@ -201,15 +206,19 @@ class Remote:
                 self._failure = parcel
         elif (order := self._owed.get(parcel.number)) is not None and order.loader == parcel.loader:
             del self._owed[parcel.number]
-            self._load[parcel.loader] -= 1
+            self._owes_less(parcel.loader)
             order.parcel = parcel
+
+    def _owes_less(self, loader: int) -> None:
+        if loader in self._load:  # else it retires
+            self._load[loader] -= 1
 
     def _give_back_unwanted(self) -> None:
         numbers: dict[int, list[int]] = {}
         while self._unwanted:
             order = self._unwanted.popleft()
             if self._owed.pop(order.number, None) is not None and order.loader is not None:
-                self._load[order.loader] -= 1
+                self._owes_less(order.loader)
                 numbers.setdefault(order.loader, []).append(order.number)
             elif order in self._homeless:
                 self._homeless.remove(order)

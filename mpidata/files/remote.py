@@ -16,7 +16,7 @@ from mpidata.files.messages import WANTED, Hold, part_text, raise_error
 from mpidata.files.owners import Owners, balance, deal, hand_over
 from mpidata.files.parts import Part
 from mpidata.loader.definition import dataset_numbers
-from mpidata.loader.transport import Joined, Kind, Loaders, Lost, Parcel, Status
+from mpidata.loader.transport import Joined, Kind, Loaders, Lost, Parcel, Retires, Status
 
 __all__ = ["Remote"]
 
@@ -69,6 +69,7 @@ class Remote:
         self._counting: dict[int, tuple[int, int]] = {}
         self._holds: dict[Block, Owners] = {}
         self._owed: dict[int, tuple[int, Batch, Segment, tuple[int, ...]]] = {}
+        self._unsent: set[int] = set()  # of them, to loaders that retire or are lost, which is told next
         self._homeless: list[tuple[Batch, Segment, tuple[int, ...]]] = []
         weakref.finalize(self, _forget, loaders, self._dataset).atexit = False
 
@@ -83,6 +84,9 @@ class Remote:
         while event is not None:
             if isinstance(event, Joined):
                 self._join(event.loader)
+            elif isinstance(event, Retires):
+                self._hand_over(event.loader)
+                self._ask_again([number for number in self._unsent if self._owed[number][0] == event.loader])
             elif isinstance(event, Lost):
                 self._lose(event)
             elif isinstance(event, Parcel):
@@ -120,7 +124,7 @@ class Remote:
         numbers: dict[int, list[int]] = {}
         for number, (loader, *_) in self._owed.items():
             numbers.setdefault(loader, []).append(number)
-        self._owed, self._homeless, self._holds = {}, [], {}
+        self._owed, self._unsent, self._homeless, self._holds = {}, set(), [], {}
         for loader, gone in numbers.items():
             self._loaders.send(loader, self._dataset, Kind.FORGET, 0, np.array(gone, np.int64).tobytes())
 
@@ -142,23 +146,23 @@ class Remote:
 
     def _lose(self, lost: Lost) -> None:
         """Give a lost loader's parts to others, and ask them for what it owed."""
-        if lost.loader in self._alive:
-            self._alive.remove(lost.loader)
         self._losses[lost.at] = self._losses.get(lost.at, 0) + 1
         if self._losses[lost.at] > self._retries:
             self.left_out |= {number for number, part in enumerate(self._parts) if part_text(part) == lost.at}
-        held = {part for owners in self._holds.values() for part, loader in owners.items() if loader == lost.loader}
-        self.read_again += held - self.left_out
-        for block, owners in self._holds.items():
-            self._replace(block, owners, lost.loader)
-        owed = [(number, owe) for number, owe in self._owed.items() if owe[0] == lost.loader]
-        for number, (_, batch, segment, parts) in owed:
-            del self._owed[number]
-            batch.owed.discard(number)
-            self._ask_others(batch, segment, parts)
+        self._hand_over(lost.loader)
+        self._ask_again([number for number, owe in self._owed.items() if owe[0] == lost.loader])
         for number, (part, _) in [item for item in self._counting.items() if item[1][1] == lost.loader]:
             del self._counting[number]
             self._count(part)
+
+    def _hand_over(self, loader: int) -> None:
+        """Give the parts of a loader to others."""
+        if loader in self._alive:
+            self._alive.remove(loader)
+        held = {part for owners in self._holds.values() for part, owner in owners.items() if owner == loader}
+        self.read_again += held - self.left_out
+        for block, owners in self._holds.items():
+            self._replace(block, owners, loader)
 
     def _replace(self, block: Block, owners: Owners, lost: int) -> None:
         theirs = [part for part, loader in owners.items() if loader == lost]
@@ -173,6 +177,14 @@ class Remote:
             owners.update(dict.fromkeys(theirs, -1))
         for loader in {owners[part] for part in theirs} - {-1}:
             self._hold(loader, block, owners)
+
+    def _ask_again(self, numbers: list[int]) -> None:
+        """Ask others for what these requests were about."""
+        self._unsent.difference_update(numbers)
+        for number in numbers:
+            _, batch, segment, parts = self._owed.pop(number)
+            batch.owed.discard(number)
+            self._ask_others(batch, segment, parts)
 
     def _ask_others(self, batch: Batch, segment: Segment, parts: tuple[int, ...]) -> None:
         """Ask whoever holds these parts now for what a lost loader owed of them."""
@@ -218,7 +230,8 @@ class Remote:
         self._owed[number] = loader, batch, segment, mine
         block = segment.block
         wanted = WANTED.pack(block.epoch, block.number, segment.first, segment.end)
-        self._loaders.send(loader, self._dataset, Kind.CREDIT, number, wanted + named)
+        if not self._loaders.send(loader, self._dataset, Kind.CREDIT, number, wanted + named):
+            self._unsent.add(number)
 
     def _count(self, part: int) -> None:
         number = next(self._numbers)

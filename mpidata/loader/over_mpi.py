@@ -9,13 +9,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mpidata.loader.transport import Buffer, Closed, Joined, Lost, Parcel, Request
+from mpidata.loader.transport import Buffer, Closed, Joined, Lost, Parcel, Request, Retires
 from mpidata.native.library import AGAIN, END, SUCCESS, Library, Taken, check
 
 __all__ = ["MpiLoaders", "MpiRequests"]
 
 # Longest time in the library while it waits, so that Python gets to handle signals.
 _SLICE_S = 0.2
+
+# MPIDATA_LOADER_... of parcel_queue.h; a third one is that it retires.
+_LOST, _JOINED = 0, 1
 
 
 class _Memory:
@@ -71,15 +74,17 @@ class MpiLoaders:
             # No dataset has this number, so there is nothing but news.
             while self._library.mpidata_trainer_take(0xFFFFFFFF, self._alive_seen, ctypes.byref(taken), 0.0) == SUCCESS:
                 self._alive_seen += 1
-                (self._alive.add if taken.joined else self._alive.discard)(taken.peer)
+                (self._alive.add if taken.news == _JOINED else self._alive.discard)(taken.peer)
             return frozenset(self._alive)
 
-    def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> None:
-        """Send a request."""
-        call = self._library.mpidata_trainer_request
-        check(self._library, call(loader, dataset, int(kind), number, *_place(payload)))
+    def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> bool:
+        """Send a request; False: this loader takes none any more."""
+        status: int = self._library.mpidata_trainer_request(loader, dataset, int(kind), number, *_place(payload))
+        if status != AGAIN:
+            check(self._library, status)
+        return status != AGAIN
 
-    def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Lost | Closed | None:
+    def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Retires | Lost | Closed | None:
         """Get the next that concerns this dataset."""
         taken, deadline = Taken(), time.monotonic() + timeout_s
         seen = self._seen.get(dataset, 0)
@@ -94,8 +99,9 @@ class MpiLoaders:
         check(self._library, status)
         if taken.parcel is None:
             self._seen[dataset] = seen + 1
-            at = taken.at.decode("utf-8", errors="replace")
-            return Joined(taken.peer) if taken.joined else Lost(taken.peer, at)
+            if taken.news != _LOST:
+                return Joined(taken.peer) if taken.news == _JOINED else Retires(taken.peer)
+            return Lost(taken.peer, taken.at.decode("utf-8", errors="replace"))
         pickle, *buffers = _parts(taken, self._library)
         return Parcel(taken.peer, taken.dataset, taken.kind, taken.number, taken.status, pickle, buffers)
 

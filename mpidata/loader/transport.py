@@ -11,7 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-__all__ = ["Buffer", "Closed", "Joined", "Kind", "Loaders", "Lost", "Parcel", "Request", "Requests", "Status"]
+__all__ = [
+    "Buffer",
+    "Closed",
+    "Joined",
+    "Kind",
+    "Loaders",
+    "Lost",
+    "Parcel",
+    "Request",
+    "Requests",
+    "Retires",
+    "Status",
+]
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 """Bytes in one piece: `PickleBuffer.raw()`, or the `data` of an array that is contiguous."""
@@ -99,6 +111,13 @@ class Joined:
 
 
 @dataclass(frozen=True)
+class Retires:
+    """A loader takes no more requests, though it answers those that it has: then it leaves, and is `Lost`."""
+
+    loader: int
+
+
+@dataclass(frozen=True)
 class Lost:
     """A loader answers no more: it has died, was given up, or has left. What it owes is to be asked of others.
 
@@ -120,18 +139,20 @@ class Loaders(Protocol):
     def alive(self) -> frozenset[int]:
         """Numbers of the loaders that take requests now; may be ahead of what `take` has told. Does not block."""
 
-    def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> None:
-        """Send a request; does not block. The payload is copied. To a loader that is lost, nothing is sent.
+    def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> bool:
+        """Send a request; does not block. The payload is copied.
+
+        False: this loader retires or is lost, and nothing is sent; `take` tells so next.
 
         The first request about a dataset, in whatever loader, opens it: from then on its parcels are kept for `take`.
         """
 
-    def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Lost | Closed | None:
+    def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Retires | Lost | Closed | None:
         """Get the next that concerns this dataset: None where nothing came within `timeout_s`, seconds.
 
         Sleeps while it waits, without the GIL. Closed where the job is over or stopping. Every dataset is told of each
-        loader that joined or was lost since the job began, in their order; what had come whole of a lost loader may
-        come before or after.
+        loader that joined, retires or was lost since the job began, in their order; what had come whole of a lost
+        loader may come before or after.
 
         Raises
         ------
@@ -149,7 +170,7 @@ class Requests(Protocol):
     def next(self, timeout_s: float) -> Request | Closed | None:
         """Get the next request, in the order of each trainer's; None where none came within `timeout_s`, seconds.
 
-        Sleeps while it waits, without the GIL.
+        Sleeps while it waits, without the GIL. 0 says that there is work to do: one that retires is not closed then.
         """
 
     def answer(self, request: Request, status: int, pickle: Buffer, buffers: Sequence[Buffer] = ()) -> None:

@@ -84,7 +84,7 @@ class Taken(ctypes.Structure):
     _fields_ = [
         ("parcel", c_void_p),
         ("peer", c_int32),
-        ("joined", c_int32),
+        ("news", c_int32),
         ("dataset", c_uint32),
         ("kind", c_uint32),
         ("status", c_uint32),
@@ -190,7 +190,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_expect": (c_int, [c_int64, c_int64, c_int]),
     "mpidata_scheduler_relieve": (c_int, [c_int, c_int64]),
     "mpidata_scheduler_checkpoint": (c_int, [c_int64]),
-    **{f"mpidata_scheduler_{name}": (c_int, [c_int]) for name in ("serves", "release")},
+    **{f"mpidata_scheduler_{name}": (c_int, [c_int]) for name in ("serves", "release", "retires")},
     **{f"mpidata_scheduler_{name}": (c_int, [c_int, c_int]) for name in ("gone", "invite")},
     "mpidata_scheduler_lose": (c_int, [c_int, c_int, c_char_p]),
     "mpidata_scheduler_one_host": (c_int, [POINTER(c_int)]),

@@ -164,9 +164,7 @@ class Dispatcher:
     def scale(self, count: int) -> str:
         """Have so many groups at work from now on; returns a sentence, or raises MpidataError where that cannot be."""
         if self.stopping or self._simulations.all_settled:
-            raise MpidataError(
-                "This job needs no groups: it has no solvers, all simulations are done, or it is ending."
-            )
+            raise MpidataError("This job needs no groups: it has no solvers, all simulations are done, or it ends.")
         sentence = self._groups.scale(count, "groups", "solvers")
         self._promote()
         self.feed()

@@ -65,6 +65,8 @@ class Loaders:
         self._untold = UntoldDeaths(plan, _KIND)
         self._causes = Causes(plan, _KIND)
         self._tries: dict[str, int] = {}  # by what lost loaders worked on
+        self._serving: set[int] = set()
+        self._served = 0
         if plan.loaders:
             self._figures.update(joined=0, lost=0)
 
@@ -102,6 +104,7 @@ class Loaders:
         if not self._is_alive(loader):
             return
         self.groups.leave(loader)
+        self._serving.discard(loader)
         self._messages.gone(loader, _KIND)
         self._journal.note("loader_left", loader=loader)
         self._promote()
@@ -112,6 +115,7 @@ class Loaders:
         if not self.groups.is_alive(loader):
             return
         self.groups.lose(loader)
+        self._serving.discard(loader)
         self._promote()
         self._causes.look_for(loader, rank_in_group, now)
         self._look_into_losses(now)
@@ -130,8 +134,8 @@ class Loaders:
             raise MpidataError("This job has no loaders: its job file has no key 'loaders'.")
         if self.leaving:
             raise MpidataError("This job is ending and needs no loaders any more.")
-        if count < self.groups.wanted:
-            raise MpidataError(f"There cannot be fewer loaders than now: {self.groups.wanted}.")
+        if count < self.groups.wanted and self._served < self._plan.loaders:  # the trainers wait for as many
+            raise MpidataError("The loaders of this job have not all joined yet. Ask again when they have.")
         sentence = self.groups.scale(count, "loaders", "loaders")
         self._promote()
         return sentence
@@ -183,6 +187,11 @@ class Loaders:
     def _serve(self) -> None:
         for loader in self.groups.ready():
             self._messages.serves(loader)
+            self._serving.add(loader)
+            self._served += 1
+        # Those that came last have the least to hand over.
+        for loader in self.groups.retire(sorted(self._serving, reverse=True)):
+            self._messages.retires(loader)
 
     def _is_alive(self, loader: int) -> bool:
         """Whether a loader counts; a message of one that is lost may still come."""

@@ -55,6 +55,9 @@ class Messages(Protocol):
     def serves(self, loader: int) -> None:
         """Tell all trainers that a loader takes requests from now on."""
 
+    def retires(self, loader: int) -> None:
+        """Tell all trainers to send a loader no more requests: it leaves when it has answered those that it has."""
+
     def release(self, loader: int) -> None:
         """Tell a loader to leave."""
 
@@ -175,6 +178,10 @@ class LibraryMessages:
     def serves(self, loader: int) -> None:
         """Tell all trainers that a loader takes requests from now on."""
         self._check(self._opened.mpidata_scheduler_serves(loader))
+
+    def retires(self, loader: int) -> None:
+        """Tell all trainers to send a loader no more requests: it leaves when it has answered those that it has."""
+        self._check(self._opened.mpidata_scheduler_retires(loader))
 
     def release(self, loader: int) -> None:
         """Tell a loader to leave."""

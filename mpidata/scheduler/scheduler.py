@@ -98,8 +98,7 @@ class Scheduler:
         self.checkpoints = Coordinator(plan, messages, self._state, self._journal.note, clock())
         self._outside = OutsideStop(plan, self.checkpoints)
         self._scaling = Scaling(plan, self.loaders.scale, self._dispatcher.scale, self._journal.note)
-        self._next_tick = clock()
-        self._over = False
+        self._next_tick, self._over = clock(), False
         self._stream = Stream(plan, self.simulations, messages, self._journal)
         self._on: dict[type[kinds.Event], Callable[[Any], None]] = {
             kinds.Next: lambda event: self._keeper_of(event).next(event.index, event),
@@ -142,9 +141,8 @@ class Scheduler:
         except Exception as error:
             with contextlib.suppress(OSError):
                 traceback.print_exc()
-            self._fail_now(
-                f"The scheduler failed with {type(error).__name__}: {error}. Report it with the log of rank 0."
-            )
+            what = f"The scheduler failed with {type(error).__name__}: {error}"
+            self._fail_now(f"{what}. Report it with the log of rank 0.")
 
     def _turn(self) -> None:
         event = self._messages.poll(_POLL_S)

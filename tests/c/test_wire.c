@@ -118,6 +118,7 @@ static void orders_of_loaders(void) {
     const int loader = MPIDATA_ROLE_LOADER;
     CHECK(of(loader, MPIDATA_ORDER_SERVES, 0) == MPIDATA_SUCCESS && of(loader, MPIDATA_ORDER_LOST, 1) == MPIDATA_SUCCESS);
     CHECK(of(loader, MPIDATA_ORDER_SERVES, -1) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_SERVES, 0) == MPIDATA_ERR_WIRE);
+    CHECK(of(loader, MPIDATA_ORDER_RETIRES, 0) == MPIDATA_SUCCESS && of_group(MPIDATA_ORDER_RETIRES, 0) == MPIDATA_ERR_WIRE);
     CHECK(of(MPIDATA_ROLE_TRAINER, MPIDATA_ORDER_GONE, 0) == MPIDATA_ERR_WIRE);
     CHECK(of(MPIDATA_ROLES, MPIDATA_ORDER_GONE, 0) == MPIDATA_ERR_WIRE);
     mpidata_order endless = {.kind = MPIDATA_ORDER_LOST, .of_group = {.role = loader}};
@@ -132,7 +133,7 @@ static void orders(void) {
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop) == MPIDATA_SUCCESS);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop - 1) == MPIDATA_ERR_WIRE);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop + 1) == MPIDATA_ERR_WIRE);
-    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_SERVES + 1, 0) == MPIDATA_ERR_WIRE);
+    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_RETIRES + 1, 0) == MPIDATA_ERR_WIRE);
     CHECK(expect(12, 100) == MPIDATA_SUCCESS);
     CHECK(expect(13, 100) == MPIDATA_ERR_WIRE && expect(-1, 1) == MPIDATA_ERR_WIRE);
     CHECK(expect(0, -1) == MPIDATA_ERR_WIRE);

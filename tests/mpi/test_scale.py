@@ -28,15 +28,15 @@ def scale(folder: JobFolder, *wanted: str) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=30)
 
 
-@pytest.mark.parametrize("dataset", ["FileDataset", "DataLoader"])
-def test_three_loaders_come(folder: JobFolder, dataset: str) -> None:
-    draw = loader_campaign.draw(7, kills=2)
+@pytest.mark.parametrize("dataset", ["FileDataset", pytest.param("DataLoader", marks=pytest.mark.full)])
+def test_three_loaders_come_and_four_go(folder: JobFolder, dataset: str) -> None:
+    draw = loader_campaign.draw(7, kills=3)
     one = dataclasses.replace(
         draw, dataset=dataset, shuffle="rows" if dataset == "FileDataset" else True, share=True, drop_last=False,
-        trainers=2, batch_size=10, epochs=3, loaders=2, start="split", spares=0, step_s=0.0, work_s=0.0,
+        trainers=1, batch_size=10, epochs=3, loaders=2, start="split", spares=0, step_s=0.002, work_s=0.0,
     )  # fmt: skip
     loader_campaign.write_job(folder, one)
-    kills = folder.path / "kills"  # the trainers wait at a third and at two thirds for a byte in it
+    kills = folder.path / "kills"  # the trainers wait at each quarter for another byte in it
     kills.touch()
     started = time.monotonic()
     process = folder.start()
@@ -47,7 +47,11 @@ def test_three_loaders_come(folder: JobFolder, dataset: str) -> None:
     kills.write_text("x")
     refused = scale(folder, "--groups", "2")
     assert refused.returncode == 1 and "it has no solvers" in refused.stderr, refused
+    done = scale(folder, "--loaders", "1")
+    assert done.returncode == 0 and "there were 5: 4 leave when they are done." in done.stdout, done
     kills.write_text("xx")
+    wait_for(lambda: count(folder.path, "loader_left") == 4)
+    kills.write_text("xxx")
     result = folder.finish(process, timeout=60, started=started)
     folder.assert_nothing_left()
     assert result.status == 0 and result.summary["loaders"] == {"joined": 5, "lost": 0}, result.logs()

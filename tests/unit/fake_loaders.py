@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from mpidata.loader.transport import Closed, Joined, Lost, Parcel, Request
+from mpidata.loader.transport import Closed, Joined, Lost, Parcel, Request, Retires
 
 
 def copied(buffer):
@@ -52,7 +52,7 @@ class FakeNetwork:
         self.serve = serve
         self.lock = threading.Lock()
         self.numbers = itertools.count()
-        self.alive = {}
+        self.alive, self.retired = {}, set()
         self.events = []
         self.threads = []
         self.trainers = [FakeLoaders(self, trainer) for trainer in range(trainers)]
@@ -75,6 +75,12 @@ class FakeNetwork:
         with self.lock:
             self.alive.pop(number).waiting.put(Closed())
             self.events.append(Lost(number, at))
+
+    def retire(self, number):
+        """A loader is asked for nothing more; it answers what it has been asked for."""
+        with self.lock:
+            self.retired.add(number)
+            self.events.append(Retires(number))
 
     def deliver(self, trainer, parcel):
         with self.lock:
@@ -103,15 +109,17 @@ class FakeLoaders:
 
     def alive(self):
         with self.network.lock:
-            return frozenset(self.network.alive)
+            return frozenset(self.network.alive) - self.network.retired
 
     def send(self, loader, dataset, kind, number, payload):
         with self.network.lock:
             self.sent.append((loader, dataset, int(kind), number, bytes(payload)))
             self.parcels.setdefault(dataset, [])
-            if loader in self.network.alive:
+            if loader in self.network.alive and loader not in self.network.retired:
                 request = Request(self.trainer, dataset, int(kind), number, copied(payload))
                 self.network.alive[loader].waiting.put(request)
+                return True
+        return False
 
     def take(self, dataset, timeout_s):
         deadline = time.monotonic() + timeout_s

@@ -74,7 +74,8 @@ int mpidata_loader_next(mpidata_taken *request, double timeout_s) {
     do {
         status = failure_locked();
         if (!status && loader.leave) status = MPIDATA_END;
-        if (!status && !(first = mpidata_parcels_pop(&loader.requests))) status = MPIDATA_ERR_AGAIN;
+        if (!status && !(first = mpidata_parcels_pop(&loader.requests)))
+            status = timeout_s > 0 && loader.farewells == loader.job.plan.trainers ? MPIDATA_END : MPIDATA_ERR_AGAIN;
     } while (status == MPIDATA_ERR_AGAIN && wait_locked(deadline));
     mpidata_lock_give(&loader.lock);
     mpidata_beat();

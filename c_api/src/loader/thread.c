@@ -108,8 +108,13 @@ static void hand_over(server *s, mpidata_parcel_list *requests, mpidata_sending_
     mpidata_loader *loader = s->loader;
     if (!requests->first && !sent->first) return;
     mpidata_lock_take(&loader->lock);
-    for (mpidata_parcel *request; (request = mpidata_parcels_pop(requests));)
-        mpidata_parcels_append(&loader->requests, request);
+    for (mpidata_parcel *request; (request = mpidata_parcels_pop(requests));) {
+        if (request->head.kind == MPIDATA_PARCEL_FAREWELL) {
+            loader->farewells++;
+            mpidata_parcel_free(request);
+        } else
+            mpidata_parcels_append(&loader->requests, request);
+    }
     for (mpidata_sending *answer; (answer = mpidata_sendings_pop(sent)); loader->under_way--)
         mpidata_sendings_append(&loader->sent, answer);
     (void)pthread_cond_broadcast(&loader->news);

@@ -15,6 +15,9 @@
 #define MPIDATA_PARCEL_MAGIC 0x4C504450u
 #define MPIDATA_PARTS_MAX (1 + (1 << 20))
 
+/* Kind of a request: this trainer sends no more to this loader. Other kinds are Python's. */
+#define MPIDATA_PARCEL_FAREWELL UINT32_MAX
+
 /* Bytes of a message at most: MPI counts in int. Tests make it smaller, in all ranks. */
 extern int64_t mpidata_chunk_bytes;
 

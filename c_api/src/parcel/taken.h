@@ -7,7 +7,7 @@
 typedef struct {
     mpidata_parcel *parcel; /* NULL: it is news of a loader */
     int32_t peer;           /* the loader that sends it, or that the news is of; for a loader the trainer that asks */
-    int32_t joined;         /* of news: it takes requests from now on; 0: it is lost */
+    int32_t news;           /* MPIDATA_LOADER_... of parcel_queue.h */
     uint32_t dataset, kind, status, unused;
     uint64_t number;
     int64_t n_parts;

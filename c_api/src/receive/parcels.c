@@ -98,19 +98,35 @@ int mpidata_parcel_round(mpidata_parcel_traffic *traffic, int *did) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_parcel_news(mpidata_parcel_traffic *traffic, int loader, int joined, const char *at) {
+int mpidata_parcel_news(mpidata_parcel_traffic *traffic, int loader, int what, const char *at) {
     mpidata_trainer *trainer = traffic->trainer;
     int is_new = 0;
     mpidata_lock_take(&trainer->lock);
-    int status = mpidata_parcel_queue_note_locked(&trainer->parcels, loader, joined, at, &is_new);
+    int status = mpidata_parcel_queue_note_locked(&trainer->parcels, loader, what, at, &is_new);
     if (is_new) (void)pthread_cond_broadcast(&trainer->news);
     mpidata_lock_give(&trainer->lock);
-    for (int i = 0; i < traffic->in->n_inlets && !joined; i++) {
+    for (int i = 0; i < traffic->in->n_inlets && what == MPIDATA_LOADER_LOST; i++) {
         mpidata_inlet *inlet = traffic->in->inlets[i];
         int rank = mpidata_link_leader(&inlet->link, &trainer->job.plan, MPIDATA_ROLE_LOADER, loader);
         if (rank >= 0 && inlet->inbox) mpidata_inbox_lose(inlet->inbox, rank);
     }
     return status;
+}
+
+int mpidata_parcel_retire(mpidata_parcel_traffic *traffic, int loader) {
+    int did = 0, rank = -1;
+    const int64_t nothing = 0;
+    const void *nowhere = NULL;
+    const mpidata_parcel_head head = {.magic = MPIDATA_PARCEL_MAGIC, .kind = MPIDATA_PARCEL_FAREWELL, .n_parts = 1};
+    mpidata_sending *farewell;
+    MPIDATA_TRY(mpidata_parcel_news(traffic, loader, MPIDATA_LOADER_RETIRES, ""));
+    MPIDATA_TRY(send_requests(traffic, &did)); /* no other one for it is added any more */
+    const mpidata_link *link = link_of(traffic, loader, &rank);
+    if (!link) return MPIDATA_SUCCESS; /* it is lost */
+    MPIDATA_TRY(mpidata_sending_new(&head, &nothing, &nowhere, 1, &farewell));
+    farewell->to = loader;
+    mpidata_sendings_append(&traffic->sending, farewell);
+    return mpidata_sending_begin(farewell, &traffic->transfers, rank, MPIDATA_TAG_REQUEST, link->comm);
 }
 
 int mpidata_parcel_traffic_close(mpidata_parcel_traffic *traffic) {

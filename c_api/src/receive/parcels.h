@@ -14,8 +14,11 @@ typedef struct {
 /* Send and take; *did becomes 1 if there was anything. */
 int mpidata_parcel_round(mpidata_parcel_traffic *traffic, int *did);
 
-/* What the scheduler says of a loader: that it takes requests, or answers no more, and at what it was then. */
-int mpidata_parcel_news(mpidata_parcel_traffic *traffic, int loader, int joined, const char *at);
+/* What the scheduler says of a loader: MPIDATA_LOADER_..., and at what it was where it is lost. */
+int mpidata_parcel_news(mpidata_parcel_traffic *traffic, int loader, int what, const char *at);
+
+/* Send a loader no more requests, and tell it so, behind those that it has. */
+int mpidata_parcel_retire(mpidata_parcel_traffic *traffic, int loader);
 
 /* Frees what has ended; returns whether anything has not. */
 int mpidata_parcel_traffic_close(mpidata_parcel_traffic *traffic);

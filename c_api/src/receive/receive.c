@@ -104,10 +104,12 @@ static int obey_for_group(receiver *r, const mpidata_order *order, int *status) 
         *status = mpidata_job_join_group(&r->trainer->job, MPI_COMM_NULL, &comm);
         if (!*status) *status = mpidata_incoming_add(&r->incoming, comm, role, group);
         return 1;
-    case MPIDATA_ORDER_SERVES: *status = mpidata_parcel_news(&r->parcels, group, 1, ""); return 1;
+    case MPIDATA_ORDER_SERVES: *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_JOINED, ""); return 1;
+    case MPIDATA_ORDER_RETIRES: *status = mpidata_parcel_retire(&r->parcels, group); return 1;
     case MPIDATA_ORDER_LOST:
     case MPIDATA_ORDER_GONE:
-        if (role == MPIDATA_ROLE_LOADER) *status = mpidata_parcel_news(&r->parcels, group, 0, order->of_group.at);
+        if (role == MPIDATA_ROLE_LOADER)
+            *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_LOST, order->of_group.at);
         if (order->kind == MPIDATA_ORDER_GONE)
             mpidata_incoming_gone(&r->incoming, role, group);
         else if (!*status)

@@ -249,10 +249,14 @@ int mpidata_scheduler_stop(void) {
 
 int mpidata_scheduler_release(int loader) { return tell_to_leave(MPIDATA_ROLE_LOADER, loader); }
 
-int mpidata_scheduler_serves(int loader) {
-    mpidata_order order = {.kind = MPIDATA_ORDER_SERVES, .of_group = {.group = loader, .role = MPIDATA_ROLE_LOADER}};
+static int order_about_loader(int kind, int loader) {
+    mpidata_order order = {.kind = kind, .of_group = {.group = loader, .role = MPIDATA_ROLE_LOADER}};
     return order_all(&order);
 }
+
+int mpidata_scheduler_serves(int loader) { return order_about_loader(MPIDATA_ORDER_SERVES, loader); }
+
+int mpidata_scheduler_retires(int loader) { return order_about_loader(MPIDATA_ORDER_RETIRES, loader); }
 
 int mpidata_scheduler_relieve(int trainer, int64_t samples) {
     MPIDATA_TRY(need_open());

@@ -33,6 +33,9 @@ int mpidata_scheduler_release(int loader);
 /* Tell all trainers that a loader takes requests from now on. */
 int mpidata_scheduler_serves(int loader);
 
+/* Tell all trainers to send a loader no more requests; it leaves when it has answered those that it has. */
+int mpidata_scheduler_retires(int loader);
+
 /* Tell a trainer whose buffer is full to take `samples` more than its capacity, because another one starves. */
 int mpidata_scheduler_relieve(int trainer, int64_t samples);
 

@@ -57,23 +57,36 @@ mpidata_parcel *mpidata_parcel_queue_take_locked(mpidata_parcel_queue *queue, ui
     return found ? mpidata_parcels_pop(&found->parcels) : NULL;
 }
 
-/* What was told of it last: 1 joined, 0 lost, -1 nothing. */
+/* What was told of it last; -1: nothing. */
 static int last_news_locked(const mpidata_parcel_queue *queue, int loader) {
     MPIDATA_LOCKED(queue->lock);
     for (int64_t i = queue->n_news - 1; i >= 0; i--)
-        if (queue->news[i].loader == loader) return queue->news[i].joined;
+        if (queue->news[i].loader == loader) return queue->news[i].what;
     return -1;
+}
+
+int mpidata_parcel_queue_asks_locked(const mpidata_parcel_queue *queue, int loader) {
+    MPIDATA_LOCKED(queue->lock);
+    return last_news_locked(queue, loader) == MPIDATA_LOADER_JOINED;
 }
 
 int mpidata_parcel_queue_lives_locked(const mpidata_parcel_queue *queue, int loader) {
     MPIDATA_LOCKED(queue->lock);
-    return last_news_locked(queue, loader) == 1;
+    return last_news_locked(queue, loader) > MPIDATA_LOADER_LOST;
 }
 
-int mpidata_parcel_queue_note_locked(mpidata_parcel_queue *queue, int loader, int joined, const char *at, int *is_new) {
+/* One that never served is not missed. */
+static int is_news(int last, int what) {
+    switch (what) {
+    case MPIDATA_LOADER_JOINED: return last == -1;
+    case MPIDATA_LOADER_RETIRES: return last == MPIDATA_LOADER_JOINED;
+    default: return last == MPIDATA_LOADER_JOINED || last == MPIDATA_LOADER_RETIRES;
+    }
+}
+
+int mpidata_parcel_queue_note_locked(mpidata_parcel_queue *queue, int loader, int what, const char *at, int *is_new) {
     MPIDATA_LOCKED(queue->lock);
-    int last = last_news_locked(queue, loader);
-    *is_new = joined ? last == -1 : last == 1; /* one that never served is not missed */
+    *is_new = is_news(last_news_locked(queue, loader), what);
     if (!*is_new) return MPIDATA_SUCCESS;
     if (queue->n_news == queue->allocated) {
         int64_t allocated = queue->allocated ? 2 * queue->allocated : 16;
@@ -83,7 +96,7 @@ int mpidata_parcel_queue_note_locked(mpidata_parcel_queue *queue, int loader, in
         queue->allocated = allocated;
     }
     mpidata_loader_news *news = &queue->news[queue->n_news++];
-    *news = (mpidata_loader_news){loader, joined != 0, ""};
+    *news = (mpidata_loader_news){loader, what, ""};
     (void)snprintf(news->at, sizeof news->at, "%s", at);
     return MPIDATA_SUCCESS;
 }

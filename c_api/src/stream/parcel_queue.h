@@ -6,9 +6,16 @@
 #include "base/lock.h"
 #include "parcel/sending.h"
 
-/* That a loader takes requests, or answers no more; what it worked on then, "" where that is not known. */
+/* News of a loader. */
+enum {
+    MPIDATA_LOADER_LOST,   /* it answers no more */
+    MPIDATA_LOADER_JOINED, /* it takes requests */
+    MPIDATA_LOADER_RETIRES /* it takes no more requests, but answers those that it has */
+};
+
+/* at: of a lost one, what it worked on; "" where that is not known. */
 typedef struct {
-    int loader, joined;
+    int loader, what;
     char at[232];
 } mpidata_loader_news;
 
@@ -41,9 +48,12 @@ int mpidata_parcel_queue_add_locked(mpidata_parcel_queue *queue, mpidata_parcel 
 mpidata_parcel *mpidata_parcel_queue_take_locked(mpidata_parcel_queue *queue, uint32_t dataset);
 
 /* What the scheduler has told: once each, whatever it repeats. *is_new: it counts. */
-int mpidata_parcel_queue_note_locked(mpidata_parcel_queue *queue, int loader, int joined, const char *at, int *is_new);
+int mpidata_parcel_queue_note_locked(mpidata_parcel_queue *queue, int loader, int what, const char *at, int *is_new);
 
-/* Has it joined, and was not lost? */
+/* Does it take requests? */
+int mpidata_parcel_queue_asks_locked(const mpidata_parcel_queue *queue, int loader);
+
+/* Does it answer those that it has? */
 int mpidata_parcel_queue_lives_locked(const mpidata_parcel_queue *queue, int loader);
 
 #endif

@@ -15,6 +15,7 @@ int mpidata_trainer_request(int loader, uint32_t dataset, uint32_t kind, uint64_
     request->to = loader;
     mpidata_lock_take(&trainer->lock);
     int status = mpidata_parcel_queue_open_dataset_locked(&trainer->parcels, dataset);
+    if (!status && !mpidata_parcel_queue_asks_locked(&trainer->parcels, loader)) status = MPIDATA_ERR_AGAIN;
     if (!status) {
         mpidata_sendings_append(&trainer->parcels.requests, request);
         mpidata_trainer_wake_locked(trainer);
@@ -30,7 +31,7 @@ static int take_locked(mpidata_trainer *trainer, uint32_t dataset, int64_t seen,
     mpidata_parcel_queue *queue = &trainer->parcels;
     if (seen < queue->n_news) {
         const mpidata_loader_news *news = &queue->news[seen];
-        *taken = (mpidata_taken){.peer = news->loader, .joined = news->joined};
+        *taken = (mpidata_taken){.peer = news->loader, .news = news->what};
         memcpy(taken->at, news->at, sizeof taken->at);
         return MPIDATA_SUCCESS;
     }

@@ -5,8 +5,8 @@
 
 #include "parcel/taken.h"
 
-/* Send a request to a loader; nothing where it is lost. Opens the dataset: its parcels are kept from now on. payload: bytes
- * of it, copied. Does not block. */
+/* Send a request to a loader; MPIDATA_ERR_AGAIN: nothing is sent, as it takes none any more, which mpidata_trainer_take tells.
+ * Opens the dataset: its parcels are kept from now on. payload: bytes of it, copied. Does not block. */
 int mpidata_trainer_request(int loader, uint32_t dataset, uint32_t kind, uint64_t number, const void *payload, int64_t bytes);
 
 /* Take what comes next for a dataset: the next news of loaders, of which the caller has `seen` so many, or else a parcel,

@@ -43,12 +43,13 @@ static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
     case MPIDATA_ORDER_JOIN:
     case MPIDATA_ORDER_LOST:
     case MPIDATA_ORDER_GONE:
-    case MPIDATA_ORDER_SERVES: {
-        int role = order->of_group.role, solver = role == MPIDATA_ROLE_SOLVER && order->kind != MPIDATA_ORDER_SERVES;
+    case MPIDATA_ORDER_SERVES:
+    case MPIDATA_ORDER_RETIRES: {
+        int role = order->of_group.role, solver = role == MPIDATA_ROLE_SOLVER && order->kind < MPIDATA_ORDER_SERVES;
         if (!memchr(order->of_group.at, 0, sizeof order->of_group.at)) return 0;
         return (solver || role == MPIDATA_ROLE_LOADER) && in_range(order->of_group.group, 0, INT_MAX - 1);
     }
-    default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_SERVES;
+    default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_RETIRES;
     }
 }
 

@@ -56,6 +56,22 @@ def test_it_goes_on_when_the_only_loader_is_replaced_later(job_of):
     assert [batch.tolist() for batch in batches] == [[i, i + 1] for i in range(2, 20, 2)]
 
 
+def test_a_loader_that_retires_makes_what_it_owes_and_is_asked_for_no_more(job_of, threads):
+    job = job_of(loaders=2, program=threads)
+    batches = iter(DataLoader(Numbers(), batch_size=2))
+    given = [next(batches)]
+    job.network.retire(0)
+    given.append(next(batches))
+    before = sum(sent[0] == 0 for sent in job.requests(Kind.BATCH))
+    for number, batch in enumerate(batches):
+        given.append(batch)
+        if number == 10:
+            job.network.kill(0)
+    assert [batch[0, 0].item() for batch in given] == list(range(0, 64, 2))
+    asked = [sent[0] for sent in job.requests(Kind.BATCH)]
+    assert len(asked) == 32 and 0 < asked.count(0) == before
+
+
 def test_a_loader_that_joins_is_asked_for_batches_at_once(job_of, threads):
     job = job_of(loaders=1, program=threads)
     batches = iter(DataLoader(Numbers(), batch_size=2))

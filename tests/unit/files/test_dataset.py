@@ -84,6 +84,23 @@ def test_loaders_may_die_at_any_time(job, tmp_path, seed, shuffle):
         assert got == rows
 
 
+@pytest.mark.parametrize("shuffle", ["rows", "parts", None])
+def test_the_parts_of_a_loader_that_retires_are_read_by_others(job, tmp_path, shuffle):
+    make_parts(tmp_path)
+    expected = [rows.tolist() for rows in job(1).rows(tmp_path, 4, epochs=2, shuffle=shuffle)]
+    current = job(3)
+    data = current.dataset(0, tmp_path, 4, shuffle=shuffle)
+    got = [[], []]
+    for epoch in range(2):
+        for number, batch in enumerate(data):
+            got[epoch] += batch["y"].tolist()
+            if (epoch, number) in ((0, 3), (0, 5)):
+                current.network.retire(2 - number // 5)
+            if (epoch, number) == (1, 2):
+                current.network.kill(2)
+    assert got == expected and set(data._remote.read_again) > set()
+
+
 def test_a_state_goes_on_with_another_number_of_trainers(job, tmp_path):
     make_parts(tmp_path)
     whole = job(1).rows(tmp_path, 8, epochs=2)

@@ -8,7 +8,7 @@ import pytest
 
 from mpidata.errors import LibraryError
 from mpidata.loader.over_mpi import MpiLoaders, MpiRequests
-from mpidata.loader.transport import Closed, Joined, Lost, Parcel, Request
+from mpidata.loader.transport import Closed, Joined, Lost, Parcel, Request, Retires
 from mpidata.native.library import AGAIN, END, SUCCESS, Taken
 
 
@@ -89,19 +89,24 @@ def test_a_parcel_is_given_back_when_nothing_refers_to_any_part_of_it():
 
 
 def test_news_are_counted_for_each_dataset_and_say_what_a_lost_loader_was_at():
-    joined, lost = Taken(peer=3, joined=1), Taken(peer=3, at=b"index 4")
-    loaders = MpiLoaders(FakeLibrary(joined, lost, joined, END, 8))
-    told = [loaders.take(dataset, 0.0) for dataset in (1, 1, 2)]
-    assert told == [
-        Joined(3),
-        Lost(3, "index 4"),
-        Joined(3),
-    ]
-    assert loaders._seen == {1: 2, 2: 1}
+    joined, retires, lost = Taken(peer=3, news=1), Taken(peer=3, news=2), Taken(peer=3, at=b"index 4")
+    loaders = MpiLoaders(FakeLibrary(joined, retires, lost, joined, END, 8))
+    told = [loaders.take(dataset, 0.0) for dataset in (1, 1, 1, 2)]
+    assert told == [Joined(3), Retires(3), Lost(3, "index 4"), Joined(3)]
+    assert loaders._seen == {1: 3, 2: 1}
     assert loaders.take(1, 0.0) == Closed()
     with pytest.raises(LibraryError, match="It is broken"):
         loaders.take(1, 0.0)
     assert loaders.take(1, 0.0) is None
+
+
+def test_a_loader_that_takes_no_requests_is_told_from_one_that_does():
+    library = FakeLibrary()
+    library.mpidata_trainer_request = lambda loader, *request: (SUCCESS, AGAIN, 8)[loader]
+    loaders = MpiLoaders(library)
+    assert loaders.send(0, 1, 2, 3, b"") is True and loaders.send(1, 1, 2, 3, b"") is False
+    with pytest.raises(LibraryError, match="It is broken"):
+        loaders.send(2, 1, 2, 3, b"")
 
 
 def test_what_is_sent_is_kept_until_it_has_left():

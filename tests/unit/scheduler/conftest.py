@@ -223,6 +223,10 @@ class Job:
     def serves(self, loader: int) -> None:
         self._call("serves", loader)
 
+    def retires(self, loader: int) -> None:
+        if self._call("retires", loader):
+            self.event(Finalized, loader, after=1.0, of_loader=True)
+
     def release(self, loader: int) -> None:
         if self._call("release", loader):
             self.event(Finalized, loader, of_loader=True)

@@ -100,6 +100,55 @@ def test_refused(make_job: Make, plan: dict[str, int], kind: str, count: int, wh
     assert refused and sentence.startswith(why) and job.events("scale")[0]["refused"]
 
 
+def test_loaders_are_taken_away_those_that_came_last_first(make_job: Make) -> None:
+    job = make_job(**NONE, loaders=3, fault_tolerance="ulfm", can_spawn=True)
+    asked = Asked(job)
+
+    def serves(loader: int) -> None:
+        if loader == 2:
+            asked("loaders", 4)
+        elif loader == 3:
+            asked("loaders", 1)
+            job.goodbye(0, after=5.0)
+
+    job.before["serves"] = serves
+    assert job.run() == 0
+    assert job.called("retires") == [(3,), (2,), (1,)] and job.called("release") == [(0,)]
+    assert asked.answers[1] == (False, "1 loaders from now on, there were 4: 3 leave when they are done.")
+    assert job.called("spawn_loader") == [(3,)] and job.summary["loaders"] == {"joined": 4, "lost": 0}
+
+
+def test_a_loader_that_dies_as_it_leaves_is_lost_but_not_replaced(make_job: Make) -> None:
+    job = make_job(**NONE, loaders=2, fault_tolerance="ulfm", can_spawn=True)
+    asked = Asked(job)
+
+    def retires(loader: int) -> bool:
+        job.lose_loader(loader, after=1.0)
+        job.goodbye(0, after=5.0)
+        return False
+
+    job.before["retires"] = retires
+    job.before["serves"] = lambda loader: asked("loaders", 1) if loader else None
+    assert job.run() == 0 and job.called("spawn_loader") == []
+    assert job.called("lose_loader") == [(1, "")] and job.summary["loaders"]["lost"] == 1
+
+
+def test_loaders_are_not_taken_away_before_all_have_joined(make_job: Make) -> None:
+    job = make_job(**NONE, loaders=2, loader_start="spawn")
+    asked = Asked(job)
+
+    def spawn(loader: int) -> bool:
+        if loader == 1:
+            asked("loaders", 1)
+        return loader != 1
+
+    job.before["spawn_loader"] = spawn
+    job.before["serves"] = lambda loader: job.goodbye(0, after=2.0)
+    assert job.run() in (0, 1000)
+    ((refused, why),) = asked.answers
+    assert refused and "have not all joined yet" in why
+
+
 def test_groups_are_added(make_job: Make) -> None:
     job = make_job(groups=1, spares=1, simulations=20, can_spawn=True)
     asked = Asked(job)
@@ -142,16 +191,18 @@ def test_groups_come_and_go_and_come(make_job: Make, start: str, lifetime: str) 
         pytest.skip("there is no such job")
     job = make_job(groups=2, simulations=40, can_spawn=True, start=start, lifetime=lifetime)
     asked = Asked(job)
-    job.before["dispatch"] = slow(job, asked, {5: ("groups", 5), 15: ("groups", 1), 20: ("groups", 3)})
+    job.before["dispatch"] = slow(job, asked, {5: ("groups", 5), 15: ("groups", 1), 25: ("groups", 3)})
     running: list[int] = []
+    begun: list[float] = []
     dispatch = job.before["dispatch"]
 
     def note(group: int, simulation: int) -> bool:
-        running.append(sum(one >= 0 for one in job.running))
+        begun.append(job.now)
+        running.append(sum(time > job.now - 0.99 for time in begun))
         return bool(dispatch(group, simulation))
 
     job.before["dispatch"] = note
     assert job.run() == 0
-    assert max(running) == 5 and running[18] == running[19] == 1 and max(running[20:]) == 3, running
+    assert max(running) == 5 and running[23:26] == [1, 1, 1] and max(running[26:]) == 3, running
     assert [refused for refused, _ in asked.answers] == [False] * 3
     assert job.summary["simulations"]["complete"] == 40
