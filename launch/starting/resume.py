@@ -173,7 +173,8 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
                 run.exits.rename(kept)
         run.exits.mkdir(FOLDER_MODE, exist_ok=True)
         beside = (*run.path.glob(".*.new"), *run.private.glob(".*.new"), *run.private.glob("scale*-*"))  # left there
-        for path in (run.stop, run.over, run.progress, *beside):
+        afresh = () if resume.checkpoint else (run.losses,)
+        for path in (run.stop, run.over, run.progress, *afresh, *beside):
             path.unlink(missing_ok=True)
         if resume.retry_set_aside and resume.set_aside:
             events = Events(run.events)

@@ -8,11 +8,15 @@ from ctypes import c_double, c_int32, c_int64
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mpidata.native.library import Statistics
 
 __all__ = [
     "GIVEN_UP",
     "LOOP_OVER",
+    "LOSSES",
     "READERS",
     "TRY_FAILED",
     "CheckpointWanted",
@@ -24,6 +28,7 @@ __all__ = [
     "Finalized",
     "Goodbye",
     "Held",
+    "Losses",
     "Next",
     "RawEvent",
     "RecordStopped",
@@ -36,6 +41,13 @@ GIVEN_UP, TRY_FAILED = 1, 2
 """How a simulation has failed: its own code gave it up, or this try of it was no good."""
 LOOP_OVER = 2
 """How a checkpoint has failed whose trainer has left its loop."""
+LOSSES = np.dtype(
+    [
+        *[(name, np.int64) for name in ("simulation", "count", "not_finite")],
+        *[(name, np.float64) for name in ("sum", "max", "last", "excess")],
+    ]
+)
+"""`mpidata_losses` of messages.h: of one simulation."""
 _SOLVER, _LOADER = 2, 3
 
 
@@ -150,6 +162,13 @@ class RecordStopped(Event):
     text: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Losses(Event):
+    """What a trainer was told of the losses of simulations: LOSSES, one for each of them."""
+
+    sums: NDArray[np.void]
+
+
 def _structure(**fields: Any) -> type[ctypes.Structure]:
     return type("Structure", (ctypes.Structure,), {"_fields_": list(fields.items())})
 
@@ -164,6 +183,7 @@ class _Content(ctypes.Union):
         ("wanted", _structure(batch=c_int64)),
         ("written", _structure(number=c_int64, batch=c_int64, bytes=c_int64, failed=c_int32)),
         ("died", _structure(rank_in_group=c_int32)),
+        ("losses", _structure(count=c_int32)),
     ]
 
 
@@ -210,6 +230,11 @@ def _written(raw: Any, sender: dict[str, Any]) -> CheckpointWritten:
     return CheckpointWritten(**sender, **values, text=_text(raw))
 
 
+def _losses(raw: Any, sender: dict[str, Any]) -> Losses:
+    sums = np.frombuffer(raw, LOSSES, raw.losses.count, RawEvent.text.offset)
+    return Losses(**sender, sums=sums.copy())
+
+
 # By the number of the kind, MPIDATA_EVENT_...
 READERS: dict[int, Callable[[Any, dict[str, Any]], Event]] = {
     1: lambda raw, sender: _closed(Next, raw, sender),
@@ -224,4 +249,5 @@ READERS: dict[int, Callable[[Any, dict[str, Any]], Event]] = {
     10: _written,
     11: lambda raw, sender: Died(**sender, rank_in_group=raw.died.rank_in_group),
     12: lambda raw, sender: RecordStopped(**sender, text=_text(raw)),
+    13: _losses,
 }

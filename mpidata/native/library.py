@@ -148,6 +148,7 @@ SIGNATURES: dict[str, _Signature] = {
         [c_int64, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_double), POINTER(c_int64), POINTER(c_int64)],
     ),
     "mpidata_trainer_report": (c_int, [c_char_p, c_double]),
+    "mpidata_trainer_losses": (c_int, [c_void_p, c_int64, c_int]),
     "mpidata_trainer_stop": (c_int, [c_int, c_char_p]),
     "mpidata_trainer_statistics": (c_int, [POINTER(Statistics)]),
     "mpidata_trainer_close": (c_int, [c_double]),

@@ -87,6 +87,11 @@ class RunFolder:
         return self.path / "summary.json"
 
     @property
+    def losses(self) -> Path:
+        """Losses by simulation, where training tells them."""
+        return self.path / "losses.csv"
+
+    @property
     def stop(self) -> Path:
         """There when the job is asked to write a checkpoint and end; holds why."""
         return self.path / "stop"

@@ -28,6 +28,7 @@ def state_of(simulations: Simulations, losses: Losses, figures: Figures, seconds
         "bytes": figures.bytes,
         "first": dict(figures.first),
         "last": dict(figures.last),
+        "losses": figures.losses.state(),
         # The list itself: the sentence of a trainer comes before it says that its part of this checkpoint is written.
         "record_stopped": figures.record_stopped,
     }
@@ -58,7 +59,8 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     folder: Path = path_of(RunFolder(plan.run).checkpoints, plan.checkpoint)
     count = plan.simulations + plan.validation
     state, steps = read_scheduler(folder), received(folder)
-    if not _makes_sense(state, count) or len(steps) != count:
+    losses_restored = figures.losses.restore(state.get("losses", {}), count)
+    if not (losses_restored and _makes_sense(state, count) and len(steps) == count):
         raise MpidataError(
             f"The checkpoint {folder} is damaged, or of another job. Remove its folder, and resume from the one before."
         )

@@ -106,6 +106,7 @@ class Scheduler:
             kinds.Held: self._on_held,
             kinds.Status: self._on_status,
             kinds.Report: lambda event: self._journal.reported(event.index, event.name, event.value),
+            kinds.Losses: lambda event: self._journal.figures.losses.add(event.sums),
             kinds.Stop: self._on_stop,
             kinds.Goodbye: self._on_goodbye,
             kinds.Error: self._on_error,
@@ -184,6 +185,7 @@ class Scheduler:
             self._finish(abort=self.ending.status)
 
     def _state(self) -> dict[str, object]:
+        self._journal.write_losses()
         return state_of(self.simulations, self.losses, self._journal.figures, self._journal.seconds(self._clock()))
 
     def _keeper_of(self, event: kinds.Event) -> Dispatcher | Loaders:
@@ -191,9 +193,8 @@ class Scheduler:
 
     def _on_held(self, event: kinds.Held) -> None:
         simulation = event.simulation
-        if not self.simulations.hold(index_of(event, self.plan.trainers), simulation, event.by_try):
-            return
-        if not self.simulations.has_failed(simulation):
+        whole = self.simulations.hold(index_of(event, self.plan.trainers), simulation, event.by_try)
+        if whole and not self.simulations.has_failed(simulation):
             steps = self.simulations.steps(simulation)
             self._journal.write_numbers("simulation_complete", simulation=simulation, steps=steps)
 

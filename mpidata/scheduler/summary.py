@@ -9,6 +9,7 @@ from pathlib import Path
 
 from typing_extensions import NotRequired, TypedDict
 
+from mpidata.learning.table import LossTable
 from mpidata.loader.figures import PREFIX, Loaded, Rate
 from mpidata.run.aside import STARTED, say_aside
 from mpidata.run.event_log import Events, as_json, write_json
@@ -60,6 +61,8 @@ class Figures:
         What the trainers have recorded: `samples`, `skipped` and `slowed_s`; empty before they say so.
     record_stopped : list of str
         Sentences of trainers that could not go on recording.
+    losses : LossTable
+        By simulation.
     loaders : dict
         How many have `joined` and were `lost`; empty in a job that has none.
     loaded : Loaded
@@ -69,6 +72,7 @@ class Figures:
     """
 
     def __init__(self, trainers: int, capacity: int) -> None:
+        self.losses = LossTable()
         self.loaders: dict[str, int] = {}
         self.loaded = Loaded(trainers)
         self.record: dict[str, float] = {}
@@ -162,6 +166,7 @@ class Figures:
             "bytes": self.bytes,
             "seconds": round(self.before_s + seconds, 3),
             "training": self._training(),
+            **({"losses": told} if (told := self.losses.summary()) else {}),
             **({"loaders": self.loaders} if self.loaders else {}),
             **({"loaded": loaded} if (loaded := self.loaded.summary()) else {}),
             **({"record": self.record} if self.record else {}),
@@ -233,6 +238,7 @@ class Journal:
         """Write the last event and figures, then the summary, which is printed where it cannot be written."""
         seconds = now - self._started
         self._write_progress(now)
+        self.write_losses()
         self.note("end", **conclusion)
         summary = self.figures.summary(self._plan.run, conclusion, self._simulations, self._losses, seconds)
         try:
@@ -240,6 +246,13 @@ class Journal:
         except OSError as error:
             self._say_once(error)
             say_aside(as_json(summary))
+
+    def write_losses(self) -> None:
+        """Write losses.csv, where any are known."""
+        try:
+            self.figures.losses.write(RunFolder(self._plan.run).losses)
+        except OSError as error:
+            self._say_once(error)
 
     def _say_once(self, problem: OSError | None) -> None:
         if problem is not None and not self._said:

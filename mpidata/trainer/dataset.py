@@ -15,8 +15,8 @@ from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches import BatchMemory
 from mpidata.trainer.loaders import no_workers, refuse_loader, refuse_workers
+from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
-from mpidata.trainer.trainer import Trainer
 from mpidata.trainer.validation import ValidationDataset
 
 __all__ = ["MPIStreamDataset"]
@@ -106,7 +106,7 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
         """Begin a pass over the stream; raises StreamError where a DataLoader around it does not suit a stream."""
         refuse_loader(self.batch_size, self._trainer.plan.trainers)
         self._trainer.stay()
-        return _Pass(self._trainer, self._memory, self.batches_per_epoch)
+        return Pass(self._trainer, self._memory, self.batches_per_epoch)
 
     def validation(self) -> ValidationDataset:
         """Wait for this trainer's share of the validation samples.
@@ -148,6 +148,29 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
         Any thread; not collective; does not block.
         """
         report_of(self._trainer, values)
+
+    def losses(self, batch: Mapping[str, Any], values: Any) -> None:
+        """Tell the losses of a batch's samples, to be kept by simulation: in losses.csv, and for samplers that learn.
+
+        Parameters
+        ----------
+        batch : mapping
+            As the stream gave it; only ``simulation``, [B] int64, is looked at.
+        values : tensor or array, shape [B]
+            Loss of each sample, before their mean is taken. Any real dtype, any device. A value that is not finite, or
+            beyond 1e150, is counted as such, and goes into nothing else.
+
+        Raises
+        ------
+        StreamError
+            The batch has no ids, or other ones than the job's, or there is not one value for each sample.
+
+        Notes
+        -----
+        Any thread; not collective. Waits for the device that the values are on, for nothing else. The scheduler is told
+        once a second, and at the end, of the sums of each simulation.
+        """
+        check(self._trainer.library, self._trainer.losses.take(batch, values))
 
     @property
     def over(self) -> bool:
@@ -247,35 +270,6 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled, as a DataLoader does for its workers where it does not fork."""
         raise StreamError(no_workers("num_workers > 0"))
-
-
-class _Pass(Iterator[dict[str, torch.Tensor]]):
-    """One pass over the stream. Holds no batch, so that the memory of one comes back when the user lets go of it."""
-
-    def __init__(self, trainer: Trainer, memory: BatchMemory, limit: int | None) -> None:
-        self._trainer = trainer
-        self._memory = memory
-        self._limit = limit
-        self._count = 0
-
-    def __next__(self) -> dict[str, torch.Tensor]:
-        if self._count == self._limit:
-            raise StopIteration
-        page = None if self._memory.pinned else self._trainer.draw_page(self._memory.size)
-        tensors = self._copied() if page is None else self._memory.at(*page)
-        self._count += 1
-        return tensors
-
-    def _copied(self) -> dict[str, torch.Tensor]:
-        batch = self._memory.take()
-        if not self._trainer.draw(batch.pointers, batch.addresses[len(batch.pointers) :]):
-            raise StopIteration
-        return batch.tensors
-
-    def __del__(self) -> None:
-        # Also at the end of the interpreter, when this trainer is closed and nothing happens.
-        if self._limit is None and self._count > 0:
-            self._trainer.leave()
 
 
 def _check_positive(name: str, value: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 import threading
 import warnings
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mpidata.errors import MpidataError, StreamError
+from mpidata.learning.telling import Telling
 from mpidata.native.library import AGAIN, CHECKPOINT, END, Library, check
 from mpidata.run import deadlines
 from mpidata.run.plan import Plan
@@ -51,6 +53,8 @@ class Trainer:
         Number of batches (or single samples) drawn so far, those before a resume included.
     checkpoints : Checkpoints
         The part of this trainer in them.
+    losses : Telling
+        Takes those of batches to the scheduler.
     recorder : Recorder or None
         Writes what is received to a file, where the job asks for that.
 
@@ -65,6 +69,7 @@ class Trainer:
         self.plan = plan
         self._library = library
         self.communicator = communicator
+        self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
         self.closed = False
@@ -156,13 +161,7 @@ class Trainer:
         return self.closed or not self._wait(lambda: self.library.mpidata_trainer_ahead(SLICE_S))
 
     def expected_batches(self, steps: int | None) -> int | None:
-        """Count the batches of the whole stream; None where that is not known.
-
-        Parameters
-        ----------
-        steps : int or None
-            Of each simulation; None: as those had that have run.
-        """
+        """Count the batches of the whole stream, None where that is not known; steps None: as simulations had."""
         restored = self.checkpoints.restored
         if self._started is None or (restored.batch and restored.trainers != self.plan.trainers):
             return None
@@ -243,11 +242,8 @@ class Trainer:
         with self._lock:
             if self.ended or self.closed or self._failed or self._timer is not None:
                 return
-            delay = (
-                deadlines.LOOKED_AT_DATA_S
-                if self.drawn - self.checkpoints.restored.batch <= 1
-                else deadlines.LEFT_LOOP_S
-            )
+            drawn = self.drawn - self.checkpoints.restored.batch
+            delay = deadlines.LOOKED_AT_DATA_S if drawn <= 1 else deadlines.LEFT_LOOP_S
             reason = f"the script left its loop early, after {self._progress()}"
             self._timer = threading.Timer(delay, self._leave_now, [reason])
             self._timer.daemon = True
@@ -275,9 +271,7 @@ class Trainer:
                 return
             self.library.mpidata_trainer_stop(1, sentence.encode())
             self.closed = True
-        if self.recorder is not None:
-            self.recorder.finish(deadlines.FAILED_RECORDER_S)
-        self.library.mpidata_trainer_close(deadlines.AFTER_ERROR_S)
+        self._part(deadlines.FAILED_RECORDER_S, deadlines.AFTER_ERROR_S)
 
     def close(self) -> None:
         """Leave the job; stops it when the stream is not over. Sleeps until all solvers and trainers have ended."""
@@ -294,6 +288,11 @@ class Trainer:
                 reason = f"the script ended after {self._progress()}, before the stream was over"
                 self.library.mpidata_trainer_stop(0, reason.encode())
         self.checkpoints.finish()
+        check(self.library, self._part(math.inf, _CLOSE_S))
+
+    def _part(self, recorder_s: float, close_s: float) -> int:
+        """Bring what is left to where it belongs, and leave the job; gives a status code."""
+        self.losses.end()
         if self.recorder is not None:
-            self.recorder.finish()
-        check(self.library, self.library.mpidata_trainer_close(_CLOSE_S))
+            self.recorder.finish(recorder_s)
+        return int(self.library.mpidata_trainer_close(close_s))

@@ -3,6 +3,7 @@
 #include "fake_mpi.h"
 #include "receive/receive.h"
 #include "stream/state.h"
+#include "trainer/trainer.h"
 
 static const char plan_text[] =
     "mpidata-plan 1\nrun /run\nfolder /folder\nworld 4\ntrainers 2\ngroups 1\nranks_per_group 1\nwindow 4\nsimulations 10\n"
@@ -90,8 +91,29 @@ static void what_waits_to_be_sent_is_bounded(void) {
     CHECK(last->event.kind == MPIDATA_EVENT_GOODBYE && trainer->outbox_end == &last->next);
 }
 
+static int losses_waiting(const mpidata_trainer *trainer) {
+    int n = 0;
+    for (const mpidata_outgoing *at = trainer->outbox; at; at = at->next) n += at->event.kind == MPIDATA_EVENT_LOSSES;
+    return n;
+}
+
+/* Losses are added up by who tells them while the scheduler takes nothing. */
+static void losses_wait_where_they_can_be_added_up(void) {
+    mpidata_trainer *trainer = open_trainer();
+    mpidata_trainer_set(trainer);
+    mpidata_losses losses[2 * MPIDATA_LOSSES_MAX + 1] = {{.count = 1}};
+    losses[2 * MPIDATA_LOSSES_MAX].simulation = 7;
+    CHECK(!mpidata_trainer_losses(losses, 2 * MPIDATA_LOSSES_MAX + 1, 0) && losses_waiting(trainer) == 3);
+    const mpidata_event *last = &trainer->outbox->next->next->event;
+    CHECK(last->losses.count == 1 && !memcmp(last->text, &losses[2 * MPIDATA_LOSSES_MAX], sizeof *losses));
+    CHECK(mpidata_trainer_losses(losses, 1, 0) == MPIDATA_ERR_AGAIN && losses_waiting(trainer) == 3);
+    CHECK(!mpidata_trainer_losses(losses, 1, 1) && losses_waiting(trainer) == 4);
+    mpidata_trainer_set(NULL);
+}
+
 int main(void) {
     an_agreement_outlives_the_thread();
     what_waits_to_be_sent_is_bounded();
+    losses_wait_where_they_can_be_added_up();
     return 0;
 }

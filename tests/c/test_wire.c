@@ -154,8 +154,8 @@ static int closes(int64_t simulation, int64_t steps) {
 
 /* Each kind from the role that sends it, and with numbers that can be. */
 static void events(void) {
-    for (int kind = MPIDATA_EVENT_NEXT - 1; kind <= MPIDATA_EVENT_RECORD_STOPPED + 1; kind++) {
-        int inside = kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_RECORD_STOPPED;
+    for (int kind = MPIDATA_EVENT_NEXT - 1; kind <= MPIDATA_EVENT_LOSSES + 1; kind++) {
+        int inside = kind >= MPIDATA_EVENT_NEXT && kind < MPIDATA_EVENT_LOSSES; /* of which there is at least one */
         int of_solver = kind == MPIDATA_EVENT_NEXT || kind == MPIDATA_EVENT_FINALIZED;
         mpidata_event sent = {.kind = kind, .written = {.number = 1}};
         CHECK(!event(MPIDATA_ROLE_SCHEDULER, sent));
@@ -172,6 +172,33 @@ static void events(void) {
     CHECK(!mpidata_event_fits(&plan, &unended, (int)offsetof(mpidata_event, text), MPIDATA_ROLE_TRAINER));
     CHECK(mpidata_event_fits(&plan, &unended, (int)sizeof unended, MPIDATA_ROLE_TRAINER));
     CHECK(strlen(unended.text) == sizeof unended.text - 1);
+}
+
+static int losses(int count, mpidata_losses last) {
+    mpidata_event sent = {.kind = MPIDATA_EVENT_LOSSES, .losses = {count}};
+    const mpidata_losses one = {.count = 1};
+    for (int i = 0; i < MPIDATA_LOSSES_MAX; i++)
+        memcpy(sent.text + (size_t)i * sizeof one, i == count - 1 ? &last : &one, sizeof one);
+    int bytes = (int)mpidata_event_bytes(&sent);
+    CHECK(!mpidata_event_fits(&plan, &sent, bytes - 1, MPIDATA_ROLE_TRAINER));
+    CHECK(!mpidata_event_fits(&plan, &sent, bytes, MPIDATA_ROLE_SOLVER));
+    return mpidata_event_fits(&plan, &sent, bytes, MPIDATA_ROLE_TRAINER);
+}
+
+static void losses_by_simulation(void) {
+    const mpidata_losses good = {.simulation = 12, .count = 2, .sum = -3.0, .max = 1.0, .last = -4.0, .excess = 0.5};
+    CHECK(losses(1, good) && losses(MPIDATA_LOSSES_MAX, good) && losses(1, (mpidata_losses){.not_finite = 1}));
+    CHECK(!losses(0, good) && !losses(-1, good) && !losses(MPIDATA_LOSSES_MAX + 1, good));
+    for (int what = 0; what < 8; what++) {
+        mpidata_losses bad = good;
+        int64_t *numbers[] = {&bad.simulation, &bad.count, &bad.not_finite};
+        double *values[] = {&bad.sum, &bad.max, &bad.last, &bad.excess};
+        if (what < 3) *numbers[what] = -1;
+        else if (what < 7) *values[what - 3] = NAN;
+        else bad.excess = -0.5;
+        CHECK(!losses(1, bad) && !losses(MPIDATA_LOSSES_MAX, bad));
+    }
+    CHECK(!losses(1, (mpidata_losses){.simulation = 13, .count = 1}) && !losses(1, (mpidata_losses){.simulation = 1}));
 }
 
 static int task(int kind, int validation, int64_t simulation) {
@@ -236,6 +263,7 @@ int main(void) {
     hostile_pieces();
     orders();
     events();
+    losses_by_simulation();
     tasks();
     mpidata_plan_free(&plan);
     large_pieces();

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mpidata.native.event import LOSSES
 from mpidata.native.library import AGAIN, END, SUCCESS
 from mpidata.run.plan import Field, Plan, Program
 from mpidata.trainer import join as job
@@ -67,6 +68,8 @@ class FakeLibrary:
         self.calls = []
         self.stopped = []
         self.reports = []
+        self.losses = []  # the rows of each call
+        self.losses_status = SUCCESS
         self.errors = []
         self.puts = []
         self.steps = []
@@ -165,6 +168,12 @@ class FakeLibrary:
 
     def mpidata_trainer_report(self, name, value):
         self.reports.append((name.decode(), value))
+        return SUCCESS
+
+    def mpidata_trainer_losses(self, address, count, last):
+        if self.losses_status and not last:
+            return self.losses_status
+        self.losses.append(memory(address, (LOSSES.itemsize * count,), "uint8").view(LOSSES).copy())
         return SUCCESS
 
     def mpidata_trainer_stop(self, failed, reason):

@@ -173,6 +173,29 @@ int mpidata_trainer_report(const char *name, double value) {
     return post_now(&event, name);
 }
 
+static int losses_wait_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_outgoing *at = trainer->outbox;
+    while (at && at->event.kind != MPIDATA_EVENT_LOSSES) at = at->next;
+    return at != NULL;
+}
+
+int mpidata_trainer_losses(const mpidata_losses *losses, int64_t count, int last) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    int status = !last && losses_wait_locked(trainer) ? MPIDATA_ERR_AGAIN : MPIDATA_SUCCESS;
+    for (int64_t at = 0; !status && at < count; at += MPIDATA_LOSSES_MAX) {
+        int64_t n = count - at < MPIDATA_LOSSES_MAX ? count - at : MPIDATA_LOSSES_MAX;
+        mpidata_event event = {.kind = MPIDATA_EVENT_LOSSES, .losses = {(int32_t)n}};
+        memcpy(event.text, losses + at, (size_t)n * sizeof *losses);
+        status = mpidata_trainer_post_locked(trainer, &event);
+    }
+    mpidata_trainer_wake_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
+    return status;
+}
+
 int mpidata_trainer_stop(int failed, const char *reason) {
     mpidata_event event = {.kind = MPIDATA_EVENT_STOP, .stop = {failed}};
     return post_now(&event, reason);

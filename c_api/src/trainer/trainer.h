@@ -7,7 +7,7 @@
 #define MPIDATA_TRAINER_H
 
 #include "mpidata.h"
-#include "wire/statistics.h"
+#include "wire/messages.h"
 
 /* Join the job as a trainer. Collective over world (with mpidata_init on solvers and mpidata_scheduler_open on rank 0);
  * blocks without spinning. world and *trainers are Fortran handles; *trainers is the communicator of the trainers, for
@@ -32,6 +32,10 @@ int mpidata_trainer_validation_sample(int64_t index, const void **fields, const 
 
 /* Report a named value (a loss, say) for the summary and the progress display. Any thread; does not block. */
 int mpidata_trainer_report(const char *name, double value);
+
+/* Tell the scheduler of the losses of so many simulations, none twice. MPIDATA_ERR_AGAIN: nothing was taken, as losses told
+ * before are still to be sent; not so where it is the `last` time. Any thread; does not block. */
+int mpidata_trainer_losses(const mpidata_losses *losses, int64_t count, int last);
 
 /* Leave the stream early: the job ends in order. failed: 0 the script left its loop, 1 it ended with an error, which
  * `reason` tells. The next draw gives MPIDATA_END. Does not block. */

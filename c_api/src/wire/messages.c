@@ -1,10 +1,13 @@
 #include "wire/messages.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 size_t mpidata_event_bytes(const mpidata_event *event) {
+    if (event->kind == MPIDATA_EVENT_LOSSES)
+        return offsetof(mpidata_event, text) + (size_t)event->losses.count * sizeof(mpidata_losses);
     return offsetof(mpidata_event, text) + strnlen(event->text, sizeof event->text - 1) + 1;
 }
 
@@ -14,15 +17,28 @@ static int may_send(int role, int kind) {
     case MPIDATA_EVENT_FINALIZED: return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER;
     case MPIDATA_EVENT_ERROR: return role != MPIDATA_ROLE_SCHEDULER;
     case MPIDATA_EVENT_DIED: return 0; /* the scheduler's own */
-    default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_RECORD_STOPPED;
+    default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_LOSSES;
     }
 }
 
 static int in_range(int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; }
 
+static int losses_fit(const mpidata_event *event, int bytes, int64_t last) {
+    int n = event->losses.count;
+    if (n < 1 || n > MPIDATA_LOSSES_MAX || (size_t)bytes != mpidata_event_bytes(event)) return 0;
+    for (int i = 0; i < n; i++) {
+        mpidata_losses of;
+        memcpy(&of, event->text + (size_t)i * sizeof of, sizeof of);
+        if (!in_range(of.simulation, 0, last) || !in_range(of.count, 0, INT64_MAX / 4)) return 0;
+        if (!in_range(of.not_finite, of.count ? 0 : 1, INT64_MAX / 4)) return 0;
+        if (!isfinite(of.sum) || !isfinite(of.max) || !isfinite(of.last) || !isfinite(of.excess) || of.excess < 0) return 0;
+    }
+    return 1;
+}
+
 int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes, int role) {
     int64_t last = plan->simulations + plan->validation - 1;
-    event->text[sizeof event->text - 1] = '\0';
+    event->text[sizeof event->text - 1] = '\0'; /* losses do not reach so far */
     if (bytes <= (int)offsetof(mpidata_event, text) || !may_send(role, event->kind)) return 0;
     switch (event->kind) {
     case MPIDATA_EVENT_NEXT:
@@ -31,6 +47,7 @@ int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes
     case MPIDATA_EVENT_HELD:
         return in_range(event->held.simulation, -1, last) && in_range(event->held.by_try, 0, MPIDATA_STEPS_MAX);
     case MPIDATA_EVENT_CHECKPOINT_WRITTEN: return event->written.number > 0 && event->written.bytes >= 0;
+    case MPIDATA_EVENT_LOSSES: return losses_fit(event, bytes, last);
     default: return 1;
     }
 }

@@ -33,7 +33,8 @@ enum {
     MPIDATA_EVENT_CHECKPOINT_WANTED, /* trainer's script asks for one: wanted */
     MPIDATA_EVENT_CHECKPOINT_WRITTEN, /* trainer has written its part of one: written; text: SHA-256, or why it failed */
     MPIDATA_EVENT_DIED,              /* a rank has died, as MPI says: died */
-    MPIDATA_EVENT_RECORD_STOPPED     /* trainer records no more: text, the whole sentence */
+    MPIDATA_EVENT_RECORD_STOPPED,    /* trainer records no more: text, the whole sentence */
+    MPIDATA_EVENT_LOSSES             /* trainer's losses by simulation: losses; in place of text: mpidata_losses */
 };
 
 /* How a simulation has failed: its own code gave it up, or this try of it was no good. */
@@ -81,11 +82,25 @@ typedef struct {
         struct {
             int32_t rank_in_group; /* of a solver */
         } died;
+        struct {
+            int32_t count; /* of simulations, from 1 to MPIDATA_LOSSES_MAX */
+        } losses;
     };
     char text[2048]; /* UTF-8, ends with 0; sent up to there */
 } mpidata_event;
 
-/* Bytes of an event to send: without the unused end of its text. */
+/* What a trainer has been told of the losses of one simulation's samples since it last said so. */
+typedef struct {
+    int64_t simulation;
+    int64_t count;      /* of finite losses */
+    int64_t not_finite; /* others: in none of the following */
+    double sum, max, last;
+    double excess; /* sum of max(0, (loss - its batch's mean) / its batch's standard deviation) */
+} mpidata_losses;
+
+enum { MPIDATA_LOSSES_MAX = 2048 / sizeof(mpidata_losses) };
+
+/* Bytes of an event to send: without the unused end of its text, or of its losses. */
 size_t mpidata_event_bytes(const mpidata_event *event);
 
 /* Whether a rank of this role may have sent these bytes. Its text is ended. */

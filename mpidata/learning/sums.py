@@ -1,0 +1,61 @@
+"""Sums of losses by simulation: arrays of LOSSES, made by trainers of their batches, and added up by the scheduler."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.native.event import LOSSES
+
+__all__ = ["Sums", "add", "blank", "by_simulation", "of_samples"]
+
+Sums = NDArray[np.void]
+_ADDED = ("count", "not_finite", "sum", "excess")
+# Beyond this, squares could overflow: as good as infinite.
+_MOST = 1e150
+
+
+def blank(count: int) -> Sums:
+    """Make `count` sums of nothing."""
+    sums = np.zeros(count, LOSSES)
+    sums["max"] = -np.inf
+    return sums
+
+
+def add(to: Sums, index: NDArray[np.intp], sums: Sums) -> None:
+    """Add `sums`, older ones first, to the elements of `to` that `index` names, shape (n,), which may repeat."""
+    for name in _ADDED:
+        np.add.at(to[name], index, sums[name])
+    finite = sums["count"] > 0
+    np.maximum.at(to["max"], index[finite], sums["max"][finite])
+    to["last"][index[finite]] = sums["last"][finite]
+
+
+def by_simulation(sums: Sums) -> Sums:
+    """Add up, older ones first, what is of the same simulation: once each, all finite, in the order of their ids."""
+    ids, index = np.unique(sums["simulation"], return_inverse=True)
+    added = blank(len(ids))
+    added["simulation"] = ids
+    add(added, index.reshape(-1), sums)
+    added["max"][added["count"] == 0] = 0.0
+    return added
+
+
+def of_samples(simulations: NDArray[np.int64], losses: NDArray[np.float64]) -> Sums:
+    """Make the sums of each sample of a batch by itself.
+
+    Parameters
+    ----------
+    simulations, losses : ndarray, shape (B,)
+        Id and loss of each sample; a loss that is not finite, or beyond 1e150, is only counted.
+    """
+    sums = np.zeros(len(losses), LOSSES)
+    finite = np.abs(losses) < _MOST
+    values = losses[finite]
+    sums["simulation"] = simulations
+    sums["count"], sums["not_finite"] = finite, ~finite
+    for name in ("sum", "max", "last"):
+        sums[name][finite] = values
+    if len(values) and (deviation := values.std()) > 0:
+        sums["excess"][finite] = np.maximum(0.0, (values - values.mean()) / deviation)
+    return sums

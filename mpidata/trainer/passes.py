@@ -1,0 +1,52 @@
+"""One pass over the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from mpidata.trainer.batches import BatchMemory
+from mpidata.trainer.trainer import Trainer
+
+__all__ = ["Pass"]
+
+
+class Pass(Iterator[dict[str, torch.Tensor]]):
+    """A pass. Holds no batch, so that the memory of one comes back when the user lets go of it.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        Who draws.
+    memory : BatchMemory
+        Of the batches.
+    limit : int or None
+        After how many it ends; None: where the stream does.
+    """
+
+    def __init__(self, trainer: Trainer, memory: BatchMemory, limit: int | None) -> None:
+        self._trainer = trainer
+        self._memory = memory
+        self._limit = limit
+        self._count = 0
+
+    def __next__(self) -> dict[str, torch.Tensor]:
+        """Give the next batch, or single sample."""
+        if self._count == self._limit:
+            raise StopIteration
+        page = None if self._memory.pinned else self._trainer.draw_page(self._memory.size)
+        tensors = self._copied() if page is None else self._memory.at(*page)
+        self._count += 1
+        return tensors
+
+    def _copied(self) -> dict[str, torch.Tensor]:
+        batch = self._memory.take()
+        if not self._trainer.draw(batch.pointers, batch.addresses[len(batch.pointers) :]):
+            raise StopIteration
+        return batch.tensors
+
+    def __del__(self) -> None:
+        """Leave the stream, unless another pass begins; at the end of the interpreter, when it is closed, nothing."""
+        if self._limit is None and self._count > 0:
+            self._trainer.leave()
