@@ -151,9 +151,10 @@ class Groups:
         there = len(self._active) + len(self.starting)
         more = count - there
         spares = min(len(self._spares()), max(0, more))
+        asked = f"{count} {what if count > 1 else what.removesuffix('s')}"
         if more > spares and not self._can_spawn:
             raise MpidataError(
-                f"{count} {what} would be {more} more, but {spares} spare ones are left, and this job cannot start "
+                f"{asked} would be {more} more, but {spares} spare ones are left, and this job cannot start "
                 f"others: that needs fault tolerance (ULFM) and one host, or '{section}.start: spawn'. Start it with "
                 f"more '{section}.spares'."
             )
@@ -162,7 +163,7 @@ class Groups:
         told = [f"{spares} of the spare ones"] if spares else []
         told += [f"{more - spares} to be started"] if more > spares else []
         told += [f"{-more} leave when they are done"] if more < 0 else []
-        return f"{count} {what} from now on, there were {there}: {' and '.join(told) or 'nothing changes'}."
+        return f"{asked} from now on, there were {there}: {' and '.join(told) or 'nothing changes'}."
 
     def retire(self, candidates: Iterable[int]) -> list[int]:
         """Retire active ones of these, in this order, as long as there are too many; returns them."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import loader_campaign
 import pytest
-from jobs import BIN, JobFolder, environment
-from killing import events_of
+from heat2d_job import write_heat2d_job
+from jobs import BIN, PROGRAMS, JobFolder, environment
+from killing import STEPS, check_exactly_once, events_of
 
 
 def count(folder: Path, event: str) -> int:
@@ -56,5 +57,26 @@ def test_three_loaders_come_and_four_go(folder: JobFolder, dataset: str) -> None
     folder.assert_nothing_left()
     assert result.status == 0 and result.summary["loaders"] == {"joined": 5, "lost": 0}, result.logs()
     loader_campaign.check_rows(one, folder.path)
-    ended = scale(folder, "--loaders", "2")
-    assert ended.returncode == 1 and "does not run any more" in ended.stderr, ended
+
+
+def test_two_groups_come_and_three_go(folder: JobFolder, built_heat2d: Path) -> None:
+    program = ["python", str(PROGRAMS / "census.py"), "2", str(40 * STEPS // 2)]
+    write_heat2d_job(folder, built_heat2d, 40, {"spares": 1, "timeout_s": 20, "start_timeout_s": 20}, program=program)
+    kills = folder.path / "kills"
+    kills.touch()
+    started = time.monotonic()
+    process = folder.start()
+    wait_for(lambda: count(folder.path, "simulation_complete") > 0)
+    done = scale(folder, "--groups", "4")
+    assert "4 groups from now on, there were 2: 1 of the spare ones and 1 to be started." in done.stdout, done
+    wait_for(lambda: count(folder.path, "group_joined") == 1)
+    done = scale(folder, "--groups", "1")
+    assert "1 group from now on, there were 4: 3 leave when they are done." in done.stdout, done
+    kills.write_text("x")
+    wait_for(lambda: count(folder.path, "group_left") == 3)
+    kills.write_text("xx")
+    result = folder.finish(process, timeout=60, started=started)
+    folder.assert_nothing_left()
+    assert result.status == 0 and result.run is not None, result.logs()
+    assert result.summary["lost_groups"] == 0 and result.summary["simulations"]["complete"] == 40
+    check_exactly_once(folder, result.run, 40)

@@ -114,7 +114,7 @@ def test_loaders_are_taken_away_those_that_came_last_first(make_job: Make) -> No
     job.before["serves"] = serves
     assert job.run() == 0
     assert job.called("retires") == [(3,), (2,), (1,)] and job.called("release") == [(0,)]
-    assert asked.answers[1] == (False, "1 loaders from now on, there were 4: 3 leave when they are done.")
+    assert asked.answers[1] == (False, "1 loader from now on, there were 4: 3 leave when they are done.")
     assert job.called("spawn_loader") == [(3,)] and job.summary["loaders"] == {"joined": 4, "lost": 0}
 
 
@@ -179,7 +179,7 @@ def test_groups_are_taken_away_when_their_simulation_is_done(make_job: Make) -> 
     assert job.run() == 0
     dispatched = job.called("dispatch")
     assert len(dispatched) == 20 and len({group for group, simulation in dispatched if simulation > 8}) == 1
-    assert asked.answers == [(False, "1 groups from now on, there were 4: 3 leave when they are done.")]
+    assert asked.answers == [(False, "1 group from now on, there were 4: 3 leave when they are done.")]
     assert job.summary["simulations"]["complete"] == 20 and job.called("spawn") == []
     assert len(job.events("group_left")) == 4
 
