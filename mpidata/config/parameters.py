@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, JsonValue, Strict, Tag, model_validator
 from pydantic_core import PydanticCustomError
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Number, Problem, Text, refuse
+from mpidata.config.base import MOST, Count, Key, Model, Number, Problem, Text, refuse
 from mpidata.config.data import identifier
 from mpidata.config.programs import object_name
 
-__all__ = ["SAMPLERS", "Interval", "Parameters", "Values", "check_name"]
+__all__ = ["SAMPLERS", "Interval", "Parameters", "Points", "check_name"]
 
 _RANGES = ("uniform", "latin_hypercube", "halton", "sobol")
 SAMPLERS = (*_RANGES, "grid", "file")
+_Number = TypeVar("_Number", int, float)
 
 
 def _pair(value: Any) -> Any:
@@ -26,7 +27,7 @@ def _pair(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
+def _ordered(pair: tuple[_Number, _Number]) -> tuple[_Number, _Number]:
     if pair[0] >= pair[1]:
         refuse([((), f"{{key}} is {list(pair)}. The first number must be less than the second: [low, high].")])
     return pair
@@ -38,26 +39,60 @@ def _distinct(values: tuple[float, ...]) -> tuple[float, ...]:
     return values
 
 
-class Values(Model):
-    """The values of one parameter of a grid."""
+_List = Annotated[
+    tuple[Number, ...],
+    BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
+    AfterValidator(_distinct),
+    Key(min_length=1),
+]
+_LIST_KIND: dict[str, JsonValue] = {"kind": "list of numbers"}
+_Whole = Annotated[int, Strict(), Key(ge=-MOST, le=MOST)]
 
-    values: Annotated[
-        tuple[Number, ...],
-        BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
-        AfterValidator(_distinct),
-        Key(min_length=1, json_schema_extra={"kind": "list of numbers"}),
-    ] = Key(description="The values that the parameter takes.", examples=["[0.01, 0.05, 0.1]"])
+
+class Points(Model):
+    """What one parameter may be, other than any number of a range: exactly one of these keys."""
+
+    integers: Annotated[tuple[_Whole, _Whole], BeforeValidator(_pair), AfterValidator(_ordered)] | None = Key(
+        default=None,
+        description="The whole numbers from the first to the last one, both included.",
+        examples=["[1, 8]"],
+        json_schema_extra={"kind": "[low, high]"},
+    )
+    choices: _List | None = Key(
+        default=None, description="One of these numbers.", examples=["[0.5, 2, 8]"], json_schema_extra=_LIST_KIND
+    )
+    value: Number | None = Key(default=None, description="The same in all simulations.", examples=["3"])
+    values: _List | None = Key(
+        default=None,
+        description="As `choices`, for `sampler: grid` alone; for validation any number between the least and the "
+        "greatest.",
+        examples=["[0.01, 0.05, 0.1]"],
+        json_schema_extra=_LIST_KIND,
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if len(self.model_dump(exclude_none=True)) != 1:
+            refuse([((), "{key} must have one key: integers, choices, value or values. For instance: {value: 3}.")])
+        return self
+
+    @property
+    def all(self) -> Sequence[float]:
+        """Every number that the parameter may be."""
+        if self.integers is not None:
+            return range(self.integers[0], self.integers[1] + 1)
+        return self.choices or self.values or (self.value or 0.0,)
 
 
 def _form(value: Any) -> str:
     if value is None:
         return "<any>"
-    return "<values>" if isinstance(value, dict | Values) else "<interval>"
+    return "<points>" if isinstance(value, dict | Points) else "<interval>"
 
 
 Interval = Annotated[tuple[Number, Number], BeforeValidator(_pair), AfterValidator(_ordered)]
 Axis = Annotated[
-    Annotated[Interval, Tag("<interval>")] | Annotated[Values, Tag("<values>")] | Annotated[None, Tag("<any>")],
+    Annotated[Interval, Tag("<interval>")] | Annotated[Points, Tag("<points>")] | Annotated[None, Tag("<any>")],
     Discriminator(_form),
 ]
 
@@ -104,14 +139,15 @@ class Parameters(Model):
     )
     space: Annotated[
         dict[Annotated[str, AfterValidator(_parameter_name)], Axis],
-        Key(json_schema_extra={"kind": "mapping from name to [low, high] or {values: [...]}"}),
+        Key(json_schema_extra={"kind": "mapping from name to [low, high] or a mapping"}),
     ] = Key(
         default_factory=dict,
         description="The parameters, in the order in which samples have them, each with its range "
-        "`[low, high]`. For `sampler: grid`, each has the list of its values instead, "
-        "`{values: [...]}`. With `sampler: file` the key may be left out (then all columns "
-        "are parameters), or it names the columns to use; a column may have a range, "
-        "against which its values are checked.",
+        "`[low, high]`, or with whole numbers (`{integers: [1, 8]}`), a few values (`{choices: [...]}`) or "
+        "one (`{value: 3}`). For `sampler: grid`, each has the list of its values, "
+        "`{values: [...]}`, or one of these three mappings. With `sampler: file` the key may be left out (then all "
+        "columns are parameters), or it names the columns to use; a column may have a range or one of these mappings, "
+        "against which its values are checked, and a parameter with `value` needs no column.",
         examples=["{alpha: [0.01, 0.1], left: [100, 500]}"],
     )
     path: Text | None = Key(
@@ -143,14 +179,15 @@ class Parameters(Model):
     def _axis_problems(self) -> Iterator[Problem]:
         for name, axis in self.space.items():
             key = f"'parameters.space.{name}'"
-            if self.sampler == "grid" and not isinstance(axis, Values):
+            of_grid = isinstance(axis, Points) and axis.values is not None
+            if self.sampler == "grid" and not isinstance(axis, Points):
                 yield ("space", name), f"{key} has no list of values. Write it as {{values: [...]}} for a grid."
-            elif self.sampler in _RANGES and not isinstance(axis, tuple):
+            elif self.sampler in _RANGES and (axis is None or of_grid):
                 yield ("space", name), f"{key} has no range. Write it as [low, high] for {self.sampler}."
-            elif self.sampler == "file" and isinstance(axis, Values):
+            elif self.sampler == "file" and of_grid:
                 yield ("space", name), f"{key} has a list of values, which is for a grid. Write [low, high] or nothing."
 
     @property
     def grid_size(self) -> int:
         """Number of points of a grid."""
-        return math.prod(len(axis.values) for axis in self.space.values() if isinstance(axis, Values))
+        return math.prod(len(axis.all) for axis in self.space.values() if isinstance(axis, Points))

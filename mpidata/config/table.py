@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.config.base import Location, Problem, open_regular
-from mpidata.config.parameters import Parameters, check_name
+from mpidata.config.parameters import Parameters, Points, check_name
 from mpidata.config.sentences import suggestion
 
 __all__ = ["Table", "TableError", "fit", "read_table"]
@@ -104,6 +104,8 @@ def read_table(path: Path) -> Table:
 def _fit_columns(table: Table, space: dict[str, Any]) -> Iterator[str]:
     bad = 0
     for name, axis in space.items():
+        if isinstance(axis, Points) and axis.value is not None:
+            continue
         if name not in table.columns:
             fix = suggestion(name, table.columns) or f"The columns are {', '.join(table.columns)}."
             yield f"it has no column {name!r}. {fix}"
@@ -118,14 +120,22 @@ def _fit_columns(table: Table, space: dict[str, Any]) -> Iterator[str]:
             bad += 1
             if bad <= _MOST_CELLS:
                 yield f"{table.cell(name, int(row))}. Put a finite number there."
-        if isinstance(axis, tuple):
-            for row in np.flatnonzero(finite & ((values < axis[0]) | (values > axis[1]))):
-                bad += 1
-                if bad <= _MOST_CELLS:
-                    outside = f"outside 'parameters.space.{name}', {list(axis)}"
-                    yield f"{table.cell(name, int(row))}, {outside}. Correct the number or the range."
+        for row in np.flatnonzero(finite & ~_allowed(axis, values)):
+            bad += 1
+            if bad <= _MOST_CELLS:
+                given = axis.model_dump(exclude_none=True) if isinstance(axis, Points) else list(axis)
+                outside = f"outside 'parameters.space.{name}', {given}"
+                yield f"{table.cell(name, int(row))}, {outside}. Correct the number or the range."
     if bad > _MOST_CELLS:
         yield f"{bad - _MOST_CELLS} more cells are not finite or outside their range. Correct them too."
+
+
+def _allowed(axis: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    if isinstance(axis, Points) and axis.integers is None:
+        return np.isin(values, axis.all)
+    low, high = (axis.all[0], axis.all[-1]) if isinstance(axis, Points) else axis or (-np.inf, np.inf)
+    within: npt.NDArray[np.bool_] = (values >= low) & (values <= high)
+    return within & (np.floor(values) == values) if isinstance(axis, Points) else within
 
 
 def _read_csv(path: Path) -> Table:

@@ -7,13 +7,13 @@ import itertools
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mpidata.config import Job
-from mpidata.config.parameters import Values
+from mpidata.config.parameters import Points
 from mpidata.config.table import TableError, read_table
 from mpidata.errors import JobFileError
 
@@ -54,24 +54,27 @@ def draw_parameters(job: Job) -> Array:
     return np.ascontiguousarray(table)
 
 
-def _bounds(job: Job) -> tuple[Array, Array]:
-    """Lowest and highest value of each parameter, each float64, shape (number of parameters,)."""
-    axes = [axis.values if isinstance(axis, Values) else cast("tuple[float, float]", axis) for axis in _axes(job)]
-    return np.array([min(axis) for axis in axes]), np.array([max(axis) for axis in axes])
-
-
 def _axes(job: Job) -> list[Any]:
     return list(job.parameters.space.values())
 
 
-def _scale(job: Job, unit: Array) -> Array:
-    low, high = _bounds(job)
+def scale(job: Job, unit: Array) -> Array:
+    """Make parameters of numbers in [0, 1), shape (n, number of parameters)."""
+    return np.stack([_scaled(axis, column) for axis, column in zip(_axes(job), unit.T, strict=True)], axis=1)
+
+
+def _scaled(axis: Any, unit: Array) -> Array:
+    if isinstance(axis, Points) and axis.values is None:
+        which = np.minimum((unit * len(axis.all)).astype(np.int64), len(axis.all) - 1)
+        return which + float(axis.all[0]) if isinstance(axis.all, range) else np.array(axis.all)[which]
+    low, high = (min(axis.all), max(axis.all)) if isinstance(axis, Points) else axis
     # Not low + unit * (high - low), which overflows for a range wider than a float64 can be.
-    return np.clip(low * (1.0 - unit) + high * unit, low, high)
+    scaled: Array = np.clip(low * (1.0 - unit) + high * unit, low, high)
+    return scaled
 
 
 def _uniform_points(job: Job, count: int) -> Array:
-    return _scale(job, np.random.default_rng(job.seed).random((count, len(job.parameter_names))))
+    return scale(job, np.random.default_rng(job.seed).random((count, len(job.parameter_names))))
 
 
 def _uniform(job: Job) -> Array:
@@ -81,12 +84,12 @@ def _uniform(job: Job) -> Array:
 def _latin_hypercube(job: Job) -> Array:
     dimensions, counts = len(job.parameter_names), (job.simulations, job.validation.count)
     parts = [_qmc().LatinHypercube(dimensions, seed=g).random(n) for g, n in zip(_seeded(job), counts, strict=True)]
-    return _scale(job, np.concatenate(parts))
+    return scale(job, np.concatenate(parts))
 
 
 def _halton(job: Job) -> Array:
     halton = _qmc().Halton(len(job.parameter_names), seed=_seeded(job)[0])
-    return _scale(job, halton.random(job.simulations + job.validation.count))
+    return scale(job, halton.random(job.simulations + job.validation.count))
 
 
 def _sobol(job: Job) -> Array:
@@ -98,7 +101,7 @@ def _sobol(job: Job) -> Array:
             f"{_qmc().Sobol.MAXDIM} parameters. Use halton or uniform."
         )
     # A whole power of two, cut off: scipy warns about any other number of points.
-    return _scale(job, _qmc().Sobol(dimensions, seed=_seeded(job)[0]).random_base2(bits)[:count])
+    return scale(job, _qmc().Sobol(dimensions, seed=_seeded(job)[0]).random_base2(bits)[:count])
 
 
 def _seeded(job: Job) -> list[np.random.Generator]:
@@ -113,7 +116,7 @@ def _qmc() -> Any:
 
 
 def _grid(job: Job) -> Array:
-    product = itertools.product(*(axis.values for axis in _axes(job)))
+    product = itertools.product(*(axis.all for axis in _axes(job)))
     points = np.array(list(product), dtype=np.float64).reshape(job.simulations, len(job.parameter_names))
     return np.concatenate([points, _uniform_points(job, job.validation.count)])
 
@@ -121,7 +124,13 @@ def _grid(job: Job) -> Array:
 def _from_file(job: Job) -> Array:
     try:
         table = read_table(job.folder / str(job.parameters.path))
-        values = np.stack([table.columns[name] for name in job.parameter_names], axis=1)
+        constant = {
+            name: np.full(table.rows, axis.value)
+            for name, axis in job.parameters.space.items()
+            if isinstance(axis, Points) and axis.value is not None
+        }
+        columns = {**table.columns, **constant}
+        values = np.stack([columns[name] for name in job.parameter_names], axis=1)
     except (TableError, KeyError) as error:
         reason = error if isinstance(error, TableError) else f"it has no column {error}. Put it back."
         raise _refusal(job, "path", str(reason)) from None
@@ -136,7 +145,7 @@ def _from_file(job: Job) -> Array:
 
 def _from_class(job: Job) -> Array:
     count, names = job.simulations + job.validation.count, job.parameter_names
-    space = job.model_dump(mode="json")["parameters"]["space"]
+    space = job.model_dump(mode="json", exclude_none=True)["parameters"]["space"]
     try:
         sampler = _load_class(job)(space=space, seed=job.seed)
         result = sampler.sample(count)

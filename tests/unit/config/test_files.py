@@ -151,6 +151,8 @@ def test_hdf5_tables_have_one_dataset_per_parameter_or_names(folder: Path) -> No
         ("a,b\n1,2\n", "parameters.count=2", ["it has 1 rows, but 2 simulations and 0 for validation need 2."]),
         ("alpha,b\n1,2\n", "parameters.space={alhpa: }", ["it has no column 'alhpa'. Did you mean 'alpha'?"]),
         ("a,b\n1,2\n", "parameters.space={zzz: , a: }", ["it has no column 'zzz'. The columns are a, b."]),
+        ("a,b\n1,1.5\n", "parameters.space.b={integers: [1, 2]}", ["is 1.5, outside 'parameters.space.b'"]),
+        ("a,b\n1,2\n", "parameters.space.b={choices: [1, 3]}", ["is 2.0, outside 'parameters.space.b', {'choices': "]),
         ("a,b\n1,2\n", "parameters.space.b=[3, 4]", ["column 'b' is 2.0, outside 'parameters.space.b', [3.0, 4.0]"]),
         ("a\n" + "nan\n" * 13, "", ["is nan"] * 10 + ["3 more cells are not finite or outside their range."]),
         ('a,b\n"1,2\n', "", ["not a CSV file: "]),

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from mpidata.config import Job, load_job, resolved_yaml
-from mpidata.config.parameters import Values
+from mpidata.config.parameters import Points
 from mpidata.config.reference import EXAMPLE
 from mpidata.errors import JobFileError
 
@@ -210,11 +210,12 @@ def test_anchors_and_merge_keys_work(folder: Path) -> None:
 
 
 GRID = "parameters: {sampler: grid, space: {b: {values: [1, 2, 3]}, a: {values: [0.5, -1]}}}"
+MIXED = "parameters: {count: 8, space: {a: {integers: [1, 8]}, b: {choices: [3, 0.5]}, c: {value: 0}, d: [0, 1]}}"
 FILE = "parameters: {sampler: file, path: design.csv}"
 
 
 @pytest.mark.parametrize(
-    "parameters", ["", GRID, FILE, "parameters: {sampler: file, path: design.csv, space: {left: }}"]
+    "parameters", ["", GRID, MIXED, FILE, "parameters: {sampler: file, path: design.csv, space: {left: }}"]
 )
 def test_the_resolved_file_gives_an_equal_job_from_any_place(folder: Path, parameters: str) -> None:
     (folder / "design.csv").write_text("beta,left,alpha\n1,2,3\n4,5,6\n7,8,9\n")
@@ -244,7 +245,7 @@ def test_texts_that_look_like_something_else_stay_texts(folder: Path, output: st
 def test_a_grid_counts_its_points(folder: Path) -> None:
     job = load(folder, MINIMAL.replace("parameters: {count: 8, space: {alpha: [0.01, 1e-1]}}", GRID))
     assert job.simulations == 6
-    assert job.parameters.space["a"] == Values(values=(0.5, -1.0))
+    assert job.parameters.space["a"] == Points(values=(0.5, -1.0))
 
 
 def test_a_relative_folder_is_that_of_the_file(folder: Path) -> None:

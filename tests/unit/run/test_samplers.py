@@ -76,6 +76,34 @@ def test_ranges_as_wide_as_numbers_go(tmp_path: Path, sampler: str) -> None:
     assert np.isfinite(alpha).all() and len(np.unique(alpha)) == 210
 
 
+MIXED = "space: {n: {integers: [1, 8]}, c: {choices: [9, 0.5, 2]}, k: {value: 3}, x: [0, 1]}"
+
+
+@pytest.mark.parametrize("sampler", RANDOM)
+def test_whole_numbers_choices_and_constants(tmp_path: Path, sampler: str) -> None:
+    job = load(tmp_path, f"parameters={{count: 240, sampler: {sampler}, {MIXED}}}", "validation.count=24")
+    table = draw_parameters(job)
+    assert table.shape == (264, 4) and (table[:, 2] == 3).all()
+    for column, values in ((table[:, 0], range(1, 9)), (table[:, 1], (9, 0.5, 2))):
+        found, counts = np.unique(column[:240], return_counts=True)
+        assert found.tolist() == sorted(values)
+        least = 0.5 if sampler == "uniform" else 0.9
+        assert counts.min() >= least * 240 / len(values) and counts.max() <= 240 / len(values) / least
+
+
+def test_a_grid_takes_whole_numbers_choices_and_constants(tmp_path: Path) -> None:
+    space = "parameters={sampler: grid, space: {n: {integers: [1, 3]}, c: {choices: [9, 0.5]}, k: {value: 0}}}"
+    table = draw_parameters(load(tmp_path, space, "validation.count=30"))
+    assert table[:6].tolist() == [[n, c, 0] for n in (1, 2, 3) for c in (9, 0.5)]
+    assert {tuple(row) for row in table[6:].tolist()} <= {tuple(row) for row in table[:6].tolist()}
+
+
+def test_a_file_needs_no_column_for_a_constant(tmp_path: Path) -> None:
+    (tmp_path / "design.csv").write_text("a\n1\n2\n")
+    table = "parameters={sampler: file, path: design.csv, space: {k: {value: 7}, a: {integers: [1, 2]}}}"
+    assert draw_parameters(load(tmp_path, table, "validation.count=1")).tolist() == [[7, 1], [7, 2]]
+
+
 def test_one_simulation_of_one_parameter(tmp_path: Path) -> None:
     for sampler in RANDOM:
         job = load(tmp_path, f"parameters={{count: 1, sampler: {sampler}, space: {{a: [1, 2]}}}}", "validation.count=0")
