@@ -62,7 +62,7 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("simulations", f"{simulations['complete']} of {simulations['requested']} complete{failed}"),
         ("samples", f"{samples['received']} for training{rate}, {samples['validation']} for validation"),
-        ("batches", " + ".join(map(str, summary["batches"]["per_trainer"])) or "0"),
+        ("batches", (" + ".join(map(str, summary["batches"]["per_trainer"])) or "0") + _excess(summary["batches"])),
         ("data", f"{summary['bytes'] / 1e6:.1f} MB in {seconds:.1f} s"),
     ]
     if loaders := summary.get("loaders"):
@@ -82,6 +82,10 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     for name, value in summary["training"].items():
         rows.append((name, f"{_number(value.get('first'))} -> {_number(value.get('last'))}"))
     return [*rows, ("run folder", summary["run"])]
+
+
+def _excess(batches: dict[str, Any]) -> str:
+    return f", {batches['excess']} more than buffer.repeats allows" if batches.get("excess") else ""
 
 
 def _show_set_aside(entries: list[dict[str, Any]], run: str, console: Console) -> None:

@@ -105,8 +105,8 @@ def _continue(plan: Plan, file: TrainerFile) -> tuple[Snapshot, list[_Part]]:
     head = file.head
     capacity = max(plan.capacity, plan.capacity + head.capacity - head.plan_capacity)
     state = Snapshot(
-        batch=head.batch, unseen=_unseen(plan, min(head.unseen, capacity)), next_retired=head.next_retired,
-        capacity=capacity, added=head.added,
+        batch=head.batch, batches_of_all=head.batches_of_all, unseen=_unseen(plan, min(head.unseen, capacity)),
+        next_retired=head.next_retired, capacity=capacity, added=head.added,
     )  # fmt: skip
     state.random[:] = head.random
     state.statistics = Statistics(*head.statistics)
@@ -151,7 +151,8 @@ def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[Snapsho
     like = files[index % len(files)]
     rest.append(_Part(Snapshot.RETIRED, like, _places(like)[Snapshot.RETIRED]))
     state = Snapshot(
-        batch=like.head.batch, unseen=_unseen(plan, n_unseen), capacity=plan.capacity, added=plan.capacity - room,
+        batch=like.head.batch, batches_of_all=like.head.batches_of_all, unseen=_unseen(plan, n_unseen),
+        capacity=plan.capacity, added=plan.capacity - room,
         statistics=Statistics(*statistics.tolist()),
     )  # fmt: skip
     return state, [*unseen, *seen, *rest]

@@ -184,7 +184,8 @@ class Checkpoints:
         plan = self._plan
         head = Head(
             trainer=self._index, trainers=plan.trainers, plan_capacity=plan.capacity, policy=plan.policy,
-            simulations=plan.simulations, number=snapshot.number, batch=snapshot.batch, count=tuple(snapshot.count),
+            simulations=plan.simulations, number=snapshot.number, batch=snapshot.batch,
+            batches_of_all=snapshot.batches_of_all, count=tuple(snapshot.count),
             unseen=snapshot.unseen, next_retired=snapshot.next_retired, capacity=snapshot.capacity,
             added=snapshot.added, random=tuple(snapshot.random),
             statistics=tuple(getattr(snapshot.statistics, field[0]) for field in Statistics._fields_),

@@ -36,6 +36,7 @@ LEDGER: dict[str, type[np.generic]] = {
     "bits": np.uint64,
 }
 _Array = NDArray[Any]
+_NEW = "batches_of_all"
 _MOST = 1 << 40  # of anything that is counted; more comes of damage
 
 
@@ -60,6 +61,7 @@ class Head:
     statistics: tuple[int, ...]
     policy: str
     simulations: int
+    batches_of_all: int
 
 
 def write(
@@ -175,8 +177,11 @@ class TrainerFile:
         found = self._file.attrs.get("format")
         if not isinstance(found, str) or found != FORMAT:
             raise ValueError(f"it is of format {found!r:.80}, not {FORMAT!r}")
-        fields = dataclasses.fields(Head)
-        self.head = Head(**{f.name: _plain(self._file.attrs[f.name], str(f.type), f.name) for f in fields})
+        names = {f.name: str(f.type) for f in dataclasses.fields(Head)}
+        if _NEW not in self._file.attrs:  # an older version has written the file
+            del names[_NEW]
+        values = {name: _plain(self._file.attrs[name], kind, name) for name, kind in names.items()}
+        self.head = Head(**{_NEW: values["batch"] * values["trainers"], **values})
         self._check_head()
         self._samples = sum(self.head.count)
         self.step: NDArray[np.int64] = self._whole("step", np.int64, self._samples)
@@ -195,7 +200,7 @@ class TrainerFile:
         lengths = (len(places), len(head.random), len(head.statistics))
         if lengths != (4, 4, 7) or not all(0 <= count <= _MOST for count in places):
             raise ValueError("its attributes count, random or statistics make no sense")
-        numbers = (head.batch, head.unseen, head.next_retired, head.added)
+        numbers = (head.batch, head.unseen, head.next_retired, head.added, head.batches_of_all)
         unseen = head.unseen if head.policy == "reservoir" else 0
         if not (0 <= min(numbers) and max(numbers) < 1 << 62 and unseen <= places[0] <= head.capacity <= _MOST):
             raise ValueError("its numbers of samples and batches make no sense")

@@ -109,6 +109,15 @@ class Buffer(Model):
         "samples that were drawn before.",
     )
 
+    repeats: Annotated[float, Strict(), Key(ge=1, allow_inf_nan=False)] | None = Key(
+        default=None,
+        description="With a reservoir: how often a sample is drawn in the mean. Training then waits for samples, and "
+        "solvers for training, so that there are this many draws for each sample received; `tail` has no effect. "
+        "Without this key samples are drawn as often as there is time for. No effect with fifo and firo.",
+        json_schema_extra={"kind": "number, at least 1", "default": "none"},
+        examples=["2.0"],
+    )
+
     @model_validator(mode="after")
     def _watermark_fits(self) -> Self:
         fix = ""

@@ -38,6 +38,10 @@ def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, s
     )
     if buffer is not None and buffer.policy == "fifo":
         yield "buffer", "watermark", 0, "'buffer.policy: fifo', which has none"
+    if buffer is not None and buffer.policy != "reservoir":
+        yield "buffer", "repeats", None, f"'buffer.policy: {buffer.policy}', which draws each sample once"
+    if buffer is not None and buffer.policy == "reservoir" and buffer.repeats is not None:
+        yield "buffer", "tail", "drop", "'buffer.repeats', which says how many batches there are"
     if parameters is not None and parameters.sampler == "grid":
         yield "parameters", "count", None, "'parameters.sampler: grid', which runs all its points"
     if parameters is not None and parameters.sampler != "file":

@@ -61,6 +61,7 @@ class Snapshot(ctypes.Structure):
     _fields_ = [
         ("number", c_int64),
         ("batch", c_int64),
+        ("batches_of_all", c_int64),
         ("count", c_int64 * 4),
         ("unseen", c_int64),
         ("next_retired", c_int64),

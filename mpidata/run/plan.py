@@ -18,6 +18,7 @@ from mpidata.run.plan_parts import (
     ROLES,
     SINGLE,
     TYPES,
+    WHERE_GIVEN,
     Field,
     PlanReader,
     Program,
@@ -41,7 +42,7 @@ class Plan:
 
     `tolerate` is -1 where every simulation may be set aside; `checkpoint` is the number of the checkpoint to start
     from, 0 for none; `attempt` counts the starts of the run folder from 1; `record_path` is None where nothing is
-    recorded.
+    recorded; `repeats` is 0 where there is no budget of draws.
     """
 
     run: Path
@@ -86,6 +87,7 @@ class Plan:
     loader_timeout_s: float = 60.0
     loader_start_timeout_s: float = 600.0
     loader_tolerate: int = 0
+    repeats: float = 0.0
 
     @classmethod
     def of(cls, job: Job, run: Path, fault_tolerance: str = "none", checkpoint: int = 0, attempt: int = 1) -> Plan:
@@ -120,6 +122,7 @@ class Plan:
             policy=job.buffer.policy,
             capacity=job.buffer.capacity,
             watermark=job.buffer.watermark,
+            repeats=job.buffer.repeats or 0.0,
             tail=job.buffer.tail,
             parameters=job.parameter_names,
             fields=tuple(Field(name, field.dtype, field.shape) for name, field in job.fields.items()),
@@ -193,6 +196,7 @@ class Plan:
             lines += [f"{key} {getattr(self, key)}" for key in RECORD]
         if self.loaders:
             lines += [f"{key} {getattr(self, key)}" for key in LOADERS]
+        lines += [f"{key} {value}" for key in WHERE_GIVEN if (value := getattr(self, key))]
         lines += [f"host {host}" for host in self.hosts]
         lines += [f"parameter {name}" for name in self.parameters]
         lines += [" ".join(["field", f.name, f.dtype, str(len(f.shape)), *map(str, f.shape)]) for f in self.fields]

@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mpidata.config import Job
 
-__all__ = ["HEADER", "LOADERS", "RECORD", "ROLES", "SINGLE", "TYPES", "Field", "PlanReader", "Program", "programs_of"]
+__all__ = [
+    "HEADER",
+    "LOADERS",
+    "RECORD",
+    "ROLES",
+    "SINGLE",
+    "TYPES",
+    "WHERE_GIVEN",
+    "Field",
+    "PlanReader",
+    "Program",
+    "programs_of",
+]
 
 ROLES = ("scheduler", "trainer", "solver", "loader")
 HEADER = "mpidata-plan 1"
@@ -25,6 +37,8 @@ RECORD = ("record_path", "record_every", "record_when_slow")
 LOADERS = tuple(
     "loaders loader_spares loader_start loader_retries loader_timeout_s loader_start_timeout_s loader_tolerate".split()
 )
+# Those that are left out where they are 0.
+WHERE_GIVEN = ("repeats",)
 TYPES: dict[str, type] = dict.fromkeys(
     ("start", "lifetime", "fault_tolerance", "policy", "tail", "record_when_slow", "loader_start"), str
 )
@@ -32,7 +46,7 @@ TYPES |= dict.fromkeys(("run", "folder", "record_path"), Path)
 TYPES |= dict.fromkeys(
     ("timeout_s", "start_timeout_s", "join_timeout_s", "checkpoint_every_s", "checkpoint_within_s"), float
 )
-TYPES |= dict.fromkeys(("loader_timeout_s", "loader_start_timeout_s"), float)
+TYPES |= dict.fromkeys(("loader_timeout_s", "loader_start_timeout_s", "repeats"), float)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +102,7 @@ class PlanReader:
     def take(self, line: str) -> None:
         """Take a line; raises ValueError where it makes no sense."""
         key, _, value = line.partition(" ")
-        if key in SINGLE or key in RECORD or key in LOADERS:
+        if key in SINGLE or key in RECORD or key in LOADERS or key in WHERE_GIVEN:
             if key in self.single:
                 raise ValueError("the key is there twice")
             TYPES.get(key, int)(value)

@@ -24,6 +24,7 @@ __all__ = ["DRAWN", "RECEIVED", "Figures", "Conclusion", "Journal", "write_failu
 RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES = range(7)
 
 RECORD = "record."
+EXCESS = "budget.excess"
 _PROGRESS_S = 0.5
 
 
@@ -63,6 +64,8 @@ class Figures:
         Sentences of trainers that could not go on recording.
     losses : LossTable
         By simulation.
+    excess : int
+        Batches that `buffer.repeats` does not allow.
     loaders : dict
         How many have `joined` and were `lost`; empty in a job that has none.
     loaded : Loaded
@@ -79,6 +82,7 @@ class Figures:
         self.record_stopped: list[str] = []
         self.first: dict[str, float] = {}
         self.last: dict[str, float] = {}
+        self.excess = 0
         self.before_s = 0.0
         self.before_bytes = 0
         self._capacity = capacity
@@ -95,6 +99,9 @@ class Figures:
         if name.startswith(RECORD):
             what = name.removeprefix(RECORD)
             self.record[what] = round(self.record.get(what, 0) + value, 3)
+            return
+        if name == EXCESS:
+            self.excess = int(value)
             return
         self.first.setdefault(name, value)
         self.last[name] = value
@@ -162,7 +169,7 @@ class Figures:
                 "validation": sum(self.per_trainer(VALIDATION)),
                 "per_trainer": received,
             },
-            "batches": {"per_trainer": self.per_trainer(DRAWN)},
+            "batches": {"per_trainer": self.per_trainer(DRAWN), **({"excess": self.excess} if self.excess else {})},
             "bytes": self.bytes,
             "seconds": round(self.before_s + seconds, 3),
             "training": self._training(),

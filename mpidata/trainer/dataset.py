@@ -189,9 +189,10 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
 
         Notes
         -----
-        Known for fifo and firo, from the start where `steps_per_simulation` was given, else as soon as a simulation is
-        complete (to one trainer perhaps before another), while all have the same number of steps. Fewer come where
-        simulations fail. Not known where a resume has changed the number of trainers. Does not block.
+        Known for fifo and firo, and with `buffer.repeats`, from the start where `steps_per_simulation` was given, else
+        as soon as a simulation is complete (to one trainer perhaps before another), while all have the same number of
+        steps. Fewer come where simulations fail. Not known where a resume has changed the number of trainers. Does not
+        block.
         """
         return self._trainer.expected_batches(self._steps)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from mpidata.run.plan import Plan
 
 __all__ = ["expected_batches"]
@@ -22,10 +24,13 @@ def expected_batches(plan: Plan, steps: int, batch_size: int) -> int | None:
     Returns
     -------
     int or None
-        None for a reservoir, which gives samples more than once.
+        None for a reservoir, which gives samples more than once, unless `buffer.repeats` says how often.
     """
     if plan.policy == "reservoir":
-        return None
+        if not plan.repeats:
+            return None
+        draws = math.floor(plan.repeats * plan.simulations * steps * (1 + 1e-12))  # as in c_api/src/stream/budget.c
+        return draws // (plan.trainers * batch_size)
     shares = [_share(plan, steps, trainer) for trainer in range(plan.trainers)]
     if plan.tail == "repeat" and min(shares) > 0:
         return -(-max(shares) // batch_size)

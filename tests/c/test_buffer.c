@@ -90,6 +90,41 @@ static void reservoir(void) {
     mpidata_buffer_close(&b);
 }
 
+/* A buffer that keeps: batches of different samples, each of which is as likely, also when it has ended. */
+static void distinct(void) {
+    enum { N = 30, BATCH = 8, ROUNDS = 20000 };
+    static int drawn[N];
+    mpidata_buffer b;
+    CHECK(!mpidata_buffer_open(&b, MPIDATA_POLICY_RESERVOIR, N, 10, 1, 0));
+    b.keeps = 1;
+    for (int i = 0; i < N; i++) CHECK(mpidata_buffer_add(&b, i) == -1);
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t slots[BATCH], places[BATCH], unseen = b.unseen;
+        if (round == ROUNDS / 2) mpidata_buffer_end(&b);
+        mpidata_buffer_draw_distinct(&b, BATCH, slots, places);
+        int first = 0, different = 0;
+        for (int i = 0; i < BATCH; i++) {
+            first += drawn[slots[i]]++ == 0;
+            for (int j = 0; j < i; j++) different += slots[i] != slots[j];
+        }
+        CHECK(different == BATCH * (BATCH - 1) / 2 && b.unseen == unseen - first && b.count == N);
+        for (int64_t i = 0; i < N; i++) CHECK((drawn[mpidata_buffer_at(&b, i)] == 0) == (i < b.unseen));
+    }
+    for (int i = 0; i < N; i++) CHECK(drawn[i] > 0.95 * ROUNDS * BATCH / N && drawn[i] < 1.05 * ROUNDS * BATCH / N);
+    CHECK(mpidata_buffer_available(&b) == INT64_MAX);
+    mpidata_buffer_close(&b);
+    int64_t slots[7], places[7];
+    CHECK(!mpidata_buffer_open(&b, MPIDATA_POLICY_RESERVOIR, 4, 0, 1, 0));
+    b.keeps = 1;
+    CHECK(mpidata_buffer_available(&b) == 0);
+    for (int i = 0; i < 3; i++) (void)mpidata_buffer_add(&b, i);
+    mpidata_buffer_draw_distinct(&b, 7, slots, places); /* more than there are: each twice, and one three times */
+    int count[3] = {0};
+    for (int i = 0; i < 7; i++) count[slots[i]]++;
+    for (int i = 0; i < 3; i++) CHECK(count[i] == 2 || count[i] == 3);
+    mpidata_buffer_close(&b);
+}
+
 static void all_unseen(void) {
     mpidata_buffer b;
     int removed;
@@ -137,6 +172,7 @@ static void continued(int policy) {
 int main(void) {
     fifo();
     fifo_together();
+    distinct();
     firo();
     reservoir();
     all_unseen();

@@ -16,17 +16,25 @@ int mpidata_buffer_open(mpidata_buffer *buffer, int policy, int64_t capacity, in
 
 void mpidata_buffer_close(mpidata_buffer *buffer) {
     free(buffer->slots);
+    free(buffer->marks);
     memset(buffer, 0, sizeof *buffer);
 }
 
 int mpidata_buffer_grow(mpidata_buffer *buffer, int64_t capacity) {
     if (capacity > buffer->allocated) {
         int64_t *grown = calloc((size_t)capacity, sizeof *grown);
-        if (!grown) return -1;
+        unsigned char *marks = calloc((size_t)capacity, 1);
+        if (!grown || !marks) {
+            free(grown);
+            free(marks);
+            return -1;
+        }
         for (int64_t i = 0; i < buffer->count; i++)
             grown[i] = buffer->slots[(buffer->head + i) % buffer->allocated];
         free(buffer->slots);
+        free(buffer->marks);
         buffer->slots = grown;
+        buffer->marks = marks;
         buffer->head = 0;
         buffer->allocated = capacity;
     }
@@ -69,7 +77,7 @@ void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot) {
 void mpidata_buffer_end(mpidata_buffer *buffer) { buffer->ended = 1; }
 
 int64_t mpidata_buffer_available(const mpidata_buffer *buffer) {
-    if (buffer->ended) return buffer->count;
+    if (buffer->ended) return buffer->keeps && buffer->count ? INT64_MAX : buffer->count;
     if (buffer->policy == MPIDATA_POLICY_RESERVOIR)
         return buffer->count > 0 && buffer->count >= buffer->watermark ? INT64_MAX : 0;
     int64_t above = buffer->count - buffer->watermark;
@@ -101,6 +109,44 @@ int64_t mpidata_buffer_draw(mpidata_buffer *buffer, int *removed) {
     slot = slots[i];
     slots[i] = slots[--buffer->count];
     return slot;
+}
+
+static int downwards(const void *a, const void *b) {
+    int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
+    return (one < other) - (one > other);
+}
+
+/* n <= count different ones. Robert Floyd's algorithm (Bentley, Programming Pearls: a sample of brilliance, CACM 1987)
+ * finds the places in n steps. From the last to the first, so that what moves to the border stays behind them. */
+static void draw_different(mpidata_buffer *buffer, int64_t n, int64_t *drawn, int64_t *places) {
+    int64_t *slots = buffer->slots;
+    for (int64_t i = 0, last = buffer->count - n; i < n; i++, last++) {
+        int64_t place = mpidata_random_below(&buffer->random, last + 1);
+        if (buffer->marks[place]) place = last;
+        buffer->marks[place] = 1;
+        places[i] = place;
+    }
+    qsort(places, (size_t)n, sizeof *places, downwards);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = places[i], slot = slots[place];
+        buffer->marks[place] = 0;
+        drawn[i] = slot;
+        if (place >= buffer->unseen) continue;
+        slots[place] = slots[--buffer->unseen];
+        slots[buffer->unseen] = slot;
+    }
+    for (int64_t i = n - 1; i > 0; i--) { /* in a random order */
+        int64_t j = mpidata_random_below(&buffer->random, i + 1), slot = drawn[i];
+        drawn[i] = drawn[j];
+        drawn[j] = slot;
+    }
+}
+
+void mpidata_buffer_draw_distinct(mpidata_buffer *buffer, int64_t n, int64_t *slots, int64_t *places) {
+    for (int64_t done = 0, now; done < n; done += now) {
+        now = n - done < buffer->count ? n - done : buffer->count;
+        draw_different(buffer, now, slots + done, places);
+    }
 }
 
 int mpidata_buffer_draw_together(mpidata_buffer *buffer, int64_t first, int64_t n, int64_t within) {

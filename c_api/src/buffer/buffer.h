@@ -3,7 +3,8 @@
  * fifo       oldest first, once each
  * firo       uniform among those present, once each; while samples still arrive never below the watermark
  * reservoir  uniform among those present, without removal; a new sample replaces a random one that was drawn before; when
- *            none was, it waits; not below the watermark; when no more arrive, draws remove until it is empty
+ *            none was, it waits; not below the watermark; when no more arrive, draws remove until it is empty, unless it
+ *            keeps
  *
  * firo and reservoir follow Meyer et al., "High throughput training of deep surrogates from large ensemble runs", SC 2023.
  * Draws and evictions are a function of (seed, stream, the sequence of arrivals and draws). Not thread-safe. */
@@ -20,8 +21,10 @@ typedef struct {
     mpidata_random random;
     int64_t *slots; /* fifo: a ring from `head`; reservoir: those never drawn come first */
     int64_t head, count, unseen, allocated;
+    unsigned char *marks; /* as many as `allocated`; 0 but within mpidata_buffer_draw_distinct */
     int64_t added; /* since the start */
     int ended;
+    int keeps; /* reservoir: draws do not empty it when it has ended */
 } mpidata_buffer;
 
 /* 0, or -1 where memory is short. */
@@ -52,6 +55,9 @@ void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot);
 
 /* One draw; 0 < available. *removed: the sample has left the buffer with it. */
 int64_t mpidata_buffer_draw(mpidata_buffer *buffer, int *removed);
+
+/* n draws from a reservoir that keeps, as many different ones as there are; 0 < count. `places` has room for n. */
+void mpidata_buffer_draw_distinct(mpidata_buffer *buffer, int64_t n, int64_t *slots, int64_t *places);
 
 /* fifo: draw the n slots from number `first` on together, if all are among the oldest `within` (or among all, where there
  * are fewer); the others stay in order. Returns whether it did. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/wait.h"
+#include "stream/budget.h"
 
 /* What a dead rank has under way is given up without a word: the scheduler hears of its death, and acts. */
 static int forgive_death(int status) { return status == MPIDATA_ERR_DIED ? MPIDATA_SUCCESS : status; }
@@ -469,7 +470,7 @@ static int advance_pending(mpidata_incoming *in, int *did) {
 static int intake_open(mpidata_incoming *in) {
     mpidata_trainer *trainer = in->trainer;
     mpidata_lock_take(&trainer->lock);
-    int room = !trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer);
+    int room = !trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer) && !mpidata_budget_behind_locked(trainer);
     int open = mpidata_record_lets_in_locked(&trainer->record, room) || mpidata_stopping(&trainer->phase);
     mpidata_lock_give(&trainer->lock);
     return open;

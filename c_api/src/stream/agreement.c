@@ -2,10 +2,15 @@
 
 #include <string.h>
 
+#include "base/wait.h"
+#include "stream/budget.h"
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
 
-enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT };
+enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK };
+
+/* Between agreements while training is ahead of its budget. */
+static const double AGAIN_S = 2e-3;
 
 static int64_t total_with_repeats_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
@@ -43,7 +48,10 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     int wanted = trainer->checkpoint.wanted > trainer->checkpoint.agreed;
     int64_t sure = mpidata_trainer_guaranteed_locked(trainer, &final);
     if (!stop && (!trainer->batch || (!final && !wanted && sure <= trainer->granted))) return 0;
-    int repeats = final && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT;
+    int budget = trainer->job.plan.repeats > 0, none = final && sure <= trainer->drawn;
+    if (budget && !stop && !wanted && ((sure <= trainer->granted && !none) || mpidata_now() < trainer->budget.again))
+        return 0;
+    int repeats = final && !budget && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT;
     int64_t total = repeats ? total_with_repeats_locked(trainer) : sure;
     mine[TOTAL] = total;
     mine[LEAST] = -(repeats && total > 0 ? INT64_MAX / 2 : sure);
@@ -51,14 +59,34 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     mine[STOP] = stop;
     mine[BATCH] = trainer->batch ? trainer->batch : INT64_MIN / 2;
     mine[MINUS_BATCH] = trainer->batch ? -trainer->batch : INT64_MIN / 2;
-    mine[NO_MORE] = final && !(repeats && total > 0) && sure <= trainer->granted;
+    mine[NO_MORE] = budget ? none : final && !(repeats && total > 0) && sure <= trainer->granted;
     mine[CHECKPOINT] = trainer->checkpoint.wanted;
+    mine[STUCK] = budget && mpidata_budget_stuck_locked(trainer);
     return 1;
 }
 
-/* Is this the end? */
-static int conclude_locked(mpidata_trainer *trainer, const int64_t *all) {
+/* Is this the end? At the end one batch is granted at a time, too: a checkpoint falls behind what is granted. */
+static int conclude_budget_locked(mpidata_trainer *trainer, const mpidata_agreement *agreement) {
     MPIDATA_LOCKED(&trainer->lock);
+    const int64_t *all = agreement->all, received = agreement->received_by_all;
+    int allowed = mpidata_budget_limit_locked(trainer, received) > trainer->granted;
+    trainer->budget.received = received;
+    trainer->budget.said = agreement->received;
+    if (!all[NOT_ENDED] && (!allowed || all[NO_MORE])) {
+        if (!trainer->job.index) (void)mpidata_budget_end_locked(trainer, received);
+        return 1;
+    }
+    if (-all[LEAST] > trainer->granted && (allowed || all[STUCK]))
+        trainer->granted++;
+    else
+        trainer->budget.again = mpidata_now() + AGAIN_S;
+    return 0;
+}
+
+/* Is this the end? */
+static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *agreement) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const int64_t *all = agreement->all;
     if (!trainer->job.plan.n_fields) return conclude_without_stream_locked(trainer, all);
     int64_t least = -all[LEAST];
     int over = 0;
@@ -70,6 +98,8 @@ static int conclude_locked(mpidata_trainer *trainer, const int64_t *all) {
                                                     "the same batch_size on all trainers.",
                                                     (long long)-all[MINUS_BATCH], (long long)all[BATCH]));
         over = 1;
+    } else if (trainer->job.plan.repeats > 0) {
+        over = conclude_budget_locked(trainer, agreement);
     } else if (trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && !all[NOT_ENDED]) {
         int64_t total = all[TOTAL] < least ? all[TOTAL] : least;
         if (total > trainer->granted) trainer->granted = total;
@@ -86,25 +116,29 @@ static int conclude_locked(mpidata_trainer *trainer, const int64_t *all) {
 }
 
 int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
-    int several = trainer->job.plan.trainers > 1;
+    int several = trainer->job.plan.trainers > 1, budget = trainer->job.plan.repeats > 0;
     if (!agreement->under_way) {
         mpidata_lock_take(&trainer->lock);
         int status = mpidata_checkpoint_give_up_locked(trainer);
         int say = several && !agreement->over && my_part_locked(trainer, agreement->mine);
+        agreement->received = trainer->statistics.received;
         mpidata_lock_give(&trainer->lock);
         if (status || !say) return status;
         MPIDATA_TRY_MPI(MPI_Iallreduce(agreement->mine, agreement->all, MPIDATA_AGREEMENT_ENTRIES, MPI_INT64_T, MPI_MAX,
-                                       trainer->agreement, &agreement->request));
+                                       trainer->agreement, &agreement->requests[0]));
+        if (budget)
+            MPIDATA_TRY_MPI(MPI_Iallreduce(&agreement->received, &agreement->received_by_all, 1, MPI_INT64_T, MPI_SUM,
+                                           trainer->agreement, &agreement->requests[1]));
         agreement->under_way = 1;
         *did = 1;
     }
-    int done = 0;
-    MPIDATA_TRY_MPI(MPI_Test(&agreement->request, &done, MPI_STATUS_IGNORE));
+    int done = 1;
+    for (int i = 0; i <= budget && done; i++) MPIDATA_TRY_MPI(MPI_Test(&agreement->requests[i], &done, MPI_STATUS_IGNORE));
     if (!done) return MPIDATA_SUCCESS;
     agreement->under_way = 0;
     *did = 1;
     mpidata_lock_take(&trainer->lock);
-    agreement->over = conclude_locked(trainer, agreement->all);
+    agreement->over = conclude_locked(trainer, agreement);
     mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;
 }

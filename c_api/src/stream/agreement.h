@@ -7,19 +7,23 @@
  *
  * A checkpoint is taken on all trainers at the same batch: as soon as one of them says in the agreement that the scheduler
  * has ordered one, it is that of the batches granted by then, which no trainer has gone past. Where there is no stream,
- * trainers count the batches that loaders bring them, and it is the greatest of these numbers. */
+ * trainers count the batches that loaders bring them, and it is the greatest of these numbers.
+ *
+ * Under a budget (buffer.repeats) the samples that the trainers have received are summed, too, and what this sum does not
+ * allow is not granted. */
 #ifndef MPIDATA_AGREEMENT_H
 #define MPIDATA_AGREEMENT_H
 
 #include "stream/state.h"
 
-enum { MPIDATA_AGREEMENT_ENTRIES = 8 };
+enum { MPIDATA_AGREEMENT_ENTRIES = 9 };
 
 typedef struct {
-    MPI_Request request;
+    MPI_Request requests[2];
     int under_way;
     int over; /* the end is agreed on: no more is said */
     int64_t mine[MPIDATA_AGREEMENT_ENTRIES], all[MPIDATA_AGREEMENT_ENTRIES];
+    int64_t received, received_by_all; /* samples, where there is a budget */
 } mpidata_agreement;
 
 /* The receive thread calls it again and again. */

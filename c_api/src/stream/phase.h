@@ -26,12 +26,34 @@ typedef struct {
 } mpidata_phase;
 
 /* The transitions. What lies behind already stays as it is. */
-void mpidata_phase_end_draws_locked(mpidata_phase *phase);
-void mpidata_phase_tell_end_locked(mpidata_phase *phase);
-void mpidata_phase_leave_locked(mpidata_phase *phase);
-void mpidata_phase_stop_locked(mpidata_phase *phase);
-void mpidata_phase_all_gone_locked(mpidata_phase *phase);
-void mpidata_phase_done_locked(mpidata_phase *phase);
+static inline void mpidata_phase_draws_locked(mpidata_phase *phase, mpidata_draws next) {
+    MPIDATA_LOCKED(phase->lock);
+    if (phase->draws < next) phase->draws = next;
+}
+
+static inline void mpidata_phase_intake_locked(mpidata_phase *phase, mpidata_intake next) {
+    MPIDATA_LOCKED(phase->lock);
+    if (phase->intake < next) phase->intake = next;
+}
+
+static inline void mpidata_phase_end_draws_locked(mpidata_phase *phase) {
+    mpidata_phase_draws_locked(phase, MPIDATA_DRAWS_ENDED);
+}
+static inline void mpidata_phase_tell_end_locked(mpidata_phase *phase) {
+    mpidata_phase_draws_locked(phase, MPIDATA_DRAWS_TOLD);
+}
+static inline void mpidata_phase_leave_locked(mpidata_phase *phase) {
+    mpidata_phase_draws_locked(phase, MPIDATA_DRAWS_LEFT);
+}
+static inline void mpidata_phase_stop_locked(mpidata_phase *phase) {
+    mpidata_phase_intake_locked(phase, MPIDATA_INTAKE_DROPS);
+}
+static inline void mpidata_phase_all_gone_locked(mpidata_phase *phase) {
+    mpidata_phase_intake_locked(phase, MPIDATA_INTAKE_GONE);
+}
+static inline void mpidata_phase_done_locked(mpidata_phase *phase) {
+    mpidata_phase_intake_locked(phase, MPIDATA_INTAKE_DONE);
+}
 
 static inline int mpidata_draws_ended(const mpidata_phase *phase) { return phase->draws >= MPIDATA_DRAWS_ENDED; }
 static inline int mpidata_draws_told(const mpidata_phase *phase) { return phase->draws >= MPIDATA_DRAWS_TOLD; }

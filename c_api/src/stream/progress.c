@@ -15,6 +15,10 @@ int64_t mpidata_trainer_guaranteed_locked(const mpidata_trainer *trainer, int *f
     int64_t batch = trainer->batch, available = mpidata_buffer_available(buffer);
     *final = 0;
     if (!batch) return 0;
+    if (buffer->ended && buffer->keeps) {
+        *final = 1; /* as far as this trainer knows: the budget says how often it is drawn */
+        return trainer->drawn + (available > 0);
+    }
     if (buffer->ended) {
         /* Of what is left of a large buffer not all is promised at once: a checkpoint falls behind what is promised. */
         int64_t rest = available / batch, next = lookahead_locked(trainer);

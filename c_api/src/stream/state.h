@@ -30,6 +30,14 @@ typedef struct {
     mpidata_pinned *pinned; /* a snapshot that is being written */
 } mpidata_checkpoint;
 
+/* buffer.repeats: how many draws there are to be. */
+typedef struct {
+    int64_t base, base_by_all; /* batches of this trainer, and of all in all, when this start of the run began */
+    int64_t received, said;    /* samples of all trainers, as last agreed on, and this one's share of them */
+    double again;              /* when the trainers agree anew where they are ahead of the budget */
+    int64_t excess;            /* batches at the end that it does not allow */
+} mpidata_budget;
+
 typedef struct {
     mpidata_job job;
     MPI_Comm agreement; /* of the trainers, for the receive thread alone */
@@ -58,6 +66,7 @@ typedef struct {
     int64_t *retired; /* last drawn slots, kept to be repeated (tail: repeat) */
     int64_t n_retired, next_retired, retired_allocated;
     mpidata_checkpoint checkpoint;
+    mpidata_budget budget;
     int begun; /* the receive thread has been started */
 
     mpidata_phase phase;

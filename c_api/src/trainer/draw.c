@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "buffer/copy.h"
+#include "stream/budget.h"
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
 
@@ -77,13 +78,15 @@ int mpidata_trainer_start(int64_t count) {
 static void grant_alone_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     if (trainer->job.plan.trainers > 1) return;
-    int final;
+    int final, budget = trainer->job.plan.repeats > 0;
     trainer->granted = mpidata_trainer_guaranteed_locked(trainer, &final);
-    if (final && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && trainer->buffer.count > 0)
+    if (budget && !mpidata_budget_allows_locked(trainer, final)) trainer->granted = trainer->drawn;
+    if (final && !budget && trainer->job.plan.tail == MPIDATA_TAIL_REPEAT && trainer->buffer.count > 0)
         trainer->granted = trainer->drawn + (trainer->buffer.count + trainer->batch - 1) / trainer->batch;
     if (mpidata_stopping(&trainer->phase)) trainer->granted = trainer->drawn;
-    if (mpidata_stopping(&trainer->phase) || (final && trainer->granted <= trainer->drawn))
-        mpidata_phase_end_draws_locked(&trainer->phase);
+    int over = final && trainer->granted <= trainer->drawn;
+    if (over && budget) (void)mpidata_budget_end_locked(trainer, trainer->statistics.received);
+    if (mpidata_stopping(&trainer->phase) || over) mpidata_phase_end_draws_locked(&trainer->phase);
 }
 
 /* A drawn sample's slot stays until `batch` more have been drawn, where the tail may repeat it. */
@@ -119,6 +122,22 @@ static drawn_sample draw_one_locked(mpidata_trainer *trainer) {
     trainer->slots.slots[drawn.number]->pins++;
     if (removed) retire_locked(trainer, drawn.number);
     return drawn;
+}
+
+/* A batch, pinned, for which samples repeat no sooner than they must. */
+static int draw_distinct_locked(mpidata_trainer *trainer, drawn_sample *drawn) {
+    MPIDATA_LOCKED(&trainer->lock);
+    size_t n = (size_t)trainer->batch;
+    int64_t *slots = malloc(2 * n * sizeof *slots);
+    if (!slots) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
+    mpidata_buffer_draw_distinct(&trainer->buffer, trainer->batch, slots, slots + n);
+    for (size_t i = 0; i < n; i++) {
+        mpidata_slot *slot = trainer->slots.slots[slots[i]];
+        slot->pins++;
+        drawn[i] = (drawn_sample){slots[i], slot};
+    }
+    free(slots);
+    return MPIDATA_SUCCESS;
 }
 
 static void copy_sample(const mpidata_trainer *trainer, const mpidata_slot *slot, int64_t i, void *const *fields,
@@ -199,7 +218,8 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
     int64_t batch = trainer->batch;
     drawn_sample *drawn = status ? NULL : malloc((size_t)batch * sizeof *drawn);
     if (!status && !drawn) status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
-    for (int64_t i = 0; i < batch && !status; i++) drawn[i] = draw_one_locked(trainer);
+    if (!status && trainer->job.plan.repeats > 0) status = draw_distinct_locked(trainer, drawn);
+    else for (int64_t i = 0; i < batch && !status; i++) drawn[i] = draw_one_locked(trainer);
     if (!status) {
         trainer->drawn++;
         mpidata_trainer_wake_locked(trainer);

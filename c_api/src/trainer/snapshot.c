@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "buffer/write.h"
+#include "stream/budget.h"
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
 
@@ -60,6 +61,7 @@ static void fill_head_locked(const mpidata_trainer *trainer, mpidata_snapshot *h
     memset(head, 0, sizeof *head);
     head->number = trainer->checkpoint.agreed;
     head->batch = trainer->drawn;
+    head->batches_of_all = mpidata_budget_batches_of_all_locked(trainer);
     head->count[MPIDATA_PLACE_BUFFER] = buffer->count;
     head->count[MPIDATA_PLACE_WAITING] = trainer->n_arrived;
     head->count[MPIDATA_PLACE_RETIRED] = trainer->n_retired;
@@ -235,13 +237,14 @@ int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_unbegun(&trainer));
     mpidata_buffer *buffer = &trainer->buffer;
-    if (state->batch < 0 || state->batch > INT64_MAX / 4 || state->unseen < 0 || state->next_retired < 0 ||
+    if (state->batch < 0 || state->batch > INT64_MAX / 4 || state->batches_of_all < 0 || state->unseen < 0 || state->next_retired < 0 ||
         state->added < 0 || state->added > INT64_MAX / 4 || state->capacity < buffer->capacity)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint's numbers make no sense.");
     if (mpidata_buffer_grow(buffer, state->capacity))
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
                              (long long)state->capacity);
-    trainer->drawn = trainer->granted = state->batch;
+    trainer->drawn = trainer->granted = trainer->budget.base = state->batch;
+    trainer->budget.base_by_all = state->batches_of_all;
     trainer->next_retired = state->next_retired;
     trainer->statistics = state->statistics;
     buffer->unseen = state->unseen;

@@ -24,6 +24,7 @@ enum {
 typedef struct {
     int64_t number;                /* of the checkpoint */
     int64_t batch;                 /* batches drawn */
+    int64_t batches_of_all;        /* by all trainers in all, however many they were in earlier starts of the run */
     int64_t count[4];              /* samples in each place */
     int64_t unseen;                /* the first so many of the buffer were never drawn (reservoir) */
     int64_t next_retired;          /* place among the retired that is used next */

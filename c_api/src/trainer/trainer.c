@@ -20,6 +20,7 @@ static int open_trainer(mpidata_trainer *trainer, MPI_Comm world) {
                             (uint64_t)trainer->job.index))
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
                              (long long)plan->capacity);
+    trainer->buffer.keeps = plan->repeats > 0;
     return MPIDATA_SUCCESS;
 }
 

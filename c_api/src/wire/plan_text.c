@@ -43,7 +43,7 @@ static int parse_integer(const char *text, int64_t low, int64_t high, int64_t *v
 }
 
 /* More than none. */
-static int parse_seconds(const char *text, double *value) {
+static int parse_positive(const char *text, double *value) {
     char *end;
     *value = strtod(text, &end);
     return end == text || *end != '\0' || !isfinite(*value) || *value <= 0 ? MPIDATA_PLAN_BAD : MPIDATA_PLAN_GOOD;
@@ -129,12 +129,13 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"simulations", &plan->simulations}, {"validation", &plan->validation},
         {"capacity", &plan->capacity},       {"watermark", &plan->watermark},
     };
-    const struct { const char *key; double *target; } seconds[] = {
+    const struct { const char *key; double *target; } reals[] = {
         {"timeout_s", &plan->timeout_s},
         {"start_timeout_s", &plan->start_timeout_s},
         {"join_timeout_s", &plan->join_timeout_s},
         {"loader_timeout_s", &plan->loader_timeout_s},
         {"loader_start_timeout_s", &plan->loader_start_timeout_s},
+        {"repeats", &plan->repeats},
     };
     int64_t parsed = 0;
     *is_number = 1;
@@ -146,8 +147,8 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         }
     for (size_t i = 0; i < sizeof longs / sizeof longs[0]; i++)
         if (!strcmp(key, longs[i].key)) return parse_integer(value, 0, INT64_MAX / 4, longs[i].target);
-    for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++)
-        if (!strcmp(key, seconds[i].key)) return parse_seconds(value, seconds[i].target);
+    for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++)
+        if (!strcmp(key, reals[i].key)) return parse_positive(value, reals[i].target);
     *is_number = !strcmp(key, "seed");
     if (*is_number && parse_integer(value, 0, INT64_MAX, &parsed)) return MPIDATA_PLAN_BAD;
     if (*is_number) plan->seed = (uint64_t)parsed;
@@ -196,6 +197,8 @@ static int check_whole(const reader *r) {
     if (!plan->groups && !plan->loaders) return bad(r, "has neither groups nor loaders");
     if (plan->loaders && !(plan->loader_timeout_s > 0 && plan->loader_start_timeout_s > 0))
         return bad(r, "lacks 'loader_timeout_s' or 'loader_start_timeout_s'");
+    if (plan->repeats && (plan->repeats < 1 || plan->policy != MPIDATA_POLICY_RESERVOIR))
+        return bad(r, "has 'repeats' less than 1, or without a reservoir");
     return MPIDATA_PLAN_GOOD;
 }
 

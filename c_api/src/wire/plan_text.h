@@ -43,6 +43,7 @@ typedef struct {
     int64_t simulations, validation;
     int policy, tail;
     int64_t capacity, watermark;
+    double repeats; /* draws for each sample, of a reservoir; 0: as many as there is time for */
     int n_parameters, n_fields;
     char (*parameters)[MPIDATA_NAME_MAX];
     mpidata_field *fields;

@@ -51,7 +51,7 @@ def write_trainer(
         count=tuple(len(place) for place in places), unseen=unseen, next_retired=0, capacity=plan.capacity,
         plan_capacity=plan.capacity, added=40, random=(1, 2, 3, 2**64 - 1),
         statistics=(10 + trainer, 4, 3, 12, 5, 8, 90),
-        policy=plan.policy, simulations=plan.simulations,
+        policy=plan.policy, simulations=plan.simulations, batches_of_all=12 * plan.trainers,
     )  # fmt: skip
     seen = np.zeros(len(samples), np.uint8)
     seen[unseen : len(places[0])] = plan.policy == "reservoir"

@@ -101,7 +101,13 @@ def test_the_whole_job_file_loads_as_it_stands(folder: Path) -> None:
     assert (job.simulations, job.parameters.sampler, job.validation.count) == (200, "sobol", 10)
     assert job.parameters.space == {"alpha": (0.01, 0.1), "left": (100.0, 500.0)}
     assert job.fields["temperature"].dtype == "float32" and job.fields["temperature"].shape == (64, 64)
-    assert job.buffer.model_dump() == {"policy": "reservoir", "capacity": 2000, "watermark": 200, "tail": "drop"}
+    assert job.buffer.model_dump() == {
+        "policy": "reservoir",
+        "capacity": 2000,
+        "watermark": 200,
+        "tail": "drop",
+        "repeats": None,
+    }
     assert job.saving is job.checkpoint and job.saving.model_dump() == {"every_s": 300.0, "keep": 3, "within_s": 60.0}
     assert job.record is not None
     assert job.record.model_dump() == {"path": "samples", "every": 2, "when_slow": "skip"}

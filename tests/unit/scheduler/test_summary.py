@@ -141,3 +141,11 @@ def test_a_failure_before_the_start(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert summary["status"] == "failed" and summary["error"] == "The plan is gone. Start again."
     assert summary["name"] == "demo" and summary["samples"] == {"received": 0, "validation": 0, "per_trainer": []}
     assert capsys.readouterr().err == "The plan is gone. Start again.\n"
+
+
+def test_batches_beyond_the_budget_are_told_in_the_summary(tmp_path: Path) -> None:
+    figures = Figures(trainers=1, capacity=10)
+    figures.report("budget.excess", 2.0)
+    conclusion: Conclusion = {"status": "complete", "error": None, "reason": None}
+    summary = figures.summary(tmp_path, conclusion, Simulations(1, trainers=1), None, 1.0)
+    assert summary["batches"] == {"per_trainer": [0], "excess": 2} and summary["training"] == {}

@@ -80,6 +80,13 @@ def test_expected_batches(library, policy, tail):
             assert stream.expected_batches == (None if policy == "reservoir" else expected)
 
 
+@pytest.mark.parametrize(("repeats", "batches"), [(1.0, 16), (1.15, 19), (1.2, 20), (2.5, 41)])
+def test_expected_batches_of_a_budget(library, repeats, batches):
+    library.plan = make_plan(policy="reservoir", trainers=2, simulations=10, repeats=repeats)
+    make_trainer(library)
+    assert MPIStreamDataset(3, steps_per_simulation=10).expected_batches == batches  # floor(repeats x 100 / 6)
+
+
 def test_expected_batches_are_learnt(library):
     stream = MPIStreamDataset()
     assert stream.expected_batches is None

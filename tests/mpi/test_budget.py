@@ -1,0 +1,96 @@
+"""buffer.repeats: how many batches there are, whoever is the slower one, and that no job stands still over it."""
+
+import math
+
+import pytest
+from jobs import JobFolder, Result
+
+SIMULATE = """
+import time
+def simulate(alpha, simulation):
+    for step in range({steps}):
+        time.sleep({solver_s})
+        yield {{'u': [[float(simulation)] * 6] * 4}}
+"""
+TRAIN = """
+import time
+from collections import Counter
+from mpidata.native.waiting import wait
+from mpidata.trainer.join import join
+from numpy_stream import stream
+batches, alike, drawn = 0, 0, Counter()
+for batch in stream({batch}):
+    batches += 1
+    samples = list(zip(batch['simulation'].tolist(), batch['step'].tolist()))
+    alike = max(alike, *Counter(samples).values())
+    drawn.update(samples)
+    time.sleep({train_s})
+    if join().communicator is not None:
+        wait(join().communicator.Ibarrier())  # as in DistributedDataParallel
+print('batches', batches, 'alike', alike, 'distinct', len(drawn), 'most', max(drawn.values()))
+"""
+
+
+def job(
+    folder: JobFolder, repeats: float, trainers: int, batch: int = 4, capacity: int = 8, count: int = 60, **pace: float
+) -> Result:
+    """Simulations of 3 and 2 steps in turn: where two trainers share them, one gets half as many again as the other."""
+    folder.write(
+        sim=SIMULATE.format(steps="3 if simulation % 2 == 0 else 2", solver_s=pace.get("solver_s", 0)),
+        train=TRAIN.format(batch=batch, train_s=pace.get("train_s", 0)),
+    )
+    folder.job(
+        trainers={"ranks": trainers},
+        solvers={"groups": 2, "function": "sim:simulate"},
+        parameters={"count": count, "space": {"alpha": [0.0, 1.0]}},
+        buffer={"policy": "reservoir", "capacity": capacity, "watermark": 2, "repeats": repeats},
+    )
+    result = folder.run(timeout=100)
+    assert result.status == 0, result.logs()
+    return result
+
+
+def check(result: Result, repeats: float, trainers: int, batch: int = 4, count: int = 60) -> None:
+    received, batches = sum(result.summary["samples"]["per_trainer"]), result.summary["batches"]
+    assert received == count // 2 * 5
+    allowed = math.floor(round(repeats * received, 6)) // (trainers * batch)
+    excess = batches.get("excess", 0)
+    assert batches["per_trainer"] == [allowed + excess] * trainers, (allowed, batches)
+    for trainer in range(trainers):
+        words = result.log("trainer", trainer).split()
+        told = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+        assert told["alike"] == 1 and told["batches"] == allowed + excess
+
+
+@pytest.mark.parametrize(
+    ("repeats", "trainers", "pace"),
+    [
+        (2.5, 2, {}),
+        (1.05, 1, {"solver_s": 0.002}),
+        *(
+            pytest.param(repeats, trainers, pace, marks=pytest.mark.full)
+            for repeats in (1, 1.05, 2.5)
+            for trainers in (1, 2, 3)
+            for pace in ({}, {"solver_s": 0.01}, {"train_s": 0.01})
+        ),
+    ],
+)
+def test_there_are_as_many_batches_as_the_formula_says(
+    folder: JobFolder, repeats: float, trainers: int, pace: dict[str, float]
+) -> None:
+    check(job(folder, repeats, trainers, **pace), repeats, trainers)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("batch", "capacity"), [(1, 2), (4, 4), (16, 200), (5, 1000)])
+def test_small_and_large_buffers(folder: JobFolder, batch: int, capacity: int) -> None:
+    check(job(folder, 2, 2, batch, capacity), 2, 2, batch)
+
+
+@pytest.mark.full
+def test_the_last_samples_do_not_bear_the_rest(folder: JobFolder) -> None:
+    # Training is far slower than the solvers, which wait for it: all samples are drawn about as often.
+    result = job(folder, 4, 1, capacity=16, count=200, train_s=0.005)
+    check(result, 4, 1, count=200)
+    words = result.log("trainer").split()
+    assert int(words[words.index("most") + 1]) < 40 and int(words[words.index("distinct") + 1]) == 500
