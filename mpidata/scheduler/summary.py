@@ -25,6 +25,7 @@ RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES = range(7)
 
 RECORD = "record."
 EXCESS = "budget.excess"
+DRAWS = "draws."
 _PROGRESS_S = 0.5
 
 
@@ -66,6 +67,8 @@ class Figures:
         By simulation.
     excess : int
         Batches that `buffer.repeats` does not allow.
+    draws : list of int
+        How many samples were drawn 0, 1, 2, ... times; the last of 65 counts those that were drawn more often, too.
     loaders : dict
         How many have `joined` and were `lost`; empty in a job that has none.
     loaded : Loaded
@@ -83,6 +86,7 @@ class Figures:
         self.first: dict[str, float] = {}
         self.last: dict[str, float] = {}
         self.excess = 0
+        self.draws: list[int] = []
         self.before_s = 0.0
         self.before_bytes = 0
         self._capacity = capacity
@@ -102,6 +106,11 @@ class Figures:
             return
         if name == EXCESS:
             self.excess = int(value)
+            return
+        if name.startswith(DRAWS):
+            times = int(name.removeprefix(DRAWS))
+            self.draws += [0] * (times + 1 - len(self.draws))
+            self.draws[times] += int(value)
             return
         self.first.setdefault(name, value)
         self.last[name] = value
@@ -168,6 +177,7 @@ class Figures:
                 "received": sum(received),
                 "validation": sum(self.per_trainer(VALIDATION)),
                 "per_trainer": received,
+                **({"by_draws": self.draws} if self.draws else {}),
             },
             "batches": {"per_trainer": self.per_trainer(DRAWN), **({"excess": self.excess} if self.excess else {})},
             "bytes": self.bytes,

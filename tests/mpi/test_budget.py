@@ -56,6 +56,9 @@ def check(result: Result, repeats: float, trainers: int, batch: int = 4, count: 
     allowed = math.floor(round(repeats * received, 6)) // (trainers * batch)
     excess = batches.get("excess", 0)
     assert batches["per_trainer"] == [allowed + excess] * trainers, (allowed, batches)
+    by_draws = result.summary["samples"]["by_draws"]
+    draws = sum(times * samples for times, samples in enumerate(by_draws))
+    assert sum(by_draws) == received and draws == (allowed + excess) * trainers * batch
     for trainer in range(trainers):
         words = result.log("trainer", trainer).split()
         told = dict(zip(words[::2], map(int, words[1::2]), strict=True))

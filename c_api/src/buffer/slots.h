@@ -20,6 +20,7 @@ typedef struct {
     int64_t *simulation, *step;
     int pins;    /* copies out of it under way */
     int unowned; /* to be given back when the last pin goes */
+    int draws;   /* of the sample; -1: nobody counts them */
 } mpidata_slot;
 
 /* Memory of `count` samples: each field's count x shape elements on a boundary of 64 bytes, then count x n_parameters

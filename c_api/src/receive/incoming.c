@@ -6,6 +6,7 @@
 
 #include "base/wait.h"
 #include "stream/budget.h"
+#include "stream/progress.h"
 
 /* What a dead rank has under way is given up without a word: the scheduler hears of its death, and acts. */
 static int forgive_death(int status) { return status == MPIDATA_ERR_DIED ? MPIDATA_SUCCESS : status; }
@@ -120,9 +121,7 @@ static int sample_whole_locked(mpidata_incoming *in, mpidata_assembly *assembly)
                                          assembly->slot));
         trainer->statistics.validation++;
     } else {
-        MPIDATA_TRY(mpidata_slots_append(&trainer->arrived, &trainer->n_arrived, &trainer->arrived_allocated,
-                                         assembly->slot));
-        trainer->statistics.received++;
+        MPIDATA_TRY(mpidata_trainer_arrive_locked(trainer, assembly->slot));
     }
     mpidata_assembly_free(&in->assemblies, assembly);
     return mpidata_incoming_held_locked(in, simulation);

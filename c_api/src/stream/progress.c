@@ -1,5 +1,7 @@
 #include "stream/progress.h"
 
+#include <stdio.h>
+
 /* Batches that may be promised before they are drawn: hides the agreement behind the training step, and bounds what is
  * still drawn after a stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
 static int64_t lookahead_locked(const mpidata_trainer *trainer) {
@@ -28,6 +30,38 @@ int64_t mpidata_trainer_guaranteed_locked(const mpidata_trainer *trainer, int *f
     /* In a reservoir draws are without end, but at the end of the stream those promised must still be possible. */
     int64_t batches = (available == INT64_MAX ? buffer->count : available) / batch, ahead = lookahead_locked(trainer);
     return trainer->drawn + (batches < ahead ? batches : ahead);
+}
+
+void mpidata_trainer_count_draws_locked(mpidata_trainer *trainer, mpidata_slot *slot) {
+    MPIDATA_LOCKED(&trainer->lock);
+    slot->draws = 0;
+    trainer->by_draws[0]++;
+}
+
+int mpidata_trainer_arrive_locked(mpidata_trainer *trainer, int64_t slot) {
+    MPIDATA_LOCKED(&trainer->lock);
+    MPIDATA_TRY(mpidata_slots_append(&trainer->arrived, &trainer->n_arrived, &trainer->arrived_allocated, slot));
+    trainer->statistics.received++;
+    mpidata_trainer_count_draws_locked(trainer, trainer->slots.slots[slot]);
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_trainer_count_draw_locked(mpidata_trainer *trainer, mpidata_slot *slot) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (slot->draws < 0 || slot->draws == MPIDATA_DRAWS_MOST) return;
+    trainer->by_draws[slot->draws++]--;
+    trainer->by_draws[slot->draws]++;
+}
+
+int mpidata_trainer_post_draws_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    for (int draws = 0; draws <= MPIDATA_DRAWS_MOST; draws++) {
+        mpidata_event event = {.kind = MPIDATA_EVENT_REPORT, .report = {(double)trainer->by_draws[draws]}};
+        if (!trainer->by_draws[draws]) continue;
+        (void)snprintf(event.text, sizeof event.text, "draws.%d", draws);
+        MPIDATA_TRY(mpidata_trainer_post_locked(trainer, &event));
+    }
+    return MPIDATA_SUCCESS;
 }
 
 mpidata_statistics mpidata_trainer_statistics_now_locked(const mpidata_trainer *trainer) {

@@ -30,6 +30,8 @@ typedef struct {
     mpidata_pinned *pinned; /* a snapshot that is being written */
 } mpidata_checkpoint;
 
+enum { MPIDATA_DRAWS_MOST = 64 };
+
 /* buffer.repeats: how many draws there are to be. */
 typedef struct {
     int64_t base, base_by_all; /* batches of this trainer, and of all in all, when this start of the run began */
@@ -73,6 +75,7 @@ typedef struct {
     mpidata_record record;
     mpidata_parcel_queue parcels; /* to and from loaders */
     mpidata_statistics statistics;
+    int64_t by_draws[MPIDATA_DRAWS_MOST + 1]; /* samples of this start of the run, by how often they were drawn; the last: or more */
     mpidata_outgoing *outbox, **outbox_end;
     int error;
     char error_text[MPIDATA_TEXT_MAX];

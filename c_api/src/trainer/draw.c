@@ -120,6 +120,7 @@ static drawn_sample draw_one_locked(mpidata_trainer *trainer) {
                           : mpidata_buffer_draw(&trainer->buffer, &removed);
     drawn.slot = trainer->slots.slots[drawn.number];
     trainer->slots.slots[drawn.number]->pins++;
+    mpidata_trainer_count_draw_locked(trainer, trainer->slots.slots[drawn.number]);
     if (removed) retire_locked(trainer, drawn.number);
     return drawn;
 }
@@ -134,6 +135,7 @@ static int draw_distinct_locked(mpidata_trainer *trainer, drawn_sample *drawn) {
     for (size_t i = 0; i < n; i++) {
         mpidata_slot *slot = trainer->slots.slots[slots[i]];
         slot->pins++;
+        mpidata_trainer_count_draw_locked(trainer, slot);
         drawn[i] = (drawn_sample){slots[i], slot};
     }
     free(slots);
@@ -250,7 +252,9 @@ static mpidata_page *draw_whole_page_locked(mpidata_trainer *trainer) {
     if (page->layout != &trainer->slots.batch) return NULL;
     for (int64_t i = 0; i < trainer->batch; i++)
         if (page->slots[i].pins) return NULL;
-    return mpidata_buffer_draw_together(&trainer->buffer, page->first, trainer->batch, 2 * trainer->batch) ? page : NULL;
+    if (!mpidata_buffer_draw_together(&trainer->buffer, page->first, trainer->batch, 2 * trainer->batch)) return NULL;
+    for (int64_t i = 0; i < trainer->batch; i++) mpidata_trainer_count_draw_locked(trainer, &page->slots[i]);
+    return page;
 }
 
 int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, double timeout_s) {

@@ -308,6 +308,12 @@ static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const 
     *slot->time = from->time[i];
     *slot->step = from->step[i];
     *slot->simulation = from->simulation[i];
+    trainer->slots.slots[number]->draws = -1;
+    if (place == MPIDATA_PLACE_BUFFER || place == MPIDATA_PLACE_WAITING) {
+        mpidata_lock_take(&trainer->lock);
+        mpidata_trainer_count_draws_locked(trainer, trainer->slots.slots[number]);
+        mpidata_lock_give(&trainer->lock);
+    }
     return put_into_place(trainer, place, number);
 }
 

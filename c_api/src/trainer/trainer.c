@@ -71,6 +71,7 @@ int mpidata_trainer_close(double timeout_s) {
     int status = none ? MPIDATA_SUCCESS : mpidata_trainer_post_locked(trainer, &stop);
     mpidata_phase_leave_locked(&trainer->phase);
     if (!status) status = mpidata_trainer_post_status_locked(trainer); /* the last, for the summary */
+    if (!status) status = mpidata_trainer_post_draws_locked(trainer);
     if (!status) status = mpidata_trainer_post_locked(trainer, &goodbye);
     mpidata_trainer_wake_locked(trainer);
     while (!status && !mpidata_receive_done(&trainer->phase))
