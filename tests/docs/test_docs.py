@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -14,6 +15,7 @@ from pages import CONTRIBUTING, PAGES, README, ROOT, Block, blocks, files, prose
 
 import mpidata.cli
 from mpidata.config import load_job
+from mpidata.native.event import LOSSES
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Conclusion, Figures
 
@@ -182,6 +184,7 @@ def test_the_keys_of_summary_and_progress() -> None:
     conclusion: Conclusion = {"status": "", "error": None, "reason": None, "log": "", "died": True, "in_order": True}
     figures.loaders.update(joined=0, lost=0)
     figures.excess, figures.draws = 1, [0, 1]
+    figures.losses.add(np.ones(1, LOSSES))
     figures.loaded.take(0, "epoch", 0)
     for name in ("parts", "counted", "read"):
         figures.loaded.take(0, name, 1)
