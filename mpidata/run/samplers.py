@@ -60,7 +60,10 @@ def _axes(job: Job) -> list[Any]:
 
 def scale(job: Job, unit: Array) -> Array:
     """Make parameters of numbers in [0, 1), shape (n, number of parameters)."""
-    return np.stack([_scaled(axis, column) for axis, column in zip(_axes(job), unit.T, strict=True)], axis=1)
+    scaled = np.empty_like(unit)  # a job without solvers has no parameters
+    for at, axis in enumerate(_axes(job)):
+        scaled[:, at] = _scaled(axis, unit[:, at])
+    return scaled
 
 
 def _scaled(axis: Any, unit: Array) -> Array:
