@@ -7,7 +7,7 @@ import sys
 from mpidata.files.work import FileWork
 from mpidata.loader import over_mpi
 from mpidata.loader.batches import Batches
-from mpidata.loader.memory import keep_freed
+from mpidata.loader.memory import give_back_freed, keep_freed
 from mpidata.loader.serve import serve
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
@@ -31,6 +31,9 @@ def main() -> int:
     requests = over_mpi.MpiRequests(library)
     try:
         serve(requests, [Batches(requests), FileWork(requests)])
+        while requests.rest():  # with nothing in memory
+            give_back_freed()
+            serve(requests, [Batches(requests), FileWork(requests)])
     except SystemExit:  # else Python's end would finalise MPI, which waits for the other ranks
         fail("mpidata: the dataset has ended this loader by sys.exit().")
     requests.close()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 
-__all__ = ["keep_freed"]
+__all__ = ["give_back_freed", "keep_freed"]
 
 # Of <malloc.h>; the last one is the greatest that glibc takes.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
@@ -17,3 +18,11 @@ def keep_freed() -> None:
     if mallopt is not None:  # other C libraries have none
         mallopt(_TRIM_THRESHOLD, _NEVER)
         mallopt(_MMAP_THRESHOLD, _GREATEST)
+
+
+def give_back_freed() -> None:
+    """Give what is free back to the system, also what nothing but circles of references holds."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -17,8 +17,8 @@ __all__ = ["MpiLoaders", "MpiRequests"]
 # Longest time in the library while it waits, so that Python gets to handle signals.
 _SLICE_S = 0.2
 
-# MPIDATA_LOADER_... of parcel_queue.h; a third one is that it retires.
-_LOST, _JOINED = 0, 1
+# MPIDATA_LOADER_... of parcel_queue.h; the others are that it is lost, or rests.
+_JOINED, _RETIRES = 1, 2
 
 
 class _Memory:
@@ -99,7 +99,7 @@ class MpiLoaders:
         check(self._library, status)
         if taken.parcel is None:
             self._seen[dataset] = seen + 1
-            if taken.news != _LOST:
+            if taken.news in (_JOINED, _RETIRES):
                 return Joined(taken.peer) if taken.news == _JOINED else Retires(taken.peer)
             return Lost(taken.peer, taken.at.decode("utf-8", errors="replace"))
         pickle, *buffers = _parts(taken, self._library)
@@ -165,6 +165,14 @@ class MpiRequests:
             self._library.mpidata_loader_starts(long)
         self._at = at
         self._library.mpidata_beat_at(at.encode("utf-8", errors="replace"))
+
+    def rest(self) -> bool:
+        """After Closed, wait until all answers have left. False: this loader is to leave, else it is a spare now."""
+        status: int = self._library.mpidata_loader_rest()
+        self._let_go()
+        if status != END:
+            check(self._library, status)
+        return status != END
 
     def close(self) -> None:
         """Leave the job in order, when all answers have left."""

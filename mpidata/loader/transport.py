@@ -105,21 +105,21 @@ class Parcel:
 
 @dataclass(frozen=True)
 class Joined:
-    """A loader takes requests from now on. Numbers are not used again: what replaces a lost loader has another one."""
+    """A loader takes requests from now on. What replaces a dead one has another number; one that rested has not."""
 
     loader: int
 
 
 @dataclass(frozen=True)
 class Retires:
-    """A loader takes no more requests, though it answers those that it has: then it leaves, and is `Lost`."""
+    """A loader takes no more requests, though it answers those that it has: then it is `Lost`."""
 
     loader: int
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A loader answers no more: it has died, was given up, or has left. What it owes is to be asked of others.
+    """A loader answers no more: it has died, was given up, has left, or rests. What it owes is to be asked of others.
 
     Attributes
     ----------

@@ -140,6 +140,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_loader_starts": (None, [c_int]),
     "mpidata_loader_open": (c_int, [c_int]),
     "mpidata_loader_close": (c_int, []),
+    "mpidata_loader_rest": (c_int, []),
     # trainer.h
     "mpidata_trainer_open": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_trainer_steps": (c_int, [POINTER(c_int64)]),
@@ -192,7 +193,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_expect": (c_int, [c_int64, c_int64, c_int]),
     "mpidata_scheduler_relieve": (c_int, [c_int, c_int64]),
     "mpidata_scheduler_checkpoint": (c_int, [c_int64]),
-    **{f"mpidata_scheduler_{name}": (c_int, [c_int]) for name in ("serves", "release", "retires")},
+    **{f"mpidata_scheduler_{name}": (c_int, [c_int]) for name in ("serves", "release", "retires", "rests")},
     **{f"mpidata_scheduler_{name}": (c_int, [c_int, c_int]) for name in ("gone", "invite")},
     "mpidata_scheduler_lose": (c_int, [c_int, c_int, c_char_p]),
     "mpidata_scheduler_one_host": (c_int, [POINTER(c_int)]),

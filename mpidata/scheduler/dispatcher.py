@@ -89,8 +89,7 @@ class Dispatcher:
             self.died(group, rank_in_group, now)
         self._look_into_losses(now)
         self._part()
-        invite = not self.stopping and not self._simulations.all_settled
-        for group, error in self._messages.spawned(invite):
+        for group, error in self._messages.spawned(not (self.stopping or self._simulations.all_settled)):
             if error:
                 self._spawn_failed(group, error, now)
             else:
@@ -211,7 +210,10 @@ class Dispatcher:
                 self._messages.no_more(group)
             return
         for group in self._groups.retire(self._groups.waiting):
-            self._messages.no_more(group)
+            if self._groups.rest(group):
+                self._journal.note("rests", group=group)
+            else:
+                self._messages.no_more(group)
         if not self._simulations.pending:
             return
         for group in self._groups.ready():
@@ -270,10 +272,9 @@ class Dispatcher:
         self.error = self.error or self._losses.verdict(self._simulations.ended)
 
     def _spawn(self, now: float) -> None:
-        one_each = self._plan.lifetime == "simulation"
         for group in self._groups.to_spawn(self._simulations.pending, now):
             values: list[str] = []
-            if one_each:
+            if self._plan.lifetime == "simulation":
                 simulation = self._simulations.take(group)
                 self._reserved.add(group)
                 row = self._parameters[simulation].tolist()
@@ -286,8 +287,7 @@ class Dispatcher:
         self._reserved.discard(group)
         self._simulations.give_back(group)
         RunFolder(self._plan.run).give_up(group)
-        again = self._groups.spawn_failed(group, now)
-        self._journal.note("spawn_failed", group=group, error=error, again=again)
+        self._journal.note("spawn_failed", group=group, error=error, again=self._groups.spawn_failed(group, now))
         ended = first_exit(self._plan.run, self._plan, group)
         log = RunFolder(self._plan.run).group_log(self._plan, group, ended[0] if ended is not None else 0)
         self._not_started = (

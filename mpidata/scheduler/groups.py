@@ -33,7 +33,8 @@ class Groups:
     A group is *active* when it may be given simulations: at first as many as `plan.groups` are. Others that are alive
     are *spares*: they have joined, or will, and wait until one takes the place of an active group that is lost or has
     left. When there is no spare, a group is *spawned*, where that is possible; numbers of groups are never used again.
-    Groups that are too many after `scale` are *retired*: they are active no more, and are to leave.
+    Groups that are too many after `scale` are *retired*: when they are done, those that were spawned leave, and the
+    others, which cannot end before the world does, rest: they are spares.
 
     Parameters
     ----------
@@ -162,7 +163,7 @@ class Groups:
         self.hopeless, self._failed_spawns, self._failing_since = False, 0, None
         told = [f"{spares} of the spare ones"] if spares else []
         told += [f"{more - spares} to be started"] if more > spares else []
-        told += [f"{-more} leave when they are done"] if more < 0 else []
+        told += [f"{-more} to stop when done"] if more < 0 else []
         return f"{asked} from now on, there were {there}: {' and '.join(told) or 'nothing changes'}."
 
     def retire(self, candidates: Iterable[int]) -> list[int]:
@@ -174,6 +175,14 @@ class Groups:
         for group in self._retired.intersection(self._asking):
             self._asking.remove(group)
         return retired
+
+    def rest(self, group: int) -> bool:
+        """Let a retired group wait as a spare one, where it is of the world; returns whether it is to."""
+        if group not in self._retired or group >= self._plan.groups_in_world:
+            return False
+        self._retired.discard(group)
+        self._asking.append(group)
+        return True
 
     def leave(self, group: int) -> None:
         """Note that a group has left in order."""

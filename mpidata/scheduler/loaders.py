@@ -90,8 +90,14 @@ class Loaders:
                 self._messages.spawn(loader, [], _KIND)
 
     def next(self, loader: int, event: Closed) -> None:
-        """Take in that a loader is ready for requests; a spare one waits until it takes a place."""
+        """Take in that a loader is ready for requests, or done with those it had; a spare one waits for a place."""
         if not self._is_alive(loader):
+            return
+        if self.groups.rest(loader):
+            self._serving.discard(loader)
+            self._messages.rests(loader)
+            self._journal.note("rests", loader=loader)
+            self._promote()
             return
         self.groups.works(loader)
         self.groups.ask(loader)

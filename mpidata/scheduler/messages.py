@@ -56,7 +56,10 @@ class Messages(Protocol):
         """Tell all trainers that a loader takes requests from now on."""
 
     def retires(self, loader: int) -> None:
-        """Tell all trainers to send a loader no more requests: it leaves when it has answered those that it has."""
+        """Tell all trainers to send a loader no more requests: it leaves, or asks, when done with those it has."""
+
+    def rests(self, loader: int) -> None:
+        """Tell all trainers that a loader that retired has answered all; it may serve again."""
 
     def release(self, loader: int) -> None:
         """Tell a loader to leave."""
@@ -180,8 +183,12 @@ class LibraryMessages:
         self._check(self._opened.mpidata_scheduler_serves(loader))
 
     def retires(self, loader: int) -> None:
-        """Tell all trainers to send a loader no more requests: it leaves when it has answered those that it has."""
+        """Tell all trainers to send a loader no more requests: it leaves, or asks, when done with those it has."""
         self._check(self._opened.mpidata_scheduler_retires(loader))
+
+    def rests(self, loader: int) -> None:
+        """Tell all trainers that a loader that retired has answered all; it may serve again."""
+        self._check(self._opened.mpidata_scheduler_rests(loader))
 
     def release(self, loader: int) -> None:
         """Tell a loader to leave."""

@@ -49,9 +49,9 @@ def test_three_loaders_come_and_four_go(folder: JobFolder, dataset: str) -> None
     refused = scale(folder, "--groups", "2")
     assert refused.returncode == 1 and "it has no solvers" in refused.stderr, refused
     done = scale(folder, "--loaders", "1")
-    assert done.returncode == 0 and "there were 5: 4 leave when they are done." in done.stdout, done
+    assert done.returncode == 0 and "there were 5: 4 to stop when done." in done.stdout, done
     kills.write_text("xx")
-    wait_for(lambda: count(folder.path, "loader_left") == 4)
+    wait_for(lambda: count(folder.path, "loader_left") == 3 and count(folder.path, "rests") == 1)
     kills.write_text("xxx")
     result = folder.finish(process, timeout=60, started=started)
     folder.assert_nothing_left()
@@ -71,9 +71,9 @@ def test_two_groups_come_and_three_go(folder: JobFolder, built_heat2d: Path) -> 
     assert "4 groups from now on, there were 2: 1 of the spare ones and 1 to be started." in done.stdout, done
     wait_for(lambda: count(folder.path, "group_joined") == 1)
     done = scale(folder, "--groups", "1")
-    assert "1 group from now on, there were 4: 3 leave when they are done." in done.stdout, done
+    assert "1 group from now on, there were 4: 3 to stop when done." in done.stdout, done
     kills.write_text("x")
-    wait_for(lambda: count(folder.path, "group_left") == 3)
+    wait_for(lambda: count(folder.path, "group_left") + count(folder.path, "rests") == 3)
     kills.write_text("xx")
     result = folder.finish(process, timeout=60, started=started)
     folder.assert_nothing_left()

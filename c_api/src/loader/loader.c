@@ -129,6 +129,17 @@ void mpidata_loader_starts(int yes) {
         mpidata_withdraw(MPIDATA_PULSE_STARTING);
 }
 
+int mpidata_loader_rest(void) {
+    MPIDATA_TRY(need_open());
+    mpidata_lock_take(&loader.lock);
+    while (loader.under_way && !loader.error && !loader.leave) (void)wait_locked(mpidata_now() + 1.0);
+    int status = failure_locked();
+    if (!status && (loader.leave || loader.job.spawned)) status = MPIDATA_END;
+    loader.farewells = 0;
+    mpidata_lock_give(&loader.lock);
+    return status ? status : tell_scheduler(MPIDATA_EVENT_NEXT);
+}
+
 int mpidata_loader_close(void) {
     MPIDATA_TRY(need_open());
     mpidata_lock_take(&loader.lock);

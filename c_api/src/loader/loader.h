@@ -31,6 +31,10 @@ int mpidata_loader_sent(int64_t *ticket);
 /* What this loader does next may take long, as the start of a program may: loaders.start_timeout_s counts; or not. */
 void mpidata_loader_starts(int yes);
 
+/* After MPIDATA_END of mpidata_loader_next: MPIDATA_END: leave the job. MPIDATA_SUCCESS: the trainers need this loader no more,
+ * but it could not end before the world does, so it waits for requests as a spare one. Sleeps until all answers have left. */
+int mpidata_loader_rest(void);
+
 /* Leave the job in order, when all answers have left. Sleeps meanwhile. */
 int mpidata_loader_close(void);
 

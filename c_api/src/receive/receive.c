@@ -106,6 +106,7 @@ static int obey_for_group(receiver *r, const mpidata_order *order, int *status) 
         return 1;
     case MPIDATA_ORDER_SERVES: *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_JOINED, ""); return 1;
     case MPIDATA_ORDER_RETIRES: *status = mpidata_parcel_retire(&r->parcels, group); return 1;
+    case MPIDATA_ORDER_RESTS: *status = mpidata_parcel_news(&r->parcels, group, MPIDATA_LOADER_RESTS, ""); return 1;
     case MPIDATA_ORDER_LOST:
     case MPIDATA_ORDER_GONE:
         if (role == MPIDATA_ROLE_LOADER)

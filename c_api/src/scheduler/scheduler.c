@@ -258,6 +258,8 @@ int mpidata_scheduler_serves(int loader) { return order_about_loader(MPIDATA_ORD
 
 int mpidata_scheduler_retires(int loader) { return order_about_loader(MPIDATA_ORDER_RETIRES, loader); }
 
+int mpidata_scheduler_rests(int loader) { return order_about_loader(MPIDATA_ORDER_RESTS, loader); }
+
 int mpidata_scheduler_relieve(int trainer, int64_t samples) {
     MPIDATA_TRY(need_open());
     if (trainer < 0 || trainer >= scheduler.job.plan.trainers)

@@ -33,8 +33,10 @@ int mpidata_scheduler_release(int loader);
 /* Tell all trainers that a loader takes requests from now on. */
 int mpidata_scheduler_serves(int loader);
 
-/* Tell all trainers to send a loader no more requests; it leaves when it has answered those that it has. */
+/* Tell all trainers to send a loader no more requests. When it has answered those that it has, it leaves; one that is of the
+ * world asks for work again, and rests: it may serve again. */
 int mpidata_scheduler_retires(int loader);
+int mpidata_scheduler_rests(int loader);
 
 /* Tell a trainer whose buffer is full to take `samples` more than its capacity, because another one starves. */
 int mpidata_scheduler_relieve(int trainer, int64_t samples);

@@ -72,14 +72,16 @@ int mpidata_parcel_queue_asks_locked(const mpidata_parcel_queue *queue, int load
 
 int mpidata_parcel_queue_lives_locked(const mpidata_parcel_queue *queue, int loader) {
     MPIDATA_LOCKED(queue->lock);
-    return last_news_locked(queue, loader) > MPIDATA_LOADER_LOST;
+    int last = last_news_locked(queue, loader);
+    return last == MPIDATA_LOADER_JOINED || last == MPIDATA_LOADER_RETIRES;
 }
 
-/* One that never served is not missed. */
+/* One that does not serve is not missed. */
 static int is_news(int last, int what) {
     switch (what) {
-    case MPIDATA_LOADER_JOINED: return last == -1;
+    case MPIDATA_LOADER_JOINED: return last == -1 || last == MPIDATA_LOADER_RESTS;
     case MPIDATA_LOADER_RETIRES: return last == MPIDATA_LOADER_JOINED;
+    case MPIDATA_LOADER_RESTS: return last == MPIDATA_LOADER_RETIRES;
     default: return last == MPIDATA_LOADER_JOINED || last == MPIDATA_LOADER_RETIRES;
     }
 }

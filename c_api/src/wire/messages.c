@@ -61,12 +61,13 @@ static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
     case MPIDATA_ORDER_LOST:
     case MPIDATA_ORDER_GONE:
     case MPIDATA_ORDER_SERVES:
-    case MPIDATA_ORDER_RETIRES: {
+    case MPIDATA_ORDER_RETIRES:
+    case MPIDATA_ORDER_RESTS: {
         int role = order->of_group.role, solver = role == MPIDATA_ROLE_SOLVER && order->kind < MPIDATA_ORDER_SERVES;
         if (!memchr(order->of_group.at, 0, sizeof order->of_group.at)) return 0;
         return (solver || role == MPIDATA_ROLE_LOADER) && in_range(order->of_group.group, 0, INT_MAX - 1);
     }
-    default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_RETIRES;
+    default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_RESTS;
     }
 }
 

@@ -133,7 +133,8 @@ enum {
     MPIDATA_ORDER_LOST,       /* one is lost: drop what it has not finished, and what may still come of it: of_group */
     MPIDATA_ORDER_GONE,       /* one has left; its communicator, if it was spawned, can be freed: of_group */
     MPIDATA_ORDER_SERVES,     /* a loader takes requests from now on: of_group */
-    MPIDATA_ORDER_RETIRES     /* a loader is to be sent no more requests, and to be told so: of_group */
+    MPIDATA_ORDER_RETIRES,    /* a loader is to be sent no more requests, and to be told so: of_group */
+    MPIDATA_ORDER_RESTS       /* one that retired has answered all that it had; it may serve again: of_group */
 };
 
 typedef struct {

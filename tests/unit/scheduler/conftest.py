@@ -225,7 +225,11 @@ class Job:
 
     def retires(self, loader: int) -> None:
         if self._call("retires", loader):
-            self.event(Finalized, loader, after=1.0, of_loader=True)
+            spawned = loader >= self.plan.loaders_in_world
+            self.event(Finalized if spawned else Next, loader, after=1.0, of_loader=True)
+
+    def rests(self, loader: int) -> None:
+        self._call("rests", loader)
 
     def release(self, loader: int) -> None:
         if self._call("release", loader):

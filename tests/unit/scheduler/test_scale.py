@@ -113,9 +113,27 @@ def test_loaders_are_taken_away_those_that_came_last_first(make_job: Make) -> No
 
     job.before["serves"] = serves
     assert job.run() == 0
-    assert job.called("retires") == [(3,), (2,), (1,)] and job.called("release") == [(0,)]
-    assert asked.answers[1] == (False, "1 loader from now on, there were 4: 3 leave when they are done.")
+    assert job.called("retires") == [(3,), (2,), (1,)] and job.called("rests") == [(2,), (1,)]
+    assert [event["loader"] for event in job.events("loader_left")] == [3, 0, 1, 2]
+    assert asked.answers[1] == (False, "1 loader from now on, there were 4: 3 to stop when done.")
     assert job.called("spawn_loader") == [(3,)] and job.summary["loaders"] == {"joined": 4, "lost": 0}
+
+
+def test_loaders_that_rest_are_the_first_to_come_again(make_job: Make) -> None:
+    job = make_job(**NONE, loaders=3)
+    asked = Asked(job)
+
+    def serves(loader: int) -> None:
+        if len(job.called("serves")) == 3:
+            asked("loaders", 1)
+        elif len(job.called("serves")) == 4:
+            job.goodbye(0, after=2.0)
+
+    job.before["serves"] = serves
+    job.before["rests"] = lambda loader: asked("loaders", 2) if loader == 2 else None
+    assert job.run() == 0
+    assert job.called("serves")[3:] in ([(1,)], [(2,)]) and job.summary["loaders"] == {"joined": 3, "lost": 0}
+    assert asked.answers[1] == (False, "2 loaders from now on, there were 1: 1 of the spare ones.")
 
 
 def test_a_loader_that_dies_as_it_leaves_is_lost_but_not_replaced(make_job: Make) -> None:
@@ -179,9 +197,9 @@ def test_groups_are_taken_away_when_their_simulation_is_done(make_job: Make) -> 
     assert job.run() == 0
     dispatched = job.called("dispatch")
     assert len(dispatched) == 20 and len({group for group, simulation in dispatched if simulation > 8}) == 1
-    assert asked.answers == [(False, "1 group from now on, there were 4: 3 leave when they are done.")]
+    assert asked.answers == [(False, "1 group from now on, there were 4: 3 to stop when done.")]
     assert job.summary["simulations"]["complete"] == 20 and job.called("spawn") == []
-    assert len(job.events("group_left")) == 4
+    assert len(job.events("rests")) == 3 and len(job.events("group_left")) == 4
 
 
 @pytest.mark.parametrize("start", ["split", "spawn"])
