@@ -152,7 +152,8 @@ def check(job: str, overrides: tuple[str, ...]) -> None:
 
     loaded = load_job(job, overrides)
     _show_notes(loaded)
-    simulations, parameters = draw_parameters(loaded).shape
+    draw_parameters(loaded)
+    simulations, parameters = loaded.simulations + loaded.validation.count, len(loaded.parameter_names)
     each = f"{parameters} parameter{'s' if parameters != 1 else ''} each"
     what = f"{simulations} simulations with {each}" if loaded.solvers.groups else "no simulations"
     click.echo(f"{job}: correct. {loaded.world_size} ranks, {what}.")

@@ -121,6 +121,11 @@ class Job(Model):
         return self.parameters.count or 0
 
     @property
+    def generation(self) -> int:
+        """For how many simulations a sampler that learns is asked at a time."""
+        return self.parameters.generation or self.solvers.groups
+
+    @property
     def world_size(self) -> int:
         """Number of ranks that start together: scheduler, trainers and, with `start: split`, solvers and loaders."""
         solvers, loaders = self.solvers, self.loaders

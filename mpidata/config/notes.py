@@ -46,6 +46,8 @@ def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, s
         yield "parameters", "count", None, "'parameters.sampler: grid', which runs all its points"
     if parameters is not None and parameters.sampler != "file":
         yield "parameters", "path", None, f"'parameters.sampler: {parameters.sampler}', as only 'file' reads a table"
+    if parameters is not None and ":" not in parameters.sampler:
+        yield "parameters", "generation", None, f"'parameters.sampler: {parameters.sampler}', which does not learn"
     if solvers is not None and solvers.start == "spawn":
         yield "solvers", "spares", 0, "'solvers.start: spawn', where a new group takes the place of a lost one"
     if loaders is not None and loaders.start == "spawn":

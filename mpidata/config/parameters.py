@@ -132,10 +132,17 @@ class Parameters(Model):
         "(these three cover the space more evenly), `grid` (all combinations), `file` (rows "
         "of a table), or a Python class, written `module:Class`, that can be imported from "
         "the job file's folder. The class is constructed as `Class(space=..., seed=...)`, and "
-        "its method `sample(count)` returns an array of shape (count, number of parameters).",
+        "its method `sample(count)` returns an array of shape (count, number of parameters). If it has a method "
+        "`observe`, it learns from the losses: see [samplers](samplers.md).",
         json_schema_extra={
             "kind": "one of uniform, latin_hypercube, halton, sobol, grid, file, or module:Class",
         },
+    )
+    generation: Count | None = Key(
+        default=None,
+        description="For samplers that learn, else without effect: for how many simulations they are asked at a time.",
+        examples=["16"],
+        json_schema_extra={"default": "`solvers.groups`"},
     )
     space: Annotated[
         dict[Annotated[str, AfterValidator(_parameter_name)], Axis],

@@ -27,6 +27,7 @@ class LossTable:
 
     def __init__(self) -> None:
         self._sums = blank(0)
+        self._new: set[int] = set()
 
     def add(self, sums: Sums) -> None:
         """Add what a trainer tells."""
@@ -36,6 +37,13 @@ class LossTable:
             self._sums[: len(before)] = before
             self._sums["simulation"] = np.arange(len(self._sums))
         add(self._sums, sums["simulation"], sums)
+        self._new.update(sums["simulation"].tolist())
+
+    def news(self) -> Sums:
+        """Give the sums of each simulation of which something was told since the last call, in the order of ids."""
+        sums = self._sums[sorted(self._new)]
+        self._new.clear()
+        return sums
 
     def told(self) -> Sums:
         """Give the sums of each simulation of which losses are known, in the order of their ids."""

@@ -1,10 +1,16 @@
-"""`parameters.csv` of the run folder: the parameters of every simulation, as they were drawn."""
+"""`parameters.csv` of the run folder: the parameters of every simulation, as they were drawn.
+
+Where a sampler learns, the file begins with the simulations for validation, and grows while the job runs. It has two
+more columns then, at its end: `rule` and `parent`, by which the sampler says how it came to a row.
+"""
 
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +18,13 @@ import numpy.typing as npt
 from mpidata.errors import MpidataError
 from mpidata.run.own_files import opener
 
-__all__ = ["read_parameters", "write_parameters"]
+__all__ = ["append_rows", "read_parameters", "write_parameters"]
+
+Table = npt.NDArray[np.float64]
+_LEARNED = ("rule", "parent")
 
 
-def write_parameters(path: Path, names: Sequence[str], table: npt.NDArray[np.float64]) -> None:
+def write_parameters(path: Path, names: Sequence[str], table: Table, first: int = 0, learned: bool = False) -> None:
     """Write the parameters as CSV: a header, then one line per simulation, its id first.
 
     Parameters
@@ -25,39 +34,92 @@ def write_parameters(path: Path, names: Sequence[str], table: npt.NDArray[np.flo
     names : sequence of str
         Of the parameters.
     table : ndarray
-        float64, shape (simulations + validation, number of parameters). Numbers are written so that they are read back
-        to the last bit.
+        float64, shape (rows, number of parameters). Numbers are written so that they are read back to the last bit.
+    first : int
+        Id of the first row.
+    learned : bool
+        Whether these are those for validation, and a sampler that learns draws the others later.
     """
     with open(path, "w", encoding="utf-8", newline="", opener=opener) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["simulation", *names])
-        writer.writerows([simulation, *map(repr, row)] for simulation, row in enumerate(table.tolist()))
+        csv.writer(file, lineterminator="\n").writerow(["simulation", *names, *(_LEARNED if learned else ())])
+        _write(file, first, table, [("validation", "") if learned else ()] * len(table))
 
 
-def read_parameters(path: Path) -> npt.NDArray[np.float64]:
-    """Read what `write_parameters` has written.
-
-    Returns
-    -------
-    ndarray
-        float64, shape (simulations + validation, number of parameters).
+def append_rows(path: Path, first: int, table: Table, more: Sequence[tuple[str, ...]]) -> None:
+    """Add what a sampler has drawn, with the rule and the parent of each row; it is on the disk then.
 
     Raises
     ------
     MpidataError
-        The file cannot be read, or has been changed so that it no longer lists simulations 0, 1, ...
+        The file cannot be written.
     """
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            lines = list(csv.reader(file, strict=True))
-        head, rows = (lines or [[]])[0], lines[1:]
-        table = np.array(rows, dtype=np.float64).reshape(len(rows), len(head))
+        with open(path, "a", encoding="utf-8", newline="", opener=opener) as file:
+            _write(file, first, table, more)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise MpidataError(
+            f"{path}: cannot write it: {error.strerror}. No simulation is run whose parameters are not in there. Make "
+            "room, and resume the job."
+        ) from None
+
+
+def _write(file: TextIO, first: int, table: Table, more: Sequence[tuple[str, ...]]) -> None:
+    rows = enumerate(zip(table.tolist(), more, strict=True), start=first)
+    csv.writer(file, lineterminator="\n").writerows([number, *map(repr, row), *rest] for number, (row, rest) in rows)
+
+
+def read_parameters(
+    path: Path, names: Sequence[str], simulations: int, validation: int
+) -> tuple[npt.NDArray[np.float64], int | None]:
+    """Read what `write_parameters` and `append_rows` have written.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file. Where it grows, a last line that is not whole, of a job that was killed, is removed from it.
+    names : sequence of str
+        Of the parameters.
+    simulations, validation : int
+        How many there are to train on, and for validation, which have the last ids.
+
+    Returns
+    -------
+    table : ndarray
+        float64, C order, shape (simulations + validation, number of parameters); NaN where a sampler that learns has
+        drawn nothing yet.
+    drawn : int or None
+        How many of `simulations` it has drawn; None: no sampler learns here, and all are.
+
+    Raises
+    ------
+    MpidataError
+        The file cannot be read, or does not list these simulations.
+    """
+    total, width = simulations + validation, 1 + len(names)
+    try:
+        lines = path.read_bytes().decode().splitlines(keepends=True)
+        learned = bool(lines) and lines[0].rstrip().split(",") == ["simulation", *names, *_LEARNED]
+        if learned and not lines[-1].endswith("\n"):
+            os.truncate(path, len("".join(lines[:-1]).encode()))
+            lines.pop()
+        head, *rows = list(csv.reader(lines, strict=True)) or [[]]
+        read = np.array([row[:width] if learned else row for row in rows], np.float64).reshape(
+            len(rows), len(head[:width])
+        )
     except OSError as error:
         raise MpidataError(f"{path}: cannot read it: {error.strerror}. Start the job again.") from None
     except (ValueError, csv.Error):
         raise MpidataError(f"{path}: it is no table of numbers. Start the job again.") from None
-    if head[:1] != ["simulation"] or not np.array_equal(table[:, 0], np.arange(len(table))):
-        raise MpidataError(f"{path}: it does not list simulations 0, 1, 2, ... Start the job again.")
-    if not np.isfinite(table).all():
+    ids = np.arange(total)
+    if learned:
+        ids = np.concatenate([ids[simulations:], ids[:simulations]])[: max(validation, len(read))]
+    if head[:width] != ["simulation", *names] or not np.array_equal(read[:, 0], ids):
+        what = f"simulations 0, 1, 2, ... of {total} with {', '.join(names)}"
+        raise MpidataError(f"{path}: it does not list {what}. Start the job again.")
+    if not np.isfinite(read).all():
         raise MpidataError(f"{path}: not all of its cells hold finite numbers. Start the job again.")
-    return np.ascontiguousarray(table[:, 1:])
+    table = np.full((total, len(names)), np.nan)
+    table[ids] = read[:, 1:]
+    return table, len(read) - validation if learned else None

@@ -71,7 +71,9 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
         for folder in (run.logs, run.exits):
             folder.mkdir(FOLDER_MODE)
         plan = Plan.of(job, run.path, fault_tolerance)
-        write_parameters(run.parameters, job.parameter_names, table)
+        learned = len(table) < job.simulations + job.validation.count
+        first = job.simulations if learned else 0
+        write_parameters(run.parameters, job.parameter_names, table, first, learned)
         write_text(run.job, resolved_yaml(job))
         run.write_notes(plan, job.notes)
         run.write_plan(plan)  # last, as it makes a run folder of it

@@ -21,12 +21,21 @@ class Queue:
     first : range
         Ids of the validation simulations.
 
+    Attributes
+    ----------
+    drawn : int
+        Of the others, those from here on have no parameters yet, and cannot be taken.
+    starved : bool
+        Whether one was wanted that has none. Only `draw` makes it false again.
+
     Notes
     -----
     For one thread. Takes no memory for simulations that were never taken.
     """
 
     def __init__(self, count: int, first: range) -> None:
+        self.drawn = count
+        self.starved = False
         self._count = count
         self._first = first
         self._taken = 0
@@ -41,6 +50,15 @@ class Queue:
         """Whether one of `first` is to be tried again."""
         return bool(self._again) and self.is_first(self._again[0])
 
+    @property
+    def undrawn(self) -> int:
+        """Number of simulations that have no parameters yet."""
+        return max(0, self._count - len(self._first) - self.drawn)
+
+    def draw(self, drawn: int) -> None:
+        """Note that those before this one have parameters now."""
+        self.drawn, self.starved = drawn, False
+
     def again(self, simulation: int) -> None:
         """Put a simulation back that was taken."""
         if self.is_first(simulation):
@@ -49,11 +67,14 @@ class Queue:
             self._again.append(simulation)
 
     def take(self, is_pending: Callable[[int], bool]) -> int:
-        """Take the next simulation that is pending; NONE where none is."""
+        """Take the next simulation that is pending and has parameters; NONE where none is."""
         if self._again:
             return self._again.popleft()
         while self._taken < self._count:
             simulation = self._at(self._taken)
+            if simulation >= self.drawn and not self.is_first(simulation):
+                self.starved = True
+                return NONE
             self._taken += 1
             if is_pending(simulation):
                 return simulation

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import importlib
 import itertools
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from mpidata.config.parameters import Points
 from mpidata.config.table import TableError, read_table
 from mpidata.errors import JobFileError
 
-__all__ = ["draw_parameters"]
+__all__ = ["Drawn", "ask", "draw_parameters", "failing", "learns", "make_sampler", "scale"]
 
 Array = npt.NDArray[np.float64]
 _MOST_SOBOL_BITS = 30
@@ -35,7 +37,8 @@ def draw_parameters(job: Job) -> Array:
     -------
     ndarray
         float64, shape (simulations + validation, number of parameters), columns in the order of
-        `job.parameter_names`. The rows to train on come first; those for validation follow.
+        `job.parameter_names`. The rows to train on come first; those for validation follow. Of a sampler that learns
+        those for validation alone, drawn uniformly: it draws the others while the job runs.
 
     Raises
     ------
@@ -147,26 +150,88 @@ def _from_file(job: Job) -> Array:
 
 
 def _from_class(job: Job) -> Array:
-    count, names = job.simulations + job.validation.count, job.parameter_names
+    sampler = make_sampler(job)
+    if not learns(sampler):
+        return ask(job, sampler, job.simulations + job.validation.count).table
+    unbounded = [name for name, axis in job.parameters.space.items() if axis is None]
+    if unbounded:
+        raise _refusal(job, "sampler", f"it learns, so each parameter needs a range, also '{unbounded[0]}'. Add it.")
+    ask(job, sampler, min(job.generation, job.simulations))  # to find its mistakes now; the job makes another one
+    return scale(job, _seeded(job)[1].random((job.validation.count, len(job.parameter_names))))
+
+
+def make_sampler(job: Job) -> Any:
+    """Make the sampler of a job whose `parameters.sampler` is a class.
+
+    Raises
+    ------
+    JobFileError
+        The class is not there, or fails.
+    """
     space = job.model_dump(mode="json", exclude_none=True)["parameters"]["space"]
+    with failing(job):
+        return _load_class(job)(space=space, seed=job.seed)
+
+
+def learns(sampler: Any) -> bool:
+    """Whether a sampler wants to know the losses."""
+    return callable(getattr(sampler, "observe", None))
+
+
+@contextlib.contextmanager
+def failing(job: Job) -> Iterator[None]:
+    """Run code of the job's sampler: what it raises becomes a JobFileError that says where."""
     try:
-        sampler = _load_class(job)(space=space, seed=job.seed)
-        result = sampler.sample(count)
+        yield
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{type(error).__name__}: {error}, in {frame.filename} line {frame.lineno}"
         raise _refusal(job, "sampler", f"it fails with {where}. Correct it.") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """What a sampler gives.
+
+    Attributes
+    ----------
+    table : ndarray, float64, shape (n, number of parameters)
+    more : list of (str, str)
+        Rule and parent of each row; "" where the sampler says none.
+    """
+
+    table: Array
+    more: list[tuple[str, str]]
+
+
+def ask(job: Job, sampler: Any, count: int) -> Drawn:
+    """Have a sampler draw so many rows.
+
+    Raises
+    ------
+    JobFileError
+        It fails, or gives something else.
+    """
+    names, what = job.parameter_names, f"sample({count})"
+    with failing(job):
+        result = sampler.sample(count)
+    result, rules, parents = result if isinstance(result, tuple) and len(result) == 3 else (result, None, None)
     try:
         table = np.array(result, dtype=np.float64)
+        rules = [""] * count if rules is None else [str(rule) for rule in rules]
+        parents = [-1] * count if parents is None else [int(parent) for parent in parents]
     except (TypeError, ValueError) as error:
-        raise _refusal(job, "sampler", f"sample({count}) returns no array of numbers: {error}. Correct it.") from None
+        raise _refusal(job, "sampler", f"{what} returns no array of numbers: {error}. Correct it.") from None
     if table.shape != (count, len(names)):
         fix = f"Return shape {(count, len(names))}, one row per simulation, one column for each of {', '.join(names)}"
-        raise _refusal(job, "sampler", f"sample({count}) returns shape {table.shape}. {fix}.")
+        raise _refusal(job, "sampler", f"{what} returns shape {table.shape}. {fix}.")
+    if not len(rules) == len(parents) == count:
+        raise _refusal(job, "sampler", f"{what} returns {len(rules)} rules and {len(parents)} parents. Return {count}.")
     for row, column in np.argwhere(~np.isfinite(table)):
         value = table[row, column]
         raise _refusal(job, "sampler", f"row {row}, '{names[column]}' of its sample is {value}. Return finite numbers.")
-    return table
+    more = [(rule, str(parent) if parent >= 0 else "") for rule, parent in zip(rules, parents, strict=True)]
+    return Drawn(table, more)
 
 
 _BUILT_IN: dict[str, Callable[[Job], Array]] = {

@@ -37,7 +37,12 @@ def main() -> int:
     messages = None
     try:
         plan = Plan.read(run.plan)
-        parameters = read_parameters(run.parameters)
+        parameters, drawn = read_parameters(run.parameters, plan.parameters, plan.simulations, plan.validation)
+        learner = None
+        if drawn is not None:
+            from mpidata.learning.learner import make_learner  # loads pydantic
+
+            learner = make_learner(run, plan, parameters, drawn)
         messages = LibraryMessages(plan)
         messages.open()
         spawns = "spawn" in (plan.start, plan.loader_start)
@@ -46,7 +51,9 @@ def main() -> int:
         ):
             with contextlib.suppress(OSError):
                 print(f"mpidata: {sentence}", flush=True)
-        scheduler = Scheduler(plan, parameters, messages)
+        scheduler = Scheduler(plan, parameters, messages, learner=learner)
+        if learner is not None:
+            learner.start(scheduler.simulations.queue)
     except Exception as error:  # nothing may leave through MPI_Finalize, where all others would wait
         if not (isinstance(error, RankDiedError) and _has_exit_note(run)):
             write_failure(run.path, _sentence(error))

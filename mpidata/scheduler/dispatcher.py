@@ -28,8 +28,8 @@ class Dispatcher:
     ----------
     plan : Plan
         Of the job.
-    parameters : ndarray, float64, shape (simulations + validation, number of parameters)
-        Row i belongs to simulation i.
+    parameters : ndarray, float64, C order, shape (simulations + validation, number of parameters)
+        Row i belongs to simulation i; looked at when that is dispatched.
     messages : Messages
         To and from the other ranks.
     journal : Journal
@@ -67,12 +67,8 @@ class Dispatcher:
     ) -> None:
         self.error = ""
         self.log: Path | None = None
-        self.died_out = False
-        self.stopping = False
-        self.blameless = False
-        self._plan = plan
-        self._parameters = np.array(parameters, dtype=np.float64, order="C")
-        self._messages = messages
+        self.died_out = self.stopping = self.blameless = False
+        self._plan, self._parameters, self._messages = plan, parameters, messages
         self._journal = journal
         self._simulations = simulations
         self._groups = groups
@@ -272,9 +268,14 @@ class Dispatcher:
         self.error = self.error or self._losses.verdict(self._simulations.ended)
 
     def _spawn(self, now: float) -> None:
-        for group in self._groups.to_spawn(self._simulations.pending, now):
+        one_each = self._plan.lifetime == "simulation"
+        undrawn = self._simulations.queue.undrawn if one_each else 0
+        pending = self._simulations.pending - undrawn
+        if undrawn and not pending and self._groups.may_spawn:
+            self._simulations.queue.starved = True
+        for group in self._groups.to_spawn(pending, now):
             values: list[str] = []
-            if self._plan.lifetime == "simulation":
+            if one_each:
                 simulation = self._simulations.take(group)
                 self._reserved.add(group)
                 row = self._parameters[simulation].tolist()

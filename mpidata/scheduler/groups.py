@@ -97,7 +97,7 @@ class Groups:
     @property
     def any_left(self) -> bool:
         """Whether a group is there, or may still come, that can run simulations."""
-        return bool(self._alive or self.starting) or self._may_spawn()
+        return bool(self._alive or self.starting) or self.may_spawn
 
     def works(self, group: int) -> None:
         """Note that a group has asked for a simulation: what was spawned runs as it should."""
@@ -207,7 +207,7 @@ class Groups:
 
     def to_spawn(self, pending: int, now: float) -> list[int]:
         """Numbers of groups to be spawned now, for so many simulations that wait; they count as starting from here."""
-        if not self._may_spawn() or now < self._spawn_from:
+        if not self.may_spawn or now < self._spawn_from:
             return []
         # A simulation that a group is started for is pending no more; others stay so until a started group asks.
         on_their_way = len(self.starting) + len(self._untried) if self._plan.lifetime == "pool" else 0
@@ -248,7 +248,9 @@ class Groups:
         asking = [group for group in self._asking if group not in self._active]
         return asking + sorted(self._alive.difference(self._active, self._retired, asking))
 
-    def _may_spawn(self) -> bool:
+    @property
+    def may_spawn(self) -> bool:
+        """Whether a group may be spawned now, or later."""
         return self._can_spawn and not self.hopeless and self._vacant > 0
 
     def _fail(self) -> bool:

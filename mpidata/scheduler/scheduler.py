@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from mpidata.scheduler.relief import Relief
 from mpidata.scheduler.restore import restore, state_of
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Journal
+
+if TYPE_CHECKING:
+    from mpidata.learning.learner import Learner
 
 __all__ = ["Scheduler"]
 
@@ -53,11 +56,8 @@ class Scheduler:
         To and from the other ranks.
     clock : callable, optional
         Gives a time in seconds that never goes back.
-
-    Raises
-    ------
-    MpidataError
-        The table of parameters does not fit the plan.
+    learner : Learner, optional
+        Draws further rows of `parameters`.
 
     Notes
     -----
@@ -70,13 +70,9 @@ class Scheduler:
         parameters: NDArray[np.float64],
         messages: Messages,
         clock: Callable[[], float] = time.monotonic,
+        learner: Learner | None = None,
     ) -> None:
         count = plan.simulations + plan.validation
-        if parameters.shape != (count, len(plan.parameters)):
-            raise MpidataError(
-                f"{RunFolder(plan.run).parameters} has shape {parameters.shape}, but the job has {count} simulations "
-                f"of {len(plan.parameters)} parameters. Start the job again with `mpidata run`."
-            )
         self.plan = plan
         self.simulations = Simulations(count, plan.trainers, range(plan.simulations, count), plan.retries)
         self.groups = Groups(plan, messages.can_spawn)
@@ -97,7 +93,7 @@ class Scheduler:
         self.checkpoints = Coordinator(plan, messages, self._state, self._journal.note, clock())
         self._outside = OutsideStop(plan, self.checkpoints)
         self._scaling = Scaling(plan, self.loaders.scale, self._dispatcher.scale, self._journal.note)
-        self._next_tick, self._over = clock(), False
+        self._next_tick, self._over, self._learner = clock(), False, learner
         self._stream = Stream(plan, self.simulations, messages, self._journal)
         self._on: dict[type[kinds.Event], Callable[[Any], None]] = {
             kinds.Next: lambda event: self._keeper_of(event).next(event.index, event),
@@ -160,6 +156,8 @@ class Scheduler:
         if self.ending.stopping or not self.ending.trainers:
             self.loaders.leave()
             self.ending.loaders_leave(now)
+        elif self._learner and self._learner.turn(now, self.simulations.queue, self._journal.figures.losses):
+            self._dispatcher.feed()
         self._look_at_what_is_settled()
 
     def _tick(self, now: float) -> None:
@@ -185,7 +183,8 @@ class Scheduler:
 
     def _state(self) -> dict[str, object]:
         self._journal.write_losses()
-        return state_of(self.simulations, self.losses, self._journal.figures, self._journal.seconds(self._clock()))
+        state = state_of(self.simulations, self.losses, self._journal.figures, self._journal.seconds(self._clock()))
+        return state | (self._learner.state() if self._learner else {})
 
     def _keeper_of(self, event: kinds.Event) -> Dispatcher | Loaders:
         return self.loaders if event.of_loader else self._dispatcher

@@ -41,6 +41,8 @@ class Simulations:
         Number of settled simulations, and of those among `first`.
     running : dict of int to int
         The simulation of each group that runs one.
+    queue : Queue
+        Those that wait.
 
     Notes
     -----
@@ -50,12 +52,10 @@ class Simulations:
     def __init__(self, count: int, trainers: int, first: range = range(0), retries: int = 0) -> None:
         self.count = count
         self.totals = [count, 0, 0, 0, 0]
-        self.settled = 0
-        self.first_settled = 0
+        self.settled = self.first_settled = 0
         self.running: dict[int, int] = {}
-        self._trainers = trainers
-        self._retries = retries
-        self._queue = Queue(count, first)
+        self._trainers, self._retries = trainers, retries
+        self.queue = Queue(count, first)
         self._closed: dict[int, dict[int, None]] = {}  # by group: closed, in this order, and not settled yet
         self._state = bytearray(count)
         self._tries = array("i", bytes(4 * count))
@@ -100,12 +100,12 @@ class Simulations:
 
     def is_first(self, simulation: int) -> bool:
         """Whether a simulation is of those taken before all others."""
-        return self._queue.is_first(simulation)
+        return self.queue.is_first(simulation)
 
     @property
     def first_waits(self) -> bool:
         """Whether one of `first` is to be tried again and no group has taken it yet."""
-        return self._queue.first_waits
+        return self.queue.first_waits
 
     @property
     def ended(self) -> int:
@@ -148,7 +148,7 @@ class Simulations:
 
     def take(self, group: int) -> int:
         """Give a group the next pending simulation to run; returns its id, or NONE when none is pending."""
-        simulation = self._queue.take(lambda simulation: self._state[simulation] == PENDING)
+        simulation = self.queue.take(lambda simulation: self._state[simulation] == PENDING)
         if simulation != NONE:
             self._move(simulation, RUNNING)
             self._tries[simulation] += 1
@@ -273,7 +273,7 @@ class Simulations:
     def _retry(self, simulation: int) -> None:
         self._held[simulation] = 0
         self._move(simulation, PENDING)
-        self._queue.again(simulation)
+        self.queue.again(simulation)
 
     def _move(self, simulation: int, state: int) -> None:
         self.totals[self._state[simulation]] -= 1

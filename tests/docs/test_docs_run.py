@@ -154,10 +154,11 @@ def test_the_record_of_the_readmes_job(folder: JobFolder) -> None:
 
 def test_the_pieces_of_the_training_page(folder: JobFolder) -> None:
     pieces = [block.text for block in blocks("python", page=TRAINING)]
-    assert len(pieces) == 4
-    pieces[3] = pieces[3].replace("batches_per_epoch=100", "batches_per_epoch=3")
+    assert len(pieces) == 5
+    told = "".join(f"        {line}\n" for line in pieces.pop(3).splitlines())
+    pieces[3] = pieces[3].replace("batches_per_epoch=100", "batches_per_epoch=3").replace("        ...\n", told)
     prelude = (
-        "import torch\nimport mpidata\nmodel = torch.nn.Linear(2, 64)\n"
+        "import torch\nimport mpidata\nmodel = torch.nn.Linear(1, 64)\n"
         "schedule = torch.optim.lr_scheduler.StepLR(torch.optim.SGD(model.parameters()), 1)\n"
     )
     end = "print('drawn', stream._trainer.drawn, 'share', len(validation))\n"
@@ -172,3 +173,4 @@ def test_the_pieces_of_the_training_page(folder: JobFolder) -> None:
     assert result.status == 0, result.logs()
     for trainer in range(2):
         assert "drawn 25 share 50" in result.log("trainer", trainer), result.logs()
+    assert result.summary["losses"]["count"] > 0

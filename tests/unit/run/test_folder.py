@@ -34,7 +34,7 @@ def test_what_a_new_folder_holds(tmp_path: Path) -> None:
         "private",
     ]
     assert Plan.read(run.plan) == plan and plan.seed == 5 and plan.run == run.path
-    assert read_parameters(run.parameters).shape == (5, 1)
+    assert read_parameters(run.parameters, plan.parameters, plan.simulations, plan.validation)[0].shape == (5, 1)
     assert load_job(run.job) == job
 
 

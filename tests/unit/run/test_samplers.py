@@ -10,7 +10,7 @@ from scipy.stats import qmc
 
 from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, MpidataError
-from mpidata.run.parameters import read_parameters, write_parameters
+from mpidata.run.parameters import append_rows, read_parameters, write_parameters
 from mpidata.run.samplers import draw_parameters
 
 TEXT = """\
@@ -205,7 +205,8 @@ def test_parameters_are_kept_to_the_last_bit(tmp_path: Path) -> None:
     table[0] = [5e-324, -0.0]
     write_parameters(tmp_path / "parameters.csv", job.parameter_names, table)
     assert (tmp_path / "parameters.csv").read_text().startswith("simulation,alpha,left\n0,5e-324,-0.0\n1,")
-    assert read_parameters(tmp_path / "parameters.csv").tobytes() == table.tobytes()
+    read, drawn = read_parameters(tmp_path / "parameters.csv", job.parameter_names, 200, 10)
+    assert read.tobytes() == table.tobytes() and drawn is None
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_parameters_are_kept_to_the_last_bit(tmp_path: Path) -> None:
         ("simulation,a\n0,x\n", "it is no table of numbers"),
         ("simulation,a\n0,1\n1\n", "it is no table of numbers"),
         ('simulation,a\n0,"1\n', "it is no table of numbers"),
-        ("simulation,a\n0,inf\n", "not all of its cells hold finite numbers"),
+        ("simulation,a\n0,inf\n1,1\n", "not all of its cells hold finite numbers"),
         ("simulation,a\n0,1\n1,\n", "it is no table of numbers"),
         ("", "does not list simulations 0, 1, 2"),
     ],
@@ -224,6 +225,48 @@ def test_parameters_are_kept_to_the_last_bit(tmp_path: Path) -> None:
 def test_a_damaged_parameters_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "parameters.csv").write_text(text)
     with pytest.raises(MpidataError, match=f"parameters.csv: .*{message}"):
-        read_parameters(tmp_path / "parameters.csv")
+        read_parameters(tmp_path / "parameters.csv", ["a"], 1, 1)
     with pytest.raises(MpidataError, match="none.csv: cannot read"):
-        read_parameters(tmp_path / "none.csv")
+        read_parameters(tmp_path / "none.csv", ["a"], 1, 1)
+
+
+def test_a_parameters_file_that_grows(tmp_path: Path) -> None:
+    path = tmp_path / "parameters.csv"
+    write_parameters(path, ["a", "rule"], np.array([[1.0, 2.0]]), first=3, learned=True)
+    append_rows(path, 0, np.array([[0.5, 4.0], [0.25, 5.0]]), [("uniform", ""), ("bred", "0")])
+    assert path.read_text() == (
+        "simulation,a,rule,rule,parent\n3,1.0,2.0,validation,\n0,0.5,4.0,uniform,\n1,0.25,5.0,bred,0\n"
+    )
+    whole = path.read_bytes()
+    for torn in (b"", b"2", b"2,0.125,6.0,uniform,"):
+        path.write_bytes(whole + torn)
+        table, drawn = read_parameters(path, ["a", "rule"], 3, 1)
+        assert drawn == 2 and path.read_bytes() == whole
+        np.testing.assert_array_equal(table, [[0.5, 4.0], [0.25, 5.0], [np.nan, np.nan], [1.0, 2.0]])
+    for lines in ([0, 2, 3], [0, 1, 3], [0, 2, 1, 3], [0]):
+        path.write_text("".join(whole.decode().splitlines(keepends=True)[line] for line in lines))
+        with pytest.raises(MpidataError, match="it does not list simulations"):
+            read_parameters(path, ["a", "rule"], 3, 1)
+
+
+LEARNS = (
+    SAMPLER
+    + """
+    def observe(self, simulations, parameters, losses):
+        pass
+"""
+)
+
+
+def test_of_a_class_that_learns_only_the_validation_is_drawn_before(tmp_path: Path) -> None:
+    body = "assert count == 4; return numpy.tile([0.05, 200.0], (count, 1))"
+    (tmp_path / "learns.py").write_text(LEARNS.replace("BODY", body))
+    key = "parameters.sampler=learns:Sampler"
+    try:
+        table = draw_parameters(load(tmp_path, key, "parameters.generation=4"))
+        assert table.shape == (10, 2) and len(np.unique(table, axis=0)) == 10
+        assert ((table >= [0.01, 100]) & (table <= [0.1, 500])).all()
+        with pytest.raises(JobFileError, match="each parameter needs a range, also 'alpha'"):
+            draw_parameters(load(tmp_path, key, "parameters.space={alpha: }"))
+    finally:
+        sys.modules.pop("learns", None)

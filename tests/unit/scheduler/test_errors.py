@@ -16,7 +16,6 @@ from mpidata.run import deadlines, event_log
 from mpidata.run.aside import ASIDE, STARTED, read_summary
 from mpidata.run.folder import RunFolder
 from mpidata.scheduler import __main__ as rank_zero
-from mpidata.scheduler.scheduler import Scheduler
 
 MakeJob = Callable[..., Any]
 
@@ -154,12 +153,6 @@ def test_an_error_in_the_last_message_ends_the_job(make_job: MakeJob) -> None:
     assert job.summary["status"] == "failed" and job.summary["error"] == "MPI failed."
 
 
-def test_a_table_of_another_shape_is_refused(make_job: MakeJob) -> None:
-    job = make_job()
-    with pytest.raises(MpidataError, match=r"shape \(2, 2\), but the job has 3 simulations of 2 parameters"):
-        Scheduler(job.plan, job.parameters[:2], job)
-
-
 def run_module(run: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"MPIDATA_RUN": run}
     command = [sys.executable, "-m", "mpidata.scheduler"]
@@ -199,7 +192,7 @@ def run_main(job: Any, monkeypatch: pytest.MonkeyPatch, joining: Callable[[Path]
 
     monkeypatch.setenv("MPIDATA_RUN", str(run))
     monkeypatch.setattr(rank_zero, "LibraryMessages", Messages)
-    monkeypatch.setattr(rank_zero, "read_parameters", lambda _: job.parameters)
+    monkeypatch.setattr(rank_zero, "read_parameters", lambda *_: (job.parameters, None))
     monkeypatch.setattr(deadlines, "WHY_LOST_IN_START_S", 0.05)
     monkeypatch.setattr(rank_zero.signal, "signal", lambda *_: None)
     monkeypatch.setattr(rank_zero.os, "_exit", end)

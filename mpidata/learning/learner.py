@@ -1,0 +1,193 @@
+"""A sampler that learns, while the job runs: it is told of losses, and draws parameters, in a thread of its own."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import pickle
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.checkpoint.files import path_of, read_scheduler
+from mpidata.config import Job, load_job
+from mpidata.errors import MpidataError
+from mpidata.learning.sums import Sums
+from mpidata.learning.table import LossTable
+from mpidata.run.folder import RunFolder
+from mpidata.run.parameters import append_rows
+from mpidata.run.plan import Plan
+from mpidata.run.queue import Queue
+from mpidata.run.samplers import ask, failing, make_sampler
+
+__all__ = ["Learner", "make_learner"]
+
+_OBSERVE_EVERY_S = 1.0
+# Most samplers draw within this time, and the groups that wait for it get their simulations at once.
+_PATIENCE_S = 0.02
+
+
+class Learner:
+    """Asks a sampler for one generation after the other, as simulations are dispatched.
+
+    Parameters
+    ----------
+    job : Job
+        Its sampler learns.
+    run : RunFolder
+        What is drawn goes into its parameters.csv, before anyone else gets to know it.
+    table : ndarray, float64, shape (simulations + validation, number of parameters)
+        Gets what is drawn.
+    drawn : int
+        How many of the simulations to train on have their parameters already.
+    kept : dict, optional
+        What `state` gave, in the checkpoint that the run continues.
+
+    Notes
+    -----
+    For one thread. The sampler is called in another one, and by no other.
+    """
+
+    def __init__(
+        self, job: Job, run: RunFolder, table: NDArray[np.float64], drawn: int, kept: dict[str, Any] | None = None
+    ) -> None:
+        self._job, self._run, self._table = job, run, table
+        self._drawn = drawn
+        self._kept = kept or {"drawn": 0, "state": None}
+        self._remembered: tuple[int, str | None] = self._kept["drawn"], self._kept["state"]
+        self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._drawing = self._observing = False
+        self._has_drawn = threading.Event()
+        self._next = 0.0
+        self._error: MpidataError | None = None
+        self._sampler: Any = None
+
+    def start(self, waiting: Queue) -> None:
+        """Begin; of `waiting`, only simulations that have parameters can be taken from now on."""
+        waiting.draw(self._drawn)
+        threading.Thread(target=self._work, name="sampler", daemon=True).start()
+
+    def turn(self, now: float, waiting: Queue, losses: LossTable) -> bool:
+        """Do what is due; to be called often.
+
+        Parameters
+        ----------
+        now : float
+            The time, in seconds, of a clock that never goes back.
+        waiting : Queue
+            Gets to know what is drawn. If a simulation is wanted that has no parameters, a generation is drawn.
+        losses : LossTable
+            What is new there is told to the sampler, once a second at most.
+
+        Returns
+        -------
+        bool
+            Whether more simulations can be taken now.
+
+        Raises
+        ------
+        MpidataError
+            The sampler has failed, or what it has drawn cannot be written.
+
+        Notes
+        -----
+        Waits for 20 ms at most, once for each generation.
+        """
+        if not self._observing and now >= self._next and len(news := losses.news()):
+            self._observing, self._next = True, now + _OBSERVE_EVERY_S
+            self._tasks.put(functools.partial(self._observe, news))
+        if waiting.starved and not self._drawing and self._drawn == waiting.drawn:
+            self._drawing = True
+            self._has_drawn.clear()
+            self._tasks.put(self._draw)
+            self._has_drawn.wait(_PATIENCE_S)
+        if self._error is not None:
+            raise self._error
+        if self._drawn == waiting.drawn:
+            return False
+        waiting.draw(self._drawn)
+        return True
+
+    def state(self) -> dict[str, Any]:
+        """Make of it what JSON knows: how much was drawn when the sampler had which state, as pickle writes it."""
+        drawn, state = self._remembered
+        return {"sampler": {"drawn": drawn, "state": state}}
+
+    # In the sampler's thread
+
+    def _work(self) -> None:
+        try:
+            self._begin()
+            while True:
+                self._tasks.get()()
+        except MpidataError as error:
+            self._error = error
+        except Exception as error:
+            self._error = MpidataError(f"The sampler's thread failed with {type(error).__name__}: {error}. Report it.")
+
+    def _begin(self) -> None:
+        """Bring the sampler to where it was, also behind what it drew after its state was kept: that is final."""
+        self._sampler = make_sampler(self._job)
+        drawn, state = self._remembered
+        if state is not None:
+            with failing(self._job):
+                self._sampler.load_state_dict(pickle.loads(base64.b64decode(state)))
+        before = drawn if state is not None else 0
+        while before < self._drawn:
+            count = min(self._job.generation, self._drawn - before)
+            ask(self._job, self._sampler, count)
+            before += count
+        self._remember(self._drawn)
+
+    def _observe(self, news: Sums) -> None:
+        news = news[(news["simulation"] < self._drawn) & (news["count"] > 0)]
+        if len(news):
+            ids = news["simulation"].copy()
+            losses = {"mean": news["sum"] / news["count"], "excess": news["excess"] / news["count"]}
+            losses |= {name: news[name].copy() for name in ("count", "max", "last", "not_finite")}
+            with failing(self._job):
+                self._sampler.observe(ids, self._table[ids], losses)
+            self._remember(self._drawn)
+        self._observing = False
+
+    def _draw(self) -> None:
+        first, last = self._drawn, min(self._drawn + self._job.generation, self._job.simulations)
+        drawn = ask(self._job, self._sampler, last - first)
+        append_rows(self._run.parameters, first, drawn.table, drawn.more)
+        self._table[first:last] = drawn.table
+        self._remember(last)
+        self._drawn, self._drawing = last, False
+        self._has_drawn.set()
+
+    def _remember(self, drawn: int) -> None:
+        if not hasattr(self._sampler, "state_dict"):
+            return
+        with failing(self._job):
+            self._remembered = drawn, base64.b64encode(pickle.dumps(self._sampler.state_dict())).decode()
+
+
+def make_learner(run: RunFolder, plan: Plan, table: NDArray[np.float64], drawn: int) -> Learner:
+    """Make the learner of a run.
+
+    Raises
+    ------
+    MpidataError
+        The job file or the checkpoint cannot be read, or has what parameters.csv lacks.
+    """
+    kept = read_scheduler(path_of(run.checkpoints, plan.checkpoint)).get("sampler") if plan.checkpoint else None
+    if kept is not None and not _makes_sense(kept, drawn):
+        raise MpidataError(
+            f"{run.parameters} lacks simulations that checkpoint {plan.checkpoint} has, or that is damaged. Put "
+            f"the file back, or remove {path_of(run.checkpoints, plan.checkpoint)} and resume from the one before."
+        )
+    return Learner(load_job(run.job), run, table, drawn, kept)
+
+
+def _makes_sense(kept: Any, drawn: int) -> bool:
+    if not isinstance(kept, dict) or type(kept.get("drawn")) is not int or not 0 <= kept["drawn"] <= drawn:
+        return False
+    return kept.get("state") is None or isinstance(kept["state"], str)

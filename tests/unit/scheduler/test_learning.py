@@ -1,0 +1,52 @@
+"""Simulations whose parameters are drawn while the job runs are dispatched when they have them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mpidata.learning.table import LossTable
+from mpidata.run.queue import Queue
+
+MakeJob = Callable[..., Any]
+
+
+class Sampler:
+    """In place of a Learner: draws two simulations at a time, each time after it was asked twice."""
+
+    def __init__(self, job: Any) -> None:
+        self.job, self.asked, self.most_ahead = job, 0, 0
+        self.rows, job.parameters[: job.plan.simulations] = job.parameters.copy(), float("nan")
+        job.scheduler.simulations.queue.draw(0)
+
+    def turn(self, now: float, waiting: Queue, losses: LossTable) -> bool:
+        self.asked += waiting.starved
+        if not waiting.starved or self.asked % 2:
+            return False
+        first = waiting.drawn
+        self.job.parameters[first : first + 2] = self.rows[first : first + 2]
+        ahead = first - sum(simulation < self.job.plan.simulations for _, simulation in self.job.called("dispatch"))
+        self.most_ahead = max(self.most_ahead, ahead)
+        waiting.draw(min(first + 2, self.job.plan.simulations))
+        return True
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+
+@pytest.mark.parametrize("plan", [{"groups": 3}, {"groups": 2, "start": "spawn", "lifetime": "simulation"}])
+def test_none_is_dispatched_before_it_has_parameters(make_job: MakeJob, plan: dict[str, Any]) -> None:
+    job = make_job(simulations=7, validation=2, **plan)
+    sampler = Sampler(job)
+    job.scheduler._learner = sampler
+    if plan.get("start") != "spawn":
+        job.before["dispatch"] = lambda group, simulation: _finite(job, simulation)
+    assert job.run() == 0
+    assert job.summary["simulations"]["complete"] == 9
+    assert sorted(simulation for _, simulation in job.called("dispatch")) == list(range(9))
+    assert job.parameters.tolist() == sampler.rows.tolist() and sampler.most_ahead == 0
+    assert "nan" not in str(job.called("spawn"))
+
+
+def _finite(job: Any, simulation: int) -> None:
+    assert job.parameters[simulation, 0] >= 0
