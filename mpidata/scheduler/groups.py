@@ -155,9 +155,9 @@ class Groups:
         asked = f"{count} {what if count > 1 else what.removesuffix('s')}"
         if more > spares and not self._can_spawn:
             raise MpidataError(
-                f"{asked} would be {more} more, but {spares} spare ones are left, and this job cannot start "
-                f"others: that needs fault tolerance (ULFM) and one host, or '{section}.start: spawn'. Start it with "
-                f"more '{section}.spares'."
+                f"{asked} would be {more} more, but the job has {spares} to spare and cannot start others: that needs "
+                f"fault tolerance (ULFM) and one host, or '{section}.start: spawn'. Start it with more "
+                f"'{section}.spares'."
             )
         self.wanted, self._vacant, self._surplus = count, max(0, more), max(0, -more)
         self.hopeless, self._failed_spawns, self._failing_since = False, 0, None

@@ -1,7 +1,9 @@
 """`mpidata scale`: loaders and groups come and go while a job runs, and nothing is lost or seen twice."""
 
 import dataclasses
+import random
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +59,41 @@ def test_three_loaders_come_and_four_go(folder: JobFolder, dataset: str) -> None
     folder.assert_nothing_left()
     assert result.status == 0 and result.summary["loaders"] == {"joined": 5, "lost": 0}, result.logs()
     loader_campaign.check_rows(one, folder.path)
+
+
+class Scaler(threading.Thread):
+    """Asks for other numbers of loaders at random moments."""
+
+    def __init__(self, folder: JobFolder, seed: int) -> None:
+        super().__init__(daemon=True)
+        self.told: list[str] = []
+        self._folder = folder
+        self._random = random.Random(f"scale {seed}")
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(self._random.uniform(0.2, 1.5)):
+            if count(self._folder.path, "start"):
+                done = scale(self._folder, "--loaders", str(self._random.randint(1, 6)))
+                assert done.returncode == 0 or "mpidata: " in done.stderr, done
+                self.told.append(done.stdout.strip() or done.stderr.strip())
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join(60)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(100, 104))
+def test_loaders_come_and_go_and_are_killed(folder: JobFolder, tmp_path: Path, seed: int) -> None:
+    scaler = Scaler(folder, seed)
+    scaler.start()
+    try:
+        print(loader_campaign.draw(seed), loader_campaign.run_draw(folder, tmp_path, seed))
+    finally:
+        scaler.stop()
+        print(*scaler.told, sep="\n")
+    assert any("from now on" in sentence for sentence in scaler.told)
 
 
 def test_two_groups_come_and_three_go(folder: JobFolder, built_heat2d: Path) -> None:
