@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mpidata.config.base import Location, Problem
+from mpidata.config.parameters import LEARNING
 from mpidata.config.sentences import shown
 
 __all__ = ["RENAMED", "drop_without_effect", "new_name", "rename"]
@@ -46,7 +47,9 @@ def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, s
         yield "parameters", "count", None, "'parameters.sampler: grid', which runs all its points"
     if parameters is not None and parameters.sampler != "file":
         yield "parameters", "path", None, f"'parameters.sampler: {parameters.sampler}', as only 'file' reads a table"
-    if parameters is not None and ":" not in parameters.sampler:
+    if parameters is not None and parameters.sampler != "breed":
+        yield "parameters", "breed", None, f"'parameters.sampler: {parameters.sampler}', which is another one"
+    if parameters is not None and parameters.sampler not in LEARNING and ":" not in parameters.sampler:
         yield "parameters", "generation", None, f"'parameters.sampler: {parameters.sampler}', which does not learn"
     if solvers is not None and solvers.start == "spawn":
         yield "solvers", "spares", 0, "'solvers.start: spawn', where a new group takes the place of a lost one"

@@ -14,10 +14,11 @@ from mpidata.config.base import MOST, Count, Key, Model, Number, Problem, Text, 
 from mpidata.config.data import identifier
 from mpidata.config.programs import object_name
 
-__all__ = ["SAMPLERS", "Interval", "Parameters", "Points", "check_name"]
+__all__ = ["LEARNING", "SAMPLERS", "BreedKeys", "Interval", "Parameters", "Points", "check_name"]
 
 _RANGES = ("uniform", "latin_hypercube", "halton", "sobol")
-SAMPLERS = (*_RANGES, "grid", "file")
+LEARNING = ("breed",)
+SAMPLERS = (*_RANGES, "grid", "file", *LEARNING)
 _Number = TypeVar("_Number", int, float)
 
 
@@ -116,6 +117,21 @@ def _sampler(name: str) -> str:
     return name if name in SAMPLERS or ":" not in name else object_name(name)
 
 
+_Share = Annotated[float, Strict(), Key(ge=0, le=1)]
+
+
+class BreedKeys(Model):
+    """For `sampler: breed`, which [samplers](samplers.md#breed) explains."""
+
+    window: Count = Key(default=200, description="How many simulations, the newest, may be parents.")
+    sigma: Annotated[float, Strict(), Key(gt=0, le=1)] = Key(
+        default=0.1, description="Standard deviation of children around their parent, as a part of each range."
+    )
+    start: _Share = Key(default=0.1, description="Which part of the first generation is bred; the rest is uniform.")
+    end: _Share = Key(default=0.9, description="Which part of the last ones is bred.")
+    breakpoint: Count = Key(default=10, description="After how many generations `end` is reached.")
+
+
 class Parameters(Model):
     """The parameters of the simulations, and how their values are chosen."""
 
@@ -130,12 +146,13 @@ class Parameters(Model):
         default="uniform",
         description="How values are drawn: `uniform` (independent), `latin_hypercube`, `halton`, `sobol` "
         "(these three cover the space more evenly), `grid` (all combinations), `file` (rows "
-        "of a table), or a Python class, written `module:Class`, that can be imported from "
+        "of a table), `breed` (where the model is wrong: [samplers](samplers.md)), or a Python class, "
+        "written `module:Class`, that can be imported from "
         "the job file's folder. The class is constructed as `Class(space=..., seed=...)`, and "
         "its method `sample(count)` returns an array of shape (count, number of parameters). If it has a method "
         "`observe`, it learns from the losses: see [samplers](samplers.md).",
         json_schema_extra={
-            "kind": "one of uniform, latin_hypercube, halton, sobol, grid, file, or module:Class",
+            "kind": f"one of {', '.join(SAMPLERS)}, or module:Class",
         },
     )
     generation: Count | None = Key(
@@ -143,6 +160,9 @@ class Parameters(Model):
         description="For samplers that learn, else without effect: for how many simulations they are asked at a time.",
         examples=["16"],
         json_schema_extra={"default": "`solvers.groups`"},
+    )
+    breed: BreedKeys | None = Key(
+        default=None, description="For `sampler: breed`, else without effect.", examples=["{end: 0.7, breakpoint: 20}"]
     )
     space: Annotated[
         dict[Annotated[str, AfterValidator(_parameter_name)], Axis],
@@ -189,7 +209,7 @@ class Parameters(Model):
             of_grid = isinstance(axis, Points) and axis.values is not None
             if self.sampler == "grid" and not isinstance(axis, Points):
                 yield ("space", name), f"{key} has no list of values. Write it as {{values: [...]}} for a grid."
-            elif self.sampler in _RANGES and (axis is None or of_grid):
+            elif self.sampler in (*_RANGES, *LEARNING) and (axis is None or of_grid):
                 yield ("space", name), f"{key} has no range. Write it as [low, high] for {self.sampler}."
             elif self.sampler == "file" and of_grid:
                 yield ("space", name), f"{key} has a list of values, which is for a grid. Write [low, high] or nothing."

@@ -15,11 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.config import Job
-from mpidata.config.parameters import Points
+from mpidata.config.parameters import BreedKeys, Points
 from mpidata.config.table import TableError, read_table
 from mpidata.errors import JobFileError
+from mpidata.samplers.breed import Breed
+from mpidata.samplers.space import Space
 
-__all__ = ["Drawn", "ask", "draw_parameters", "failing", "learns", "make_sampler", "scale"]
+__all__ = ["Drawn", "ask", "draw_parameters", "failing", "learns", "make_sampler"]
 
 Array = npt.NDArray[np.float64]
 _MOST_SOBOL_BITS = 30
@@ -53,7 +55,7 @@ def draw_parameters(job: Job) -> Array:
     The points of a `grid` are all trained on; validation is drawn uniformly from the box around them.
     """
     sampler = job.parameters.sampler
-    table = (_from_class if ":" in sampler else _BUILT_IN[sampler])(job)
+    table = _BUILT_IN.get(sampler, _from_class)(job)
     return np.ascontiguousarray(table)
 
 
@@ -61,26 +63,12 @@ def _axes(job: Job) -> list[Any]:
     return list(job.parameters.space.values())
 
 
-def scale(job: Job, unit: Array) -> Array:
-    """Make parameters of numbers in [0, 1), shape (n, number of parameters)."""
-    scaled = np.empty_like(unit)  # a job without solvers has no parameters
-    for at, axis in enumerate(_axes(job)):
-        scaled[:, at] = _scaled(axis, unit[:, at])
-    return scaled
-
-
-def _scaled(axis: Any, unit: Array) -> Array:
-    if isinstance(axis, Points) and axis.values is None:
-        which = np.minimum((unit * len(axis.all)).astype(np.int64), len(axis.all) - 1)
-        return which + float(axis.all[0]) if isinstance(axis.all, range) else np.array(axis.all)[which]
-    low, high = (min(axis.all), max(axis.all)) if isinstance(axis, Points) else axis
-    # Not low + unit * (high - low), which overflows for a range wider than a float64 can be.
-    scaled: Array = np.clip(low * (1.0 - unit) + high * unit, low, high)
-    return scaled
+def _space(job: Job) -> Space:
+    return Space(_axes(job))
 
 
 def _uniform_points(job: Job, count: int) -> Array:
-    return scale(job, np.random.default_rng(job.seed).random((count, len(job.parameter_names))))
+    return _space(job).scale(np.random.default_rng(job.seed).random((count, len(job.parameter_names))))
 
 
 def _uniform(job: Job) -> Array:
@@ -90,12 +78,12 @@ def _uniform(job: Job) -> Array:
 def _latin_hypercube(job: Job) -> Array:
     dimensions, counts = len(job.parameter_names), (job.simulations, job.validation.count)
     parts = [_qmc().LatinHypercube(dimensions, seed=g).random(n) for g, n in zip(_seeded(job), counts, strict=True)]
-    return scale(job, np.concatenate(parts))
+    return _space(job).scale(np.concatenate(parts))
 
 
 def _halton(job: Job) -> Array:
     halton = _qmc().Halton(len(job.parameter_names), seed=_seeded(job)[0])
-    return scale(job, halton.random(job.simulations + job.validation.count))
+    return _space(job).scale(halton.random(job.simulations + job.validation.count))
 
 
 def _sobol(job: Job) -> Array:
@@ -107,7 +95,7 @@ def _sobol(job: Job) -> Array:
             f"{_qmc().Sobol.MAXDIM} parameters. Use halton or uniform."
         )
     # A whole power of two, cut off: scipy warns about any other number of points.
-    return scale(job, _qmc().Sobol(dimensions, seed=_seeded(job)[0]).random_base2(bits)[:count])
+    return _space(job).scale(_qmc().Sobol(dimensions, seed=_seeded(job)[0]).random_base2(bits)[:count])
 
 
 def _seeded(job: Job) -> list[np.random.Generator]:
@@ -157,17 +145,19 @@ def _from_class(job: Job) -> Array:
     if unbounded:
         raise _refusal(job, "sampler", f"it learns, so each parameter needs a range, also '{unbounded[0]}'. Add it.")
     ask(job, sampler, min(job.generation, job.simulations))  # to find its mistakes now; the job makes another one
-    return scale(job, _seeded(job)[1].random((job.validation.count, len(job.parameter_names))))
+    return _space(job).scale(_seeded(job)[1].random((job.validation.count, len(job.parameter_names))))
 
 
 def make_sampler(job: Job) -> Any:
-    """Make the sampler of a job whose `parameters.sampler` is a class.
+    """Make the sampler of a job whose `parameters.sampler` is a class, or learns.
 
     Raises
     ------
     JobFileError
         The class is not there, or fails.
     """
+    if job.parameters.sampler == "breed":
+        return Breed(_space(job), job.seed, job.parameters.breed or BreedKeys())
     space = job.model_dump(mode="json", exclude_none=True)["parameters"]["space"]
     with failing(job):
         return _load_class(job)(space=space, seed=job.seed)

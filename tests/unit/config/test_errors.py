@@ -87,6 +87,11 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
             "parameters.space.alpha={choice: [1]}",
             "unknown key 'parameters.space.alpha.choice'. Did you mean 'choices'?",
         ),
+        ("parameters={count: 1, sampler: breed, space: {a: }}", "'parameters.space.a' has no range."),
+        (
+            "parameters.breed={start: 1.5}",
+            "'parameters.breed.start' is 1.5. It must be a number, at least 0, at most 1",
+        ),
         ("parameters.space.2b=[1, 2]", "'parameters.space.2b': '2b' is not a name."),
         ("parameters.space.lambda=[1, 2]", "'parameters.space.lambda': 'lambda' is a word of Python"),
         ("parameters.space.simulation=[1, 2]", "a parameter cannot be named 'simulation'"),

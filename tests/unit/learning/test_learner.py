@@ -146,6 +146,23 @@ def test_a_sampler_that_fails_is_an_error_that_names_it(folder):
         take(case)
 
 
+def test_a_built_in_sampler_draws_for_a_job_and_goes_on(folder):
+    (folder / "job.yaml").write_text(JOB.replace('"told_sampler:Sampler"', "breed, breed: {start: 1, end: 1}"))
+    case = begin(folder)
+    [take(case) for _ in range(3)]
+    case.losses.add(of_samples(np.array([0, 1]), np.array([1.0, 3.0])))
+    case.now = 1.0
+    [take(case) for _ in range(2)]
+    kept = case.learner.state()["sampler"]
+    [take(case) for _ in range(2)]
+    before = (folder / "parameters.csv").read_text()
+    assert [line.split(",", 2)[2] for line in before.splitlines()[4:]] == ["bred,1"] * 4
+    again = begin(folder, kept, fresh=False)
+    assert [take(again) for _ in range(8)] == [7, 0, 1, 2, 3, 4, 5, 6]
+    lines = (folder / "parameters.csv").read_text().splitlines()
+    assert len(lines) == 9 and len(set(lines)) == 9 and ",bred,1" in lines[-1]
+
+
 def test_a_checkpoint_that_knows_more_than_the_file_is_refused(folder):
     begin(folder)
     checkpoint = folder / "checkpoints" / "000002"

@@ -1,0 +1,1 @@
+"""The samplers that learn, and the space that they draw from."""

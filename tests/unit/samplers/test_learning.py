@@ -1,0 +1,109 @@
+"""The samplers that learn, without a job: with made-up losses, and after a state was restored."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from mpidata.config.parameters import BreedKeys, Points
+from mpidata.samplers.breed import Breed
+from mpidata.samplers.observed import Observed
+from mpidata.samplers.space import Space
+
+PLANE = Space([(-1.0, 1.0), (100.0, 500.0)])
+MIXED = Space([(0.0, 1.0), Points(integers=(1, 8)), Points(choices=(9.0, 0.5, 2.0)), Points(value=3.0)])
+MAKE = {"breed": lambda space, seed, **keys: Breed(space, seed, BreedKeys(**keys))}
+
+
+@pytest.fixture(params=list(MAKE))
+def make(request):
+    return MAKE[request.param]
+
+
+def losses_of(values):
+    """As if all were one batch."""
+    excess = np.maximum(0.0, (values - values.mean()) / values.std())
+    return {"mean": values, "last": values, "max": values, "excess": excess}
+
+
+def made_up(parameters):
+    """Large in a disc that is about a tenth of the plane."""
+    unit = PLANE.unit(parameters)
+    return np.exp(-(((unit - [0.75, 0.3]) ** 2).sum(axis=1)) / 0.02) + 0.05
+
+
+def run(sampler, generations, each, first=0, observed=()):
+    """Rows of all generations; after each one, the losses of the last 60 simulations are told."""
+    rows = list(observed)
+    for _ in range(generations):
+        rows += list(sampler.sample(each)[0])
+        ids = np.arange(max(0, first + len(rows) - 60), first + len(rows))
+        sampler.observe(ids, np.array(rows)[ids], losses_of(made_up(np.array(rows)[ids])))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_simulations_go_where_the_loss_is_large(make, seed):
+    worst = np.quantile(made_up(PLANE.scale(np.random.default_rng(9).random((20000, 2)))), 0.9)
+    rows = run(make(PLANE, seed), generations=50, each=8)
+    assert ((rows >= [-1, 100]) & (rows <= [1, 500])).all()
+    assert (made_up(rows[200:]) > worst).mean() > 3 * 0.1
+
+
+def test_one_that_is_restored_goes_on_as_if_it_were_not(make):
+    rows = run(make(PLANE, 5), generations=12, each=4)
+    before = make(PLANE, 5)
+    half = run(before, generations=6, each=4)
+    after = make(PLANE, 6)
+    after.load_state_dict(pickle.loads(pickle.dumps(before.state_dict())))
+    np.testing.assert_array_equal(run(after, generations=6, each=4, observed=half), rows)
+
+
+def test_whole_numbers_choices_and_constants_stay_what_they_are(make):
+    sampler, rows = make(MIXED, 0), np.zeros((0, 4))
+    for _ in range(30):
+        drawn, rules, parents = sampler.sample(4)
+        assert len(rules) == 4 and all(-1 <= parent < len(rows) for parent in parents)
+        rows = np.concatenate([rows, drawn])
+        sampler.observe(np.arange(len(rows)), rows, losses_of(rows[:, 0] * rows[:, 1] + 0.01))
+    assert set(rows[:, 1]) <= set(range(1, 9)) and set(rows[:, 2]) <= {9.0, 0.5, 2.0} and set(rows[:, 3]) == {3.0}
+    assert rows[60:, 1].mean() > 5.5 and rows[60:, 0].mean() > 0.6
+
+
+def test_before_anything_is_known_all_is_uniform(make):
+    rows, rules, parents = make(PLANE, 1).sample(400)
+    assert set(rules) == {"uniform"} and set(parents) == {-1}
+    np.testing.assert_allclose(PLANE.unit(rows).mean(axis=0), 0.5, atol=0.06)
+
+
+def test_the_bred_share_rises_and_children_are_near_their_parents():
+    sampler = Breed(PLANE, 0, BreedKeys(start=0.2, end=0.8, breakpoint=4, sigma=0.05))
+    parents = np.array([[-1.0, 100.0], [0.5, 300.0]])
+    sampler.observe(np.array([3, 8]), parents, {"excess": np.array([1.0, 0.0])})
+    shares = []
+    for _ in range(8):
+        rows, rules, found = sampler.sample(1000)
+        bred = np.array(rules) == "bred"
+        assert set(np.array(found)[bred]) == {3}  # the other one is no worse than the mean
+        shares.append(bred.mean())
+        distance = PLANE.unit(rows[bred])  # from the corner, in which the parent lies
+        assert (distance >= 0).all() and (distance < 0.3).all() and (distance > 0).any(axis=1).all()
+        assert 0.01 < distance.mean() < 0.05
+    np.testing.assert_allclose(shares, [0.2, 0.35, 0.5, 0.65, *[0.8] * 4], atol=0.06)
+
+
+def test_the_newest_simulations_are_kept_with_their_newest_values():
+    observed = Observed(1, window=3)
+    observed.add(np.array([4, 2]), np.array([[0.4], [0.2]]), np.array([1.0, 2.0]))
+    observed.add(np.array([2, 9, 7]), np.array([[0.2], [0.9], [0.7]]), np.array([5.0, 6.0, 7.0]))
+    assert observed.ids.tolist() == [4, 7, 9] and observed.values.tolist() == [1.0, 7.0, 6.0]
+    assert observed.points.tolist() == [[0.4], [0.7], [0.9]]
+
+
+def test_the_cube_and_the_space_are_each_others_inverse():
+    unit = np.random.default_rng(0).random((50, 4))
+    scaled = MIXED.scale(unit)
+    np.testing.assert_allclose(MIXED.unit(scaled)[:, 0], unit[:, 0], atol=1e-12)
+    np.testing.assert_array_equal(MIXED.scale(MIXED.unit(scaled))[:, 1:], scaled[:, 1:])
+    wide = Space([(-1.7e308, 1.7e308)])
+    np.testing.assert_allclose(wide.unit(wide.scale(unit[:, :1])), unit[:, :1], atol=1e-12)
