@@ -1,18 +1,19 @@
 """`mpidata scale`: loaders and groups come and go while a job runs, and nothing is lost or seen twice."""
 
+import contextlib
 import dataclasses
 import random
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import loader_campaign
 import pytest
 from heat2d_job import write_heat2d_job
 from jobs import BIN, PROGRAMS, JobFolder, environment
-from killing import STEPS, check_exactly_once, events_of
+from killing import STEPS, Killer, check_exactly_once, events_of
 
 
 def count(folder: Path, event: str) -> int:
@@ -62,11 +63,12 @@ def test_three_loaders_come_and_four_go(folder: JobFolder, dataset: str) -> None
 
 
 class Scaler(threading.Thread):
-    """Asks for other numbers of loaders at random moments."""
+    """Asks for other numbers of loaders, or groups, at random moments."""
 
-    def __init__(self, folder: JobFolder, seed: int) -> None:
+    def __init__(self, folder: JobFolder, kind: str, seed: int) -> None:
         super().__init__(daemon=True)
         self.told: list[str] = []
+        self._kind = kind
         self._folder = folder
         self._random = random.Random(f"scale {seed}")
         self._ended = threading.Event()
@@ -74,7 +76,7 @@ class Scaler(threading.Thread):
     def run(self) -> None:
         while not self._ended.wait(self._random.uniform(0.2, 1.5)):
             if count(self._folder.path, "start"):
-                done = scale(self._folder, "--loaders", str(self._random.randint(1, 6)))
+                done = scale(self._folder, self._kind, str(self._random.randint(1, 6)))
                 assert done.returncode == 0 or "mpidata: " in done.stderr, done
                 self.told.append(done.stdout.strip() or done.stderr.strip())
 
@@ -83,17 +85,39 @@ class Scaler(threading.Thread):
         self.join(60)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("seed", range(100, 104))
-def test_loaders_come_and_go_and_are_killed(folder: JobFolder, tmp_path: Path, seed: int) -> None:
-    scaler = Scaler(folder, seed)
+@contextlib.contextmanager
+def scaled(folder: JobFolder, kind: str, seed: int) -> Iterator[None]:
+    scaler = Scaler(folder, kind, seed)
     scaler.start()
     try:
-        print(loader_campaign.draw(seed), loader_campaign.run_draw(folder, tmp_path, seed))
+        yield
     finally:
         scaler.stop()
         print(*scaler.told, sep="\n")
     assert any("from now on" in sentence for sentence in scaler.told)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(100, 104))
+def test_loaders_come_and_go_and_are_killed(folder: JobFolder, tmp_path: Path, seed: int) -> None:
+    with scaled(folder, "--loaders", seed):
+        print(loader_campaign.draw(seed), loader_campaign.run_draw(folder, tmp_path, seed))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("start", ["split", "spawn"])
+def test_groups_come_and_go_and_are_killed(folder: JobFolder, built_heat2d: Path, start: str) -> None:
+    solvers = {"start": start, "ranks_per_group": 2, "timeout_s": 20, "start_timeout_s": 20}
+    program = ["python", str(PROGRAMS / "census.py"), "5", str(100 * STEPS // 2)]
+    write_heat2d_job(folder, built_heat2d, 100, solvers, program=program)
+    killer = Killer(folder.path, 5, 1, ranks_per_group=2, trainers=2)
+    killer.start()
+    with scaled(folder, "--groups", 1):
+        result = folder.run(timeout=200)
+    killer.stop()
+    assert result.status == 0 and result.run is not None, result.logs()
+    assert result.summary["lost_groups"] == len(killer.killed) and result.summary["simulations"]["complete"] == 100
+    check_exactly_once(folder, result.run, 100)
 
 
 def test_two_groups_come_and_three_go(folder: JobFolder, built_heat2d: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mpidata.native.event import Next
 from mpidata.run.folder import RunFolder
 from mpidata.scale.requests import Request, ask, take_answer
 
@@ -179,7 +180,6 @@ def test_groups_are_added(make_job: Make) -> None:
 
 def slow(job: Any, asked: Asked, requests: dict[int, tuple[str, int]]) -> Callable[[int, int], bool]:
     """Simulations take a second; as some begin, there are requests."""
-    from mpidata.native.event import Next
 
     def dispatch(group: int, simulation: int) -> bool:
         if simulation in requests:
@@ -202,11 +202,8 @@ def test_groups_are_taken_away_when_their_simulation_is_done(make_job: Make) -> 
     assert len(job.events("rests")) == 3 and len(job.events("group_left")) == 4
 
 
-@pytest.mark.parametrize("start", ["split", "spawn"])
-@pytest.mark.parametrize("lifetime", ["pool", "simulation"])
+@pytest.mark.parametrize(("start", "lifetime"), [("split", "pool"), ("spawn", "pool"), ("spawn", "simulation")])
 def test_groups_come_and_go_and_come(make_job: Make, start: str, lifetime: str) -> None:
-    if (start, lifetime) == ("split", "simulation"):
-        pytest.skip("there is no such job")
     job = make_job(groups=2, simulations=40, can_spawn=True, start=start, lifetime=lifetime)
     asked = Asked(job)
     job.before["dispatch"] = slow(job, asked, {5: ("groups", 5), 15: ("groups", 1), 25: ("groups", 3)})
