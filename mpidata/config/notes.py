@@ -47,8 +47,9 @@ def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, s
         yield "parameters", "count", None, "'parameters.sampler: grid', which runs all its points"
     if parameters is not None and parameters.sampler != "file":
         yield "parameters", "path", None, f"'parameters.sampler: {parameters.sampler}', as only 'file' reads a table"
-    if parameters is not None and parameters.sampler != "breed":
-        yield "parameters", "breed", None, f"'parameters.sampler: {parameters.sampler}', which is another one"
+    for name in LEARNING:
+        if parameters is not None and parameters.sampler != name:
+            yield "parameters", name, None, f"'parameters.sampler: {parameters.sampler}', which is another one"
     if parameters is not None and parameters.sampler not in LEARNING and ":" not in parameters.sampler:
         yield "parameters", "generation", None, f"'parameters.sampler: {parameters.sampler}', which does not learn"
     if solvers is not None and solvers.start == "spawn":

@@ -10,14 +10,14 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, JsonValue, 
 from pydantic_core import PydanticCustomError
 from typing_extensions import Self
 
-from mpidata.config.base import MOST, Count, Key, Model, Number, Problem, Text, refuse
+from mpidata.config.base import MOST, Count, Key, Model, Number, Positive, Problem, Text, refuse
 from mpidata.config.data import identifier
 from mpidata.config.programs import object_name
 
-__all__ = ["LEARNING", "SAMPLERS", "BreedKeys", "Interval", "Parameters", "Points", "check_name"]
+__all__ = ["LEARNING", "SAMPLERS", "BreedKeys", "Interval", "Parameters", "Points", "PowerKeys", "check_name"]
 
 _RANGES = ("uniform", "latin_hypercube", "halton", "sobol")
-LEARNING = ("breed",)
+LEARNING = ("breed", "power")
 SAMPLERS = (*_RANGES, "grid", "file", *LEARNING)
 _Number = TypeVar("_Number", int, float)
 
@@ -132,6 +132,18 @@ class BreedKeys(Model):
     breakpoint: Count = Key(default=10, description="After how many generations `end` is reached.")
 
 
+class PowerKeys(Model):
+    """For `sampler: power`, which [samplers](samplers.md#power) explains."""
+
+    window: Count = Key(default=500, description="From how many simulations, the newest, losses are estimated.")
+    candidates: Annotated[Count, Key(le=100_000)] = Key(
+        default=1000, description="In how many candidates each generation is chosen; at least as many as it has."
+    )
+    exponent: Positive = Key(
+        default=2.0, description="The power: 0 would be uniform, and with a large one only the worst are chosen."
+    )
+
+
 class Parameters(Model):
     """The parameters of the simulations, and how their values are chosen."""
 
@@ -146,8 +158,8 @@ class Parameters(Model):
         default="uniform",
         description="How values are drawn: `uniform` (independent), `latin_hypercube`, `halton`, `sobol` "
         "(these three cover the space more evenly), `grid` (all combinations), `file` (rows "
-        "of a table), `breed` (where the model is wrong: [samplers](samplers.md)), or a Python class, "
-        "written `module:Class`, that can be imported from "
+        "of a table), `breed` and `power` (where the model is wrong: [samplers](samplers.md)), or a "
+        "Python class, written `module:Class`, that can be imported from "
         "the job file's folder. The class is constructed as `Class(space=..., seed=...)`, and "
         "its method `sample(count)` returns an array of shape (count, number of parameters). If it has a method "
         "`observe`, it learns from the losses: see [samplers](samplers.md).",
@@ -163,6 +175,9 @@ class Parameters(Model):
     )
     breed: BreedKeys | None = Key(
         default=None, description="For `sampler: breed`, else without effect.", examples=["{end: 0.7, breakpoint: 20}"]
+    )
+    power: PowerKeys | None = Key(
+        default=None, description="For `sampler: power`, else without effect.", examples=["{exponent: 1}"]
     )
     space: Annotated[
         dict[Annotated[str, AfterValidator(_parameter_name)], Axis],

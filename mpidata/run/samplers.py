@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.config import Job
-from mpidata.config.parameters import BreedKeys, Points
+from mpidata.config.parameters import BreedKeys, Points, PowerKeys
 from mpidata.config.table import TableError, read_table
 from mpidata.errors import JobFileError
 from mpidata.samplers.breed import Breed
+from mpidata.samplers.power import Power
 from mpidata.samplers.space import Space
 
 __all__ = ["Drawn", "ask", "draw_parameters", "failing", "learns", "make_sampler"]
@@ -158,6 +159,8 @@ def make_sampler(job: Job) -> Any:
     """
     if job.parameters.sampler == "breed":
         return Breed(_space(job), job.seed, job.parameters.breed or BreedKeys())
+    if job.parameters.sampler == "power":
+        return Power(_space(job), job.seed, job.parameters.power or PowerKeys())
     space = job.model_dump(mode="json", exclude_none=True)["parameters"]["space"]
     with failing(job):
         return _load_class(job)(space=space, seed=job.seed)

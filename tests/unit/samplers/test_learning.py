@@ -5,14 +5,18 @@ import pickle
 import numpy as np
 import pytest
 
-from mpidata.config.parameters import BreedKeys, Points
+from mpidata.config.parameters import BreedKeys, Points, PowerKeys
 from mpidata.samplers.breed import Breed
 from mpidata.samplers.observed import Observed
+from mpidata.samplers.power import Power
 from mpidata.samplers.space import Space
 
 PLANE = Space([(-1.0, 1.0), (100.0, 500.0)])
 MIXED = Space([(0.0, 1.0), Points(integers=(1, 8)), Points(choices=(9.0, 0.5, 2.0)), Points(value=3.0)])
-MAKE = {"breed": lambda space, seed, **keys: Breed(space, seed, BreedKeys(**keys))}
+MAKE = {
+    "breed": lambda space, seed: Breed(space, seed, BreedKeys()),
+    "power": lambda space, seed: Power(space, seed, PowerKeys()),
+}
 
 
 @pytest.fixture(params=list(MAKE))
@@ -90,6 +94,25 @@ def test_the_bred_share_rises_and_children_are_near_their_parents():
         assert (distance >= 0).all() and (distance < 0.3).all() and (distance > 0).any(axis=1).all()
         assert 0.01 < distance.mean() < 0.05
     np.testing.assert_allclose(shares, [0.2, 0.35, 0.5, 0.65, *[0.8] * 4], atol=0.06)
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.0, 300.0])
+def test_candidates_are_chosen_in_proportion_to_the_power_of_the_loss_nearby(exponent):
+    sampler = Power(Space([(0.0, 1.0)]), 0, PowerKeys(candidates=20000, exponent=exponent))
+    at = np.concatenate([0.25 + 0.001 * np.arange(10), 0.75 + 0.001 * np.arange(10)])
+    sampler.observe(np.arange(20), at[:, None], {"mean": np.repeat([1.0, 3.0], 10)})
+    rows, rules, parents = sampler.sample(1000)
+    right = rows[:, 0] > 0.51
+    assert set(rules) == {"power"} and (np.array(parents)[right] >= 10).all()
+    np.testing.assert_allclose(right.mean(), 3**exponent / (1 + 3**exponent), atol=0.05)
+
+
+def test_losses_of_no_use_leave_all_uniform():
+    sampler = Power(Space([(0.0, 1.0)]), 0, PowerKeys())
+    for values in (np.zeros(3), np.array([-1.0, -2.0, 0.0])):
+        sampler.observe(np.arange(3), np.array([[0.1], [0.2], [0.3]]), {"mean": values})
+        rows, rules, _ = sampler.sample(2000)
+        assert set(rules) == {"uniform"} and len(rows) == 2000
 
 
 def test_the_newest_simulations_are_kept_with_their_newest_values():
