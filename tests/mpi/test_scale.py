@@ -20,7 +20,7 @@ def count(folder: Path, event: str) -> int:
     return sum(each["event"] == event for each in events_of(folder))
 
 
-def wait_for(what: Callable[[], bool], timeout: float = 30) -> None:
+def wait_for(what: Callable[[], bool], timeout: float = 60) -> None:
     deadline = time.monotonic() + timeout
     while not what():
         assert time.monotonic() < deadline, "it did not happen"
@@ -32,8 +32,16 @@ def scale(folder: JobFolder, *wanted: str) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=30)
 
 
-@pytest.mark.parametrize("dataset", ["FileDataset", pytest.param("DataLoader", marks=pytest.mark.full)])
-def test_three_loaders_come_and_four_go(folder: JobFolder, dataset: str) -> None:
+@pytest.mark.parametrize(
+    ("dataset", "most"),
+    [
+        ("FileDataset", 3),
+        pytest.param("FileDataset", 5, marks=pytest.mark.full),
+        pytest.param("DataLoader", 5, marks=pytest.mark.full),
+    ],
+)
+def test_loaders_come_and_go(folder: JobFolder, dataset: str, most: int) -> None:
+    """From two to most of them, and to one."""
     draw = loader_campaign.draw(7, kills=3)
     one = dataclasses.replace(
         draw, dataset=dataset, shuffle="rows" if dataset == "FileDataset" else True, share=True, drop_last=False,
@@ -45,20 +53,20 @@ def test_three_loaders_come_and_four_go(folder: JobFolder, dataset: str) -> None
     started = time.monotonic()
     process = folder.start()
     wait_for(lambda: count(folder.path, "loader_joined") == 2)
-    done = scale(folder, "--loaders", "5")
-    assert done.returncode == 0 and "5 loaders from now on, there were 2: 3 to be started." in done.stdout, done
-    wait_for(lambda: count(folder.path, "loader_joined") == 5)
+    done = scale(folder, "--loaders", str(most))
+    assert done.returncode == 0 and f" from now on, there were 2: {most - 2} to be started." in done.stdout, done
+    wait_for(lambda: count(folder.path, "loader_joined") == most)
     kills.write_text("x")
     refused = scale(folder, "--groups", "2")
     assert refused.returncode == 1 and "it has no solvers" in refused.stderr, refused
     done = scale(folder, "--loaders", "1")
-    assert done.returncode == 0 and "there were 5: 4 to stop when done." in done.stdout, done
+    assert done.returncode == 0 and f"there were {most}: {most - 1} to stop when done." in done.stdout, done
     kills.write_text("xx")
-    wait_for(lambda: count(folder.path, "loader_left") == 3 and count(folder.path, "rests") == 1)
+    wait_for(lambda: count(folder.path, "loader_left") == most - 2 and count(folder.path, "rests") == 1)
     kills.write_text("xxx")
     result = folder.finish(process, timeout=60, started=started)
     folder.assert_nothing_left()
-    assert result.status == 0 and result.summary["loaders"] == {"joined": 5, "lost": 0}, result.logs()
+    assert result.status == 0 and result.summary["loaders"] == {"joined": most, "lost": 0}, result.logs()
     loader_campaign.check_rows(one, folder.path)
 
 

@@ -12,6 +12,7 @@ from mpidata.launch.starting.resume import look_at, make_ready
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.prepare import prepare_run
+from mpidata.scale.requests import Answer, answer, ask
 
 JOB = """\
 name: rod
@@ -58,6 +59,7 @@ def test_what_the_last_start_left_is_kept(run: RunFolder) -> None:
     (run.exits / "rank-0003").touch()
     for path in (run.stop, run.over, run.progress, run.events):
         path.write_text("old")
+    answer(run, ask(run, 1, "loaders", 5), Answer(False, "Yes."))
     (run.logs / "rank-0000-scheduler.log").write_text("old")
     make_ready(look_at(run.path, ["trainers.ranks=3", "solvers={groups: 1, program: [./heat2d]}"]), "none")
     assert sorted(entry.name for entry in run.path.iterdir()) == [
@@ -65,6 +67,7 @@ def test_what_the_last_start_left_is_kept(run: RunFolder) -> None:
     ]
     assert (run.path / "exits-1" / "rank-0003").exists() and not any(run.exits.iterdir())
     assert run.events.read_text() == "old" and any(run.logs.iterdir())
+    assert sorted(entry.name for entry in run.private.iterdir()) == ["lock", "plan"]
     plan = Plan.read(run.plan)
     assert (plan.attempt, plan.trainers, plan.groups, plan.world) == (2, 3, 1, 5)
     assert load_job(run.job).trainers.ranks == 3
