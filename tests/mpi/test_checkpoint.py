@@ -55,9 +55,13 @@ for batch in stream:
     optimizer.zero_grad()
     model(torch.ones(2)).sum().backward()
     optimizer.step()
-    if stream.state_dict()["batch"] == 5:
+    if stream.state_dict()["batch"] == AT:
         stream.checkpoint()
     time.sleep(0.01 if stream.resumed else 0.1)
+    if not stream.resumed and stream.state_dict()["batch"] == AT + 7:  # the checkpoint is of an earlier one
+        deadline = time.monotonic() + 30
+        while not done.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
     if not stream.resumed and done.exists():
         break
 with open(f"used-{os.environ['RANK']}.json", "w") as file:
@@ -88,7 +92,7 @@ def run_until_checkpoint(
     folder: JobFolder, buffer: dict[str, object] = FIRO, trainers: int = 2, at_batch: int = 5
 ) -> Path:
     """Run the job until its first checkpoint, of that batch or one of the next, is there; returns the run folder."""
-    folder.write(sim=SIMULATE, train=TRAIN.replace('["batch"] == 5', f'["batch"] == {at_batch}'))
+    folder.write(sim=SIMULATE, train=f"AT = {at_batch}\n" + TRAIN)
     folder.job(
         trainers={"ranks": trainers},
         solvers={"function": "sim:simulate", "groups": 2},
@@ -134,7 +138,7 @@ def test_a_checkpoint_and_a_job_that_continues_it(folder: JobFolder) -> None:
 
 def check_other_trainers(folder: JobFolder, policy: str, tail: str, before: int, after: int, late: bool) -> None:
     buffer = {"policy": policy, "capacity": 20, "tail": tail} | ({} if policy == "fifo" else {"watermark": 6})
-    at_batch = len(ALL) // 4 // before - 2 if late else 5
+    at_batch = len(ALL) // 4 // before - 8 if late else 5  # some batches before the last one
     run = run_until_checkpoint(folder, buffer, before, at_batch)
     with open_all(path_of(run / "checkpoints", 1)) as files:
         histories = [history(file) for file in files]
