@@ -92,7 +92,7 @@ def test_the_bred_share_rises_and_children_are_near_their_parents():
         shares.append(bred.mean())
         distance = PLANE.unit(rows[bred])  # from the corner, in which the parent lies
         assert (distance >= 0).all() and (distance < 0.3).all() and (distance > 0).any(axis=1).all()
-        assert 0.01 < distance.mean() < 0.05
+        assert 0.01 < distance.mean() < 0.025  # 0.04 if all were as far as they were drawn first
     np.testing.assert_allclose(shares, [0.2, 0.35, 0.5, 0.65, *[0.8] * 4], atol=0.06)
 
 
