@@ -56,6 +56,8 @@ def of_samples(simulations: NDArray[np.int64], losses: NDArray[np.float64]) -> S
     sums["count"], sums["not_finite"] = finite, ~finite
     for name in ("sum", "max", "last"):
         sums[name][finite] = values
-    if len(values) and (deviation := values.std()) > 0:
-        sums["excess"][finite] = np.maximum(0.0, (values - values.mean()) / deviation)
+    above = values - values.sum() / max(1, len(values))
+    deviation = np.sqrt(np.dot(above, above) / max(1, len(values)))
+    if deviation > 0:
+        sums["excess"][finite] = np.maximum(0.0, above / deviation)
     return sums
