@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -190,6 +191,20 @@ def scale(run: str, loaders: int | None, groups: int | None) -> None:
         raise click.UsageError("Give --loaders, --groups or both, with how many there are to be.")
     for sentence in ask(run, wanted):
         click.echo(sentence)
+
+
+@main.command("list")
+@click.argument("folder", type=click.Path(), default="runs")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def list_runs(folder: str, as_json: bool) -> None:
+    """List the runs in FOLDER (runs), with their status and progress."""
+    from mpidata.launch.watching.runs import look_at_runs, show_runs
+
+    found = look_at_runs(folder)
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+    else:
+        show_runs(found, folder, _console())
 
 
 def _kinds(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,0 +1,80 @@
+"""`mpidata list`: which runs there are, and how each is."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from launch_job import write_job
+
+from mpidata import cli
+from mpidata.config import load_job
+from mpidata.launch.watching.runs import find_runs, look_at_runs
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+from mpidata.run.prepare import prepare_run
+from mpidata.scheduler.simulations import Simulations
+from mpidata.scheduler.summary import Figures
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[RunFolder]:
+    """Twelve runs of two jobs, of which only the last one goes on."""
+    made, locks = [], []
+    for name, count in (("heat", 2), ("rod", 10)):
+        job = load_job(write_job(tmp_path), [f"name={name}"])
+        for _ in range(count):
+            run, _, lock = prepare_run(job)
+            made.append(run)
+            locks.append(lock)
+    for lock in locks[:-1]:
+        os.close(lock)
+    return made
+
+
+def progress_of(run: RunFolder) -> dict[str, Any]:
+    plan = Plan.read(run.plan)
+    return Figures(plan.trainers, plan.capacity).progress(Simulations(plan.simulations, plan.trainers), 1.0)
+
+
+def test_runs_are_found_in_the_order_of_their_numbers(runs: list[RunFolder], tmp_path: Path) -> None:
+    (tmp_path / "runs/rod/latest").symlink_to("10")
+    (tmp_path / "runs/notes").mkdir()
+    for folder in (tmp_path / "runs", tmp_path / "runs/rod", runs[0].path):
+        inside = [run.path for run in runs if run.path.is_relative_to(folder)]
+        assert [run.path for run in find_runs(folder)] == inside
+
+
+def test_the_status_of_each(runs: list[RunFolder], tmp_path: Path) -> None:
+    failed, heat, *_, gone, going_on = runs
+    failed.summary.write_text(json.dumps({"status": "failed", "error": "A solver died."}))
+    os.utime(failed.summary, (time.time() - 7200, time.time() - 7200))
+    heat.summary.write_text('{"status": ')  # cut off
+    gone.progress.write_text(json.dumps(progress_of(gone)))
+    os.utime(gone.progress, (time.time() - 100, time.time() - 100))
+    found = {one["run"]: one for one in look_at_runs(tmp_path / "runs")}
+    assert [one["status"] for one in found.values()] == ["failed", *["gone"] * 10, "running"]
+    told = found[str(failed.path)]
+    assert told["error"] == "A solver died." and 7200 <= told["age_s"] < 7300 and told["progress"] is None
+    assert found[str(gone.path)]["progress"]["simulations"]["requested"] > 0
+    # One whose `mpidata run` is gone, or elsewhere, and that goes on nevertheless.
+    os.utime(gone.progress)
+    assert look_at_runs(gone.path)[0]["status"] == "running"
+
+
+def test_the_command(runs: list[RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs[0].summary.write_text(json.dumps({"status": "complete", "error": None}))
+    runs[-1].progress.write_text(json.dumps(progress_of(runs[-1])))
+    result = CliRunner().invoke(cli.main, ["list"])
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert result.exit_code == 0 and len(lines) == 13, result.output
+    assert lines[0] == ["run", "status", "age", "progress"] and lines[1][:2] == ["heat/1", "complete"]
+    assert lines[-1][:2] == ["rod/10", "running"] and "simulations" in lines[-1]
+    told = json.loads(CliRunner().invoke(cli.main, ["list", "runs/rod", "--json"]).stdout)
+    assert [Path(one["run"]).name for one in told] == [str(number) for number in range(1, 11)]
+    result = CliRunner().invoke(cli.main, ["list", "nowhere"])
+    assert result.exit_code == 2 and "nowhere is no folder" in result.stderr
