@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+_Static_assert(MPIDATA_LOSSES_MAX * sizeof(mpidata_losses) < sizeof((mpidata_event){0}.text), "losses have its room");
+
 size_t mpidata_event_bytes(const mpidata_event *event) {
     if (event->kind == MPIDATA_EVENT_LOSSES)
         return offsetof(mpidata_event, text) + (size_t)event->losses.count * sizeof(mpidata_losses);
