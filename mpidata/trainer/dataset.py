@@ -184,6 +184,16 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
         return self._trainer.is_over()
 
     @property
+    def stopped(self) -> bool:
+        """Whether the loop was ended before the stream was over: by a signal to the job, or as another trainer left.
+
+        Notes
+        -----
+        True from the end of the loop on. Any thread; not collective; does not block.
+        """
+        return self._trainer.was_stopped()
+
+    @property
     def expected_batches(self) -> int | None:
         """Number of batches (or single samples) of the whole stream, those before a resume included; None: not known.
 

@@ -9,8 +9,12 @@ int main(void) {
     CHECK(!mpidata_lock_open(&lock));
     mpidata_lock_take(&lock);
     CHECK(!mpidata_draws_ended(&phase) && !mpidata_stopping(&phase));
+    mpidata_phase other = phase;
     mpidata_phase_end_draws_locked(&phase);
     CHECK(mpidata_draws_ended(&phase) && !mpidata_draws_told(&phase) && !mpidata_stopping(&phase));
+    mpidata_phase_cut_short_locked(&phase); /* too late */
+    mpidata_phase_cut_short_locked(&other);
+    CHECK(!phase.cut_short && other.cut_short && mpidata_draws_ended(&other));
     mpidata_phase_stop_locked(&phase);
     CHECK(mpidata_stopping(&phase) && !mpidata_all_gone(&phase) && !mpidata_draws_told(&phase));
     mpidata_phase_tell_end_locked(&phase);

@@ -21,7 +21,7 @@ stream = mpidata.MPIStreamDataset(batch_size=4)
 for number, batch in enumerate(stream):
     if number == 5:
         {action}
-print("after the loop")
+print("after the loop, stopped:", stream.stopped)
 """
 
 DDP = """
@@ -74,7 +74,7 @@ def test_break_on_all_trainers_is_a_success(folder: JobFolder, script: str) -> N
 def test_break_on_one_trainer_ends_the_others(folder: JobFolder) -> None:
     result = run(folder, PLAIN, "if rank == 1: break")
     assert result.status == 0, result.logs()
-    assert "after the loop" in result.log("trainer", 0) and "after the loop" in result.log("trainer", 1)
+    assert "after the loop, stopped: True" in result.log("trainer", 0) and "after the loop" in result.log("trainer", 1)
     assert result.summary["status"] == "stopped"
 
 

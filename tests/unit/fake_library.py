@@ -121,6 +121,10 @@ class FakeLibrary:
             return AGAIN
         return END if self.stopped or self.drawn + self.count > self.samples else SUCCESS
 
+    def mpidata_trainer_stopped(self, stopped):
+        stopped._obj.value = bool(self.stopped)
+        return SUCCESS
+
     def mpidata_trainer_steps(self, steps):
         steps._obj.value = self.known_steps
         return SUCCESS

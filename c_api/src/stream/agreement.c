@@ -35,7 +35,7 @@ static int conclude_without_stream_locked(mpidata_trainer *trainer, const int64_
     MPIDATA_LOCKED(&trainer->lock);
     trainer->checkpoint.asking = 0;
     if (!all[STOP]) mpidata_checkpoint_agree_locked(trainer, all[CHECKPOINT], all[TOTAL]);
-    if (all[STOP]) mpidata_phase_end_draws_locked(&trainer->phase);
+    if (all[STOP]) mpidata_phase_cut_short_locked(&trainer->phase);
     (void)pthread_cond_broadcast(&trainer->news);
     return all[STOP] != 0;
 }
@@ -110,7 +110,10 @@ static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *ag
         over = 1;
     }
     if (!all[STOP]) mpidata_checkpoint_agree_locked(trainer, all[CHECKPOINT], trainer->granted);
-    if (over) mpidata_phase_end_draws_locked(&trainer->phase);
+    if (all[STOP])
+        mpidata_phase_cut_short_locked(&trainer->phase);
+    else if (over)
+        mpidata_phase_end_draws_locked(&trainer->phase);
     (void)pthread_cond_broadcast(&trainer->news);
     return over;
 }

@@ -22,6 +22,7 @@ typedef enum {
 typedef struct {
     const mpidata_lock *lock; /* the trainer's */
     mpidata_draws draws;
+    int cut_short;         /* the draws were ended by a stop, not by the end of the stream */
     mpidata_intake intake; /* changed by the receive thread alone, which reads it without the lock */
 } mpidata_phase;
 
@@ -38,6 +39,10 @@ static inline void mpidata_phase_intake_locked(mpidata_phase *phase, mpidata_int
 
 static inline void mpidata_phase_end_draws_locked(mpidata_phase *phase) {
     mpidata_phase_draws_locked(phase, MPIDATA_DRAWS_ENDED);
+}
+static inline void mpidata_phase_cut_short_locked(mpidata_phase *phase) {
+    if (phase->draws < MPIDATA_DRAWS_ENDED) phase->cut_short = 1;
+    mpidata_phase_end_draws_locked(phase);
 }
 static inline void mpidata_phase_tell_end_locked(mpidata_phase *phase) {
     mpidata_phase_draws_locked(phase, MPIDATA_DRAWS_TOLD);

@@ -86,7 +86,10 @@ static void grant_alone_locked(mpidata_trainer *trainer) {
     if (mpidata_stopping(&trainer->phase)) trainer->granted = trainer->drawn;
     int over = final && trainer->granted <= trainer->drawn;
     if (over && budget) (void)mpidata_budget_end_locked(trainer, trainer->statistics.received);
-    if (mpidata_stopping(&trainer->phase) || over) mpidata_phase_end_draws_locked(&trainer->phase);
+    if (mpidata_stopping(&trainer->phase))
+        mpidata_phase_cut_short_locked(&trainer->phase);
+    else if (over)
+        mpidata_phase_end_draws_locked(&trainer->phase);
 }
 
 /* A drawn sample's slot stays until `batch` more have been drawn, where the tail may repeat it. */

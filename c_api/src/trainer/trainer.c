@@ -212,6 +212,15 @@ int mpidata_trainer_steps(int64_t *steps) {
     return MPIDATA_SUCCESS;
 }
 
+int mpidata_trainer_stopped(int *stopped) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    *stopped = trainer->phase.cut_short;
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_statistics(mpidata_statistics *statistics) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));

@@ -21,6 +21,9 @@ int mpidata_trainer_begin(void);
  * have not, or none is known yet. Any thread; does not block. */
 int mpidata_trainer_steps(int64_t *steps);
 
+/* *stopped: the draws were ended by a stop of the job, before the stream was over. Any thread; does not block. */
+int mpidata_trainer_stopped(int *stopped);
+
 /* Wait until this trainer holds its whole share of the validation samples; *count is their number. SUCCESS, AGAIN, END
  * (the job is stopping and it will never be whole) or an error. Sleeps while it waits. */
 int mpidata_trainer_validation(int64_t *count, double timeout_s);

@@ -31,6 +31,15 @@ def test_loop_over_epochs_knows_when_the_stream_is_over(library):
     assert stream.over and library.drawn == 12
 
 
+def test_a_loop_that_was_cut_short_can_be_told_from_one_that_was_not(library):
+    stream = MPIStreamDataset(2)
+    batches = iter(stream)
+    next(batches)
+    assert not stream.stopped
+    library.stopped.append((0, "SIGTERM"))
+    assert list(batches) == [] and stream.stopped
+
+
 def test_closed_stream_is_over_and_an_error_is_raised(library):
     stream = MPIStreamDataset(2)
     library.draw_status = 9
