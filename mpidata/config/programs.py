@@ -98,10 +98,9 @@ class Trainers(Model):
         default=1, description="Number of trainer ranks: one process each, and one GPU each if there are GPUs."
     )
     program: Arguments = Key(
-        description="The command that runs the training script: the executable, then its arguments. The "
-        "script is an ordinary one that uses `mpidata.MPIStreamDataset`. `python` means the "
-        "Python that runs mpidata; other names are looked for in the job file's folder, "
-        "then on PATH. The script runs in the job file's folder.",
+        description="The command that runs the training script: the executable, then its arguments. The script is an "
+        "ordinary one that uses `mpidata.MPIStreamDataset`. `python` means the Python that runs mpidata; other "
+        "names are looked for in the job file's folder, then on PATH. The script runs in the job file's folder.",
         examples=["[python, train.py]"],
     )
     per_node: Count | None = Key(
@@ -131,18 +130,17 @@ class Solvers(Model):
     )
     function: Annotated[Text, AfterValidator(object_name)] | None = Key(
         default=None,
-        description="Instead of `program`: a Python generator function, written `module:function`, that can "
-        "be imported from the job file's folder. It gets the parameters by name and yields "
-        "`{field: array}` or `(time, {field: array})`. If it has an argument `group`, it "
-        "gets the communicator and runs on all ranks of its group, else it runs on the "
-        "first one.",
+        description="Instead of `program`: a Python generator function, written `module:function`, that can be "
+        "imported from the job file's folder. It gets the parameters by name and yields `{field: array}` or `(time, "
+        "{field: array})`. If it has an argument `group`, it gets the communicator and runs on all ranks of its "
+        "group, else it runs on the first one.",
         examples=['"heat:simulate"'],
     )
     window: Annotated[Count, Key(le=1024)] | None = Key(
         default=None,
-        description="Number of samples that one solver rank may have under way to the trainers before "
-        "it waits. If a rank's parts are small (up to 32 KB), the samples of a fast "
-        "solver share messages (up to 256 KB), and this is the number of messages.",
+        description="Number of samples that one solver rank may have under way to the trainers before it waits. If a "
+        "rank's parts are small (up to 32 KB), the samples of a fast solver share messages (up to 256 KB), and this "
+        "is the number of messages.",
         json_schema_extra={"default": "8, but 4 where 8 of a rank's parts exceed 4 MB"},
     )
     start: Literal["split", "spawn"] = Key(
@@ -152,30 +150,28 @@ class Solvers(Model):
     )
     lifetime: Literal["pool", "simulation"] = Key(
         default="pool",
-        description="`pool`: a group runs one simulation after the other. `simulation` (with `start: "
-        "spawn`): a fresh group for each simulation, for a program that can run only one. "
-        "In the arguments of the program, `{name}` then stands for the value of a parameter "
-        "and `{simulation}` for the number of the simulation; write a literal brace twice.",
+        description="`pool`: a group runs one simulation after the other. `simulation` (with `start: spawn`): a "
+        "fresh group for each simulation, for a program that can run only one. In the arguments of the program, "
+        "`{name}` then stands for the value of a parameter and `{simulation}` for the number of the simulation; "
+        "write a literal brace twice.",
     )
     spares: Natural = Key(
         default=0,
-        description="Number of groups that start with the others (`start: split`) and wait to take the "
-        "place of lost ones. When no spare is left, a new group is started in place of a "
-        "lost one. With `start: spawn` this is always so, and the key has no effect.",
+        description="Number of groups that start with the others (`start: split`) and wait to take the place of lost "
+        "ones. When no spare is left, a new group is started in place of a lost one. With `start: spawn` this is "
+        "always so, and the key has no effect.",
     )
     retries: Natural = Key(
         default=2,
-        description="Number of further tries, of a simulation whose group died or fell silent or whose "
-        "Python code raised an exception, and of starting a group. A simulation that fails "
-        "on every try is set aside; one that its own code gives up (`mpidata_fail`) is set "
-        "aside at once.",
+        description="Number of further tries, of a simulation whose group died or fell silent or whose Python code "
+        "raised an exception, and of starting a group. A simulation that fails on every try is set aside; one that "
+        "its own code gives up (`mpidata_fail`) is set aside at once.",
     )
     timeout_s: Positive = Key(
         default=60.0,
-        description="Seconds of silence after which a group counts as hung and is ended: the longest "
-        "time that a rank may compute between two calls of libmpidata. Waiting inside a "
-        "call does not count. For the time before the first step of a simulation there is "
-        "`start_timeout_s`.",
+        description="Seconds of silence after which a group counts as hung and is ended: the longest time that a "
+        "rank may compute between two calls of libmpidata. Waiting inside a call does not count. For the time "
+        "before the first step of a simulation there is `start_timeout_s`.",
     )
     start_timeout_s: Positive | None = Key(
         default=None,
@@ -185,10 +181,10 @@ class Solvers(Model):
     )
     tolerate: Natural | None = Key(
         default=None,
-        description="Number of simulations that may be set aside before the job counts as failed. "
-        "Without this key the job fails in two cases only: if three simulations fail on every try, and every group has "
-        "failed, before any simulation has come to its end (those that their own code gives up do not count), or if "
-        "all are set aside.",
+        description="Number of simulations that may be set aside before the job counts as failed. Without this key "
+        "the job fails in two cases only: if three simulations fail on every try, and every group has failed, "
+        "before any simulation has come to its end (those that their own code gives up do not count), or if all are "
+        "set aside.",
         json_schema_extra={"kind": "whole number, at least 0", "default": "all"},
     )
     hosts: (
@@ -254,9 +250,8 @@ class Launch(Model):
     with_: Literal["auto", "mpirun", "srun"] = Key(
         default="auto",
         alias="with",
-        description="What starts the ranks: `mpirun`, `srun` (within a Slurm allocation), or `auto`, "
-        "which is `srun` in an allocation if the MPI is MPICH or the job is heterogeneous, "
-        "else `mpirun`.",
+        description="What starts the ranks: `mpirun`, `srun` (within a Slurm allocation), or `auto`, which is `srun` "
+        "in an allocation if the MPI is MPICH or the job is heterogeneous, else `mpirun`.",
     )
     hosts: Annotated[
         tuple[Text, ...],
@@ -265,25 +260,23 @@ class Launch(Model):
         Key(json_schema_extra={"kind": "list of texts"}),
     ] = Key(
         default=(),
-        description="Without Slurm: the hosts to run on, each with the number of its CPUs that the "
-        "job may use. Trainers go to the first hosts, solvers to the others. mpirun must "
-        "be able to log in to them without a password, and the folder of the job file "
-        "and mpidata must have the same paths on all.",
+        description="Without Slurm: the hosts to run on, each with the number of its CPUs that the job may use. "
+        "Trainers go to the first hosts, solvers to the others. mpirun must be able to log in to them without a "
+        "password, and the folder of the job file and mpidata must have the same paths on all.",
         examples=["[node1:8, node2:8]"],
         json_schema_extra={"kind": "list of texts", "default": "this machine"},
     )
     join_timeout_s: Positive = Key(
         default=600.0,
         description="Seconds after its start within which a rank must call `mpidata_init`, or create its "
-        "`MPIStreamDataset`. If it has not, the job ends, because all other ranks wait for "
-        "it, and the error says what the rank was doing. The usual cause is a solver that "
-        "[uses MPI_COMM_WORLD](solver.md).",
+        "`MPIStreamDataset`. If it has not, the job ends, because all other ranks wait for it, and the error says "
+        "what the rank was doing. The usual cause is a solver that [uses MPI_COMM_WORLD](solver.md).",
     )
     host_timeout_s: Annotated[Positive, Key(ge=3.0, le=3600.0)] = Key(
         default=30.0,
-        description="If the job runs on several hosts and Open MPI's mpirun starts it: seconds of "
-        "silence after which a host counts as lost. The job then ends, or with `--restarts` "
-        "goes on from its last checkpoint without this host.",
+        description="If the job runs on several hosts and Open MPI's mpirun starts it: seconds of silence after "
+        "which a host counts as lost. The job then ends, or with `--restarts` goes on from its last checkpoint "
+        "without this host.",
     )
     options: Annotated[
         tuple[Text, ...],
@@ -298,8 +291,7 @@ class Launch(Model):
     )
     fault_tolerance: Annotated[bool | Literal["auto"], BeforeValidator(_auto_or_boolean)] = Key(
         default="auto",
-        description="Whether the job survives the death of a solver. With `auto` it does if the MPI "
-        "can do it (Open MPI from version 5 on, with ULFM). `false` may be faster, and "
-        "helps with debugging.",
+        description="Whether the job survives the death of a solver. With `auto` it does if the MPI can do it (Open "
+        "MPI from version 5 on, with ULFM). `false` may be faster, and helps with debugging.",
         json_schema_extra={"kind": "one of auto, true, false"},
     )

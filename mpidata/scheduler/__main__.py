@@ -14,15 +14,18 @@ from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native.linked_mpi import mpi_of_mpi4py
 from mpidata.native.transport import find_fabrics, look_at_process, slower_than_it_could_be
 from mpidata.run import deadlines
+from mpidata.run.aside import say_aside
+from mpidata.run.event_log import as_json, write_json
 from mpidata.run.exits import read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import read_parameters
 from mpidata.run.plan import Plan
 from mpidata.scheduler.messages import LibraryMessages
 from mpidata.scheduler.scheduler import Scheduler
-from mpidata.scheduler.summary import write_failure
+from mpidata.scheduler.simulations import Simulations
+from mpidata.scheduler.summary import Conclusion, Figures
 
-__all__ = ["main"]
+__all__ = ["main", "write_failure"]
 
 
 def main() -> int:
@@ -69,6 +72,27 @@ def main() -> int:
         sys.stdout.flush()
         os._exit(0)  # a thread is in MPI_Comm_spawn, and MPI_Finalize would pull the ground from under it
     return 0
+
+
+def write_failure(run: Path, error: str) -> None:
+    """Print why a run failed before its ranks had come together, and write its summary.
+
+    Parameters
+    ----------
+    run : Path
+        The run folder.
+    error : str
+        The sentence.
+    """
+    with contextlib.suppress(OSError):
+        print(error, file=sys.stderr, flush=True)
+    conclusion: Conclusion = {"status": "failed", "error": error, "reason": None}
+    figures = Figures(trainers=0, capacity=1)
+    summary = figures.summary(run, conclusion, Simulations(0, trainers=0), None, seconds=0.0)
+    try:
+        write_json(RunFolder(run).summary, summary, durable=True)
+    except OSError:
+        say_aside(as_json(summary))
 
 
 def _sentence(error: Exception) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from mpidata.run.plan import Plan
 from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 
-__all__ = ["DRAWN", "RECEIVED", "Figures", "Conclusion", "Journal", "write_failure"]
+__all__ = ["DRAWN", "RECEIVED", "Figures", "Conclusion", "Journal"]
 
 # Order of mpidata_statistics in c_api/src/wire/statistics.h.
 RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES = range(7)
@@ -288,24 +286,3 @@ class Journal:
         except OSError as error:
             return error
         return None
-
-
-def write_failure(run: Path, error: str) -> None:
-    """Print why a run failed before its ranks had come together, and write its summary.
-
-    Parameters
-    ----------
-    run : Path
-        The run folder.
-    error : str
-        The sentence.
-    """
-    with contextlib.suppress(OSError):
-        print(error, file=sys.stderr, flush=True)
-    conclusion: Conclusion = {"status": "failed", "error": error, "reason": None}
-    figures = Figures(trainers=0, capacity=1)
-    summary = figures.summary(run, conclusion, Simulations(0, trainers=0), None, seconds=0.0)
-    try:
-        write_json(RunFolder(run).summary, summary, durable=True)
-    except OSError:
-        say_aside(as_json(summary))

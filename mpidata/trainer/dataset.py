@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, SupportsFloat
 
@@ -191,7 +192,9 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
         -----
         True from the end of the loop on. Any thread; not collective; does not block.
         """
-        return self._trainer.was_stopped()
+        stopped, library = ctypes.c_int(), self._trainer.library
+        check(library, library.mpidata_trainer_stopped(ctypes.byref(stopped)))
+        return bool(stopped.value)
 
     @property
     def expected_batches(self) -> int | None:

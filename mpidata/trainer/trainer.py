@@ -160,12 +160,6 @@ class Trainer:
         """Whether there is no further batch: the same on all trainers after as many. Sleeps until that is known."""
         return self.closed or not self._wait(lambda: self.library.mpidata_trainer_ahead(SLICE_S))
 
-    def was_stopped(self) -> bool:
-        """Whether the draws were ended before the stream was over."""
-        stopped = ctypes.c_int()
-        check(self.library, self.library.mpidata_trainer_stopped(ctypes.byref(stopped)))
-        return bool(stopped.value)
-
     def expected_batches(self, steps: int | None) -> int | None:
         """Count the batches of the whole stream, None where that is not known; steps None: as simulations had."""
         restored = self.checkpoints.restored

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from fake_library import make_plan
 
+from mpidata.scheduler.__main__ import write_failure
 from mpidata.scheduler.losses import Cause, Losses
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import (
@@ -15,7 +16,6 @@ from mpidata.scheduler.summary import (
     VALIDATION,
     Conclusion,
     Figures,
-    write_failure,
 )
 
 COMPLETE: Conclusion = {"status": "complete", "error": None, "reason": None}
