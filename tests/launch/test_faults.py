@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpidata.launch.watching.cleanup import processes_of, ranks_of
+from mpidata.run.exits import ANOTHER_START
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from launch_job import JOINED, Run, build_shim, pulse, write_job  # noqa: E402
@@ -217,7 +218,7 @@ def test_resume(job: Run) -> None:
     assert "\ngroups 1\n" in plan and "\nattempt 2\n" in plan and "\nworld 5\n" in plan
     assert (job.run / "parameters.csv").read_bytes() == parameters and "groups: 1" in (job.run / "job.yaml").read_text()
     assert json.loads((job.run / "summary-1.json").read_text())["status"] == "stopped"
-    assert (job.run / "logs" / "rank-0001-trainer-0.log").read_text() == "started\nstarted\n"
+    assert (job.run / "logs" / "rank-0001-trainer-0.log").read_text() == f"started\n{ANOTHER_START}\nstarted\n"
     assert (job.run / "events.jsonl").read_text().count("start") == 2
     complete = job.again("--resume", str(job.run))
     assert complete.returncode == 2 and "is complete, so there is nothing to resume" in complete.stderr
