@@ -186,6 +186,21 @@ static void say_left_in_finalize(const end_t *end, int log)
     fprintf(stderr, "mpidata: %s\n", sentence);
 }
 
+/* A program that ends without MPI_Finalize, for which MPI may wait in that of all others: said, and told to their
+ * mpidata-rank by a file in the folder of exit notes. Where no death is tolerated the launcher ends the job for it. */
+static char *without_finalize(const mpidata_plan *plan, const char *log_path, int log)
+{
+    char *sentence = print("%s ended without MPI_Finalize, for which all others wait in theirs. Call MPI_Finalize at the end"
+                           " of the program. Its output is in %s.", rank_name(), log_path);
+    dprintf(log, "mpidata: %s\n", sentence);
+    if (!plan->fault_tolerant) return sentence;
+    fprintf(stderr, "mpidata: %s\n", sentence);
+    const char *path = print("%s/" MPIDATA_RUN_EXITS "/without-finalize-%s", me.run_folder, file_name(0));
+    const int file = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (file >= 0) close(file);
+    return NULL;
+}
+
 /* What is said of an uncaught exception by mpidata/solver/__init__.py, from "raised" on; NULL: it is something else. */
 static const char *exception_in(const char *word)
 {
@@ -236,8 +251,11 @@ int main(int argc, char **argv)
     const unsigned flags = flags_of(pulse);
     const int in_order = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !(flags & MPIDATA_PULSE_LOST)
         && !end.aborted;
-    if (in_order && (end.told || flags & MPIDATA_PULSE_LEFT)) return 0;
-    if (in_order) sentence = unfinished(end.joined);
+    const int left = (flags & MPIDATA_PULSE_LEFT) && !(flags & MPIDATA_PULSE_FINALIZING);
+    if (in_order && !end.told && left && me.role != MPIDATA_ROLE_SCHEDULER)
+        sentence = without_finalize(&plan, log_path, log);
+    if (in_order && !sentence && (end.told || flags & MPIDATA_PULSE_LEFT)) return 0;
+    if (in_order && !sentence) sentence = unfinished(end.joined);
     else if (!sentence && WIFEXITED(end.status)) {
         int at_end = 0;
         char *word = own_word(log_path, begun, &at_end);

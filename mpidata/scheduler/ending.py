@@ -109,8 +109,11 @@ class Ending:
     def fail(self, now: float, error: str, log: Path | None = None) -> bool:
         """End the job because of an error, which this log is about; returns whether it was not stopping already.
 
-        The ranks may leave in order as far as they still can.
+        The ranks may leave in order as far as they still can. Of a job that somebody wants to end it is no failure: a
+        script whose batches end in the middle may raise, and goes on from the checkpoint later.
         """
+        if self._from_outside:
+            return self._limit(now + deadlines.FAIL_S)
         self.conclusion["status"] = "failed"
         if self.conclusion["error"] is None:
             self.conclusion["error"] = error

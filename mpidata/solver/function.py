@@ -156,19 +156,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if len(arguments) != 1:
         fail("Usage: python -m mpidata.solver.function module:function")
     # Before the user's module is imported, so that the scheduler can be told what is wrong with it.
-    rank = solver.joined()
+    rank, process = solver.joined(), os.getpid()
     try:
         _run(arguments[0], rank)
     except StopSimulation:
         raise
     except (Exception, SystemExit) as error:
+        _end_child(process, error)
         _end(arguments[0], rank, error)
 
 
 def _run(name: str, rank: GroupRank) -> None:
     function = find_function(name)
     wanted = names_wanted(name, function, rank.plan.parameters if rank.plan else None)
-    group = solver.group()
+    group, process = solver.group(), os.getpid()
     one_rank = "group" not in wanted
     for simulation in solver.simulations():
         if one_rank and group.Get_rank() > 0:
@@ -183,11 +184,13 @@ def _run(name: str, rank: GroupRank) -> None:
                     _tell(group, _STEP, time)
                 simulation.step(time)
         except GiveUp as reason:
+            _end_child(process, reason)
             end = _GIVEN_UP
             simulation.fail(str(reason) or "no reason given")
         except (MpidataError, StopSimulation):
             raise
         except (Exception, SystemExit) as error:
+            _end_child(process, error)
             if rank.plan is None or group.Get_size() > 1:
                 raise
             rank.try_failed(error)
@@ -209,6 +212,23 @@ def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
     print(sentence, file=sys.stderr, flush=True)
     rank.end_job(None if isinstance(error, LibraryError) else sentence)  # the library reports its own errors itself
     fail()
+
+
+def _end_child(process: int, error: BaseException) -> None:
+    """End a child that the function has forked, and that comes back here: it has no part in the job."""
+    if os.getpid() == process:
+        return
+    code = error.code if isinstance(error, SystemExit) else 1
+    if isinstance(error, MpidataError):
+        print(f"mpidata: {error}", file=sys.stderr)
+    elif not isinstance(error, SystemExit):
+        traceback.print_exception(error)
+    elif code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _tell(group: MPI.Intracomm, what: int, time: float = 0.0) -> None:

@@ -26,7 +26,7 @@ def pulse(flags: int) -> str:
 
 
 JOIN = pulse(1)
-JOIN_AND_LEAVE = pulse(3)
+JOIN_AND_LEAVE = pulse(7)  # and call MPI_Finalize
 
 # For a program: wait until all have joined.
 JOINED = "while ! test -e $MPIDATA_RUN/events.jsonl; do sleep 0.1; done;"

@@ -179,6 +179,17 @@ int mpidata_job_join_group(const mpidata_job *job, MPI_Comm bridge, MPI_Comm *da
     return MPIDATA_SUCCESS;
 }
 
+static int forked;
+
+static void in_child(void) { forked = 1; }
+
+int mpidata_job_forked(void) { return forked; }
+
+int mpidata_job_refuse_forked(void) {
+    return mpidata_error(MPIDATA_ERR_ORDER, "This is a forked process, which has no part in the job: MPI survives no fork. "
+                                            "Make calls of libmpidata in the parent alone, and end the child with _exit.");
+}
+
 /* Called by MPI_Finalize: mpidata-rank bounds it, as it may hang after a death. A forked process has come to its end here,
  * as mpi4py calls it after all that Python does at its exit: it would wait for messages of the parent's without end, and
  * take them away. Its status is not known here. */
@@ -201,6 +212,7 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
     MPI_Comm parent = MPI_COMM_NULL;
     memset(job, 0, sizeof *job);
     job->data = job->role = job->hub = MPI_COMM_NULL;
+    if (!joined_by) (void)pthread_atfork(NULL, NULL, in_child);
     joined_by = getpid();
     mpidata_tell(MPIDATA_PULSE_ARRIVED);
     ignore_sigpipe();

@@ -30,6 +30,10 @@ void mpidata_job_leave(mpidata_job *job);
 /* Tell mpidata-rank, this program's parent, that it has left the job in order. */
 void mpidata_job_left(void);
 
+/* Is this a child that a process of the job has forked? MPI survives no fork: what a child sends breaks other ranks. */
+int mpidata_job_forked(void);
+int mpidata_job_refuse_forked(void); /* MPIDATA_ERR_ORDER, with the sentence */
+
 /* Scheduler: greet a spawned group or loader: give it the plan, its role and its number. comm: the merged one of
  * MPI_Comm_spawn's, in which the scheduler is rank 0. Blocks (without spinning) until its ranks have answered; they are then
  * about to join. */

@@ -69,6 +69,7 @@ static int misuse(int status, const char *advice) {
 }
 
 int mpidata_report_error(const char *sentence) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state != JOINED || solver.alone) return mpidata_report_error_of_trainer(sentence);
     mpidata_event event = {.kind = MPIDATA_EVENT_ERROR};
     (void)snprintf(event.text, sizeof event.text, "%s", sentence);
@@ -122,6 +123,7 @@ static int open_memory(void) {
 /* Called first by MPI_Finalize, which would wait for ever where the scheduler waits for this rank. */
 static int forgot_to_finalize(MPI_Comm comm, int key, void *value, void *state) {
     (void)comm, (void)key, (void)value, (void)state;
+    if (mpidata_job_forked()) _exit(0);
     if (solver.state != JOINED || solver.alone || solver.broken) return MPI_SUCCESS;
     (void)mpidata_error(MPIDATA_ERR_ORDER, "MPI_Finalize was called before mpidata_finalize");
     (void)misuse(MPIDATA_ERR_ORDER, "Call mpidata_finalize at the end of the solver.");
@@ -193,6 +195,7 @@ static int need_simulation(const char *call) {
 }
 
 int mpidata_param(const char *name, double *value) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (!name || !value) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_param: a pointer is NULL.");
     if (solver.state == JOINED && solver.stopping) {
         *value = 0.0;
@@ -291,6 +294,7 @@ static int cannot_send(int status) {
 
 static int stage(const char *name, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start, int lend) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     int index;
     if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_put"));
@@ -323,6 +327,7 @@ int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int 
 }
 
 static int need_start(const char *field, int ndim, const int64_t *start) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (start || ndim == 0) return MPIDATA_SUCCESS;
     (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_put_block of field '%.100s': start is NULL",
                         field ? field : "(no name)");
@@ -341,10 +346,12 @@ int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int
 }
 
 int mpidata_wait(void) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     return settle(solver.state == JOINED && !solver.alone ? mpidata_window_drain(&solver.window, 1) : MPIDATA_SUCCESS);
 }
 
 int mpidata_wait_for(const void *values) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state != JOINED || solver.alone || !values) return settle(MPIDATA_SUCCESS);
     return settle(mpidata_window_wait_for(&solver.window, values));
 }
@@ -435,6 +442,7 @@ static int step_of_many(double time) {
 }
 
 static int step_now(double time) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_step"));
     if (!isfinite(time)) {
@@ -504,6 +512,7 @@ static int next_alone(int64_t *simulation) {
 }
 
 static int next_simulation(int64_t *simulation) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (!simulation) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_next: simulation is NULL.");
     if (solver.state != JOINED) return need_simulation("mpidata_next");
     if (solver.alone) return next_alone(simulation);
@@ -536,6 +545,7 @@ static int next_simulation(int64_t *simulation) {
 int mpidata_next(int64_t *simulation) { return settle(next_simulation(simulation)); }
 
 static int fail_simulation(const char *reason, int how) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_fail"));
     if (solver.alone) {
@@ -565,6 +575,7 @@ static int leave_job(void) {
 }
 
 int mpidata_finalize(void) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state != JOINED) return need_simulation("mpidata_finalize");
     int status = settle(solver.alone ? MPIDATA_SUCCESS : solver.broken ? solver.broken : leave_job());
     if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);

@@ -13,7 +13,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from launch_job import clean_environment, make_plan, pulse  # noqa: E402
 
-JOINED_AND_LEFT, ARRIVED = 3, 32
+JOINED_AND_LEFT, ARRIVED = 7, 32
 
 _WAITS = """
 #include <stdio.h>

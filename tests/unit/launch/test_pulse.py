@@ -70,7 +70,7 @@ def test_a_silent_solver_is_ended(shim: Path, tmp_path: Path, then: str) -> None
 
 def test_before_its_first_step_a_solver_may_be_silent_for_longer(shim: Path, tmp_path: Path) -> None:
     limits = {"timeout_s": 0.5, "start_timeout_s": 2.5}
-    well = _Rank(shim, tmp_path / "a", "beat(); time.sleep(1.5); tell(3)", JOINED | STARTING, **limits)
+    well = _Rank(shim, tmp_path / "a", "beat(); time.sleep(1.5); tell(7)", JOINED | STARTING, **limits)
     hung = _Rank(shim, tmp_path / "b", "beat(); time.sleep(60)", JOINED | STARTING, **limits)
     late = _Rank(
         shim, tmp_path / "c", "beat(); tell(1, time.monotonic_ns()); time.sleep(60)", JOINED | STARTING, **limits
@@ -88,7 +88,7 @@ LOADER = {"world": 8, "loaders": 1, "loader_timeout_s": 0.5, "loader_start_timeo
 def test_a_silent_loader_is_ended_and_what_it_worked_on_is_noted(shim: Path, tmp_path: Path) -> None:
     working = "os.pwrite(fd, b'index 7 of \"a\"', 24); beat(); "
     hung = _Rank(shim, tmp_path / "a", working + "time.sleep(60)", rank=7, **LOADER)
-    starting = _Rank(shim, tmp_path / "b", "beat(); time.sleep(1.5); tell(3)", JOINED | STARTING, 7, **LOADER)
+    starting = _Rank(shim, tmp_path / "b", "beat(); time.sleep(1.5); tell(7)", JOINED | STARTING, 7, **LOADER)
     spawned = _Rank(shim, tmp_path / "c", working + "sys.exit(3)", rank=0, words="--loader 5", **LOADER)
     assert starting.end() == (0, {})
     _, record = hung.end()
@@ -124,7 +124,7 @@ while time.monotonic() < end:
 def test_a_group_mate_that_waits_for_the_trainers_keeps_the_others_waiting(shim: Path, tmp_path: Path) -> None:
     (tmp_path / "b" / "run" / "waiting").mkdir(parents=True)
     (tmp_path / "b" / "run" / "waiting" / "group-0").touch()  # long ago
-    well = _Rank(shim, tmp_path / "a", MATE_WAITS + "tell(3)", timeout_s=1)
+    well = _Rank(shim, tmp_path / "a", MATE_WAITS + "tell(7)", timeout_s=1)
     hung = _Rank(shim, tmp_path / "b", "beat(); time.sleep(60)", timeout_s=1)
     other = _Rank(shim, tmp_path / "c", MATE_WAITS.replace("group-0", "group-1"), timeout_s=1)
     then_hung = _Rank(shim, tmp_path / "d", MATE_WAITS + "time.sleep(60)", timeout_s=1)
@@ -137,11 +137,11 @@ def test_a_group_mate_that_waits_for_the_trainers_keeps_the_others_waiting(shim:
 
 def test_who_is_not_watched_may_be_silent(shim: Path, tmp_path: Path) -> None:
     cases = [
-        ("beat(); time.sleep(1.5); tell(3)", 0, 3),  # has not joined
-        ("time.sleep(1.5); tell(3)", JOINED, 3),  # gives no beat
-        ("beat(); time.sleep(1.5)", JOINED | LEFT, 3),
-        ("beat(); time.sleep(1.5); tell(3)", JOINED, 1),  # a trainer
-        ("for _ in range(15): beat(); time.sleep(0.1)\ntell(3)", JOINED, 3),
+        ("beat(); time.sleep(1.5); tell(7)", 0, 3),  # has not joined
+        ("time.sleep(1.5); tell(7)", JOINED, 3),  # gives no beat
+        ("beat(); time.sleep(1.5)", JOINED | LEFT | FINALIZING, 3),
+        ("beat(); time.sleep(1.5); tell(7)", JOINED, 1),  # a trainer
+        ("for _ in range(15): beat(); time.sleep(0.1)\ntell(7)", JOINED, 3),
     ]
     ranks = [
         _Rank(shim, tmp_path / str(number), then, flags, rank, timeout_s=0.5)
@@ -254,7 +254,7 @@ def test_placeholders(shim: Path, tmp_path: Path, words: str, lifetime: str, sai
 
 
 def test_a_placeholder_without_a_value(shim: Path, tmp_path: Path) -> None:
-    program = ["sh", "-c", pulse(3), "{alpha}"]
+    program = ["sh", "-c", pulse(7), "{alpha}"]
     program[2] = program[2].replace("{", "{{").replace("}", "}}")
     run = make_plan(tmp_path, {"solver": program}, start="spawn", world=3, lifetime="simulation").run
     variables = clean_environment(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
@@ -265,8 +265,8 @@ def test_a_placeholder_without_a_value(shim: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flags", [0, JOINED])
 def test_sigusr1_asks_the_job_to_stop(shim: Path, tmp_path: Path, flags: int) -> None:
-    listen = "signal.signal(signal.SIGUSR1, lambda *_: (tell(3), print('heard', flush=True), sys.exit(0)))"
-    wait = "open(os.environ['MPIDATA_RUN'] + '/up', 'w'); time.sleep(1.5); tell(3)"
+    listen = "signal.signal(signal.SIGUSR1, lambda *_: (tell(7), print('heard', flush=True), sys.exit(0)))"
+    wait = "open(os.environ['MPIDATA_RUN'] + '/up', 'w'); time.sleep(1.5); tell(7)"
     rank = _Rank(shim, tmp_path, f"{listen}; {wait}", flags, rank=0)
     while not (rank.run / "up").exists():
         time.sleep(0.01)
@@ -274,3 +274,17 @@ def test_sigusr1_asks_the_job_to_stop(shim: Path, tmp_path: Path, flags: int) ->
     assert rank.end() == (0, {})
     assert (rank.run / "stop").read_text() == "SIGUSR1\n"
     assert (rank.run / "logs" / "rank-0000-scheduler.log").read_text() == ("heard\n" if flags else "")
+
+
+@pytest.mark.parametrize("tolerance", ["ulfm", "none"])
+def test_a_program_that_ends_without_mpi_finalize_is_named(shim: Path, tmp_path: Path, tolerance: str) -> None:
+    rank = _Rank(shim, tmp_path, "beat()", JOINED | LEFT, fault_tolerance=tolerance)
+    process_status = rank.process.wait(timeout=20)
+    said = "rank 3 (a solver of group 0) ended without MPI_Finalize, for which all others wait in theirs."
+    assert said in rank.process.communicate()[1]
+    assert said in (rank.run / "logs" / "rank-0003-solver-0-0.log").read_text()
+    (left,) = (rank.run / "exits").iterdir()
+    if tolerance == "ulfm":  # it has done all it was to do, and the others are told that MPI may wait for it
+        assert (process_status, left.name) == (0, "without-finalize-rank-0003")
+    else:
+        assert process_status == -signal.SIGKILL and said in json.loads(left.read_text())["error"]

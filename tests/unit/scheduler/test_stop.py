@@ -292,3 +292,12 @@ def test_ranks_that_a_batch_system_ends_are_no_losses(make_job: MakeJob) -> None
     assert job.called("lose") == [(1,)] and job.events("group_lost") == []
     assert job.summary["status"] == "stopped" and job.summary["lost_groups"] == 0
     assert job.summary["retries"] == job.summary["set_aside"] == [] and job.summary["simulations"]["failed"] == 0
+
+
+def test_a_script_that_raises_while_somebody_ends_the_job_does_not_fail_it(make_job: MakeJob) -> None:
+    job = make_job(groups=1, simulations=100)
+    job.scheduler.ending.stop_from_outside("SIGTERM", job.now + 60)
+    job.event(Stop, 0, after=1.0, failed=1, text="StreamError: The job is being stopped (train.py line 9)")
+    job.run()
+    assert (job.summary["status"], job.summary["error"], job.summary["reason"]) == ("stopped", None, "SIGTERM")
+    assert "train.py line 9" in (job.plan.run / "events.jsonl").read_text()

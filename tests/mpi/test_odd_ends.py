@@ -1,0 +1,53 @@
+"""Solvers that end, or fork, otherwise than they should: the job is none the worse."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from jobs import JobFolder, Result
+
+FORKS = """
+import os
+import sys
+def simulate(alpha, simulation):
+    for step in range(20):
+        if simulation == 1 and step == 4 and os.fork() == 0:
+            sys.exit(0)
+        if simulation == 2 and step == 6:
+            os.fork()
+        if simulation == 3 and step == 7 and os.fork() == 0:
+            raise ValueError("in the child")
+        yield {"u": [[alpha] * 6] * 4}
+"""
+
+
+def run(folder: JobFolder, **solvers: object) -> Result:
+    folder.write(sim=FORKS, train="from numpy_stream import stream\nprint('batches', len(list(stream(4))))\n")
+    folder.job(
+        solvers={"groups": 2, **solvers},
+        fields={"u": {"dtype": "float64", "shape": [4, 6]}},
+        parameters={"count": 6, "space": {"alpha": [0.0, 1.0]}},
+        buffer={"policy": "fifo"},
+    )
+    result = folder.run(timeout=60)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    assert "batches 30" in result.log("trainer") and result.summary["lost_groups"] == 0
+    assert not result.summary["retries"], result.summary
+    return result
+
+
+def test_forked_children_of_a_function_have_no_part_in_the_job(folder: JobFolder) -> None:
+    result = run(folder, function="sim:simulate")
+    logs = result.log("solver", 0) + result.log("solver", 1)
+    assert (
+        "ValueError: in the child" in logs and logs.count("mpidata: This is a forked process, which has no part") == 1
+    )
+
+
+@pytest.mark.parametrize("how", ["no_finalize", pytest.param("fork", marks=pytest.mark.full)])
+def test_a_c_solver_that_forks_or_forgets_mpi_finalize(
+    folder: JobFolder, compiled: Callable[[str], Path], how: str
+) -> None:
+    result = run(folder, program=[str(compiled("odd_ends")), how])
+    said = "ended without MPI_Finalize, for which all others wait in theirs" in result.log("solver", 0)
+    assert said == (how == "no_finalize")
