@@ -274,6 +274,8 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
     end.aborted = (flags & MPIDATA_PULSE_ABORTED) != 0;
     end.abort_code = atomic_load(&pulse->abort_code);
     end.item = me.role == MPIDATA_ROLE_LOADER ? print("%.*s", (int)sizeof pulse->at - 1, pulse->at) : NULL;
-    if (flags & MPIDATA_PULSE_LOST || access(watch.over, F_OK) == 0) end.told = 1;
+    /* Of a scheduler that was killed the others tell by that file, maybe before this process has learned of it. */
+    const int is_why = me.role == MPIDATA_ROLE_SCHEDULER && WIFSIGNALED(end.status);
+    if (flags & MPIDATA_PULSE_LOST || (!is_why && access(watch.over, F_OK) == 0)) end.told = 1;
     return end;
 }

@@ -288,3 +288,10 @@ def test_a_program_that_ends_without_mpi_finalize_is_named(shim: Path, tmp_path:
         assert (process_status, left.name) == (0, "without-finalize-rank-0003")
     else:
         assert process_status == -signal.SIGKILL and said in json.loads(left.read_text())["error"]
+
+
+@pytest.mark.parametrize(("rank", "told"), [(0, False), (3, True)])
+def test_a_scheduler_that_is_killed_is_why_the_job_is_over(shim: Path, tmp_path: Path, rank: int, told: bool) -> None:
+    dies = "open(os.environ['MPIDATA_RUN'] + '/over', 'w'); os.kill(os.getpid(), signal.SIGKILL)"
+    _, record = _Rank(shim, tmp_path, dies, rank=rank).end()
+    assert (record["signal"], record["told"]) == (9, told)
