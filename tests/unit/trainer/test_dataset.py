@@ -13,6 +13,7 @@ from mpidata.errors import LibraryError, StreamError
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.dataset import MPIStreamDataset
+from mpidata.trainer.expected import expected_batches
 
 
 def test_batches(library):
@@ -80,11 +81,22 @@ def test_expected_batches(library, policy, tail):
             assert stream.expected_batches == (None if policy == "reservoir" else expected)
 
 
-@pytest.mark.parametrize(("repeats", "batches"), [(1.0, 16), (1.15, 19), (1.2, 20), (2.5, 41)])
-def test_expected_batches_of_a_budget(library, repeats, batches):
+@pytest.mark.parametrize(
+    ("repeats", "batch", "batches"),
+    [(1.0, 3, 16), (1.15, 3, 19), (2.5, 3, 41), (1.15, 1, 57)],
+)
+def test_expected_batches_of_a_budget(library, repeats, batch, batches):
     library.plan = make_plan(policy="reservoir", trainers=2, simulations=10, repeats=repeats)
     make_trainer(library)
-    assert MPIStreamDataset(3, steps_per_simulation=10).expected_batches == batches  # floor(repeats x 100 / 6)
+    assert (
+        MPIStreamDataset(batch, steps_per_simulation=10).expected_batches == batches
+    )  # floor(repeats x 100 / 2 batch)
+
+
+@pytest.mark.parametrize(("repeats", "batches"), [(1.15, 23), (2.3, 46)])
+def test_a_budget_is_not_one_short_by_rounding(repeats, batches):
+    # In floating point 1.15 x 100 is a little less than 115.
+    assert expected_batches(make_plan(policy="reservoir", simulations=100, repeats=repeats), 1, 5) == batches
 
 
 def test_expected_batches_are_learnt(library):
