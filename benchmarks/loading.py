@@ -23,8 +23,12 @@ __all__ = ["run_way"]
 _LIMIT_S = 240.0
 _LOOK_EVERY_S = 0.5
 
+Sizes = tuple[int, int]  # loaders and trainers, of a job
 
-def run_way(program: str, how: str, kind: str, arguments: Sequence[str], loaders: int = 1) -> dict[str, float]:
+
+def run_way(
+    program: str, how: str, kind: str, arguments: Sequence[str], loaders: int = 1, trainers: int = 1
+) -> dict[str, float]:
     """Run programs/<program>.py KIND FOLDER ARGUMENTS...; how: job, mpi, process or peer.
 
     Returns what it wrote, with `memory_mb`, the highest sum over its processes of memory that they share evenly or have
@@ -34,7 +38,7 @@ def run_way(program: str, how: str, kind: str, arguments: Sequence[str], loaders
         folder = Path(name)
         path = str(ROOT / "benchmarks" / "programs" / f"{program}.py")
         words = [path, kind, name, *arguments]
-        command, variables = _COMMANDS[how](folder, words, loaders)
+        command, variables = _COMMANDS[how](folder, words, (loaders, trainers))
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables}
         with open(folder / "log", "wb") as log:
             process = subprocess.Popen(
@@ -70,20 +74,21 @@ def _watch(process: subprocess.Popen[bytes]) -> float:
     return highest
 
 
-def _job(folder: Path, words: Sequence[str], loaders: int) -> tuple[list[str], dict[str, str]]:
+def _job(folder: Path, words: Sequence[str], sizes: Sizes) -> tuple[list[str], dict[str, str]]:
     program = ", ".join(json.dumps(word) for word in words)
-    job = f"trainers: {{ranks: 1, program: [python, {program}]}}\nloaders: {{ranks: {loaders}}}\n"
+    loaders, trainers = sizes
+    job = f"trainers: {{ranks: {trainers}, program: [python, {program}]}}\nloaders: {{ranks: {loaders}}}\n"
     (folder / "job.yaml").write_text(job)
     return [str(Path(sys.executable).parent / "mpidata"), "run", "job.yaml"], {}
 
 
-def _mpi(folder: Path, words: Sequence[str], loaders: int) -> tuple[list[str], dict[str, str]]:
+def _mpi(folder: Path, words: Sequence[str], sizes: Sizes) -> tuple[list[str], dict[str, str]]:
     return mpirun(2, [sys.executable, *words], Cell(folder, 4, _LIMIT_S, 0, 1))
 
 
-_COMMANDS: dict[str, Callable[[Path, Sequence[str], int], tuple[list[str], dict[str, str]]]] = {
+_COMMANDS: dict[str, Callable[[Path, Sequence[str], Sizes], tuple[list[str], dict[str, str]]]] = {
     "job": _job,
     "mpi": _mpi,
-    "process": lambda folder, words, loaders: ([sys.executable, *words], {}),
-    "peer": lambda folder, words, loaders: ([peer_python(), *words], {}),
+    "process": lambda folder, words, sizes: ([sys.executable, *words], {}),
+    "peer": lambda folder, words, sizes: ([peer_python(), *words], {}),
 }

@@ -11,7 +11,7 @@ from benchmarks.cases import Case, Plot, Settings, curves, grid, load, page, run
 from benchmarks.contender import ROOT
 from benchmarks.loading import run_way
 
-__all__ = ["ABOUT", "NAME", "render", "run"]
+__all__ = ["ABOUT", "COLUMNS", "NAME", "PARTS", "ROWS", "STORE", "render", "run", "write_parts"]
 
 NAME = "rows"
 ABOUT = "shuffled batches of the rows of part files"
@@ -26,9 +26,9 @@ WAYS = {
     "Ray Data": ("peer", "ray_data", "parquet"),
 }
 BY_HAND = "MPI by hand"
-_BATCH, _EPOCHS, _PARTS, _COLUMNS = 8192, 4, 8, 21
-_ROWS = 250_000  # of a part
-_STORE = ROOT / "build" / "benchmarks" / "rows"
+_BATCH, _EPOCHS, PARTS, COLUMNS = 8192, 4, 8, 21
+ROWS = 250_000  # of a part
+STORE = ROOT / "build" / "benchmarks" / "rows"
 _QUANTITIES = {
     "million rows/s": ("rows_per_s", 1e-6),
     "first batch, s": ("first_s", 1.0),
@@ -42,12 +42,12 @@ _QUANTITIES = {
 
 def run(settings: Settings) -> list[str]:
     """Measure and write the page; returns what has failed."""
-    write_parts(_STORE, _ROWS)
+    write_parts(STORE, ROWS)
     cases = [Case(name, partial(measure, name)) for name in WAYS]
     return run_rounds(NAME, cases, settings, render)
 
 
-def measure(name: str, store: Path = _STORE) -> dict[str, float]:
+def measure(name: str, store: Path = STORE) -> dict[str, float]:
     """Run one way over all epochs."""
     how, kind, form = WAYS[name]
     return run_way("rows", how, kind, [str(store), form, str(_BATCH), str(_EPOCHS)])
@@ -59,12 +59,12 @@ def write_parts(store: Path, rows: int) -> None:
     import pyarrow.parquet
 
     store.mkdir(parents=True, exist_ok=True)
-    for number in range(_PARTS):
+    for number in range(PARTS):
         path = store / f"part-{number}.npy"
         if path.exists():
             continue
-        values = np.random.default_rng(number).random((rows + number, _COLUMNS), dtype=np.float32)
-        table = pyarrow.table({f"c{i}": values[:, i] for i in range(_COLUMNS)})
+        values = np.random.default_rng(number).random((rows + number, COLUMNS), dtype=np.float32)
+        table = pyarrow.table({f"c{i}": values[:, i] for i in range(COLUMNS)})
         pyarrow.parquet.write_table(table, path.with_suffix(".parquet"))
         np.save(path, values)
 
@@ -77,7 +77,7 @@ def render(output: Path) -> None:
     }
     ratios = {name: [results.ratio(name, BY_HAND, "rows_per_s")] for name in WAYS if name != BY_HAND}
     parts = [
-        f"Rows of {_COLUMNS} float32 in {_PARTS} parts of {_ROWS:,}, batches of {_BATCH}; rows/s are those of the "
+        f"Rows of {COLUMNS} float32 in {PARTS} parts of {ROWS:,}, batches of {_BATCH}; rows/s are those of the "
         "second to the fourth epoch. The loop reads every number.",
         grid("way", list(_QUANTITIES), table),
         grid("way", ["rows/s, to MPI by hand"], ratios),

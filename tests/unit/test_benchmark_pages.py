@@ -17,7 +17,7 @@ def page_of(module: Any, output: Path, values: dict[str, dict[str, list[float]]]
 
 
 def test_the_pages(tmp_path: Path) -> None:
-    scheduler, dispatch, failure, batches, rows, training, growth = benchmarks()
+    scheduler, dispatch, failure, batches, rows, loaders, training, growth = benchmarks()
     cost = {f"{n} groups": {"cpu_us": [10.0 * n**0.5] * 2, "per_second": [5e4, 7e4]} for n in (1, 10, 100)}
     text = page_of(scheduler, tmp_path, cost)
     assert "| thousand dispatches a second | 60.0 (50.0–70.0) |" in text and "grows as groups^0.50" in text
@@ -37,3 +37,6 @@ def test_the_pages(tmp_path: Path) -> None:
     values = {"FileDataset, npy": {"rows_per_s": [2e7] * 2}, "MPI by hand": {"rows_per_s": [4e7, 2e7]}}
     text = page_of(rows, tmp_path, values)
     assert "| FileDataset, npy | 0.75 (0.50–1.00) |" in text and "| MPI by hand | 30.0 (20.0–40.0) | – |" in text
+    values = {"1 to 1": {"cpu_ns": [50.0, 100.0]}, "8 to 4": {"cpu_ns": [60.0, 100.0], "loaders_mb": [2000.0] * 2}}
+    text = page_of(loaders, tmp_path, values)
+    assert "| 8 to 4 | – | 80.0 (60.0–100) | 2000 |" in text and "| 8 to 4 | 1.10 (1.00–1.20) |" in text

@@ -232,7 +232,7 @@ def test_cases_are_measured_in_turn_and_one_that_fails_is_named(tmp_path: Path) 
 
 def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     names = [one.NAME for one in benchmarks()]
-    assert names == ["scheduler", "dispatch", "failure", "batches", "rows", "training", "growth"]
+    assert names == ["scheduler", "dispatch", "failure", "batches", "rows", "loaders", "training", "growth"]
     assert [[one.NAME for one in choose(only)[1]] for only in (None, ["growth"], ["pyzmq"])] == [names, ["growth"], []]
     assert [len(choose(only)[0]) for only in (None, ["growth"], ["stream"])] == [
         len(contenders()),
@@ -252,13 +252,13 @@ def test_the_scheduler_alone_is_measured(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 1 < found["queue_mb"] < 300
 
 
-def rows_of_small_parts(store: Path) -> dict[str, float]:
+def small_parts(store: Path) -> Path:
     rows.write_parts(store, 20_000)
-    return rows.measure("FileDataset, npy", store)
+    return store
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("module", ["training", "growth", "failure", "dispatch", "batches", "rows"])
+@pytest.mark.parametrize("module", ["training", "growth", "failure", "dispatch", "batches", "rows", "loaders"])
 def test_a_case_of_each_is_measured(module: str, tmp_path: Path) -> None:
     (benchmark,) = choose([module])[1]
     measured: dict[str, Any] = {
@@ -267,7 +267,8 @@ def test_a_case_of_each_is_measured(module: str, tmp_path: Path) -> None:
         "failure": lambda: benchmark.measure("spare", 2),  # type: ignore[attr-defined]
         "dispatch": lambda: benchmark.measure(3, 0.2),  # type: ignore[attr-defined]
         "batches": lambda: benchmark.measure("mpidata.DataLoader", "1 MB", 0.2),  # type: ignore[attr-defined]
-        "rows": lambda: rows_of_small_parts(tmp_path),
+        "rows": lambda: rows.measure("FileDataset, npy", small_parts(tmp_path)),
+        "loaders": lambda: benchmark.measure(2, 2, small_parts(tmp_path)),  # type: ignore[attr-defined]
     }
     found = measured[module]()
     assert all(value >= 0 for value in found.values()) and any(value > 0 for value in found.values()), found
