@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from mpidata.errors import StreamError
 from mpidata.files.permutation import Permutation
 
-__all__ = ["Block", "Shuffle", "blocks_of"]
+__all__ = ["Block", "Shuffle", "blocks_of", "order_of"]
 
 Shuffle = Literal["rows", "parts"] | None
 
@@ -82,3 +83,23 @@ def blocks_of(counts: Sequence[int], shuffle: Shuffle, open_parts: int, seed: in
         blocks.append(Block(epoch, number, first, parts, starts, None if shuffle is None else (seed, epoch, stream)))
         first += starts[-1]
     return blocks
+
+
+def order_of(block: Block, parts: Sequence[int]) -> npt.NDArray[np.uint64]:
+    """Sort the rows of some parts of a block by their places.
+
+    Returns
+    -------
+    ndarray of uint64, shape (rows,)
+        Place << b | row, where b are the bits of the block's number of rows.
+    """
+    if block.rows >= 1 << 31:
+        raise StreamError(f"{block.rows} rows are too many for one block on several loaders: give shuffle='parts'.")
+    where = {part: i for i, part in enumerate(block.parts)}
+    ranges = [(block.starts[where[part]], block.starts[where[part] + 1]) for part in parts]
+    rows = np.concatenate([np.arange(*ends, dtype=np.int64) for ends in ranges] or [np.empty(0, np.int64)])
+    words = np.array(block.places_of(rows))
+    words <<= block.rows.bit_length()
+    words |= rows
+    words.sort()
+    return words.view(np.uint64)

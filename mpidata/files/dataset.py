@@ -5,17 +5,15 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 
 from mpidata.errors import StreamError
-from mpidata.files.batch import Batch, Segment
-from mpidata.files.blocks import Block, Shuffle, blocks_of
+from mpidata.files.ahead import Ahead
+from mpidata.files.blocks import Shuffle, blocks_of
 from mpidata.files.columns import Choice
 from mpidata.files.messages import Files, pack_files
 from mpidata.files.parts import digest_of, find_parts
@@ -28,7 +26,6 @@ from mpidata.trainer import place as job
 __all__ = ["FileDataset"]
 
 _numbers = itertools.count()
-_AHEAD = 8
 _SLICE_S = 0.2
 
 
@@ -96,11 +93,11 @@ class FileDataset:
         pin_memory: bool = False,
         share: bool = True,
     ) -> None:
+        place = job.place()  # first: then the job hears of what is refused
         _refuse(batch_size, transform, reader, shuffle, open_parts)
         parts = find_parts(paths)
         for part in parts:
             check_format(part.path, reader)
-        place = job.place()
         self._shuffle, self._open_parts, self._pin = shuffle, open_parts, pin_memory and torch.cuda.is_available()
         self._seed = place.seed if seed is None else seed
         self._digest = digest_of(parts)
@@ -112,8 +109,12 @@ class FileDataset:
         self._global_batch = batch_size * trainers
         self._shares = Shares(sum(self._counts), batch_size, trainers, drop_last)
         self._turns = place.turns
-        self._ahead: deque[Batch] = deque()
-        self._blocks: dict[int, list[Block]] = {}
+        self._ahead = Ahead(
+            self._remote,
+            self._shares,
+            self._trainer,
+            lambda epoch: blocks_of(self._counts, self._shuffle, self._open_parts, self._seed, epoch),
+        )
         self._epoch = self._batches = self._next = 0
         self._kept = False
         self._resumed = (0, 0)
@@ -174,8 +175,6 @@ class FileDataset:
         self._seed, self._epoch, self._batches = state["seed"], state["epoch"], state["batches"]
         if self._batches >= len(self):
             self._epoch, self._batches = self._epoch + 1, 0
-        self._blocks.clear()
-        self._remote.cancel()
         self._ahead.clear()
         self._kept, self._next, self._resumed = True, self._epoch, (self._epoch, self._batches)
 
@@ -218,65 +217,17 @@ class FileDataset:
         for number in range(self._batches, len(self)):
             turn.next()
             begun = time.monotonic()
-            if not self._ahead or (self._ahead[0].epoch, self._ahead[0].number) != (epoch, number):
-                self._remote.cancel()
-                self._ahead.clear()
-            self._ask_ahead(epoch, number)
-            batch = self._ahead[0]
-            while batch.owed:
+            stretch = self._ahead.at(epoch, number)
+            while stretch.owed:
                 self._remote.take(_SLICE_S)
                 self._tell_of_parts()
-            self._ahead.popleft()
-            tensors = batch.finish(bool(self._remote.left_out))
-            self._ask_ahead(epoch, number + 1)
+            tensors = stretch.batch(number, bool(self._remote.left_out))
+            self._ahead.go_on(epoch, number)
             self._epoch, self._batches = epoch, number + 1
             self._tally.read_again(len(self._remote.read_again))
-            self._tally.batch(batch.came, time.monotonic() - begun)
+            rows = len(next(iter(tensors.values())))
+            self._tally.batch(rows, time.monotonic() - begun)
             yield {name: tensor.pin_memory() for name, tensor in tensors.items()} if self._pin else tensors
-
-    def _ask_ahead(self, epoch: int, number: int) -> None:
-        """Ask for batches from this one on that were not asked for yet, also of the next epochs."""
-        if self._ahead:
-            epoch, number = self._ahead[-1].epoch, self._ahead[-1].number + 1
-        while len(self._ahead) < _AHEAD and not (self._ahead and not self._remote.ready):
-            if number >= len(self):
-                epoch, number = epoch + 1, 0
-            while not self._remote.ready:
-                self._remote.take(_SLICE_S)
-            places = self._shares.places(self._trainer, number)
-            batch = Batch(epoch, number, len(places))
-            self._ahead.append(batch)
-            segments = list(self._segments(epoch, places))
-            if len(self._ahead) == 1:
-                self._remote.done_with(epoch, places.start)
-            self._remote.ask(batch, segments)
-            number += 1
-        self._read_ahead()
-
-    def _read_ahead(self) -> None:
-        """Drop the blocks before the next batch, and have the one read that comes after its own."""
-        batch = self._ahead[0]
-        place = self._shares.places(self._trainer, batch.number).start
-        self._remote.done_with(batch.epoch, place)
-        self._blocks = {epoch: blocks for epoch, blocks in self._blocks.items() if epoch >= batch.epoch}
-        blocks = self._blocks_of(batch.epoch)
-        after = next((block for block in blocks if block.first > place), None)
-        if self._remote.ready:
-            self._remote.prepare(after or self._blocks_of(batch.epoch + 1)[0])
-
-    def _blocks_of(self, epoch: int) -> list[Block]:
-        if epoch not in self._blocks:
-            self._blocks[epoch] = blocks_of(self._counts, self._shuffle, self._open_parts, self._seed, epoch)
-        return self._blocks[epoch]
-
-    def _segments(self, epoch: int, places: range) -> Iterator[Segment]:
-        blocks = self._blocks_of(epoch)
-        at = int(np.searchsorted([block.first for block in blocks], places.start, side="right")) - 1
-        for block in blocks[at:]:
-            first, end = max(places.start, block.first), min(places.stop, block.first + block.rows)
-            if first >= end:
-                return
-            yield Segment(block, first - block.first, end - block.first, first - places.start)
 
 
 def _refuse(batch_size: Any, transform: Any, reader: Any, shuffle: Any, open_parts: Any) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from mpidata.errors import StreamError
 from mpidata.files.arrow import Chunk
@@ -12,9 +17,44 @@ from mpidata.files.columns import Spec, compare, names_of, prepare
 from mpidata.files.messages import Files, part_text
 from mpidata.files.parts import Part
 from mpidata.files.readers import count_rows, read_rows
-from mpidata.files.store import Store
 
 __all__ = ["Copy"]
+
+_NO_RESERVE = 0x4000  # MAP_NORESERVE, which not all versions of Python name
+
+
+class _Store:
+    """Rows of a block.
+
+    Parameters
+    ----------
+    spec : Spec
+        Columns.
+    rows : int
+        Number of rows in the block, of all loaders.
+
+    Notes
+    -----
+    There are addresses for all of the block's rows, but only memory for those that were put.
+    """
+
+    def __init__(self, spec: Spec, rows: int) -> None:
+        self.spec = spec
+        self._columns = [_sparse((rows, *shape), np.dtype(dtype)) for _, dtype, shape in spec]
+
+    def put(self, first: int, chunk: dict[str, npt.NDArray[Any]]) -> None:
+        """Put rows, the first of which has this number."""
+        for column, rows in zip(self._columns, chunk.values(), strict=True):
+            column[first : first + len(rows)] = rows
+
+    def take(self, rows: npt.NDArray[np.int64]) -> list[memoryview]:
+        """Copy rows of these numbers, one behind the other; the memory of each column."""
+        taken = []
+        for column in self._columns:
+            target = np.empty((len(rows), *column.shape[1:]), column.dtype)
+            np.take(column, rows, axis=0, out=target, mode="clip")
+            taken.append(target.reshape(-1).view(np.uint8).data)
+        return taken
 
 
 class _Space:
@@ -22,7 +62,7 @@ class _Space:
 
     def __init__(self, block: Block) -> None:
         self.block = block
-        self.store: Store | None = None
+        self.store: _Store | None = None
         self.wanted: set[int] = set()
         self.there: set[int] = set()
 
@@ -78,7 +118,7 @@ class Copy:
         space = self._spaces.get(block.parts)
         return space is not None and space.there.issuperset(parts)
 
-    def store(self, block: Block) -> Store | None:
+    def store(self, block: Block) -> _Store | None:
         """Get the memory of a block; None where nothing was read."""
         return self._spaces[block.parts].store
 
@@ -116,7 +156,7 @@ class Copy:
         if first + rows > end:
             raise _changed(part)
         if space.store is None:
-            space.store = Store(self._spec, space.block.rows)
+            space.store = _Store(self._spec, space.block.rows)
         space.store.put(first, chunk)
         return first + rows
 
@@ -133,3 +173,11 @@ class Copy:
 
 def _changed(part: Part) -> StreamError:
     return StreamError(f"{part.path}: has changed since the job began. Start it again when all parts are written.")
+
+
+def _sparse(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, dtype, count=int(np.prod(shape))).reshape(shape)

@@ -29,8 +29,9 @@ __all__ = [
     "unpack_files",
 ]
 
-WANTED = struct.Struct("<QQQQ")
-"""A request for rows: epoch, block, first place in it and the end. Numbers of parts follow, uint32; none: all held."""
+WANTED = struct.Struct("<QQQ")
+"""A request for rows: epoch, block, and how many ranges of places in it follow, first and end, uint64. Then come the
+numbers of parts, uint32; none: all held."""
 
 _HEAD = struct.Struct("<Q")
 

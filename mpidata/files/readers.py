@@ -71,7 +71,7 @@ def _function(reader: str) -> Callable[[str], Any]:
         found: Callable[[str], Any] = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise StreamError(
-            f'FileDataset: reader="{reader}" cannot be imported by a loader: {as_line(error)}. Give '
+            f'FileDataset: reader="{reader}" cannot be imported by a loader: {as_line(error).rstrip(".")}. Give '
             '"module:function", and add the module\'s folder to PYTHONPATH.'
         ) from error
     return found
@@ -95,9 +95,9 @@ def _named(path: str, call: Callable[[], Any]) -> Any:
     except MpidataError as error:  # of a file of HDF5
         raise StreamError(str(error)) from None
     except (*DAMAGED, EOFError) as error:  # pyarrow's errors are some of these
+        why = f"{type(error).__name__}: {as_line(error).rstrip('.'):.300}"
         raise StreamError(
-            f"{path}: cannot be read: {type(error).__name__}: {as_line(error):.300}. Make the part anew, or leave it "
-            "out of the paths."
+            f"{path}: cannot be read: {why}. Make the part anew, or leave it out of the paths."
         ) from error
 
 

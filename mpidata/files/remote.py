@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpidata.errors import StreamError
-from mpidata.files.batch import Batch, Segment
 from mpidata.files.blocks import Block
 from mpidata.files.messages import WANTED, Hold, part_text, raise_error
 from mpidata.files.owners import Owners, balance, deal, hand_over
 from mpidata.files.parts import Part
+from mpidata.files.stretch import Segment, Stretch
 from mpidata.loader.definition import dataset_numbers
 from mpidata.loader.transport import Joined, Kind, Loaders, Lost, Parcel, Retires, Status
 
@@ -68,15 +68,20 @@ class Remote:
         self._losses: dict[str, int] = {}
         self._counting: dict[int, tuple[int, int]] = {}
         self._holds: dict[Block, Owners] = {}
-        self._owed: dict[int, tuple[int, Batch, Segment, tuple[int, ...]]] = {}
+        self._owed: dict[int, tuple[int, Stretch, Segment, tuple[int, ...]]] = {}
         self._unsent: set[int] = set()  # of them, to loaders that retire or are lost, which is told next
-        self._homeless: list[tuple[Batch, Segment, tuple[int, ...]]] = []
+        self._homeless: list[tuple[Stretch, Segment, tuple[int, ...]]] = []
         weakref.finalize(self, _forget, loaders, self._dataset).atexit = False
 
     @property
     def ready(self) -> bool:
         """Whether loaders have joined that parts can be dealt to."""
         return self._joined >= self._first and bool(self._alive)
+
+    @property
+    def alive(self) -> int:
+        """How many loaders there are."""
+        return len(self._alive)
 
     def take(self, timeout_s: float) -> None:
         """Take what has come; sleeps until something comes, or no longer. Raises what loaders have raised."""
@@ -100,12 +105,12 @@ class Remote:
         for part in range(len(self._parts)):
             self._count(part)
 
-    def ask(self, batch: Batch, segments: Sequence[Segment]) -> None:
-        """Ask the loaders for the rows of a batch."""
+    def ask(self, stretch: Stretch, segments: Sequence[Segment]) -> None:
+        """Ask the loaders for the rows of some batches."""
         for segment in segments:
             owners = self._owners(segment.block)
             for loader in dict.fromkeys(owners.values()):
-                self._ask(loader, batch, segment, ())
+                self._ask(loader, stretch, segment, ())
 
     def prepare(self, block: Block) -> None:
         """Have a block read, whose batches come later."""
@@ -138,8 +143,8 @@ class Remote:
         self._alive.append(loader)
         self._loaders.send(loader, self._dataset, Kind.DEFINE, 1, self._definition)
         homeless, self._homeless = self._homeless, []
-        for batch, segment, parts in homeless:
-            self._ask_others(batch, segment, parts)
+        for stretch, segment, parts in homeless:
+            self._ask_others(stretch, segment, parts)
         for part in [part for part, owner in self._counting.values() if owner < 0]:
             self._count(part)
         self._counting = {number: which for number, which in self._counting.items() if which[1] >= 0}
@@ -182,21 +187,21 @@ class Remote:
         """Ask others for what these requests were about."""
         self._unsent.difference_update(numbers)
         for number in numbers:
-            _, batch, segment, parts = self._owed.pop(number)
-            batch.owed.discard(number)
-            self._ask_others(batch, segment, parts)
+            _, stretch, segment, parts = self._owed.pop(number)
+            stretch.owed.discard(number)
+            self._ask_others(stretch, segment, parts)
 
-    def _ask_others(self, batch: Batch, segment: Segment, parts: tuple[int, ...]) -> None:
+    def _ask_others(self, stretch: Stretch, segment: Segment, parts: tuple[int, ...]) -> None:
         """Ask whoever holds these parts now for what a lost loader owed of them."""
         kept = tuple(part for part in parts if part not in self.left_out)
         if not self._alive:
-            batch.owed.add(-1)
-            self._homeless.append((batch, segment, kept))
+            stretch.owed.add(-1)
+            self._homeless.append((stretch, segment, kept))
             return
-        batch.owed.discard(-1)
+        stretch.owed.discard(-1)
         owners = self._owners(segment.block)
         for loader in dict.fromkeys(owners[part] for part in kept):
-            self._ask(loader, batch, segment, tuple(part for part in kept if owners[part] == loader))
+            self._ask(loader, stretch, segment, tuple(part for part in kept if owners[part] == loader))
 
     def _owners(self, block: Block) -> Owners:
         """Get who holds the parts of a block, which is dealt out where it is new."""
@@ -221,15 +226,16 @@ class Remote:
         payload = pickle.dumps(Hold(block, mine, still))
         self._loaders.send(loader, self._dataset, Kind.PARTS, next(self._numbers), payload)
 
-    def _ask(self, loader: int, batch: Batch, segment: Segment, parts: tuple[int, ...]) -> None:
+    def _ask(self, loader: int, stretch: Stretch, segment: Segment, parts: tuple[int, ...]) -> None:
         number = next(self._numbers)
         named = np.array(parts, np.uint32).tobytes()
         owners = self._holds[segment.block]
         mine = parts or tuple(part for part, owner in owners.items() if owner == loader)
-        batch.owed.add(number)
-        self._owed[number] = loader, batch, segment, mine
+        stretch.owed.add(number)
+        self._owed[number] = loader, stretch, segment, mine
         block = segment.block
-        wanted = WANTED.pack(block.epoch, block.number, segment.first, segment.end)
+        wanted = WANTED.pack(block.epoch, block.number, len(segment.ranges))
+        wanted += np.array(segment.ranges, np.uint64).tobytes()
         if not self._loaders.send(loader, self._dataset, Kind.CREDIT, number, wanted + named):
             self._unsent.add(number)
 
@@ -247,8 +253,8 @@ class Remote:
             part, _ = self._counting.pop(parcel.number)
             self.counts[part] = pickle.loads(parcel.pickle)
         elif parcel.kind == Kind.CREDIT and parcel.number in self._owed:
-            _, batch, segment, _ = self._owed.pop(parcel.number)
-            batch.receive(parcel, segment)
+            _, stretch, segment, _ = self._owed.pop(parcel.number)
+            stretch.receive(parcel, segment)
         elif parcel.kind == Kind.PARTS:
             self.read.add(bytes(parcel.pickle))
 

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mpidata.files.blocks import Block
+from mpidata.files.blocks import Block, order_of
 from mpidata.files.holding import Copy
 from mpidata.files.messages import WANTED, Hold, pack_error, part_text, unpack_files
 from mpidata.files.parts import Part
-from mpidata.files.store import order_of
 from mpidata.loader.definition import digest
 from mpidata.loader.transport import Kind, Request, Requests, Status
 
@@ -32,19 +31,17 @@ class _Held:
 
     copy: Copy
     holds: dict[tuple[int, int], tuple[Hold, Request]] = field(default_factory=dict)
-    orders: dict[tuple[int, int, tuple[int, ...]], Future[_Words]] = field(default_factory=dict)
 
 
 @dataclass
 class _Wanted:
-    """Rows that a trainer asked for: places [first, end) of a block, as far as they are of these parts."""
+    """Rows that a trainer asked for: ranges [first, end) of places of a block, as far as they are of these parts."""
 
     request: Request
     held: _Held
     block: Block
     parts: tuple[int, ...]
-    first: int
-    end: int
+    ranges: npt.NDArray[np.uint64]  # shape (n, 2)
     rows: Future[npt.NDArray[np.int64]] | None = None  # where the parts are all of the block's
 
 
@@ -69,6 +66,7 @@ class FileWork:
         self._copies: dict[bytes, Copy] = {}
         self._counts: deque[tuple[Request, Copy]] = deque()
         self._wanted: deque[_Wanted] = deque()
+        self._orders: dict[tuple[Block, tuple[int, ...]], Future[_Words]] = {}
         self._sorting = ThreadPoolExecutor(1, "mpidata-order")
         self._permuting = ThreadPoolExecutor(1, "mpidata-rows")
 
@@ -131,20 +129,20 @@ class FileWork:
         hold: Hold = pickle.loads(request.payload)
         held.holds[hold.block.epoch, hold.block.number] = hold, request
         held.holds = {key: kept for key, kept in held.holds.items() if key in hold.still}
-        held.orders = {key: order for key, order in held.orders.items() if key[:2] in hold.still}
         if len(hold.parts) < len(hold.block.parts):
-            self._sort(held, hold.block, hold.parts)
+            self._sort(hold.block, hold.parts)
         self._let_go()
 
-    def _sort(self, held: _Held, block: Block, parts: tuple[int, ...]) -> Future[_Words]:
-        """Have the places of these parts' rows sorted."""
-        key = block.epoch, block.number, parts
-        if key not in held.orders:
-            held.orders[key] = self._sorting.submit(order_of, block, parts)
-        return held.orders[key]
+    def _sort(self, block: Block, parts: tuple[int, ...]) -> Future[_Words]:
+        """Have the places of these parts' rows sorted, once for all trainers."""
+        key = block, parts
+        if key not in self._orders:
+            self._orders[key] = self._sorting.submit(order_of, block, parts)
+        return self._orders[key]
 
     def _let_go(self) -> None:
-        """Forget parts that no trainer wants held any more."""
+        """Forget parts and orders that no trainer wants held any more."""
+        blocks: set[Block] = set()
         for copy in self._copies.values():
             of_copy = [held for held in self._held.values() if held.copy is copy]
             wanted: dict[Block, set[int]] = {}
@@ -154,18 +152,21 @@ class FileWork:
                 if piece.held.copy is copy:
                     wanted.setdefault(piece.block, set()).update(piece.parts)
             copy.want(wanted)
+            blocks |= wanted.keys()
+        self._orders = {key: order for key, order in self._orders.items() if key[0] in blocks}
         used = {id(held.copy) for held in self._held.values()}
         self._copies = {name: copy for name, copy in self._copies.items() if id(copy) in used}
 
     def _want(self, held: _Held, request: Request) -> None:
-        epoch, number, first, end = WANTED.unpack_from(request.payload)
+        epoch, number, n = WANTED.unpack_from(request.payload)
         kept = held.holds.get((epoch, number))
         if kept is None:
             return  # of a block that the trainer has done with
-        named = np.frombuffer(request.payload, np.uint32, offset=WANTED.size).tolist()
-        wanted = _Wanted(request, held, kept[0].block, tuple(named) or kept[0].parts, first, end)
+        ranges = np.frombuffer(request.payload, np.uint64, 2 * n, WANTED.size).reshape(n, 2)
+        named = np.frombuffer(request.payload, np.uint32, offset=WANTED.size + ranges.nbytes).tolist()
+        wanted = _Wanted(request, held, kept[0].block, tuple(named) or kept[0].parts, ranges)
         if len(wanted.parts) == len(wanted.block.parts):
-            wanted.rows = self._permuting.submit(lambda: wanted.block.rows_at(np.arange(first, end)))
+            wanted.rows = self._permuting.submit(_rows_at, wanted.block, ranges)
         self._wanted.append(wanted)
 
     def _give(self, wanted: _Wanted) -> None:
@@ -181,17 +182,20 @@ class FileWork:
         self._requests.sign_of_life("")
 
     def _chosen(self, wanted: _Wanted) -> tuple[npt.NDArray[np.int64], list[memoryview]]:
-        """Find the rows, and their places in what was asked for where they are not all of it."""
+        """Find the rows, and, where they are not all that was asked for, their places in it."""
         if wanted.rows is not None:
             return wanted.rows.result(), []
-        words = self._sort(wanted.held, wanted.block, wanted.parts).result()
+        words = self._sort(wanted.block, wanted.parts).result()
         bits = np.uint64(wanted.block.rows.bit_length())
-        begin, end = np.searchsorted(words, np.array([wanted.first, wanted.end], np.uint64) << bits)
-        chosen = words[begin:end]
+        bounds = np.searchsorted(words, wanted.ranges << bits)
+        chosen = np.concatenate([words[begin:end] for begin, end in bounds])
         rows = (chosen & np.uint64((1 << int(bits)) - 1)).view(np.int64)
-        if len(rows) == wanted.end - wanted.first:
+        wide = wanted.ranges[:, 1] - wanted.ranges[:, 0]
+        if len(rows) == wide.sum():
             return rows, []
-        return rows, [((chosen >> bits) - np.uint64(wanted.first)).astype(np.uint32).data]
+        before = wanted.ranges[:, 0] - (np.cumsum(wide) - wide)  # of places that are not asked for
+        places = (chosen >> bits) - np.repeat(before, bounds[:, 1] - bounds[:, 0])
+        return rows, [places.astype(np.uint32).data]
 
     def _read(self, copy: Copy, part: Part, steps: Iterator[object]) -> None:
         """Read some rows; what that raises goes to all trainers whose dataset it is."""
@@ -227,3 +231,7 @@ class FileWork:
             del self._held[key]
             self._counts = deque(c for c in self._counts if (c[0].trainer, c[0].dataset) != key)
         self._let_go()
+
+
+def _rows_at(block: Block, ranges: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    return block.rows_at(np.concatenate([np.arange(first, end) for first, end in ranges.astype(np.int64)]))

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #define ROUNDS MPIDATA_PERMUTATION_ROUNDS
-#define MULTIPLIER UINT64_C(0xD2B74407B1CE6E93)
+#define HIGH UINT32_C(0xD2B74407) /* of the multiplier */
+#define LOW UINT32_C(0xB1CE6E93)
 #define AT_ONCE 256 /* numbers in a block, which stays in the first cache for all rounds */
 
 /* Several builds of a loop, of which the processor's best is taken when the library is loaded. */
@@ -14,62 +15,67 @@
 #define BEST_BUILD
 #endif
 
+/* Halves have at most 31 bits, so that vectors of 32 do. */
 typedef struct {
     int left_bits, right_bits;
-    uint64_t left_mask, right_mask;
+    uint32_t left_mask, right_mask;
 } halves;
 
 static halves halves_of(int bits) {
     halves h = {.left_bits = bits / 2, .right_bits = bits - bits / 2};
-    h.left_mask = (UINT64_C(1) << h.left_bits) - 1;
-    h.right_mask = (UINT64_C(1) << h.right_bits) - 1;
+    h.left_mask = (UINT32_C(1) << h.left_bits) - 1;
+    h.right_mask = (UINT32_C(1) << h.right_bits) - 1;
     return h;
 }
 
+/* The lower and the upper 32 bits of a product with the multiplier. */
+static inline uint32_t low_of(uint32_t x) { return LOW * x; }
+static inline uint32_t high_of(uint32_t x) { return (uint32_t)((uint64_t)LOW * x >> 32) + HIGH * x; }
+
 /* One round of all numbers after the other, so that the inner loop is one of vectors. */
 BEST_BUILD static void forwards(const uint32_t *keys, halves h, uint64_t *restrict values, int count) {
-    uint64_t left[AT_ONCE], right[AT_ONCE];
+    uint32_t left[AT_ONCE], right[AT_ONCE];
     int odd = h.right_bits - h.left_bits;
     for (int i = 0; i < count; i++) {
-        left[i] = values[i] >> h.right_bits;
-        right[i] = values[i] & h.right_mask;
+        left[i] = (uint32_t)(values[i] >> h.right_bits);
+        right[i] = (uint32_t)values[i] & h.right_mask;
     }
     for (int r = 0; r < ROUNDS; r++) {
-        uint64_t key = keys[r];
+        uint32_t key = keys[r];
         for (int i = 0; i < count; i++) {
-            uint64_t product = MULTIPLIER * left[i];
-            left[i] = ((product >> 32) ^ key ^ right[i]) & h.left_mask;
-            right[i] = (((product & UINT32_MAX) << odd) | (right[i] >> h.left_bits)) & h.right_mask;
+            uint32_t before = left[i];
+            left[i] = (high_of(before) ^ key ^ right[i]) & h.left_mask;
+            right[i] = ((low_of(before) << odd) | (right[i] >> h.left_bits)) & h.right_mask;
         }
     }
-    for (int i = 0; i < count; i++) values[i] = left[i] << h.right_bits | right[i];
+    for (int i = 0; i < count; i++) values[i] = (uint64_t)left[i] << h.right_bits | right[i];
 }
 
-/* The number whose product with an odd one is 1 modulo 2^64. Each step of Newton's doubles the right bits. */
-static uint64_t inverse_of(uint64_t odd) {
-    uint64_t x = odd;
-    for (int i = 0; i < 5; i++) x *= 2 - odd * x;
+/* The number whose product with an odd one is 1 modulo 2^32. Each step of Newton's doubles the right bits. */
+static uint32_t inverse_of(uint32_t odd) {
+    uint32_t x = odd;
+    for (int i = 0; i < 4; i++) x *= 2 - odd * x;
     return x;
 }
 
 BEST_BUILD static void back(const uint32_t *keys, halves h, uint64_t *restrict values, int count) {
-    uint64_t left[AT_ONCE], right[AT_ONCE];
+    uint32_t left[AT_ONCE], right[AT_ONCE];
     int odd = h.right_bits - h.left_bits;
-    uint64_t inverse = inverse_of(MULTIPLIER) & UINT32_MAX, odd_mask = (UINT64_C(1) << odd) - 1;
+    uint32_t inverse = inverse_of(LOW), odd_mask = (UINT32_C(1) << odd) - 1;
     for (int i = 0; i < count; i++) {
-        left[i] = values[i] >> h.right_bits;
-        right[i] = values[i] & h.right_mask;
+        left[i] = (uint32_t)(values[i] >> h.right_bits);
+        right[i] = (uint32_t)values[i] & h.right_mask;
     }
     for (int r = ROUNDS - 1; r >= 0; r--) {
-        uint64_t key = keys[r];
+        uint32_t key = keys[r];
         for (int i = 0; i < count; i++) {
-            uint64_t before = ((right[i] >> odd) * inverse) & h.left_mask;
-            uint64_t low = (left[i] ^ key ^ ((MULTIPLIER * before) >> 32)) & h.left_mask;
+            uint32_t before = ((right[i] >> odd) * inverse) & h.left_mask;
+            uint32_t low = (left[i] ^ key ^ high_of(before)) & h.left_mask;
             right[i] = (right[i] & odd_mask) << h.left_bits | low;
             left[i] = before;
         }
     }
-    for (int i = 0; i < count; i++) values[i] = left[i] << h.right_bits | right[i];
+    for (int i = 0; i < count; i++) values[i] = (uint64_t)left[i] << h.right_bits | right[i];
 }
 
 static void permute_block(const uint32_t *keys, halves h, int backwards, uint64_t *values, int count) {

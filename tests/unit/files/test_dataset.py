@@ -9,6 +9,8 @@ import pytest
 from part_files import ROWS, SIZES, WRITERS, make_parts, write_npz
 
 from mpidata.errors import StreamError
+from mpidata.files.messages import WANTED
+from mpidata.loader.transport import Kind
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -54,6 +56,19 @@ def test_parts_of_a_block_are_read_together_and_not_more_than_two_blocks_are_hel
     bounds = np.cumsum([0, *[sum(SIZES[p] for p in block) for block in blocks]])
     for block, begin, end in zip(blocks, bounds, bounds[1:], strict=False):
         assert set(part_of[begin:end].tolist()) == block
+
+
+def test_small_batches_are_asked_for_together_up_to_the_end_of_their_block(job, tmp_path):
+    make_parts(tmp_path)
+    current = job(2)
+    data = current.dataset(0, tmp_path, 4, shuffle="parts", open_parts=2)
+    for _ in range(3):
+        assert sum(len(batch["y"]) for batch in data) == ROWS
+    asked = [sent[4] for sent in current.network.trainers[0].sent if sent[2] == Kind.CREDIT]
+    heads = [WANTED.unpack_from(payload) for payload in asked]
+    assert len([epoch for epoch, _, _ in heads if epoch == 0]) > 2 * 10  # how large rows are is not known yet
+    # Three blocks, and two batches with rows of two blocks, from two loaders.
+    assert len([epoch for epoch, _, _ in heads if epoch == 2]) <= 2 * (3 + 2 * 2)
 
 
 def test_drop_last_and_share(job, tmp_path):
@@ -169,7 +184,11 @@ def spoil(folder, text):
         (lambda f: None, {"columns": ["w"]}, r"part\d\.npz: there is no column 'w'"),
         (lambda f: None, {"transform": halve}, r"part\d\.npz: transform gave"),
         (lambda f: (f / "part9.txt").write_text("x"), {}, r"part9\.txt: no reader"),
-        (lambda f: (f / "part9.parquet").write_text("x"), {}, r"part9\.parquet: cannot be read"),
+        (
+            lambda f: (f / "part9.parquet").write_text("x"),
+            {},
+            r"part9\.parquet: cannot be read: [^.]+\. Make the part anew",
+        ),
         (lambda f: (f / "part9.h5").write_text("x"), {}, r"part9\.h5 cannot be read as HDF5"),
         (lambda f: np.savez(f / "part9.npz", x=np.zeros((1, 2), "f4"), y=[0]), {}, r"x float32\[2\] .* x float64"),
         (lambda f: np.savez(f / "part9.npz", y=np.zeros(1, int)), {}, r"part\d\.npz: its columns are not those"),

@@ -1,9 +1,11 @@
-"""A batch on a trainer, while its rows come from the loaders."""
+"""Successive batches on a trainer, while their rows come from the loaders."""
 
 from __future__ import annotations
 
+import itertools
 import pickle
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,41 +17,59 @@ from mpidata.files.columns import Spec
 from mpidata.loader.transport import Parcel
 from mpidata.native.loading import load
 
-__all__ = ["Batch", "Segment"]
+__all__ = ["Segment", "Stretch"]
 
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """Places [first, end) of a block, which are those of a batch from `offset` on."""
+    """Ranges [first, end) of places of a block, whose rows are those of a stretch from `offset` on."""
 
     block: Block
-    first: int
-    end: int
+    ranges: tuple[tuple[int, int], ...]
     offset: int
 
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return sum(end - first for first, end in self.ranges)
 
-@dataclass(eq=False)
-class Batch:
-    """A batch that was asked for.
+
+class Stretch:
+    """Successive batches of an epoch that are asked for together, as many small answers would cost too much.
+
+    Parameters
+    ----------
+    epoch, first : int
+        Which epoch, and the number of the first batch.
+    rows : sequence of int
+        Of each batch.
 
     Attributes
     ----------
-    epoch, number, rows : int
-        Which, and how many rows it is to have.
     owed : set of int
         Numbers of the requests that are not answered yet.
-    came : int
-        Rows that have come.
+    row_bytes : int
+        Of a row; 0 where none has come.
     """
 
-    epoch: int
-    number: int
-    rows: int
-    owed: set[int] = field(default_factory=set)
-    came: int = 0
-    _spec: Spec | None = None
-    _tensors: dict[str, torch.Tensor] = field(default_factory=dict)
-    _filled: Any = None
+    def __init__(self, epoch: int, first: int, rows: Sequence[int]) -> None:
+        self.epoch, self.first, self.end = epoch, first, first + len(rows)
+        self.owed: set[int] = set()
+        self.row_bytes = 0
+        self._starts = list(itertools.accumulate(rows, initial=0))
+        self._came = 0
+        self._spec: Spec | None = None
+        self._tensors: dict[str, torch.Tensor] = {}
+        self._filled: Any = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all batches."""
+        return self._starts[-1]
+
+    def has(self, epoch: int, number: int) -> bool:
+        """Whether this batch is one of them."""
+        return self.epoch == epoch and self.first <= number < self.end
 
     def receive(self, parcel: Parcel, segment: Segment) -> None:
         """Put the rows of an answer to their places; raises StreamError where they do not fit."""
@@ -59,34 +79,38 @@ class Batch:
             return
         if self._spec is not None and spec != self._spec:
             raise StreamError(f"FileDataset: loaders read parts of different columns: {spec} and {self._spec}.")
-        self.came += rows
+        self._came += rows
         if rows == self.rows:  # one answer is all of it, in order
             self._spec = spec
             self._tensors = dict(zip((name for name, _, _ in spec), _views(spec, rows, parcel.buffers), strict=True))
+            self.row_bytes = sum(len(buffer) for buffer in parcel.buffers) // rows
             return
         if self._spec is None:
             self._make_room(spec)
         buffers = list(parcel.buffers)
-        if rows == segment.end - segment.first:
+        if rows == segment.rows:
             places = np.arange(rows, dtype=np.uint32)
         else:
             places = np.frombuffer(buffers.pop(0), np.uint32).copy()
         places += np.uint32(segment.offset)
+        self.row_bytes = sum(len(buffer) for buffer in buffers) // rows
         self._put(places, rows, buffers)
 
-    def finish(self, left_out: bool) -> dict[str, torch.Tensor]:
-        """Give the tensors; raises StreamError where rows lack but that of parts that are left out."""
-        if self.came == self.rows:
-            return self._tensors
-        of = f"batch {self.number} of epoch {self.epoch}"
+    def batch(self, number: int, left_out: bool) -> dict[str, torch.Tensor]:
+        """Give the tensors of a batch; raises StreamError where rows lack but those of parts that are left out."""
+        here = slice(*self._starts[number - self.first : number - self.first + 2])
+        if self._came == self.rows:
+            return {name: tensor[here] for name, tensor in self._tensors.items()}
+        of = f"batch {number} of epoch {self.epoch}"
+        filled = np.zeros(0, bool) if self._filled is None else self._filled[here]
         if not left_out:
-            raise StreamError(f"FileDataset: {of} has {self.came} of {self.rows} rows: a fault of mpidata.")
-        if not self.came:
+            raise StreamError(f"FileDataset: {of} has {filled.sum()} of {len(filled)} rows: a fault of mpidata.")
+        if not filled.any():
             raise StreamError(
                 f"FileDataset: nothing remains of {of}, as parts are left out at which loaders die. Take the part away "
                 'that the run\'s events name, or use shuffle="rows", which spreads each part over all batches.'
             )
-        return {name: tensor[torch.from_numpy(self._filled)] for name, tensor in self._tensors.items()}
+        return {name: tensor[here][torch.from_numpy(filled)] for name, tensor in self._tensors.items()}
 
     def _make_room(self, spec: Spec) -> None:
         self._spec, self._filled = spec, np.zeros(self.rows, bool)
