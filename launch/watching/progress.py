@@ -198,8 +198,7 @@ def figures_line(figures: dict[str, Any]) -> str:
     ]
     if simulations["failed"]:
         stream.insert(1, f"failed {simulations['failed']}")
-    loaded = _loaded(figures)
-    parts = [f"{figures['seconds']:.0f} s", *(stream if simulations["requested"] or not loaded else []), *loaded]
+    parts = [f"{figures['seconds']:.0f} s", *(stream if simulations["requested"] else []), *_loaded(figures)]
     return ", ".join(parts + [f"{name} {_number(value)}" for name, value in figures["report"].items()])
 
 
@@ -225,7 +224,7 @@ def _display(figures: dict[str, Any]) -> Group:
     table = Table.grid(padding=(0, 2))
     values = [f"{name} {_number(value)}" for name, value in figures["report"].items()]
     loaded = _loaded(figures)
-    if loaded and not simulations["requested"]:
+    if not simulations["requested"]:
         return Group(Text(", ".join([*loaded, f"{figures['seconds']:.0f} s", *values])))
     failed = f", {simulations['failed']} failed" if simulations["failed"] else ""
     table.add_row(

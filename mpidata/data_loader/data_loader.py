@@ -107,12 +107,12 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         in_order: bool = True,
         share: bool = False,
     ) -> None:
+        self._place = job.place()  # first: then the job hears of what is refused
         _refuse(dataset, batch_size, prefetch_factor, share, sampler is not None or batch_sampler is not None)
         _say_without_effect(num_workers, multiprocessing_context, persistent_workers)
         batched = batch_size is not None or batch_sampler is not None
         if collate_fn is None:
             collate_fn = default_collate if batched else default_convert
-        self._place = job.place()
         self._definition = Definition(dataset, collate_fn, worker_init_fn, batched)
         self._remote: Remote | None = Remote(self._place, pack_definition(self._definition))
         self._tally = Tally(self._place.report, self._place.trainer == 0)

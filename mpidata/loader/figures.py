@@ -127,7 +127,7 @@ class Loaded:
         if name in _ADDED:
             own[name] += value
         elif name == "epoch":
-            self._epoch = int(value)
+            self._epoch = max(self._epoch, int(value))  # of several datasets, one may be begun anew
         elif name == "first_batch_s":
             self._first_batch_s, self._reading = max(self._first_batch_s, value), {}
         elif name in _READING:

@@ -10,6 +10,8 @@ import torch.utils.data as torch_data
 
 from mpidata.data_loader.data_loader import DataLoader
 from mpidata.errors import StreamError
+from mpidata.files.dataset import FileDataset
+from mpidata.trainer import place as job
 
 Pair = collections.namedtuple("Pair", ["image", "label"])
 
@@ -207,6 +209,17 @@ def test_what_cannot_work_is_refused(job_of, sentence, arguments):
     job_of()
     with pytest.raises(StreamError, match=sentence):
         DataLoader(*arguments[0], **arguments[1])
+
+
+def test_the_job_is_joined_before_anything_is_refused_so_that_it_hears_of_it(monkeypatch):
+    def join():
+        raise StreamError("joined")
+
+    monkeypatch.setattr(job, "place", join)
+    with pytest.raises(StreamError, match="joined"):
+        DataLoader(Endless())
+    with pytest.raises(StreamError, match="joined"):
+        FileDataset("there/is/no/*.npy", 1)
 
 
 def test_arguments_for_workers_are_accepted_and_said_to_have_no_effect(job_of):

@@ -54,6 +54,7 @@ def test_line_of_a_job_with_loaders() -> None:
         "batches": [0],
         "report": {"loss": 0.5},
     }
+    assert figures_line(_figures(**of_none)) == "12 s, loss 0.5"  # before a dataset is made
     reading = {"reading": {"parts": 7, "counted": 3, "read": 0}}
     assert figures_line(_figures(**of_none, loaded=reading)) == "12 s, counting parts 3/7, loss 0.5"
     reading["reading"] |= {"counted": 7, "read": 2}

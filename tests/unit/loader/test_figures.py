@@ -42,6 +42,8 @@ def test_batches_samples_and_waits_are_added_up_and_ends_of_epochs_are_told():
     assert progress == {**summary, "per_second": 70.0} and summary_of(progress) == summary
     assert scheduler.events[-1] == {"trainer": 1, "epoch": 1, "batches": 8, "samples": 80, "wait_s": 2.0}
     assert [event["epoch"] for event in scheduler.events] == [0, 0, 1, 1]
+    Tally(scheduler.report(0), True).begin(0)  # another dataset
+    assert scheduler.loaded.summary()["epoch"] == 1
 
 
 def test_reports_are_not_sent_for_each_batch():
