@@ -49,7 +49,9 @@
 #ifndef MPIDATA_H
 #define MPIDATA_H
 
+#ifndef MPIDATA_WITHOUT_MPI /* see mpidata_carried.h */
 #include <mpi.h>
+#endif
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -90,6 +92,7 @@ typedef enum {
     MPIDATA_UINT8 = 5
 } mpidata_dtype;
 
+#ifndef MPIDATA_WITHOUT_MPI
 /* Join the job.
  *
  * @param[in]  world  MPI_COMM_WORLD: all ranks of the job; with `start: spawn`, those that were spawned together
@@ -101,6 +104,7 @@ typedef enum {
  * mpirun that does not belong to the MPI that this library was built with), MPIDATA_ERR_MPI. The sentence also goes to
  * standard error, as there is no job yet that could show it. */
 int mpidata_init(MPI_Comm world, MPI_Comm *group);
+#endif
 
 /* Ask for the next simulation. This closes the current one, which then has the steps that were made so far.
  *

@@ -7,9 +7,7 @@
 
 #include "base/status.h"
 
-void mpidata_alone_say_so(MPI_Comm world) {
-    int rank = 1;
-    if (MPI_Comm_rank(world, &rank) != MPI_SUCCESS || rank != 0) return;
+void mpidata_alone_say_so(void) {
     (void)fprintf(stderr,
                   "mpidata: started outside a job: one simulation, parameters from MPIDATA_PARAM_<NAME>, data dropped. "
                   "Start a job with: mpidata run job.yaml\n");

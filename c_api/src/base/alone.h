@@ -4,7 +4,7 @@
 
 #include "mpidata.h"
 
-void mpidata_alone_say_so(MPI_Comm world);
+void mpidata_alone_say_so(void);
 int mpidata_alone_param(const char *name, double *value);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5
+#if !defined(MPIDATA_WITHOUT_MPI) && defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5
 #include <mpi-ext.h>
 #endif
 
@@ -21,6 +21,7 @@ int mpidata_error(int status, const char *format, ...) {
     return status;
 }
 
+#ifndef MPIDATA_WITHOUT_MPI
 int mpidata_is_failure(int mpi_status) {
 #if defined(OMPI_HAVE_MPI_EXT_FTMPI) && OMPI_HAVE_MPI_EXT_FTMPI
     int class = MPI_SUCCESS;
@@ -40,6 +41,7 @@ int mpidata_check_mpi(int mpi_status, const char *what) {
     return mpidata_error(mpidata_is_failure(mpi_status) ? MPIDATA_ERR_DIED : MPIDATA_ERR_MPI, "MPI call failed: %s: %s.",
                          what, text);
 }
+#endif
 
 const char *mpidata_last_error(void) { return last_error; }
 

@@ -14,6 +14,7 @@
 #include "solver/tally.h"
 #include "base/wait.h"
 #include "stream/state.h"
+#include "wire/put_check.h"
 #include "solver/window.h"
 
 enum { OUTSIDE = 0, JOINED, LEFT };
@@ -150,7 +151,9 @@ static int join(MPI_Comm world, MPI_Comm *group) {
         return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_init: called a second time. Call it once per program.");
     solver.alone = !mpidata_in_job();
     if (solver.alone) {
-        mpidata_alone_say_so(world);
+        int rank = 1;
+        MPIDATA_TRY_MPI(MPI_Comm_rank(world, &rank));
+        if (rank == 0) mpidata_alone_say_so();
         MPIDATA_TRY(open_group(world, group));
         solver.state = JOINED;
         return MPIDATA_SUCCESS;
@@ -206,84 +209,14 @@ int mpidata_param(const char *name, double *value) {
         int status = mpidata_alone_param(name, value);
         return status ? misuse(status, "Set it to one, or unset it.") : status;
     }
-    int i = mpidata_plan_parameter(&solver.job.plan, name);
-    if (i < 0) {
-        char names[512];
-        mpidata_plan_parameter_names(&solver.job.plan, names, sizeof names);
-        (void)mpidata_error(MPIDATA_ERR_PARAMETER, "Unknown parameter '%.100s'; the job declares %s", name, names);
-        return misuse(MPIDATA_ERR_PARAMETER, "Correct the name, or add it to parameters.space in the job file.");
-    }
+    const char *advice;
+    int i, status = mpidata_param_check(&solver.job.plan, name, &i, &advice);
+    if (status) return misuse(status, advice);
     *value = solver.task->parameters[i];
     return MPIDATA_SUCCESS;
 }
 
 /* -- put ------------------------------------------------------------------------------------------------------------ */
-
-static void shape_text(int ndim, const int64_t *shape, char *text, size_t size) {
-    size_t used = (size_t)snprintf(text, size, "(");
-    for (int d = 0; d < ndim && used < size; d++)
-        used += (size_t)snprintf(text + used, size - used, "%s%lld", d ? ", " : "", (long long)shape[d]);
-    if (used < size) (void)snprintf(text + used, size - used, ")");
-}
-
-static int check_arguments(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
-    if (!field) {
-        (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "The field's name is NULL");
-        return misuse(MPIDATA_ERR_ARGUMENT, "Pass a name that the job file declares.");
-    }
-    int64_t elements = 1;
-    if (ndim < 0 || ndim > MPIDATA_MAX_NDIM || (ndim > 0 && !shape)) {
-        (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': %d dimensions%s", field, ndim,
-                            ndim > 0 && !shape ? " and no shape" : "");
-        return misuse(MPIDATA_ERR_ARGUMENT, "0 to 6 dimensions are possible.");
-    }
-    for (int d = 0; d < ndim; d++) {
-        if (shape[d] < 0) {
-            (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': extent %lld in dimension %d", field,
-                                (long long)shape[d], d);
-            return misuse(MPIDATA_ERR_ARGUMENT, "Extents are not negative.");
-        }
-        elements *= shape[d] ? 1 : 0;
-    }
-    if (elements && !values) {
-        (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': values is NULL", field);
-        return misuse(MPIDATA_ERR_ARGUMENT, "Pass the address of the array.");
-    }
-    if (!mpidata_dtype_size(dtype)) {
-        (void)mpidata_error(MPIDATA_ERR_DTYPE, "Field '%.100s': %d is no dtype", field, (int)dtype);
-        return misuse(MPIDATA_ERR_DTYPE, "Use a value of mpidata_dtype: MPIDATA_FLOAT32, say.");
-    }
-    return MPIDATA_SUCCESS;
-}
-
-static int find_field(const char *name, int *index) {
-    *index = mpidata_plan_field(&solver.job.plan, name);
-    if (*index >= 0) return MPIDATA_SUCCESS;
-    char names[512];
-    mpidata_plan_field_names(&solver.job.plan, names, sizeof names);
-    (void)mpidata_error(MPIDATA_ERR_FIELD, "Undeclared field '%.100s'; the job declares %s", name, names);
-    return misuse(MPIDATA_ERR_FIELD, "Correct the name, or add it to fields in the job file.");
-}
-
-static int check_dtype(const mpidata_field *field, mpidata_dtype dtype) {
-    if (dtype == field->dtype || (dtype == MPIDATA_FLOAT64 && field->dtype == MPIDATA_FLOAT32)) return MPIDATA_SUCCESS;
-    (void)mpidata_error(MPIDATA_ERR_DTYPE, "Field '%s' has dtype %s, but %s was put", field->name,
-                        mpidata_dtype_name(field->dtype), mpidata_dtype_name(dtype));
-    return misuse(MPIDATA_ERR_DTYPE, "Put the declared dtype, or change fields in the job file.");
-}
-
-static int check_whole_shape(const mpidata_field *field, int ndim, const int64_t *shape) {
-    int same = ndim == field->ndim;
-    for (int d = 0; same && d < ndim; d++) same = shape[d] == field->shape[d];
-    if (same) return MPIDATA_SUCCESS;
-    char declared[160], given[160];
-    shape_text(field->ndim, field->shape, declared, sizeof declared);
-    shape_text(ndim, shape, given, sizeof given);
-    (void)mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has shape %s, but %s was put", field->name, declared, given);
-    return misuse(MPIDATA_ERR_SHAPE,
-                  "Put the declared shape (C order, last index fastest), change fields in the job file, or use put_block "
-                  "for a part.");
-}
 
 /* A step that cannot be sent whole ends the job: the trainers would wait for the rest of it. */
 static int cannot_send(int status) {
@@ -295,29 +228,16 @@ static int cannot_send(int status) {
 static int stage(const char *name, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start, int lend) {
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
-    int index;
     if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_put"));
-    MPIDATA_TRY(check_arguments(name, values, dtype, ndim, shape));
+    const mpidata_put_arguments put = {name, values, dtype, ndim, shape, start};
+    const char *advice;
+    mpidata_block block;
+    int status = mpidata_put_check(solver.alone ? NULL : &solver.job.plan, &put, solver.elements, &block, &advice);
+    if (status) return misuse(status, advice);
     if (solver.alone) return MPIDATA_SUCCESS;
-    MPIDATA_TRY(find_field(name, &index));
-    const mpidata_field *field = &solver.job.plan.fields[index];
-    MPIDATA_TRY(check_dtype(field, dtype));
-    mpidata_block block = {.field = index, .ndim = ndim};
-    for (int d = 0; d < ndim; d++) {
-        block.shape[d] = shape[d];
-        block.start[d] = start ? start[d] : 0;
-    }
-    if (!start) MPIDATA_TRY(check_whole_shape(field, ndim, shape));
-    int status = mpidata_block_check(&solver.job.plan, &block);
-    if (status) return misuse(status, "Indices start at 0 and count in C order (last index fastest).");
     int64_t elements = mpidata_block_elements(&block);
-    if (solver.elements[index] + elements > field->elements) {
-        (void)mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was put twice in one step (%lld elements, it has %lld)", name,
-                            (long long)(solver.elements[index] + elements), (long long)field->elements);
-        return misuse(MPIDATA_ERR_FIELD, "Put each field once per step, and call mpidata_step.");
-    }
-    solver.elements[index] += elements;
+    solver.elements[block.field] += elements;
     if (!elements) return MPIDATA_SUCCESS;
     return cannot_send(mpidata_window_stage(&solver.window, &block, values, dtype, lend));
 }
@@ -328,10 +248,9 @@ int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int 
 
 static int need_start(const char *field, int ndim, const int64_t *start) {
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
-    if (start || ndim == 0) return MPIDATA_SUCCESS;
-    (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_put_block of field '%.100s': start is NULL",
-                        field ? field : "(no name)");
-    return misuse(MPIDATA_ERR_ARGUMENT, "Pass the index of the block's first element, or use mpidata_put.");
+    const char *advice;
+    int status = mpidata_put_needs_start(field, ndim, start, &advice);
+    return status ? misuse(status, advice) : MPIDATA_SUCCESS;
 }
 
 int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,

@@ -5,6 +5,7 @@
 
 _Static_assert(MPIDATA_PLAN_NDIM == MPIDATA_MAX_NDIM, "plan_text.h has another number of dimensions than mpidata.h");
 
+#ifndef MPIDATA_WITHOUT_MPI
 MPI_Datatype mpidata_dtype_mpi(unsigned dtype) {
     switch (dtype) {
 #define CASE(in_c, name, bytes, in_mpi)                                                                                \
@@ -13,6 +14,7 @@ MPI_Datatype mpidata_dtype_mpi(unsigned dtype) {
     }
     return MPI_DATATYPE_NULL;
 }
+#endif
 
 int mpidata_plan_parse(const char *text, mpidata_plan *plan) {
     char wrong[MPIDATA_PLAN_WRONG];

@@ -26,6 +26,8 @@ int mpidata_plan_parameter(const mpidata_plan *plan, const char *name);
 void mpidata_plan_field_names(const mpidata_plan *plan, char *text, size_t size);
 void mpidata_plan_parameter_names(const mpidata_plan *plan, char *text, size_t size);
 
+#ifndef MPIDATA_WITHOUT_MPI
 MPI_Datatype mpidata_dtype_mpi(unsigned dtype);
+#endif
 
 #endif

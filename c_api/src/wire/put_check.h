@@ -1,0 +1,27 @@
+/* What a put is checked for before any of it is taken: in the same words for a rank of the job and for a carried program. */
+#ifndef MPIDATA_PUT_CHECK_H
+#define MPIDATA_PUT_CHECK_H
+
+#include "wire/wire.h"
+
+typedef struct {
+    const char *field;
+    const void *values;
+    mpidata_dtype dtype;
+    int ndim;
+    const int64_t *shape, *start; /* start: NULL for a whole field */
+} mpidata_put_arguments;
+
+/* Check; *block: what is put. plan: NULL outside a job, where only what is wrong in any job is refused. elements: per
+ * field, put by this rank in the present step before. On an error *advice says what to do; the sentence has no place in it
+ * and no full stop, callers add them. */
+int mpidata_put_check(const mpidata_plan *plan, const mpidata_put_arguments *put, const int64_t *elements,
+                      mpidata_block *block, const char **advice);
+
+/* A block that is put must say where it begins. */
+int mpidata_put_needs_start(const char *field, int ndim, const int64_t *start, const char **advice);
+
+/* *index of a parameter. */
+int mpidata_param_check(const mpidata_plan *plan, const char *name, int *index, const char **advice);
+
+#endif
