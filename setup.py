@@ -34,6 +34,7 @@ PACKAGES = [
 
 PRODUCTS = [
     *("lib/libmpidata.so.0", "lib/libmpidata.so", "lib/libmpidata_abort.so", "include/mpidata.h", "bin/mpidata-rank"),
+    *("lib/libmpidata_carried.so.0", "include/mpidata_carried.h", "bin/mpidata-carrier"),
     "share/mpidata/build.json",
 ]
 
@@ -102,7 +103,8 @@ class BuildNative(build_ext):
         _call([cmake, "--build", str(build), "--parallel"])
         _call([cmake, "--install", str(build), "--prefix", str(package)])
         if not in_place:
-            _replace_link(package / "lib" / "libmpidata.so")
+            for name in ("libmpidata.so", "libmpidata_carried.so"):
+                _replace_link(package / "lib" / name)
         for product in PRODUCTS:
             if not (package / product).exists():
                 raise SetupError(f"The build did not make {product}. Folder {package}. See CMake's output above.")

@@ -1,7 +1,7 @@
 """Batch systems: what a job asks of one, and those that are known.
 
 Another one is a file beside slurm.py and an entry in `SYSTEMS`; its keys of the job file are a file beside
-mpidata/config/slurm.py.
+mpidata/config/launching.py.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "family.h"
 #include "rank.h"
 
 static void set(const char *name, const char *value, int over)
@@ -201,6 +202,15 @@ static char *without_finalize(const mpidata_plan *plan, const char *log_path, in
     return NULL;
 }
 
+/* What a carrier's program has left, wherever it has gone to. */
+static void end_family(void)
+{
+    for (const uint64_t until = now_ns() + 2 * SECOND; kill_family() && now_ns() < until;) {
+        while (waitpid(-1, NULL, WNOHANG) > 0) {}
+        (void)usleep(5000);
+    }
+}
+
 /* What is said of an uncaught exception by mpidata/solver/__init__.py, from "raised" on; NULL: it is something else. */
 static const char *exception_in(const char *word)
 {
@@ -233,8 +243,10 @@ int main(int argc, char **argv)
     if (chdir(plan.folder)) refuse("Cannot enter %s: %s. Host of rank %ld.", plan.folder, strerror(errno), me.rank);
     say_host(log);
     set_environment(&plan);
-    char *unprotected = plan.fault_tolerant && is_replaced() ? preload() : NULL;
+    char *unprotected = plan.fault_tolerant && is_replaced() && !plan.carried ? preload() : NULL;
     if (unprotected) dprintf(log, "mpidata: An MPI_Abort of this %s ends the job: %s.\n", mpidata_role_name(me.role), unprotected);
+    me.carries = plan.carried && me.role == MPIDATA_ROLE_SOLVER;
+    if (me.carries) adopt_orphans();
     const mpidata_pulse *pulse = open_pulse(&pulse_name);
     set(MPIDATA_PULSE_VARIABLE, pulse_name, 1);
 
@@ -248,6 +260,7 @@ int main(int argc, char **argv)
     }
     end_t end = watch(&plan, pulse, child);
     say_left_in_finalize(&end, log);
+    if (me.carries) end_family();
     const unsigned flags = flags_of(pulse);
     const int in_order = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !(flags & MPIDATA_PULSE_LOST)
         && !end.aborted;

@@ -20,6 +20,7 @@ typedef struct {
     const char *run_folder;
     long rank; /* of the launcher's job: of the world, or of the group or loader if that was spawned; -1: not known yet */
     int spawned, role, speaks; /* speaks: what all ranks find alike is behind us */
+    int carries; /* its program starts one that is no rank, with processes anywhere */
     long index, rank_in_group; /* trainer, group or loader; rank within the group */
 } rank_t;
 extern rank_t me;

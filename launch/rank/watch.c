@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/deadlines.h"
+#include "family.h"
 #include "rank.h"
 
 #ifndef MPIDATA_PATIENCE /* of one second; tests have less */
@@ -45,6 +46,7 @@ typedef struct {
 _Noreturn void die(pid_t child)
 {
     if (child > 0) kill(child, SIGKILL);
+    if (me.carries) (void)kill_family();
     if (getpgrp() == getpid()) kill(0, SIGKILL); /* launchers give each rank a process group of its own */
     for (;;) kill(getpid(), SIGKILL);
 }

@@ -16,7 +16,7 @@ from mpidata.errors import LaunchError
 
 __all__ = ["JobFolders", "end_processes", "make_folders", "parent_of", "processes_of", "ranks_of", "remove_abandoned"]
 
-_MARK = "MPIDATA_RUN"
+_MARKS = ("MPIDATA_RUN", "MPIDATA_CARRIED_RUN")  # of the job; of programs that are no ranks of it
 _RANKS = (b"OMPI_COMM_WORLD_RANK", b"PMIX_RANK", b"PMI_RANK")
 _SEGMENTS = Path("/dev/shm")
 
@@ -106,14 +106,14 @@ def processes_of(run: Path) -> list[int]:
     Parameters
     ----------
     run : Path
-        The run folder, which they all have in their environment as MPIDATA_RUN.
+        The run folder, which they all have in their environment as MPIDATA_RUN, or as MPIDATA_CARRIED_RUN.
     """
-    mark = f"{_MARK}={run}".encode()
+    marks = {f"{mark}={run}".encode() for mark in _MARKS}
     found = []
     for entry in os.scandir("/proc"):
         if entry.name.isdecimal() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):  # it has ended, or belongs to someone else
-                if mark in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                if not marks.isdisjoint(Path(entry.path, "environ").read_bytes().split(b"\0")):
                     found.append(int(entry.name))
     return found
 

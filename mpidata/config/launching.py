@@ -1,17 +1,19 @@
-"""`slurm`: what `mpidata submit` asks Slurm for, and with which template."""
+"""`launch` and `slurm`: how the job is started, and what `mpidata submit` asks Slurm for."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 
-from mpidata.config.base import Count, Key, Model, Natural, Problem, Text, refuse
+from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
+from mpidata.config.programs import argument_list, printable
 
-__all__ = ["AFTER_CHECKPOINT_S", "Slurm"]
+__all__ = ["AFTER_CHECKPOINT_S", "Launch", "Slurm"]
 
+_HOST = re.compile(r"[\w.-]+:[1-9]\d{0,5}", re.ASCII)
 _OPTION = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TIME = re.compile(r"\d+(:\d\d){0,2}|\d+-\d+(:\d\d){0,2}")
 AFTER_CHECKPOINT_S = 30  # to end in: see mpidata.run.deadlines
@@ -103,6 +105,77 @@ Options = Annotated[
     dict[str, Value], AfterValidator(_options), Key(json_schema_extra={"kind": "mapping from option to value"})
 ]
 _KIND: dict[str, Any] = {"kind": "mapping from option to value", "default": "none"}
+
+
+def _auto_or_boolean(value: Any) -> Any:
+    if value is not True and value is not False and value != "auto":
+        refuse([((), f"{{key}} is {value!r}. It must be one of auto, true, false.")])
+    return value
+
+
+def _hosts(values: tuple[str, ...]) -> tuple[str, ...]:
+    problems: list[Problem] = []
+    names = [value.rpartition(":")[0] for value in values]
+    for i, value in enumerate(values):
+        if _HOST.fullmatch(value) is None:
+            problems.append(((i,), f"{{key}} is {value!r}. Write the name of a host and how many CPUs: node1:8."))
+        elif names[i] in names[:i]:
+            problems.append(((i,), f"{{key}} names {names[i]} again. Write each host once, with all its CPUs."))
+    refuse(problems)
+    return values
+
+
+class Launch(Model):
+    """How the job is started."""
+
+    with_: Literal["auto", "mpirun", "srun"] = Key(
+        default="auto",
+        alias="with",
+        description="What starts the ranks: `mpirun`, `srun` (within a Slurm allocation), or `auto`, which is `srun` "
+        "in an allocation if the MPI is MPICH or the job is heterogeneous, else `mpirun`.",
+    )
+    hosts: Annotated[
+        tuple[Text, ...],
+        BeforeValidator(argument_list),
+        AfterValidator(_hosts),
+        Key(json_schema_extra={"kind": "list of texts"}),
+    ] = Key(
+        default=(),
+        description="Without Slurm: the hosts to run on, each with the number of its CPUs that the job may use. "
+        "Trainers go to the first hosts, solvers to the others. mpirun must be able to log in to them without a "
+        "password, and the folder of the job file and mpidata must have the same paths on all.",
+        examples=["[node1:8, node2:8]"],
+        json_schema_extra={"kind": "list of texts", "default": "this machine"},
+    )
+    join_timeout_s: Positive = Key(
+        default=600.0,
+        description="Seconds after its start within which a rank must call `mpidata_init`, or create its "
+        "`MPIStreamDataset`. If it has not, the job ends, because all other ranks wait for it, and the error says "
+        "what the rank was doing. The usual cause is a solver that [uses MPI_COMM_WORLD](solver.md).",
+    )
+    host_timeout_s: Annotated[Positive, Key(ge=3.0, le=3600.0)] = Key(
+        default=30.0,
+        description="If the job runs on several hosts and Open MPI's mpirun starts it: seconds of silence after "
+        "which a host counts as lost. The job then ends, or with `--restarts` goes on from its last checkpoint "
+        "without this host.",
+    )
+    options: Annotated[
+        tuple[Text, ...],
+        BeforeValidator(argument_list),
+        AfterValidator(printable),
+        Key(json_schema_extra={"kind": "list of texts"}),
+    ] = Key(
+        default=(),
+        description="Further arguments for mpirun or srun, behind those of mpidata.",
+        examples=["[--mca, pml, ucx]"],
+        json_schema_extra={"kind": "list of texts", "default": "none"},
+    )
+    fault_tolerance: Annotated[bool | Literal["auto"], BeforeValidator(_auto_or_boolean)] = Key(
+        default="auto",
+        description="Whether the job survives the death of a solver. With `auto` it does if the MPI can do it (Open "
+        "MPI from version 5 on, with ULFM). `false` may be faster, and helps with debugging.",
+        json_schema_extra={"kind": "one of auto, true, false"},
+    )
 
 
 class Slurm(Model):

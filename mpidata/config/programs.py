@@ -1,11 +1,11 @@
-"""`trainers`, `solvers`, `loaders` and `launch`: what runs, and on how many ranks."""
+"""`trainers`, `solvers` and `loaders`: what runs, and on how many ranks."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,9 +14,18 @@ from typing_extensions import Self
 
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
 
-__all__ = ["Launch", "Loaders", "Solvers", "Trainers", "find_program", "is_object_name", "object_name"]
+__all__ = [
+    "Carried",
+    "Loaders",
+    "Solvers",
+    "Trainers",
+    "argument_list",
+    "find_program",
+    "is_object_name",
+    "object_name",
+    "printable",
+]
 
-_HOST = re.compile(r"[\w.-]+:[1-9]\d{0,5}", re.ASCII)
 _OBJECT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -52,41 +61,25 @@ def _host(name: str) -> str:
     return name
 
 
-def _auto_or_boolean(value: Any) -> Any:
-    if value is not True and value is not False and value != "auto":
-        refuse([((), f"{{key}} is {value!r}. It must be one of auto, true, false.")])
-    return value
-
-
-def _arguments(value: Any) -> Any:
+def argument_list(value: Any) -> Any:
+    """Refuse a text where a list of texts is wanted."""
     if isinstance(value, str):
         arguments = ", ".join(value.split())
         refuse([((), f"{{key}} is the text {value!r}. Write a list with one text for each argument: [{arguments}].")])
     return tuple(value) if isinstance(value, list) else value
 
 
-def _printable(arguments: tuple[str, ...]) -> tuple[str, ...]:
+def printable(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse what the plan cannot hold."""
     bad = [i for i, argument in enumerate(arguments) if "\n" in argument or "\0" in argument]
     refuse(((i,), f"{{key}} is {arguments[i]!r}. An argument cannot hold a newline or a NUL; remove it.") for i in bad)
     return arguments
 
 
-def _hosts(values: tuple[str, ...]) -> tuple[str, ...]:
-    problems: list[Problem] = []
-    names = [value.rpartition(":")[0] for value in values]
-    for i, value in enumerate(values):
-        if _HOST.fullmatch(value) is None:
-            problems.append(((i,), f"{{key}} is {value!r}. Write the name of a host and how many CPUs: node1:8."))
-        elif names[i] in names[:i]:
-            problems.append(((i,), f"{{key}} names {names[i]} again. Write each host once, with all its CPUs."))
-    refuse(problems)
-    return values
-
-
 Arguments = Annotated[
     tuple[Text, ...],
-    BeforeValidator(_arguments),
-    AfterValidator(_printable),
+    BeforeValidator(argument_list),
+    AfterValidator(printable),
     Key(min_length=1, json_schema_extra={"kind": "list of texts"}),
 ]
 
@@ -116,6 +109,20 @@ class Trainers(Model):
     )
 
 
+class Carried(Model):
+    """Solver programs that are no ranks of the job: each group's rank starts one, and sends what it puts."""
+
+    ranks: Literal[1] = Key(
+        default=1,
+        description="Number of ranks of the program; it calls `mpidata_attach`, see [programs that are no "
+        "ranks](solver.md#a-program-that-is-no-rank-of-the-job).",
+        json_schema_extra={"kind": "1"},
+    )
+    launcher: Literal["none"] = Key(
+        default="none", description="What starts the program: `none` starts it directly, on the host of its group."
+    )
+
+
 class Solvers(Model):
     """The groups of ranks that simulate, and what they run. Exactly one of `program` and `function` is given."""
 
@@ -135,6 +142,12 @@ class Solvers(Model):
         "{field: array})`. If it has an argument `group`, it gets the communicator and runs on all ranks of its "
         "group, else it runs on the first one.",
         examples=['"heat:simulate"'],
+    )
+    carried: Carried | None = Key(
+        default=None,
+        description="The program is no rank of the job: it is linked with libmpidata_carried, and may be of any MPI or "
+        "of none.",
+        examples=["{ranks: 1}"],
     )
     window: Annotated[Count, Key(le=1024)] | None = Key(
         default=None,
@@ -190,7 +203,7 @@ class Solvers(Model):
     hosts: (
         Annotated[
             tuple[Annotated[Text, AfterValidator(_host)], ...],
-            BeforeValidator(_arguments),
+            BeforeValidator(argument_list),
             Key(min_length=1, json_schema_extra={"kind": "list of texts"}),
         ]
         | None
@@ -219,8 +232,20 @@ class Solvers(Model):
                     "'solvers.lifetime' is 'simulation', which needs 'start: spawn'. Add that, or remove it.",
                 )
             )
+        if self.carried is not None:
+            problems += _carried_problems(self)
         refuse(problems)
         return self
+
+
+def _carried_problems(solvers: Solvers) -> Iterator[Problem]:
+    if solvers.program is None:
+        yield ("carried",), "'solvers.carried' needs 'solvers.program'. Add it, or remove 'carried'."
+    if solvers.start == "spawn":
+        yield ("start",), "'solvers.start' is 'spawn', but carried programs are started by ranks of the job. Remove it."
+    if solvers.ranks_per_group != 1:
+        said = f"'solvers.ranks_per_group' is {solvers.ranks_per_group}"
+        yield ("ranks_per_group",), f"{said}, but with 'carried' it is 1. Remove 'solvers.ranks_per_group'."
 
 
 class Loaders(Model):
@@ -242,56 +267,3 @@ class Loaders(Model):
         description="Number of items that may be left out, as every loader was lost at them, without failing.",
     )
     start: Literal["split", "spawn"] = Key(default="split", description="What `solvers.start` is for groups.")
-
-
-class Launch(Model):
-    """How the job is started."""
-
-    with_: Literal["auto", "mpirun", "srun"] = Key(
-        default="auto",
-        alias="with",
-        description="What starts the ranks: `mpirun`, `srun` (within a Slurm allocation), or `auto`, which is `srun` "
-        "in an allocation if the MPI is MPICH or the job is heterogeneous, else `mpirun`.",
-    )
-    hosts: Annotated[
-        tuple[Text, ...],
-        BeforeValidator(_arguments),
-        AfterValidator(_hosts),
-        Key(json_schema_extra={"kind": "list of texts"}),
-    ] = Key(
-        default=(),
-        description="Without Slurm: the hosts to run on, each with the number of its CPUs that the job may use. "
-        "Trainers go to the first hosts, solvers to the others. mpirun must be able to log in to them without a "
-        "password, and the folder of the job file and mpidata must have the same paths on all.",
-        examples=["[node1:8, node2:8]"],
-        json_schema_extra={"kind": "list of texts", "default": "this machine"},
-    )
-    join_timeout_s: Positive = Key(
-        default=600.0,
-        description="Seconds after its start within which a rank must call `mpidata_init`, or create its "
-        "`MPIStreamDataset`. If it has not, the job ends, because all other ranks wait for it, and the error says "
-        "what the rank was doing. The usual cause is a solver that [uses MPI_COMM_WORLD](solver.md).",
-    )
-    host_timeout_s: Annotated[Positive, Key(ge=3.0, le=3600.0)] = Key(
-        default=30.0,
-        description="If the job runs on several hosts and Open MPI's mpirun starts it: seconds of silence after "
-        "which a host counts as lost. The job then ends, or with `--restarts` goes on from its last checkpoint "
-        "without this host.",
-    )
-    options: Annotated[
-        tuple[Text, ...],
-        BeforeValidator(_arguments),
-        AfterValidator(_printable),
-        Key(json_schema_extra={"kind": "list of texts"}),
-    ] = Key(
-        default=(),
-        description="Further arguments for mpirun or srun, behind those of mpidata.",
-        examples=["[--mca, pml, ucx]"],
-        json_schema_extra={"kind": "list of texts", "default": "none"},
-    )
-    fault_tolerance: Annotated[bool | Literal["auto"], BeforeValidator(_auto_or_boolean)] = Key(
-        default="auto",
-        description="Whether the job survives the death of a solver. With `auto` it does if the MPI can do it (Open "
-        "MPI from version 5 on, with ULFM). `false` may be faster, and helps with debugging.",
-        json_schema_extra={"kind": "one of auto, true, false"},
-    )

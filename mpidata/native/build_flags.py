@@ -12,13 +12,14 @@ from pathlib import Path
 
 from mpidata.errors import LibraryError
 
-__all__ = ["KINDS", "build_facts", "flags", "flags_line", "library_path", "prefix", "rank_program"]
+__all__ = ["KINDS", "build_facts", "carrier_program", "flags", "flags_line", "library_path", "prefix", "rank_program"]
 
 KINDS = {
     "cflags": "flags to compile a C or C++ solver",
     "libs": "flags to link a C or C++ solver",
     "fflags": "flags to compile a Fortran solver; before its source files",
     "flibs": "flags to link a Fortran solver; after its source files",
+    "carried": "flags to compile and link a C or C++ program that is no rank of the job; after its source files",
     "prefix": "folder with lib, include and bin; for CMAKE_PREFIX_PATH",
     "pkgconfig": "folder with mpidata.pc; for PKG_CONFIG_PATH",
     "mpicc": "the compiler wrapper of the MPI that mpidata was built with",
@@ -51,6 +52,17 @@ def rank_program() -> Path:
         If it has not been built.
     """
     return _built(prefix() / "bin" / "mpidata-rank")
+
+
+def carrier_program() -> Path:
+    """Path of ``mpidata-carrier``, the rank that starts a program which is no rank of the job.
+
+    Raises
+    ------
+    LibraryError
+        If it has not been built.
+    """
+    return _built(prefix() / "bin" / "mpidata-carrier")
 
 
 def build_facts() -> dict[str, str]:
@@ -89,6 +101,7 @@ def flags(kind: str) -> list[str]:
         # A Fortran solver is linked by the plain compiler: the embedded MPI has no wrapper for Fortran.
         "flibs": [*library, *(["-lmpidata_fortran"] if has_fortran else []), "-lmpidata"]
         + [f"-L{mpi}", f"-Wl,-rpath,{mpi}", f"-l{facts.get('mpi_library', 'mpi')}"],
+        "carried": [f"-I{include}", *library, "-lmpidata_carried"],
         "prefix": [str(prefix())],
         "pkgconfig": [str(prefix() / "lib" / "pkgconfig")],
         "mpicc": [facts["mpicc"]],

@@ -42,7 +42,8 @@ class Plan:
 
     `tolerate` is -1 where every simulation may be set aside; `checkpoint` is the number of the checkpoint to start
     from, 0 for none; `attempt` counts the starts of the run folder from 1; `record_path` is None where nothing is
-    recorded; `repeats` is 0 where there is no budget of draws.
+    recorded; `repeats` is 0 where there is no budget of draws; `carried` is the number of ranks of a program that is
+    none of the job, else 0.
     """
 
     run: Path
@@ -88,6 +89,7 @@ class Plan:
     loader_start_timeout_s: float = 600.0
     loader_tolerate: int = 0
     repeats: float = 0.0
+    carried: int = 0
 
     @classmethod
     def of(cls, job: Job, run: Path, fault_tolerance: str = "none", checkpoint: int = 0, attempt: int = 1) -> Plan:
@@ -123,6 +125,7 @@ class Plan:
             capacity=job.buffer.capacity,
             watermark=job.buffer.watermark,
             repeats=job.buffer.repeats or 0.0,
+            carried=solvers.carried.ranks if solvers.carried is not None else 0,
             tail=job.buffer.tail,
             parameters=job.parameter_names,
             fields=tuple(Field(name, field.dtype, field.shape) for name, field in job.fields.items()),

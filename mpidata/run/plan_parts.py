@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpidata.native.build_flags import carrier_program
+
 if TYPE_CHECKING:
     from mpidata.config import Job
 
@@ -38,7 +40,7 @@ LOADERS = tuple(
     "loaders loader_spares loader_start loader_retries loader_timeout_s loader_start_timeout_s loader_tolerate".split()
 )
 # Those that are left out where they are 0.
-WHERE_GIVEN = ("repeats",)
+WHERE_GIVEN = ("carried", "repeats")
 TYPES: dict[str, type] = dict.fromkeys(
     ("start", "lifetime", "fault_tolerance", "policy", "tail", "record_when_slow", "loader_start"), str
 )
@@ -82,7 +84,10 @@ def programs_of(job: Job) -> dict[str, Program]:
     if job.solvers.function is not None:
         programs["solver"] = Program((sys.executable, "-m", "mpidata.solver.function", job.solvers.function), threads)
     elif job.solvers.program is not None:
-        programs["solver"] = Program(find_program(job.solvers.program, job.folder), threads)
+        command = find_program(job.solvers.program, job.folder)
+        if job.solvers.carried is not None:
+            command = (str(carrier_program()), str(job.solvers.carried.ranks), "0", *command)
+        programs["solver"] = Program(command, threads)
     if job.loaders is not None:
         programs["loader"] = Program((sys.executable, "-m", "mpidata.loader"), threads)
     return programs

@@ -36,3 +36,24 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return made[name]
 
     return build
+
+
+@pytest.fixture(scope="session")
+def carried(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Compile programs/<name>.c as a program that is no rank of the job, without MPI; returns the executable's path."""
+    made: dict[str, Path] = {}
+    target = tmp_path_factory.mktemp("carried")
+
+    def build(name: str) -> Path:
+        if name not in made:
+            told = [BIN / "mpidata", "config", "--carried"]
+            flags = subprocess.run(told, capture_output=True, text=True, check=True).stdout
+            warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror", "-g", "-DCARRIED"]
+            source, executable = PROGRAMS / f"{name}.c", target / name
+            command = ["cc", *warnings, source, "-o", executable, *shlex.split(flags), "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            made[name] = executable
+        return made[name]
+
+    return build

@@ -57,7 +57,9 @@ def ranks_of(folder: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get("MPIDATA_RUN", "").startswith(str(folder)):
+            variables = process.environ()
+            run = variables.get("MPIDATA_RUN") or variables.get("MPIDATA_CARRIED_RUN", "")  # of a carried program
+            if run.startswith(str(folder)):
                 found.append(process)
             elif str(folder) in " ".join(process.cmdline()):
                 found.append(process)

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 C_API = ROOT / "c_api" / "src"
 RANK = ROOT / "launch" / "rank"
+CARRIER = ROOT / "launch" / "carrier"
 MOST_FILES = 15
 ROLES = {"solver", "trainer", "scheduler", "loader"}
 
@@ -67,7 +68,8 @@ def symbols(folder: Path) -> Iterator[tuple[str, str]]:
         name = path.relative_to(folder).with_suffix("")
         found = [place for place in built if place.endswith(f"{folder.name}/{name}.c.o")]
         assert found, f"There is no object of {path.relative_to(ROOT)}. Run `make setup`."
-        objects[max(found, key=os.path.getmtime)] = str(name)  # others are left of sources that were moved
+        # Others are left of sources that were moved, or are of libmpidata_carried, which has less of each file.
+        objects[max(found, key=lambda place: ("_carried" not in place, os.path.getmtime(place)))] = str(name)
     listed = subprocess.run(["nm", "-A", *objects], capture_output=True, text=True, check=True).stdout
     needed, defined = [], {}
     for line in listed.splitlines():
@@ -77,7 +79,7 @@ def symbols(folder: Path) -> Iterator[tuple[str, str]]:
             needed.append((objects[file], symbol))
         elif kind.isupper():
             defined[symbol] = objects[file]
-    assert len(defined) > len(objects) > 5
+    assert len(defined) > len(objects) > 3
     return ((user, defined[symbol]) for user, symbol in needed if symbol in defined)
 
 
@@ -89,10 +91,10 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> Arrows:
     return arrows
 
 
-@pytest.mark.parametrize("folder", [C_API, RANK])
+@pytest.mark.parametrize("folder", [C_API, RANK, CARRIER])
 def test_no_circle_in_c(folder: Path) -> None:
     arrows = grouped([*includes(folder), *symbols(folder)])
-    assert len(arrows) > 5
+    assert len(arrows) > 2
     assert not circle(arrows), "Files that need one another: " + " -> ".join(circle(arrows))
 
 

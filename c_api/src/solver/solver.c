@@ -511,3 +511,24 @@ int mpidata_finalize(void) {
     solver.state = LEFT;
     return status;
 }
+
+/* -- mpidata-carrier ------------------------------------------------------------------------------------------------ */
+
+int mpidata_solver_look(int *stopping, int *under_way) {
+    int status = settle(mpidata_window_wait(&solver.window));
+    if (solver.job.told_to_stop) solver.stopping = 1;
+    *stopping = solver.stopping;
+    *under_way = solver.window.flight.n > 0;
+    return status;
+}
+
+int mpidata_solver_lends(const void *values) { return mpidata_window_lends(&solver.window, values); }
+
+const double *mpidata_solver_parameters(void) { return solver.task->parameters; }
+
+const mpidata_plan *mpidata_solver_plan(void) { return &solver.job.plan; }
+
+int mpidata_solver_who(char *text, size_t size) {
+    mpidata_job_who(&solver.job, text, size);
+    return solver.job.index;
+}

@@ -2,7 +2,7 @@
 #ifndef MPIDATA_SOLVER_H
 #define MPIDATA_SOLVER_H
 
-#include "mpidata.h"
+#include "wire/plan.h"
 
 /* mpidata_init with Fortran handles. */
 int mpidata_init_f(MPI_Fint world, MPI_Fint *group);
@@ -12,5 +12,23 @@ int mpidata_fail_try(const char *reason);
 
 /* Report an error that ends the job, from a solver or trainer rank. */
 int mpidata_report_error(const char *sentence);
+
+/* -- For mpidata-carrier, whose group has one rank ------------------------------------------------------------------- */
+
+/* Between two calls: let MPI move data, and listen to the scheduler. *stopping: the job is; *under_way: whether MPI has to be
+ * called again soon. */
+int mpidata_solver_look(int *stopping, int *under_way);
+
+/* Is this array, given to mpidata_iput, still lent? */
+int mpidata_solver_lends(const void *values);
+
+/* Values of the present simulation's parameters, in the plan's order. */
+const double *mpidata_solver_parameters(void);
+
+/* The plan of the job, until mpidata_finalize. */
+const mpidata_plan *mpidata_solver_plan(void);
+
+/* This rank in a sentence, and which group it is of. */
+int mpidata_solver_who(char *text, size_t size);
 
 #endif

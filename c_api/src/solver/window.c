@@ -459,3 +459,9 @@ int mpidata_window_drain(mpidata_window *window, int lent_only) {
 int mpidata_window_wait_for(mpidata_window *window, const void *values) {
     return wait_for_flight(window, 1, values);
 }
+
+int mpidata_window_lends(const mpidata_window *window, const void *values) {
+    for (int i = 0; i < window->n_pieces; i++)
+        if (window->pieces[i].under_way && lends(&window->pieces[i], values)) return 1;
+    return 0;
+}

@@ -95,4 +95,7 @@ int mpidata_window_drain(mpidata_window *window, int lent_only);
 /* Wait until this array is lent no more. */
 int mpidata_window_wait_for(mpidata_window *window, const void *values);
 
+/* Is this array lent to a message that is under way? */
+int mpidata_window_lends(const mpidata_window *window, const void *values);
+
 #endif

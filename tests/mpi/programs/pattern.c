@@ -1,17 +1,22 @@
 /* Sends fields whose every element is a function of (simulation, step, index): value = 4096 simulation + 64 step +
  * flat index mod 61, exact in float32 for simulation < 1000, step < 64. Each field goes in uneven blocks along its first dimension (rank r of P has
  * r+1 shares), 'scalar' from rank 0, 'whole' from rank step mod P; 'cube' is split along its last dimension.
- * Arguments: steps (simulation s has steps + s mod 3), then "copy" or "iput", then the last extent of 'cube'. */
+ * Arguments: steps (simulation s has steps + s mod 3), then "copy", "iput" or "slow" (20 ms a step), then the last extent of 'cube'. */
+#ifdef CARRIED /* as a program that is no rank of the job, of one rank */
+#include <mpidata_carried.h>
+#else
 #include <mpidata.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static double value(int64_t simulation, int64_t step, int64_t index) {
     return 4096.0 * (double)simulation + 64.0 * (double)step + (double)(index % 61);
 }
 
-static int rank, size, use_iput;
+static int rank, size, use_iput, slow;
 static int64_t depth = 900;
 
 static void must(int status) {
@@ -61,6 +66,7 @@ static int step_once(int64_t simulation, int64_t step) {
     if (step % size == rank) must(mpidata_put("whole", whole, MPIDATA_INT64, 1, (int64_t[]){3}));
     double scalar = value(simulation, step, 0);
     if (rank == 0) must(mpidata_put("scalar", &scalar, MPIDATA_FLOAT64, 0, NULL));
+    if (slow) (void)usleep(20000);
     int status = mpidata_step(0.25 * (double)step);
     must(status);
     if (use_iput && step % 2) must(mpidata_wait());
@@ -72,18 +78,28 @@ static int step_once(int64_t simulation, int64_t step) {
 }
 
 int main(int argc, char **argv) {
+    int64_t simulation;
+#ifdef CARRIED
+    must(mpidata_attach());
+    size = 1;
+#else
     MPI_Init(&argc, &argv);
     MPI_Comm group;
-    int64_t simulation;
     must(mpidata_init(MPI_COMM_WORLD, &group));
     MPI_Comm_rank(group, &rank);
     MPI_Comm_size(group, &size);
+#endif
     int64_t steps = argc > 1 ? atol(argv[1]) : 10;
+    slow = argc > 2 && !strcmp(argv[2], "slow");
     use_iput = argc > 2 && !strcmp(argv[2], "iput");
     if (argc > 3) depth = atol(argv[3]);
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
         for (int64_t step = 0; step < steps + simulation % 3; step++)
             if (step_once(simulation, step)) break;
     must(mpidata_finalize());
+#ifdef CARRIED
+    return 0;
+#else
     return MPI_Finalize();
+#endif
 }

@@ -14,10 +14,9 @@ from mpidata.native import library, loading
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module")
-def nodes(require: Callable[[str], str]) -> dict[str, set[str]]:
-    """Names of the library by their version node."""
-    command = [require("nm"), "-D", "--defined-only", str(loading.find())]
+def nodes_of(nm: str, path: Path) -> dict[str, set[str]]:
+    """Names of a library by their version node."""
+    command = [nm, "-D", "--defined-only", str(path)]
     lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     nodes: dict[str, set[str]] = {}
     for line in lines:
@@ -28,8 +27,13 @@ def nodes(require: Callable[[str], str]) -> dict[str, set[str]]:
     return nodes
 
 
-def header_functions() -> set[str]:
-    text = re.sub(r"/\*.*?\*/", "", (ROOT / "c_api/include/mpidata.h").read_text(), flags=re.DOTALL)
+@pytest.fixture(scope="module")
+def nodes(require: Callable[[str], str]) -> dict[str, set[str]]:
+    return nodes_of(require("nm"), loading.find())
+
+
+def header_functions(header: str = "include/mpidata.h") -> set[str]:
+    text = re.sub(r"/\*.*?\*/", "", (ROOT / "c_api" / header).read_text(), flags=re.DOTALL)
     return set(re.findall(r"\b(mpidata_\w+)\(", text))
 
 
@@ -38,6 +42,14 @@ def test_the_library_shows_the_header_and_what_python_and_fortran_call(nodes: di
     fortran = re.findall(r"name='(mpidata_\w+)'", (ROOT / "fortran_api/mpidata.f90").read_text())
     assert len(public) > 10 and len(fortran) > 10
     assert nodes == {"MPIDATA_0": public, "MPIDATA_PRIVATE": {*library.SIGNATURES, *fortran} - public}
+
+
+def test_the_library_without_mpi_shows_its_header(require: Callable[[str], str]) -> None:
+    nodes = nodes_of(require("nm"), loading.find().with_name("libmpidata_carried.so.0"))
+    public = header_functions() - {"mpidata_init"} | header_functions("include/mpidata_carried.h")
+    private = header_functions("src/carried/carried.h")
+    assert len(public) > 10 and len(private) > 2
+    assert nodes == {"MPIDATA_CARRIED_0": public, "MPIDATA_CARRIED_PRIVATE": private}
 
 
 def test_its_name_has_the_version_of_its_interface(require: Callable[[str], str]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpidata.config import slurm
+from mpidata.config import launching
 from mpidata.run import deadlines
 
 HEADER = Path(__file__).parents[3] / "c_api" / "src" / "base" / "deadlines.h"
@@ -20,7 +20,7 @@ def of_c() -> dict[str, float]:
     return {name: int(value) / 1000 for name, value in found}
 
 
-ALL = {**of_python(), **of_c(), "SLURM": float(slurm.AFTER_CHECKPOINT_S)}
+ALL = {**of_python(), **of_c(), "SLURM": float(launching.AFTER_CHECKPOINT_S)}
 
 
 @pytest.mark.parametrize(

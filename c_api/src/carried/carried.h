@@ -1,0 +1,11 @@
+/* Entry points of libmpidata_carried beside those of mpidata_carried.h, for Python. */
+#ifndef MPIDATA_CARRIED_CARRIED_H
+#define MPIDATA_CARRIED_CARRIED_H
+
+/* The text of the job's plan, until mpidata_finalize; NULL outside a job. */
+const char *mpidata_carried_plan(void);
+
+int mpidata_fail_try(const char *reason);
+int mpidata_report_error(const char *sentence);
+
+#endif

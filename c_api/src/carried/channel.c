@@ -1,0 +1,214 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "carried/channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { YIELDS = 4, LOOK_EVERY_MS = 500 };
+
+static int gone(void) {
+    return mpidata_error(MPIDATA_ERR_JOB, "The carrier of this program, a rank of the job, has ended, and with it the "
+                                          "program's part in the job. End the program: the job starts it again if need be.");
+}
+
+static int cannot(const char *what, const char *where) {
+    return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: cannot %s %.200s: %s. Let the job start the program: mpidata run "
+                                          "job.yaml.", what, where, strerror(errno));
+}
+
+static int connect_to(const char *path, int *connection) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path)
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the path %.200s is too long for a socket. Set TMPDIR to a "
+                                              "folder with a short name.", path);
+    strcpy(address.sun_path, path);
+    *connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (*connection < 0) return cannot("make a socket for", path);
+    if (connect(*connection, (const struct sockaddr *)&address, sizeof address)) return cannot("connect to", path);
+    return MPIDATA_SUCCESS;
+}
+
+/* The carrier's first message, and the memory with it. */
+static int take_welcome(int connection, mpidata_carried_welcome *welcome, int *memory) {
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = welcome, .iov_len = sizeof *welcome};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t got;
+    do got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    *memory = -1;
+    const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(memory, CMSG_DATA(head), sizeof *memory);
+    if (got <= 0) return gone();
+    if (got != (ssize_t)sizeof *welcome || welcome->magic != MPIDATA_CARRIED_MAGIC ||
+        welcome->version != MPIDATA_CARRIED_VERSION)
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier is of another version of mpidata. Link the program "
+                                              "with the library that `mpidata config --carried` names.");
+    welcome->sentence[sizeof welcome->sentence - 1] = '\0';
+    if (welcome->refused) return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: %s", welcome->sentence);
+    return MPIDATA_SUCCESS;
+}
+
+static int within(uint64_t at, uint64_t bytes, uint64_t all) { return at % 8 == 0 && at <= all && bytes <= all - at; }
+
+static int check_memory(mpidata_channel *channel, uint64_t bytes) {
+    const mpidata_carried *head = channel->shared;
+    uint64_t plan_at = head->plan_at, plan_bytes = head->plan_bytes, parameters_at = head->parameters_at;
+    channel->slots_at = head->slots_at;
+    channel->slot_bytes = head->slot_bytes;
+    channel->values_at = head->values_at;
+    channel->values_bytes = head->values_bytes;
+    channel->slots = head->slots;
+    channel->blocks = head->blocks;
+    channel->bytes = bytes;
+    if (head->magic != MPIDATA_CARRIED_MAGIC || head->version != MPIDATA_CARRIED_VERSION || head->bytes != bytes ||
+        !plan_bytes || !within(plan_at, plan_bytes, bytes) || !within(parameters_at, 0, bytes) || !channel->slots ||
+        channel->slot_bytes > bytes || channel->slots > bytes / (channel->slot_bytes | 1) ||
+        !within(channel->slots_at, channel->slots * channel->slot_bytes, bytes) ||
+        !within(channel->values_at, channel->values_bytes, channel->slot_bytes) ||
+        channel->blocks > MPIDATA_BLOCKS_MAX ||
+        sizeof(mpidata_carried_sample) + channel->blocks * sizeof(mpidata_carried_block) > channel->values_at)
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier's memory does not hold what it says. Use one "
+                                              "version of mpidata.");
+    const char *base = (const char *)channel->shared;
+    if (base[plan_at + plan_bytes - 1])
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the plan in the carrier's memory has no end. Use one version "
+                                              "of mpidata.");
+    channel->plan_text = base + plan_at;
+    channel->parameters = (const double *)(base + parameters_at);
+    return MPIDATA_SUCCESS;
+}
+
+static int map_memory(mpidata_channel *channel, const mpidata_carried_welcome *welcome, int memory) {
+    struct stat status;
+    uint64_t bytes = welcome->bytes;
+    if (memory < 0 || fstat(memory, &status)) return cannot("take", "the carrier's memory");
+    if (bytes < sizeof(mpidata_carried) || (uint64_t)status.st_size != bytes)
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier's memory has another size than it says.");
+    void *mapped = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    if (mapped == MAP_FAILED)
+        return mpidata_error(MPIDATA_ERR_MEMORY, "mpidata_attach: cannot map %llu bytes of the carrier's memory: %s.",
+                             (unsigned long long)bytes, strerror(errno));
+    channel->shared = mapped;
+    return check_memory(channel, bytes);
+}
+
+static int meet(mpidata_channel *channel, const char *token) {
+    mpidata_carried_hello hello = {.magic = MPIDATA_CARRIED_MAGIC, .version = MPIDATA_CARRIED_VERSION};
+    mpidata_carried_welcome welcome;
+    int memory = -1;
+    (void)strncpy(hello.token, token, sizeof hello.token - 1);
+    if (send(channel->socket, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello) return gone();
+    int status = take_welcome(channel->socket, &welcome, &memory);
+    if (!status) status = map_memory(channel, &welcome, memory);
+    if (memory >= 0) (void)close(memory);
+    return status;
+}
+
+int mpidata_channel_open(mpidata_channel *channel, const char *address) {
+    char path[256];
+    const char *colon = strrchr(address, ':');
+    memset(channel, 0, sizeof *channel);
+    channel->socket = -1;
+    if (!colon || (size_t)(colon - address) >= sizeof path)
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: " MPIDATA_CARRIER_VARIABLE " is '%.200s', which names no "
+                                              "carrier. Let the job start the program: mpidata run job.yaml.", address);
+    (void)snprintf(path, sizeof path, "%.*s", (int)(colon - address), address);
+    int status = connect_to(path, &channel->socket);
+    if (!status) status = meet(channel, colon + 1);
+    if (status) mpidata_channel_close(channel);
+    return status;
+}
+
+void mpidata_channel_close(mpidata_channel *channel) {
+    if (channel->shared) (void)munmap(channel->shared, (size_t)channel->bytes);
+    if (channel->socket >= 0) (void)close(channel->socket);
+    channel->shared = NULL;
+    channel->socket = -1;
+}
+
+int mpidata_channel_check(mpidata_channel *channel) {
+    char bytes[64];
+    ssize_t got;
+    do got = recv(channel->socket, bytes, sizeof bytes, MSG_DONTWAIT);
+    while (got > 0 || (got < 0 && errno == EINTR));
+    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? MPIDATA_SUCCESS : gone();
+}
+
+static void wake_carrier(mpidata_channel *channel) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!MPIDATA_CARRIED_GET(channel->shared->carrier_sleeps)) return;
+    MPIDATA_CARRIED_SET(channel->shared->carrier_sleeps, 0);
+    (void)send(channel->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL); /* where there is no room, it has not read the last one */
+}
+
+static int has_slot(const mpidata_channel *channel) {
+    return channel->committed - MPIDATA_CARRIED_GET(channel->shared->released) < channel->slots;
+}
+
+static int has_answer(const mpidata_channel *channel) {
+    return MPIDATA_CARRIED_GET(channel->shared->answered) == channel->request;
+}
+
+static int wait_for(mpidata_channel *channel, int (*done)(const mpidata_channel *)) {
+    for (int i = 0; i < YIELDS; i++) {
+        if (done(channel)) return MPIDATA_SUCCESS;
+        (void)sched_yield();
+    }
+    for (;;) {
+        MPIDATA_CARRIED_SET(channel->shared->rank_sleeps, 1);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        if (done(channel)) break;
+        struct pollfd look = {.fd = channel->socket, .events = POLLIN};
+        (void)poll(&look, 1, LOOK_EVERY_MS);
+        MPIDATA_CARRIED_SET(channel->shared->beats, channel->shared->beats + 1);
+        if (look.revents) MPIDATA_TRY(mpidata_channel_check(channel));
+    }
+    MPIDATA_CARRIED_SET(channel->shared->rank_sleeps, 0);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_channel_slot(mpidata_channel *channel, mpidata_carried_sample **sample, char **values) {
+    MPIDATA_TRY(wait_for(channel, has_slot));
+    char *slot = (char *)channel->shared + channel->slots_at + channel->committed % channel->slots * channel->slot_bytes;
+    *sample = (mpidata_carried_sample *)slot;
+    *values = slot + channel->values_at;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_channel_commit(mpidata_channel *channel) {
+    MPIDATA_CARRIED_SET(channel->shared->committed, ++channel->committed);
+    wake_carrier(channel);
+    return mpidata_channel_check(channel);
+}
+
+int mpidata_channel_ask(mpidata_channel *channel, uint32_t kind, const char *reason) {
+    mpidata_carried *shared = channel->shared;
+    shared->kind = kind;
+    (void)snprintf(shared->reason, sizeof shared->reason, "%s", reason ? reason : "");
+    MPIDATA_CARRIED_SET(shared->request, ++channel->request);
+    wake_carrier(channel);
+    MPIDATA_TRY(wait_for(channel, has_answer));
+    int status = shared->status;
+    if (status <= MPIDATA_END) return status == MPIDATA_SUCCESS ? MPIDATA_SUCCESS : MPIDATA_END;
+    char sentence[MPIDATA_CARRIED_SENTENCE];
+    memcpy(sentence, shared->sentence, sizeof sentence);
+    sentence[sizeof sentence - 1] = '\0';
+    return mpidata_error(status, "%s", sentence);
+}

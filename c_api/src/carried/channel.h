@@ -1,0 +1,37 @@
+/* The way of a rank of a carried program to its carrier: the memory that both share, and the socket. */
+#ifndef MPIDATA_CARRIED_CHANNEL_H
+#define MPIDATA_CARRIED_CHANNEL_H
+
+#include "carried/layout.h"
+
+typedef struct {
+    int socket;
+    mpidata_carried *shared;
+    /* Read once and checked: */
+    uint64_t slots_at, slot_bytes, values_at, values_bytes, bytes;
+    uint32_t slots, blocks;
+    const double *parameters;
+    const char *plan_text;
+    /* Kept by this rank: */
+    uint64_t committed;
+    uint32_t request;
+} mpidata_channel;
+
+/* Connect to the carrier that the environment names. Blocks until it has answered. */
+int mpidata_channel_open(mpidata_channel *channel, const char *address);
+void mpidata_channel_close(mpidata_channel *channel);
+
+/* Slot of the sample that comes next: its head, with the blocks behind it, and its values. Blocks while all are with the
+ * carrier. */
+int mpidata_channel_slot(mpidata_channel *channel, mpidata_carried_sample **sample, char **values);
+
+/* The slot is filled. */
+int mpidata_channel_commit(mpidata_channel *channel);
+
+/* Ask, and wait for the answer, whose status this returns. reason: may be NULL. */
+int mpidata_channel_ask(mpidata_channel *channel, uint32_t kind, const char *reason);
+
+/* MPIDATA_ERR_JOB where the carrier has ended. */
+int mpidata_channel_check(mpidata_channel *channel);
+
+#endif

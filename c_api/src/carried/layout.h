@@ -1,0 +1,96 @@
+/* The memory that one rank of a carried program shares with its carrier, and what they say to one another over their
+ * socket.
+ *
+ * The carrier makes the memory (a memfd, sealed so that it can neither shrink nor grow) and sends its descriptor. It holds
+ * numbers of fixed widths only, and no lock: each word has one writer. Either side may die at any point, or write anything:
+ * the other one keeps what it needs for itself, and checks the rest each time.
+ *
+ * A rank fills the slots in their order and counts the samples that it has committed; the carrier sends from the slots, and
+ * counts those that it has given back. All else is a request, which the carrier answers after the samples before it. Who
+ * goes to sleep says so first, and is woken by a byte through the socket. */
+#ifndef MPIDATA_CARRIED_LAYOUT_H
+#define MPIDATA_CARRIED_LAYOUT_H
+
+#include <stdint.h>
+
+#include "wire/wire.h"
+
+#define MPIDATA_CARRIER_VARIABLE "MPIDATA_CARRIER" /* "<path of the socket>:<token of this start of the program>" */
+#define MPIDATA_CARRIED_MARK "MPIDATA_CARRIED_RUN" /* names the run folder, for whoever ends what is left of a run */
+#define MPIDATA_CARRIED_MAGIC UINT32_C(0x4d504331)
+#define MPIDATA_CARRIED_VERSION 1u
+
+enum { MPIDATA_CARRIED_TOKEN = 32, MPIDATA_CARRIED_SENTENCE = 1024, MPIDATA_CARRIED_LINE = 64 };
+
+/* The first message of a rank. */
+typedef struct {
+    uint32_t magic, version;
+    char token[MPIDATA_CARRIED_TOKEN];
+} mpidata_carried_hello;
+
+/* The answer, with the memory's descriptor; refused: with none, and why. */
+typedef struct {
+    uint32_t magic, version;
+    uint64_t bytes; /* of the memory */
+    uint32_t refused;
+    uint32_t unused;
+    char sentence[MPIDATA_CARRIED_SENTENCE];
+} mpidata_carried_welcome;
+
+enum {
+    MPIDATA_CARRIED_NEXT = 1,
+    MPIDATA_CARRIED_FAIL = 2,     /* reason: why the simulation is given up */
+    MPIDATA_CARRIED_FAIL_TRY = 3, /* reason: why this try of it is */
+    MPIDATA_CARRIED_FINALIZE = 4,
+    MPIDATA_CARRIED_ERROR = 5     /* reason: the sentence with which the job ends */
+};
+
+/* The beginning of the memory. */
+typedef struct {
+    uint32_t magic, version;
+    uint64_t bytes;
+    uint64_t plan_at, plan_bytes; /* the text of the plan, which ends with 0 */
+    uint64_t parameters_at;       /* doubles, of the present simulation, in the plan's order */
+    uint64_t slots_at, slot_bytes;
+    uint64_t values_at;           /* of a slot's values, within it; before them its head and blocks */
+    uint64_t values_bytes;
+    uint32_t slots, blocks;       /* blocks: most of one slot */
+    char who[128];                /* the rank of the job, in a sentence */
+    /* What the carrier writes from here on. */
+    __attribute__((aligned(MPIDATA_CARRIED_LINE))) uint64_t released; /* slots given back, ever */
+    uint32_t answered;            /* number of the last request that is answered ... */
+    int32_t status;               /* ... and how */
+    int64_t simulation;
+    uint32_t stopping;            /* the job is */
+    uint32_t carrier_sleeps;
+    char sentence[MPIDATA_CARRIED_SENTENCE]; /* of an error */
+    /* What the rank writes from here on. */
+    __attribute__((aligned(MPIDATA_CARRIED_LINE))) uint64_t committed; /* slots filled, ever */
+    uint32_t request;             /* number of the last one */
+    uint32_t kind;
+    uint32_t rank_sleeps;
+    uint32_t beats;               /* signs of life */
+    char reason[MPIDATA_CARRIED_SENTENCE];
+} mpidata_carried;
+
+/* The beginning of a slot; its blocks follow. */
+typedef struct {
+    double time;
+    uint32_t n_blocks;
+    uint32_t unused;
+} mpidata_carried_sample;
+
+typedef struct {
+    mpidata_block block;
+    uint64_t at; /* of the values, of the declared dtype, within the slot's values */
+} mpidata_carried_block;
+
+_Static_assert(sizeof(mpidata_carried_sample) == 16 && sizeof(mpidata_carried_block) == 112, "both sides must agree");
+_Static_assert(sizeof(mpidata_carried_hello) == 40 && sizeof(mpidata_carried_welcome) == 1048, "both sides must agree");
+_Static_assert(sizeof(mpidata_carried) == 2432, "both sides must agree");
+
+/* Words that the other side reads or writes meanwhile: what was written before a word is seen with it. */
+#define MPIDATA_CARRIED_GET(word) __atomic_load_n(&(word), __ATOMIC_ACQUIRE)
+#define MPIDATA_CARRIED_SET(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELEASE)
+
+#endif

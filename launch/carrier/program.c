@@ -1,0 +1,150 @@
+/* The program, or what launches it: how it is started, and ended with all that it has started. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/wait.h"
+#include "carrier.h"
+#include "family.h"
+
+extern char **environ;
+
+/* What launchers and MPIs tell their ranks: the program is none of this job. */
+static int is_of_the_job(const char *variable) {
+    static const char *const beginnings[] = {"OMPI_", "PMIX_", "PMI_", "PRTE_", "HYDI_", "HYDRA_", "UCX_", "SLURM_STEP",
+                                             "SLURM_CPU_BIND", "SLURM_PROCID=", "SLURM_LOCALID=", "MPIDATA_RUN=",
+                                             "MPIDATA_PULSE=", "MPIDATA_MPI=", "MPIDATA_CARRIER="};
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (strncmp(variable, beginnings[i], strlen(beginnings[i])) == 0) return 1;
+    return 0;
+}
+
+/* Assignments for the environment take the place of those that are there. */
+static int is_assigned(const char *variable, char **assignments) {
+    const size_t name = strcspn(variable, "=") + 1;
+    for (; *assignments; assignments++)
+        if (strncmp(*assignments, variable, name) == 0) return 1;
+    return 0;
+}
+
+static size_t count(char **list) {
+    size_t n = 0;
+    while (list[n]) n++;
+    return n;
+}
+
+static char **environment(char **assignments) {
+    char **result = calloc(count(environ) + count(assignments) + 1, sizeof *result);
+    size_t n = 0;
+    for (char **variable = environ; result && *variable; variable++)
+        if (!is_of_the_job(*variable) && !is_assigned(*variable, assignments)) result[n++] = *variable;
+    for (; result && *assignments; assignments++) result[n++] = *assignments;
+    return result;
+}
+
+/* "mpirun -n 4", "env NAME=value ...", "program argument ...": a launcher brings what stands there to every host. */
+static char **whole_command(const command_t *command, char **assignments) {
+    static char env[] = "env";
+    const size_t n = count(command->arguments), set = count(assignments);
+    char **whole = calloc((size_t)command->n_launcher + 1 + set + n + 1, sizeof *whole);
+    if (!whole) return NULL;
+    char **end = whole;
+    for (int i = 0; i < command->n_launcher; i++) *end++ = command->launcher[i];
+    if (command->n_launcher) {
+        *end++ = env;
+        for (size_t i = 0; i < set; i++) *end++ = assignments[i];
+    }
+    for (size_t i = 0; i < n; i++) *end++ = command->arguments[i];
+    return whole;
+}
+
+static _Noreturn void become(char **arguments, char **variables, int is_launched, pid_t parent, int report) {
+    sigset_t none;
+    cpu_set_t all;
+    sigemptyset(&none);
+    memset(&all, 0xff, sizeof all);
+    (void)sched_setaffinity(0, sizeof all, &all); /* not the carrier's: as far as the system allows */
+    signal(SIGUSR1, SIG_IGN); /* a launcher passes it to all */
+    signal(SIGPIPE, SIG_DFL);
+    /* A launcher that is asked to end ends the ranks on other hosts, too. */
+    if (prctl(PR_SET_PDEATHSIG, is_launched ? SIGTERM : SIGKILL) == 0 && getppid() == parent
+        && sigprocmask(SIG_SETMASK, &none, NULL) == 0)
+        execvpe(arguments[0], arguments, variables);
+    const int error = errno;
+    if (write(report, &error, sizeof error) < 0) _exit(126);
+    _exit(127);
+}
+
+int program_start(program_t *program, const command_t *command, char **assignments) {
+    int ends[2], error = 0;
+    const pid_t parent = getpid();
+    char **whole = whole_command(command, assignments), **variables = environment(assignments);
+    if (!whole || !variables) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for starting the program.");
+    if (pipe2(ends, O_CLOEXEC)) return mpidata_error(MPIDATA_ERR_JOB, "Cannot make a pipe: %s.", strerror(errno));
+    *program = (program_t){.descriptor = -1, .is_launched = command->n_launcher > 0};
+    program->pid = fork();
+    if (program->pid < 0) return mpidata_error(MPIDATA_ERR_JOB, "Cannot start a process: %s. See `ulimit -u`.", strerror(errno));
+    if (program->pid == 0) become(whole, variables, program->is_launched, parent, ends[1]);
+    close(ends[1]);
+    const int failed = read(ends[0], &error, sizeof error) == (ssize_t)sizeof error;
+    close(ends[0]);
+    if (failed)
+        (void)mpidata_error(MPIDATA_ERR_JOB, "Cannot start '%.200s': %s. Build it, or correct solvers.%s in the job file.",
+                            whole[0], strerror(error), program->is_launched ? "carried.launcher" : "program");
+    else program->descriptor = (int)syscall(SYS_pidfd_open, program->pid, 0);
+    free(whole);
+    free(variables);
+    return failed ? MPIDATA_ERR_JOB : MPIDATA_SUCCESS;
+}
+
+/* What the program's processes have left behind comes to this process, which is a subreaper. */
+static void reap(program_t *program) {
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        if (pid != program->pid) continue;
+        program->status = status;
+        program->pid = 0;
+        if (program->descriptor >= 0) close(program->descriptor);
+        program->descriptor = -1;
+    }
+}
+
+int program_has_ended(program_t *program) {
+    if (program->pid) reap(program);
+    return !program->pid;
+}
+
+static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
+
+void program_end(program_t *program, const ranks_t *ranks) {
+    enum { PATIENCE_S = 3 };
+    /* A launcher ends its ranks by itself, and removes its own files. */
+    if (program->pid && program->is_launched) {
+        kill(program->pid, SIGTERM);
+        for (const double until = mpidata_now() + PATIENCE_S; mpidata_now() < until && !program_has_ended(program);) pause_ms(10);
+    }
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->all[i].process >= 0 && ranks->all[i].shared)
+            (void)syscall(SYS_pidfd_send_signal, ranks->all[i].process, SIGKILL, NULL, 0);
+    for (const double until = mpidata_now() + PATIENCE_S; kill_family() && mpidata_now() < until; pause_ms(5))
+        reap(program);
+    reap(program);
+}
+
+const char *program_how(const program_t *program) {
+    static char text[64];
+    const int signalled = WIFSIGNALED(program->status);
+    (void)snprintf(text, sizeof text, "%s %d", signalled ? "signal" : "exit status",
+                   signalled ? WTERMSIG(program->status) : WEXITSTATUS(program->status));
+    return text;
+}

@@ -1,0 +1,293 @@
+/* The ranks of the program: how they come in, what they ask, and the memory shared with each. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "carrier.h"
+
+enum { BUNDLE = 524288, MOST_SLOTS = 64 }; /* bytes of small samples that a rank may be ahead */
+
+static uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+
+/* Pages are taken as they are written: a rank that puts a part of each field needs no more than that. */
+void ranks_lay_out(ranks_t *ranks) {
+    const mpidata_plan *plan = ranks->plan;
+    uint64_t slots = (uint64_t)plan->window + 1, small = BUNDLE / (plan->slot_bytes + 1) + 1;
+    if (small > MOST_SLOTS) small = MOST_SLOTS;
+    ranks->slots = (uint32_t)(slots > small ? slots : small);
+    ranks->values_bytes = plan->slot_bytes + (uint64_t)MPIDATA_BLOCKS_MAX * MPIDATA_BOUNDARY;
+    ranks->values_at = round_up(sizeof(mpidata_carried_sample) + MPIDATA_BLOCKS_MAX * sizeof(mpidata_carried_block), 4096);
+    ranks->slot_bytes = ranks->values_at + round_up(ranks->values_bytes, 4096);
+    ranks->parameters_at = round_up(sizeof(mpidata_carried), 64);
+    const uint64_t plan_at = ranks->parameters_at + (uint64_t)plan->n_parameters * sizeof(double);
+    ranks->slots_at = round_up(plan_at + strlen(ranks->plan_text) + 1, 4096);
+    ranks->bytes = ranks->slots_at + ranks->slots * ranks->slot_bytes;
+}
+
+static void write_head(const ranks_t *ranks, mpidata_carried *head) {
+    head->magic = MPIDATA_CARRIED_MAGIC;
+    head->version = MPIDATA_CARRIED_VERSION;
+    head->bytes = ranks->bytes;
+    head->parameters_at = ranks->parameters_at;
+    head->plan_at = ranks->parameters_at + (uint64_t)ranks->plan->n_parameters * sizeof(double);
+    head->plan_bytes = strlen(ranks->plan_text) + 1;
+    head->slots_at = ranks->slots_at;
+    head->slot_bytes = ranks->slot_bytes;
+    head->values_at = ranks->values_at;
+    head->values_bytes = ranks->values_bytes;
+    head->slots = ranks->slots;
+    head->blocks = MPIDATA_BLOCKS_MAX;
+    memcpy(head->who, ranks->who, sizeof head->who);
+    strcpy((char *)head + head->plan_at, ranks->plan_text);
+}
+
+/* Memory for one rank; its descriptor, or -1. */
+static int make_memory(const ranks_t *ranks, rank_t *rank) {
+    const int memory = memfd_create("mpidata-carried", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (memory < 0) return -1;
+    void *mapped = MAP_FAILED;
+    if (!ftruncate(memory, (off_t)ranks->bytes) && !fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        mapped = mmap(NULL, ranks->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    if (mapped == MAP_FAILED) {
+        close(memory);
+        return -1;
+    }
+    rank->shared = mapped;
+    rank->bytes = ranks->bytes;
+    write_head(ranks, rank->shared);
+    return memory;
+}
+
+static int send_welcome(const rank_t *rank, const mpidata_carried_welcome *welcome, int memory) {
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.room = {0}};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)welcome, .iov_len = sizeof *welcome};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (memory >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof memory);
+        memcpy(CMSG_DATA(head), &memory, sizeof memory);
+    }
+    return sendmsg(rank->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *welcome;
+}
+
+static void drop(rank_t *rank) {
+    if (rank->socket >= 0) close(rank->socket);
+    if (rank->process >= 0) close(rank->process);
+    if (rank->shared) munmap(rank->shared, rank->bytes);
+    *rank = (rank_t){.socket = -1, .process = -1};
+}
+
+/* Forget one that was not let in. */
+static void turn_away(ranks_t *ranks, int i) {
+    drop(&ranks->all[i]);
+    ranks->all[i] = ranks->all[--ranks->n];
+}
+
+static int is_here_already(const ranks_t *ranks, const rank_t *rank) {
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->all[i].shared && ranks->all[i].pid == rank->pid && rank->pid > 0) return 1;
+    return 0;
+}
+
+/* Why a process is not let in; NULL: it is. */
+static const char *why_not(const ranks_t *ranks, const rank_t *rank, const mpidata_carried_hello *hello) {
+    static char sentence[MPIDATA_CARRIED_SENTENCE];
+    if (hello->version != MPIDATA_CARRIED_VERSION)
+        return "the carrier is of another version of mpidata. Link the program with the library that `mpidata config "
+               "--carried` names.";
+    if (memcmp(hello->token, ranks->token, sizeof ranks->token))
+        return "this process is not of the program that the carrier runs now. Let the job start the program.";
+    if (is_here_already(ranks, rank)) return "this process has attached before. Call mpidata_attach once per program.";
+    if (ranks_attached(ranks) < ranks->room) return NULL;
+    snprintf(sentence, sizeof sentence, "the program has %d ranks (solvers.carried.ranks), which have all attached, but "
+             "another one comes. Correct solvers.carried.ranks, or the number of ranks that the launcher starts.", ranks->room);
+    return sentence;
+}
+
+/* The first message of a connection; whether it stays. */
+static int greet(ranks_t *ranks, rank_t *rank, double now) {
+    mpidata_carried_hello hello;
+    mpidata_carried_welcome welcome = {.magic = MPIDATA_CARRIED_MAGIC, .version = MPIDATA_CARRIED_VERSION};
+    const ssize_t got = recv(rank->socket, &hello, sizeof hello, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
+    if (got != (ssize_t)sizeof hello || hello.magic != MPIDATA_CARRIED_MAGIC) return 0;
+    const char *why = why_not(ranks, rank, &hello);
+    const int memory = why ? -1 : make_memory(ranks, rank);
+    if (!why && memory < 0) {
+        why = "the carrier cannot make memory to share. Give the job more memory, or lower solvers.window in the job file.";
+    }
+    welcome.bytes = ranks->bytes;
+    welcome.refused = why != NULL;
+    snprintf(welcome.sentence, sizeof welcome.sentence, "%s", why ? why : "");
+    const int stays = send_welcome(rank, &welcome, memory) && !why;
+    if (memory >= 0) close(memory);
+    rank->alive = now;
+    return stays;
+}
+
+/* Only this user's processes, and root's, are listened to. */
+static int may_come(int connection, rank_t *rank) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length)) return 0;
+    if (peer.uid != geteuid() && peer.uid != 0) return 0;
+    rank->pid = peer.pid;
+    rank->process = peer.pid > 0 ? (int)syscall(SYS_pidfd_open, peer.pid, 0) : -1; /* 0: in a namespace seen from nowhere */
+    return 1;
+}
+
+static void take_connections(ranks_t *ranks) {
+    int connection;
+    while ((connection = accept4(ranks->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        rank_t rank = {.socket = connection, .process = -1};
+        rank_t *grown = may_come(connection, &rank) ? realloc(ranks->all, (size_t)(ranks->n + 1) * sizeof rank) : NULL;
+        if (!grown) {
+            drop(&rank);
+            continue;
+        }
+        ranks->all = grown;
+        ranks->all[ranks->n++] = rank;
+    }
+}
+
+/* Wake-ups have no content: what there is to do is in the memory. */
+static int is_closed(const rank_t *rank) {
+    char bytes[64];
+    ssize_t got;
+    do got = recv(rank->socket, bytes, sizeof bytes, MSG_DONTWAIT);
+    while (got > 0);
+    return got == 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+static const char *look_into(const ranks_t *ranks, rank_t *rank, double now) {
+    mpidata_carried *shared = rank->shared;
+    /* In this order: what was committed before a request is seen with it. */
+    const uint32_t request = MPIDATA_CARRIED_GET(shared->request), beats = MPIDATA_CARRIED_GET(shared->beats);
+    const uint64_t committed = MPIDATA_CARRIED_GET(shared->committed);
+    if (beats != rank->beats || rank->asks) rank->alive = now;
+    rank->beats = beats;
+    if (committed < rank->taken || committed - rank->released > ranks->slots)
+        return "A rank of the carried program has counted more samples than there is room for";
+    if (request == rank->request) return NULL;
+    if (request != rank->request + 1 || rank->asks) return "A rank of the carried program has asked twice at once";
+    if (committed != rank->taken) return NULL; /* those come first */
+    rank->request = request;
+    rank->asks = (int)shared->kind;
+    if (rank->asks < MPIDATA_CARRIED_NEXT || rank->asks > MPIDATA_CARRIED_ERROR)
+        return "A rank of the carried program has asked for what there is not";
+    return NULL;
+}
+
+const char *ranks_take(ranks_t *ranks, double now) {
+    const char *wrong = NULL;
+    take_connections(ranks);
+    for (int i = ranks->n - 1; i >= 0; i--) {
+        rank_t *rank = &ranks->all[i];
+        if (!rank->shared) {
+            if (!greet(ranks, rank, now)) turn_away(ranks, i);
+            continue;
+        }
+        if (!rank->gone && is_closed(rank)) rank->gone = 1;
+        const char *what = look_into(ranks, rank, now);
+        if (what) wrong = what;
+    }
+    return wrong;
+}
+
+int ranks_attached(const ranks_t *ranks) {
+    int attached = 0;
+    for (int i = 0; i < ranks->n; i++) attached += ranks->all[i].shared != NULL;
+    return attached;
+}
+
+int ranks_all_ask(const ranks_t *ranks, int what) {
+    int ask = 0;
+    for (int i = 0; i < ranks->n; i++) ask += ranks->all[i].asks == what;
+    return ask == ranks->room;
+}
+
+const mpidata_carried_sample *ranks_slot(const ranks_t *ranks, const rank_t *rank, uint64_t number, const char **values) {
+    const char *slot = (const char *)rank->shared + ranks->slots_at + number % ranks->slots * ranks->slot_bytes;
+    *values = slot + ranks->values_at;
+    return (const mpidata_carried_sample *)slot;
+}
+
+void ranks_wake(rank_t *rank) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!MPIDATA_CARRIED_GET(rank->shared->rank_sleeps)) return;
+    MPIDATA_CARRIED_SET(rank->shared->rank_sleeps, 0);
+    (void)send(rank->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void ranks_give_back(rank_t *rank, uint64_t released) {
+    rank->released = released;
+    MPIDATA_CARRIED_SET(rank->shared->released, released);
+    ranks_wake(rank);
+}
+
+void ranks_answer(rank_t *rank, int status, const char *sentence) {
+    rank->shared->status = status;
+    snprintf(rank->shared->sentence, sizeof rank->shared->sentence, "%s", sentence);
+    rank->asks = 0;
+    MPIDATA_CARRIED_SET(rank->shared->answered, rank->request);
+    ranks_wake(rank);
+}
+
+void ranks_stop(ranks_t *ranks) {
+    for (int i = 0; i < ranks->n; i++) {
+        rank_t *rank = &ranks->all[i];
+        if (!rank->shared) continue;
+        MPIDATA_CARRIED_SET(rank->shared->stopping, 1);
+        const uint64_t committed = MPIDATA_CARRIED_GET(rank->shared->committed);
+        if (committed - rank->released <= ranks->slots) rank->taken = committed; /* of no use any more */
+    }
+}
+
+void ranks_sleep(ranks_t *ranks, int asleep) {
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->all[i].shared) MPIDATA_CARRIED_SET(ranks->all[i].shared->carrier_sleeps, (uint32_t)asleep);
+    if (asleep) __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+int ranks_have_sample(const ranks_t *ranks) {
+    int committed = 0;
+    for (int i = 0; i < ranks->n; i++)
+        committed += ranks->all[i].shared && MPIDATA_CARRIED_GET(ranks->all[i].shared->committed) != ranks->all[i].taken;
+    return committed == ranks->room;
+}
+
+int ranks_have_news(const ranks_t *ranks) {
+    for (int i = 0; i < ranks->n; i++) {
+        const rank_t *rank = &ranks->all[i];
+        if (rank->shared && MPIDATA_CARRIED_GET(rank->shared->request) != rank->request &&
+            MPIDATA_CARRIED_GET(rank->shared->committed) == rank->taken) return 1;
+    }
+    return ranks_have_sample(ranks);
+}
+
+int ranks_poll(const ranks_t *ranks, struct pollfd *polled) {
+    int n = 0;
+    polled[n++] = (struct pollfd){.fd = ranks->listener, .events = POLLIN};
+    for (int i = 0; i < ranks->n; i++)
+        if (!ranks->all[i].gone) polled[n++] = (struct pollfd){.fd = ranks->all[i].socket, .events = POLLIN};
+    return n;
+}
+
+void ranks_forget(ranks_t *ranks) {
+    for (int i = 0; i < ranks->n; i++) drop(&ranks->all[i]);
+    ranks->n = 0;
+}

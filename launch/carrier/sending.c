@@ -1,0 +1,59 @@
+/* From the slots of the ranks to the trainers, without a copy where pieces are not small. */
+#include "carrier.h"
+#include "solver/solver.h"
+
+/* A block of a rank, checked: a copy, as the rank may write there meanwhile. */
+static int read_block(const ranks_t *ranks, const mpidata_carried_block *there, mpidata_carried_block *block) {
+    *block = *there;
+    __asm__ volatile("" ::: "memory"); /* it is not read again */
+    MPIDATA_TRY(mpidata_block_check(ranks->plan, &block->block));
+    uint64_t bytes = mpidata_block_bytes(ranks->plan, &block->block);
+    if (block->at % MPIDATA_BOUNDARY || block->at > ranks->values_bytes || bytes > ranks->values_bytes - block->at)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A block of the carried program lies outside the memory for it");
+    return MPIDATA_SUCCESS;
+}
+
+static int put_blocks(const ranks_t *ranks, const rank_t *rank, double *time) {
+    const char *values;
+    if (!rank->shared) return MPIDATA_SUCCESS; /* it has only connected */
+    const mpidata_carried_sample *sample = ranks_slot(ranks, rank, rank->taken, &values);
+    const mpidata_carried_block *blocks = (const mpidata_carried_block *)(sample + 1);
+    const uint32_t n_blocks = __atomic_load_n(&sample->n_blocks, __ATOMIC_RELAXED);
+    *time = sample->time;
+    if (n_blocks > MPIDATA_BLOCKS_MAX)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A sample of the carried program has %u blocks", (unsigned)n_blocks);
+    for (uint32_t i = 0; i < n_blocks; i++) {
+        mpidata_carried_block block;
+        MPIDATA_TRY(read_block(ranks, &blocks[i], &block));
+        const mpidata_field *field = &ranks->plan->fields[block.block.field];
+        MPIDATA_TRY(mpidata_iput(field->name, values + block.at, (mpidata_dtype)field->dtype, block.block.ndim,
+                                 block.block.shape, block.block.start));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int send_samples(ranks_t *ranks, int *sent) {
+    while (ranks_have_sample(ranks)) {
+        double time = 0;
+        for (int i = 0; i < ranks->n; i++) MPIDATA_TRY(put_blocks(ranks, &ranks->all[i], &time));
+        for (int i = 0; i < ranks->n; i++) ranks->all[i].taken += ranks->all[i].shared != NULL;
+        *sent = 1;
+        MPIDATA_TRY(mpidata_step(time));
+        give_slots_back(ranks);
+    }
+    return MPIDATA_SUCCESS;
+}
+
+void give_slots_back(ranks_t *ranks) {
+    for (int i = 0; i < ranks->n; i++) {
+        rank_t *rank = &ranks->all[i];
+        uint64_t released = rank->released;
+        for (; rank->shared && released < rank->taken; released++) {
+            const char *values;
+            /* The first block, at the beginning, stands for all: a piece is given back as a whole. */
+            (void)ranks_slot(ranks, rank, released, &values);
+            if (mpidata_solver_lends(values)) break;
+        }
+        if (rank->shared && released != rank->released) ranks_give_back(rank, released);
+    }
+}
