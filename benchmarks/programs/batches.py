@@ -19,8 +19,13 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-BATCH, WARM, AHEAD = 8, 4, 2
+BATCH, WARM = 8, 4
 ENDLESS = 1 << 20
+
+
+def ahead(size: int) -> int:
+    """How many batches are asked for in advance: as many as mpidata.DataLoader does by itself."""
+    return max(2, min(16, (8 << 20) // size))
 
 
 class Samples(Dataset[torch.Tensor]):
@@ -29,6 +34,7 @@ class Samples(Dataset[torch.Tensor]):
     def __init__(self, size: int, busy_s: float) -> None:
         self.samples = [torch.full((size // BATCH // 4,), float(i)) for i in range(16)]
         self.busy_s = busy_s
+        self.ahead = ahead(size)
 
     def __len__(self) -> int:
         return ENDLESS
@@ -81,16 +87,16 @@ def mpidata(samples: Samples) -> Iterator[torch.Tensor]:
     """As its users would."""
     import mpidata
 
-    return iter(mpidata.DataLoader(samples, BATCH, prefetch_factor=AHEAD))
+    return iter(mpidata.DataLoader(samples, BATCH))
 
 
 def torchs(samples: Samples) -> Iterator[torch.Tensor]:
     """torch's own, with one worker."""
-    return iter(DataLoader(samples, BATCH, num_workers=1, prefetch_factor=AHEAD))
+    return iter(DataLoader(samples, BATCH, num_workers=1, prefetch_factor=samples.ahead))
 
 
 def by_hand(samples: Samples) -> Iterator[torch.Tensor] | None:
-    """Parcels of two ranks: stack, pickle with the memory beside it, Issend of both; two asked for in advance."""
+    """Parcels of two ranks: stack, pickle with the memory beside it, Issend of both; some asked for in advance."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -107,7 +113,7 @@ def _answer(world: Any, samples: Samples) -> None:
         memory: list[pickle.PickleBuffer] = []
         header = pickle.dumps(batch.numpy(), 5, buffer_callback=memory.append)
         sent.append((world.Issend(header, 1), world.Issend(memory[0].raw(), 1), header, batch))
-        if len(sent) > AHEAD:
+        if len(sent) > samples.ahead:
             for request in sent.pop(0)[:2]:
                 request.Wait()
 
@@ -115,10 +121,10 @@ def _answer(world: Any, samples: Samples) -> None:
 def _ask(world: Any, samples: Samples) -> Iterator[torch.Tensor]:
     from mpi4py import MPI
 
-    # Each is free again two batches later, when the loop has done with it.
-    buffers = [np.empty(samples.samples[0].numel() * 4 * BATCH, np.uint8) for _ in range(AHEAD + 2)]
+    # Each is free again when the loop has done with it.
+    buffers = [np.empty(samples.samples[0].numel() * 4 * BATCH, np.uint8) for _ in range(samples.ahead + 2)]
     header = np.empty(4096, np.uint8)
-    for number in range(AHEAD):
+    for number in range(samples.ahead):
         world.send(number, 0)
     try:
         for number in range(ENDLESS // BATCH):
@@ -126,7 +132,7 @@ def _ask(world: Any, samples: Samples) -> Iterator[torch.Tensor]:
             world.Recv(header, 0, status=status)
             memory = buffers[number % len(buffers)]
             world.Recv(memory, 0)
-            world.send(number + AHEAD, 0)
+            world.send(number + samples.ahead, 0)
             yield torch.from_numpy(pickle.loads(header[: status.Get_count(MPI.BYTE)], buffers=[memory]))
     finally:
         world.send(-1, 0)
@@ -157,7 +163,9 @@ def rpc(samples: Samples) -> Iterator[torch.Tensor]:
     remote = rpcdataloader.RPCDataset(
         [f"127.0.0.1:{port}"], Named, samples.samples[0].numel() * 4 * BATCH, samples.busy_s
     )
-    return iter(rpcdataloader.RPCDataloader(remote, batch_size=BATCH, sampler=range(ENDLESS), prefetch_factor=AHEAD))
+    return iter(
+        rpcdataloader.RPCDataloader(remote, batch_size=BATCH, sampler=range(ENDLESS), prefetch_factor=samples.ahead)
+    )
 
 
 KINDS: dict[str, Callable[[Samples], Iterator[torch.Tensor] | None]] = {

@@ -19,6 +19,8 @@ from mpidata.loader.turns import Turn
 
 __all__ = ["Epoch", "Settings", "derived_seed"]
 
+# Of batches that come faster than a request takes to be answered, so many bytes are asked for, and so many batches.
+_BYTES_AHEAD, _FEWEST_AHEAD, _MOST_AHEAD = 8 << 20, 2, 16
 # Longest time in the library while it waits, so that Python gets to handle signals.
 _SLICE_S = 0.2
 
@@ -35,8 +37,8 @@ class Settings:
 
     Attributes
     ----------
-    ahead : int
-        How many batches may be asked of a loader before it has answered.
+    ahead : int or None
+        How many batches may be asked of a loader before it has answered; None: 2, and more of small ones.
     in_order : bool
         Give out batches in their order, as opposed to that in which they come.
     timeout_s : float
@@ -45,7 +47,7 @@ class Settings:
         Put what comes into page-locked memory.
     """
 
-    ahead: int
+    ahead: int | None
     in_order: bool
     timeout_s: float
     pinned: bool
@@ -86,6 +88,7 @@ class Epoch(Iterator[Any]):
         self._tally, self._turn = tally, turn
         self._orders: dict[int, Order] = {}
         self._exhausted = False
+        self._ahead = settings.ahead or _FEWEST_AHEAD
         remote.take(0.0)
         self._ask()
 
@@ -113,8 +116,10 @@ class Epoch(Iterator[Any]):
         self._given(order.batch)
         samples = len(order.indices) if isinstance(order.indices, (list, tuple)) else 1
         self._tally.batch(samples, time.monotonic() - begun)
-        self._ask()
         assert order.parcel is not None
+        if self._settings.ahead is None:
+            self._ahead = max(_FEWEST_AHEAD, min(_MOST_AHEAD, _BYTES_AHEAD // order.parcel.size))
+        self._ask()
         batch = unpack(order.parcel)
         return pin_memory(batch) if self._settings.pinned else batch  # type: ignore[no-untyped-call]
 
@@ -126,7 +131,7 @@ class Epoch(Iterator[Any]):
         return next((order for order in self._orders.values() if order.parcel is not None), None)
 
     def _ask(self) -> None:
-        while self._remote.wants(self._settings.ahead, len(self._orders)) and not self._exhausted:
+        while self._remote.wants(self._ahead, len(self._orders)) and not self._exhausted:
             drawn = next(self._batches, None)
             if drawn is None:
                 self._exhausted = True

@@ -102,6 +102,11 @@ class Parcel:
     pickle: memoryview
     buffers: list[memoryview]
 
+    @property
+    def size(self) -> int:
+        """Number of bytes, at least 1."""
+        return self.pickle.nbytes + sum(buffer.nbytes for buffer in self.buffers)
+
 
 @dataclass(frozen=True)
 class Joined:

@@ -58,7 +58,7 @@ def test_it_goes_on_when_the_only_loader_is_replaced_later(job_of):
 
 def test_a_loader_that_retires_makes_what_it_owes_and_is_asked_for_no_more(job_of, threads):
     job = job_of(loaders=2, program=threads)
-    batches = iter(DataLoader(Numbers(), batch_size=2))
+    batches = iter(DataLoader(Numbers(), batch_size=2, prefetch_factor=2))
     given = [next(batches)]
     job.network.retire(0)
     given.append(next(batches))
@@ -81,6 +81,17 @@ def test_a_loader_that_joins_is_asked_for_batches_at_once(job_of, threads):
     assert sum(sent[0] == new for sent in job.requests(Kind.BATCH)) > 5
 
 
+class Rows:
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, index):
+        return torch.zeros(self.numbers, dtype=torch.uint8)
+
+
 def test_no_more_is_asked_of_a_loader_than_prefetch_factor(job_of):
     job = job_of(loaders=2)
     batches = iter(DataLoader(range(100), prefetch_factor=3))
@@ -88,6 +99,15 @@ def test_no_more_is_asked_of_a_loader_than_prefetch_factor(job_of):
     assert len(job.requests(Kind.BATCH)) == 6
     next(batches)
     assert len(job.requests(Kind.BATCH)) == 7
+
+
+@pytest.mark.parametrize(("numbers", "ahead"), [(1, 16), (1_000_000, 8), (8 << 20, 2)])
+def test_more_batches_are_asked_for_where_they_are_small(job_of, numbers, ahead):
+    job = job_of(loaders=1)
+    batches = iter(DataLoader(Rows(numbers), batch_size=1))
+    assert len(job.requests(Kind.BATCH)) == 2
+    next(batches)
+    assert len(job.requests(Kind.BATCH)) == 1 + ahead
 
 
 def test_an_abandoned_iterator_takes_back_what_it_asked_for(job_of, monkeypatch):
