@@ -71,7 +71,7 @@ typedef struct {
 
 typedef struct {
     int n_launcher;
-    char **launcher, **arguments; /* arguments: end with NULL */
+    char **launcher, **arguments; /* both end with NULL */
 } command_t;
 
 /* Start it with these assignments, "NAME=value", in its environment. */
@@ -79,6 +79,15 @@ int program_start(program_t *program, const command_t *command, char **assignmen
 int program_has_ended(program_t *program); /* reaps, too */
 void program_end(program_t *program, const ranks_t *ranks); /* with all that it has started; blocks until they are gone */
 const char *program_how(const program_t *program); /* "ended with exit status 3" */
+
+/* words.c: lists of words that end with NULL; each call appends to one. NULL: an empty one. */
+void words_free(char **words);
+int words_of_start(const ranks_t *ranks, int group, char ***variables);
+int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const double *parameters, char ***variables,
+                        char ***placeholders);
+int words_of_launcher(char **launcher, int n, char ***filled);
+/* The first n words, with their placeholders replaced by these values. */
+int words_fill(char **words, int n, char **values, char ***filled);
 
 /* sending.c */
 /* Send what all ranks have committed. */

@@ -70,7 +70,8 @@ static void hand_over(carrier_t *carrier) {
 
 static int answer_next(carrier_t *carrier) {
     carrier->open = 0;
-    const int status = take_simulation(carrier);
+    const int one_each = carrier->ranks.plan->carried_each && !carrier->pending;
+    const int status = one_each ? MPIDATA_END : take_simulation(carrier);
     if (status > MPIDATA_END) return status;
     if (status == MPIDATA_SUCCESS) hand_over(carrier);
     answer_all(carrier, status, "");
@@ -149,16 +150,28 @@ static int answer_requests(carrier_t *carrier) {
 
 /* -- one start of the program --------------------------------------------------------------------------------------- */
 
+static int start_with(carrier_t *carrier, char ***variables, char ***placeholders, char ***arguments) {
+    const mpidata_plan *plan = carrier->ranks.plan;
+    command_t command = carrier->command;
+    MPIDATA_TRY(words_of_start(&carrier->ranks, carrier->group, variables));
+    if (plan->carried_each) {
+        MPIDATA_TRY(words_of_simulation(plan, carrier->simulation, mpidata_solver_parameters(), variables, placeholders));
+        MPIDATA_TRY(words_fill(command.arguments, 1 << 20, *placeholders, arguments));
+        command.arguments = *arguments;
+    }
+    return program_start(&carrier->program, &command, *variables);
+}
+
 static int start(carrier_t *carrier) {
-    char address[sizeof carrier->ranks.path + MPIDATA_CARRIED_TOKEN + 32], group[64], run[4200];
-    char *assignments[] = {address, group, run, NULL};
-    (void)snprintf(address, sizeof address, MPIDATA_CARRIER_VARIABLE "=%s:%s", carrier->ranks.path, carrier->ranks.token);
-    (void)snprintf(group, sizeof group, "MPIDATA_GROUP=%d", carrier->group);
-    (void)snprintf(run, sizeof run, MPIDATA_CARRIED_MARK "=%s", carrier->ranks.plan->run);
+    char **variables = NULL, **placeholders = NULL, **arguments = NULL;
     carrier->whole = carrier->finalized = carrier->took = 0;
     carrier->gone_since = 0;
     carrier->began = mpidata_now();
-    return program_start(&carrier->program, &carrier->command, assignments);
+    const int status = start_with(carrier, &variables, &placeholders, &arguments);
+    words_free(variables);
+    words_free(placeholders);
+    words_free(arguments);
+    return status;
 }
 
 /* What stops this process for long, in MPI because trainers are slow say, is no silence of the program. */
@@ -257,13 +270,13 @@ static int begin_anew(carrier_t *carrier, const char *reason) {
     ranks_t *ranks = &carrier->ranks;
     const int status = carrier->program.status, well = !reason && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     program_end(&carrier->program, ranks);
-    (void)snprintf(how, sizeof how, "its program %s%s", reason ? reason : "ended with ", reason ? "" : program_how(&carrier->program));
+    (void)snprintf(how, sizeof how, "%s%s", reason ? reason : "ended with ", reason ? "" : program_how(&carrier->program));
     carrier->fruitless = carrier->took ? 0 : carrier->fruitless + 1;
-    if (!well || carrier->open) (void)fprintf(stderr, "mpidata: %s: %s. It is started again.\n", ranks->who, how);
+    if (!well || carrier->open) (void)fprintf(stderr, "mpidata: %s: its program %s. It is started again.\n", ranks->who, how);
     if (carrier->open || (carrier->pending && !well)) MPIDATA_TRY(give_simulation_back(carrier, how));
     if (carrier->fruitless == FRUITLESS)
         return mpidata_error(MPIDATA_ERR_JOB, "The carried program was started %d times in a row without asking for a "
-                                              "simulation; the last time, %s.", FRUITLESS, how);
+                                              "simulation; the last time, it %s.", FRUITLESS, how);
     MPIDATA_TRY(mpidata_wait()); /* until MPI reads no more from the memory of its ranks */
     ranks_forget(ranks);
     MPIDATA_TRY(socket_renew_token(ranks));
@@ -272,6 +285,8 @@ static int begin_anew(carrier_t *carrier, const char *reason) {
 }
 
 static int serve(carrier_t *carrier) {
+    const int first = carrier->ranks.plan->carried_each ? take_simulation(carrier) : MPIDATA_SUCCESS;
+    if (first > MPIDATA_END) return first;
     while (!carrier->over) {
         const char *reason;
         MPIDATA_TRY(run(carrier, &reason));
@@ -321,10 +336,11 @@ int main(int argc, char **argv) {
         (void)fprintf(stderr, "mpidata: mpidata-carrier is started by `mpidata run` alone.\n");
         return 2;
     }
-    carrier.command = (command_t){.n_launcher = words, .launcher = argv + 3, .arguments = argv + 3 + words};
+    carrier.command = (command_t){.n_launcher = words, .arguments = argv + 3 + words};
+    int status = words_of_launcher(argv + 3, words, &carrier.command.launcher);
     adopt_orphans();
     if (MPI_Init(&argc, &argv) != MPI_SUCCESS) return 1;
-    int status = open_carrier(&carrier, room);
+    if (!status) status = open_carrier(&carrier, room);
     if (!status) status = serve(&carrier);
     if (!status) status = mpidata_finalize();
     if (status) {

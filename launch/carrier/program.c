@@ -19,11 +19,22 @@
 
 extern char **environ;
 
+/* Whether a variable is in the environment of `mpidata run`, all of whose names stand there as ":NAME:...:". */
+static int is_inherited(const char *variable, const char *names) {
+    const size_t length = strcspn(variable, "=");
+    for (const char *at = names; (at = strchr(at, ':')); at++)
+        if (strncmp(at + 1, variable, length) == 0 && at[1 + length] == ':') return 1;
+    return 0;
+}
+
 /* What launchers and MPIs tell their ranks: the program is none of this job. */
 static int is_of_the_job(const char *variable) {
-    static const char *const beginnings[] = {"OMPI_", "PMIX_", "PMI_", "PRTE_", "HYDI_", "HYDRA_", "UCX_", "SLURM_STEP",
-                                             "SLURM_CPU_BIND", "SLURM_PROCID=", "SLURM_LOCALID=", "MPIDATA_RUN=",
-                                             "MPIDATA_PULSE=", "MPIDATA_MPI=", "MPIDATA_CARRIER="};
+    static const char *const beginnings[] = {"OMPI_", "OPAL_", "PMIX_", "PMI_", "PRTE_", "HYDI_", "HYDRA_", "UCX_", "SLURM_STEP",
+                                             "SLURM_CPU_BIND", "SLURM_PROCID=", "SLURM_LOCALID=", "MPI_LOCALNRANKS=",
+                                             "MPI_LOCALRANKID=", "MPIDATA_RUN=", "MPIDATA_PULSE=", "MPIDATA_MPI=",
+                                             "MPIDATA_NAMES=", "MPIDATA_ASIDE="};
+    const char *names = getenv("MPIDATA_NAMES");
+    if (names && !is_inherited(variable, names)) return 1;
     for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
         if (strncmp(variable, beginnings[i], strlen(beginnings[i])) == 0) return 1;
     return 0;

@@ -63,6 +63,7 @@ static void set_environment(const mpidata_plan *plan)
     if (plan->fault_tolerant) set("OMPI_MCA_btl_tcp_flags", "send", 0);
     if (me.role == MPIDATA_ROLE_TRAINER) set_ranks_of_trainers(plan);
     for (char **pair = plan->environment[me.role]; pair && *pair; pair++) {
+        if (plan->carried && me.role == MPIDATA_ROLE_SOLVER && strncmp(*pair, "MPIDATA_NAMES=", 14)) continue; /* for its program */
         char *value = strchr(*pair, '=');
         if (!value) refuse("'%s' is no environment variable. %s/" MPIDATA_RUN_PLAN ". Start the job again.", *pair, me.run_folder);
         *value++ = 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fill.h"
 #include "rank.h"
 
 mpidata_plan read_plan(void)
@@ -24,37 +25,13 @@ mpidata_plan read_plan(void)
     return plan;
 }
 
-/* The value of a name that is `length` long. */
-static const char *value_of(const char *name, size_t length, char **assignments)
-{
-    for (; *assignments; assignments++)
-        if (strncmp(*assignments, name, length) == 0 && (*assignments)[length] == '=') return *assignments + length + 1;
-    refuse("There is no value for '{%.*s}' in the arguments of the solver program. Solver of group %ld. Correct"
-           " 'solvers.program'.", (int)length, name, me.index);
-}
-
-static char *filled_in(const char *text, char **assignments)
-{
-    char *result = print("%s", "");
-    while (*text) {
-        const size_t plain = strcspn(text, "{}"), name = strcspn(text + plain + (text[plain] != 0), "}");
-        const char *brace = text + plain, *value = "";
-        char *longer;
-        if (*brace && brace[1] == *brace) { /* a literal one is doubled */
-            longer = print("%s%.*s", result, (int)plain + 1, text);
-            text = brace + 2;
-        } else {
-            if (*brace) value = value_of(brace + 1, name, assignments);
-            longer = print("%s%.*s%s", result, (int)plain, text, value);
-            text = *brace && brace[1 + name] ? brace + 2 + name : brace + strlen(brace);
-        }
-        free(result);
-        result = longer;
-    }
-    return result;
-}
-
 void fill_in(char **arguments, char **assignments)
 {
-    for (; *arguments; arguments++) *arguments = filled_in(*arguments, assignments);
+    for (; *arguments; arguments++) {
+        char *unknown, *filled = fill(*arguments, assignments, &unknown);
+        if (!filled)
+            refuse("There is no value for '{%s}' in the arguments of the solver program. Solver of group %ld. Correct"
+                   " 'solvers.program'.", unknown ? unknown : "", me.index);
+        *arguments = filled;
+    }
 }

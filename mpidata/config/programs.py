@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, field_validator, model_validator
 from typing_extensions import Self
 
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
@@ -59,6 +59,12 @@ def _host(name: str) -> str:
     if not all(c.isalnum() or c in "._-:[]" for c in name):
         refuse([((), f"{{key}} is {name!r}. Write the name of a host, as mpirun knows it.")])
     return name
+
+
+def _auto_or_none(value: Any) -> Any:
+    if value not in ("auto", "none"):
+        refuse([((), f'{{key}} is {value!r}. It must be auto, none, or a list of texts: [mpirun, -n, "{{ranks}}"].')])
+    return value
 
 
 def argument_list(value: Any) -> Any:
@@ -112,15 +118,31 @@ class Trainers(Model):
 class Carried(Model):
     """Solver programs that are no ranks of the job: each group's rank starts one, and sends what it puts."""
 
-    ranks: Literal[1] = Key(
+    ranks: Count = Key(
         default=1,
-        description="Number of ranks of the program; it calls `mpidata_attach`, see [programs that are no "
-        "ranks](solver.md#a-program-that-is-no-rank-of-the-job).",
-        json_schema_extra={"kind": "1"},
+        description="Number of ranks of the program, on the host of its group; each calls `mpidata_attach`, see "
+        "[programs that are no ranks](solver.md#a-program-that-is-no-rank-of-the-job).",
     )
-    launcher: Literal["none"] = Key(
-        default="none", description="What starts the program: `none` starts it directly, on the host of its group."
+    launcher: Literal["auto", "none"] | Annotated[tuple[Text, ...], Key(min_length=1)] = Key(
+        default="auto",
+        description="What starts the program's ranks: `none` starts it directly; `auto` does so for one rank, and "
+        "else takes the mpirun of the MPI that the program is linked with; or a list, the words that stand before the "
+        "program. In these `{ranks}` and `{hosts}` stand for the number of ranks and the name of the host.",
+        examples=['[mpirun, -n, "{ranks}", --host, "{hosts}"]'],
+        json_schema_extra={"kind": "auto, none, or list of texts"},
     )
+
+    @field_validator("launcher", mode="before")
+    @classmethod
+    def _words(cls, value: Any) -> Any:
+        return printable(argument_list(value)) if isinstance(value, list) else _auto_or_none(value)
+
+    @model_validator(mode="after")
+    def _one_rank(self) -> Self:
+        if self.launcher == "none" and self.ranks > 1:
+            said = f"'solvers.carried.launcher' is 'none', which starts one rank, but there are {self.ranks}"
+            refuse([(("launcher",), f"{said}. Write 'auto', or the launcher's command.")])
+        return self
 
 
 class Solvers(Model):
@@ -163,8 +185,8 @@ class Solvers(Model):
     )
     lifetime: Literal["pool", "simulation"] = Key(
         default="pool",
-        description="`pool`: a group runs one simulation after the other. `simulation` (with `start: spawn`): a "
-        "fresh group for each simulation, for a program that can run only one. In the arguments of the program, "
+        description="`pool`: a group runs one simulation after the other. `simulation` (with `start: spawn` or "
+        "`carried`): the program is started for each simulation, as it can run only one. In its arguments, "
         "`{name}` then stands for the value of a parameter and `{simulation}` for the number of the simulation; "
         "write a literal brace twice.",
     )
@@ -225,7 +247,7 @@ class Solvers(Model):
             problems.append(
                 (("function",), "'solvers.program' and 'solvers.function' are both given. Remove one of them.")
             )
-        if self.start == "split" and self.lifetime == "simulation":
+        if self.start == "split" and self.lifetime == "simulation" and self.carried is None:
             problems.append(
                 (
                     ("lifetime",),

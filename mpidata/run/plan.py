@@ -43,7 +43,7 @@ class Plan:
     `tolerate` is -1 where every simulation may be set aside; `checkpoint` is the number of the checkpoint to start
     from, 0 for none; `attempt` counts the starts of the run folder from 1; `record_path` is None where nothing is
     recorded; `repeats` is 0 where there is no budget of draws; `carried` is the number of ranks of a program that is
-    none of the job, else 0.
+    none of the job, else 0; `carried_each` says whether it is started for each simulation, and its group stays.
     """
 
     run: Path
@@ -90,6 +90,7 @@ class Plan:
     loader_tolerate: int = 0
     repeats: float = 0.0
     carried: int = 0
+    carried_each: int = 0
 
     @classmethod
     def of(cls, job: Job, run: Path, fault_tolerance: str = "none", checkpoint: int = 0, attempt: int = 1) -> Plan:
@@ -126,12 +127,13 @@ class Plan:
             watermark=job.buffer.watermark,
             repeats=job.buffer.repeats or 0.0,
             carried=solvers.carried.ranks if solvers.carried is not None else 0,
+            carried_each=int(solvers.carried is not None and solvers.lifetime == "simulation"),
             tail=job.buffer.tail,
             parameters=job.parameter_names,
             fields=tuple(Field(name, field.dtype, field.shape) for name, field in job.fields.items()),
             programs=programs_of(job),
             start=solvers.start,
-            lifetime=solvers.lifetime,
+            lifetime="pool" if solvers.carried is not None else solvers.lifetime,
             spares=solvers.spares,
             retries=solvers.retries,
             timeout_s=solvers.timeout_s,

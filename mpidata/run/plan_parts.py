@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.native.build_flags import carrier_program
+from mpidata.native.own_launcher import launcher_of
 
 if TYPE_CHECKING:
     from mpidata.config import Job
+    from mpidata.config.programs import Carried
 
 __all__ = [
     "HEADER",
@@ -40,7 +42,7 @@ LOADERS = tuple(
     "loaders loader_spares loader_start loader_retries loader_timeout_s loader_start_timeout_s loader_tolerate".split()
 )
 # Those that are left out where they are 0.
-WHERE_GIVEN = ("carried", "repeats")
+WHERE_GIVEN = ("carried", "carried_each", "repeats")
 TYPES: dict[str, type] = dict.fromkeys(
     ("start", "lifetime", "fault_tolerance", "policy", "tail", "record_when_slow", "loader_start"), str
 )
@@ -74,7 +76,8 @@ def programs_of(job: Job) -> dict[str, Program]:
 
     threads = {}
     if "OMP_NUM_THREADS" not in os.environ:
-        busy = 1 + job.trainers.ranks + job.solvers.groups * job.solvers.ranks_per_group  # spares wait
+        carried = job.solvers.carried.ranks if job.solvers.carried is not None else 1
+        busy = 1 + job.trainers.ranks + job.solvers.groups * job.solvers.ranks_per_group * carried  # spares wait
         busy += job.loaders.ranks if job.loaders is not None else 0
         threads["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // busy))
     programs = {
@@ -86,11 +89,36 @@ def programs_of(job: Job) -> dict[str, Program]:
     elif job.solvers.program is not None:
         command = find_program(job.solvers.program, job.folder)
         if job.solvers.carried is not None:
-            command = (str(carrier_program()), str(job.solvers.carried.ranks), "0", *command)
+            launcher = _launcher(job.solvers.carried, command)
+            command = (str(carrier_program()), str(job.solvers.carried.ranks), str(len(launcher)), *launcher, *command)
+            threads = {**threads, **_own_environment()}
         programs["solver"] = Program(command, threads)
     if job.loaders is not None:
         programs["loader"] = Program((sys.executable, "-m", "mpidata.loader"), threads)
     return programs
+
+
+def _launcher(carried: Carried, program: tuple[str, ...]) -> tuple[str, ...]:
+    """Compose what stands before a carried program; the carrier knows the hosts."""
+    if carried.launcher == "none":
+        return ()
+    if carried.launcher == "auto":
+        return launcher_of(program, carried.ranks)
+    return tuple(word.replace("{ranks}", str(carried.ranks)) for word in carried.launcher)
+
+
+def _own_environment() -> dict[str, str]:
+    """Tell a carrier what it needs to give its program the environment of `mpidata run`, not that of a rank.
+
+    The names of all variables, and the values of those that launchers change. Where the job is started by hand, the
+    launcher has changed them already.
+    """
+    if any(name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_STEP_ID")):
+        return {}
+    beginnings = ("OMPI_", "OPAL_", "PMIX_", "PRTE_", "UCX_", "HYDRA_", "LD_", "PATH")
+    changed = {name: value for name, value in os.environ.items() if name.startswith(beginnings) and "\n" not in value}
+    names = ":".join(name for name in os.environ if name.isprintable() and ":" not in name)
+    return {**changed, "MPIDATA_NAMES": f":{names}:"}
 
 
 class PlanReader:

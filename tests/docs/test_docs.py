@@ -221,7 +221,8 @@ def test_the_table_of_calls_has_all_of_the_header() -> None:
 
 
 def test_the_constants_named_exist() -> None:
-    sources = "\n".join(p.read_text() for p in [*(ROOT / "c_api").rglob("*.[chm]*"), *(ROOT / "mpidata").rglob("*.py")])
+    code = [*(ROOT / "c_api").rglob("*.[chm]*"), *(ROOT / "launch").rglob("*.[ch]"), *(ROOT / "mpidata").rglob("*.py")]
+    sources = "\n".join(path.read_text() for path in code)
     named = {word for page in PAGES for span in spans(page) for word in re.findall(r"\bMPIDATA_[A-Z_]+[A-Z]", span)}
     assert len(named) > 5
     assert [word for word in named if word not in sources] == []

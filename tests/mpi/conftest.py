@@ -39,21 +39,25 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def carried(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Compile programs/<name>.c as a program that is no rank of the job, without MPI; returns the executable's path."""
-    made: dict[str, Path] = {}
+def carried(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Compile programs/<name>.c as a program that is no rank of the job; returns the executable's path.
+
+    `compiler` is the mpicc of the program's own MPI, or none.
+    """
+    made: dict[tuple[str, str], Path] = {}
     target = tmp_path_factory.mktemp("carried")
 
-    def build(name: str) -> Path:
-        if name not in made:
+    def build(name: str, compiler: str | None = None) -> Path:
+        if (name, str(compiler)) not in made:
             told = [BIN / "mpidata", "config", "--carried"]
             flags = subprocess.run(told, capture_output=True, text=True, check=True).stdout
             warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror", "-g", "-DCARRIED"]
-            source, executable = PROGRAMS / f"{name}.c", target / name
-            command = ["cc", *warnings, source, "-o", executable, *shlex.split(flags), "-lm"]
+            warnings += ["-DWITH_MPI"] if compiler else []
+            source, executable = PROGRAMS / f"{name}.c", target / f"{name}-{len(made)}"
+            command = [compiler or "cc", *warnings, source, "-o", executable, *shlex.split(flags), "-lm"]
             done = subprocess.run(command, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
-            made[name] = executable
-        return made[name]
+            made[name, str(compiler)] = executable
+        return made[name, str(compiler)]
 
     return build

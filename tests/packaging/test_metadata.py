@@ -10,7 +10,8 @@ import mpidata
 
 ROOT = Path(__file__).parents[2]
 IN_SDIST = ["LICENSE", "CITATION.cff", "CHANGELOG.md", "README.md", "PKG-INFO", "c_api/mpidata.map", "setup.py"]
-IN_SDIST += ["c_api/CMakeLists.txt", "fortran_api/mpidata.f90", "launch/rank/watch.c", "mpidata/py.typed"]
+IN_SDIST += ["c_api/CMakeLists.txt", "fortran_api/mpidata.f90", "launch/rank/watch.c"]
+IN_SDIST += ["launch/carrier/ranks.c", "launch/parents/fill.c", "mpidata/py.typed"]
 
 
 def test_the_sdist_has_licence_citation_and_metadata(tmp_path: Path) -> None:

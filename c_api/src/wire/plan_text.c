@@ -124,7 +124,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"groups", &plan->groups, 0},   {"ranks_per_group", &plan->ranks_per_group, 1},
         {"window", &plan->window, 1},   {"spares", &plan->spares, 0},
         {"loaders", &plan->loaders, 0}, {"loader_spares", &plan->loader_spares, 0},
-        {"carried", &plan->carried, 0},
+        {"carried", &plan->carried, 0}, {"carried_each", &plan->carried_each, 0},
     };
     const struct { const char *key; int64_t *target; } longs[] = {
         {"simulations", &plan->simulations}, {"validation", &plan->validation},

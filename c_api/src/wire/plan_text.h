@@ -32,6 +32,7 @@ typedef struct {
     int world, trainers, groups, spares, ranks_per_group, window;
     int spawn;          /* groups are spawned: the world has none */
     int carried;        /* ranks of a program that is none of the job, but has one for it; else 0 */
+    int carried_each;   /* such a program runs one simulation */
     int per_simulation; /* a program runs one simulation */
     int fault_tolerant; /* with ULFM */
     double timeout_s, start_timeout_s; /* of silence */

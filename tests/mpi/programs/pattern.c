@@ -1,8 +1,12 @@
 /* Sends fields whose every element is a function of (simulation, step, index): value = 4096 simulation + 64 step +
  * flat index mod 61, exact in float32 for simulation < 1000, step < 64. Each field goes in uneven blocks along its first dimension (rank r of P has
  * r+1 shares), 'scalar' from rank 0, 'whole' from rank step mod P; 'cube' is split along its last dimension.
- * Arguments: steps (simulation s has steps + s mod 3), then "copy", "iput" or "slow" (20 ms a step), then the last extent of 'cube'. */
-#ifdef CARRIED /* as a program that is no rank of the job, of one rank */
+ * Arguments: steps (simulation s has steps + s mod 3), then "copy", "iput" or "slow" (20 ms a step), then the last extent of 'cube',
+ * then, of a carried program that is started for each simulation, its number. */
+#ifdef CARRIED /* as a program that is no rank of the job, of one rank or with an MPI of its own */
+#ifdef WITH_MPI
+#include <mpi.h>
+#endif
 #include <mpidata_carried.h>
 #else
 #include <mpidata.h>
@@ -77,11 +81,30 @@ static int step_once(int64_t simulation, int64_t step) {
     return status;
 }
 
+#ifdef CARRIED
+/* A program that is started for each simulation is told of it in other ways, too. */
+static void check_told(int64_t simulation, const char *argument) {
+    const char *number = getenv("MPIDATA_SIMULATION"), *alpha = getenv("MPIDATA_PARAM_ALPHA");
+    double value;
+    must(mpidata_param("alpha", &value));
+    if (!number && !alpha && !argument) return;
+    if (number && alpha && argument && atol(number) == simulation && strtod(alpha, NULL) == value && atol(argument) == simulation)
+        return;
+    (void)fprintf(stderr, "told of another simulation\n");
+    exit(1);
+}
+#endif
+
 int main(int argc, char **argv) {
     int64_t simulation;
 #ifdef CARRIED
-    must(mpidata_attach());
     size = 1;
+#ifdef WITH_MPI
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+#endif
+    must(mpidata_attach());
 #else
     MPI_Init(&argc, &argv);
     MPI_Comm group;
@@ -93,11 +116,15 @@ int main(int argc, char **argv) {
     slow = argc > 2 && !strcmp(argv[2], "slow");
     use_iput = argc > 2 && !strcmp(argv[2], "iput");
     if (argc > 3) depth = atol(argv[3]);
-    while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
+    while (mpidata_next(&simulation) == MPIDATA_SUCCESS) {
+#ifdef CARRIED
+        check_told(simulation, argc > 4 ? argv[4] : NULL);
+#endif
         for (int64_t step = 0; step < steps + simulation % 3; step++)
             if (step_once(simulation, step)) break;
+    }
     must(mpidata_finalize());
-#ifdef CARRIED
+#if defined(CARRIED) && !defined(WITH_MPI)
     return 0;
 #else
     return MPI_Finalize();

@@ -1,0 +1,92 @@
+/* What the program is told: its command, and variables in its environment. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "carrier.h"
+#include "fill.h"
+
+__attribute__((format(printf, 2, 3))) static int append(char ***list, const char *format, ...) {
+    size_t n = 0;
+    char *text = NULL;
+    va_list values;
+    while (*list && (*list)[n]) n++;
+    va_start(values, format);
+    const int length = vasprintf(&text, format, values);
+    va_end(values);
+    char **grown = length < 0 ? NULL : realloc(*list, (n + 2) * sizeof *grown);
+    if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for starting the program.");
+    *list = grown;
+    grown[n] = text;
+    grown[n + 1] = NULL;
+    return MPIDATA_SUCCESS;
+}
+
+void words_free(char **words) {
+    for (char **word = words; word && *word; word++) free(*word);
+    free(words);
+}
+
+/* As short as it can be while no digit that counts is lost; a whole number keeps its point. */
+static const char *number(double value, char *text, size_t size) {
+    int digits = 15;
+    do (void)snprintf(text, size - 2, "%.*g", digits, value);
+    while (strtod(text, NULL) != value && ++digits <= 17);
+    if (strspn(text, "-0123456789") == strlen(text)) strcat(text, ".0");
+    return text;
+}
+
+static void upper(char *text) {
+    for (; *text; text++) *text = (char)toupper((unsigned char)*text);
+}
+
+int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const double *parameters, char ***variables,
+                        char ***placeholders) {
+    char value[64], name[MPIDATA_NAME_MAX];
+    MPIDATA_TRY(append(variables, "MPIDATA_SIMULATION=%lld", (long long)simulation));
+    MPIDATA_TRY(append(placeholders, "simulation=%lld", (long long)simulation));
+    for (int i = 0; i < plan->n_parameters; i++) {
+        (void)number(parameters[i], value, sizeof value);
+        strcpy(name, plan->parameters[i]);
+        MPIDATA_TRY(append(placeholders, "%s=%s", name, value));
+        upper(name);
+        MPIDATA_TRY(append(variables, "MPIDATA_PARAM_%s=%s", name, value));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int words_of_start(const ranks_t *ranks, int group, char ***variables) {
+    MPIDATA_TRY(append(variables, MPIDATA_CARRIER_VARIABLE "=%s:%s", ranks->path, ranks->token));
+    MPIDATA_TRY(append(variables, "MPIDATA_GROUP=%d", group));
+    MPIDATA_TRY(append(variables, MPIDATA_CARRIED_MARK "=%s", ranks->plan->run));
+    MPIDATA_TRY(append(variables, "PYTHONUNBUFFERED=1")); /* or the last words of a killed program are lost */
+    for (char **pair = ranks->plan->environment[MPIDATA_ROLE_SOLVER]; pair && *pair; pair++)
+        if (strncmp(*pair, "MPIDATA_NAMES=", 14)) MPIDATA_TRY(append(variables, "%s", *pair));
+    return MPIDATA_SUCCESS;
+}
+
+int words_fill(char **words, int n, char **values, char ***filled) {
+    for (int i = 0; i < n && words[i]; i++) {
+        char *unknown, *word = fill(words[i], values, &unknown);
+        if (!word)
+            return mpidata_error(MPIDATA_ERR_JOB, "There is no value for '{%s}' in '%.200s'. Correct 'solvers.program' or "
+                                                  "'solvers.carried.launcher'.", unknown ? unknown : "", words[i]);
+        const int status = append(filled, "%s", word);
+        free(word);
+        MPIDATA_TRY(status);
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int words_of_launcher(char **launcher, int n, char ***filled) {
+    char host[256] = "", **values = NULL;
+    (void)gethostname(host, sizeof host - 1);
+    MPIDATA_TRY(append(&values, "hosts=%s", host));
+    const int status = words_fill(launcher, n, values, filled);
+    words_free(values);
+    return status;
+}

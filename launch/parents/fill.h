@@ -1,0 +1,9 @@
+/* Placeholders in the arguments of a program that is started for one simulation. */
+#ifndef MPIDATA_FILL_H
+#define MPIDATA_FILL_H
+
+/* The text, with {name} replaced by the value of the assignment name=value, and doubled braces made single; to be freed.
+ * NULL: *unknown, to be freed, is a name without a value, or NULL where there is no memory. */
+char *fill(const char *text, char **assignments, char **unknown);
+
+#endif

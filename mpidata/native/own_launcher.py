@@ -1,0 +1,75 @@
+"""What starts a carried program: the mpirun of the MPI that the program itself is linked with."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+__all__ = ["launcher_of"]
+
+_LIBRARIES = {"libmpi.so": "openmpi", "libmpich.so": "mpich", "libmpi_cray.so": "cray"}
+_TIMEOUT_S = 10.0
+
+
+def launcher_of(program: Sequence[str], ranks: int) -> tuple[str, ...]:
+    """Compose the launcher of a program's ranks on one host.
+
+    Parameters
+    ----------
+    program : sequence of str
+        The program, executable first.
+    ranks : int
+        How many of it to start.
+
+    Returns
+    -------
+    tuple of str
+        What stands before the program; empty for one rank, which is started directly.
+    """
+    if ranks == 1:
+        return ()
+    library = next(_linked(program[0]), None)
+    mpirun = next((path for path in _candidates(library) if path is not None), "mpirun")
+    # Several programs of this job share the host: none may bind to its first cores, or count them as its own.
+    options = ["--oversubscribe", "--bind-to", "none"] if _is_open_mpi(mpirun) else []
+    if options and os.geteuid() == 0:
+        options.append("--allow-run-as-root")
+    return (mpirun, *options, "-n", str(ranks))
+
+
+def _linked(program: str) -> Iterator[Path]:
+    """MPI libraries that an executable is linked with, as the loader of this host finds them."""
+    path = shutil.which(program)
+    if path is None:
+        return
+    try:
+        told = subprocess.run(["ldd", path], capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
+    except (OSError, subprocess.SubprocessError):
+        return
+    for line in told.splitlines():
+        name, _, rest = line.strip().partition(" => ")
+        if any(name.startswith(library) for library in _LIBRARIES) and rest.startswith("/"):
+            yield Path(rest.split(" (")[0])
+
+
+def _candidates(library: Path | None) -> Iterator[str | None]:
+    if library is not None:
+        kind = next(kind for name, kind in _LIBRARIES.items() if library.name.startswith(name))
+        for path in (library, library.resolve()):
+            yield shutil.which("mpirun", path=str(path.parent.parent / "bin"))
+        if library.parent.is_relative_to("/usr/lib") or library.parent.is_relative_to("/lib"):
+            yield shutil.which(f"mpirun.{kind}")  # where several MPIs share a folder, as in Debian
+    yield shutil.which("mpirun")
+
+
+def _is_open_mpi(mpirun: str) -> bool:
+    try:
+        told = subprocess.run(
+            [mpirun, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return "Open MPI" in told.stdout or "OpenRTE" in told.stdout

@@ -1,0 +1,42 @@
+"""What starts the ranks of a carried program."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from mpidata.native import own_launcher
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.mark.parametrize(
+    ("version", "options"),
+    [("mpirun (Open MPI) 5.0.1", ["--oversubscribe", "--bind-to", "none"]), ("HYDRA build details:", [])],
+)
+def test_it_is_of_the_mpi_that_the_program_is_linked_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, options: list[str]
+) -> None:
+    write(tmp_path / "bin" / "ldd", f"echo 'libmpi.so.40 => {tmp_path}/mpi/lib/libmpi.so.40 (0x7f)'")
+    write(tmp_path / "bin" / "mpirun", "echo another")
+    write(tmp_path / "mpi" / "bin" / "mpirun", f"echo '{version}'")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    command = own_launcher.launcher_of(["/bin/sh"], 3)
+    assert command == (str(tmp_path / "mpi" / "bin" / "mpirun"), *options, "-n", "3")
+
+
+def test_one_rank_needs_none() -> None:
+    assert own_launcher.launcher_of(["./missing"], 1) == ()
+
+
+def test_that_of_the_path_is_taken_where_the_program_is_linked_with_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "bin" / "mpirun", "echo HYDRA build details:")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    assert own_launcher.launcher_of(["./missing"], 2) == (str(tmp_path / "bin" / "mpirun"), "-n", "2")
