@@ -15,7 +15,7 @@ OTHER_MPIS := mpicc.mpich=libmpich-dev mpirun.mpich=mpich mpicc.openmpi=libopenm
 TEST_COMMANDS := ip=iproute2 unshare=util-linux gfortran=gfortran g++=g++ pkg-config=pkg-config $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo demo-files unit test test-full campaign bench docs lint format clean distclean test-packages
+.PHONY: help setup demo demo-files unit test test-full campaign bench experiments docs lint format clean distclean test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,8 @@ help:
 	@echo 'make test-full  set up, then run all tests'
 	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, and resume them, for MINUTES=30; prints each seed'
 	@echo 'make bench      set up, then measure it, beside the ceiling and what others use (2 hours; BENCH=--quick: 20 minutes)'
+	@echo 'make experiments  set up, then train surrogates online and offline in several ways (40 minutes at a time, until all is'
+	@echo '                there; EXPERIMENTS=--quick: 5 minutes)'
 	@echo 'make docs       set up, then make the site of these pages: build/docs/index.html (1 minute)'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make format     let ruff format the Python files'
@@ -89,6 +91,9 @@ $(PEERS)/packages.stamp: $(PEERS)/made.stamp benchmarks/requirements.txt benchma
 
 bench: setup $(PEERS)/packages.stamp
 	$(BIN)/python -m benchmarks $(BENCH)
+
+experiments: setup
+	$(BIN)/python -m experiments $(EXPERIMENTS)
 
 # From the top folder, so that links between files hold; a warning is an error.
 SITE := $(BIN)/python -m sphinx -q -n -W --keep-going -c docs -b html

@@ -1,0 +1,1 @@
+"""Experiments: what training online changes about the model, with the same data, steps or time. `make experiments`."""

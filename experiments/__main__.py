@@ -1,0 +1,35 @@
+"""The command `python -m experiments`; `make experiments` runs it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from experiments import heat
+from experiments.runs import ROOT, make
+
+_PARTS = {"heat": heat.part}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make the experiments that are not made yet; status 1 where some are left."""
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=sys.modules["experiments"].__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller ones with fewer seeds, to try it; not to be quoted"
+    )
+    parser.add_argument("--only", nargs="+", choices=_PARTS, default=list(_PARTS), help="these")
+    parser.add_argument(
+        "--minutes", type=float, default=40.0, help="begin no run after so many minutes; 40 if not given"
+    )
+    parser.add_argument("--output", type=Path, help="folder for the results; else experiments/results")
+    given = parser.parse_args(arguments)
+    # What was tried out must not take the place of what was measured.
+    default = ROOT / "build" / "experiments" if given.quick else ROOT / "experiments" / "results"
+    output = given.output or default
+    made = [make(_PARTS[name](given.quick, output / name), output / name, given.minutes) for name in given.only]
+    return 0 if all(made) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

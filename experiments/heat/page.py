@@ -1,0 +1,132 @@
+"""The page of the experiment with the heat equation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.intervals import Ratio
+
+__all__ = ["render"]
+
+Mark = dict[str, float]
+Found = dict[str, list[dict[str, Any]]]  # results of an arm's seeds
+_REFERENCE = "reservoir"
+_QUANTITIES = ("mean", "p99", "max")
+
+
+def render(arms: Sequence[str], seeds: int, once: int, output: Path) -> None:
+    """Write heat.md and heat.png from the results that are there."""
+    found: Found = {}
+    for arm in arms:
+        paths = [output / f"{arm}-{seed}.json" for seed in range(seeds)]
+        if all(path.exists() for path in paths):
+            found[arm] = [json.loads(path.read_text()) for path in paths]
+    if _REFERENCE not in found:
+        return
+    parts = ["# Training online and offline: the heat equation", _about(seeds, once)]
+    parts += ["![errors over steps and over time](heat.png)"]
+    longest = max(mark["steps"] for result in found[_REFERENCE] for mark in result["marks"])
+    parts += ["## At equal steps of training"]
+    for steps in dict.fromkeys([once, longest]):
+        parts += [f"After {steps:,.0f} steps:", _table(found, partial(_at_steps, steps))]
+    second = float(np.median([_end(result)["seconds"] for result in found[_REFERENCE]]))
+    parts += [
+        "## At equal time",
+        f"{second:.0f} s after the first simulation began, with the production of the files counted:",
+        _table(found, lambda result: _at_time(result, second, True)),
+        f"After {second:.0f} s of training, with files that are there already:",
+        _table(found, lambda result: _at_time(result, second, False)),
+        _worth(found),
+    ]
+    (output / "heat.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    _plot(found, output / "heat.png")
+
+
+def _about(seeds: int, once: int) -> str:
+    return (
+        "Made by `make experiments`; [what was done](../README.md#heat). Errors in kelvin on simulations that nobody "
+        "trained on (root mean square over steps and points): their mean, 99th percentile and greatest; geometric "
+        f"mean over {seeds} seeds. In brackets: ratio to the {_REFERENCE} at the same seeds, with its 95 % interval; "
+        f"below 1 is better than the {_REFERENCE}. {once:,} steps use each sample once."
+    )
+
+
+def _table(found: Found, at: Callable[[dict[str, Any]], Mark | None]) -> str:
+    lines = ["| arm | " + " | ".join(_QUANTITIES) + " |", "| --- |" + " ---: |" * len(_QUANTITIES)]
+    for arm, results in found.items():
+        marks = [at(result) for result in results]
+        reference = [at(result) for result in found[_REFERENCE]] if arm != _REFERENCE else []
+        lines.append(f"| {arm} | " + " | ".join(_cell(marks, reference, quantity) for quantity in _QUANTITIES) + " |")
+    return "\n".join(lines)
+
+
+def _cell(marks: Sequence[Mark | None], reference: Sequence[Mark | None], quantity: str) -> str:
+    ours = [mark[quantity] for mark in marks if mark]
+    if len(ours) < len(marks):
+        return "–"
+    text = f"{np.exp(np.mean(np.log(ours))):.2f}"
+    others = [mark[quantity] for mark in reference if mark]
+    if len(others) < len(ours):
+        return text
+    return f"{text} [{Ratio.of(ours, others)}]"
+
+
+def _end(result: dict[str, Any]) -> Mark:
+    mark: Mark = result["marks"][-1]
+    return mark
+
+
+def _at_steps(steps: float, result: dict[str, Any]) -> Mark | None:
+    """Give the last mark up to so many steps; None where the training ended long before."""
+    marks = [mark for mark in result["marks"] if mark["steps"] <= steps]
+    return marks[-1] if marks and marks[-1]["steps"] > 0.95 * steps else None
+
+
+def _at_time(result: dict[str, Any], second: float, produced: bool) -> Mark | None:
+    """Give the last mark up to so many seconds; None where the training has none yet."""
+    before = result.get("produced_s", 0.0) if produced else 0.0
+    marks = [mark for mark in result["marks"] if before + mark["seconds"] <= second]
+    return marks[-1] if marks else None
+
+
+def _worth(found: Found) -> str:
+    """Say what training online is not worth here."""
+    seconds = {arm: float(np.median([_end(result)["seconds"] for result in results])) for arm, results in found.items()}
+    produced = {arm: results[0].get("produced_s", 0.0) for arm, results in found.items()}
+    told = [f"{arm} {seconds[arm]:.0f} s" + f" and {produced[arm]:.0f} s before" * bool(produced[arm]) for arm in found]
+    return (
+        f"Whole runs took: {', '.join(told)}. Training online saves the time of producing the files first, and the "
+        "disk. It does not make a step of training worth more than one from a file: where the files are there "
+        "already, or where many models are trained on them, it saves nothing."
+    )
+
+
+def _plot(found: Found, path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 3, figsize=(18, 5), layout="constrained", sharey=True)
+    titles = ("steps of training", "seconds of training", "seconds, with production")
+    for arm, results in found.items():
+        n = min(len(result["marks"]) for result in results)
+        marks = [result["marks"][:n] for result in results]
+        errors = np.exp(np.mean([[np.log(mark["p99"]) for mark in of_seed] for of_seed in marks], axis=0))
+        steps = np.mean([[mark["steps"] for mark in of_seed] for of_seed in marks], axis=0)
+        seconds = np.mean([[mark["seconds"] for mark in of_seed] for of_seed in marks], axis=0)
+        for axis, x in zip(axes, (steps, seconds, seconds + results[0].get("produced_s", 0.0)), strict=True):
+            axis.loglog(x, errors, marker=".", label=arm)
+    for axis, title in zip(axes, titles, strict=True):
+        axis.set(xlabel=title)
+        axis.grid(alpha=0.3)
+    axes[0].set(ylabel="99th percentile of the error, K")
+    axes[0].legend()
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
