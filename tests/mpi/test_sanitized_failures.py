@@ -19,7 +19,7 @@ def build(folder: Path) -> None:
     """Build libmpidata and the heat example's solver."""
     build_heat2d(folder)
     compiler = [mpicc(), *FLAGS, *(f"-I{ROOT / 'c_api' / name}" for name in ("include", "src"))]
-    sources = sorted((ROOT / "c_api" / "src").rglob("*.c"))
+    sources = sorted(path for path in (ROOT / "c_api" / "src").rglob("*.c") if path.parent.name != "carried")
     library = ["-std=gnu11", "-shared", "-fPIC", *sources, "-o", folder / "libmpidata.so", "-lm", "-lpthread"]
     solver = [HEAT2D / "heat2d.c", "-o", folder / "heat2d", f"-L{folder}", "-lmpidata", f"-Wl,-rpath,{folder}", "-lm"]
     for command in (library, solver):
