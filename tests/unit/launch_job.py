@@ -16,7 +16,8 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan, Program
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [*sorted((ROOT / "launch" / "rank").glob("*.c")), ROOT / "c_api" / "src" / "wire" / "plan_text.c"]
+_ROOMS = [ROOT / "launch" / "rank", ROOT / "launch" / "parents"]
+SOURCES = [*(path for room in _ROOMS for path in sorted(room.glob("*.c"))), ROOT / "c_api/src/wire/plan_text.c"]
 _LAUNCHERS = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "SLURM_", "MPIDATA_")
 
 
@@ -94,7 +95,7 @@ def clean_environment(**more: str) -> dict[str, str]:
 def build_shim(folder: Path, cc: str, mpi: str = "") -> Path:
     """Compile mpidata-rank and, beside it, what it preloads, with no MPI, as CMake would for the named one."""
     shim = folder / "mpidata-rank"
-    common = ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{ROOT}/c_api/src"]
+    common = ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{ROOT}/c_api/src", f"-I{ROOT}/launch/parents"]
     flags = ["-std=c11", "-Wpedantic", "-DMPIDATA_PATIENCE=100000000", f'-DMPIDATA_BUILT_WITH="{mpi}"']
     _compile(cc, *common, *flags, *map(str, SOURCES), "-o", str(shim))
     preloaded = [ROOT / "launch" / "preload" / "abort.c", ROOT / "c_api" / "src" / "base" / "beat.c"]
