@@ -103,7 +103,7 @@ module mpidata
   !> start    left out: `values` is the whole field, which exactly one rank of the group puts. Given: `values` is this
   !>          rank's block, and `start` the place of its first element in the field, one index per dimension, from 1
   !>
-  !> Local. Blocks only while the send window is full, because a trainer's buffer is full.
+  !> Local. Blocks only while solvers.in_flight samples are under way, because a trainer's buffer is full.
   interface mpidata_put
     procedure :: put_real32, put_real64, put_int32, put_int64
   end interface mpidata_put
@@ -345,7 +345,7 @@ contains
   !> Commit the sample: everything put since the last step becomes one sample, which a trainer sees whole or not at all.
   !>
   !> When the job is stopping `ierror` is MPIDATA_END: leave the simulation and finalize. Collective over the group.
-  !> Does not block unless the send window is full.
+  !> Does not block unless solvers.in_flight samples are under way.
   subroutine mpidata_step(time, ierror)
     real(real64), intent(in) :: time            !< physical time, in the solver's units; finite, the same on all ranks
     integer, intent(out), optional :: ierror

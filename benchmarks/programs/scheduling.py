@@ -88,7 +88,7 @@ def main() -> None:
     folder, groups, simulations, seconds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
     program = Program(("program",))
     plan = Plan(
-        run=folder, folder=folder, seed=0, world=2 + groups, trainers=1, groups=groups, ranks_per_group=1, window=4,
+        run=folder, folder=folder, seed=0, world=2 + groups, trainers=1, groups=groups, ranks_per_group=1, in_flight=4,
         simulations=simulations, validation=0, policy="fifo", capacity=100, watermark=1, tail="drop",
         parameters=("a", "b", "c", "d"), fields=(Field("u", "float32", (4,)),),
         programs=dict.fromkeys(("scheduler", "trainer", "solver"), program),

@@ -111,8 +111,8 @@ int mpidata_init(MPI_Comm world, MPI_Comm *group);
  * @param[out] simulation  id of the simulation, from 0, the same on all ranks of the group
  *
  * Returns MPIDATA_SUCCESS, or MPIDATA_END when there are no more simulations. Collective over the group. Blocks
- * (without spinning) until the last samples have left, for which the send window must have room, and the scheduler has
- * answered. */
+ * (without spinning) until the last samples have left, which wait while solvers.in_flight are under way, and the
+ * scheduler has answered. */
 int mpidata_next(int64_t *simulation);
 
 /* Get the value of a parameter of the current simulation. Local; does not block.
@@ -132,7 +132,7 @@ int mpidata_param(const char *name, double *value);
  * @param[in] ndim    0 (a scalar) to MPIDATA_MAX_NDIM
  * @param[in] shape   ndim extents: the declared shape; may be NULL where ndim is 0
  *
- * Local. Blocks only while the send window (solvers.window in the job file) is full, because a trainer's buffer is
+ * Local. Blocks only while solvers.in_flight samples are under way (see the job file), because a trainer's buffer is
  * full. */
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape);
 
@@ -168,9 +168,9 @@ int mpidata_wait_for(const void *values);
  * @param[in] time  physical time of the sample, in the solver's units; finite, and the same on all ranks of the group
  *
  * Returns MPIDATA_SUCCESS, or MPIDATA_END when the job is stopping: leave the simulation and finalize. Collective over
- * the group. As a rule it does not block. It does while the send window is full; for at most 0.1 s with the first
- * sample to each trainer, while MPI connects to it; and on a rank that is one whole step ahead of another, until that
- * one has caught up. Small samples of a fast solver share messages; one that is held back for this leaves in a later
+ * the group. As a rule it does not block. It does while solvers.in_flight samples are under way; for at most 0.1 s with
+ * the first sample to each trainer, while MPI connects to it; and on a rank that is one whole step ahead of another,
+ * until that one has caught up. Small samples of a fast solver share messages; one that is held back for this leaves in a later
  * call. */
 int mpidata_step(double time);
 

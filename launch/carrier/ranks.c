@@ -19,7 +19,7 @@ static uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) 
 /* Pages are taken as they are written: a rank that puts a part of each field needs no more than that. */
 void ranks_lay_out(ranks_t *ranks) {
     const mpidata_plan *plan = ranks->plan;
-    uint64_t slots = (uint64_t)plan->window + 1, small = BUNDLE / (plan->slot_bytes + 1) + 1;
+    uint64_t slots = (uint64_t)plan->in_flight + 1, small = BUNDLE / (plan->slot_bytes + 1) + 1;
     if (small > MOST_SLOTS) small = MOST_SLOTS;
     ranks->slots = (uint32_t)(slots > small ? slots : small);
     ranks->values_bytes = plan->slot_bytes + (uint64_t)MPIDATA_BLOCKS_MAX * MPIDATA_BOUNDARY;
@@ -128,7 +128,7 @@ static int greet(ranks_t *ranks, rank_t *rank, double now) {
     const char *why = why_not(ranks, rank, &hello);
     const int memory = why ? -1 : make_memory(ranks, rank);
     if (!why && memory < 0) {
-        why = "the carrier cannot make memory to share. Give the job more memory, or lower solvers.window in the job file.";
+        why = "the carrier cannot make memory to share. Give the job more memory, or lower solvers.in_flight in the job file.";
     }
     welcome.bytes = ranks->bytes;
     welcome.refused = why != NULL;

@@ -21,7 +21,7 @@ STREAM = ("solvers", "parameters", "validation", "fields", "buffer", "record")
 # In place of the sections of a job that has no solvers.
 _NO_SOLVERS = Solvers.model_construct(groups=0)
 _NO_PARAMETERS = Parameters.model_construct(count=0)
-_WINDOW_BYTES = 4 << 20
+_IN_FLIGHT_BYTES = 4 << 20
 
 
 def _file_name(name: str) -> str:
@@ -139,12 +139,12 @@ class Job(Model):
         return "spawn" in (self.solvers.start, self.loaders.start if self.loaders is not None else "split")
 
     @property
-    def window(self) -> int:
+    def in_flight(self) -> int:
         """Samples of a solver rank that may be under way; with too few small ones a trainer waits for the solver."""
-        if self.solvers.window is not None:
-            return self.solvers.window
+        if self.solvers.in_flight is not None:
+            return self.solvers.in_flight
         sample = sum(field.bytes for field in self.fields.values())
-        return 8 if 8 * sample <= _WINDOW_BYTES * self.solvers.ranks_per_group else 4
+        return 8 if 8 * sample <= _IN_FLIGHT_BYTES * self.solvers.ranks_per_group else 4
 
     @property
     def saving(self) -> Checkpoint:

@@ -11,7 +11,7 @@ from mpidata.config.sentences import shown
 
 __all__ = ["RENAMED", "drop_without_effect", "new_name", "rename"]
 
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {"solvers.window": "solvers.in_flight"}
 """Old name of a key -> its name, both as `--set` has them; taken out a release later."""
 
 

@@ -171,7 +171,7 @@ class Solvers(Model):
         "of none.",
         examples=["{ranks: 1}"],
     )
-    window: Annotated[Count, Key(le=1024)] | None = Key(
+    in_flight: Annotated[Count, Key(le=1024)] | None = Key(
         default=None,
         description="Number of samples that one solver rank may have under way to the trainers before it waits. If a "
         "rank's parts are small (up to 32 KB), the samples of a fast solver share messages (up to 256 KB), and this "

@@ -53,7 +53,7 @@ class Plan:
     trainers: int
     groups: int
     ranks_per_group: int
-    window: int
+    in_flight: int
     simulations: int
     validation: int
     policy: str
@@ -119,7 +119,7 @@ class Plan:
             trainers=job.trainers.ranks,
             groups=solvers.groups,
             ranks_per_group=solvers.ranks_per_group,
-            window=job.window,
+            in_flight=job.in_flight,
             simulations=job.simulations,
             validation=job.validation.count,
             policy=job.buffer.policy,

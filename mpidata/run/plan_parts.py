@@ -33,7 +33,7 @@ __all__ = [
 ROLES = ("scheduler", "trainer", "solver", "loader")
 HEADER = "mpidata-plan 1"
 SINGLE = tuple(
-    "run folder seed start lifetime world trainers groups spares ranks_per_group window retries timeout_s "
+    "run folder seed start lifetime world trainers groups spares ranks_per_group in_flight retries timeout_s "
     "start_timeout_s join_timeout_s tolerate fault_tolerance simulations validation policy capacity watermark tail "
     "checkpoint attempt checkpoint_every_s checkpoint_keep checkpoint_within_s".split()
 )

@@ -182,7 +182,7 @@ class Simulation:
 
         Notes
         -----
-        Not collective. Blocks only while the send window is full.
+        Not collective. Blocks only while `solvers.in_flight` samples are under way.
         """
         for name, values in fields.items():
             self._send(self._rank.library.mpidata_put, name, self._array(name, values))
@@ -206,7 +206,7 @@ class Simulation:
 
         Notes
         -----
-        Not collective. Blocks only while the send window is full.
+        Not collective. Blocks only while `solvers.in_flight` samples are under way.
         """
         array = self._array(field, values)
         self._send(self._rank.library.mpidata_put_block, field, array, self._start(field, array, start))
@@ -245,7 +245,7 @@ class Simulation:
 
         Notes
         -----
-        Collective over the group. Blocks only while the send window is full.
+        Collective over the group. Blocks only while `solvers.in_flight` samples are under way.
         """
         status = self._rank.library.mpidata_step(float(time))
         if status == END:

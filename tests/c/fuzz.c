@@ -13,7 +13,7 @@
 #include "parcel/inbox.h"
 #include "parcel/sending.h"
 #include "receive/incoming.h"
-#include "solver/window.h"
+#include "solver/sender.h"
 
 enum { PLAN = 0, PIECES, ORDER, TASK, PARCELS, KINDS };
 enum { LONGEST = 1 << 19, MOST = LONGEST - 1 };
@@ -21,11 +21,11 @@ enum { LONGEST = 1 << 19, MOST = LONGEST - 1 };
 /* Ranks 1 and 2 are trainers, 3 and 4 group 0, 5 and 6 group 1. A block of `large` is a message of its own. */
 static const char job_text[] =
     "mpidata-plan 1\nrun /run\nfolder /a folder\nseed 7\nworld 7\ntrainers 2\ngroups 2\nspares 0\nranks_per_group 2\n"
-    "window 4\nsimulations 10\nvalidation 3\npolicy firo\ncapacity 100\nwatermark 20\ntail repeat\ntimeout_s 300.0\n"
+    "in_flight 4\nsimulations 10\nvalidation 3\npolicy firo\ncapacity 100\nwatermark 20\ntail repeat\ntimeout_s 300.0\n"
     "start_timeout_s 600.0\nstart split\nparameter alpha\nfield cells uint8 3 2 3 4\nfield large float32 2 100 90\n"
     "field scalar float64 0\nprogram solver\n";
 static const char small_text[] =
-    "mpidata-plan 1\nrun /run\nfolder /folder\nworld 1\ntrainers 2\ngroups 1\nstart spawn\nranks_per_group 1\nwindow 1\n"
+    "mpidata-plan 1\nrun /run\nfolder /folder\nworld 1\ntrainers 2\ngroups 1\nstart spawn\nranks_per_group 1\nin_flight 1\n"
     "simulations 1\nvalidation 0\npolicy fifo\ncapacity 9\nwatermark 0\ntail drop\nfield u float64 1 5\n";
 
 static const char *const plans[] = {job_text, small_text};
@@ -259,16 +259,16 @@ static void add_good(int kind, const void *bytes, size_t size) {
     good[kind][i].size = size + 1;
 }
 
-static void put(mpidata_window *window, int field, int64_t first, int64_t count) {
+static void put(mpidata_sender *sender, int field, int64_t first, int64_t count) {
     static const double values[9000];
-    const mpidata_field *declared = &window->job->plan.fields[field];
+    const mpidata_field *declared = &sender->job->plan.fields[field];
     mpidata_block block = {.field = field, .ndim = declared->ndim};
     for (int d = 0; d < declared->ndim; d++) block.shape[d] = declared->shape[d];
     if (declared->ndim) {
         block.start[declared->ndim - 1] = first; /* rows that lie apart */
         block.shape[declared->ndim - 1] = count;
     }
-    CHECK(!mpidata_window_stage(window, &block, values, declared->dtype, 0));
+    CHECK(!mpidata_sender_stage(sender, &block, values, declared->dtype, 0));
 }
 
 /* What two ranks of a group send of some steps, to trainer 0. */
@@ -279,19 +279,19 @@ static void add_pieces(int group, int64_t simulation, int steps, int with_large)
     int validation = simulation >= 10;
     CHECK(!mpidata_plan_parse(job_text, &job.plan));
     for (int rank = 0; rank < 2; rank++) {
-        mpidata_window window;
+        mpidata_sender sender;
         fake_reset();
         fake_hold_sends = 1; /* their memory stays as it is */
-        CHECK(!mpidata_window_open(&window, &job));
-        window.turn = 1;
+        CHECK(!mpidata_sender_open(&sender, &job));
+        sender.turn = 1;
         for (int64_t step = simulation % 2; step < 2 * steps; step += 2) {
-            put(&window, 0, 2 * rank, 2);
-            if (with_large && rank) put(&window, 1, 0, 50);
-            if (with_large && rank) put(&window, 1, 50, 40);
-            if (rank) put(&window, 2, 0, 1);
-            CHECK(!mpidata_window_commit(&window, simulation, step, 0.5, validation, (double[]){0.25}));
+            put(&sender, 0, 2 * rank, 2);
+            if (with_large && rank) put(&sender, 1, 0, 50);
+            if (with_large && rank) put(&sender, 1, 50, 40);
+            if (rank) put(&sender, 2, 0, 1);
+            CHECK(!mpidata_sender_commit(&sender, simulation, step, 0.5, validation, (double[]){0.25}));
         }
-        CHECK(!mpidata_window_flush(&window));
+        CHECK(!mpidata_sender_flush(&sender));
         fake_hold_sends = 0;
         for (int i = 0; i < fake_n; i++) {
             envelope head = {.rank = (uint8_t)(3 + 2 * group + rank), .validation = (uint8_t)validation,
@@ -301,7 +301,7 @@ static void add_pieces(int group, int64_t simulation, int steps, int with_large)
             memcpy(bytes + size + sizeof head, fake_messages[i].bytes, head.size);
             size += sizeof head + head.size;
         }
-        mpidata_window_close(&window);
+        mpidata_sender_close(&sender);
     }
     mpidata_plan_free(&job.plan);
     CHECK(try_pieces(bytes, size) == (with_large ? steps : 0)); /* these are received */

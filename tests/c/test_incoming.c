@@ -4,7 +4,7 @@
 
 /* Ranks 2 and 3 are group 0, ranks 4 and 5 group 1. Each half of the field is a message of its own. */
 static const char plan_text[] =
-    "mpidata-plan 1\nrun /run\nfolder /folder\nseed 7\nworld 6\ntrainers 1\ngroups 2\nranks_per_group 2\nwindow 4\n"
+    "mpidata-plan 1\nrun /run\nfolder /folder\nseed 7\nworld 6\ntrainers 1\ngroups 2\nranks_per_group 2\nin_flight 4\n"
     "simulations 10\nvalidation 0\npolicy fifo\ncapacity 100\nwatermark 0\ntail drop\nfield u float32 2 2 10000\n"
     "program solver\nargument ./solver\n";
 
@@ -96,7 +96,7 @@ static void open_many(int large) {
     char text[512];
     fake_ranks = 2 + HANGING + 1;
     (void)snprintf(text, sizeof text,
-                   "mpidata-plan 1\nrun /run\nfolder /folder\nworld %d\ntrainers 1\ngroups %d\nranks_per_group 1\nwindow 4\n"
+                   "mpidata-plan 1\nrun /run\nfolder /folder\nworld %d\ntrainers 1\ngroups %d\nranks_per_group 1\nin_flight 4\n"
                    "simulations 100\nvalidation 0\npolicy fifo\ncapacity 100\ntail drop\nfield u float32 2 1 %d\n",
                    fake_ranks, HANGING + 1, large ? HALF : 16);
     open_with(text);

@@ -15,7 +15,7 @@ static void refuse_counts(const char *world, const char *trainers, const char *g
     char text[512];
     (void)snprintf(text, sizeof text,
                    "mpidata-plan 1\nrun /run\nfolder /folder\nworld %s\ntrainers %s\ngroups %s\nranks_per_group %s\n"
-                   "window 1\nsimulations 1\ncapacity 1\nfield u float32 0\n",
+                   "in_flight 1\nsimulations 1\ncapacity 1\nfield u float32 0\n",
                    world, trainers, groups, ranks_per_group);
     refuse(text);
 }
@@ -56,7 +56,7 @@ static const char *with_loaders(int world, const char *rest, const char *loaders
 
 /* The ranks of loaders come last, with groups or without. */
 static void try_loaders(void) {
-    static const char no_groups[] = "trainers 1\ngroups 0\nranks_per_group 1\nwindow 1\nsimulations 0\ncapacity 1\n";
+    static const char no_groups[] = "trainers 1\ngroups 0\nranks_per_group 1\nin_flight 1\nsimulations 0\ncapacity 1\n";
     const char *groups = strstr(example_plan, "trainers 2");
     mpidata_plan plan;
     int index, rank_in_group;
@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
     if (argc > 1) return tell(argv[1]);
     mpidata_plan plan;
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
-    CHECK(plan.world == 7 && plan.trainers == 2 && plan.groups == 2 && plan.ranks_per_group == 2 && plan.window == 4);
+    CHECK(plan.world == 7 && plan.trainers == 2 && plan.groups == 2 && plan.ranks_per_group == 2 && plan.in_flight == 4);
     CHECK(plan.seed == 7 && plan.simulations == 10 && plan.validation == 3);
     CHECK(plan.policy == MPIDATA_POLICY_RESERVOIR && plan.tail == MPIDATA_TAIL_REPEAT);
     CHECK(plan.capacity == 100 && plan.watermark == 20);
@@ -105,7 +105,7 @@ int main(int argc, char **argv) {
     refuse("");
     refuse("mpidata-plan 2\n");
     replace("world 7", "world 8");
-    replace("window 4", "window 0");
+    replace("in_flight 4", "in_flight 0");
     replace("capacity 100", "capacity many");
     replace("policy reservoir", "policy lifo");
     replace("float32 2 4 6", "float16 2 4 6");

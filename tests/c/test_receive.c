@@ -6,7 +6,7 @@
 #include "trainer/trainer.h"
 
 static const char plan_text[] =
-    "mpidata-plan 1\nrun /run\nfolder /folder\nworld 4\ntrainers 2\ngroups 1\nranks_per_group 1\nwindow 4\nsimulations 10\n"
+    "mpidata-plan 1\nrun /run\nfolder /folder\nworld 4\ntrainers 2\ngroups 1\nranks_per_group 1\nin_flight 4\nsimulations 10\n"
     "validation 0\npolicy fifo\ncapacity 100\ntail drop\nfield u float32 1 4\n";
 
 static mpidata_trainer *open_trainer(void) {

@@ -11,7 +11,7 @@ static double memory[20000]; /* aligned as a message is */
 static mpidata_plan plan;
 
 static const char large_plan[] =
-    "mpidata-plan 1\nrun /run\nfolder /folder\nseed 7\nworld 3\ntrainers 1\ngroups 1\nranks_per_group 1\nwindow 4\n"
+    "mpidata-plan 1\nrun /run\nfolder /folder\nseed 7\nworld 3\ntrainers 1\ngroups 1\nranks_per_group 1\nin_flight 4\n"
     "simulations 10\nvalidation 0\npolicy fifo\ncapacity 100\nwatermark 0\ntail drop\nfield small float32 1 4096\n"
     "field large float32 1 4097\nprogram solver\nargument ./solver\n";
 

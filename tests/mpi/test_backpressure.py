@@ -56,10 +56,10 @@ def peaks(log: str) -> int:
 
 
 def test_a_slow_trainer_costs_bounded_memory_and_no_sample(folder: JobFolder) -> None:
-    capacity, window, sample_mb = 16, 4, 4
+    capacity, in_flight, sample_mb = 16, 4, 4
     folder.write(solve=FAST, train=SLOW)
     folder.job(
-        solvers={"groups": 2, "program": ["python", "solve.py"], "window": window},
+        solvers={"groups": 2, "program": ["python", "solve.py"], "in_flight": in_flight},
         fields={"u": {"dtype": "float32", "shape": [1024, 1024]}},
         buffer={"policy": "fifo", "capacity": capacity},
     )
@@ -68,7 +68,7 @@ def test_a_slow_trainer_costs_bounded_memory_and_no_sample(folder: JobFolder) ->
     assert "distinct 160" in result.log("trainer")
     assert peaks(result.log("trainer")) < capacity * sample_mb + 200
     for solver in range(2):
-        assert peaks(result.log("solver", solver)) < window * sample_mb + 100
+        assert peaks(result.log("solver", solver)) < in_flight * sample_mb + 100
 
 
 def test_a_slow_solver_leaves_the_trainer_asleep(folder: JobFolder) -> None:
@@ -165,7 +165,7 @@ def test_an_array_is_waited_for_alone(folder: JobFolder) -> None:
         ),
     )
     folder.job(
-        solvers={"program": ["python", "solve.py"], "window": 24},
+        solvers={"program": ["python", "solve.py"], "in_flight": 24},
         fields={"u": {"dtype": "float32", "shape": [512, 512]}},
         parameters={"count": 1, "space": {"alpha": [0.0, 1.0]}},
         buffer={"policy": "fifo", "capacity": 4},

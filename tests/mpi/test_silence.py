@@ -58,7 +58,7 @@ def simulate(alpha):
 
 def run_paused(folder: JobFolder, after_s: float, **solvers: Any) -> Result:
     folder.write(train=PAUSES.format(after=after_s))
-    limits = {"ranks_per_group": 2, "window": 1, "timeout_s": 2, "start_timeout_s": 2}
+    limits = {"ranks_per_group": 2, "in_flight": 1, "timeout_s": 2, "start_timeout_s": 2}
     folder.job(
         solvers=limits | solvers,
         parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}},

@@ -26,7 +26,7 @@ def make_plan(**changes):
         trainers=1,
         groups=1,
         ranks_per_group=2,
-        window=4,
+        in_flight=4,
         simulations=3,
         validation=1,
         policy="fifo",

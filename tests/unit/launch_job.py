@@ -126,7 +126,7 @@ def make_plan(
         trainers=2,
         groups=2,
         ranks_per_group=2,
-        window=4,
+        in_flight=4,
         simulations=3,
         validation=0,
         policy="fifo",

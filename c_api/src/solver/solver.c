@@ -15,7 +15,7 @@
 #include "base/wait.h"
 #include "stream/state.h"
 #include "wire/put_check.h"
-#include "solver/window.h"
+#include "solver/sender.h"
 
 enum { OUTSIDE = 0, JOINED, LEFT };
 
@@ -26,7 +26,7 @@ static struct {
     int state;
     int alone;
     mpidata_job job;
-    mpidata_window window;
+    mpidata_sender sender;
     MPI_Comm group;
     int group_size;
     int running;    /* between next and the close of its simulation */
@@ -118,7 +118,7 @@ static int open_memory(void) {
     solver.elements = calloc(fields, sizeof(int64_t));
     if (!solver.task || !solver.elements) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
     MPIDATA_TRY(mpidata_tally_open(&solver.tally, plan->n_fields));
-    return mpidata_window_open(&solver.window, &solver.job);
+    return mpidata_sender_open(&solver.sender, &solver.job);
 }
 
 /* Called first by MPI_Finalize, which would wait for ever where the scheduler waits for this rank. */
@@ -221,7 +221,7 @@ int mpidata_param(const char *name, double *value) {
 /* A step that cannot be sent whole ends the job: the trainers would wait for the rest of it. */
 static int cannot_send(int status) {
     if (status == MPIDATA_ERR_BLOCK) return misuse(status, "Put larger blocks, several of these at once.");
-    if (status == MPIDATA_ERR_MEMORY) return misuse(status, "Lower solvers.window in the job file.");
+    if (status == MPIDATA_ERR_MEMORY) return misuse(status, "Lower solvers.in_flight in the job file.");
     return status;
 }
 
@@ -239,7 +239,7 @@ static int stage(const char *name, const void *values, mpidata_dtype dtype, int 
     int64_t elements = mpidata_block_elements(&block);
     solver.elements[block.field] += elements;
     if (!elements) return MPIDATA_SUCCESS;
-    return cannot_send(mpidata_window_stage(&solver.window, &block, values, dtype, lend));
+    return cannot_send(mpidata_sender_stage(&solver.sender, &block, values, dtype, lend));
 }
 
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
@@ -266,13 +266,13 @@ int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int
 
 int mpidata_wait(void) {
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
-    return settle(solver.state == JOINED && !solver.alone ? mpidata_window_drain(&solver.window, 1) : MPIDATA_SUCCESS);
+    return settle(solver.state == JOINED && !solver.alone ? mpidata_sender_drain(&solver.sender, 1) : MPIDATA_SUCCESS);
 }
 
 int mpidata_wait_for(const void *values) {
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state != JOINED || solver.alone || !values) return settle(MPIDATA_SUCCESS);
-    return settle(mpidata_window_wait_for(&solver.window, values));
+    return settle(mpidata_sender_wait_for(&solver.sender, values));
 }
 
 /* -- step ----------------------------------------------------------------------------------------------------------- */
@@ -323,7 +323,7 @@ static int check_cover(const int64_t *elements, int64_t step) {
 static int finish_tally(void) {
     mpidata_tally *tally = &solver.tally;
     if (!tally->under_way) return MPIDATA_SUCCESS;
-    MPIDATA_TRY(mpidata_wait_request(&tally->request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window));
+    MPIDATA_TRY(mpidata_wait_request(&tally->request, MPI_STATUS_IGNORE, mpidata_sender_wait, &solver.sender));
     int steps = tally->under_way, stop = mpidata_tally_finish(tally);
     tally->under_way = 0;
     if (stop) solver.stopping = 1;
@@ -337,7 +337,7 @@ static int start_tally(int64_t last) {
 }
 
 static int commit(double time) {
-    MPIDATA_TRY(cannot_send(mpidata_window_commit(&solver.window, solver.simulation, solver.step, time, solver.validation,
+    MPIDATA_TRY(cannot_send(mpidata_sender_commit(&solver.sender, solver.simulation, solver.step, time, solver.validation,
                                                   solver.task->parameters)));
     memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
     if (!solver.step++) mpidata_withdraw(MPIDATA_PULSE_STARTING);
@@ -395,7 +395,7 @@ static int close_simulation(mpidata_event *event) {
         MPIDATA_TRY(start_tally(solver.step - 1));
         MPIDATA_TRY(finish_tally());
     }
-    MPIDATA_TRY(mpidata_window_flush(&solver.window));
+    MPIDATA_TRY(mpidata_sender_flush(&solver.sender));
     if (solver.running && !solver.stopping) {
         MPIDATA_TRY(check_committed());
         event->closed.simulation = solver.simulation;
@@ -403,7 +403,7 @@ static int close_simulation(mpidata_event *event) {
         event->closed.failed = solver.failed;
         (void)snprintf(event->text, sizeof event->text, "%s", solver.failed ? solver.reason : "");
     }
-    mpidata_window_drop(&solver.window);
+    mpidata_sender_drop(&solver.sender);
     memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
     solver.running = solver.failed = 0;
     return MPIDATA_SUCCESS;
@@ -415,7 +415,7 @@ static int ask_scheduler(mpidata_event *event) {
     MPIDATA_TRY_MPI(MPI_Irecv(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, MPIDATA_TAG_TASK, solver.job.data,
                               &request));
     MPIDATA_TRY(mpidata_job_send_event(&solver.job, event));
-    return mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window);
+    return mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_sender_wait, &solver.sender);
 }
 
 static int next_alone(int64_t *simulation) {
@@ -444,7 +444,7 @@ static int next_simulation(int64_t *simulation) {
     if (solver.group_size > 1) {
         MPI_Request request;
         MPIDATA_TRY_MPI(MPI_Ibcast(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, solver.job.role, &request));
-        MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_window_wait, &solver.window));
+        MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_sender_wait, &solver.sender));
     }
     solver.awaits_task = 0;
     MPIDATA_TRY(mpidata_task_check(&solver.job.plan, solver.task));
@@ -456,7 +456,7 @@ static int next_simulation(int64_t *simulation) {
     solver.validation = solver.task->validation;
     solver.step = 0;
     solver.running = 1;
-    solver.window.turn++;
+    solver.sender.turn++;
     mpidata_tell(MPIDATA_PULSE_STARTING);
     return MPIDATA_SUCCESS;
 }
@@ -473,7 +473,7 @@ static int fail_simulation(const char *reason, int how) {
     }
     MPIDATA_TRY(finish_tally());
     (void)snprintf(solver.reason, sizeof solver.reason, "%s", reason ? reason : "no reason given");
-    mpidata_window_drop(&solver.window);
+    mpidata_sender_drop(&solver.sender);
     memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
     solver.failed = how;
     return MPIDATA_SUCCESS;
@@ -486,7 +486,7 @@ int mpidata_fail_try(const char *reason) { return settle(fail_simulation(reason,
 static int leave_job(void) {
     mpidata_event event = {0};
     MPIDATA_TRY(close_simulation(&event));
-    MPIDATA_TRY(mpidata_window_drain(&solver.window, 0));
+    MPIDATA_TRY(mpidata_sender_drain(&solver.sender, 0));
     MPIDATA_TRY(mpidata_wait_all_here(solver.job.role));
     event.kind = MPIDATA_EVENT_FINALIZED;
     if (solver.job.rank_in_group == 0) MPIDATA_TRY(mpidata_job_send_event(&solver.job, &event));
@@ -499,7 +499,7 @@ int mpidata_finalize(void) {
     int status = settle(solver.alone ? MPIDATA_SUCCESS : solver.broken ? solver.broken : leave_job());
     if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
     if (!solver.alone) {
-        mpidata_window_close(&solver.window);
+        mpidata_sender_close(&solver.sender);
         mpidata_job_leave(&solver.job);
         mpidata_job_left();
     }
@@ -515,14 +515,14 @@ int mpidata_finalize(void) {
 /* -- mpidata-carrier ------------------------------------------------------------------------------------------------ */
 
 int mpidata_solver_look(int *stopping, int *under_way) {
-    int status = settle(mpidata_window_wait(&solver.window));
+    int status = settle(mpidata_sender_wait(&solver.sender));
     if (solver.job.told_to_stop) solver.stopping = 1;
     *stopping = solver.stopping;
-    *under_way = solver.window.flight.n > 0;
+    *under_way = solver.sender.flight.n > 0;
     return status;
 }
 
-int mpidata_solver_lends(const void *values) { return mpidata_window_lends(&solver.window, values); }
+int mpidata_solver_lends(const void *values) { return mpidata_sender_lends(&solver.sender, values); }
 
 const double *mpidata_solver_parameters(void) { return solver.task->parameters; }
 

@@ -122,7 +122,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
     const struct { const char *key; int *target; int low; } ints[] = {
         {"world", &plan->world, 1},     {"trainers", &plan->trainers, 1},
         {"groups", &plan->groups, 0},   {"ranks_per_group", &plan->ranks_per_group, 1},
-        {"window", &plan->window, 1},   {"spares", &plan->spares, 0},
+        {"in_flight", &plan->in_flight, 1},   {"spares", &plan->spares, 0},
         {"loaders", &plan->loaders, 0}, {"loader_spares", &plan->loader_spares, 0},
         {"carried", &plan->carried, 0}, {"carried_each", &plan->carried_each, 0},
     };
@@ -193,8 +193,8 @@ static int check_whole(const reader *r) {
     if (!plan->world || !plan->trainers || !plan->ranks_per_group || plan->world != world_of(plan))
         return bad(r, "has no complete layout of the ranks: 'world' is 1 + trainers + the ranks of the groups + loaders");
     if (plan->ranks_per_group > INT_MAX - 1 - plan->trainers) return bad(r, "has a group with too many ranks");
-    if (!plan->run || !plan->folder || !plan->window || !plan->capacity || (plan->groups && !plan->n_fields))
-        return bad(r, "lacks one of 'run', 'folder', 'window', 'capacity' and 'field'");
+    if (!plan->run || !plan->folder || !plan->in_flight || !plan->capacity || (plan->groups && !plan->n_fields))
+        return bad(r, "lacks one of 'run', 'folder', 'in_flight', 'capacity' and 'field'");
     if (!plan->groups && !plan->loaders) return bad(r, "has neither groups nor loaders");
     if (plan->loaders && !(plan->loader_timeout_s > 0 && plan->loader_start_timeout_s > 0))
         return bad(r, "lacks 'loader_timeout_s' or 'loader_start_timeout_s'");

@@ -29,7 +29,7 @@ typedef struct {
 } mpidata_field;
 
 typedef struct {
-    int world, trainers, groups, spares, ranks_per_group, window;
+    int world, trainers, groups, spares, ranks_per_group, in_flight;
     int spawn;          /* groups are spawned: the world has none */
     int carried;        /* ranks of a program that is none of the job, but has one for it; else 0 */
     int carried_each;   /* such a program runs one simulation */

@@ -36,7 +36,7 @@ def test_only_four_sections_are_required_and_the_rest_has_defaults(folder: Path)
     job = load(folder, MINIMAL, name="heat 2d.yaml")
     assert job.name == "heat-2d"
     assert (job.seed, job.output, job.folder, job.path) == (0, "runs", folder, folder / "heat 2d.yaml")
-    assert (job.trainers.ranks, job.solvers.groups, job.solvers.ranks_per_group, job.window) == (1, 1, 1, 8)
+    assert (job.trainers.ranks, job.solvers.groups, job.solvers.ranks_per_group, job.in_flight) == (1, 1, 1, 8)
     assert (job.buffer.policy, job.buffer.capacity, job.buffer.tail) == ("reservoir", 1000, "drop")
     assert (job.validation.count, job.launch.with_, job.parameters.sampler) == (0, "auto", "uniform")
     assert job.fields["u"].dtype == "float32" and job.fields["u"].shape == (4,)
@@ -54,7 +54,7 @@ def test_the_example_of_the_reference_page_loads(folder: Path) -> None:
     assert job.parameters.space == {"alpha": (0.01, 0.1), "left": (100.0, 500.0)}
 
 
-# The whole job file, with every key but `function`, `window` and `path`.
+# The whole job file, with every key but `function`, `in_flight` and `path`.
 WHOLE = """\
 name: heat2d
 seed: 7

@@ -15,6 +15,6 @@ def test_the_committed_page_is_up_to_date() -> None:
 
 def test_every_key_has_a_meaning_and_says_what_it_takes() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \| (.+?) \|$", page(), re.MULTILINE)
-    assert {row[0] for row in rows} >= {*Job.model_fields, "ranks", "window", "shape", "watermark", "with", "values"}
+    assert {row[0] for row in rows} >= {*Job.model_fields, "ranks", "in_flight", "shape", "watermark", "with", "values"}
     for _, takes, default, meaning in rows:
         assert "typing" not in takes and "Undefined" not in default and meaning[0].isupper() | (meaning[0] == "`")

@@ -25,7 +25,7 @@ SAID = "is called '{}' now. Rename it, as the next release knows it no more. ({}
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A job file of a release in which a key, a section and a section's place had other names."""
-    names = {"solvers.slots": "solvers.window", "store": "buffer", "keep": "checkpoint.keep"}
+    names = {"solvers.slots": "solvers.in_flight", "store": "buffer", "keep": "checkpoint.keep"}
     monkeypatch.setattr("mpidata.config.notes.RENAMED", names)
     (tmp_path / "train.py").touch()
     (tmp_path / "heat2d").touch(mode=0o755)
@@ -35,31 +35,31 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_old_names_work_and_are_said_once(path: Path) -> None:
     job = load_job(path)
-    assert job.window == 5 and job.buffer.capacity == 50 and job.saving.keep == 3
+    assert job.in_flight == 5 and job.buffer.capacity == 50 and job.saving.keep == 3
     assert job.notes == (
-        "job.yaml: 'solvers.slots' " + SAID.format("solvers.window", "line 2"),
+        "job.yaml: 'solvers.slots' " + SAID.format("solvers.in_flight", "line 2"),
         "job.yaml: 'store' " + SAID.format("buffer", "line 5"),
         "job.yaml: 'keep' " + SAID.format("checkpoint.keep", "line 7"),
     )
 
 
 def test_a_setting_may_have_an_old_name_too(path: Path) -> None:
-    path.write_text(TEXT.replace(", slots: 5", ", window: 5").replace("store:", "buffer:").replace("keep: 3\n", ""))
+    path.write_text(TEXT.replace(", slots: 5", ", in_flight: 5").replace("store:", "buffer:").replace("keep: 3\n", ""))
     assert load_job(path).notes == ()
     job = load_job(path, ["store.capacity=70", "solvers.slots=6"])
-    assert (job.buffer.capacity, job.window) == (70, 6)
+    assert (job.buffer.capacity, job.in_flight) == (70, 6)
     assert job.notes == (
         "job.yaml: 'store' " + SAID.format("buffer", "--set store.capacity=70"),
-        "job.yaml: 'solvers.slots' " + SAID.format("solvers.window", "--set solvers.slots=6"),
+        "job.yaml: 'solvers.slots' " + SAID.format("solvers.in_flight", "--set solvers.slots=6"),
     )
 
 
 def test_both_names_and_bad_values_are_refused(path: Path) -> None:
-    path.write_text(TEXT.replace("slots: 5", "slots: 5, window: 6").replace("capacity: 50", "capacity: 0"))
+    path.write_text(TEXT.replace("slots: 5", "slots: 5, in_flight: 6").replace("capacity: 50", "capacity: 0"))
     with pytest.raises(JobFileError) as caught:
         load_job(path)
     lines = str(caught.value).splitlines()
-    assert "job.yaml: 'solvers.slots' and 'solvers.window' are one key. Remove 'solvers.slots'" in lines[0]
+    assert "job.yaml: 'solvers.slots' and 'solvers.in_flight' are one key. Remove 'solvers.slots'" in lines[0]
     assert any("'buffer.capacity' is 0. It must be" in line and line.endswith("(line 6)") for line in lines)
 
 
@@ -67,3 +67,11 @@ def test_each_old_name_leads_to_a_key() -> None:
     for old, new in RENAMED.items():
         assert find(Job, tuple(new.split(".")))[1] is not None, new
         assert find(Job, tuple(old.split(".")))[1] is None, old
+
+
+def test_in_flight_has_its_old_name_for_a_release(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    path.write_text(TEXT.split("store:")[0].replace("slots", "window"))
+    job = load_job(path)
+    assert job.in_flight == 5
+    assert job.notes == ("job.yaml: 'solvers.window' " + SAID.format("solvers.in_flight", "line 2"),)

@@ -46,7 +46,7 @@ trainers 2
 groups 4
 spares 0
 ranks_per_group 3
-window 8
+in_flight 8
 retries 2
 timeout_s 60.0
 start_timeout_s 600.0
@@ -141,14 +141,16 @@ def test_a_plan_with_loaders(folder: Path, solvers: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("elements", "ranks", "given", "window"),
+    ("elements", "ranks", "given", "in_flight"),
     [(1 << 17, 1, "", 8), ((1 << 17) + 1, 1, "", 4), (1 << 18, 2, "", 8), (1 << 18, 1, "", 4), (1 << 18, 1, "2", 2)],
 )
-def test_large_samples_have_a_smaller_window(folder: Path, elements: int, ranks: int, given: str, window: int) -> None:
+def test_of_large_samples_fewer_are_in_flight(
+    folder: Path, elements: int, ranks: int, given: str, in_flight: int
+) -> None:
     changes = [f"fields={{u: {{shape: [{elements}]}}}}", f"solvers.ranks_per_group={ranks}"]
     if given:
-        changes.append(f"solvers.window={given}")
-    assert Plan.of(load_job(folder / "job.yaml", changes), folder).window == window
+        changes.append(f"solvers.in_flight={given}")
+    assert Plan.of(load_job(folder / "job.yaml", changes), folder).in_flight == in_flight
 
 
 def test_the_threads_that_the_user_set_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +177,7 @@ def test_only_executables_of_the_folder_are_made_absolute(folder: Path) -> None:
 
 def plan_of(**changes: object) -> Plan:
     programs = {role: Program(("x",)) for role in ("scheduler", "trainer", "solver")}
-    keys = dict(seed=0, world=9, trainers=2, groups=3, ranks_per_group=2, window=4, simulations=1, validation=0)
+    keys = dict(seed=0, world=9, trainers=2, groups=3, ranks_per_group=2, in_flight=4, simulations=1, validation=0)
     keys |= dict(capacity=1, watermark=0)
     more = dict(policy="fifo", tail="drop", parameters=("a",), fields=(Field("u", "uint8", (3,)),), programs=programs)
     return Plan(**{"run": Path("/run"), "folder": Path("/folder"), **keys, **more, **changes})  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ class Job:
     def __init__(self, folder: Path, can_spawn: bool = False, **plan: Any) -> None:
         run = folder / "demo" / "1"
         run.mkdir(parents=True)
-        sizes = {"trainers": 1, "groups": 1, "ranks_per_group": 1, "window": 4, "simulations": 3, "validation": 0}
+        sizes = {"trainers": 1, "groups": 1, "ranks_per_group": 1, "in_flight": 4, "simulations": 3, "validation": 0}
         sizes |= {"seed": 0, "capacity": 100, "watermark": 10, "retries": 0} | plan
         in_world = 0 if sizes.get("start") == "spawn" else sizes["groups"] + sizes.get("spares", 0)
         loaders = sizes.get("loaders", 0) + sizes.get("loader_spares", 0)

@@ -2,26 +2,26 @@
 #include "example_plan.h"
 #include "fake_mpi.h"
 #include "base/wait.h"
-#include "solver/window.h"
+#include "solver/sender.h"
 
 static mpidata_job job;
 
-/* A rank that ends after a misuse closes its window while trainers may still read from it. */
-static void what_is_under_way_outlives_the_window(void) {
+/* A rank that ends after a misuse closes its sender while trainers may still read from it. */
+static void what_is_under_way_outlives_the_sender(void) {
     const mpidata_block block = {.field = 0, .ndim = 2, .shape = {4, 6}};
     float values[24];
-    mpidata_window window;
+    mpidata_sender sender;
     for (int i = 0; i < 24; i++) values[i] = (float)i;
     fake_hold_sends = 1;
-    CHECK(!mpidata_window_open(&window, &job));
-    CHECK(!mpidata_window_stage(&window, &block, values, MPIDATA_FLOAT32, 0));
-    CHECK(!mpidata_window_commit(&window, 0, 0, 0.5, 0, (double[]){0.25, 0.75}));
+    CHECK(!mpidata_sender_open(&sender, &job));
+    CHECK(!mpidata_sender_stage(&sender, &block, values, MPIDATA_FLOAT32, 0));
+    CHECK(!mpidata_sender_commit(&sender, 0, 0, 0.5, 0, (double[]){0.25, 0.75}));
     CHECK(fake_n == 1);
     char before[1024];
     size_t size = fake_messages[0].size;
     CHECK(size <= sizeof before);
     memcpy(before, fake_messages[0].bytes, size);
-    mpidata_window_close(&window);
+    mpidata_sender_close(&sender);
     CHECK(!memcmp(before, fake_messages[0].bytes, size));
     fake_reset();
 }
@@ -42,7 +42,7 @@ static void an_event_outlives_its_call(void) {
 int main(void) {
     CHECK(mpidata_plan_parse(example_plan, &job.plan) == MPIDATA_SUCCESS);
     fake_tick = 0.03;
-    what_is_under_way_outlives_the_window();
+    what_is_under_way_outlives_the_sender();
     an_event_outlives_its_call();
     mpidata_plan_free(&job.plan);
     return 0;

@@ -1,4 +1,4 @@
-#include "solver/window.h"
+#include "solver/sender.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +13,15 @@ static const double HURRY_S = 1e-4, LONGEST_S = 2e-4;
 enum { WORTH_SENDING = 65536 };
 
 static int no_memory(size_t bytes) {
-    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: %zu bytes for the send window", bytes);
+    return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: %zu bytes for what is being sent", bytes);
 }
 
 /* Have room for `bytes`, and keep the first `used`. What was there before is not used again until the end: by growing to at
  * least the double, all of it together is less than what is there now. */
-static int reserve(mpidata_window *window, char **memory, size_t *capacity, size_t used, size_t bytes) {
+static int reserve(mpidata_sender *sender, char **memory, size_t *capacity, size_t used, size_t bytes) {
     if (bytes <= *capacity) return MPIDATA_SUCCESS;
     if (bytes < 2 * *capacity) bytes = 2 * *capacity;
-    char *grown = mpidata_arena_take(&window->arena, bytes);
+    char *grown = mpidata_arena_take(&sender->arena, bytes);
     if (!grown) return no_memory(bytes);
     if (used) memcpy(grown, *memory, used);
     *memory = grown;
@@ -32,34 +32,34 @@ static int reserve(mpidata_window *window, char **memory, size_t *capacity, size
 /* Bytes of this rank's part of a sample, if all ranks of its group have as much. */
 static size_t rank_part(const mpidata_plan *plan) { return plan->slot_bytes / (size_t)plan->ranks_per_group; }
 
-int mpidata_window_open(mpidata_window *window, mpidata_job *job) {
-    memset(window, 0, sizeof *window);
-    window->job = job;
-    window->filling = -1;
-    size_t n = (size_t)job->plan.window + 1, trainers = (size_t)job->plan.trainers;
-    window->pieces = calloc(n, sizeof *window->pieces);
-    window->met = calloc(trainers, 1);
-    if (!window->pieces || !window->met) return no_memory(n * sizeof *window->pieces + trainers);
-    window->n_pieces = job->plan.window;
+int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
+    memset(sender, 0, sizeof *sender);
+    sender->job = job;
+    sender->filling = -1;
+    size_t n = (size_t)job->plan.in_flight + 1, trainers = (size_t)job->plan.trainers;
+    sender->pieces = calloc(n, sizeof *sender->pieces);
+    sender->met = calloc(trainers, 1);
+    if (!sender->pieces || !sender->met) return no_memory(n * sizeof *sender->pieces + trainers);
+    sender->n_pieces = job->plan.in_flight;
     if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS;
-    window->bundles = calloc(trainers, sizeof *window->bundles);
-    return window->bundles ? MPIDATA_SUCCESS : no_memory(trainers * sizeof *window->bundles);
+    sender->bundles = calloc(trainers, sizeof *sender->bundles);
+    return sender->bundles ? MPIDATA_SUCCESS : no_memory(trainers * sizeof *sender->bundles);
 }
 
-void mpidata_window_close(mpidata_window *window) {
-    for (int i = 0; window->pieces && i <= window->n_pieces; i++) free(window->pieces[i].blocks);
-    free(window->flight.pieces);
-    free(window->flight.done);
-    free(window->flight.statuses);
-    free(window->bundles);
-    free(window->met);
-    free(window->pieces);
-    if (!window->flight.n) { /* else, after a misuse, MPI still reads what is under way */
-        free(window->flight.requests);
-        mpidata_arena_close(&window->arena);
+void mpidata_sender_close(mpidata_sender *sender) {
+    for (int i = 0; sender->pieces && i <= sender->n_pieces; i++) free(sender->pieces[i].blocks);
+    free(sender->flight.pieces);
+    free(sender->flight.done);
+    free(sender->flight.statuses);
+    free(sender->bundles);
+    free(sender->met);
+    free(sender->pieces);
+    if (!sender->flight.n) { /* else, after a misuse, MPI still reads what is under way */
+        free(sender->flight.requests);
+        mpidata_arena_close(&sender->arena);
     }
-    memset(window, 0, sizeof *window);
-    window->filling = -1;
+    memset(sender, 0, sizeof *sender);
+    sender->filling = -1;
 }
 
 static void piece_empty(mpidata_staged_piece *piece) {
@@ -68,9 +68,9 @@ static void piece_empty(mpidata_staged_piece *piece) {
     piece->payload_bytes = 0;
 }
 
-static int free_piece(const mpidata_window *window) {
-    for (int i = 0; i < window->n_pieces; i++)
-        if (!window->pieces[i].under_way) return i;
+static int free_piece(const mpidata_sender *sender) {
+    for (int i = 0; i < sender->n_pieces; i++)
+        if (!sender->pieces[i].under_way) return i;
     return -1;
 }
 
@@ -100,12 +100,12 @@ static int reserve_request(mpidata_flight *flight) {
 typedef int (*send_function)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 
 /* Send one message of a piece. */
-static int send_message(mpidata_window *window, int number, send_function send, const void *values, int count,
+static int send_message(mpidata_sender *sender, int number, send_function send, const void *values, int count,
                         MPI_Datatype type) {
-    mpidata_flight *flight = &window->flight;
-    mpidata_staged_piece *piece = &window->pieces[number];
+    mpidata_flight *flight = &sender->flight;
+    mpidata_staged_piece *piece = &sender->pieces[number];
     MPIDATA_TRY(reserve_request(flight));
-    MPIDATA_TRY_MPI(send(values, count, type, 1 + piece->trainer, window->tag, window->job->data,
+    MPIDATA_TRY_MPI(send(values, count, type, 1 + piece->trainer, sender->tag, sender->job->data,
                          &flight->requests[flight->n]));
     flight->pieces[flight->n++] = number;
     piece->under_way++;
@@ -113,15 +113,15 @@ static int send_message(mpidata_window *window, int number, send_function send, 
 }
 
 /* Send a bundle with the memory of a free piece in its place. */
-static int send_bundle(mpidata_window *window, int trainer, int number) {
-    mpidata_bundle *bundle = &window->bundles[trainer];
-    mpidata_staged_piece *piece = &window->pieces[number];
+static int send_bundle(mpidata_sender *sender, int trainer, int number) {
+    mpidata_bundle *bundle = &sender->bundles[trainer];
+    mpidata_staged_piece *piece = &sender->pieces[number];
     char *memory = piece->header;
     size_t capacity = piece->header_capacity;
     piece->header = bundle->memory;
     piece->header_capacity = bundle->capacity;
     piece->trainer = trainer;
-    MPIDATA_TRY(send_message(window, number, MPI_Issend, piece->header, (int)bundle->bytes, MPI_BYTE));
+    MPIDATA_TRY(send_message(sender, number, MPI_Issend, piece->header, (int)bundle->bytes, MPI_BYTE));
     bundle->memory = memory;
     bundle->capacity = capacity;
     bundle->bytes = 0;
@@ -130,89 +130,89 @@ static int send_bundle(mpidata_window *window, int trainer, int number) {
 }
 
 /* Whether to try to send a bundle to which so many bytes were added just now. */
-static int is_due(const mpidata_window *window, const mpidata_bundle *bundle, size_t added) {
-    return !window->hurried || bundle->bytes / WORTH_SENDING > (bundle->bytes - added) / WORTH_SENDING ||
-           window->committed - bundle->since > LONGEST_S;
+static int is_due(const mpidata_sender *sender, const mpidata_bundle *bundle, size_t added) {
+    return !sender->hurried || bundle->bytes / WORTH_SENDING > (bundle->bytes - added) / WORTH_SENDING ||
+           sender->committed - bundle->since > LONGEST_S;
 }
 
 /* Send the bundles whose trainers have nothing under way. */
-static int send_idle_bundles(mpidata_window *window) {
-    for (int t = 0; window->bundles && t < window->job->plan.trainers; t++) {
+static int send_idle_bundles(mpidata_sender *sender) {
+    for (int t = 0; sender->bundles && t < sender->job->plan.trainers; t++) {
         int number;
-        if (!window->bundles[t].bytes || window->bundles[t].in_flight) continue;
-        if ((number = free_piece(window)) < 0) return MPIDATA_SUCCESS;
-        MPIDATA_TRY(send_bundle(window, t, number));
+        if (!sender->bundles[t].bytes || sender->bundles[t].in_flight) continue;
+        if ((number = free_piece(sender)) < 0) return MPIDATA_SUCCESS;
+        MPIDATA_TRY(send_bundle(sender, t, number));
     }
     return MPIDATA_SUCCESS;
 }
 
 /* Requests fail in one way only: their trainer has died. */
-static int test_flight(mpidata_window *window, int *n_done) {
-    mpidata_flight *flight = &window->flight;
+static int test_flight(mpidata_sender *sender, int *n_done) {
+    mpidata_flight *flight = &sender->flight;
     int class = MPI_SUCCESS, result = MPI_Testsome(flight->n, flight->requests, n_done, flight->done, flight->statuses);
     if (result == MPI_SUCCESS || MPI_Error_class(result, &class) != MPI_SUCCESS || class != MPI_ERR_IN_STATUS)
         return mpidata_check_mpi(result, "MPI_Testsome");
     for (int i = 0; i < *n_done; i++)
         if (flight->statuses[i].MPI_ERROR != MPI_SUCCESS)
             return mpidata_error(MPIDATA_ERR_DIED, "Trainer %d has died.",
-                                 window->pieces[flight->pieces[flight->done[i]]].trainer);
+                                 sender->pieces[flight->pieces[flight->done[i]]].trainer);
     return MPIDATA_SUCCESS;
 }
 
-static void message_taken(mpidata_window *window, int number) {
-    mpidata_staged_piece *piece = &window->pieces[number];
+static void message_taken(mpidata_sender *sender, int number) {
+    mpidata_staged_piece *piece = &sender->pieces[number];
     if (--piece->under_way) return;
     piece_empty(piece);
-    if (window->bundles) window->bundles[piece->trainer].in_flight--;
+    if (sender->bundles) sender->bundles[piece->trainer].in_flight--;
 }
 
-int mpidata_window_progress(mpidata_window *window) {
-    mpidata_flight *flight = &window->flight;
+int mpidata_sender_progress(mpidata_sender *sender) {
+    mpidata_flight *flight = &sender->flight;
     int n_done = 0, kept = 0;
     if (!flight->n) return MPIDATA_SUCCESS;
-    MPIDATA_TRY(test_flight(window, &n_done));
+    MPIDATA_TRY(test_flight(sender, &n_done));
     if (n_done <= 0) return MPIDATA_SUCCESS;
-    for (int i = 0; i < n_done; i++) message_taken(window, flight->pieces[flight->done[i]]);
+    for (int i = 0; i < n_done; i++) message_taken(sender, flight->pieces[flight->done[i]]);
     for (int i = 0; i < flight->n; i++) {
         if (flight->requests[i] == MPI_REQUEST_NULL) continue;
         flight->requests[kept] = flight->requests[i];
         flight->pieces[kept++] = flight->pieces[i];
     }
     flight->n = kept;
-    return send_idle_bundles(window);
+    return send_idle_bundles(sender);
 }
 
-int mpidata_window_wait(void *context) {
-    mpidata_window *window = context;
-    MPIDATA_TRY(mpidata_job_listen(window->job));
-    MPIDATA_TRY(mpidata_window_progress(window));
-    return send_idle_bundles(window); /* nothing will be added to them */
+int mpidata_sender_wait(void *context) {
+    mpidata_sender *sender = context;
+    MPIDATA_TRY(mpidata_job_listen(sender->job));
+    MPIDATA_TRY(mpidata_sender_progress(sender));
+    return send_idle_bundles(sender); /* nothing will be added to them */
 }
 
-static int wait_for_free_piece(mpidata_window *window, int *number) {
+static int wait_for_free_piece(mpidata_sender *sender, int *number) {
     mpidata_backoff backoff = {0};
-    if ((*number = free_piece(window)) >= 0) return MPIDATA_SUCCESS;
-    MPIDATA_TRY(mpidata_window_progress(window));
-    for (double since = mpidata_now(); (*number = free_piece(window)) < 0;) {
+    if ((*number = free_piece(sender)) >= 0) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_sender_progress(sender));
+    for (double since = mpidata_now(); (*number = free_piece(sender)) < 0;) {
         mpidata_backoff_pause(&backoff);
-        mpidata_job_waits(window->job, since);
-        MPIDATA_TRY(mpidata_window_wait(window));
+        mpidata_job_waits(sender->job, since);
+        MPIDATA_TRY(mpidata_sender_wait(sender));
     }
     return MPIDATA_SUCCESS;
 }
 
-static int begin_piece(mpidata_window *window) {
-    if (window->filling >= 0) return MPIDATA_SUCCESS;
-    window->filling = window->n_pieces;
-    return window->bundles ? MPIDATA_SUCCESS : wait_for_free_piece(window, &window->filling);
+static int begin_piece(mpidata_sender *sender) {
+    if (sender->filling >= 0) return MPIDATA_SUCCESS;
+    sender->filling = sender->n_pieces;
+    return sender->bundles ? MPIDATA_SUCCESS : wait_for_free_piece(sender, &sender->filling);
 }
 
-int mpidata_window_flush(mpidata_window *window) {
-    for (int t = 0; window->bundles && t < window->job->plan.trainers; t++) {
+int mpidata_sender_flush(mpidata_sender *sender) {
+    for (int t = 0; sender->bundles && t < sender->job->plan.trainers; t++) {
         int number;
-        if (!window->bundles[t].bytes) continue;
-        MPIDATA_TRY(wait_for_free_piece(window, &number)); /* which may send it, too */
-        if (window->bundles[t].bytes) MPIDATA_TRY(send_bundle(window, t, number));
+        if (!sender->bundles[t].bytes) continue;
+        MPIDATA_TRY(wait_for_free_piece(sender, &number)); /* which may send it, too */
+        if (sender->bundles[t].bytes) MPIDATA_TRY(send_bundle(sender, t, number));
     }
     return MPIDATA_SUCCESS;
 }
@@ -232,10 +232,10 @@ static int reserve_block(mpidata_staged_piece *piece) {
 /* Into memory that another core or the network adapter reads next, and none of this rank: past the cache, as taking its
  * lines back from another core's cache was measured at 2 to 8 GB/s, this at 15 to 25. Not what travels along
  * with a header, which is copied once more. */
-static void copy_values(const mpidata_window *window, void *restrict target, const void *restrict values,
+static void copy_values(const mpidata_sender *sender, void *restrict target, const void *restrict values,
                         int64_t elements, size_t bytes, int convert) {
     if (!convert) {
-        if (window->bundles || bytes <= MPIDATA_BLOCK_SMALL)
+        if (sender->bundles || bytes <= MPIDATA_BLOCK_SMALL)
             memcpy(target, values, bytes);
         else
             (void)mpidata_copy_past_cache(target, values, bytes);
@@ -246,18 +246,18 @@ static void copy_values(const mpidata_window *window, void *restrict target, con
     for (int64_t i = 0; i < elements; i++) out[i] = (float)in[i];
 }
 
-static size_t likely_payload(const mpidata_window *window) {
-    const mpidata_plan *plan = &window->job->plan;
+static size_t likely_payload(const mpidata_sender *sender) {
+    const mpidata_plan *plan = &sender->job->plan;
     return rank_part(plan) + (size_t)plan->n_fields * MPIDATA_BOUNDARY;
 }
 
-int mpidata_window_stage(mpidata_window *window, const mpidata_block *block, const void *values, mpidata_dtype dtype,
+int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, const void *values, mpidata_dtype dtype,
                          int lend) {
-    const mpidata_field *field = &window->job->plan.fields[block->field];
+    const mpidata_field *field = &sender->job->plan.fields[block->field];
     int64_t elements = mpidata_block_elements(block);
     int convert = dtype != field->dtype;
-    MPIDATA_TRY(begin_piece(window));
-    mpidata_staged_piece *piece = &window->pieces[window->filling];
+    MPIDATA_TRY(begin_piece(sender));
+    mpidata_staged_piece *piece = &sender->pieces[sender->filling];
     MPIDATA_TRY(reserve_block(piece));
     mpidata_staged_block *staged = &piece->blocks[piece->n_blocks];
     staged->block = *block;
@@ -266,18 +266,18 @@ int mpidata_window_stage(mpidata_window *window, const mpidata_block *block, con
     staged->offset = (piece->payload_bytes + 63) & ~(size_t)63;
     if (!staged->lent) {
         size_t bytes = staged->offset + staged->bytes;
-        if (bytes > piece->payload_capacity && bytes < likely_payload(window)) bytes = likely_payload(window);
-        MPIDATA_TRY(reserve(window, &piece->payload, &piece->payload_capacity, piece->payload_bytes, bytes));
-        copy_values(window, piece->payload + staged->offset, values, elements, staged->bytes, convert);
+        if (bytes > piece->payload_capacity && bytes < likely_payload(sender)) bytes = likely_payload(sender);
+        MPIDATA_TRY(reserve(sender, &piece->payload, &piece->payload_capacity, piece->payload_bytes, bytes));
+        copy_values(sender, piece->payload + staged->offset, values, elements, staged->bytes, convert);
         piece->payload_bytes = staged->offset + staged->bytes;
     }
     piece->n_blocks++;
     return MPIDATA_SUCCESS;
 }
 
-void mpidata_window_drop(mpidata_window *window) {
-    if (window->filling >= 0) piece_empty(&window->pieces[window->filling]);
-    window->filling = -1;
+void mpidata_sender_drop(mpidata_sender *sender) {
+    if (sender->filling >= 0) piece_empty(&sender->pieces[sender->filling]);
+    sender->filling = -1;
 }
 
 static const char *block_values(const mpidata_staged_piece *piece, const mpidata_staged_block *staged) {
@@ -326,108 +326,108 @@ static void write_piece(const mpidata_staged_piece *piece, const mpidata_piece *
     write_payload(piece, target + header, (size_t)head->payload_bytes);
 }
 
-static int commit_bundled(mpidata_window *window, mpidata_staged_piece *piece, const mpidata_piece *head,
+static int commit_bundled(mpidata_sender *sender, mpidata_staged_piece *piece, const mpidata_piece *head,
                           const double *parameters, int trainer) {
-    int n_parameters = window->job->plan.n_parameters, number;
-    mpidata_bundle *bundle = &window->bundles[trainer];
+    int n_parameters = sender->job->plan.n_parameters, number;
+    mpidata_bundle *bundle = &sender->bundles[trainer];
     size_t bytes = mpidata_piece_bytes(n_parameters, head->n_blocks, head->payload_bytes);
     while (bundle->bytes && bundle->bytes + bytes > MPIDATA_BUNDLE_MAX) {
-        MPIDATA_TRY(wait_for_free_piece(window, &number));
-        if (bundle->bytes) MPIDATA_TRY(send_bundle(window, trainer, number));
+        MPIDATA_TRY(wait_for_free_piece(sender, &number));
+        if (bundle->bytes) MPIDATA_TRY(send_bundle(sender, trainer, number));
     }
     if (bundle->bytes + bytes > bundle->capacity) {
         /* A slow solver needs room for one piece, a fast one for as many as can be. */
         size_t capacity = bundle->bytes + bytes;
         if (bundle->capacity && capacity < MPIDATA_BUNDLE_MAX) capacity = MPIDATA_BUNDLE_MAX;
-        MPIDATA_TRY(reserve(window, &bundle->memory, &bundle->capacity, bundle->bytes, capacity));
+        MPIDATA_TRY(reserve(sender, &bundle->memory, &bundle->capacity, bundle->bytes, capacity));
     }
     write_piece(piece, head, parameters, n_parameters, bundle->memory + bundle->bytes);
-    if (!bundle->bytes) bundle->since = window->committed;
+    if (!bundle->bytes) bundle->since = sender->committed;
     bundle->bytes += bytes;
     piece_empty(piece);
-    if (!is_due(window, bundle, bytes)) return MPIDATA_SUCCESS;
-    bundle->since = window->committed;
-    MPIDATA_TRY(mpidata_window_progress(window));
-    return send_idle_bundles(window);
+    if (!is_due(sender, bundle, bytes)) return MPIDATA_SUCCESS;
+    bundle->since = sender->committed;
+    MPIDATA_TRY(mpidata_sender_progress(sender));
+    return send_idle_bundles(sender);
 }
 
 /* A piece too large for a bundle was staged like one that is not: exchange it with one that can be in flight. */
-static int make_sendable(mpidata_window *window, int *number) {
+static int make_sendable(mpidata_sender *sender, int *number) {
     int free_one;
-    MPIDATA_TRY(wait_for_free_piece(window, &free_one));
-    mpidata_staged_piece staged = window->pieces[*number];
-    window->pieces[*number] = window->pieces[free_one];
-    window->pieces[free_one] = staged;
+    MPIDATA_TRY(wait_for_free_piece(sender, &free_one));
+    mpidata_staged_piece staged = sender->pieces[*number];
+    sender->pieces[*number] = sender->pieces[free_one];
+    sender->pieces[free_one] = staged;
     *number = free_one;
     return MPIDATA_SUCCESS;
 }
 
-static int commit_alone(mpidata_window *window, int number, const mpidata_piece *head, const double *parameters,
+static int commit_alone(mpidata_sender *sender, int number, const mpidata_piece *head, const double *parameters,
                         int trainer) {
-    const mpidata_plan *plan = &window->job->plan;
-    mpidata_staged_piece *piece = &window->pieces[number];
+    const mpidata_plan *plan = &sender->job->plan;
+    mpidata_staged_piece *piece = &sender->pieces[number];
     size_t bytes = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, head->payload_bytes);
-    MPIDATA_TRY(reserve(window, &piece->header, &piece->header_capacity, 0, bytes));
+    MPIDATA_TRY(reserve(sender, &piece->header, &piece->header_capacity, 0, bytes));
     write_piece(piece, head, parameters, plan->n_parameters, piece->header);
     piece->trainer = trainer;
-    if (window->bundles) window->bundles[trainer].in_flight++;
+    if (sender->bundles) sender->bundles[trainer].in_flight++;
     int apart = 0;
     for (int i = 0; i < piece->n_blocks; i++) apart += !piece->blocks[i].along;
     /* Where blocks follow, the header need not be synchronous: they are. */
-    MPIDATA_TRY(send_message(window, number, apart ? MPI_Isend : MPI_Issend, piece->header, (int)bytes, MPI_BYTE));
+    MPIDATA_TRY(send_message(sender, number, apart ? MPI_Isend : MPI_Issend, piece->header, (int)bytes, MPI_BYTE));
     for (int i = 0; i < piece->n_blocks; i++) {
         const mpidata_staged_block *staged = &piece->blocks[i];
         if (staged->along) continue;
-        MPIDATA_TRY(send_message(window, number, MPI_Issend, block_values(piece, staged),
+        MPIDATA_TRY(send_message(sender, number, MPI_Issend, block_values(piece, staged),
                                  (int)mpidata_block_elements(&staged->block),
                                  mpidata_dtype_mpi(plan->fields[staged->block.field].dtype)));
     }
     return MPIDATA_SUCCESS;
 }
 
-static int is_under_way(const mpidata_window *window, int trainer) {
-    for (int i = 0; i < window->n_pieces; i++)
-        if (window->pieces[i].under_way && window->pieces[i].trainer == trainer) return 1;
+static int is_under_way(const mpidata_sender *sender, int trainer) {
+    for (int i = 0; i < sender->n_pieces; i++)
+        if (sender->pieces[i].under_way && sender->pieces[i].trainer == trainer) return 1;
     return 0;
 }
 
 /* A transport may connect with the first message, and needs several calls of MPI on both sides for that: a solver that
  * computes for a minute from here would hold its first sample back for so long. */
-static int meet(mpidata_window *window, int trainer) {
+static int meet(mpidata_sender *sender, int trainer) {
     mpidata_backoff backoff = {0};
-    if (window->met[trainer] || !is_under_way(window, trainer)) return MPIDATA_SUCCESS;
-    window->met[trainer] = 1;
-    for (double since = mpidata_now(); is_under_way(window, trainer) && mpidata_now() - since < MEET_S;) {
+    if (sender->met[trainer] || !is_under_way(sender, trainer)) return MPIDATA_SUCCESS;
+    sender->met[trainer] = 1;
+    for (double since = mpidata_now(); is_under_way(sender, trainer) && mpidata_now() - since < MEET_S;) {
         mpidata_backoff_pause(&backoff);
-        MPIDATA_TRY(mpidata_window_progress(window));
+        MPIDATA_TRY(mpidata_sender_progress(sender));
     }
     return MPIDATA_SUCCESS;
 }
 
-static void note_time(mpidata_window *window) {
+static void note_time(mpidata_sender *sender) {
     double now = mpidata_now();
-    window->hurried = now - window->committed < HURRY_S;
-    window->committed = now;
+    sender->hurried = now - sender->committed < HURRY_S;
+    sender->committed = now;
 }
 
-int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t step, double time, int validation,
+int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t step, double time, int validation,
                           const double *parameters) {
-    int number = window->filling, trainer = mpidata_plan_trainer(&window->job->plan, simulation, step);
-    note_time(window);
-    if (!window->bundles || !window->hurried) MPIDATA_TRY(mpidata_window_progress(window));
+    int number = sender->filling, trainer = mpidata_plan_trainer(&sender->job->plan, simulation, step);
+    note_time(sender);
+    if (!sender->bundles || !sender->hurried) MPIDATA_TRY(mpidata_sender_progress(sender));
     if (number < 0) return MPIDATA_SUCCESS;
-    mpidata_staged_piece *piece = &window->pieces[number];
-    window->filling = -1;
-    window->tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
+    mpidata_staged_piece *piece = &sender->pieces[number];
+    sender->filling = -1;
+    sender->tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
     mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = piece->n_blocks, .simulation = simulation,
-                          .step = step, .time = time, .payload_bytes = (int64_t)lay_out_payload(piece), .turn = window->turn};
-    if (window->bundles && bytes_of_blocks(piece) <= MPIDATA_PIECE_SMALL) {
-        MPIDATA_TRY(commit_bundled(window, piece, &head, parameters, trainer));
+                          .step = step, .time = time, .payload_bytes = (int64_t)lay_out_payload(piece), .turn = sender->turn};
+    if (sender->bundles && bytes_of_blocks(piece) <= MPIDATA_PIECE_SMALL) {
+        MPIDATA_TRY(commit_bundled(sender, piece, &head, parameters, trainer));
     } else {
-        if (window->bundles) MPIDATA_TRY(make_sendable(window, &number));
-        MPIDATA_TRY(commit_alone(window, number, &head, parameters, trainer));
+        if (sender->bundles) MPIDATA_TRY(make_sendable(sender, &number));
+        MPIDATA_TRY(commit_alone(sender, number, &head, parameters, trainer));
     }
-    return meet(window, trainer);
+    return meet(sender, trainer);
 }
 
 static int lends(const mpidata_staged_piece *piece, const void *values) {
@@ -437,31 +437,31 @@ static int lends(const mpidata_staged_piece *piece, const void *values) {
 }
 
 /* Wait until no message is in flight; with `lent_only` none that lends an array, or this one. */
-static int wait_for_flight(mpidata_window *window, int lent_only, const void *values) {
+static int wait_for_flight(mpidata_sender *sender, int lent_only, const void *values) {
     mpidata_backoff backoff = {0};
-    MPIDATA_TRY(mpidata_window_progress(window));
+    MPIDATA_TRY(mpidata_sender_progress(sender));
     for (double since = mpidata_now();;) {
         int flying = 0;
-        for (int i = 0; i < window->n_pieces && !flying; i++)
-            flying = window->pieces[i].under_way && (!lent_only || lends(&window->pieces[i], values));
+        for (int i = 0; i < sender->n_pieces && !flying; i++)
+            flying = sender->pieces[i].under_way && (!lent_only || lends(&sender->pieces[i], values));
         if (!flying) return MPIDATA_SUCCESS;
         mpidata_backoff_pause(&backoff);
-        mpidata_job_waits(window->job, since);
-        MPIDATA_TRY(mpidata_window_wait(window));
+        mpidata_job_waits(sender->job, since);
+        MPIDATA_TRY(mpidata_sender_wait(sender));
     }
 }
 
-int mpidata_window_drain(mpidata_window *window, int lent_only) {
-    MPIDATA_TRY(mpidata_window_flush(window));
-    return wait_for_flight(window, lent_only, NULL);
+int mpidata_sender_drain(mpidata_sender *sender, int lent_only) {
+    MPIDATA_TRY(mpidata_sender_flush(sender));
+    return wait_for_flight(sender, lent_only, NULL);
 }
 
-int mpidata_window_wait_for(mpidata_window *window, const void *values) {
-    return wait_for_flight(window, 1, values);
+int mpidata_sender_wait_for(mpidata_sender *sender, const void *values) {
+    return wait_for_flight(sender, 1, values);
 }
 
-int mpidata_window_lends(const mpidata_window *window, const void *values) {
-    for (int i = 0; i < window->n_pieces; i++)
-        if (window->pieces[i].under_way && lends(&window->pieces[i], values)) return 1;
+int mpidata_sender_lends(const mpidata_sender *sender, const void *values) {
+    for (int i = 0; i < sender->n_pieces; i++)
+        if (sender->pieces[i].under_way && lends(&sender->pieces[i], values)) return 1;
     return 0;
 }

@@ -1,12 +1,12 @@
-/* The send window of a solver rank: a few messages in flight, so that an overloaded trainer costs bounded memory.
+/* What sends the samples of a solver rank: a few messages in flight, so that an overloaded trainer costs bounded memory.
  *
  * A piece is staged while its fields are put, and sent when its sample is committed. Where a rank's parts are small, a
  * piece goes at once only if nothing is under way to its trainer; else it waits with those that follow it, and they share
  * a message (as in J. Nagle's RFC 896). So does one that comes right after the one before it, as more will follow, until
  * they are some tens of kilobytes or a fraction of a millisecond old: a fast solver pays for few messages, a slow one
  * waits for nothing. */
-#ifndef MPIDATA_WINDOW_H
-#define MPIDATA_WINDOW_H
+#ifndef MPIDATA_SENDER_H
+#define MPIDATA_SENDER_H
 
 #include "base/arena.h"
 #include "job/job.h"
@@ -62,40 +62,40 @@ typedef struct {
     int hurried;             /* it came right after the one before */
     mpidata_arena arena;     /* of what is sent */
     int64_t turn;            /* which of its group's simulations is the present one, from 1 */
-} mpidata_window;
+} mpidata_sender;
 
-int mpidata_window_open(mpidata_window *window, mpidata_job *job);
-void mpidata_window_close(mpidata_window *window);
+int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job);
+void mpidata_sender_close(mpidata_sender *sender);
 
 /* Stage one block, converting where its dtype is not the declared one. lend: send it from `values` without a copy, where
- * no conversion is needed. Blocks while every piece of the window is in flight. */
-int mpidata_window_stage(mpidata_window *window, const mpidata_block *block, const void *values, mpidata_dtype dtype,
+ * no conversion is needed. Blocks while every piece is in flight. */
+int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, const void *values, mpidata_dtype dtype,
                          int lend);
 
 /* Send, or bundle, what has been staged since the last commit; nothing, where nothing was. Blocks only while a full bundle
- * finds every message of the window in flight, and at most 0.1 s for the first message to each trainer. */
-int mpidata_window_commit(mpidata_window *window, int64_t simulation, int64_t step, double time, int validation,
+ * finds every message in flight, and at most 0.1 s for the first message to each trainer. */
+int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t step, double time, int validation,
                           const double *parameters);
 
 /* Forget what has been staged since the last commit. */
-void mpidata_window_drop(mpidata_window *window);
+void mpidata_sender_drop(mpidata_sender *sender);
 
 /* Let MPI move data; complete what can be completed. */
-int mpidata_window_progress(mpidata_window *window);
+int mpidata_sender_progress(mpidata_sender *sender);
 
 /* The same while this rank waits, and listen to the scheduler. Matches mpidata_wait_request's callback. */
-int mpidata_window_wait(void *window);
+int mpidata_sender_wait(void *sender);
 
-/* Send all bundles. Blocks while every message of the window is in flight. */
-int mpidata_window_flush(mpidata_window *window);
+/* Send all bundles. Blocks while every message is in flight. */
+int mpidata_sender_flush(mpidata_sender *sender);
 
 /* Wait until all, or all with lent arrays, have been taken. */
-int mpidata_window_drain(mpidata_window *window, int lent_only);
+int mpidata_sender_drain(mpidata_sender *sender, int lent_only);
 
 /* Wait until this array is lent no more. */
-int mpidata_window_wait_for(mpidata_window *window, const void *values);
+int mpidata_sender_wait_for(mpidata_sender *sender, const void *values);
 
 /* Is this array lent to a message that is under way? */
-int mpidata_window_lends(const mpidata_window *window, const void *values);
+int mpidata_sender_lends(const mpidata_sender *sender, const void *values);
 
 #endif
