@@ -193,6 +193,31 @@ def scale(run: str, loaders: int | None, groups: int | None) -> None:
         click.echo(sentence)
 
 
+@main.command("try", context_settings={"ignore_unknown_options": True})
+@click.option("--record", metavar="FOLDER", type=click.Path(), help="Give the samples of this record.")
+@click.option("--made-up", metavar="JOB", type=click.Path(), help="Give random samples as this job's would be.")
+@click.option("--job", metavar="JOB", type=click.Path(), help="The job file of a record that is not in its run folder.")
+@_SET
+@click.option("--steps", metavar="N", type=click.IntRange(min=1), default=20, help="Of a made-up simulation; 20.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def try_(
+    record: str | None, made_up: str | None, job: str | None, overrides: tuple[str, ...], steps: int,
+    command: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Run a training script alone, with samples from a record or made-up ones: no launcher, no MPI.
+
+    COMMAND is a script (*.py) with its arguments, or a program that runs one, a debugger or a notebook say. Options
+    that both have are COMMAND's own behind --.
+    """
+    from mpidata.launch.starting.trying import try_script
+
+    if (record is None) == (made_up is None):
+        raise click.UsageError("Give either --record with the folder of a record, or --made-up with a job file.")
+    if job is not None and record is None:
+        raise click.UsageError("--job is for --record. With --made-up the job file is given already.")
+    sys.exit(try_script(command, record, made_up or job, overrides, steps))
+
+
 @main.command("list")
 @click.argument("folder", type=click.Path(), default="runs")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")

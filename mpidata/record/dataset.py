@@ -80,6 +80,12 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         """Names of the columns of ``parameters``."""
         return self._header.parameters
 
+    @property
+    def simulations(self) -> npt.NDArray[np.int64]:
+        """Simulation of each sample: ndarray of int64, shape (len(self),)."""
+        column: npt.NDArray[np.int64] = self._samples["simulation"]
+        return column
+
     def __len__(self) -> int:
         """Count the samples."""
         return len(self._samples)

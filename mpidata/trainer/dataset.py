@@ -26,7 +26,8 @@ __all__ = ["MPIStreamDataset"]
 class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
     """The samples that the job's solvers stream to this trainer.
 
-    To be created in a program that `mpidata run` has started as a trainer; it finds the job by itself.
+    To be created in a program that `mpidata run` has started as a trainer, or that `mpidata try` runs; it finds the job
+    by itself.
 
     Parameters
     ----------

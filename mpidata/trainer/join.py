@@ -18,6 +18,7 @@ from mpidata.native.uncaught import end_on_exception, fail
 from mpidata.run.folder import RunFolder
 from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
+from mpidata.trainer.alone import TRY, open_alone
 from mpidata.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def run_folder() -> Path | None:
 
 
 def join() -> Trainer:
-    """Join the job as a trainer; the same object at every call.
+    """Join the job as a trainer, or be one without a job under `mpidata try`; the same object at every call.
 
     Raises
     ------
@@ -61,6 +62,15 @@ def loaders() -> MpiLoaders:
 
 
 def _join() -> Trainer:
+    if (folder := os.environ.get(TRY)) is not None:
+        trainer = open_alone(Path(folder))
+        trainer.begin()
+        atexit.register(_close_at_exit, trainer, os.getpid())
+        return trainer
+    return _join_job()
+
+
+def _join_job() -> Trainer:
     run = run_folder()
     if run is None:
         raise StreamError(

@@ -52,9 +52,15 @@ class Place:
 def place() -> Place:
     """Join the job, if this process has not yet; raises StreamError where it has no loaders."""
     from mpidata.trainer import counting, join
+    from mpidata.trainer.alone import AloneTrainer
 
     trainer = join.join()
     plan = trainer.plan
+    if isinstance(trainer, AloneTrainer):
+        raise StreamError(
+            "`mpidata try` has no loaders: it gives MPIStreamDataset samples. Try a script with DataLoader on torch's "
+            "own, and one with FileDataset in a job, `mpidata run`."
+        )
     if plan.loaders == 0:
         raise StreamError(
             "This job has no loaders, which make the batches of DataLoader and FileDataset. Add `loaders: {ranks: 2}` "

@@ -57,7 +57,10 @@ def init_process_group(backend: str | None = None) -> None:
         )
     trainer = job.join()
     communicator = trainer.communicator
-    assert communicator is not None
+    if communicator is None:  # `mpidata try`: it has set the variables
+        dist.init_process_group(backend or "gloo", rank=0, world_size=1)
+        atexit.register(_destroy, trainer)
+        return
     wait(communicator.Ibarrier(), longest_s=0.02)
     local_rank, local_size = _locality(communicator)
     rank, size = communicator.Get_rank(), communicator.Get_size()

@@ -91,6 +91,19 @@ int mpidata_trainer_open_state(mpidata_trainer *trainer) {
     return mpidata_record_open(&trainer->record, &trainer->lock);
 }
 
+int mpidata_trainer_open_memory(mpidata_trainer *trainer) {
+    const mpidata_plan *plan = &trainer->job.plan;
+    MPIDATA_TRY(mpidata_trainer_open_state(trainer));
+    MPIDATA_TRY(mpidata_ledger_open(&trainer->ledger, plan, trainer->job.index));
+    if (mpidata_slots_open(&trainer->slots, plan)) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
+    if (mpidata_buffer_open(&trainer->buffer, plan->policy, plan->capacity, plan->watermark, plan->seed,
+                            (uint64_t)trainer->job.index))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
+                             (long long)plan->capacity);
+    trainer->buffer.keeps = plan->repeats > 0;
+    return MPIDATA_SUCCESS;
+}
+
 void mpidata_trainer_close_state(mpidata_trainer *trainer) {
     mpidata_record_close(&trainer->record);
     mpidata_parcel_queue_close(&trainer->parcels);

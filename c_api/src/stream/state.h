@@ -98,6 +98,9 @@ double mpidata_trainer_deadline(double timeout_s);
 int mpidata_trainer_open_state(mpidata_trainer *trainer);
 void mpidata_trainer_close_state(mpidata_trainer *trainer);
 
+/* That, and room for samples; the plan and this trainer's number are known. */
+int mpidata_trainer_open_memory(mpidata_trainer *trainer);
+
 /* This process's trainer, or an error. */
 int mpidata_the_trainer(mpidata_trainer **trainer);
 void mpidata_trainer_set(mpidata_trainer *trainer);

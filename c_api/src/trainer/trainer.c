@@ -10,18 +10,9 @@
 /* -- open and close ------------------------------------------------------------------------------------------------- */
 
 static int open_trainer(mpidata_trainer *trainer, MPI_Comm world) {
-    const mpidata_plan *plan = &trainer->job.plan;
     MPIDATA_TRY(mpidata_job_join(world, MPIDATA_ROLE_TRAINER, NULL, &trainer->job));
     MPIDATA_TRY_MPI(MPI_Comm_dup(trainer->job.role, &trainer->agreement));
-    MPIDATA_TRY(mpidata_trainer_open_state(trainer));
-    MPIDATA_TRY(mpidata_ledger_open(&trainer->ledger, plan, trainer->job.index));
-    if (mpidata_slots_open(&trainer->slots, plan)) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
-    if (mpidata_buffer_open(&trainer->buffer, plan->policy, plan->capacity, plan->watermark, plan->seed,
-                            (uint64_t)trainer->job.index))
-        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
-                             (long long)plan->capacity);
-    trainer->buffer.keeps = plan->repeats > 0;
-    return MPIDATA_SUCCESS;
+    return mpidata_trainer_open_memory(trainer);
 }
 
 int mpidata_trainer_open(MPI_Fint world, MPI_Fint *trainers) {

@@ -1,0 +1,133 @@
+#include "trainer/alone.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "stream/budget.h"
+#include "stream/progress.h"
+
+static int open_alone(mpidata_trainer *trainer, const char *plan_text) {
+    MPIDATA_TRY(mpidata_plan_parse(plan_text, &trainer->job.plan));
+    if (trainer->job.plan.trainers != 1)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "A trainer without a job is the only one; the plan has %d.",
+                             trainer->job.plan.trainers);
+    trainer->job.kind = MPIDATA_ROLE_TRAINER;
+    MPIDATA_TRY(mpidata_trainer_open_memory(trainer));
+    trainer->validation_whole = trainer->job.plan.validation == 0;
+    trainer->begun = 1;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_open_alone(const char *plan_text) {
+    mpidata_trainer *trainer;
+    if (!mpidata_the_trainer(&trainer))
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_open_alone: this process is a trainer already.");
+    trainer = calloc(1, sizeof *trainer);
+    if (!trainer) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
+    MPIDATA_TRY(open_alone(trainer, plan_text)); /* the process ends with an error: nothing is given back */
+    mpidata_trainer_set(trainer);
+    return MPIDATA_SUCCESS;
+}
+
+static int check_sample(const mpidata_plan *plan, int64_t simulation, int64_t step) {
+    if (mpidata_plan_has(plan, simulation) && step >= 0 && step < MPIDATA_STEPS_MAX) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "The plan has no step %lld of simulation %lld.", (long long)step,
+                         (long long)simulation);
+}
+
+static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, const void *const *fields, const double *parameters,
+                            int64_t *number) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_plan *plan = &trainer->job.plan;
+    *number = mpidata_slots_take(&trainer->slots, ahead);
+    if (*number < 0)
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample of %zu bytes. Lower buffer.capacity.",
+                             plan->slot_bytes);
+    const mpidata_slot *slot = trainer->slots.slots[*number];
+    for (int f = 0; f < plan->n_fields; f++)
+        memcpy(mpidata_slot_field(&trainer->slots, slot, f), fields[f],
+               (size_t)plan->fields[f].elements * plan->fields[f].element_size);
+    if (plan->n_parameters) memcpy(slot->parameters, parameters, (size_t)plan->n_parameters * sizeof *parameters);
+    return MPIDATA_SUCCESS;
+}
+
+static int enter_locked(mpidata_trainer *trainer, int64_t number, int validation) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_slot *slot = trainer->slots.slots[number];
+    MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, *slot->simulation, *slot->step));
+    if (validation) {
+        trainer->statistics.validation++;
+        return mpidata_slots_append(&trainer->validation, &trainer->n_validation, &trainer->validation_allocated, number);
+    }
+    MPIDATA_TRY(mpidata_trainer_arrive_locked(trainer, number));
+    trainer->n_arrived = 0; /* there is room in the buffer */
+    int64_t evicted = mpidata_buffer_add(&trainer->buffer, number);
+    if (evicted >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
+    return MPIDATA_SUCCESS;
+}
+
+static int wait_for_room_locked(mpidata_trainer *trainer, double deadline) {
+    MPIDATA_LOCKED(&trainer->lock);
+    while (mpidata_buffer_full(&trainer->buffer) || mpidata_budget_behind_locked(trainer)) {
+        if (mpidata_draws_ended(&trainer->phase)) return MPIDATA_END;
+        if (!mpidata_lock_sleep_locked(&trainer->lock, &trainer->wake, deadline))
+            return mpidata_error(MPIDATA_ERR_AGAIN, "The buffer is full.");
+    }
+    return mpidata_draws_ended(&trainer->phase) ? MPIDATA_END : MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_give(const void *const *fields, const double *parameters, double time, int64_t step, int64_t simulation,
+                         double timeout_s) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    const mpidata_plan *plan = &trainer->job.plan;
+    MPIDATA_TRY(check_sample(plan, simulation, step));
+    int validation = simulation >= plan->simulations;
+    int64_t number = -1;
+    mpidata_lock_take(&trainer->lock);
+    int status = validation ? MPIDATA_SUCCESS : wait_for_room_locked(trainer, mpidata_trainer_deadline(timeout_s));
+    if (!status && !mpidata_ledger_has(&trainer->ledger, simulation, step)) {
+        status = fill_slot_locked(trainer, validation ? -1 : trainer->buffer.count, fields, parameters, &number);
+        if (!status) {
+            mpidata_slot *slot = trainer->slots.slots[number];
+            *slot->time = time;
+            *slot->step = step;
+            *slot->simulation = simulation;
+            status = enter_locked(trainer, number, validation);
+            trainer->statistics.bytes += (int64_t)plan->slot_bytes;
+        }
+    }
+    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_give(&trainer->lock);
+    return status;
+}
+
+int mpidata_trainer_gave_all(int64_t simulation, int64_t steps) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    MPIDATA_TRY(check_sample(&trainer->job.plan, simulation, steps));
+    mpidata_lock_take(&trainer->lock);
+    mpidata_ledger_expect(&trainer->ledger, simulation, steps);
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_gave_validation(void) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    trainer->validation_whole = 1;
+    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_end_alone(void) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    mpidata_buffer_end(&trainer->buffer);
+    (void)pthread_cond_broadcast(&trainer->news);
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}

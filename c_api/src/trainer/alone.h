@@ -1,0 +1,26 @@
+/* A trainer without a job and without MPI, to try a training script: the caller gives the samples that solvers would have
+ * sent. What it can do else is as for any trainer. */
+#ifndef MPIDATA_ALONE_H
+#define MPIDATA_ALONE_H
+
+#include "mpidata.h"
+
+/* Open the process's trainer, the only one of the plan. Does not block. */
+int mpidata_trainer_open_alone(const char *plan_text);
+
+/* Give a sample: fields[i] is the address of field i (C order, declared dtype), parameters that of n_parameters float64.
+ * All is copied. One that was given before is dropped. Sleeps until the buffer has room: MPIDATA_ERR_AGAIN after timeout_s,
+ * MPIDATA_END where nobody will draw any more. Any thread, one at a time. */
+int mpidata_trainer_give(const void *const *fields, const double *parameters, double time, int64_t step, int64_t simulation,
+                         double timeout_s);
+
+/* A simulation that is trained on has so many steps, all of which will be given. Any thread; does not block. */
+int mpidata_trainer_gave_all(int64_t simulation, int64_t steps);
+
+/* All samples of validation simulations were given. Any thread; does not block. */
+int mpidata_trainer_gave_validation(void);
+
+/* Nothing more comes. Any thread; does not block. */
+int mpidata_trainer_end_alone(void);
+
+#endif

@@ -1,0 +1,96 @@
+"""Running a training script alone: what `mpidata try` does."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from mpidata.alone.sources import write_source
+from mpidata.config import load_job
+from mpidata.errors import LaunchError
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+from mpidata.run.samplers import draw_parameters
+from mpidata.trainer.alone import TRY
+
+__all__ = ["try_script"]
+
+# What a job has beside one trainer and its stream is not there; its programs need not be there yet.
+_WITHOUT = ("trainers.ranks=1", "loaders=null", "record=null", "checkpoint=null", "solvers.function=null")
+_PROGRAMS = ('trainers.program=["true"]', 'solvers.program=["true"]')
+
+
+def try_script(
+    command: Sequence[str], record: str | None, job_file: str | None, overrides: Sequence[str], steps: int
+) -> int:
+    """Run a script, or any program that runs one, as the only trainer of a job that does not run.
+
+    Parameters
+    ----------
+    command : sequence of str
+        A Python script and its arguments, or a program.
+    record : str, optional
+        Folder of the record that the samples come from; without it they are made up.
+    job_file : str, optional
+        The job file; without it that of the run that has made the record.
+    overrides : sequence of str
+        Keys to replace in it.
+    steps : int
+        Of each simulation that is made up.
+
+    Returns
+    -------
+    int
+        Exit status of the program.
+    """
+    job = load_job(_job_file(record, job_file), [*overrides, *_WITHOUT, *_PROGRAMS])
+    words = [sys.executable, *command] if command[0].endswith(".py") else list(command)
+    with tempfile.TemporaryDirectory(prefix="mpidata-try-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        plan = dataclasses.replace(Plan.of(job, folder), record_path=None)
+        (folder / "plan").write_text(plan.text(), encoding="utf-8")
+        (folder / "plan").chmod(0o600)
+        write_source(folder, None if record is None else Path(record).resolve(), draw_parameters(job), steps)
+        return _run(words, {**os.environ, **_variables(folder)})
+
+
+def _job_file(record: str | None, job_file: str | None) -> str:
+    if job_file is not None:
+        return job_file
+    assert record is not None
+    of_run = RunFolder(Path(record).resolve().parent).job
+    if not of_run.is_file():
+        raise LaunchError(f"{record} is not in a run folder, so its job file is not known. Give it: --job job.yaml.")
+    return str(of_run)
+
+
+def _variables(folder: Path) -> dict[str, str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    alone = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "MPIDATA_RUN": str(folder), TRY: str(folder)}
+    return alone | where
+
+
+def _run(words: Sequence[str], environment: dict[str, str]) -> int:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program
+    try:
+        process = subprocess.Popen(words, env=environment, preexec_fn=_listen)
+        status = process.wait()
+    except OSError as error:
+        raise LaunchError(f"Cannot start {words[0]}: {error.strerror}. Give a script (*.py) or a program.") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return status if status >= 0 else 128 - status
+
+
+def _listen() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

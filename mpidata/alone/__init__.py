@@ -1,0 +1,1 @@
+"""Samples for a training script without a job: recorded ones, or made up."""

@@ -1,0 +1,152 @@
+"""Where the samples of a trainer without a job come from: a record, or chance."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mpidata.errors import StreamError
+from mpidata.run.plan import Plan
+
+__all__ = ["MadeUp", "Recorded", "Sample", "Source", "read_source", "write_source"]
+
+_PARAMETERS = "parameters.npy"
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """A sample; `fields` are in the plan's order, contiguous, in their dtypes."""
+
+    simulation: int
+    step: int
+    time: float
+    parameters: npt.NDArray[np.float64]
+    fields: list[npt.NDArray[Any]]
+
+
+class Source(Protocol):
+    """Gives each sample once, those of validation apart."""
+
+    def samples(self, validation: bool) -> Iterator[Sample]:
+        """Give all samples, as they would come from the job's groups: side by side."""
+
+    def steps(self, simulation: int) -> int | None:
+        """Tell the number of steps of a simulation, all of which are given; None: some are not."""
+
+
+class MadeUp:
+    """Samples of random numbers.
+
+    Parameters
+    ----------
+    plan : Plan
+        Has shapes and dtypes: normal numbers where these are floats, else 0 to 9.
+    parameters : ndarray of float64, shape (simulations + validation, n)
+        Of the simulations.
+    steps : int
+        Of each simulation.
+    """
+
+    def __init__(self, plan: Plan, parameters: npt.NDArray[np.float64], steps: int) -> None:
+        self._plan, self._parameters, self._steps = plan, parameters, steps
+
+    def samples(self, validation: bool) -> Iterator[Sample]:
+        """Give all samples; the same for the same seed."""
+        plan, chance = self._plan, np.random.default_rng([self._plan.seed, validation])
+        for beside in _side_by_side(plan, validation):
+            for step in range(self._steps):
+                for simulation in beside:
+                    fields = [_numbers(chance, field.dtype, field.shape) for field in plan.fields]
+                    yield Sample(simulation, step, float(step), self._parameters[simulation], fields)
+
+    def steps(self, simulation: int) -> int:
+        """Tell the number of steps of each."""
+        return self._steps
+
+
+class Recorded:
+    """Samples of a record.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is asked for.
+    folder : Path
+        Of the record; raises StreamError where it has other fields or parameters.
+    """
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        from mpidata.record.dataset import RecordedDataset
+
+        self._plan = plan
+        self._datasets = {what: RecordedDataset(folder, validation=what) for what in (False, True)}
+        there = self._datasets[False]
+        if tuple(there.fields.values()) != plan.fields or there.parameter_names != plan.parameters:
+            raise StreamError(
+                f"{folder} is the record of a job with other fields or parameters: {', '.join(there.fields)}; "
+                f"{', '.join(there.parameter_names)}. Give the record of this job file's job."
+            )
+        self._of: dict[int, list[int]] = {}
+        for dataset in self._datasets.values():
+            for index, simulation in enumerate(dataset.simulations.tolist()):
+                self._of.setdefault(simulation, []).append(index)
+
+    def samples(self, validation: bool) -> Iterator[Sample]:
+        """Give all samples."""
+        dataset = self._datasets[validation]
+        for beside in _side_by_side(self._plan, validation):
+            for step in range(max((len(self._of.get(simulation, ())) for simulation in beside), default=0)):
+                for simulation in beside:
+                    indices = self._of.get(simulation, [])
+                    if step < len(indices):
+                        yield _sample(dataset[indices[step]], self._plan)
+
+    def steps(self, simulation: int) -> int | None:
+        """Tell the number of steps where all were recorded."""
+        indices = self._of.get(simulation)
+        dataset = self._datasets[simulation >= self._plan.simulations]
+        if not indices or int(dataset[indices[-1]]["step"]) != len(indices) - 1:
+            return None
+        return len(indices)
+
+
+def write_source(folder: Path, record: Path | None, parameters: npt.NDArray[np.float64], steps: int) -> None:
+    """Write what `read_source` reads."""
+    np.save(folder / _PARAMETERS, parameters)
+    what = {"record": None if record is None else str(record), "steps": steps}
+    (folder / "source.json").write_text(json.dumps(what), encoding="utf-8")
+
+
+def read_source(folder: Path, plan: Plan) -> Source:
+    """Make the source that a folder tells of."""
+    what = json.loads((folder / "source.json").read_text(encoding="utf-8"))
+    if what["record"] is not None:
+        return Recorded(plan, Path(what["record"]))
+    return MadeUp(plan, np.load(folder / _PARAMETERS), what["steps"])
+
+
+def _side_by_side(plan: Plan, validation: bool) -> Iterator[range]:
+    """Give the simulations that would run at once."""
+    first, end = (plan.simulations, plan.simulations + plan.validation) if validation else (0, plan.simulations)
+    for begin in range(first, end, plan.groups):
+        yield range(begin, min(begin + plan.groups, end))
+
+
+def _numbers(chance: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    if np.dtype(dtype).kind == "f":
+        return chance.standard_normal(shape, np.float32 if dtype == "float32" else np.float64)
+    return chance.integers(0, 10, shape, dtype)
+
+
+def _sample(recorded: dict[str, Any], plan: Plan) -> Sample:
+    fields = [np.ascontiguousarray(recorded[field.name].numpy()) for field in plan.fields]
+    assert all(field.size == math.prod(of.shape) for field, of in zip(fields, plan.fields, strict=True))
+    simulation, step, time = int(recorded["simulation"]), int(recorded["step"]), float(recorded["time"])
+    return Sample(simulation, step, time, recorded["parameters"].numpy(), fields)

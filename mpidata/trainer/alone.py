@@ -1,0 +1,95 @@
+"""A trainer without a job: the same buffer and draws as in one, without MPI."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from pathlib import Path
+
+from mpidata.alone.sources import Sample, Source, read_source
+from mpidata.errors import MpidataError
+from mpidata.native.library import AGAIN, END, Library, Statistics, check
+from mpidata.native.loading import load
+from mpidata.run.plan import Plan
+from mpidata.trainer.trainer import SLICE_S, Trainer
+
+__all__ = ["TRY", "AloneTrainer", "open_alone"]
+
+TRY = "MPIDATA_TRY"
+"""Environment variable with the folder that `mpidata try` has prepared."""
+
+
+def open_alone(folder: Path) -> AloneTrainer:
+    """Open the trainer that a folder of `mpidata try` tells of."""
+    plan = Plan.read(folder / "plan")
+    source, library = read_source(folder, plan), load()
+    check(library, library.mpidata_trainer_open_alone(plan.text().encode()))
+    return AloneTrainer(plan, library, source)
+
+
+class AloneTrainer(Trainer):
+    """The only trainer, which is given samples by a thread of its own.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of a job with one trainer, which need not run.
+    library : Library
+        Opened alone.
+    source : Source
+        Of the samples.
+    """
+
+    def __init__(self, plan: Plan, library: Library, source: Source) -> None:
+        super().__init__(plan, library, None)
+        self._source = source
+        self._error: BaseException | None = None
+        self._giving = threading.Thread(target=self._give_all, name="mpidata-try", daemon=True)
+
+    def begin(self) -> None:
+        """Let samples come in."""
+        self._giving.start()
+
+    def fail(self, sentence: str) -> None:
+        """Nobody is to be told."""
+        self.closed = True
+
+    def _part(self, recorder_s: float, close_s: float) -> int:
+        """Say what was drawn; nothing is waited for."""
+        figures = Statistics()
+        check(self.library, self.library.mpidata_trainer_statistics(ctypes.byref(figures)))
+        print(f"mpidata try: {self._progress()} drawn, of {figures.received} samples.", file=sys.stderr, flush=True)
+        return 0
+
+    def _give_all(self) -> None:
+        try:
+            if all(self._give(sample) for sample in self._source.samples(validation=True)):
+                check(self.library, self.library.mpidata_trainer_gave_validation())
+                self._give_training()
+        except MpidataError as error:
+            print(f"mpidata try: no more samples come: {error}", file=sys.stderr, flush=True)
+        finally:
+            self.library.mpidata_trainer_end_alone()
+
+    def _give_training(self) -> None:
+        told: set[int] = set()
+        for sample in self._source.samples(validation=False):
+            if sample.simulation not in told and (steps := self._source.steps(sample.simulation)) is not None:
+                check(self.library, self.library.mpidata_trainer_gave_all(sample.simulation, steps))
+            told.add(sample.simulation)
+            if not self._give(sample):
+                return
+
+    def _give(self, sample: Sample) -> bool:
+        """Give a sample; False where no more are wanted."""
+        places = [field.ctypes.data for field in sample.fields]
+        fields = (ctypes.c_void_p * len(places))(*places)
+        status = AGAIN
+        while status == AGAIN and not self.closed:
+            status = self.library.mpidata_trainer_give(
+                fields, sample.parameters.ctypes.data, sample.time, sample.step, sample.simulation, SLICE_S
+            )
+        if status not in (AGAIN, END):
+            check(self.library, status)
+        return status == 0

@@ -1,0 +1,173 @@
+"""`mpidata try`: a script draws what a source gives, through the same buffers as in a job, without MPI."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from fake_library import make_plan
+from recording import SAMPLES, content, record
+
+from mpidata.alone.sources import MadeUp
+from mpidata.cli import main
+from mpidata.config import load_job
+from mpidata.run.plan import Plan
+from mpidata.run.samplers import draw_parameters
+
+JOB = """
+trainers: {ranks: 2, program: [./not_there_yet]}
+solvers: {groups: 3, function: "not_there:yet"}
+parameters: {count: 10, space: {a: [0, 1], b: [2, 3]}}
+validation: {count: 2}
+fields: {u: {dtype: float32, shape: [5, 4]}, n: {dtype: int32, shape: [3]}}
+loaders: {ranks: 1}
+checkpoint: {every_s: 1}
+"""
+SCRIPT = """
+import json, sys
+import numpy as np
+import mpidata
+
+stream = mpidata.MPIStreamDataset(batch_size=int(sys.argv[1]))
+stream.register(state=type("State", (), {"state_dict": dict, "load_state_dict": lambda self, state: None})())
+whole = {"validation": [sample["u"].sum().item() for sample in stream.validation()]}
+batches = []
+for number, batch in enumerate(stream):
+    stream.report(loss=1.0)
+    stream.losses(batch, np.ones(len(batch["time"])))
+    batches.append({name: value.tolist() for name, value in batch.items()})
+    if sys.argv[2:] == ["leave"] and number == 2:
+        break
+whole |= {"batches": batches, "expected": stream.expected_batches, "resumed": stream.resumed}
+whole["mpi"] = "mpi4py.MPI" in sys.modules
+json.dump(whole, open("drawn.json", "w"))
+sys.exit(3)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "train.py").write_text(SCRIPT)
+    return tmp_path
+
+
+def attempt(folder: Path, *arguments: str) -> tuple[int, str]:
+    command = [str(Path(sys.executable).parent / "mpidata"), "try", *arguments]
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    return done.returncode, done.stdout
+
+
+def drawn(folder: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((folder / "drawn.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize(
+    "buffer",
+    [
+        "{policy: fifo, capacity: 20}",
+        "{policy: firo, capacity: 30, watermark: 8}",
+        "{policy: reservoir, capacity: 30, repeats: 1.5}",
+    ],
+)
+def test_made_up_samples_come_as_they_would_in_a_job(folder: Path, buffer: str) -> None:
+    arguments = ["train.py", "8", "--made-up", "job.yaml", "--steps=4", "--set", f"buffer={buffer}"]
+    number = 7 if "repeats" in buffer else 5
+    assert attempt(folder, *arguments) == (3, f"mpidata try: batch {number} drawn, of 40 samples.\n")
+    programs = ["solvers.function=null", 'solvers.program=["true"]', 'trainers.program=["true"]']
+    job = load_job(str(folder / "job.yaml"), [*programs, "trainers.ranks=1"])
+    source = MadeUp(Plan.of(job, folder), draw_parameters(job), 4)
+    expected = {(sample.simulation, sample.step): sample for sample in source.samples(validation=False)}
+    whole = drawn(folder)
+    batches = whole["batches"]
+    assert isinstance(batches, list) and len(batches) == whole["expected"] == number
+    order = []
+    for batch in batches:
+        for i, key in enumerate(zip(batch["simulation"], batch["step"], strict=True)):
+            sample = expected[key]
+            order.append(key)
+            assert np.array_equal(np.array(batch["u"][i], np.float32), sample.fields[0])
+            assert batch["n"][i] == sample.fields[1].tolist() and batch["time"][i] == sample.time
+            assert batch["parameters"][i] == sample.parameters.tolist()
+    assert (order == list(expected)) == ("fifo" in buffer)
+    assert set(order) <= set(expected) and (len(set(order)) == 40) == ("repeats" not in buffer)
+    validation = [float(sample.fields[0].sum()) for sample in source.samples(validation=True)]
+    assert whole["validation"] == pytest.approx([validation[i] for i in (0, 2, 4, 6, 1, 3, 5, 7)], abs=1e-4)
+    assert whole["resumed"] == 0 and whole["mpi"] is False
+
+
+def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
+    plan = make_plan(run=folder / "run", record_path=folder / "record")
+    record(plan, SAMPLES)
+    job = """
+    trainers: {program: [python, train.py]}
+    solvers: {groups: 2, program: [./not_there]}
+    parameters: {count: 3, space: SPACE}
+    validation: {count: 1}
+    buffer: {policy: fifo, capacity: 20}
+    """
+    fields = {field.name: {"dtype": field.dtype, "shape": list(field.shape)} for field in plan.fields}
+    job += f"fields: {json.dumps(fields)}\n"
+    space = json.dumps(dict.fromkeys(plan.parameters, [0, 1]))
+    (folder / "job.yaml").write_text(textwrap.dedent(job).replace("SPACE", space))
+    (folder / "train.py").write_text(SCRIPT.replace('["u"].sum()', '["time"]'))
+    status, said = attempt(folder, "train.py", "5", "--record", "record", "--job", "job.yaml")
+    assert status == 3, said
+    whole = drawn(folder)
+    assert len(whole["batches"]) == whole["expected"] == 12 and len(whole["validation"]) == 20  # type: ignore[arg-type]
+    keys = []
+    for batch in whole["batches"]:  # type: ignore[attr-defined]
+        for i, (simulation, step) in enumerate(zip(batch["simulation"], batch["step"], strict=True)):
+            keys.append((simulation, step))
+            assert batch["parameters"][i] == [simulation, -step]
+            for field in plan.fields:
+                values = content(field.name, simulation, step, field.shape, field.dtype)
+                assert np.array_equal(np.array(batch[field.name][i], field.dtype), values)
+    assert sorted(keys) == sorted((simulation, step) for simulation, step in SAMPLES if simulation < 3)
+    assert keys[:4] == [(0, 0), (1, 0), (0, 1), (1, 1)]  # of two groups
+    other = attempt(
+        folder, "train.py", "5", "--record", "record", "--job", "job.yaml", "--set", "fields={x: {shape: [2]}}"
+    )
+    assert other[0] == 1 and "is the record of a job with other fields" in other[1]
+
+
+def test_a_script_may_leave_its_loop(folder: Path) -> None:
+    status, said = attempt(folder, "train.py", "4", "leave", "--made-up", "job.yaml")
+    assert status == 3 and "batch 3 drawn" in said and len(drawn(folder)["batches"]) == 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["train.py"], "Give either --record with the folder of a record, or --made-up with a job file."),
+        (
+            ["train.py", "--record", "."],
+            "is not in a run folder, so its job file is not known. Give it: --job job.yaml.",
+        ),
+        (["no_program", "--made-up", "job.yaml"], "Cannot start no_program: No such file or directory."),
+        (["train.py", "--made-up", "job.yaml", "--set", "buffer.capacity=0"], "buffer.capacity"),
+    ],
+)
+def test_mistakes_are_told(folder: Path, arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(main, ["try", *arguments])
+    assert done.exit_code == 2 and sentence in done.output.replace("\n", " ")
+
+
+def test_there_are_no_loaders(folder: Path) -> None:
+    (folder / "train.py").write_text("import mpidata\nmpidata.DataLoader([1, 2])\n")
+    status, said = attempt(folder, "train.py", "--made-up", "job.yaml")
+    assert status == 1 and "`mpidata try` has no loaders" in said
+
+
+def test_a_debugger_runs_the_script_and_torch_distributed_has_one_process(folder: Path) -> None:
+    script = "import mpidata, torch.distributed as dist\nmpidata.init_process_group()\nprint(dist.get_world_size())\n"
+    (folder / "train.py").write_text(script)
+    debugger = [sys.executable, "-m", "pdb", "-c", "continue", "-c", "quit", "train.py"]
+    status, said = attempt(folder, "--made-up", "job.yaml", "--", *debugger)
+    assert status == 0 and said.startswith("1\n")
