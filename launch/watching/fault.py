@@ -139,6 +139,9 @@ def _launcher_fault(attempt: Attempt, end: LauncherEnd) -> Fault:
         return _ended(attempt, int(match[1]), f"called MPI_Abort with {match[2]}", solver and joined)
     if (match := _KILLED.search(text)) and int(match[1]) < plan.world:
         return _ended(attempt, int(match[1]), Exit("signal", int(match[2])).sentence(), True)
+    if end.ended_ranks:
+        why = "The launcher has ended the ranks, as somebody has told it to, by SIGTERM or SIGINT, or as it has failed."
+        return Fault(f"{why} See {log}. {_resume(attempt)}", log, True)
     killed = end.status < 0
     how = f"was killed by {signal_name(-end.status)}" if killed else f"ended with exit status {end.status}"
     if not any(attempt.run.logs.glob("rank-*")):

@@ -19,6 +19,7 @@ from mpidata.launch.watching.cleanup import end_processes, processes_of
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.watch import Watch
 from mpidata.run import deadlines
+from mpidata.run.exits import Exit
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import opener
 
@@ -41,6 +42,8 @@ class LauncherEnd:
         The signal that stopped the job, if one came before there was a summary.
     vanished : int or None
         A rank that was killed with its mpidata-rank, and without which the job could not go on.
+    ended_ranks : bool
+        It has ended ranks before it was told to by us: somebody else has told it, by a signal.
     lost_host : str or None
         A host that does not answer any more.
     by_batch_system : str or None
@@ -52,6 +55,7 @@ class LauncherEnd:
     status: int
     stopped_by: int | None = None
     vanished: int | None = None
+    ended_ranks: bool = False
     lost_host: str | None = None
     by_batch_system: str | None = None
     unwritten: dict[str, Any] | None = None
@@ -114,7 +118,7 @@ def supervise(
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise LaunchError(f"Cannot start {command[0]}: {error}. Install an MPI, or correct PATH.") from None
-    stopped_by, vanished, lost_host = None, None, None
+    stopped_by, vanished, lost_host, ended_ranks = None, None, None, False
     try:
         with Watch(attempt, launcher.pid, signals, silence_s) as watch:
             while launcher.poll() is None and not watch.is_due():
@@ -122,12 +126,18 @@ def supervise(
                 time.sleep(_LOOK_EVERY_S)
             stopped_by = signals.first if watch.asked or not run.summary.exists() else None
             watch.is_due()  # a launcher may end with its ranks between two looks
-            # Ranks go with a launcher that is killed, without a word.
-            vanished = None if (launcher.poll() or 0) < 0 else watch.vanished
+            ended_ranks = watch.vanished is not None and any(map(_was_told, attempt.bad_ends()))
+            # Ranks go with a launcher that is killed, or told to end, without a word.
+            vanished = None if (launcher.poll() or 0) < 0 or ended_ranks else watch.vanished
             lost_host = watch.lost_host
     finally:
         status = _end(launcher, run, signals)
-    return LauncherEnd(status, stopped_by, vanished, lost_host)
+    return LauncherEnd(status, stopped_by, vanished, ended_ranks, lost_host)
+
+
+def _was_told(ended: Exit) -> bool:
+    """Whether a rank was ended by the signal that launchers end ranks with."""
+    return ended.told and ended.signal == signal.SIGTERM
 
 
 def _log(run: RunFolder) -> BufferedWriter:

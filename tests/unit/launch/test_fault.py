@@ -31,6 +31,12 @@ signal 9 (Killed).
         (LauncherEnd(1), True, "The launcher ended with exit status 1 and the job with it. ", True),
         (LauncherEnd(1), False, "The launcher ended with exit status 1 and the job with it. ", False),
         (LauncherEnd(0, vanished=0), True, "The scheduler (rank 0) is gone without an exit note: it was", True),
+        (
+            LauncherEnd(0, ended_ranks=True),
+            True,
+            "The launcher has ended the ranks, as somebody has told it to, by",
+            True,
+        ),
     ],
 )
 def test_the_launcher_or_the_scheduler_died(

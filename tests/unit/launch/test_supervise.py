@@ -20,6 +20,9 @@ open(f"{run}/events.jsonl", "w").write("start")  # all have joined
 time.sleep(1)
 rank.kill()
 rank.wait()
+if end == "told":
+    note = '{"rank": 1, "exit": null, "signal": 15, "told": true, "error": null, "joined": true}'
+    open(f"{run}/exits/rank-0001", "w").write(note)
 if end == "later":
     time.sleep(0.5)
 if end == "killed":
@@ -28,11 +31,12 @@ if end == "killed":
 
 
 @pytest.mark.parametrize(
-    "end, status, vanished", [("at once", 0, 0), ("later", 0, 0), ("killed", -signal.SIGKILL, None)]
+    "end, status, vanished",
+    [("at once", 0, 0), ("later", 0, 0), ("told", 0, None), ("killed", -signal.SIGKILL, None)],
 )
 def test_a_rank_that_has_gone_without_a_note(case: EndedRun, end: str, status: int, vanished: int | None) -> None:
     (Path(case.run.path) / "__main__.py").write_text("import time; time.sleep(60)")
     command = [sys.executable, "-c", _LAUNCHER, str(case.run.path), end]
     with Signals() as signals:
         ended = supervise(case.attempt, command, {}, signals, lambda: None)
-    assert (ended.status, ended.vanished) == (status, vanished)
+    assert (ended.status, ended.vanished, ended.ended_ranks) == (status, vanished, end == "told")
