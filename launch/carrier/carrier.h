@@ -28,8 +28,10 @@ typedef struct {
 typedef struct {
     int n, room; /* n: those that have connected, room: that are expected */
     rank_t *all;
-    int listener, folder; /* folder: its descriptor, locked while this process lives */
+    double listened; /* to the sockets, last; s */
+    int listener, folder, memory; /* descriptors; the folders are locked while this process lives */
     char directory[108], path[108];
+    char scratch[2][128]; /* for files of the program's MPI, and for its shared memory; "": there is none */
     char token[MPIDATA_CARRIED_TOKEN];
     const mpidata_plan *plan;
     const char *plan_text;
@@ -42,6 +44,7 @@ typedef struct {
 /* socket.c: the folder, and the socket in it, at which the ranks come in. */
 int socket_open(ranks_t *ranks, int group);
 void socket_close(ranks_t *ranks);
+void socket_clean(const ranks_t *ranks); /* remove what the program's MPI has left */
 int socket_renew_token(ranks_t *ranks); /* for another start of the program */
 
 /* ranks.c */
@@ -50,6 +53,8 @@ void ranks_forget(ranks_t *ranks); /* those of a start that is over; MPI must no
 /* Take connections, farewells and requests. Returns NULL, or a sentence on a rank that does what none may do. */
 const char *ranks_take(ranks_t *ranks, double now);
 int ranks_attached(const ranks_t *ranks);
+int ranks_left(const ranks_t *ranks); /* how many have finalized */
+int ranks_have_ended(const ranks_t *ranks); /* the processes of all, as far as they can be seen */
 int ranks_all_ask(const ranks_t *ranks, int what); /* whether all ranks of the program do */
 /* Slot of a rank: its head, with the blocks behind it, and its values. */
 const mpidata_carried_sample *ranks_slot(const ranks_t *ranks, const rank_t *rank, uint64_t number, const char **values);

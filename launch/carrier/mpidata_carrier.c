@@ -36,7 +36,7 @@ typedef struct {
     int whole;     /* all have attached */
     int took;      /* a simulation, in this start */
     int fruitless; /* starts in a row in which that was not so */
-    double began, gone_since, looked;
+    double began, gone_since, ended_since, looked;
     mpidata_backoff backoff;
 } carrier_t;
 
@@ -145,6 +145,7 @@ static int answer_requests(carrier_t *carrier) {
         rank->left |= rank->asks == MPIDATA_CARRIED_FINALIZE;
         ranks_answer(rank, rank->left ? MPIDATA_SUCCESS : MPIDATA_END, "");
     }
+    carrier->finalized = ranks_left(ranks) == ranks->room;
     return MPIDATA_SUCCESS;
 }
 
@@ -165,8 +166,8 @@ static int start_with(carrier_t *carrier, char ***variables, char ***placeholder
 static int start(carrier_t *carrier) {
     char **variables = NULL, **placeholders = NULL, **arguments = NULL;
     carrier->whole = carrier->finalized = carrier->took = 0;
-    carrier->gone_since = 0;
-    carrier->began = mpidata_now();
+    carrier->gone_since = carrier->ended_since = 0;
+    carrier->began = carrier->looked = mpidata_now();
     const int status = start_with(carrier, &variables, &placeholders, &arguments);
     words_free(variables);
     words_free(placeholders);
@@ -184,6 +185,13 @@ static double now_after_pause(carrier_t *carrier) {
     return carrier->looked = now;
 }
 
+/* Whether its launcher does not end though all ranks have, for long. */
+static int outlives_ranks(carrier_t *carrier, double now) {
+    if (!carrier->whole || !ranks_have_ended(&carrier->ranks)) carrier->ended_since = 0;
+    else if (!carrier->ended_since) carrier->ended_since = now;
+    return carrier->ended_since && now - carrier->ended_since > GRACE_S;
+}
+
 /* Why the program has to be ended, as far as its signs of life tell; NULL: it need not. */
 static const char *hung(carrier_t *carrier, double now) {
     static char reason[160];
@@ -199,6 +207,7 @@ static const char *hung(carrier_t *carrier, double now) {
                  now - rank->alive, carrier->steps ? "timeout_s" : "start_timeout_s");
         return reason;
     }
+    if (outlives_ranks(carrier, now)) return "did not end after its ranks, and was ended";
     if (gone && !carrier->gone_since) carrier->gone_since = now;
     if (gone && now - carrier->gone_since > GRACE_S) return "lost a rank, and was ended";
     if (carrier->whole || now - carrier->began <= plan->start_timeout_s) return NULL;
@@ -270,6 +279,7 @@ static int begin_anew(carrier_t *carrier, const char *reason) {
     ranks_t *ranks = &carrier->ranks;
     const int status = carrier->program.status, well = !reason && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     program_end(&carrier->program, ranks);
+    socket_clean(ranks);
     (void)snprintf(how, sizeof how, "%s%s", reason ? reason : "ended with ", reason ? "" : program_how(&carrier->program));
     carrier->fruitless = carrier->took ? 0 : carrier->fruitless + 1;
     if (!well || carrier->open) (void)fprintf(stderr, "mpidata: %s: its program %s. It is started again.\n", ranks->who, how);
@@ -290,6 +300,7 @@ static int serve(carrier_t *carrier) {
     while (!carrier->over) {
         const char *reason;
         MPIDATA_TRY(run(carrier, &reason));
+        if (reason) program_end(&carrier->program, &carrier->ranks);
         if (!carrier->over) MPIDATA_TRY(begin_anew(carrier, reason));
     }
     return MPIDATA_SUCCESS;
@@ -323,14 +334,14 @@ static int open_carrier(carrier_t *carrier, int room) {
 
 /* The program may have more to do; the job does not wait for it. */
 static void wait_for_program(carrier_t *carrier) {
-    while (!program_has_ended(&carrier->program)) {
+    while (!program_has_ended(&carrier->program) && !outlives_ranks(carrier, mpidata_now())) {
         struct pollfd ended = {.fd = carrier->program.descriptor, .events = POLLIN};
         (void)poll(&ended, 1, IDLE_MS);
     }
 }
 
 int main(int argc, char **argv) {
-    static carrier_t carrier = {.ranks = {.listener = -1, .folder = -1}, .program = {.descriptor = -1}};
+    static carrier_t carrier = {.ranks = {.listener = -1, .folder = -1, .memory = -1}, .program = {.descriptor = -1}};
     const int room = argc > 3 ? atoi(argv[1]) : 0, words = argc > 3 ? atoi(argv[2]) : -1;
     if (room < 1 || words < 0 || argc < 4 + words) {
         (void)fprintf(stderr, "mpidata: mpidata-carrier is started by `mpidata run` alone.\n");

@@ -1,5 +1,6 @@
 /* The program, or what launches it: how it is started, and ended with all that it has started. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -79,12 +80,23 @@ static char **whole_command(const command_t *command, char **assignments) {
     return whole;
 }
 
+/* What MPI has opened in this process is not the program's: while that held a connection, a death would not be seen. */
+static void close_all_but_output(void) {
+    DIR *open_ones = opendir("/proc/self/fd");
+    for (struct dirent *entry; open_ones && (entry = readdir(open_ones));) {
+        const int file = atoi(entry->d_name);
+        if (file > 2) (void)fcntl(file, F_SETFD, FD_CLOEXEC);
+    }
+    if (open_ones) closedir(open_ones);
+}
+
 static _Noreturn void become(char **arguments, char **variables, int is_launched, pid_t parent, int report) {
     sigset_t none;
     cpu_set_t all;
     sigemptyset(&none);
     memset(&all, 0xff, sizeof all);
     (void)sched_setaffinity(0, sizeof all, &all); /* not the carrier's: as far as the system allows */
+    close_all_but_output();
     signal(SIGUSR1, SIG_IGN); /* a launcher passes it to all */
     signal(SIGPIPE, SIG_DFL);
     /* A launcher that is asked to end ends the ranks on other hosts, too. */

@@ -12,6 +12,7 @@
 
 #include "carrier.h"
 
+static const double LISTEN_EVERY_S = 1e-4;
 enum { BUNDLE = 524288, MOST_SLOTS = 64 }; /* bytes of small samples that a rank may be ahead */
 
 static uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
@@ -194,14 +195,18 @@ static const char *look_into(const ranks_t *ranks, rank_t *rank, double now) {
 
 const char *ranks_take(ranks_t *ranks, double now) {
     const char *wrong = NULL;
-    take_connections(ranks);
+    const int listens = now - ranks->listened > LISTEN_EVERY_S; /* not before each of many short steps */
+    if (listens) {
+        ranks->listened = now;
+        take_connections(ranks);
+    }
     for (int i = ranks->n - 1; i >= 0; i--) {
         rank_t *rank = &ranks->all[i];
         if (!rank->shared) {
             if (!greet(ranks, rank, now)) turn_away(ranks, i);
             continue;
         }
-        if (!rank->gone && is_closed(rank)) rank->gone = 1;
+        if (listens && !rank->gone && is_closed(rank)) rank->gone = 1;
         const char *what = look_into(ranks, rank, now);
         if (what) wrong = what;
     }
@@ -212,6 +217,20 @@ int ranks_attached(const ranks_t *ranks) {
     int attached = 0;
     for (int i = 0; i < ranks->n; i++) attached += ranks->all[i].shared != NULL;
     return attached;
+}
+
+int ranks_left(const ranks_t *ranks) {
+    int left = 0;
+    for (int i = 0; i < ranks->n; i++) left += ranks->all[i].left;
+    return left;
+}
+
+int ranks_have_ended(const ranks_t *ranks) {
+    for (int i = 0; i < ranks->n; i++) {
+        struct pollfd process = {.fd = ranks->all[i].process, .events = POLLIN};
+        if (process.fd < 0 || poll(&process, 1, 0) != 1) return 0;
+    }
+    return ranks->n > 0;
 }
 
 int ranks_all_ask(const ranks_t *ranks, int what) {

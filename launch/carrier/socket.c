@@ -1,7 +1,9 @@
-/* Where the ranks of the program come in: a socket in a folder that only this user can enter. */
+/* Where the ranks of the program come in: a socket in a folder that only this user can enter. In it, and in one like it in
+ * /dev/shm, there is also a folder for what the program's own MPI makes, so that it can be removed when that was killed. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,23 +35,45 @@ static int is_private(int folder) {
 
 /* Make the folder, or take that of another carrier of this run, and lock it, as those without a lock are removed by
  * `mpidata run`, maybe before it is locked here. */
-static int take_folder(ranks_t *ranks) {
+static int take_folder(const char *path, int *folder) {
     for (int tries = 0; tries < 10; tries++) {
         struct stat here, there;
-        if (mkdir(ranks->directory, 0700) && errno != EEXIST) return cannot("make the folder", ranks->directory);
-        ranks->folder = open(ranks->directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (ranks->folder < 0 && errno != ENOENT) return cannot("open the folder", ranks->directory);
-        if (ranks->folder < 0) continue;
-        if (!is_private(ranks->folder))
+        if (mkdir(path, 0700) && errno != EEXIST) return cannot("make the folder", path);
+        *folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (*folder < 0 && errno != ENOENT) return cannot("open the folder", path);
+        if (*folder < 0) continue;
+        if (!is_private(*folder))
             return mpidata_error(MPIDATA_ERR_JOB, "The folder %s belongs to another user, or is open to others. Remove it, or "
-                                                  "set TMPDIR to another folder.", ranks->directory);
-        if (!flock(ranks->folder, LOCK_SH | LOCK_NB) && !fstat(ranks->folder, &here) && !stat(ranks->directory, &there)
+                                                  "set TMPDIR to another folder.", path);
+        if (!flock(*folder, LOCK_SH | LOCK_NB) && !fstat(*folder, &here) && !stat(path, &there)
             && here.st_ino == there.st_ino) return MPIDATA_SUCCESS;
-        close(ranks->folder);
-        ranks->folder = -1;
+        close(*folder);
+        *folder = -1;
         usleep(10000);
     }
-    return cannot("lock the folder", ranks->directory);
+    return cannot("lock the folder", path);
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place) {
+    (void)status, (void)type, (void)place;
+    (void)remove(path);
+    return 0;
+}
+
+void socket_clean(const ranks_t *ranks) {
+    for (int i = 0; i < 2; i++) {
+        if (!*ranks->scratch[i]) continue;
+        (void)nftw(ranks->scratch[i], remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        (void)mkdir(ranks->scratch[i], 0700);
+    }
+}
+
+/* In memory, for segments that ranks share; where there is none, the MPI does as it likes. */
+static void take_memory(ranks_t *ranks, const char *name, int group) {
+    char path[sizeof ranks->directory];
+    (void)snprintf(path, sizeof path, "/dev/shm/%s", name);
+    if (access("/dev/shm", W_OK) || take_folder(path, &ranks->memory)) return;
+    (void)snprintf(ranks->scratch[1], sizeof ranks->scratch[1], "%.64s/g%d", path, group);
 }
 
 static int bind_socket(ranks_t *ranks) {
@@ -73,16 +97,20 @@ int socket_renew_token(ranks_t *ranks) {
 
 int socket_open(ranks_t *ranks, int group) {
     const char *parent = getenv("TMPDIR");
+    char name[64];
     if (!parent || *parent != '/') parent = "/tmp";
-    ranks->listener = ranks->folder = -1;
-    const int length = snprintf(ranks->directory, sizeof ranks->directory, "%s/mpidata-%u-%016llx", parent,
-                                (unsigned)geteuid(), token_of(ranks->plan->run));
+    ranks->listener = ranks->folder = ranks->memory = -1;
+    (void)snprintf(name, sizeof name, "mpidata-%u-%016llx", (unsigned)geteuid(), token_of(ranks->plan->run));
+    const int length = snprintf(ranks->directory, sizeof ranks->directory, "%s/%s", parent, name);
     const int whole = snprintf(ranks->path, sizeof ranks->path, "%.*s/group-%d", (int)sizeof ranks->directory - 1,
                                ranks->directory, group);
     if (length >= (int)sizeof ranks->directory || whole >= (int)sizeof ranks->path)
         return mpidata_error(MPIDATA_ERR_JOB, "TMPDIR is %.200s, which is too long for the name of a socket. Set it to a "
                                               "folder with a short name.", parent);
-    MPIDATA_TRY(take_folder(ranks));
+    MPIDATA_TRY(take_folder(ranks->directory, &ranks->folder));
+    (void)snprintf(ranks->scratch[0], sizeof ranks->scratch[0], "%s/g%d", ranks->directory, group);
+    take_memory(ranks, name, group);
+    socket_clean(ranks);
     MPIDATA_TRY(bind_socket(ranks));
     return socket_renew_token(ranks);
 }
@@ -92,7 +120,13 @@ void socket_close(ranks_t *ranks) {
         close(ranks->listener);
         (void)unlink(ranks->path);
     }
-    if (ranks->folder < 0) return;
-    (void)rmdir(ranks->directory); /* the last one can */
-    close(ranks->folder);
+    socket_clean(ranks);
+    for (int i = 0; i < 2; i++) { /* the last one of this host can remove the folders */
+        if (!*ranks->scratch[i]) continue;
+        (void)rmdir(ranks->scratch[i]);
+        *strrchr(ranks->scratch[i], '/') = '\0';
+        (void)rmdir(ranks->scratch[i]);
+    }
+    if (ranks->folder >= 0) close(ranks->folder);
+    if (ranks->memory >= 0) close(ranks->memory);
 }

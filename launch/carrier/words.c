@@ -59,6 +59,24 @@ int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const doub
     return MPIDATA_SUCCESS;
 }
 
+static int is_among(char **variables, const char *name) {
+    const size_t length = strlen(name);
+    for (; variables && *variables; variables++)
+        if (strncmp(*variables, name, length) == 0 && (*variables)[length] == '=') return 1;
+    return 0;
+}
+
+/* Where an Open MPI puts its files, if the user has not said it: this carrier removes them. */
+static int append_scratch(const ranks_t *ranks, char ***variables) {
+    static const struct { const char *name; int in_memory; } all[] = {
+        {"PRTE_MCA_prte_tmpdir_base", 0}, {"OMPI_MCA_orte_tmpdir_base", 0},
+        {"OMPI_MCA_btl_sm_backing_directory", 1}, {"OMPI_MCA_btl_vader_backing_directory", 1}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (*ranks->scratch[all[i].in_memory] && !is_among(*variables, all[i].name))
+            MPIDATA_TRY(append(variables, "%s=%s", all[i].name, ranks->scratch[all[i].in_memory]));
+    return MPIDATA_SUCCESS;
+}
+
 int words_of_start(const ranks_t *ranks, int group, char ***variables) {
     MPIDATA_TRY(append(variables, MPIDATA_CARRIER_VARIABLE "=%s:%s", ranks->path, ranks->token));
     MPIDATA_TRY(append(variables, "MPIDATA_GROUP=%d", group));
@@ -66,7 +84,7 @@ int words_of_start(const ranks_t *ranks, int group, char ***variables) {
     MPIDATA_TRY(append(variables, "PYTHONUNBUFFERED=1")); /* or the last words of a killed program are lost */
     for (char **pair = ranks->plan->environment[MPIDATA_ROLE_SOLVER]; pair && *pair; pair++)
         if (strncmp(*pair, "MPIDATA_NAMES=", 14)) MPIDATA_TRY(append(variables, "%s", *pair));
-    return MPIDATA_SUCCESS;
+    return append_scratch(ranks, variables);
 }
 
 int words_fill(char **words, int n, char **values, char ***filled) {

@@ -170,7 +170,7 @@ int mpidata_param(const char *name, double *value) { return settle(param(name, v
 
 static void copy_values(char *restrict target, const void *restrict values, int64_t elements, size_t bytes, int convert) {
     if (!convert) {
-        if (bytes <= MPIDATA_BLOCK_SMALL) memcpy(target, values, bytes);
+        if (bytes < MPIDATA_BLOCK_ANYWHERE) memcpy(target, values, bytes);
         else (void)mpidata_copy_past_cache(target, values, bytes);
         return;
     }

@@ -2,6 +2,8 @@
 #ifndef MPIDATA_CARRIED_CHANNEL_H
 #define MPIDATA_CARRIED_CHANNEL_H
 
+#include <time.h>
+
 #include "carried/layout.h"
 
 typedef struct {
@@ -15,6 +17,7 @@ typedef struct {
     /* Kept by this rank: */
     uint64_t committed;
     uint32_t request;
+    struct timespec checked; /* when it was last looked whether the carrier is there */
 } mpidata_channel;
 
 /* Connect to the carrier that the environment names. Blocks until it has answered. */

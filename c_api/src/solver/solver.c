@@ -19,7 +19,7 @@
 
 enum { OUTSIDE = 0, JOINED, LEFT };
 
-static const double LISTEN_EVERY_S = 5e-5;
+static const double LISTEN_EVERY_S = 5e-5, PATIENT_S = 1.0;
 
 /* One solver per process, as there is one MPI_COMM_WORLD. */
 static struct {
@@ -35,6 +35,7 @@ static struct {
     int stopping;   /* the scheduler told the group to leave */
     int no_more;    /* next has returned MPIDATA_END */
     double listened; /* to the scheduler, last; s */
+    double asked;    /* for a simulation, last; s */
     int64_t simulation, step;
     int validation;
     char reason[512];
@@ -409,13 +410,20 @@ static int close_simulation(mpidata_event *event) {
     return MPIDATA_SUCCESS;
 }
 
+/* A spare group may wait for hours: it is to cost nothing. */
+static int wait_for_task(void *sender) {
+    static const struct timespec pause = {.tv_nsec = 10000000};
+    if (mpidata_now() - solver.asked > PATIENT_S) (void)nanosleep(&pause, NULL);
+    return mpidata_sender_wait(sender);
+}
+
 static int ask_scheduler(mpidata_event *event) {
     MPI_Request request;
     event->kind = MPIDATA_EVENT_NEXT;
     MPIDATA_TRY_MPI(MPI_Irecv(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, MPIDATA_TAG_TASK, solver.job.data,
                               &request));
     MPIDATA_TRY(mpidata_job_send_event(&solver.job, event));
-    return mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_sender_wait, &solver.sender);
+    return mpidata_wait_request(&request, MPI_STATUS_IGNORE, wait_for_task, &solver.sender);
 }
 
 static int next_alone(int64_t *simulation) {
@@ -440,11 +448,12 @@ static int next_simulation(int64_t *simulation) {
     mpidata_event event = {0};
     MPIDATA_TRY(close_simulation(&event));
     solver.awaits_task = 1;
+    solver.asked = mpidata_now();
     if (solver.job.rank_in_group == 0) MPIDATA_TRY(ask_scheduler(&event));
     if (solver.group_size > 1) {
         MPI_Request request;
         MPIDATA_TRY_MPI(MPI_Ibcast(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, solver.job.role, &request));
-        MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_sender_wait, &solver.sender));
+        MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, wait_for_task, &solver.sender));
     }
     solver.awaits_task = 0;
     MPIDATA_TRY(mpidata_task_check(&solver.job.plan, solver.task));

@@ -1,7 +1,7 @@
 /* Sends fields whose every element is a function of (simulation, step, index): value = 4096 simulation + 64 step +
  * flat index mod 61, exact in float32 for simulation < 1000, step < 64. Each field goes in uneven blocks along its first dimension (rank r of P has
  * r+1 shares), 'scalar' from rank 0, 'whole' from rank step mod P; 'cube' is split along its last dimension.
- * Arguments: steps (simulation s has steps + s mod 3), then "copy", "iput" or "slow" (20 ms a step), then the last extent of 'cube',
+ * Arguments: steps (simulation s has steps + s mod 3), then "copy", "iput" or "slow" (50 ms a step), then the last extent of 'cube',
  * then, of a carried program that is started for each simulation, its number. */
 #ifdef CARRIED /* as a program that is no rank of the job, of one rank or with an MPI of its own */
 #ifdef WITH_MPI
@@ -11,6 +11,8 @@
 #else
 #include <mpidata.h>
 #endif
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +72,7 @@ static int step_once(int64_t simulation, int64_t step) {
     if (step % size == rank) must(mpidata_put("whole", whole, MPIDATA_INT64, 1, (int64_t[]){3}));
     double scalar = value(simulation, step, 0);
     if (rank == 0) must(mpidata_put("scalar", &scalar, MPIDATA_FLOAT64, 0, NULL));
-    if (slow) (void)usleep(20000);
+    if (slow) (void)usleep(50000);
     int status = mpidata_step(0.25 * (double)step);
     must(status);
     if (use_iput && step % 2) must(mpidata_wait());
@@ -92,6 +94,19 @@ static void check_told(int64_t simulation, const char *argument) {
         return;
     (void)fprintf(stderr, "told of another simulation\n");
     exit(1);
+}
+
+/* End badly in the middle of simulation 1, once in this folder: "exit3", "exit0", "segv", or "abort" by the program's MPI. */
+static void end_badly(const char *how, int64_t simulation, int64_t step) {
+    if (simulation != 1 || step != 3 || rank != size - 1 || !strchr("eas", *how) || !strcmp(how, "slow")) return;
+    int file = open("ended", O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (file < 0) return;
+    if (!strcmp(how, "exit3")) _exit(3);
+    if (!strcmp(how, "exit0")) _exit(0);
+    if (!strcmp(how, "segv")) (void)raise(SIGSEGV);
+#ifdef WITH_MPI
+    if (!strcmp(how, "abort")) MPI_Abort(MPI_COMM_WORLD, 5);
+#endif
 }
 #endif
 
@@ -120,8 +135,12 @@ int main(int argc, char **argv) {
 #ifdef CARRIED
         check_told(simulation, argc > 4 ? argv[4] : NULL);
 #endif
-        for (int64_t step = 0; step < steps + simulation % 3; step++)
+        for (int64_t step = 0; step < steps + simulation % 3; step++) {
+#ifdef CARRIED
+            end_badly(argc > 2 ? argv[2] : "", simulation, step);
+#endif
             if (step_once(simulation, step)) break;
+        }
     }
     must(mpidata_finalize());
 #if defined(CARRIED) && !defined(WITH_MPI)

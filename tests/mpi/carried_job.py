@@ -1,0 +1,36 @@
+"""A job with carried programs, whose trainer compares every element."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from jobs import PROGRAMS, JobFolder, Result
+
+STEPS, SIMULATIONS = 8, 12
+
+
+def write_job(folder: JobFolder, program: Path, *arguments: str, depth: int = 900, **more: object) -> None:
+    solvers = {"groups": 2, "carried": {"ranks": 1}, "program": [str(program), str(STEPS), *arguments], **more}
+    folder.job(
+        **{
+            "trainers": {"ranks": 1, "program": ["python", str(PROGRAMS / "check_pattern.py"), "1"]},
+            "solvers": solvers,
+            "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0], "beta": [5, 6]}},
+            "fields": {
+                "line": {"dtype": "float64", "shape": [37]},
+                "plane": {"dtype": "float32", "shape": [13, 70]},
+                "cube": {"dtype": "float32", "shape": [5, 4, depth]},
+                "whole": {"dtype": "int64", "shape": [3]},
+                "scalar": {"dtype": "float64", "shape": []},
+            },
+            "buffer": {"policy": "fifo", "capacity": 100},
+        }
+    )
+
+
+def check(folder: JobFolder, result: Result) -> None:
+    """Check that each sample came once; check_pattern.py has compared every element."""
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"] == {"requested": SIMULATIONS, "complete": SIMULATIONS, "failed": 0}
+    seen = json.loads((folder.path / "seen-0.json").read_text())["seen"]
+    assert Counter(map(tuple, seen)) == Counter((s, step) for s in range(SIMULATIONS) for step in range(STEPS + s % 3))

@@ -1,0 +1,86 @@
+"""Deaths of a carried program, its launcher, its carrier and the carrier's mpidata-rank: each sample comes once."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from carried_job import check, write_job
+from jobs import JobFolder, ranks_of
+
+Build = Callable[..., Path]
+Require = Callable[[str], str]
+
+
+def victim(folder: JobFolder, what: str) -> psutil.Process | None:
+    """A process of the first group: its program, what launches that, its carrier, or the carrier's parent."""
+    carriers = [process for process in ranks_of(folder.path) if process.name() == "mpidata-carrier"]
+    carriers = [process for process in carriers if process.environ()["OMPI_COMM_WORLD_RANK"] == "2"]
+    below = carriers[0].children(recursive=True) if carriers else []
+    programs = [process for process in below if process.name().startswith("pattern")]
+    if not programs:
+        return None
+    parents, launchers = [carriers[0].parent()], carriers[0].children()
+    found = {"carrier": carriers, "mpidata-rank": parents, "program": programs, "launcher": launchers}
+    return found[what][0] if found[what] else None
+
+
+def strike(folder: JobFolder, what: str, how: signal.Signals, times: int) -> None:
+    deadline = time.monotonic() + 30
+    while times:
+        assert time.monotonic() < deadline, f"no {what} to kill"
+        try:
+            if process := victim(folder, what):
+                os.kill(process.pid, how)
+                times -= 1
+        except (psutil.Error, OSError):
+            pass
+        time.sleep(0.3)
+
+
+KILL, STOP, SEGV = signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV
+
+
+def full(*values: object) -> object:
+    return pytest.param(*values, marks=pytest.mark.full)
+
+
+@pytest.mark.parametrize(
+    ("what", "how", "times", "ranks"),
+    [
+        ("program", KILL, 2, 1),
+        full("program", SEGV, 2, 1),
+        full("program", STOP, 1, 1),
+        full("program", KILL, 2, 3),
+        full("program", STOP, 1, 3),
+        full("launcher", KILL, 2, 3),
+        full("launcher", STOP, 1, 3),
+        full("carrier", KILL, 1, 3),
+        full("carrier", STOP, 1, 3),
+        full("mpidata-rank", KILL, 1, 3),
+    ],
+)
+def test_who_is_killed_costs_a_try(
+    folder: JobFolder, carried: Build, require: Require, what: str, how: signal.Signals, times: int, ranks: int
+) -> None:
+    program = carried("pattern", require("mpicc.mpich") if ranks > 1 else None)
+    more = {"spares": 1, "timeout_s": 3, "start_timeout_s": 6, "carried": {"ranks": ranks}}
+    write_job(folder, program, "slow", "9", depth=9, **more)
+    started, job = time.monotonic(), folder.start()
+    strike(folder, what, how, times)
+    check(folder, folder.finish(job, 60, started))
+    folder.assert_nothing_left()
+
+
+@pytest.mark.parametrize("how", [full("exit3"), full("exit0"), full("segv"), full("abort")])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_bad_end_costs_a_try(folder: JobFolder, carried: Build, require: Require, how: str, ranks: int) -> None:
+    program = carried("pattern", require("mpicc.mpich"))
+    write_job(folder, program, how, "9", depth=9, carried={"ranks": ranks})
+    result = folder.run()
+    check(folder, result)
+    assert (folder.path / "ended").exists()
+    assert any("is started again" in log.read_text() for log in (result.run / "logs").iterdir())
