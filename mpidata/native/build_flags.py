@@ -20,6 +20,7 @@ KINDS = {
     "fflags": "flags to compile a Fortran solver; before its source files",
     "flibs": "flags to link a Fortran solver; after its source files",
     "carried": "flags to compile and link a C or C++ program that is no rank of the job; after its source files",
+    "fcarried": "flags to compile and link a Fortran program that is no rank of the job; after its source files",
     "prefix": "folder with lib, include and bin; for CMAKE_PREFIX_PATH",
     "pkgconfig": "folder with mpidata.pc; for PKG_CONFIG_PATH",
     "mpicc": "the compiler wrapper of the MPI that mpidata was built with",
@@ -94,6 +95,8 @@ def flags(kind: str) -> list[str]:
     library = [f"-L{library_path().parent}", f"-Wl,-rpath,{library_path().parent}"]
     mpi = facts["mpi_library_dir"]
     has_fortran = bool(facts["fortran_compiler"])
+    if kind == "fcarried" and not has_fortran:
+        raise LibraryError("mpidata was built without a Fortran compiler. Install one, and mpidata anew.")
     return {
         "cflags": [f"-I{include}"],
         "libs": [*library, "-lmpidata"],
@@ -102,6 +105,7 @@ def flags(kind: str) -> list[str]:
         "flibs": [*library, *(["-lmpidata_fortran"] if has_fortran else []), "-lmpidata"]
         + [f"-L{mpi}", f"-Wl,-rpath,{mpi}", f"-l{facts.get('mpi_library', 'mpi')}"],
         "carried": [f"-I{include}", *library, "-lmpidata_carried"],
+        "fcarried": [f"-I{include}", *library, "-lmpidata_carried_fortran", "-lmpidata_carried"],
         "prefix": [str(prefix())],
         "pkgconfig": [str(prefix() / "lib" / "pkgconfig")],
         "mpicc": [facts["mpicc"]],

@@ -13,6 +13,7 @@ from mpidata.errors import LibraryError, RankDiedError
 
 __all__ = [
     "AGAIN",
+    "CARRIED",
     "CHECKPOINT",
     "DTYPES",
     "Dtype",
@@ -208,6 +209,18 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scheduler_join": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_scheduler_link": (c_int, [c_int, c_int, c_int]),
     "mpidata_scheduler_abort": (None, [c_int]),
+}
+
+
+# Those of libmpidata_carried.
+_SHARED = (
+    *("next", "param", "put", "put_block", "iput", "wait", "wait_for", "step", "fail", "fail_try", "finalize"),
+    *("strerror", "last_error", "report_error"),
+)
+CARRIED: dict[str, _Signature] = {
+    "mpidata_attach": (c_int, []),
+    "mpidata_carried_plan": (c_char_p, []),
+    **{f"mpidata_{name}": SIGNATURES[f"mpidata_{name}"] for name in _SHARED},
 }
 
 

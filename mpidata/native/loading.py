@@ -9,10 +9,10 @@ from pathlib import Path
 
 from mpidata import __version__
 from mpidata.errors import LibraryError
-from mpidata.native.library import SIGNATURES, Library
+from mpidata.native.library import CARRIED, SIGNATURES, Library
 from mpidata.native.linked_mpi import mpi_of_build, mpi_of_mpi4py
 
-__all__ = ["find", "load", "load_checked"]
+__all__ = ["find", "load", "load_carried", "load_checked"]
 
 
 def find() -> Path:
@@ -64,6 +64,30 @@ def load() -> Library:
     version = library.mpidata_version().decode()
     if version != __version__:
         raise _other_version(path, f"it is {version}")
+    return library
+
+
+@functools.cache
+def load_carried() -> Library:
+    """Load libmpidata_carried, which has the calls of a solver without MPI; the same object at every call.
+
+    Raises
+    ------
+    LibraryError
+        The library is missing, or of another version of mpidata.
+    """
+    path = Path(__file__).parents[1] / "lib" / "libmpidata_carried.so.0"
+    if not path.is_file():
+        raise LibraryError(
+            f"libmpidata_carried is not built: there is no {path}. Run `pip install .` in the source tree."
+        )
+    library = ctypes.CDLL(os.fspath(path))
+    for name, (result, arguments) in CARRIED.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise _other_version(path, f"it has no function {name}") from None
+        function.restype, function.argtypes = result, arguments
     return library
 
 

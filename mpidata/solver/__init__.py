@@ -36,6 +36,7 @@ from mpidata.native.uncaught import end_on_exception, fail
 from mpidata.run.folder import RunFolder
 from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
+from mpidata.solver.carried import attach, is_carried
 from mpidata.solver.group_rank import GroupRank, Simulation, StopSimulation
 from mpidata.trainer import join as job
 
@@ -76,6 +77,8 @@ def simulations() -> Iterator[Simulation]:
 def group() -> MPI.Intracomm:
     """Communicator of this rank's group, to use in place of MPI.COMM_WORLD; valid until `finalize`.
 
+    In a program that is no rank of the job this is the MPI.COMM_WORLD of its own MPI.
+
     Raises
     ------
     LibraryError
@@ -86,6 +89,10 @@ def group() -> MPI.Intracomm:
     The first use is collective over all ranks of the job, as that of `simulations`.
     """
     rank = joined()
+    if is_carried() and not rank.finalized:
+        from mpi4py import MPI
+
+        return MPI.COMM_WORLD
     if rank.communicator is None:
         raise LibraryError("This rank has left the job, so it has no group. Use group() before finalize().")
     return rank.communicator
@@ -104,6 +111,11 @@ def finalize() -> None:
 def joined() -> GroupRank:
     """Join the job as a solver, once; outside a job, as a group of its own."""
     global _rank
+    if _rank is None and is_carried():
+        keep_printing()
+        _rank = attach()
+        end_on_exception(_rank.plan.folder if _rank.plan else None, _report)
+        atexit.register(_finalize_at_exit, os.getpid())
     if _rank is None:
         from mpi4py import MPI
 

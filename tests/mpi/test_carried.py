@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from carried_job import check, write_job
-from jobs import JobFolder, mpicc
+from jobs import BIN, PROGRAMS, JobFolder, mpicc
 
 Build = Callable[..., Path]
 
@@ -41,3 +41,98 @@ def test_a_program_for_each_simulation_by_a_command_of_the_user(
     each = {"lifetime": "simulation", "carried": {"ranks": 2, "launcher": launcher}}
     write_job(folder, program, "copy", "900", "{simulation}", **each)
     check(folder, folder.run())
+
+
+PYTHON_SOLVER = """
+import os, sys
+import numpy as np
+import mpidata
+for simulation in mpidata.solver.simulations():
+    assert "mpi4py.MPI" not in sys.modules  # it has none
+    for step in range(3):
+        if simulation.id == 2 and step == 2 and not os.path.exists("raised"):
+            open("raised", "w").close()
+            raise ValueError("as asked")
+        simulation.put(u=np.full((4, 6), simulation.parameters["alpha"] + step))
+        simulation.step(0.5 * step)
+"""
+
+
+def test_a_python_program_needs_no_mpi_and_may_raise(folder: JobFolder) -> None:
+    folder.write(solver=PYTHON_SOLVER)
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={"carried": {}, "program": ["python", "solver.py"]},
+    )
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
+    assert result.summary["samples"]["received"] == 12
+    assert "ValueError: as asked" in result.log("solver")
+
+
+@pytest.mark.full
+def test_a_wrong_shape_ends_the_job_with_the_sentence_of_a_rank(folder: JobFolder) -> None:
+    folder.write(solver=PYTHON_SOLVER.replace("(4, 6)", "(6, 4)"))
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={"carried": {}, "program": ["python", "solver.py"]},
+    )
+    result = folder.run()
+    assert result.status == 1
+    said = " ".join(result.output.split())
+    assert "Field 'u' has shape (4, 6), but (6, 4) was put. Solver rank 2 (group 0, its rank 0), simulation" in said
+
+
+FORTRAN_SOLVER = """
+program solver
+  use mpidata_carried
+  use, intrinsic :: iso_fortran_env, only: real64
+  implicit none (type, external)
+  integer :: simulation, step, ierror
+  real(real64) :: alpha, u(6, 4)
+
+  call mpidata_attach()
+  do while (mpidata_next(simulation))
+    call mpidata_param('alpha', alpha)
+    do step = 1, 3
+      u = alpha * step
+      call mpidata_put('u', u)
+      call mpidata_step(0.5_real64 * step, ierror)
+      if (ierror /= MPIDATA_SUCCESS) exit
+    end do
+  end do
+  call mpidata_finalize()
+end program
+"""
+
+
+@pytest.mark.full
+def test_a_fortran_program_needs_no_mpi(folder: JobFolder, require: Callable[[str], str]) -> None:
+    told = subprocess.run([BIN / "mpidata", "config", "--fcarried"], capture_output=True, text=True, check=True)
+    (folder.path / "solver.f90").write_text(FORTRAN_SOLVER)
+    command = [require("gfortran"), "solver.f90", "-o", "solver", *told.stdout.split()]
+    subprocess.run(command, cwd=folder.path, check=True)
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"carried": {}, "program": ["./solver"]}
+    )
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    assert result.summary["samples"]["received"] == 12
+
+
+@pytest.mark.full
+def test_cmake_finds_it_without_an_mpi(tmp_path: Path, require: Callable[[str], str]) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(solver LANGUAGES C)\n"
+        "find_package(mpidata 0.1 REQUIRED COMPONENTS carried)\n"
+        f"add_executable(solver {PROGRAMS / 'pattern.c'})\ntarget_compile_definitions(solver PRIVATE CARRIED)\n"
+        "target_link_libraries(solver PRIVATE mpidata::carried)\n"
+    )
+    prefix = subprocess.run([BIN / "mpidata", "config", "--prefix"], capture_output=True, text=True, check=True)
+    cmake = require("cmake")
+    without_mpi = ["-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON", f"-DCMAKE_PREFIX_PATH={prefix.stdout.strip()}"]
+    subprocess.run([cmake, "-S", ".", "-B", "build", *without_mpi], cwd=tmp_path, check=True)
+    subprocess.run([cmake, "--build", "build"], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "build" / "solver", "2"], capture_output=True, text=True, check=True)
+    assert "started outside a job" in done.stderr

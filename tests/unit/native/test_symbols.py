@@ -50,6 +50,7 @@ def test_the_library_without_mpi_shows_its_header(require: Callable[[str], str])
     private = header_functions("src/carried/carried.h")
     assert len(public) > 10 and len(private) > 2
     assert nodes == {"MPIDATA_CARRIED_0": public, "MPIDATA_CARRIED_PRIVATE": private}
+    assert set(library.CARRIED) == public | private
 
 
 def test_its_name_has_the_version_of_its_interface(require: Callable[[str], str]) -> None:

@@ -1,0 +1,40 @@
+"""A Python program that is no rank of the job: the same calls, through libmpidata_carried."""
+
+from __future__ import annotations
+
+import os
+
+from mpidata.native.library import check
+from mpidata.native.loading import load_carried
+from mpidata.run.plan import Plan
+from mpidata.solver.group_rank import GroupRank
+
+__all__ = ["CarriedRank", "attach", "is_carried"]
+
+
+class CarriedRank(GroupRank):
+    """A rank of a program that a carrier has started."""
+
+    def place(self) -> str:
+        """Say what this rank is doing, for messages."""
+        who = f"The carried program of group {os.environ.get('MPIDATA_GROUP', '?')}"
+        if self.current is None:
+            return f"{who}, outside a simulation"
+        return f"{who}, simulation {self.current.id}, step {self.steps}"
+
+    @property
+    def may_die(self) -> bool:
+        """Whether the end of this program costs no more than a try: always, as it is started again."""
+        return not self.finalized
+
+
+def is_carried() -> bool:
+    """Whether a carrier has started this program."""
+    return bool(os.environ.get("MPIDATA_CARRIER"))
+
+
+def attach() -> CarriedRank:
+    """Attach to the carrier; raises LibraryError if that cannot be done."""
+    library = load_carried()
+    check(library, library.mpidata_attach())
+    return CarriedRank(library, None, Plan.parse(library.mpidata_carried_plan().decode()))
