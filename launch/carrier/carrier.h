@@ -66,6 +66,9 @@ int ranks_have_sample(const ranks_t *ranks);  /* all have committed one */
 int ranks_have_news(const ranks_t *ranks);    /* in their memory */
 int ranks_poll(const ranks_t *ranks, struct pollfd *polled); /* room for 1 + ranks->n; returns how many */
 
+/* memory.c: MPIDATA_ERR_MEMORY, where what is to be shared with the ranks is more than there is. */
+int memory_check(const ranks_t *ranks);
+
 /* The program, or what launches it. program.c */
 typedef struct {
     pid_t pid; /* 0: not running */

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/beat.h"
+#include "base/deadlines.h"
 #include "base/wait.h"
 #include "carrier.h"
 #include "family.h"
@@ -43,6 +45,16 @@ typedef struct {
 static void answer_all(carrier_t *carrier, int status, const char *sentence) {
     for (int i = 0; i < carrier->ranks.n; i++)
         if (carrier->ranks.all[i].asks) ranks_answer(&carrier->ranks.all[i], status, sentence);
+}
+
+/* The last error is one that another try would meet again. */
+static int end_job(int status) {
+    const struct timespec moment = {.tv_sec = MPIDATA_AFTER_ERROR_MS / 1000};
+    char sentence[MPIDATA_TEXT_MAX];
+    (void)snprintf(sentence, sizeof sentence, "%s", mpidata_last_error());
+    (void)mpidata_report_error(sentence);
+    (void)nanosleep(&moment, NULL); /* dying first would end the job before the scheduler has told why */
+    return mpidata_error(status, "%s", sentence);
 }
 
 /* -- requests ------------------------------------------------------------------------------------------------------- */
@@ -95,15 +107,14 @@ static int pass_error_on(carrier_t *carrier, const rank_t *rank) {
     char sentence[MPIDATA_CARRIED_SENTENCE];
     memcpy(sentence, rank->shared->reason, sizeof sentence);
     sentence[sizeof sentence - 1] = '\0';
-    (void)mpidata_report_error(sentence);
     answer_all(carrier, MPIDATA_SUCCESS, "");
-    return mpidata_error(MPIDATA_ERR_ORDER, "%s", sentence);
+    (void)mpidata_error(MPIDATA_ERR_ORDER, "%s", sentence);
+    return end_job(MPIDATA_ERR_ORDER);
 }
 
 static int refuse(carrier_t *carrier, int status, const char *what, const char *advice) {
     (void)mpidata_error(status, "%s. %s, simulation %lld. %s", what, carrier->ranks.who, (long long)carrier->simulation, advice);
-    (void)mpidata_report_error(mpidata_last_error());
-    return status;
+    return end_job(status);
 }
 
 /* All ranks of the program ask, but not for the same; or one asks while another has made a step. */
@@ -172,7 +183,7 @@ static int start(carrier_t *carrier) {
     words_free(variables);
     words_free(placeholders);
     words_free(arguments);
-    return status;
+    return status ? end_job(status) : MPIDATA_SUCCESS;
 }
 
 /* What stops this process for long, in MPI because trainers are slow say, is no silence of the program. */
@@ -329,7 +340,9 @@ static int open_carrier(carrier_t *carrier, int room) {
     ranks->plan_text = ranks->plan->run ? read_plan(ranks->plan->run) : NULL;
     if (!ranks->plan_text) return mpidata_error(MPIDATA_ERR_JOB, "The carrier cannot read the plan of the job.");
     ranks_lay_out(ranks);
-    return socket_open(ranks, carrier->group);
+    int trouble = memory_check(ranks);
+    if (!trouble) trouble = socket_open(ranks, carrier->group);
+    return trouble ? end_job(trouble) : MPIDATA_SUCCESS;
 }
 
 /* The program may have more to do; the job does not wait for it. */

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from carried_job import check, write_job
 from jobs import BIN, PROGRAMS, JobFolder, mpicc
 
@@ -82,6 +83,28 @@ def test_a_wrong_shape_ends_the_job_with_the_sentence_of_a_rank(folder: JobFolde
     assert result.status == 1
     said = " ".join(result.output.split())
     assert "Field 'u' has shape (4, 6), but (6, 4) was put. Solver rank 2 (group 0, its rank 0), simulation" in said
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("keys", "fields", "sentence"),
+    [
+        ({"ranks": 2, "launcher": ["no-such-mpirun"]}, {}, "Cannot start 'no-such-mpirun': No such file or directory."),
+        ({}, {"u": {"shape": [40000, 40000]}}, "share memory for 1025 samples, 6560.0 GB, but this host has"),
+        ({"ranks": 2, "launcher": ["env"]}, {}, "has not called mpidata_attach on all its ranks (1 of 2 have)"),
+    ],
+)
+def test_what_another_try_would_meet_again(
+    folder: JobFolder, carried: Build, keys: dict[str, object], fields: dict[str, object], sentence: str
+) -> None:
+    more = {"in_flight": 1024, "start_timeout_s": 3, "retries": 0, "tolerate": 0}
+    write_job(folder, carried("pattern"), carried=keys, **more)
+    job = yaml.safe_load((folder.path / "job.yaml").read_text())
+    job["fields"], job["buffer"] = fields or job["fields"], {"policy": "fifo", "capacity": 1}
+    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    result = folder.run()
+    assert result.status == 1
+    assert sentence in " ".join(result.logs().split()), result.logs()
 
 
 FORTRAN_SOLVER = """
