@@ -15,8 +15,8 @@ __all__ = ["Ahead"]
 
 # How far it asks ahead: so many batches, and stretches, where more than two blocks are not needed.
 _BATCHES, _STRETCHES, _BLOCKS = 8, 3, 2
-# A request costs as much as this many bytes; batches that are smaller come together, up to so many.
-_ANSWER_BYTES, _LONGEST = 512 << 10, 256
+# A request costs something, so it is for so many bytes of each loader, and of all, at least; but not for more batches.
+_ANSWER_BYTES, _STRETCH_BYTES, _LONGEST = 512 << 10, 2 << 20, 256
 _SLICE_S = 0.2
 
 
@@ -100,7 +100,8 @@ class Ahead:
     def _length(self) -> int:
         """How many batches are to come together."""
         batch_bytes = self._row_bytes * len(self._places(0))
-        return min(_LONGEST, -(-self._remote.alive * _ANSWER_BYTES // batch_bytes)) if batch_bytes else 1
+        wanted = max(_STRETCH_BYTES, self._remote.alive * _ANSWER_BYTES)
+        return min(_LONGEST, -(-wanted // batch_bytes)) if batch_bytes else 1
 
     def _ask_after_last(self, epoch: int, number: int) -> None:
         if self._stretches:
