@@ -55,8 +55,8 @@ def try_script(
     with tempfile.TemporaryDirectory(prefix="mpidata-try-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         plan = dataclasses.replace(Plan.of(job, folder), record_path=None)
-        (folder / "plan").write_text(plan.text(), encoding="utf-8")
-        (folder / "plan").chmod(0o600)
+        RunFolder(folder).private.mkdir()
+        RunFolder(folder).plan.write_text(plan.text(), encoding="utf-8")
         write_source(folder, None if record is None else Path(record).resolve(), draw_parameters(job), steps)
         return _run(words, {**os.environ, **_variables(folder)})
 

@@ -156,7 +156,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_stop": (c_int, [c_int, c_char_p]),
     "mpidata_trainer_statistics": (c_int, [POINTER(Statistics)]),
     "mpidata_trainer_close": (c_int, [c_double]),
-    # alone.h
+    # feed.h
     "mpidata_trainer_open_alone": (c_int, [c_char_p]),
     "mpidata_trainer_give": (c_int, [c_void_p, c_void_p, c_double, c_int64, c_int64, c_double]),
     "mpidata_trainer_gave_all": (c_int, [c_int64, c_int64]),

@@ -11,6 +11,7 @@ from mpidata.alone.sources import Sample, Source, read_source
 from mpidata.errors import MpidataError
 from mpidata.native.library import AGAIN, END, Library, Statistics, check
 from mpidata.native.loading import load
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
@@ -22,7 +23,7 @@ TRY = "MPIDATA_TRY"
 
 def open_alone(folder: Path) -> AloneTrainer:
     """Open the trainer that a folder of `mpidata try` tells of."""
-    plan = Plan.read(folder / "plan")
+    plan = Plan.read(RunFolder(folder).plan)
     source, library = read_source(folder, plan), load()
     check(library, library.mpidata_trainer_open_alone(plan.text().encode()))
     return AloneTrainer(plan, library, source)

@@ -1,7 +1,7 @@
 /* A trainer without a job and without MPI, to try a training script: the caller gives the samples that solvers would have
  * sent. What it can do else is as for any trainer. */
-#ifndef MPIDATA_ALONE_H
-#define MPIDATA_ALONE_H
+#ifndef MPIDATA_FEED_H
+#define MPIDATA_FEED_H
 
 #include "mpidata.h"
 

@@ -1,4 +1,4 @@
-#include "trainer/alone.h"
+#include "trainer/feed.h"
 
 #include <stdlib.h>
 #include <string.h>
