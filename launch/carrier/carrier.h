@@ -80,6 +80,7 @@ typedef struct {
 typedef struct {
     int n_launcher;
     char **launcher, **arguments; /* both end with NULL */
+    const char *folder;           /* to run in; NULL: this process's */
 } command_t;
 
 /* Start it with these assignments, "NAME=value", in its environment. */
@@ -93,9 +94,24 @@ void words_free(char **words);
 int words_of_start(const ranks_t *ranks, int group, char ***variables);
 int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const double *parameters, char ***variables,
                         char ***placeholders);
+int words_of_case(const ranks_t *ranks, int group, char ***values); /* besides those of the simulation */
 int words_of_launcher(char **launcher, int n, char ***filled);
 /* The first n words, with their placeholders replaced by these values. */
 int words_fill(char **words, int n, char **values, char ***filled);
+
+/* The case of each simulation. case.c */
+typedef struct {
+    char *folder, *in, *failed; /* folder: NULL: there is no case */
+    char **fill, **link;        /* lists of paths within it */
+    int keep_failed;
+    long long simulation;
+    char path[4096]; /* of the present copy, "": none */
+} case_t;
+
+int case_read(case_t *case_, const char *run);
+/* Copy it; values: "name=value". */
+int case_make(case_t *case_, long long simulation, int group, char **values);
+void case_end(case_t *case_, int failed); /* remove the copy, or keep it */
 
 /* sending.c */
 /* Send what all ranks have committed. */

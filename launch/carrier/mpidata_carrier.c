@@ -28,6 +28,7 @@ typedef struct {
     ranks_t ranks;
     program_t program;
     command_t command;
+    case_t own_case;
     int group;
     int64_t simulation;
     int pending;   /* it was taken for a program that has not been started, or has not asked yet */
@@ -170,6 +171,9 @@ static int start_with(carrier_t *carrier, char ***variables, char ***placeholder
         MPIDATA_TRY(words_of_simulation(plan, carrier->simulation, mpidata_solver_parameters(), variables, placeholders));
         MPIDATA_TRY(words_fill(command.arguments, 1 << 20, *placeholders, arguments));
         command.arguments = *arguments;
+        MPIDATA_TRY(words_of_case(&carrier->ranks, carrier->group, placeholders));
+        MPIDATA_TRY(case_make(&carrier->own_case, carrier->simulation, carrier->group, *placeholders));
+        if (*carrier->own_case.path) command.folder = carrier->own_case.path;
     }
     return program_start(&carrier->program, &command, *variables);
 }
@@ -294,6 +298,7 @@ static int begin_anew(carrier_t *carrier, const char *reason) {
     (void)snprintf(how, sizeof how, "%s%s", reason ? reason : "ended with ", reason ? "" : program_how(&carrier->program));
     carrier->fruitless = carrier->took ? 0 : carrier->fruitless + 1;
     if (!well || carrier->open) (void)fprintf(stderr, "mpidata: %s: its program %s. It is started again.\n", ranks->who, how);
+    case_end(&carrier->own_case, !well || carrier->open);
     if (carrier->open || (carrier->pending && !well)) MPIDATA_TRY(give_simulation_back(carrier, how));
     if (carrier->fruitless == FRUITLESS)
         return mpidata_error(MPIDATA_ERR_JOB, "The carried program was started %d times in a row without asking for a "
@@ -340,7 +345,8 @@ static int open_carrier(carrier_t *carrier, int room) {
     ranks->plan_text = ranks->plan->run ? read_plan(ranks->plan->run) : NULL;
     if (!ranks->plan_text) return mpidata_error(MPIDATA_ERR_JOB, "The carrier cannot read the plan of the job.");
     ranks_lay_out(ranks);
-    int trouble = memory_check(ranks);
+    int trouble = case_read(&carrier->own_case, ranks->plan->run);
+    if (!trouble) trouble = memory_check(ranks);
     if (!trouble) trouble = socket_open(ranks, carrier->group);
     return trouble ? end_job(trouble) : MPIDATA_SUCCESS;
 }
@@ -370,11 +376,13 @@ int main(int argc, char **argv) {
     if (status) {
         (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
         program_end(&carrier.program, &carrier.ranks);
+        case_end(&carrier.own_case, 1);
         socket_close(&carrier.ranks);
         _exit(1);
     }
     wait_for_program(&carrier);
     program_end(&carrier.program, &carrier.ranks);
+    case_end(&carrier.own_case, 0);
     socket_close(&carrier.ranks);
     ranks_forget(&carrier.ranks);
     return MPI_Finalize() != MPI_SUCCESS;

@@ -90,7 +90,7 @@ static void close_all_but_output(void) {
     if (open_ones) closedir(open_ones);
 }
 
-static _Noreturn void become(char **arguments, char **variables, int is_launched, pid_t parent, int report) {
+static _Noreturn void become(char **arguments, char **variables, const command_t *command, pid_t parent, int report) {
     sigset_t none;
     cpu_set_t all;
     sigemptyset(&none);
@@ -100,8 +100,8 @@ static _Noreturn void become(char **arguments, char **variables, int is_launched
     signal(SIGUSR1, SIG_IGN); /* a launcher passes it to all */
     signal(SIGPIPE, SIG_DFL);
     /* A launcher that is asked to end ends the ranks on other hosts, too. */
-    if (prctl(PR_SET_PDEATHSIG, is_launched ? SIGTERM : SIGKILL) == 0 && getppid() == parent
-        && sigprocmask(SIG_SETMASK, &none, NULL) == 0)
+    if (prctl(PR_SET_PDEATHSIG, command->n_launcher ? SIGTERM : SIGKILL) == 0 && getppid() == parent
+        && sigprocmask(SIG_SETMASK, &none, NULL) == 0 && (!command->folder || chdir(command->folder) == 0))
         execvpe(arguments[0], arguments, variables);
     const int error = errno;
     if (write(report, &error, sizeof error) < 0) _exit(126);
@@ -117,7 +117,7 @@ int program_start(program_t *program, const command_t *command, char **assignmen
     *program = (program_t){.descriptor = -1, .is_launched = command->n_launcher > 0};
     program->pid = fork();
     if (program->pid < 0) return mpidata_error(MPIDATA_ERR_JOB, "Cannot start a process: %s. See `ulimit -u`.", strerror(errno));
-    if (program->pid == 0) become(whole, variables, program->is_launched, parent, ends[1]);
+    if (program->pid == 0) become(whole, variables, command, parent, ends[1]);
     close(ends[1]);
     const int failed = read(ends[0], &error, sizeof error) == (ssize_t)sizeof error;
     close(ends[0]);

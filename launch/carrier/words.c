@@ -100,6 +100,14 @@ int words_fill(char **words, int n, char **values, char ***filled) {
     return MPIDATA_SUCCESS;
 }
 
+int words_of_case(const ranks_t *ranks, int group, char ***values) {
+    char host[256] = "";
+    (void)gethostname(host, sizeof host - 1);
+    MPIDATA_TRY(append(values, "group=%d", group));
+    MPIDATA_TRY(append(values, "ranks=%d", ranks->room));
+    return append(values, "hosts=%s", host);
+}
+
 int words_of_launcher(char **launcher, int n, char ***filled) {
     char host[256] = "", **values = NULL;
     (void)gethostname(host, sizeof host - 1);

@@ -72,6 +72,8 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     if "solvers" in sections and table is not None:
         space = filled.get("space", table.space)
         problems += _placeholders(sections["solvers"], ["simulation", *space])
+        if sections["solvers"].case is not None:
+            problems += sections["solvers"].case.problems(folder, ["simulation", *space])
     return problems, filled
 
 

@@ -1,19 +1,21 @@
-"""`fields`, `buffer`, `validation`, `checkpoint`, `record`: what a sample holds, where it waits, what is kept."""
+"""`fields`, `buffer`, `validation`, `checkpoint`, `record`, `solvers.case`: what a sample holds, and what is kept."""
 
 from __future__ import annotations
 
 import keyword
 import math
 import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Strict, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, refuse
+from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
 from mpidata.native.library import Dtype
 
-__all__ = ["Buffer", "Checkpoint", "FieldEntry", "FieldName", "Record", "Validation", "identifier"]
+__all__ = ["Buffer", "Case", "Checkpoint", "FieldEntry", "FieldName", "Record", "Validation", "identifier"]
 
 MAX_DIMENSIONS = 6
 MAX_NAME = 127  # MPIDATA_NAME_MAX of the library, with its end
@@ -167,3 +169,72 @@ class Record(Model):
         "makes the solvers wait, `skip` leaves samples out of the files. The log says that "
         "this has happened.",
     )
+
+
+_MARK = re.compile(r"\{\{([^{}\n]*)\}\}")
+_MARKED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::([0-9]*(?:\.[0-9]+)?[eEfFgG]))?\s*")
+
+
+class Case(Model):
+    """A folder that each simulation gets as a copy of its own, in which the program runs."""
+
+    folder: Text = Key(description="The folder that is copied.", examples=["case"])
+    fill: list[Text] = Key(
+        default=[],
+        description="Files of it, by patterns, in which `{{alpha}}` stands for the value of a parameter, and "
+        "`{{alpha:.6e}}` for it in a format of printf; also `simulation`, `group`, `ranks` and `hosts`.",
+        examples=['[input.dat, "system/*"]'],
+        json_schema_extra={"kind": "list of texts", "default": "none"},
+    )
+    link: list[Text] = Key(
+        default=[],
+        description="Files and folders of it that are linked, not copied: those that the program only reads.",
+        examples=["[mesh]"],
+        json_schema_extra={"kind": "list of texts", "default": "none"},
+    )
+    in_: Text | None = Key(
+        default=None,
+        alias="in",
+        description="The folder that holds the copies.",
+        json_schema_extra={"default": "`cases` in the run folder"},
+    )
+    keep: Literal["none", "failed"] = Key(
+        default="none",
+        description="What is not removed: `failed`, the copies of simulations whose program ended badly, which go to "
+        "`failed` in the run folder.",
+    )
+
+    def filled(self, folder: Path) -> list[str]:
+        """Paths of the files to fill, within the case folder; `folder` is that of the job file."""
+        top = folder / self.folder
+        found = {path for pattern in self.fill for path in top.glob(pattern) if path.is_file()}
+        return sorted(str(path.relative_to(top)) for path in found)
+
+    def problems(self, folder: Path, known: Collection[str]) -> Iterator[Problem]:
+        """Look for the files, and for names in them that are none."""
+        top = folder / self.folder
+        if not top.is_dir():
+            yield ("solvers", "case", "folder"), f"'solvers.case.folder' is {self.folder!r}, but {top} is no folder."
+            return
+        for key, names in (("fill", self.fill), ("link", self.link)):
+            for i, name in enumerate(names):
+                if name.startswith("/") or ".." in Path(name).parts or not any(top.glob(name)):
+                    said = f"'solvers.case.{key}[{i}]' is {name!r}, but {top} has no such file"
+                    yield ("solvers", "case", key, i), f"{said}. Correct the name."
+        known = [*known, "group", "ranks", "hosts"]
+        for name in self.filled(folder):
+            for mark in _MARK.finditer((top / name).read_text("utf-8", "replace")):
+                word = _MARKED.fullmatch(mark[1])
+                if word is None:
+                    fix = "Write {{name}} or {{name:.6e}}."
+                    yield ("solvers", "case", "fill"), f"{top / name} has '{mark[0]}', which cannot be filled. {fix}"
+                elif word[1] not in known:
+                    fix = f"The names are {', '.join(known)}."
+                    yield ("solvers", "case", "fill"), f"{top / name} has '{mark[0]}', but there is no parameter. {fix}"
+
+    def text(self, folder: Path) -> str:
+        """Write what carriers need to know of it; `folder` is that of the job file."""
+        lines = [f"folder {(folder / self.folder).absolute()}", f"keep {self.keep}"]
+        lines += [f"in {(folder / self.in_).absolute()}"] if self.in_ is not None else []
+        lines += [f"fill {name}" for name in self.filled(folder)] + [f"link {name.rstrip('/')}" for name in self.link]
+        return "\n".join(lines) + "\n"

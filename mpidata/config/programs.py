@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, field_validator, model_val
 from typing_extensions import Self
 
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
+from mpidata.config.data import Case
 
 __all__ = [
     "Carried",
@@ -171,6 +172,11 @@ class Solvers(Model):
         "of none.",
         examples=["{ranks: 1}"],
     )
+    case: Case | None = Key(
+        default=None,
+        description="A folder that each simulation gets a copy of. Needs `carried` and `lifetime: simulation`.",
+        examples=["{folder: case, fill: [input.dat]}"],
+    )
     in_flight: Annotated[Count, Key(le=1024)] | None = Key(
         default=None,
         description="Number of samples that one solver rank may have under way to the trainers before it waits. If a "
@@ -256,6 +262,8 @@ class Solvers(Model):
             )
         if self.carried is not None:
             problems += _carried_problems(self)
+        if self.case is not None and (self.carried is None or self.lifetime == "pool"):
+            problems.append((("case",), "'solvers.case' needs 'carried' and 'lifetime: simulation'. Add them."))
         refuse(problems)
         return self
 

@@ -52,6 +52,11 @@ class RunFolder:
         return self.private / "plan"
 
     @property
+    def case(self) -> Path:
+        """What carriers copy for each simulation, where that is something."""
+        return self.private / "case"
+
+    @property
     def lock(self) -> Path:
         """Locked by who starts the run; see `hold`."""
         return self.private / "lock"

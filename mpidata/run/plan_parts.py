@@ -88,6 +88,8 @@ def programs_of(job: Job) -> dict[str, Program]:
         programs["solver"] = Program((sys.executable, "-m", "mpidata.solver.function", job.solvers.function), threads)
     elif job.solvers.program is not None:
         command = find_program(job.solvers.program, job.folder)
+        if job.solvers.case is not None and command[0] == sys.executable and (job.folder / command[1]).is_file():
+            command = (command[0], str((job.folder / command[1]).absolute()), *command[2:])  # it runs in another folder
         if job.solvers.carried is not None:
             launcher = _launcher(job.solvers.carried, command)
             command = (str(carrier_program()), str(job.solvers.carried.ranks), str(len(launcher)), *launcher, *command)

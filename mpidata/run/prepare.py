@@ -75,6 +75,8 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
         first = job.simulations if learned else 0
         write_parameters(run.parameters, job.parameter_names, table, first, learned)
         write_text(run.job, resolved_yaml(job))
+        if job.solvers.case is not None:
+            write_text(run.case, job.solvers.case.text(job.folder))
         run.write_notes(plan, job.notes)
         run.write_plan(plan)  # last, as it makes a run folder of it
     except BaseException as error:

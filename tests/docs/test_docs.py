@@ -126,6 +126,9 @@ def test_job_files_load(block: Block, tmp_path: Path) -> None:
     for name in ("solver", "heat2d"):
         (tmp_path / name).write_text("")
         (tmp_path / name).chmod(0o755)
+    (tmp_path / "case").mkdir()
+    for name in ("input.dat", "mesh"):
+        (tmp_path / "case" / name).write_text("")
     job = yaml.safe_load(block.text)
     if block.name == "fragment":
         job = {**yaml.safe_load(files(README)["job.yaml"]), **job}

@@ -3,6 +3,7 @@
 #define MPIDATA_RUN_FILES_H
 
 #define MPIDATA_RUN_PLAN "private/plan"
+#define MPIDATA_RUN_CASE "private/case"
 #define MPIDATA_RUN_EXITS "exits"
 #define MPIDATA_RUN_LATE "exits/late"
 #define MPIDATA_RUN_LOGS "logs"

@@ -1,0 +1,198 @@
+/* The folder of a simulation: a copy of the case's, with marks like {{alpha:.6e}} in some of its files filled in. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "carrier.h"
+#include "job/run_files.h"
+
+enum { PATH = 4096, MOST_FILLED = 64 << 20 };
+
+/* nftw has no argument of its own. */
+static struct {
+    const case_t *source;
+    const char *target;
+    char **values;
+} copying;
+
+static int cannot(const char *what, const char *path) {
+    return mpidata_error(MPIDATA_ERR_JOB, "Cannot %s %.1000s: %s. See solvers.case in the job file.", what, path, strerror(errno));
+}
+
+static int is_among(char **names, const char *name) {
+    for (; names && *names; names++)
+        if (!strcmp(*names, name)) return 1;
+    return 0;
+}
+
+static int add(char ***names, const char *name) {
+    size_t n = 0;
+    while (*names && (*names)[n]) n++;
+    char **grown = realloc(*names, (n + 2) * sizeof *grown);
+    if (!grown || !(grown[n] = strdup(name))) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the case.");
+    grown[n + 1] = NULL;
+    *names = grown;
+    return MPIDATA_SUCCESS;
+}
+
+int case_read(case_t *case_, const char *run) {
+    char *line = NULL, path[PATH];
+    size_t room = 0;
+    int status = MPIDATA_SUCCESS;
+    (void)snprintf(path, sizeof path, "%s/" MPIDATA_RUN_CASE, run);
+    FILE *file = fopen(path, "re");
+    if (!file) return errno == ENOENT ? MPIDATA_SUCCESS : cannot("read", path);
+    if (asprintf(&case_->in, "%s/cases", run) < 0 || asprintf(&case_->failed, "%s/failed", run) < 0)
+        status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the case.");
+    while (!status && getline(&line, &room, file) > 0) {
+        line[strcspn(line, "\n")] = '\0';
+        char *value = strchr(line, ' ');
+        if (!value) continue;
+        *value++ = '\0';
+        if (!strcmp(line, "folder")) case_->folder = strdup(value);
+        if (!strcmp(line, "in")) case_->in = strdup(value);
+        if (!strcmp(line, "keep")) case_->keep_failed = !strcmp(value, "failed");
+        if (!strcmp(line, "fill")) status = add(&case_->fill, value);
+        if (!strcmp(line, "link")) status = add(&case_->link, value);
+    }
+    free(line);
+    fclose(file);
+    return status;
+}
+
+static const char *value_of(char **values, const char *name, size_t length) {
+    for (; values && *values; values++)
+        if (!strncmp(*values, name, length) && (*values)[length] == '=') return *values + length + 1;
+    return NULL;
+}
+
+/* What stands between the braces: a name, maybe with a format of printf for a number. Returns whether it could be filled. */
+static int write_mark(FILE *out, char **values, const char *mark, size_t length) {
+    char text[128], name[MPIDATA_NAME_MAX], format[32] = "", whole[40];
+    if (length >= sizeof text) return 0;
+    memcpy(text, mark, length);
+    text[length] = '\0';
+    if (sscanf(text, " %127[A-Za-z0-9_] : %15[0-9.eEfFgG]", name, format) < 1) return 0;
+    const char *value = value_of(values, name, strlen(name));
+    if (!value) return 0;
+    if (!*format) return fputs(value, out) >= 0;
+    const size_t digits = strspn(format, "0123456789.");
+    if (strlen(format) != digits + 1 || !strchr("eEfFgG", format[digits])) return 0;
+    (void)snprintf(whole, sizeof whole, "%%%s", format);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    return fprintf(out, whole, strtod(value, NULL)) >= 0; /* checked above: one conversion, of a double */
+#pragma GCC diagnostic pop
+}
+
+static int write_filled(FILE *out, char **values, const char *text, size_t length) {
+    for (const char *end = text + length; text < end;) {
+        const char *open = memmem(text, (size_t)(end - text), "{{", 2);
+        const char *close = open ? memmem(open, (size_t)(end - open), "}}", 2) : NULL;
+        const size_t plain = (size_t)((close ? open : end) - text);
+        if (fwrite(text, 1, plain, out) != plain) return 0;
+        if (!close) break;
+        if (!write_mark(out, values, open + 2, (size_t)(close - open - 2))) {
+            /* What is no mark stays, as the check before the start has let it pass. */
+            if (fwrite(open, 1, (size_t)(close + 2 - open), out) != (size_t)(close + 2 - open)) return 0;
+        }
+        text = close + 2;
+    }
+    return 1;
+}
+
+static int fill_file(int from, int to, size_t length) {
+    char *text = length <= MOST_FILLED ? malloc(length + 1) : NULL;
+    size_t got = 0;
+    for (ssize_t n; text && got < length && (n = read(from, text + got, length - got)) > 0;) got += (size_t)n;
+    FILE *out = text ? fdopen(dup(to), "w") : NULL;
+    int good = out && write_filled(out, copying.values, text, got);
+    if (out && fclose(out)) good = 0;
+    free(text);
+    return good;
+}
+
+static int copy_file(const char *path, const char *target, const struct stat *status, int filled) {
+    const int from = open(path, O_RDONLY | O_CLOEXEC);
+    const int to = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (status->st_mode & 0777) | 0200);
+    int good = from >= 0 && to >= 0;
+    if (good && filled) good = fill_file(from, to, (size_t)status->st_size);
+    for (off_t left = status->st_size; good && !filled && left > 0;) {
+        const ssize_t n = sendfile(to, from, NULL, (size_t)left);
+        good = n > 0;
+        left -= n;
+    }
+    if (from >= 0) close(from);
+    if (to >= 0 && close(to)) good = 0;
+    return good;
+}
+
+static int copy_one(const char *path, const struct stat *status, int type, struct FTW *place) {
+    char target[PATH], where[PATH];
+    const char *name = path + strlen(copying.source->folder);
+    while (*name == '/') name++;
+    if (!place->level) return mkdir(copying.target, 0755) ? FTW_STOP : FTW_CONTINUE;
+    if (snprintf(target, sizeof target, "%s/%s", copying.target, name) >= (int)sizeof target) return FTW_STOP;
+    if (is_among(copying.source->link, name)) return symlink(path, target) ? FTW_STOP : FTW_SKIP_SUBTREE;
+    if (type == FTW_D) return mkdir(target, (status->st_mode & 0777) | 0700) ? FTW_STOP : FTW_CONTINUE;
+    if (type == FTW_SL) {
+        const ssize_t n = readlink(path, where, sizeof where - 1);
+        where[n > 0 ? n : 0] = '\0';
+        return n <= 0 || symlink(where, target) ? FTW_STOP : FTW_CONTINUE;
+    }
+    return copy_file(path, target, status, is_among(copying.source->fill, name)) ? FTW_CONTINUE : FTW_STOP;
+}
+
+/* FTW_SKIP_SUBTREE is for folders alone. */
+static int copy_entry(const char *path, const struct stat *status, int type, struct FTW *place) {
+    const int next = copy_one(path, status, type, place);
+    return next == FTW_SKIP_SUBTREE && type != FTW_D ? FTW_CONTINUE : next;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place) {
+    (void)status, (void)type, (void)place;
+    (void)remove(path);
+    return 0;
+}
+
+static void remove_tree(const char *path) { (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
+
+int case_make(case_t *case_, long long simulation, int group, char **values) {
+    if (!case_->folder) return MPIDATA_SUCCESS;
+    if (mkdir(case_->in, 0755) && errno != EEXIST) return cannot("make the folder", case_->in);
+    (void)snprintf(case_->path, sizeof case_->path, "%s/%lld-g%d", case_->in, simulation, group);
+    remove_tree(case_->path); /* of a carrier that has died */
+    copying.source = case_;
+    copying.target = case_->path;
+    copying.values = values;
+    case_->simulation = simulation;
+    errno = 0;
+    return nftw(case_->folder, copy_entry, 16, FTW_PHYS | FTW_ACTIONRETVAL) ? cannot("copy the case to", case_->path)
+                                                                            : MPIDATA_SUCCESS;
+}
+
+void case_end(case_t *case_, int failed) {
+    char kept[PATH];
+    if (!case_->folder || !*case_->path) return;
+    if (failed && case_->keep_failed) {
+        (void)mkdir(case_->failed, 0755);
+        for (int number = 1; number < 1000; number++) {
+            (void)snprintf(kept, sizeof kept, "%s/%lld-%d", case_->failed, case_->simulation, number);
+            if (access(kept, F_OK) == 0) continue;
+            if (rename(case_->path, kept))
+                (void)fprintf(stderr, "mpidata: %s is kept there, as it cannot be moved to %s: %s\n", case_->path, kept, strerror(errno));
+            break;
+        }
+    } else {
+        remove_tree(case_->path);
+    }
+    *case_->path = '\0';
+    (void)rmdir(case_->in); /* the last one can */
+}
