@@ -68,6 +68,7 @@ class Ahead:
         """Ask for batches from this one on that were not asked for yet, also of the next epochs."""
         if number == self._shares.batches:
             epoch, number = epoch + 1, 0
+        self._remote.done_with(epoch, self._places(number).start)
         while (self._count() < _BATCHES or len(self._stretches) < _STRETCHES) and self._may_ask(epoch, number):
             while not self._remote.ready:
                 self._remote.take(_SLICE_S)
@@ -106,8 +107,6 @@ class Ahead:
     def _ask_after_last(self, epoch: int, number: int) -> None:
         if self._stretches:
             epoch, number = self._after_last()
-        else:
-            self._remote.done_with(epoch, self._places(number).start)
         batches = self._batches(epoch, number)
         stretch = Stretch(epoch, number, [len(places) for places in batches])
         self._stretches.append(stretch)
@@ -137,12 +136,10 @@ class Ahead:
                 offset += segment.rows
 
     def _read_ahead(self, epoch: int, number: int) -> None:
-        """Drop the blocks before the next batch, and have the one read that comes after its own."""
-        place = self._places(number).start
-        self._remote.done_with(epoch, place)
+        """Have the block read that comes after the next batch's own."""
         self._blocks = {at: blocks for at, blocks in self._blocks.items() if at >= epoch}
         if self._remote.ready:
-            after = self._of(epoch)[self._index(epoch, place) + 1 :][:1]
+            after = self._of(epoch)[self._index(epoch, self._places(number).start) + 1 :][:1]
             self._remote.prepare((after or self._of(epoch + 1))[0])
 
     def _index(self, epoch: int, place: int) -> int:

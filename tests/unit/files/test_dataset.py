@@ -1,6 +1,7 @@
 """FileDataset over a stand-in for MPI: each row once, in the order that seed, epoch and place say."""
 
 import functools
+import pickle
 import random
 import threading
 
@@ -69,6 +70,17 @@ def test_small_batches_are_asked_for_together_up_to_the_end_of_their_block(job, 
     assert len([epoch for epoch, _, _ in heads if epoch == 0]) > 2 * 10  # how large rows are is not known yet
     # Three blocks, and two batches with rows of two blocks, from two loaders.
     assert len([epoch for epoch, _, _ in heads if epoch == 2]) <= 2 * (3 + 2 * 2)
+
+
+@pytest.mark.parametrize(("batch", "loaders"), [(1, 2), (4, 1), (4, 3)])
+def test_no_more_than_two_blocks_are_held(job, tmp_path, batch, loaders):
+    make_parts(tmp_path)
+    current = job(loaders)
+    data = current.dataset(0, tmp_path, batch, shuffle="parts", open_parts=1)
+    for _ in range(3):
+        list(data)
+    holds = [pickle.loads(sent[4]) for sent in current.network.trainers[0].sent if sent[2] == Kind.PARTS]
+    assert len(holds) > 10 and max(len(hold.still) for hold in holds) == 2
 
 
 def test_drop_last_and_share(job, tmp_path):
