@@ -63,6 +63,7 @@ def main() -> None:
 @click.argument("job", type=click.Path(), required=False)
 @_SET
 @click.option("--resume", metavar="RUN", type=click.Path(), help="Go on with the run of this folder; no JOB then.")
+@click.option("--replay", metavar="RUN", type=click.Path(), help="Hand out the batches of this run again; no JOB then.")
 @click.option("--retry-set-aside", is_flag=True, help="With --resume: run again what was set aside.")
 @click.option("--restarts", metavar="N", type=click.IntRange(min=0), default=0, help="Resume by itself up to N times.")
 @click.option("--as", "name", metavar="NAME", help="Go on with the run that was begun under this NAME, or begin it.")
@@ -71,6 +72,7 @@ def run(
     job: str | None,
     overrides: tuple[str, ...],
     resume: str | None,
+    replay: str | None,
     retry_set_aside: bool,
     restarts: int,
     name: str | None,
@@ -83,8 +85,10 @@ def run(
     """
     from mpidata.launch.starting.environment import find_place  # each command loads only what it needs
 
-    if (job is None) == (resume is None):
-        raise click.UsageError("Give either a job file, or --resume with the folder of a run.")
+    if (job, resume, replay).count(None) != 2:
+        raise click.UsageError("Give either a job file, or --resume or --replay with the folder of a run.")
+    if replay is not None and (restarts or name is not None):
+        raise click.UsageError("A replay cannot be resumed. Leave out --restarts and --as.")
     if name is not None and resume is not None:
         raise click.UsageError("--as finds the run to go on with by itself. Leave out --resume.")
     if retry_set_aside and resume is None:
@@ -95,14 +99,14 @@ def run(
         if restarts or name is not None:
             option = "--restarts" if restarts else "--as"
             raise click.UsageError(f"{option} is for `mpidata run` without a launcher, which could not be restarted.")
-        run_by_hand(job, overrides, place, resume, retry_set_aside)
+        run_by_hand(job, overrides, place, resume, retry_set_aside, replay)
     from mpidata.launch.starting.local import print_command, run_local
 
     if dry_run:
-        print_command(job, overrides, _console(), resume)
+        print_command(job, overrides, _console(), resume, replay)
     else:
         consoles = _console(), _console(stderr=True)
-        sys.exit(run_local(job, overrides, *consoles, resume, restarts, name, retry_set_aside))
+        sys.exit(run_local(job, overrides, *consoles, resume, restarts, name, retry_set_aside, replay))
 
 
 @main.command()

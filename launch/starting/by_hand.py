@@ -26,7 +26,7 @@ from mpidata.launch.starting.resume import look_at, make_ready
 from mpidata.launch.watching.cleanup import processes_of
 from mpidata.run.aside import ASIDE
 from mpidata.run.own_files import read_own, write_text
-from mpidata.run.prepare import prepare_run
+from mpidata.run.prepare import load_replay, prepare_run
 
 __all__ = ["find_run", "run_by_hand", "tell_run"]
 
@@ -37,14 +37,19 @@ _KEEP_S = 3600.0
 
 
 def run_by_hand(
-    path: str | None, overrides: Sequence[str], place: Place, resume: str | None = None, retry_set_aside: bool = False
+    path: str | None,
+    overrides: Sequence[str],
+    place: Place,
+    resume: str | None = None,
+    retry_set_aside: bool = False,
+    replay: str | None = None,
 ) -> NoReturn:
     """Become the shim of this rank.
 
     Parameters
     ----------
     path : str or None
-        The job file; None with `resume`.
+        The job file; None with `resume` or `replay`.
     overrides : sequence of str
         Keys to set, `a.b=value`.
     place : Place
@@ -53,6 +58,8 @@ def run_by_hand(
         The folder of a run to go on with.
     retry_set_aside : bool
         Whether to run its simulations again that were set aside.
+    replay : str, optional
+        The folder of a run whose batches are to be handed out again.
 
     Raises
     ------
@@ -66,11 +73,12 @@ def run_by_hand(
     try:
         shim = shim_path()
         # Rank 0 alone looks for the checkpoint; the others take the job file as it is before that.
-        job = load_job(str(path) if resume is None else find_run_folder(resume).job, overrides)
+        earlier = resume or replay
+        job = load_job(str(path) if earlier is None else find_run_folder(earlier).job, overrides)
         _check_size(job, place)
         file = _file(job, place)
         if place.rank == 0:
-            run = _announce(job, overrides, file, resume, retry_set_aside)
+            run = _announce(job, overrides, file, resume, retry_set_aside, replay)
         else:
             run = find_run(file, _TIMEOUT_S)
     except MpidataError as error:
@@ -103,7 +111,9 @@ def _check_size(job: Job, place: Place) -> None:
     raise LaunchError(f"The launcher started {ranks}, but the job has {needed}: {job.layout}. {job.path}. {fix}")
 
 
-def _announce(job: Job, overrides: Sequence[str], file: Path, resume: str | None, retry_set_aside: bool) -> Path:
+def _announce(
+    job: Job, overrides: Sequence[str], file: Path, resume: str | None, retry_set_aside: bool, replay: str | None
+) -> Path:
     """Make the run folder, or make it ready, and tell the other ranks, also when that fails."""
     _remove_old(file.parent)
     try:
@@ -111,7 +121,9 @@ def _announce(job: Job, overrides: Sequence[str], file: Path, resume: str | None
         if resume is not None:
             run, lock = _resume(resume, overrides, fault_tolerance, retry_set_aside)
         else:
-            folder, _, lock = prepare_run(job, fault_tolerance)
+            earlier = find_run_folder(replay) if replay is not None else None
+            job = load_replay(earlier, overrides) if earlier is not None else job
+            folder, _, lock = prepare_run(job, fault_tolerance, earlier)
             run = folder.path
         for note in job.notes:
             print(f"mpidata: {note}", file=sys.stderr)

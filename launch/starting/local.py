@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mpidata.checkpoint.memory import available_bytes, check_memory
-from mpidata.config import load_job
+from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, LaunchError
 from mpidata.launch.batch.system import batch_job
 from mpidata.launch.starting.command import command_line, shim_path
@@ -35,7 +35,7 @@ from mpidata.launch.watching.supervise import supervise
 from mpidata.run.aside import ASIDE, read_summary
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.prepare import check_record, next_run, prepare_run
+from mpidata.run.prepare import check_record, load_replay, next_run, prepare_run
 
 __all__ = ["print_command", "run_local"]
 
@@ -43,7 +43,9 @@ _RESTARTS = "With --restarts 3, say, it would be resumed by itself from its last
 _GONE_S = 5.0  # for the ranks of a run whose `mpidata run` was killed
 
 
-def print_command(path: str | None, overrides: Sequence[str], console: Console, resume: str | None = None) -> None:
+def print_command(
+    path: str | None, overrides: Sequence[str], console: Console, resume: str | None = None, replay: str | None = None
+) -> None:
     """Print the command that `run_local` would start, and where the run folder would be; nothing is made.
 
     Raises
@@ -52,7 +54,7 @@ def print_command(path: str | None, overrides: Sequence[str], console: Console, 
         The job file is bad, or mpidata or its MPI is not installed.
     """
     found = look_at(resume, overrides) if resume is not None else None
-    job = found.job if found is not None else load_job(str(path), overrides)
+    job = found.job if found is not None else _load(path, overrides, replay)
     for note in job.notes:
         console.print(Text(f"# {note}"), soft_wrap=True)
     if found is None:
@@ -76,13 +78,14 @@ def run_local(
     restarts: int = 0,
     name: str | None = None,
     retry_set_aside: bool = False,
+    replay: str | None = None,
 ) -> int:
     """Run a job on this machine.
 
     Parameters
     ----------
     path : str or None
-        The job file; None with `resume`.
+        The job file; None with `resume` or `replay`.
     overrides : sequence of str
         Keys to set, `a.b=value`.
     console, errors : rich.console.Console
@@ -95,6 +98,8 @@ def run_local(
         Go on with the run that was begun under this name, or begin it.
     retry_set_aside : bool
         Whether to run the simulations again that were set aside in the run of `resume`.
+    replay : str, optional
+        The folder of a run whose batches are to be handed out again.
 
     Returns
     -------
@@ -126,7 +131,7 @@ def run_local(
             if named.run is not None:
                 found = _take(named.run, overrides, held, named=now.path.name)
                 _say(changed_since(now, named.run, found.job), errors)
-        job = found.job if found is not None else load_job(str(path), overrides)
+        job = found.job if found is not None else _load(path, overrides, replay)
         for note in job.notes:
             errors.print(Text(note), soft_wrap=True)
         launcher, shim, batch = find_launcher(job, os.environ), shim_path(), batch_job(os.environ)
@@ -139,7 +144,7 @@ def run_local(
                 batch.check_progress(found.run, found.checkpoint)
             run, plan = found.run, _make_ready(found, fault_tolerance, console)
         else:
-            run, plan, lock = prepare_run(job, fault_tolerance)
+            run, plan, lock = prepare_run(job, fault_tolerance, find_run(replay) if replay is not None else None)
             held.callback(os.close, lock)
             if named is not None:
                 named.note(run)
@@ -193,6 +198,10 @@ def _take(
             raise LaunchError(f"Processes of {run.path} are still running. Wait for their end, or stop them.")
         time.sleep(0.1)
     return look_at(run.path, overrides, retry_set_aside, named)
+
+
+def _load(path: str | None, overrides: Sequence[str], replay: str | None) -> Job:
+    return load_job(str(path), overrides) if replay is None else load_replay(find_run(replay), overrides)
 
 
 def _say(sentence: str, console: Console) -> None:

@@ -119,6 +119,8 @@ def look_at(
 
     run = find_run(path)
     before = Plan.read(run.plan)
+    if before.replay is not None:
+        raise LaunchError(f"{run.path} replays {before.replay}, and cannot be resumed. Replay that once more.")
     if is_complete(run):
         raise LaunchError(f"{run.path} is complete, so there is nothing to resume. Start a new run of the job file.")
     job, old = load_job(run.job, overrides), load_job(run.job) if overrides else None

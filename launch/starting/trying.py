@@ -54,7 +54,7 @@ def try_script(
     words = [sys.executable, *command] if command[0].endswith(".py") else list(command)
     with tempfile.TemporaryDirectory(prefix="mpidata-try-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        plan = dataclasses.replace(Plan.of(job, folder), record_path=None)
+        plan = dataclasses.replace(Plan.of(job, folder), record_path=None, journal=0)
         RunFolder(folder).private.mkdir()
         RunFolder(folder).plan.write_text(plan.text(), encoding="utf-8")
         write_source(folder, None if record is None else Path(record).resolve(), draw_parameters(job), steps)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, PrivateAttr, Strict
 
-from mpidata.config.base import Key, Model, Text, refuse
+from mpidata.config.base import Boolean, Key, Model, Text, refuse
 from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, Record, Validation
 from mpidata.config.launching import Launch, Slurm
 from mpidata.config.parameters import Parameters
@@ -15,7 +15,7 @@ from mpidata.config.programs import Loaders, Solvers, Trainers
 
 __all__ = ["STREAM", "Job"]
 
-STREAM = ("solvers", "parameters", "validation", "fields", "buffer", "record")
+STREAM = ("solvers", "parameters", "validation", "fields", "buffer", "record", "journal")
 """The keys of what comes from solvers; a job that has only loaders has none of them."""
 
 # In place of the sections of a job that has no solvers.
@@ -91,6 +91,11 @@ class Job(Model):
         default=None,
         description="Files to which the trainers write the samples that they receive. Without this key there are none.",
         examples=["{path: samples}"],
+    )
+    journal: Boolean = Key(
+        default=False,
+        description="Whether each trainer keeps a journal in the run folder, with which `mpidata run --replay RUN` "
+        "hands out the same batches again.",
     )
     launch: Launch = Key(default=Launch(), description="How the job is started.")
     slurm: Slurm = Key(default=Slurm(), description="What `mpidata submit` asks Slurm for.")

@@ -132,6 +132,11 @@ class RunFolder:
         return self.path / "record"
 
     @property
+    def journal(self) -> Path:
+        """Folder of the trainers' journals, by which the run can be replayed."""
+        return self.path / "journal"
+
+    @property
     def slurm_starts(self) -> Path:
         """With which progress each Slurm job has started the run, one JSON object a line."""
         return self.path / "slurm.jsonl"

@@ -42,8 +42,8 @@ class Plan:
 
     `tolerate` is -1 where every simulation may be set aside; `checkpoint` is the number of the checkpoint to start
     from, 0 for none; `attempt` counts the starts of the run folder from 1; `record_path` is None where nothing is
-    recorded; `repeats` is 0 where there is no budget of draws; `carried` is the number of ranks of a program that is
-    none of the job, else 0; `carried_each` says whether it is started for each simulation, and its group stays.
+    recorded; `repeats` is 0 where there is no budget of draws; `replay` is a run folder, or None; `carried` is the
+    number of ranks of a program that is none of the job, or 0; `carried_each`: it is started for each simulation.
     """
 
     run: Path
@@ -91,6 +91,8 @@ class Plan:
     repeats: float = 0.0
     carried: int = 0
     carried_each: int = 0
+    journal: int = 0
+    replay: Path | None = None
 
     @classmethod
     def of(cls, job: Job, run: Path, fault_tolerance: str = "none", checkpoint: int = 0, attempt: int = 1) -> Plan:
@@ -128,6 +130,7 @@ class Plan:
             repeats=job.buffer.repeats or 0.0,
             carried=solvers.carried.ranks if solvers.carried is not None else 0,
             carried_each=int(solvers.carried is not None and solvers.lifetime == "simulation"),
+            journal=int(job.journal and attempt == 1),  # a resumed run's beginning is in no journal
             tail=job.buffer.tail,
             parameters=job.parameter_names,
             fields=tuple(Field(name, field.dtype, field.shape) for name, field in job.fields.items()),

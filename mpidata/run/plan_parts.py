@@ -42,11 +42,11 @@ LOADERS = tuple(
     "loaders loader_spares loader_start loader_retries loader_timeout_s loader_start_timeout_s loader_tolerate".split()
 )
 # Those that are left out where they are 0.
-WHERE_GIVEN = ("carried", "carried_each", "repeats")
+WHERE_GIVEN = ("carried", "carried_each", "repeats", "journal", "replay")
 TYPES: dict[str, type] = dict.fromkeys(
     ("start", "lifetime", "fault_tolerance", "policy", "tail", "record_when_slow", "loader_start"), str
 )
-TYPES |= dict.fromkeys(("run", "folder", "record_path"), Path)
+TYPES |= dict.fromkeys(("run", "folder", "record_path", "replay"), Path)
 TYPES |= dict.fromkeys(
     ("timeout_s", "start_timeout_s", "join_timeout_s", "checkpoint_every_s", "checkpoint_within_s"), float
 )

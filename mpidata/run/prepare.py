@@ -1,20 +1,27 @@
-"""Making the folder of the next run of a job."""
+"""Making the folder of the next run of a job, of one that replays an earlier run, too."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpidata.errors import LaunchError
+from mpidata.errors import JobFileError, LaunchError
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import FOLDER_MODE, write_text
 from mpidata.run.plan import Plan
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from mpidata.config import Job
 
-__all__ = ["check_record", "next_run", "prepare_run"]
+__all__ = ["check_record", "load_replay", "next_run", "prepare_run"]
+
+_FIXED = ("seed", "parameters", "validation", "fields", "buffer")
 
 
 def next_run(job: Job) -> Path:
@@ -32,7 +39,52 @@ def check_record(job: Job) -> None:
         check_empty(job.folder / job.record.path)
 
 
-def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Plan, int]:
+def load_replay(run: RunFolder, overrides: Sequence[str]) -> Job:
+    """Load the job of a run that is to be replayed.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Of the earlier run.
+    overrides : sequence of str
+        Keys of its job file to set, `a.b=value`.
+
+    Raises
+    ------
+    LaunchError
+        The run cannot be replayed.
+    JobFileError
+        An override is wrong, or would change what the batches are.
+    """
+    from mpidata.config import load_job
+
+    run.check()
+    os.close(run.hold())  # it has ended
+    plan = Plan.read(run.plan)
+    if plan.attempt > 1:
+        raise LaunchError(f"{run.path} was resumed, and cannot be replayed: its journal is not that of a whole run.")
+    if not plan.journal:
+        raise LaunchError(f"{run.path} has no journal, and cannot be replayed. Run the job with `journal: true`.")
+    with run.events.open(encoding="utf-8") as events:
+        if any('"event": "relief"' in line for line in events):
+            raise LaunchError(
+                f"{run.path} cannot be replayed: it let a trainer take more than its capacity, at moments that are not "
+                "in the journal. Raise buffer.capacity, and run the job again."
+            )
+    job, old = load_job(run.job, [*overrides, "checkpoint=null"]), load_job(run.job)
+    changed = [key for key in _FIXED if getattr(job, key) != getattr(old, key)]
+    changed += ["trainers.ranks"] if job.trainers.ranks != old.trainers.ranks else []
+    problems = [f"{run.job}: '{key}' cannot be changed in a replay: batches depend on it. Leave it." for key in changed]
+    if job.solvers.groups < old.solvers.groups:
+        problems.append(f"{run.job}: 'solvers.groups' must be at least {old.solvers.groups} in a replay. Leave it.")
+    if problems:
+        raise JobFileError(problems)
+    return job
+
+
+def prepare_run(
+    job: Job, fault_tolerance: str = "none", replay: RunFolder | None = None
+) -> tuple[RunFolder, Plan, int]:
     """Make the next run folder of a job, with its job file, parameters and plan.
 
     Parameters
@@ -41,6 +93,8 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
         As `mpidata.config.load_job` returns it.
     fault_tolerance : str
         `ulfm` or `none`.
+    replay : RunFolder, optional
+        Of the run that is to be replayed; `load_replay` has loaded the job.
 
     Returns
     -------
@@ -63,14 +117,15 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
     from mpidata.run.samplers import draw_parameters
 
     check_record(job)
-    table, lock = draw_parameters(job), None
+    table, lock = draw_parameters(job) if replay is None else _parameters_of(replay, job), None
     try:
         run = RunFolder(_make_folder(job))
         run.private.mkdir(0o700)
         lock = run.hold()
-        for folder in (run.logs, run.exits):
-            folder.mkdir(FOLDER_MODE)
         plan = Plan.of(job, run.path, fault_tolerance)
+        plan = plan if replay is None else dataclasses.replace(plan, replay=replay.path)
+        for folder in (run.logs, run.exits, *([run.journal] if plan.journal else [])):
+            folder.mkdir(FOLDER_MODE)
         learned = len(table) < job.simulations + job.validation.count
         first = job.simulations if learned else 0
         write_parameters(run.parameters, job.parameter_names, table, first, learned)
@@ -89,6 +144,15 @@ def prepare_run(job: Job, fault_tolerance: str = "none") -> tuple[RunFolder, Pla
             "Name a folder that can be written."
         ) from None
     return run, plan, lock
+
+
+def _parameters_of(replay: RunFolder, job: Job) -> npt.NDArray[np.float64]:
+    from mpidata.run.parameters import read_parameters
+
+    table, drawn = read_parameters(replay.parameters, job.parameter_names, job.simulations, job.validation.count)
+    if drawn is not None and drawn < job.simulations:
+        raise LaunchError(f"{replay.path} cannot be replayed: its sampler had not drawn all parameters when it ended.")
+    return table
 
 
 def _runs(job: Job) -> Path:

@@ -8,6 +8,7 @@
 #define MPIDATA_RUN_LATE "exits/late"
 #define MPIDATA_RUN_LOGS "logs"
 #define MPIDATA_RUN_HOSTS "hosts"
+#define MPIDATA_RUN_JOURNAL "journal"
 #define MPIDATA_RUN_OVER "over"
 #define MPIDATA_RUN_SUMMARY "summary.json"
 #define MPIDATA_RUN_WAITING "waiting"

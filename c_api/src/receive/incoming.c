@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/wait.h"
+#include "receive/replay.h"
 #include "stream/budget.h"
 #include "stream/progress.h"
 
@@ -158,6 +159,7 @@ static int begin_assembly_locked(mpidata_incoming *in, const mpidata_source *sou
                              "file",
                              trainer->job.plan.slot_bytes);
     (*assembly)->memory = trainer->slots.slots[slot];
+    (*assembly)->memory->group = source->group;
     size_t n = (size_t)trainer->job.plan.n_parameters;
     if (n) memcpy((*assembly)->memory->parameters, parameters, n * sizeof *parameters);
     return MPIDATA_SUCCESS;
@@ -337,13 +339,12 @@ static int take_message(mpidata_incoming *in, mpidata_source *source) {
 static int receive_pieces(mpidata_incoming *in, mpidata_source *source, MPI_Message *message, const MPI_Status *status) {
     int bytes = 0, done = 0;
     MPIDATA_TRY_MPI(MPI_Get_count(status, MPI_BYTE, &bytes));
-    size_t header = mpidata_piece_header_bytes(in->trainer->job.plan.n_parameters, MPIDATA_BLOCKS_MAX);
     in->simulation = in->step = -1;
+    size_t header = mpidata_piece_header_bytes(in->trainer->job.plan.n_parameters, MPIDATA_BLOCKS_MAX);
     if (bytes <= 0 || (size_t)bytes > header + MPIDATA_BUNDLE_MAX)
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %d bytes has no pieces", bytes);
-    char *memory = take_memory(in, (size_t)bytes);
+    char *memory = source->message = take_memory(in, (size_t)bytes);
     if (!memory) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: %d bytes for a message", bytes);
-    source->message = memory;
     source->bytes = (size_t)bytes;
     int result = mpidata_check_mpi(MPI_Imrecv(memory, bytes, MPI_BYTE, message, &source->request), "MPI_Imrecv");
     if (!result) result = mpidata_check_mpi(MPI_Test(&source->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -421,10 +422,7 @@ static int enqueue(mpidata_incoming *in, mpidata_source *source, MPI_Message mes
     mpidata_queued *queued = malloc(sizeof *queued);
     if (!queued) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread.");
     *queued = (mpidata_queued){message, *status, NULL};
-    if (source->first)
-        source->last->next = queued;
-    else
-        source->first = queued;
+    *(source->first ? &source->last->next : &source->first) = queued;
     source->last = queued;
     add_pending(in, source);
     return MPIDATA_SUCCESS;
@@ -470,6 +468,7 @@ static int intake_open(mpidata_incoming *in) {
     mpidata_trainer *trainer = in->trainer;
     mpidata_lock_take(&trainer->lock);
     int room = !trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer) && !mpidata_budget_behind_locked(trainer);
+    room = room || trainer->journal.replayed;
     int open = mpidata_record_lets_in_locked(&trainer->record, room) || mpidata_stopping(&trainer->phase);
     mpidata_lock_give(&trainer->lock);
     return open;
@@ -490,8 +489,9 @@ static int take_messages(mpidata_incoming *in, mpidata_inlet *inlet, int validat
         MPI_Status status;
         if (!mpidata_receives_may_begin(&in->receives) || !may_begin_pieces(in)) break;
         if (n % 8 == 0 && !validation && !intake_open(in)) break;
-        int found = mpidata_check_mpi(MPI_Improbe(MPI_ANY_SOURCE, tag, inlet->link.comm, &here, &message, &status),
-                                      "MPI_Improbe");
+        int found = !validation && in->trainer->journal.replayed
+            ? mpidata_replay_probe(in->trainer, inlet, &here, &message, &status)
+            : mpidata_check_mpi(MPI_Improbe(MPI_ANY_SOURCE, tag, inlet->link.comm, &here, &message, &status), "MPI_Improbe");
         if (found == MPIDATA_ERR_DIED) return mpidata_incoming_note_deaths(inlet);
         MPIDATA_TRY(found);
         if (!here) break;

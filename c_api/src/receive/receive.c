@@ -10,6 +10,7 @@
 #include "base/wait.h"
 #include "job/run_files.h"
 #include "receive/parcels.h"
+#include "receive/replay.h"
 #include "stream/agreement.h"
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
@@ -34,17 +35,34 @@ typedef struct {
 static void tell_drawer_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     int final;
-    if (!trainer->waiting || trainer->job.plan.trainers > 1) return;
-    if (mpidata_trainer_guaranteed_locked(trainer, &final) > trainer->drawn || final)
+    if (!trainer->waiting || (trainer->job.plan.trainers > 1 && !trainer->journal.replayed)) return;
+    if (trainer->journal.replayed || mpidata_trainer_guaranteed_locked(trainer, &final) > trainer->drawn || final)
         (void)pthread_cond_broadcast(&trainer->news);
 }
 
+static int all_received_locked(const receiver *r) {
+    MPIDATA_LOCKED(&r->trainer->lock);
+    return r->end_of_stream && r->incoming.assemblies.count == r->incoming.assemblies.lost;
+}
+
+static int fill_as_replayed_locked(receiver *r, int *did) {
+    MPIDATA_LOCKED(&r->trainer->lock);
+    int64_t n = 0;
+    if (mpidata_stopping(&r->trainer->phase)) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_replay_fill_locked(r->trainer, all_received_locked(r), &n));
+    if (n) *did = 1;
+    if (n) tell_drawer_locked(r->trainer);
+    return MPIDATA_SUCCESS;
+}
+
 /* Hand over what the buffer has room for. */
-static void fill_buffer_locked(receiver *r, int *did) {
+static int fill_buffer_locked(receiver *r, int *did) {
     MPIDATA_LOCKED(&r->trainer->lock);
     mpidata_trainer *trainer = r->trainer;
     int64_t n = 0;
+    if (trainer->journal.replayed) return fill_as_replayed_locked(r, did);
     while (n < trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer)) {
+        MPIDATA_TRY(mpidata_journal_sample(&trainer->journal, &trainer->slots, trainer->arrived[n]));
         int64_t evicted = mpidata_buffer_add(&trainer->buffer, trainer->arrived[n++]);
         if (evicted >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
     }
@@ -53,12 +71,13 @@ static void fill_buffer_locked(receiver *r, int *did) {
         memmove(trainer->arrived, trainer->arrived + n, (size_t)trainer->n_arrived * sizeof *trainer->arrived);
         *did = 1;
     }
-    if (r->end_of_stream && !trainer->buffer.ended && !trainer->n_arrived &&
-        r->incoming.assemblies.count == r->incoming.assemblies.lost) {
+    if (!trainer->buffer.ended && !trainer->n_arrived && all_received_locked(r)) {
+        MPIDATA_TRY(mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_END, 0));
         mpidata_buffer_end(&trainer->buffer);
         n = 1;
     }
     if (n) tell_drawer_locked(trainer);
+    return MPIDATA_SUCCESS;
 }
 
 /* -- scheduler ------------------------------------------------------------------------------------------------------ */
@@ -148,6 +167,7 @@ static int post_status(receiver *r) {
     r->next_status = now + STATUS_EVERY_S;
     mpidata_lock_take(&trainer->lock);
     int status = mpidata_trainer_post_status_locked(trainer);
+    if (!status) status = mpidata_journal_flush(&trainer->journal);
     mpidata_lock_give(&trainer->lock);
     return status;
 }
@@ -191,8 +211,9 @@ static int one_round(receiver *r, int *did) {
     else
         r->next_look = 0.0;
     mpidata_lock_take(&r->trainer->lock);
-    fill_buffer_locked(r, did);
+    int status = fill_buffer_locked(r, did);
     mpidata_lock_give(&r->trainer->lock);
+    MPIDATA_TRY(status);
     MPIDATA_TRY(mpidata_agree(r->trainer, &r->agreement, did));
     MPIDATA_TRY(post_status(r));
     return send_events(r, did);

@@ -119,7 +119,7 @@ static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *ag
 }
 
 int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
-    int several = trainer->job.plan.trainers > 1, budget = trainer->job.plan.repeats > 0;
+    int several = trainer->job.plan.trainers > 1 && !trainer->job.plan.replay, budget = trainer->job.plan.repeats > 0;
     if (!agreement->under_way) {
         mpidata_lock_take(&trainer->lock);
         int status = mpidata_checkpoint_give_up_locked(trainer);

@@ -19,7 +19,7 @@ void mpidata_checkpoint_agree_locked(mpidata_trainer *trainer, int64_t number, i
 
 int mpidata_checkpoint_is_due_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (trainer->job.plan.trainers == 1)
+    if (trainer->job.plan.trainers == 1 && !trainer->job.plan.replay)
         mpidata_checkpoint_agree_locked(trainer, trainer->checkpoint.wanted, trainer->drawn);
     return trainer->checkpoint.due && trainer->checkpoint.at == trainer->drawn;
 }
@@ -37,7 +37,7 @@ int mpidata_checkpoint_answer_locked(mpidata_trainer *trainer, int failed, int64
 
 int mpidata_checkpoint_give_up_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    int over = mpidata_draws_ended(&trainer->phase) || mpidata_stopping(&trainer->phase);
+    int over = mpidata_draws_ended(&trainer->phase) || mpidata_stopping(&trainer->phase) || trainer->job.plan.replay;
     if (trainer->checkpoint.wanted > trainer->checkpoint.agreed && over) {
         trainer->checkpoint.agreed = trainer->checkpoint.wanted;
     } else if (trainer->checkpoint.due && mpidata_draws_left(&trainer->phase)) {

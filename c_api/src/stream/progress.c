@@ -79,8 +79,9 @@ int mpidata_trainer_post_status_locked(mpidata_trainer *trainer) {
     mpidata_event event = {.kind = MPIDATA_EVENT_STATUS,
                            .status = {.statistics = mpidata_trainer_statistics_now_locked(trainer),
                                       .ended = mpidata_draws_told(&trainer->phase)}};
+    int replayed = trainer->journal.replayed != NULL; /* no room is made that was not in the journal */
     event.status.starved =
-        trainer->waiting && mpidata_trainer_guaranteed_locked(trainer, &final) <= trainer->granted && !final;
-    event.status.full = trainer->n_arrived > 0 || mpidata_buffer_full(&trainer->buffer);
+        !replayed && trainer->waiting && mpidata_trainer_guaranteed_locked(trainer, &final) <= trainer->granted && !final;
+    event.status.full = !replayed && (trainer->n_arrived > 0 || mpidata_buffer_full(&trainer->buffer));
     return mpidata_trainer_post_locked(trainer, &event);
 }

@@ -7,6 +7,7 @@
 #include "buffer/ledger.h"
 #include "buffer/slots.h"
 #include "job/job.h"
+#include "journal/journal.h"
 #include "stream/parcel_queue.h"
 #include "stream/phase.h"
 #include "stream/record_queue.h"
@@ -69,6 +70,7 @@ typedef struct {
     int64_t n_retired, next_retired, retired_allocated;
     mpidata_checkpoint checkpoint;
     mpidata_budget budget;
+    mpidata_journal journal;
     int begun; /* the receive thread has been started */
 
     mpidata_phase phase;

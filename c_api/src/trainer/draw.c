@@ -35,9 +35,10 @@ static void take_over_retired_locked(mpidata_trainer *trainer, int64_t *retired,
     trainer->retired = retired;
 }
 
-/* Only where a batch is what came together, and none of it is kept to be repeated. */
+/* Only where a batch is what came together, and none of it is kept to be repeated. A page's order is not that of the
+ * buffer, which is the one in the journal. */
 static int hands_out_pages(const mpidata_plan *plan) {
-    return plan->policy == MPIDATA_POLICY_FIFO && plan->tail == MPIDATA_TAIL_DROP;
+    return plan->policy == MPIDATA_POLICY_FIFO && plan->tail == MPIDATA_TAIL_DROP && !plan->journal && !plan->replay;
 }
 
 int mpidata_trainer_start(int64_t count) {
@@ -90,6 +91,26 @@ static void grant_alone_locked(mpidata_trainer *trainer) {
         mpidata_phase_cut_short_locked(&trainer->phase);
     else if (over)
         mpidata_phase_end_draws_locked(&trainer->phase);
+}
+
+/* Each trainer draws where its journal says, and agrees with nobody: the run that wrote the journals had done so. */
+static int grant_replayed_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_journal *journal = &trainer->journal;
+    if (mpidata_stopping(&trainer->phase))
+        mpidata_phase_cut_short_locked(&trainer->phase);
+    else if (journal->next.kind == MPIDATA_JOURNAL_OVER)
+        mpidata_phase_end_draws_locked(&trainer->phase);
+    else if (journal->next.kind == MPIDATA_JOURNAL_DRAW)
+        trainer->granted = trainer->drawn + 1;
+    if (journal->next.kind != MPIDATA_JOURNAL_STOPS || mpidata_draws_ended(&trainer->phase)) return MPIDATA_SUCCESS;
+    int status = mpidata_error(MPIDATA_ERR_ARGUMENT,
+                               "The run that is replayed, %s, ends after %lld batches, as it was cut short, and this one "
+                               "wants another. Leave the loop there to end in order.",
+                               trainer->job.plan.replay, (long long)journal->draws);
+    mpidata_trainer_fail_locked(trainer, status);
+    mpidata_trainer_wake_locked(trainer);
+    return status;
 }
 
 /* A drawn sample's slot stays until `batch` more have been drawn, where the tail may repeat it. */
@@ -166,7 +187,10 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
     for (;;) {
         if (trainer->error) return mpidata_error(trainer->error, "%s", trainer->error_text);
         if (!trainer->batch) return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_draw before mpidata_trainer_start.");
-        grant_alone_locked(trainer);
+        if (!trainer->journal.replayed)
+            grant_alone_locked(trainer);
+        else
+            MPIDATA_TRY(grant_replayed_locked(trainer));
         if (mpidata_draws_left(&trainer->phase)) return MPIDATA_END;
         if (mpidata_checkpoint_is_due_locked(trainer)) return MPIDATA_CHECKPOINT;
         if (trainer->drawn < trainer->granted) return MPIDATA_SUCCESS;
@@ -223,6 +247,8 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
     int64_t batch = trainer->batch;
     drawn_sample *drawn = status ? NULL : malloc((size_t)batch * sizeof *drawn);
     if (!status && !drawn) status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
+    if (!status && (status = mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_DRAW, batch)))
+        mpidata_trainer_fail_locked(trainer, status);
     if (!status && trainer->job.plan.repeats > 0) status = draw_distinct_locked(trainer, drawn);
     else for (int64_t i = 0; i < batch && !status; i++) drawn[i] = draw_one_locked(trainer);
     if (!status) {

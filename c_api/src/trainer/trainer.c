@@ -12,7 +12,8 @@
 static int open_trainer(mpidata_trainer *trainer, MPI_Comm world) {
     MPIDATA_TRY(mpidata_job_join(world, MPIDATA_ROLE_TRAINER, NULL, &trainer->job));
     MPIDATA_TRY_MPI(MPI_Comm_dup(trainer->job.role, &trainer->agreement));
-    return mpidata_trainer_open_memory(trainer);
+    MPIDATA_TRY(mpidata_trainer_open_memory(trainer));
+    return mpidata_journal_open(&trainer->journal, &trainer->job.plan, trainer->job.index);
 }
 
 int mpidata_trainer_open(MPI_Fint world, MPI_Fint *trainers) {
@@ -60,6 +61,10 @@ int mpidata_trainer_close(double timeout_s) {
     (void)snprintf(stop.text, sizeof stop.text, "its program ended before the stream");
     int none = mpidata_draws_ended(&trainer->phase) || !trainer->job.plan.groups; /* are left to be drawn */
     int status = none ? MPIDATA_SUCCESS : mpidata_trainer_post_locked(trainer, &stop);
+    int in_order = mpidata_draws_ended(&trainer->phase) && !mpidata_draws_left(&trainer->phase) && !trainer->phase.cut_short;
+    if (in_order && trainer->journal.written)
+        (void)fprintf(trainer->journal.written, "%c\n", MPIDATA_JOURNAL_OVER);
+    if (!status) status = mpidata_journal_flush(&trainer->journal);
     mpidata_phase_leave_locked(&trainer->phase);
     if (!status) status = mpidata_trainer_post_status_locked(trainer); /* the last, for the summary */
     if (!status) status = mpidata_trainer_post_draws_locked(trainer);
@@ -85,6 +90,7 @@ int mpidata_trainer_free(void) {
     mpidata_buffer_close(&trainer->buffer);
     if (!trainer->slots_in_use) mpidata_slots_close(&trainer->slots);
     mpidata_ledger_close(&trainer->ledger);
+    mpidata_journal_close(&trainer->journal);
     mpidata_trainer_close_state(trainer);
     free(trainer->arrived);
     free(trainer->validation);

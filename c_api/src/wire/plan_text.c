@@ -125,6 +125,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"in_flight", &plan->in_flight, 1},   {"spares", &plan->spares, 0},
         {"loaders", &plan->loaders, 0}, {"loader_spares", &plan->loader_spares, 0},
         {"carried", &plan->carried, 0}, {"carried_each", &plan->carried_each, 0},
+        {"journal", &plan->journal, 0},
     };
     const struct { const char *key; int64_t *target; } longs[] = {
         {"simulations", &plan->simulations}, {"validation", &plan->validation},
@@ -172,6 +173,7 @@ static int parse_line(reader *r, const char *key, const char *value) {
     if (!strcmp(key, "fault_tolerance")) return parse_word(value, tolerances, 2, &plan->fault_tolerant);
     if (!strcmp(key, "run")) return keep_text(value, &plan->run);
     if (!strcmp(key, "folder")) return keep_text(value, &plan->folder);
+    if (!strcmp(key, "replay")) return keep_text(value, &plan->replay);
     if (!strcmp(key, "parameter")) return append_parameter(plan, value);
     if (!strcmp(key, "field")) return append_field(plan, value);
     if (!strcmp(key, "program")) return parse_word(value, role_names, MPIDATA_ROLES, &r->role);
@@ -244,6 +246,7 @@ void mpidata_plan_free(mpidata_plan *plan) {
     }
     free(plan->run);
     free(plan->folder);
+    free(plan->replay);
     free(plan->parameters);
     free(plan->fields);
     memset(plan, 0, sizeof *plan);

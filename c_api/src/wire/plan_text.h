@@ -41,6 +41,8 @@ typedef struct {
     int loaders_spawn; /* loaders are spawned */
     double loader_timeout_s, loader_start_timeout_s; /* of silence */
     char *run, *folder; /* run folder; that of the job file */
+    int journal;        /* each trainer keeps one */
+    char *replay;       /* folder of the run that is replayed, or NULL */
     uint64_t seed;
     int64_t simulations, validation;
     int policy, tail;

@@ -1,0 +1,99 @@
+#include "receive/replay.h"
+
+#include <string.h>
+
+#include "base/wait.h"
+
+/* Where nothing has moved for so long, each group may be held as many samples more: a sample that is waited for may be of
+ * a simulation that waits for a group. */
+static const double MORE_EVERY_S = 10.0;
+
+static int may_send_locked(mpidata_trainer *trainer, int group) {
+    MPIDATA_LOCKED(&trainer->lock);
+    double times = 1 + (mpidata_now() - trainer->journal.since) / MORE_EVERY_S;
+    int64_t held = 0;
+    for (int64_t i = 0; i < trainer->n_arrived; i++)
+        held += trainer->slots.slots[trainer->arrived[i]]->group == group;
+    return (double)held < times * trainer->job.plan.in_flight;
+}
+
+int mpidata_replay_probe(mpidata_trainer *trainer, const mpidata_inlet *inlet, int *here, MPI_Message *message,
+                         MPI_Status *status) {
+    int group = -1, open = 0;
+    *here = 0;
+    for (int rank = 0; rank < inlet->link.n_ranks && !*here; rank++) {
+        const mpidata_source *source = &inlet->sources[MPIDATA_STREAMS * rank];
+        if (source->group < 0) continue;
+        if (source->group != group) {
+            group = source->group;
+            mpidata_lock_take(&trainer->lock);
+            open = source->lost || may_send_locked(trainer, group);
+            mpidata_lock_give(&trainer->lock);
+        }
+        if (open) MPIDATA_TRY_MPI(MPI_Improbe(rank, MPIDATA_TAG_SAMPLE, inlet->link.comm, here, message, status));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+static int64_t find_locked(const mpidata_trainer *trainer, const mpidata_journal_entry *wanted) {
+    MPIDATA_LOCKED(&trainer->lock);
+    for (int64_t i = 0; i < trainer->n_arrived; i++) {
+        const mpidata_slot *slot = trainer->slots.slots[trainer->arrived[i]];
+        if (*slot->simulation == wanted->simulation && *slot->step == wanted->step) return i;
+    }
+    return -1;
+}
+
+/* Error where a sample that the journal names will not come. */
+static int check_coming_locked(const mpidata_trainer *trainer, const mpidata_journal_entry *wanted, int over) {
+    MPIDATA_LOCKED(&trainer->lock);
+    int64_t steps = trainer->ledger.entries[wanted->simulation].steps;
+    if (!over && (steps < 0 || wanted->step < steps)) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                         "Simulation %lld, step %lld is in the run that is replayed, %s, but does not come: the "
+                         "simulation has fewer steps now. Replay the run with the programs that it had.",
+                         (long long)wanted->simulation, (long long)wanted->step, trainer->job.plan.replay);
+}
+
+static int hand_over_locked(mpidata_trainer *trainer, int64_t i) {
+    MPIDATA_LOCKED(&trainer->lock);
+    int64_t number = trainer->arrived[i];
+    if (mpidata_buffer_full(&trainer->buffer))
+        return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                             "The journal has a sample for which the buffer has no room, in line %lld. It is not of this "
+                             "job, and cannot be replayed.",
+                             (long long)trainer->journal.line);
+    MPIDATA_TRY(mpidata_journal_sample(&trainer->journal, &trainer->slots, number));
+    int64_t evicted = mpidata_buffer_add(&trainer->buffer, number);
+    if (evicted >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
+    trainer->n_arrived--;
+    memmove(trainer->arrived + i, trainer->arrived + i + 1, (size_t)(trainer->n_arrived - i) * sizeof *trainer->arrived);
+    return MPIDATA_SUCCESS;
+}
+
+static int end_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (trainer->n_arrived) {
+        const mpidata_slot *slot = trainer->slots.slots[trainer->arrived[0]];
+        return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                             "Simulation %lld, step %lld has come, but is not in the run that is replayed, %s. Replay the "
+                             "run with the programs that it had.",
+                             (long long)*slot->simulation, (long long)*slot->step, trainer->job.plan.replay);
+    }
+    MPIDATA_TRY(mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_END, 0));
+    mpidata_buffer_end(&trainer->buffer);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_replay_fill_locked(mpidata_trainer *trainer, int over, int64_t *n) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_journal_entry *next = &trainer->journal.next;
+    for (*n = 0; next->kind == MPIDATA_JOURNAL_SAMPLE; ++*n) {
+        int64_t i = find_locked(trainer, next);
+        if (i < 0) return check_coming_locked(trainer, next, over);
+        MPIDATA_TRY(hand_over_locked(trainer, i));
+    }
+    if (next->kind != MPIDATA_JOURNAL_END || !over) return MPIDATA_SUCCESS;
+    ++*n;
+    return end_locked(trainer);
+}

@@ -1,0 +1,41 @@
+/* Where samples come from: the ranks of a communicator, and what is under way from each. */
+#ifndef MPIDATA_SOURCE_H
+#define MPIDATA_SOURCE_H
+
+#include "job/link.h"
+#include "parcel/inbox.h"
+#include "receive/assembly.h"
+
+/* Sources of which pieces may be under way at once, with the same exception as for receives. */
+enum { MPIDATA_PENDING_MAX = 32, MPIDATA_STREAMS = 2 };
+
+/* A matched message that waits for the one before it. */
+typedef struct mpidata_queued {
+    MPI_Message message;
+    MPI_Status status;
+    struct mpidata_queued *next;
+} mpidata_queued;
+
+/* One stream (training or validation samples) from one rank. */
+typedef struct {
+    int group, rank, validation;
+    const mpidata_link *link;
+    int lost; /* its group is: what comes is dropped */
+    mpidata_assembly *assembly; /* of the announced piece whose block messages are still to come; NULL: drop them */
+    mpidata_block *blocks;
+    int n_blocks, next, allocated;
+    char *message; /* pieces under way, NULL: none */
+    size_t bytes;
+    MPI_Request request;
+    double since; /* when it became pending; s */
+    mpidata_queued *first, *last;
+} mpidata_source;
+
+typedef struct {
+    mpidata_link link;
+    mpidata_source *sources; /* MPIDATA_STREAMS per rank */
+    mpidata_inbox *inbox;    /* of parcels; NULL: none has been looked for */
+    int gone, lost; /* its one group has left, or is lost */
+} mpidata_inlet;
+
+#endif

@@ -1,0 +1,150 @@
+"""mpidata run --replay: the batches of an earlier run again, whatever the timing, or an error that names the sample."""
+
+import pytest
+from jobs import JobFolder, Result
+
+# Nothing that happens at random here has a seed: each run has another timing.
+SIMULATE = """
+import os, random, time
+import numpy as np
+def simulate(alpha, simulation):
+    steps = 5 + simulation % 3 + int(os.environ.get('MORE_STEPS', 0)) * (simulation == 7)
+    values = np.random.default_rng(simulation)
+    for step in range(steps):
+        time.sleep(random.choice([0, 0, 0.001, 0.02]))
+        u = values.random((4, 6)) + alpha
+        yield {'u': u + 1e-9 * ('OTHER' in os.environ and (simulation, step) == (5, 2))}
+"""
+TRAIN = """
+import hashlib, random, time
+from mpidata.native.waiting import wait
+from mpidata.trainer.join import join
+from numpy_stream import stream
+hashes, batches = hashlib.sha256(), 0
+for batch in stream(4):
+    for name in sorted(batch):
+        hashes.update(batch[name].tobytes())
+    batches += 1
+    time.sleep(random.choice([0, 0, 0.001, 0.02]))
+    if join().communicator is not None:
+        wait(join().communicator.Ibarrier())  # as in DistributedDataParallel
+    print('batch', batches, hashes.hexdigest())
+"""
+POLICIES = ("fifo", "firo", "reservoir")
+
+
+def write(folder: JobFolder, policy: str, trainers: int = 2, count: int = 12, **more: object) -> None:
+    folder.write(sim=SIMULATE, train=TRAIN)
+    folder.job(
+        journal=True,
+        trainers={"ranks": trainers},
+        solvers={"groups": 2, "function": "sim:simulate", "in_flight": 2},
+        parameters={"count": count, "space": {"alpha": [0.0, 1.0]}},
+        fields={"u": {"dtype": "float64", "shape": [4, 6]}},
+        buffer={"policy": policy, "capacity": 10, "watermark": 0 if policy == "fifo" else 3, **more},
+    )
+
+
+def run(folder: JobFolder, *arguments: str, status: int = 0) -> Result:
+    if arguments:
+        command = [*folder.command()[:2], *arguments]
+        result = folder.run(command=command, timeout=100)
+    else:
+        result = folder.run(timeout=100)
+    assert result.status == status, result.logs()
+    return result
+
+
+def batches(result: Result, trainers: int = 2) -> list[list[str]]:
+    logs = [result.log("trainer", trainer).splitlines() for trainer in range(trainers)]
+    return [[line for line in log if line.startswith("batch ")] for log in logs]
+
+
+def journals(result: Result) -> list[str]:
+    assert result.run is not None
+    return [path.read_text() for path in sorted((result.run / "journal").iterdir())]
+
+
+def check_replays(folder: JobFolder, times: int, *arguments: str, trainers: int = 2) -> None:
+    first = run(folder)
+    assert len(batches(first, trainers)[0]) > 6
+    for _ in range(times):
+        again = run(folder, "--replay", str(first.run), *arguments)
+        assert again.run != first.run
+        assert batches(again, trainers) == batches(first, trainers)
+        assert journals(again) == journals(first)
+
+
+@pytest.mark.parametrize("policy", [*(pytest.param(p, marks=pytest.mark.full) for p in POLICIES[:2]), POLICIES[2]])
+def test_a_replay_hands_out_the_same_batches(folder: JobFolder, policy: str) -> None:
+    write(folder, policy)
+    check_replays(folder, 1)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("policy", POLICIES)
+def test_ten_replays(folder: JobFolder, policy: str) -> None:
+    write(folder, policy, count=40)
+    check_replays(folder, 10)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("more", [{"repeats": 1.5}, {"tail": "repeat"}])
+def test_budgets_and_tails(folder: JobFolder, more: dict[str, object]) -> None:
+    write(folder, "reservoir", **more)
+    check_replays(folder, 2)
+
+
+@pytest.mark.full
+def test_one_trainer_and_more_groups(folder: JobFolder) -> None:
+    write(folder, "firo", trainers=1)
+    check_replays(folder, 2, "--set", "solvers.groups=4", trainers=1)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("OTHER", "1", "Simulation 5, step 2 has other values than in the run that is replayed"),
+        ("MORE_STEPS", "1", "Simulation 7, step 6 has come, but is not in the run that is replayed"),
+        ("MORE_STEPS", "-2", "does not come: the simulation has fewer steps now"),
+    ],
+)
+def test_leaving_the_path_names_the_sample(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+) -> None:
+    write(folder, "firo")
+    first = run(folder)
+    monkeypatch.setenv(variable, value)
+    again = run(folder, "--replay", str(first.run), status=1)
+    assert again.summary["status"] == "failed" and said in again.summary["error"], again.logs()
+    assert value != "-2" or "Simulation 7, step " in again.summary["error"]
+
+
+@pytest.mark.full
+def test_a_run_that_was_cut_short_is_replayed_up_to_there(folder: JobFolder) -> None:
+    write(folder, "reservoir")
+    early = TRAIN + "    if batches == 5:\n        break\n"
+    folder.write(train=early)
+    first = run(folder)
+    again = run(folder, "--replay", str(first.run))
+    assert batches(again)[0] == batches(first)[0] and len(batches(first)[0]) == 5
+    folder.write(train=TRAIN)
+    further = run(folder, "--replay", str(first.run), status=1)
+    assert "ends after 5 batches" in further.summary["error"], further.logs()
+
+
+@pytest.mark.full
+def test_what_cannot_be_replayed_is_refused(folder: JobFolder) -> None:
+    write(folder, "fifo")
+    first = run(folder)
+    for override, said in (
+        ("seed=5", "'seed' cannot be changed in a replay"),
+        ("buffer.capacity=20", "'buffer' cannot be changed in a replay"),
+        ("trainers.ranks=1", "'trainers.ranks' cannot be changed"),
+        ("solvers.groups=1", "'solvers.groups' must be at least 2"),
+    ):
+        assert said in run(folder, "--replay", str(first.run), "--set", override, status=2).output
+    again = run(folder, "--replay", str(first.run), "--set", "journal=false")
+    assert "has no journal" in run(folder, "--replay", str(again.run), status=2).output
+    assert "cannot be resumed" in run(folder, "--resume", str(again.run), status=2).output
