@@ -10,6 +10,8 @@ import pytest
 from part_files import ROWS, SIZES, WRITERS, make_parts, write_npz
 
 from mpidata.errors import StreamError
+from mpidata.files import work
+from mpidata.files.blocks import order_of
 from mpidata.files.messages import WANTED
 from mpidata.loader.transport import Kind
 
@@ -70,6 +72,13 @@ def test_small_batches_are_asked_for_together_up_to_the_end_of_their_block(job, 
     assert len([epoch for epoch, _, _ in heads if epoch == 0]) > 2 * 10  # how large rows are is not known yet
     # Three blocks, and two batches with rows of two blocks, from two loaders.
     assert len([epoch for epoch, _, _ in heads if epoch == 2]) <= 2 * (3 + 2 * 2)
+
+
+def test_places_are_sorted_once_for_all_trainers(job, tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(work, "order_of", lambda block, parts: calls.append((block, parts)) or order_of(block, parts))
+    job(2, 3).rows(make_parts(tmp_path), 4, epochs=2)
+    assert len(calls) > 3 and len(calls) == len(set(calls))
 
 
 @pytest.mark.parametrize(("batch", "loaders"), [(1, 2), (4, 1), (4, 3)])
