@@ -169,9 +169,9 @@ static int start_with(carrier_t *carrier, char ***variables, char ***placeholder
     MPIDATA_TRY(words_of_start(&carrier->ranks, carrier->group, variables));
     if (plan->carried_each) {
         MPIDATA_TRY(words_of_simulation(plan, carrier->simulation, mpidata_solver_parameters(), variables, placeholders));
+        MPIDATA_TRY(words_of_case(&carrier->ranks, carrier->group, placeholders));
         MPIDATA_TRY(words_fill(command.arguments, 1 << 20, *placeholders, arguments));
         command.arguments = *arguments;
-        MPIDATA_TRY(words_of_case(&carrier->ranks, carrier->group, placeholders));
         MPIDATA_TRY(case_make(&carrier->own_case, carrier->simulation, carrier->group, *placeholders));
         if (*carrier->own_case.path) command.folder = carrier->own_case.path;
     }

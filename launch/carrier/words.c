@@ -104,7 +104,7 @@ int words_of_case(const ranks_t *ranks, int group, char ***values) {
     char host[256] = "";
     (void)gethostname(host, sizeof host - 1);
     MPIDATA_TRY(append(values, "group=%d", group));
-    MPIDATA_TRY(append(values, "ranks=%d", ranks->room));
+    MPIDATA_TRY(append(values, "ranks=%d", ranks->plan->carried));
     return append(values, "hosts=%s", host);
 }
 

@@ -15,7 +15,7 @@ from typing_extensions import Self
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
 from mpidata.native.library import Dtype
 
-__all__ = ["Buffer", "Case", "Checkpoint", "FieldEntry", "FieldName", "Record", "Validation", "identifier"]
+__all__ = ["Buffer", "Case", "Checkpoint", "FieldEntry", "FieldName", "Output", "Record", "Validation", "identifier"]
 
 MAX_DIMENSIONS = 6
 MAX_NAME = 127  # MPIDATA_NAME_MAX of the library, with its end
@@ -238,3 +238,46 @@ class Case(Model):
         lines += [f"in {(folder / self.in_).absolute()}"] if self.in_ is not None else []
         lines += [f"fill {name}" for name in self.filled(folder)] + [f"link {name.rstrip('/')}" for name in self.link]
         return "\n".join(lines) + "\n"
+
+
+def _object_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", value):
+        refuse([((), f'{{key}} is {value!r}. Write it as "module:name", for instance "read:fields".')])
+    return value
+
+
+def _expression(text: str) -> str:
+    try:
+        if re.compile(text).groups < 1:
+            refuse([((), f"{{key}} is {text!r}, which has no group. Put the number into parentheses: 't([0-9.]+)'.")])
+    except re.error as error:
+        refuse([((), f"{{key}} is {text!r}, which is no regular expression: {error}. Correct it.")])
+    return text
+
+
+class Output(Model):
+    """What the program of a simulation writes, and how it is read while the program runs; what was read is removed."""
+
+    files: Text | dict[FieldName, Text] = Key(
+        description="Pattern of the files, one a step, in the order of the numbers in their names; or one for each "
+        "field. A file is read when the next one is there, or the program has ended.",
+        examples=['"out/step_*.npy"'],
+        json_schema_extra={"kind": "text, or mapping from field to text"},
+    )
+    reader: Annotated[Text, AfterValidator(_object_name)] | None = Key(
+        default=None,
+        description="A function, `module:function`, called with the path of a file and the simulation. It yields "
+        "`(time, {field: array})`, as often as the file has steps. Without this key npy, npz and HDF5 files are read.",
+        examples=['"read:fields"'],
+    )
+    time: Annotated[Text, AfterValidator(_expression)] | None = Key(
+        default=None,
+        description="A regular expression, whose first group in a file's name is the time of its step.",
+        examples=['"t([0-9.]+)[.]npy"'],
+        json_schema_extra={"default": "the number of the step"},
+    )
+    success: list[Natural] = Key(
+        default=[0],
+        description="Exit statuses of a program that has ended well; another one is a failed try.",
+        json_schema_extra={"kind": "list of whole numbers"},
+    )

@@ -9,9 +9,9 @@ from pydantic import AfterValidator, PrivateAttr, Strict
 
 from mpidata.config.base import Boolean, Key, Model, Text, refuse
 from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, Record, Validation
-from mpidata.config.launching import Launch, Slurm
+from mpidata.config.launching import Launch, Loaders, Slurm
 from mpidata.config.parameters import Parameters
-from mpidata.config.programs import Loaders, Solvers, Trainers
+from mpidata.config.programs import Solvers, Trainers
 
 __all__ = ["STREAM", "Job"]
 

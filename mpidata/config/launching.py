@@ -1,4 +1,4 @@
-"""`launch` and `slurm`: how the job is started, and what `mpidata submit` asks Slurm for."""
+"""`loaders`, `launch` and `slurm`: what else runs, how the job is started, what `mpidata submit` asks Slurm for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
 from mpidata.config.programs import argument_list, printable
 
-__all__ = ["AFTER_CHECKPOINT_S", "Launch", "Slurm"]
+__all__ = ["AFTER_CHECKPOINT_S", "Launch", "Loaders", "Slurm"]
 
 _HOST = re.compile(r"[\w.-]+:[1-9]\d{0,5}", re.ASCII)
 _OPTION = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
@@ -176,6 +176,27 @@ class Launch(Model):
         "MPI from version 5 on, with ULFM). `false` may be faster, and helps with debugging.",
         json_schema_extra={"kind": "one of auto, true, false"},
     )
+
+
+class Loaders(Model):
+    """The ranks that read and prepare data which already exists."""
+
+    ranks: Count = Key(default=1, description="Number of loaders that work at once (one process each).")
+    spares: Natural = Key(default=0, description="What `solvers.spares` is for groups.")
+    retries: Natural = Key(
+        default=2, description="Further tries of work whose loader died or fell silent, and of starting a loader."
+    )
+    timeout_s: Positive = Key(
+        default=60.0, description="Seconds of silence after which a loader is ended as hung: the most for one item."
+    )
+    start_timeout_s: Positive = Key(
+        default=600.0, description="The same while a loader builds a dataset or counts the rows of its files."
+    )
+    tolerate: Natural = Key(
+        default=0,
+        description="Number of items that may be left out, as every loader was lost at them, without failing.",
+    )
+    start: Literal["split", "spawn"] = Key(default="split", description="What `solvers.start` is for groups.")
 
 
 class Slurm(Model):

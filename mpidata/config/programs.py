@@ -1,4 +1,4 @@
-"""`trainers`, `solvers` and `loaders`: what runs, and on how many ranks."""
+"""`trainers` and `solvers`: what runs, and on how many ranks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from pydantic import AfterValidator, BeforeValidator, field_validator, model_val
 from typing_extensions import Self
 
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
-from mpidata.config.data import Case
+from mpidata.config.data import Case, Output
 
 __all__ = [
     "Carried",
-    "Loaders",
     "Solvers",
     "Trainers",
     "argument_list",
@@ -177,6 +176,11 @@ class Solvers(Model):
         description="A folder that each simulation gets a copy of. Needs `carried` and `lifetime: simulation`.",
         examples=["{folder: case, fill: [input.dat]}"],
     )
+    output: Output | None = Key(
+        default=None,
+        description="The program is not linked with anything: what it writes to files is read. Needs `case`.",
+        examples=['{files: "step_*.npy"}'],
+    )
     in_flight: Annotated[Count, Key(le=1024)] | None = Key(
         default=None,
         description="Number of samples that one solver rank may have under way to the trainers before it waits. If a "
@@ -264,6 +268,8 @@ class Solvers(Model):
             problems += _carried_problems(self)
         if self.case is not None and (self.carried is None or self.lifetime == "pool"):
             problems.append((("case",), "'solvers.case' needs 'carried' and 'lifetime: simulation'. Add them."))
+        if self.output is not None and self.case is None:
+            problems.append((("output",), "'solvers.output' needs 'solvers.case', the folder to write in. Add it."))
         refuse(problems)
         return self
 
@@ -276,24 +282,3 @@ def _carried_problems(solvers: Solvers) -> Iterator[Problem]:
     if solvers.ranks_per_group != 1:
         said = f"'solvers.ranks_per_group' is {solvers.ranks_per_group}"
         yield ("ranks_per_group",), f"{said}, but with 'carried' it is 1. Remove 'solvers.ranks_per_group'."
-
-
-class Loaders(Model):
-    """The ranks that read and prepare data which already exists."""
-
-    ranks: Count = Key(default=1, description="Number of loaders that work at once (one process each).")
-    spares: Natural = Key(default=0, description="What `solvers.spares` is for groups.")
-    retries: Natural = Key(
-        default=2, description="Further tries of work whose loader died or fell silent, and of starting a loader."
-    )
-    timeout_s: Positive = Key(
-        default=60.0, description="Seconds of silence after which a loader is ended as hung: the most for one item."
-    )
-    start_timeout_s: Positive = Key(
-        default=600.0, description="The same while a loader builds a dataset or counts the rows of its files."
-    )
-    tolerate: Natural = Key(
-        default=0,
-        description="Number of items that may be left out, as every loader was lost at them, without failing.",
-    )
-    start: Literal["split", "spawn"] = Key(default="split", description="What `solvers.start` is for groups.")

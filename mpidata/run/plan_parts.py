@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import json
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpidata.native.build_flags import carrier_program
 from mpidata.native.own_launcher import launcher_of
@@ -91,8 +93,13 @@ def programs_of(job: Job) -> dict[str, Program]:
         if job.solvers.case is not None and command[0] == sys.executable and (job.folder / command[1]).is_file():
             command = (command[0], str((job.folder / command[1]).absolute()), *command[2:])  # it runs in another folder
         if job.solvers.carried is not None:
+            ranks = job.solvers.carried.ranks
             launcher = _launcher(job.solvers.carried, command)
-            command = (str(carrier_program()), str(job.solvers.carried.ranks), str(len(launcher)), *launcher, *command)
+            if job.solvers.output is not None:  # one process of mpidata's runs the program, and attaches in its place
+                settings = {**job.solvers.output.model_dump(mode="json"), "folder": str(job.folder.absolute())}
+                reading = (sys.executable, "-m", "mpidata.solver.output", _encoded(settings))
+                command, launcher, ranks = (*reading, *launcher, *command), (), 1
+            command = (str(carrier_program()), str(ranks), str(len(launcher)), *launcher, *command)
             threads = {**threads, **_own_environment()}
         programs["solver"] = Program(command, threads)
     if job.loaders is not None:
@@ -107,6 +114,11 @@ def _launcher(carried: Carried, program: tuple[str, ...]) -> tuple[str, ...]:
     if carried.launcher == "auto":
         return launcher_of(program, carried.ranks)
     return tuple(word.replace("{ranks}", str(carried.ranks)) for word in carried.launcher)
+
+
+def _encoded(settings: Mapping[str, Any]) -> str:
+    """Write settings as an argument without braces."""
+    return base64.urlsafe_b64encode(json.dumps(settings).encode()).decode().rstrip("=")
 
 
 def _own_environment() -> dict[str, str]:

@@ -1,0 +1,93 @@
+"""Programs that only write files: what they write is streamed while they run, and removed."""
+
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jobs import PROGRAMS, JobFolder
+
+from mpidata.errors import MpidataError
+from mpidata.solver import output
+from mpidata.solver.output import Files, read
+
+# Knows nothing of mpidata. Of simulation 1 the first try ends badly, with a file that is cut short.
+PROGRAM = """
+import os, sys
+import numpy as np
+alpha = float(open("input.txt").read())
+marker = os.path.join(sys.argv[1], "failed")
+for step in range(12):
+    np.save(f"u_{step}_t{step / 4}.npy", np.full((4, 6), alpha + step, np.float32))
+    if sys.argv[2] == "1" and step == 10 and not os.path.exists(marker):
+        open(marker, "x").close()
+        open(f"u_{step + 1}.npy", "wb").write(bytes(10))
+        sys.exit(3)
+"""
+
+
+@pytest.mark.full
+def test_files_of_an_unchanged_program_are_streamed(folder: JobFolder) -> None:
+    (folder.path / "case").mkdir()
+    (folder.path / "case" / "input.txt").write_text("{{alpha}}")
+    folder.write(program=PROGRAM)
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={
+            "groups": 2,
+            "carried": {},
+            "lifetime": "simulation",
+            "program": ["python", "program.py", str(folder.path), "{simulation}"],
+            "case": {"folder": "case", "fill": ["input.txt"], "keep": "failed"},
+            "output": {"files": "u_*.npy", "time": "_t([0-9.]+)[.]npy"},
+        },
+    )
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
+    assert result.summary["samples"]["received"] == 48
+    assert result.run is not None
+    assert sorted(path.name for path in (result.run / "failed" / "1-1").iterdir()) == ["input.txt", "u_11.npy"]
+
+
+def test_files_come_in_numeric_order_and_the_last_one_when_the_program_has_ended(tmp_path: Path) -> None:
+    for step in (10, 9, 2):
+        (tmp_path / f"u_{step}.npy").touch()
+        (tmp_path / f"v_{step}.npy").touch()
+    (tmp_path / "v_10.npy").unlink()
+    one, both = Files({"": "u_*.npy"}, tmp_path), Files({"u": "u_*.npy", "v": "v_*.npy"}, tmp_path)
+    assert [files[""].name for files in one.complete(False)] == ["u_2.npy", "u_9.npy"]
+    assert [files[""].name for files in one.complete(True)] == ["u_2.npy", "u_9.npy", "u_10.npy"]
+    assert [files["v"].name for files in both.complete(False)] == ["v_2.npy"]
+
+
+def test_built_in_readers(tmp_path: Path) -> None:
+    import h5py
+
+    u, v = np.arange(6.0).reshape(2, 3), np.arange(4)
+    np.save(tmp_path / "a.npy", u)
+    np.savez(tmp_path / "b.npz", u=u, v=v, w=v)
+    with h5py.File(tmp_path / "c.h5", "w") as file:
+        file["u"], file["v"] = u, v
+    for name in ("b.npz", "c.h5"):
+        fields = read({"": tmp_path / name}, ["u", "v"])
+        assert sorted(fields) == ["u", "v"] and (fields["u"] == u).all() and (fields["v"] == v).all()
+    assert (read({"u": tmp_path / "a.npy"}, ["u", "v"])["u"] == u).all()
+    with pytest.raises(MpidataError, match="has one array, but the job has the fields u, v"):
+        read({"": tmp_path / "a.npy"}, ["u", "v"])
+    with pytest.raises(MpidataError, match="is no npy, npz or HDF5 file"):
+        read({"": tmp_path / "d.dat"}, ["u"])
+
+
+def test_a_function_may_give_several_steps_of_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_reader.py").write_text(
+        "def fields(path, simulation):\n"
+        "    for line in path.read_text().split():\n"
+        "        yield float(line), {'u': simulation.id + float(line)}\n"
+    )
+    (tmp_path / "all.txt").write_text("0.5\n0.75\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    settings = {"reader": "own_reader:fields"}
+    simulation = types.SimpleNamespace(id=3)
+    found = list(output._samples({"": tmp_path / "all.txt"}, 0, simulation, settings, ["u"]))
+    assert found == [(0.5, {"u": 3.5}), (0.75, {"u": 3.75})]
