@@ -49,7 +49,9 @@ class Answers:
             return Next(of_solver=True, index=group, rank=0, simulation=simulation, steps=STEPS, failed=0, text="")
         raise Done
 
-    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
+    def dispatch(
+        self, group: int, simulation: int, by_try: int, validation: bool, parameters: NDArray[np.float64]
+    ) -> None:
         self._asking.append((group, simulation))
         self._dispatched += 1
         if self._dispatched % 256 == 0:

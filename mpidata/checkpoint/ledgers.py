@@ -9,14 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
+from mpidata.run.plan import Plan
 
-__all__ = ["Ledger", "complete_steps", "received_steps"]
+__all__ = ["Ledger", "complete_steps", "received_steps", "samples_of", "trainer_of"]
 
 Ledger = Mapping[str, NDArray[Any]]
 """Arrays of `mpidata_ledger_export` by name."""
 
 _Numbers = NDArray[np.int64]
 _MOST_STEPS = 1 << 28  # of simulations that go on; they are listed in memory
+
+
+def samples_of(plan: Plan) -> tuple[int, int, int]:
+    """Give the steps of a sample, how far apart they are, and how many that begin in a row are of one trainer."""
+    return plan.samples_window, plan.samples_stride, plan.samples_run
+
+
+def trainer_of(plan: Plan, simulation: _Numbers, step: _Numbers) -> _Numbers:
+    """Tell of which trainers the samples are that begin at these steps; all of one shape."""
+    trainers: _Numbers = (simulation + step // plan.samples_run) % plan.trainers
+    return trainers
 
 
 def complete_steps(ledgers: Sequence[Ledger]) -> _Numbers:
@@ -37,8 +49,10 @@ def complete_steps(ledgers: Sequence[Ledger]) -> _Numbers:
     return np.where(complete, steps, -1)
 
 
-def received_steps(ledger: Ledger, trainer: int, trainers: int, wanted: NDArray[np.bool_]) -> tuple[_Numbers, _Numbers]:
-    """List the steps that a ledger holds.
+def received_steps(
+    ledger: Ledger, trainer: int, trainers: int, wanted: NDArray[np.bool_], run: int = 1
+) -> tuple[_Numbers, _Numbers]:
+    """List the steps that a ledger holds: those of the samples, or at which windows begin.
 
     Parameters
     ----------
@@ -46,6 +60,8 @@ def received_steps(ledger: Ledger, trainer: int, trainers: int, wanted: NDArray[
         Of trainer number `trainer` of `trainers`.
     wanted : ndarray, bool, shape (simulations,)
         Simulations to list.
+    run : int
+        Samples that begin one after the other and are of one trainer.
 
     Returns
     -------
@@ -65,9 +81,10 @@ def received_steps(ledger: Ledger, trainer: int, trainers: int, wanted: NDArray[
         first = (trainer - simulation) % trainers
         end = ends[simulation]
         words = bits[end - ledger["words"][simulation] : end]
-        own = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
-        below = np.arange(first, ledger["whole"][simulation], trainers, dtype=np.int64)
-        steps += [below, own * trainers + first]
-        simulations.append(np.full(len(below) + len(own), simulation, np.int64))
+        rounds, rest = divmod(int(ledger["whole"][simulation]), run * trainers)
+        below = np.arange(rounds * run + min(max(0, rest - run * int(first)), run), dtype=np.int64)
+        own = np.concatenate([below, np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))])
+        steps.append((own // run * trainers + first) * run + own % run)
+        simulations.append(np.full(len(own), simulation, np.int64))
     nothing = np.empty(0, np.int64)
     return np.concatenate([nothing, *simulations]), np.concatenate([nothing, *steps])

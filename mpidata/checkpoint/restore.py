@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.checkpoint.files import path_of, trainer_file
-from mpidata.checkpoint.ledgers import complete_steps, received_steps
+from mpidata.checkpoint.ledgers import complete_steps, received_steps, trainer_of
 from mpidata.checkpoint.trainer_file import TrainerFile
 from mpidata.native.library import Library, Snapshot, Statistics, check
 from mpidata.run.folder import RunFolder
@@ -89,8 +89,11 @@ def restore(plan: Plan, library: Library, index: int) -> Restored:
         # In the order of starts, so that no two of them draw alike.
         stream = 0 if same else (plan.attempt << 32) + index
         check(library, library.mpidata_trainer_restore(ctypes.byref(state), stream))
-        for part in parts:
-            _put(plan, library, part)
+        if plan.samples_window > 1:
+            _put_windows(plan, library, parts)
+        else:
+            for part in parts:
+                _put(plan, library, part)
         _restore_ledger(plan, library, files, index, same)
         return Restored(own.head.batch, own.state(), len(files))
 
@@ -133,18 +136,18 @@ def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[Snapsho
     """
     statistics = np.zeros(len(files[0].head.statistics), np.int64)
     unseen, seen, rest = [], [], []
-    room = plan.capacity
+    most = room = plan.capacity // plan.samples_window
     for number, file in enumerate(files):
         if number % plan.trainers == index:
             statistics += file.head.statistics
-        mine = (file.simulation + file.step) % plan.trainers == index
+        mine = trainer_of(plan, file.simulation, file.step) == index
         buffer, waiting, _, validation = (rows[mine[rows]] for rows in _places(file))
         new = np.concatenate([buffer[~file.seen[buffer]], waiting])
         unseen.append(_Part(Snapshot.BUFFER, file, new[:room]))
         rest += [_Part(Snapshot.WAITING, file, new[room:]), _Part(Snapshot.VALIDATION, file, validation)]
         room = max(0, room - len(new))
         seen.append(_Part(Snapshot.BUFFER, file, buffer[file.seen[buffer]]))
-    n_unseen = plan.capacity - room
+    n_unseen = most - room
     for number, part in enumerate(seen):
         seen[number] = part._replace(rows=part.rows[:room])
         room -= len(seen[number].rows)
@@ -180,6 +183,21 @@ def _put(plan: Plan, library: Library, part: _Part) -> None:
         start = end
 
 
+def _put_windows(plan: Plan, library: Library, parts: Sequence[_Part]) -> None:
+    """Hand over the steps of all windows of each file, each once, and then the windows."""
+    ends, rows_of = 0, dict[TrainerFile, tuple[_Rows, int]]()
+    for file in {id(part.file): part.file for part in parts}.values():
+        windows = np.concatenate([part.rows for part in parts if part.file is file])
+        rows = np.unique(file.windows[windows])
+        _put(plan, library, _Part(Snapshot.NONE, file, rows))
+        rows_of[file] = rows, ends
+        ends += len(rows)
+    for part in parts:
+        rows, first = rows_of[part.file]
+        steps = np.ascontiguousarray(first + np.searchsorted(rows, part.file.windows[part.rows]), np.int64)
+        check(library, library.mpidata_trainer_restore_windows(part.place, len(steps), _address(steps)))
+
+
 def _restore_ledger(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int, same: bool) -> None:
     steps = complete_steps([file.ledger for file in files])
     check(library, library.mpidata_trainer_restore_ledger(_address(steps)))
@@ -187,8 +205,8 @@ def _restore_ledger(plan: Plan, library: Library, files: Sequence[TrainerFile], 
         if same and number != index:
             continue
         # Of those that are not complete on all trainers every step counts: they run again.
-        simulation, step = received_steps(file.ledger, number, len(files), steps < 0)
-        mine = (simulation + step) % plan.trainers == index
+        simulation, step = received_steps(file.ledger, number, len(files), steps < 0, plan.samples_run)
+        mine = trainer_of(plan, simulation, step) == index
         simulation, step = (np.ascontiguousarray(array[mine]) for array in (simulation, step))
         address = (_address(simulation), _address(step))
         check(library, library.mpidata_trainer_restore_received(len(step), *address))

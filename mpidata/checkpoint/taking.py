@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.checkpoint.files import Digest, digest, trainer_file, unfinished
+from mpidata.checkpoint.ledgers import samples_of
 from mpidata.checkpoint.restore import Restored, restore
 from mpidata.checkpoint.trainer_file import Head, write
 from mpidata.errors import StreamError
@@ -184,7 +185,7 @@ class Checkpoints:
         plan = self._plan
         head = Head(
             trainer=self._index, trainers=plan.trainers, plan_capacity=plan.capacity, policy=plan.policy,
-            simulations=plan.simulations, number=snapshot.number, batch=snapshot.batch,
+            simulations=plan.simulations, samples=samples_of(plan), number=snapshot.number, batch=snapshot.batch,
             batches_of_all=snapshot.batches_of_all, count=tuple(snapshot.count),
             unseen=snapshot.unseen, next_retired=snapshot.next_retired, capacity=snapshot.capacity,
             added=snapshot.added, random=tuple(snapshot.random),
@@ -192,18 +193,21 @@ class Checkpoints:
         )  # fmt: skip
         arrays = self._samples(snapshot) | self._ledger(snapshot)
         arrays |= {f"state/{name}": np.frombuffer(contents, np.uint8) for name, contents in state.items()}
-        write(path, head, plan.fields, arrays, lambda file, places: self._write_fields(file, places, sum(head.count)))
+        write(path, head, plan.fields, arrays, lambda file, places: self._write_fields(file, places, snapshot.steps))
         return digest(path)
 
     def _samples(self, snapshot: Snapshot) -> dict[str, NDArray[Any]]:
-        samples = sum(snapshot.count)
+        samples, steps = sum(snapshot.count), snapshot.steps
         arrays: dict[str, NDArray[Any]] = {
-            "parameters": np.empty((samples, len(self._plan.parameters)), np.float64),
-            "time": np.empty(samples, np.float64),
-            "step": np.empty(samples, np.int64),
-            "simulation": np.empty(samples, np.int64),
+            "parameters": np.empty((steps, len(self._plan.parameters)), np.float64),
+            "time": np.empty(steps, np.float64),
+            "step": np.empty(steps, np.int64),
+            "simulation": np.empty(steps, np.int64),
         }
         self._call("samples", *[array.ctypes.data for array in arrays.values()])
+        if self._plan.samples_window > 1:
+            arrays["windows"] = np.empty((samples, self._plan.samples_window), np.int64)
+            self._call("windows", arrays["windows"].ctypes.data)
         buffer, waiting, retired, _ = snapshot.count
         seen = np.zeros(samples, np.uint8)
         if self._plan.policy == "reservoir":

@@ -5,7 +5,8 @@ space is allocated at once, closed, and the arrays are written to their places b
 
 Attributes of the file: see `Head`. Datasets, n samples of the places buffer, waiting, retired, validation in turn:
 `fields/<name>` (n, *shape); `parameters` (n, p) float64; `time` float64, `step`, `simulation` int64, `seen` uint8, all
-(n,); `ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes.
+(n,). With windows all but `seen` have a row for each step, and `windows`, (n, W) int64, the numbers of these rows.
+`ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from mpidata.checkpoint.ledgers import samples_of
 from mpidata.errors import DAMAGED, StreamError, as_line
 from mpidata.run.own_files import new_file
 from mpidata.run.plan import Field, Plan
@@ -36,7 +38,6 @@ LEDGER: dict[str, type[np.generic]] = {
     "bits": np.uint64,
 }
 _Array = NDArray[Any]
-_NEW = "batches_of_all"
 _MOST = 1 << 40  # of anything that is counted; more comes of damage
 
 
@@ -44,7 +45,8 @@ _MOST = 1 << 40  # of anything that is counted; more comes of damage
 class Head:
     """Numbers of a trainer's snapshot and of its job; `mpidata_snapshot` of snapshot.h has most of them.
 
-    `plan_capacity` is that of the job file, `simulations` counts those trained on.
+    `plan_capacity` is that of the job file, `simulations` counts those trained on; `samples` is what they are, see
+    `samples_of`.
     """
 
     number: int
@@ -62,6 +64,7 @@ class Head:
     policy: str
     simulations: int
     batches_of_all: int
+    samples: tuple[int, ...] = (1, 1, 1)
 
 
 def write(
@@ -91,7 +94,7 @@ def write(
     OSError
         The file cannot be written.
     """
-    samples = sum(head.count)
+    rows = len(arrays["step"])
     new_file(path)
     with h5py.File(path, "w") as file:
         file.attrs["format"] = FORMAT
@@ -100,7 +103,7 @@ def write(
             file.attrs.create(name, value, dtype=dtype)
         for group in ("fields", "ledger", "state"):
             file.create_group(group)
-        field_places = [_allocate(file, f"fields/{f.name}", (samples, *f.shape), np.dtype(f.dtype)) for f in fields]
+        field_places = [_allocate(file, f"fields/{f.name}", (rows, *f.shape), np.dtype(f.dtype)) for f in fields]
         places = {name: _allocate(file, name, array.shape, array.dtype) for name, array in arrays.items()}
     handle = os.open(path, os.O_WRONLY)
     try:
@@ -178,28 +181,33 @@ class TrainerFile:
         if not isinstance(found, str) or found != FORMAT:
             raise ValueError(f"it is of format {found!r:.80}, not {FORMAT!r}")
         names = {f.name: str(f.type) for f in dataclasses.fields(Head)}
-        if _NEW not in self._file.attrs:  # an older version has written the file
-            del names[_NEW]
-        values = {name: _plain(self._file.attrs[name], kind, name) for name, kind in names.items()}
-        self.head = Head(**{_NEW: values["batch"] * values["trainers"], **values})
+        new = {"batches_of_all", "samples"} - set(self._file.attrs)  # of an older version
+        values = {name: _plain(self._file.attrs[name], kind, name) for name, kind in names.items() if name not in new}
+        self.head = Head(**{"batches_of_all": values["batch"] * values["trainers"], **values})
         self._check_head()
-        self._samples = sum(self.head.count)
-        self.step: NDArray[np.int64] = self._whole("step", np.int64, self._samples)
-        self.simulation: NDArray[np.int64] = self._whole("simulation", np.int64, self._samples)
-        self.seen: NDArray[np.bool_] = self._whole("seen", np.uint8, self._samples) != 0
+        samples, length = sum(self.head.count), self.head.samples[0]
+        self._rows = self._dataset("step").size if length > 1 else samples
+        self.windows: NDArray[np.int64] = np.arange(samples, dtype=np.int64)[:, None]
+        if length > 1:
+            self.windows = self._whole("windows", np.int64, (samples, length))
+            if np.any((self.windows < 0) | (self.windows >= self._rows)):
+                raise ValueError("windows makes no sense")
+        self.step: NDArray[np.int64] = self._whole("step", np.int64, (self._rows,))[self.windows[:, 0]]
+        self.simulation: NDArray[np.int64] = self._whole("simulation", np.int64, (self._rows,))[self.windows[:, 0]]
+        self.seen: NDArray[np.bool_] = self._whole("seen", np.uint8, (samples,)) != 0
         rows = self._dataset("ledger/steps").shape
         self.ledger: dict[str, _Array] = {}
         for name, dtype in LEDGER.items():
             size = int(self.ledger["words"].sum()) if name == "bits" else rows[0] if len(rows) == 1 else -1
-            self.ledger[name] = self._whole(f"ledger/{name}", dtype, size)
+            self.ledger[name] = self._whole(f"ledger/{name}", dtype, (size,))
             if name != "steps" and dtype is np.int64 and np.any((self.ledger[name] < 0) | (self.ledger[name] > _MOST)):
                 raise ValueError(f"ledger/{name} makes no sense")
 
     def _check_head(self) -> None:
         head, places = self.head, self.head.count
-        lengths = (len(places), len(head.random), len(head.statistics))
-        if lengths != (4, 4, 7) or not all(0 <= count <= _MOST for count in places):
-            raise ValueError("its attributes count, random or statistics make no sense")
+        lengths = (len(places), len(head.random), len(head.samples), max(len(head.statistics), 8))
+        if lengths != (4, 4, 3, 8) or min(head.samples) < 1 or not all(0 <= count <= _MOST for count in places):
+            raise ValueError("its attributes count, random, samples or statistics make no sense")
         numbers = (head.batch, head.unseen, head.next_retired, head.added, head.batches_of_all)
         unseen = head.unseen if head.policy == "reservoir" else 0
         if not (0 <= min(numbers) and max(numbers) < 1 << 62 and unseen <= places[0] <= head.capacity <= _MOST):
@@ -215,9 +223,9 @@ class TrainerFile:
             raise ValueError(f"{name} is larger than the file")
         return dataset
 
-    def _whole(self, name: str, dtype: type[np.generic], size: int) -> _Array:
+    def _whole(self, name: str, dtype: type[np.generic], shape: tuple[int, ...]) -> _Array:
         dataset = self._dataset(name)
-        if dataset.shape != (size,) or dataset.dtype != dtype:
+        if dataset.shape != shape or dataset.dtype != dtype:
             raise ValueError(f"{name} has shape {dataset.shape} and type {dataset.dtype}")
         array: _Array = dataset[()]
         return array
@@ -256,8 +264,8 @@ class TrainerFile:
             found = {name: (str(dataset.dtype), dataset.shape[1:]) for name, dataset in shapes.items()}
             of_samples = {**shapes, **{name: self._dataset(name) for name in ("parameters", "time")}}
             for name, dataset in of_samples.items():
-                if dataset.shape[:1] != (self._samples,):
-                    raise ValueError(f"{name} has shape {dataset.shape}, but there are {self._samples} samples")
+                if dataset.shape[:1] != (self._rows,):
+                    raise ValueError(f"{name} has shape {dataset.shape}, but there are {self._rows} steps")
             if of_samples["parameters"].ndim != 2 or {of_samples[n].dtype.str for n in ("parameters", "time")} != {
                 "<f8"
             }:
@@ -269,6 +277,8 @@ class TrainerFile:
             what = f"{parameters} parameters instead of {len(plan.parameters)}"
         elif head.simulations != plan.simulations or len(self.ledger["steps"]) != count:
             what = f"{head.simulations} simulations and {len(self.ledger['steps']) - head.simulations} for validation"
+        elif head.samples != samples_of(plan):
+            what = f"samples of another window, stride or run, {head.samples} instead of {samples_of(plan)}"
         elif head.policy != plan.policy:
             what = f"buffer.policy {head.policy} instead of {plan.policy}"
         else:

@@ -48,6 +48,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     trainers, solvers, parameters = (_section(data, name) for name in ("trainers", "solvers", "parameters"))
     problems += _stream(data)
     problems += sampler_problems(parameters.get("sampler"))
+    problems += _buffer(sections)
     if "slurm" in sections:
         saving = sections.get("checkpoint") or Checkpoint()
         problems += sections["slurm"].problems(saving.within_s)
@@ -87,6 +88,25 @@ def _stream(data: Mapping[str, Any]) -> Iterator[Problem]:
         for key in STREAM:
             if key in data:
                 yield (key,), f"'{key}' is for the samples of solvers, and there are none. Remove it, or add 'solvers'."
+
+
+def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find a buffer that has no room for as many windows as its watermark wants, and what windows do not go with."""
+    buffer, samples = sections.get("buffer"), sections.get("samples")
+    if samples is None or samples.window == 1:
+        return
+    if sections.get("journal"):
+        yield ("journal",), "'journal' is true, but windows cannot be replayed. Remove it, or 'samples.window'."
+    if buffer is None:
+        return
+    need = max(1, buffer.watermark + (buffer.policy == "firo")) * samples.window
+    if buffer.capacity >= need:
+        return
+    yield (
+        ("buffer", "capacity"),
+        f"'buffer.capacity' is {buffer.capacity}, a number of steps. Windows of {samples.window} steps with "
+        f"'buffer.watermark' {buffer.watermark} need {need}. Raise it, or lower the watermark.",
+    )
 
 
 def _placeholders(solvers: Solvers, known: list[str]) -> Iterator[Problem]:

@@ -10,12 +10,12 @@ from pydantic import AfterValidator, PrivateAttr, Strict
 from mpidata.config.base import Boolean, Key, Model, Text, refuse
 from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, Record, Validation
 from mpidata.config.launching import Launch, Loaders, Slurm
-from mpidata.config.parameters import Parameters
+from mpidata.config.parameters import Parameters, Samples
 from mpidata.config.programs import Solvers, Trainers
 
 __all__ = ["STREAM", "Job"]
 
-STREAM = ("solvers", "parameters", "validation", "fields", "buffer", "record", "journal")
+STREAM = ("solvers", "parameters", "validation", "fields", "samples", "buffer", "record", "journal")
 """The keys of what comes from solvers; a job that has only loaders has none of them."""
 
 # In place of the sections of a job that has no solvers.
@@ -79,6 +79,7 @@ class Job(Model):
         examples=["{temperature: {shape: [64, 64]}}"],
         json_schema_extra={"kind": "mapping from name to field, at least one", "default": "none"},
     )
+    samples: Samples = Key(default=Samples(), description="What a sample is: one step, or a window of several.")
     buffer: Buffer = Key(default=Buffer(), description="The buffer in which samples wait on a trainer.")
     checkpoint: Checkpoint | None = Key(
         default=None,

@@ -16,7 +16,7 @@ from mpidata.config.base import Location, Problem, open_regular, origin, stated
 from mpidata.config.check import check
 from mpidata.config.describe import key_of
 from mpidata.config.job import Job
-from mpidata.config.notes import drop_without_effect, new_name, rename
+from mpidata.config.notes import drop_without_effect, fit_watermark, new_name, rename
 from mpidata.config.sentences import dotted, problems_of, shown
 from mpidata.errors import JobFileError
 
@@ -56,6 +56,7 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
     sections, problems = _validate(source.data)
     source.problems += problems
     source.notes += drop_without_effect(sections)
+    fit_watermark(sections)
     found, filled = check(sections, source.data)
     source.problems += found
     source.refuse()

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from mpidata.config.base import Location, Problem
+from mpidata.config.data import Buffer
 from mpidata.config.parameters import LEARNING
 from mpidata.config.sentences import shown
 
-__all__ = ["RENAMED", "drop_without_effect", "new_name", "rename"]
+__all__ = ["RENAMED", "drop_without_effect", "fit_watermark", "new_name", "rename"]
 
 RENAMED: dict[str, str] = {"solvers.window": "solvers.in_flight"}
 """Old name of a key -> its name, both as `--set` has them; taken out a release later."""
@@ -32,10 +33,18 @@ def drop_without_effect(sections: dict[str, Any]) -> list[Problem]:
     return notes
 
 
+def fit_watermark(sections: dict[str, Any]) -> None:
+    """Let the default watermark count windows, while the capacity counts steps."""
+    samples, buffer = sections.get("samples"), sections.get("buffer", Buffer())
+    if samples is None or samples.window == 1 or "watermark" in buffer.model_fields_set:
+        return
+    sections["buffer"] = buffer.model_copy(update={"watermark": buffer.watermark // samples.window})
+
+
 def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
     """Tell which keys mean nothing here: section, key, the value that says nothing, and what makes it so."""
-    buffer, parameters, solvers, loaders = (
-        sections.get(name) for name in ("buffer", "parameters", "solvers", "loaders")
+    buffer, parameters, solvers, loaders, samples = (
+        sections.get(name) for name in ("buffer", "parameters", "solvers", "loaders", "samples")
     )
     if buffer is not None and buffer.policy == "fifo":
         yield "buffer", "watermark", 0, "'buffer.policy: fifo', which has none"
@@ -52,6 +61,9 @@ def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, s
             yield "parameters", name, None, f"'parameters.sampler: {parameters.sampler}', which is another one"
     if parameters is not None and parameters.sampler not in LEARNING and ":" not in parameters.sampler:
         yield "parameters", "generation", None, f"'parameters.sampler: {parameters.sampler}', which does not learn"
+    if samples is not None and samples.window == 1:
+        yield "samples", "stride", 1, "'samples.window: 1', where a sample is one step"
+        yield "samples", "run", None, "'samples.window: 1', where a sample is one step"
     if solvers is not None and solvers.start == "spawn":
         yield "solvers", "spares", 0, "'solvers.start: spawn', where a new group takes the place of a lost one"
     if loaders is not None and loaders.start == "spawn":

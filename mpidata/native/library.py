@@ -51,19 +51,21 @@ class Statistics(ctypes.Structure):
         ("fill", c_int64),
         ("capacity", c_int64),
         ("bytes", c_int64),
+        ("windows", c_int64),
     ]
 
 
 class Snapshot(ctypes.Structure):
     """`mpidata_snapshot` of snapshot.h; `count` is indexed by the constants of this class."""
 
-    BUFFER, WAITING, RETIRED, VALIDATION = range(4)
+    BUFFER, WAITING, RETIRED, VALIDATION, NONE = range(5)
 
     _fields_ = [
         ("number", c_int64),
         ("batch", c_int64),
         ("batches_of_all", c_int64),
         ("count", c_int64 * 4),
+        ("steps", c_int64),
         ("unseen", c_int64),
         ("next_retired", c_int64),
         ("capacity", c_int64),
@@ -172,6 +174,8 @@ SIGNATURES: dict[str, _Signature] = {
     # snapshot.h
     "mpidata_trainer_snapshot_take": (c_int, [POINTER(Snapshot)]),
     "mpidata_trainer_snapshot_samples": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
+    "mpidata_trainer_snapshot_windows": (c_int, [c_void_p]),
+    "mpidata_trainer_restore_windows": (c_int, [c_int, c_int64, c_void_p]),
     "mpidata_trainer_snapshot_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
     "mpidata_trainer_snapshot_release": (c_int, [c_int64, c_int64]),
     "mpidata_trainer_snapshot_ledger": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
@@ -196,7 +200,7 @@ SIGNATURES: dict[str, _Signature] = {
     # scheduler.h
     "mpidata_scheduler_open": (c_int, [c_int, c_char_p]),
     "mpidata_scheduler_poll": (c_int, [c_void_p, c_double]),
-    "mpidata_scheduler_dispatch": (c_int, [c_int, c_int64, c_int, POINTER(c_double)]),
+    "mpidata_scheduler_dispatch": (c_int, [c_int, c_int64, c_int64, c_int, POINTER(c_double)]),
     "mpidata_scheduler_no_more": (c_int, [c_int]),
     "mpidata_scheduler_expect": (c_int, [c_int64, c_int64, c_int]),
     "mpidata_scheduler_relieve": (c_int, [c_int, c_int64]),

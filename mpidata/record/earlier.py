@@ -23,7 +23,8 @@ class Earlier:
     header : Header
         Of the file that is to be added.
     trainers : int
-        Number of trainers: only what comes to the header's one counts.
+        Number of trainers: only what comes to the header's one counts. 0: everything counts, as with windows it may
+        come to any.
 
     Raises
     ------
@@ -44,7 +45,9 @@ class Earlier:
                     )
                 columns = read_index(file, path)
                 (_, simulation), (_, step) = next(columns), next(columns)
-            own = (simulation >= 0) & ((simulation + step) % trainers == header.trainer)
+            own = simulation >= 0
+            if trainers:
+                own &= (simulation + step) % trainers == header.trainer
             self._add(simulation[own], step[own])
 
     def __bool__(self) -> bool:

@@ -68,7 +68,7 @@ class Recorder:
         header = Header.of(plan, trainer)
         try:
             self.folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-            self._earlier = Earlier(self.folder, header, plan.trainers)
+            self._earlier = Earlier(self.folder, header, plan.trainers if plan.samples_window == 1 else 0)
             with _held(self.folder):
                 check_owner(self.folder, header)
                 self._file = RecordFile(_free_name(self.folder, trainer), header)

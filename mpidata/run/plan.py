@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mpidata.errors import LaunchError, MpidataError
 from mpidata.run.folder import RunFolder
@@ -22,6 +22,7 @@ from mpidata.run.plan_parts import (
     Field,
     PlanReader,
     Program,
+    loaders_of,
     programs_of,
 )
 
@@ -39,6 +40,9 @@ class Plan:
     `ranks_per_group` ranks each: `groups` that run at once and `spares`; at last, with `loader_start` split, the
     `loaders` and `loader_spares`. What is spawned has the next numbers. Without solvers `groups` is 0. Simulations 0 to
     `simulations` - 1 are trained on, the next `validation` ones are not.
+
+    A sample is a window of `samples_window` steps, `samples_stride` apart; `samples_run` of them that begin one after
+    the other belong to one trainer.
 
     `tolerate` is -1 where every simulation may be set aside; `checkpoint` is the number of the checkpoint to start
     from, 0 for none; `attempt` counts the starts of the run folder from 1; `record_path` is None where nothing is
@@ -89,6 +93,9 @@ class Plan:
     loader_start_timeout_s: float = 600.0
     loader_tolerate: int = 0
     repeats: float = 0.0
+    samples_window: int = 1
+    samples_stride: int = 1
+    samples_run: int = 1
     carried: int = 0
     carried_each: int = 0
     journal: int = 0
@@ -128,6 +135,9 @@ class Plan:
             capacity=job.buffer.capacity,
             watermark=job.buffer.watermark,
             repeats=job.buffer.repeats or 0.0,
+            samples_window=job.samples.window,
+            samples_stride=job.samples.stride,
+            samples_run=job.samples.run_steps,
             carried=solvers.carried.ranks if solvers.carried is not None else 0,
             carried_each=int(solvers.carried is not None and solvers.lifetime == "simulation"),
             journal=int(job.journal and attempt == 1),  # a resumed run's beginning is in no journal
@@ -153,7 +163,7 @@ class Plan:
             record_path=_record_path(job, run),
             record_every=record.every if record is not None else 1,
             record_when_slow=record.when_slow if record is not None else "slow_down",
-            **_loaders(job),
+            **loaders_of(job),
         )
 
     @classmethod
@@ -204,7 +214,7 @@ class Plan:
             lines += [f"{key} {getattr(self, key)}" for key in RECORD]
         if self.loaders:
             lines += [f"{key} {getattr(self, key)}" for key in LOADERS]
-        lines += [f"{key} {value}" for key in WHERE_GIVEN if (value := getattr(self, key))]
+        lines += [f"{key} {value}" for key in WHERE_GIVEN if (value := getattr(self, key)) != getattr(Plan, key)]
         lines += [f"host {host}" for host in self.hosts]
         lines += [f"parameter {name}" for name in self.parameters]
         lines += [" ".join(["field", f.name, f.dtype, str(len(f.shape)), *map(str, f.shape)]) for f in self.fields]
@@ -267,6 +277,11 @@ class Plan:
         """Whether there are solvers, whose samples the trainers get."""
         return self.groups > 0
 
+    @property
+    def span(self) -> int:
+        """Steps from the first one of a sample to its last."""
+        return (self.samples_window - 1) * self.samples_stride
+
     def rank_of(self, group: int, rank_in_group: int) -> int | None:
         """Rank of the world of a group's rank; None for a group that was spawned."""
         if group >= self.groups_in_world:
@@ -283,18 +298,3 @@ def _record_path(job: Job, run: Path) -> Path | None:
     if job.record is None:
         return None
     return RunFolder(run).record if job.record.path is None else Path(os.path.abspath(job.folder / job.record.path))
-
-
-def _loaders(job: Job) -> dict[str, Any]:
-    loaders = job.loaders
-    if loaders is None:
-        return {}
-    return {
-        "loaders": loaders.ranks,
-        "loader_spares": loaders.spares,
-        "loader_start": loaders.start,
-        "loader_retries": loaders.retries,
-        "loader_timeout_s": loaders.timeout_s,
-        "loader_start_timeout_s": loaders.start_timeout_s,
-        "loader_tolerate": loaders.tolerate,
-    }

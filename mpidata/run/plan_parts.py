@@ -29,6 +29,7 @@ __all__ = [
     "Field",
     "PlanReader",
     "Program",
+    "loaders_of",
     "programs_of",
 ]
 
@@ -43,8 +44,10 @@ RECORD = ("record_path", "record_every", "record_when_slow")
 LOADERS = tuple(
     "loaders loader_spares loader_start loader_retries loader_timeout_s loader_start_timeout_s loader_tolerate".split()
 )
-# Those that are left out where they are 0.
-WHERE_GIVEN = ("carried", "carried_each", "repeats", "journal", "replay")
+# Those that are left out where they say nothing.
+WHERE_GIVEN = (
+    "carried", "carried_each", "repeats", "journal", "replay", "samples_window", "samples_stride", "samples_run",
+)  # fmt: skip
 TYPES: dict[str, type] = dict.fromkeys(
     ("start", "lifetime", "fault_tolerance", "policy", "tail", "record_when_slow", "loader_start"), str
 )
@@ -133,6 +136,22 @@ def _own_environment() -> dict[str, str]:
     changed = {name: value for name, value in os.environ.items() if name.startswith(beginnings) and "\n" not in value}
     names = ":".join(name for name in os.environ if name.isprintable() and ":" not in name)
     return {**changed, "MPIDATA_NAMES": f":{names}:"}
+
+
+def loaders_of(job: Job) -> dict[str, Any]:
+    """Keys of a plan about loaders; none where the job has none."""
+    loaders = job.loaders
+    if loaders is None:
+        return {}
+    return {
+        "loaders": loaders.ranks,
+        "loader_spares": loaders.spares,
+        "loader_start": loaders.start,
+        "loader_retries": loaders.retries,
+        "loader_timeout_s": loaders.timeout_s,
+        "loader_start_timeout_s": loaders.start_timeout_s,
+        "loader_tolerate": loaders.tolerate,
+    }
 
 
 class PlanReader:

@@ -226,7 +226,8 @@ class Dispatcher:
         return group not in self._groups.lost
 
     def _dispatch(self, group: int, simulation: int) -> None:
-        self._messages.dispatch(group, simulation, self._simulations.is_first(simulation), self._parameters[simulation])
+        known, row = self._simulations, self._parameters[simulation]
+        self._messages.dispatch(group, simulation, known.tries(simulation), known.is_first(simulation), row)
         self._journal.write_numbers("dispatch", simulation=simulation, group=group)
 
     def _promote(self) -> None:
@@ -249,6 +250,7 @@ class Dispatcher:
         else:
             self._simulations.close(group, simulation, steps, failed=False)
             self._messages.expect(simulation, steps, self._simulations.tries(simulation))
+            self._journal.closed(simulation, steps)
 
     def _close_failed(self, simulation: int, steps: int, group: int, cause: Cause, again: bool) -> None:
         """Take note of a simulation that its group has not run to its end, though it is well."""

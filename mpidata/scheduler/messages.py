@@ -31,8 +31,10 @@ class Messages(Protocol):
     def poll(self, timeout_s: float) -> Event | None:
         """Next event, or None if none came in time. Sleeps while it waits."""
 
-    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
-        """Let a group run a simulation with these parameters: float64, shape (number of parameters,), contiguous."""
+    def dispatch(
+        self, group: int, simulation: int, by_try: int, validation: bool, parameters: NDArray[np.float64]
+    ) -> None:
+        """Let a group run this try of a simulation, parameters: float64, shape (number of parameters,), contiguous."""
 
     def no_more(self, group: int) -> None:
         """Tell a group that there are no more simulations."""
@@ -150,10 +152,12 @@ class LibraryMessages:
             what = f"Rank {self._event.rank} sent a message of unknown kind {self._event.kind}"
             raise MpidataError(f"{what}. {MIXED}") from None
 
-    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
+    def dispatch(
+        self, group: int, simulation: int, by_try: int, validation: bool, parameters: NDArray[np.float64]
+    ) -> None:
         """Let a group run a simulation with these parameters: float64, shape (number of parameters,), contiguous."""
         values = (ctypes.c_double * len(parameters)).from_buffer(parameters.data)
-        self._check(self._opened.mpidata_scheduler_dispatch(group, simulation, validation, values))
+        self._check(self._opened.mpidata_scheduler_dispatch(group, simulation, by_try, validation, values))
 
     def no_more(self, group: int) -> None:
         """Tell a group that there are no more simulations."""

@@ -82,6 +82,10 @@ class Simulations:
         """Return the steps a simulation has in all, as its last try to be closed said; 0 before."""
         return self._steps[simulation]
 
+    def count_short(self, span: int) -> int:
+        """Count those that are complete but have no window of steps, the last of which comes `span` after the first."""
+        return sum(self._state[i] == COMPLETE and self._steps[i] <= span for i in range(self.count if span else 0))
+
     def tries(self, simulation: int) -> int:
         """Return how often a simulation was begun."""
         return self._tries[simulation]

@@ -19,7 +19,7 @@ from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 __all__ = ["DRAWN", "RECEIVED", "Figures", "Conclusion", "Journal"]
 
 # Order of mpidata_statistics in c_api/src/wire/statistics.h.
-RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES = range(7)
+RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES, WINDOWS = range(8)
 
 RECORD = "record."
 EXCESS = "budget.excess"
@@ -71,6 +71,8 @@ class Figures:
         How many have `joined` and were `lost`; empty in a job that has none.
     loaded : Loaded
         What comes from them.
+    span : int
+        Steps from the first one of a sample to its last.
     before_s, before_bytes : float, int
         What earlier starts of the run had counted at the checkpoint that it goes on from.
     """
@@ -87,12 +89,13 @@ class Figures:
         self.draws: list[int] = []
         self.before_s = 0.0
         self.before_bytes = 0
+        self.span = 0
         self._capacity = capacity
-        self._statistics: list[Sequence[int]] = [(0,) * 7 for _ in range(trainers)]
+        self._statistics: list[Sequence[int]] = [(0,) * 8 for _ in range(trainers)]
         self._rate = Rate()
 
     def status(self, trainer: int, statistics: Sequence[int]) -> Sequence[int]:
-        """Take a trainer's latest statistics, seven int64 in the order of mpidata_statistics; returns a copy."""
+        """Take a trainer's latest statistics, eight int64 in the order of mpidata_statistics; returns a copy."""
         copy = self._statistics[trainer] = tuple(statistics)
         return copy
 
@@ -139,6 +142,7 @@ class Figures:
             "batches": self.per_trainer(DRAWN),
             "fill": [round(fill / self._capacity, 4) for fill in self.per_trainer(FILL)],
             "capacity": self._capacity,
+            "present": self.per_trainer(WINDOWS),
             "bytes": self.bytes,
             "report": dict(self.last),
             "training": self._training(),
@@ -167,6 +171,7 @@ class Figures:
                 "requested": simulations.count,
                 "complete": simulations.totals[COMPLETE],
                 "failed": simulations.totals[FAILED],
+                **({"short": short} if (short := simulations.count_short(self.span)) else {}),
             },
             "lost_groups": losses.groups if losses else 0,
             "retries": losses.retries if losses else [],
@@ -211,9 +216,11 @@ class Journal:
 
     def __init__(self, plan: Plan, simulations: Simulations, losses: Losses, now: float) -> None:
         self.figures = Figures(plan.trainers, plan.capacity)
+        self.figures.span = plan.span
         self._plan = plan
         self._simulations = simulations
         self._losses = losses
+        self._short_said = False
         self._started = self._next_progress = now
         self._said = False
         self._events = Events(RunFolder(plan.run).events)
@@ -232,6 +239,12 @@ class Journal:
     def seconds(self, now: float) -> float:
         """How long the run has taken, earlier starts included."""
         return self.figures.before_s + now - self._started
+
+    def closed(self, simulation: int, steps: int) -> None:
+        """Take the number of steps of a simulation; the first one that is shorter than a window is an event."""
+        if self.figures.span and steps <= self.figures.span and not self._short_said:
+            self.note("short_simulation", simulation=simulation, steps=steps, needs=self.figures.span + 1)
+            self._short_said = True
 
     def reported(self, trainer: int, name: str, value: float) -> None:
         """Take what a trainer reports; the end of an epoch is an event."""

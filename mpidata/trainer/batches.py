@@ -73,6 +73,8 @@ class BatchMemory:
         Number of parameters of a simulation.
     count : int or None
         Samples in a batch; None for single samples without the leading dimension.
+    window : int
+        Steps of a sample; with 1 they have no dimension of their own.
     pinned : bool
         Page-locked memory, from torch's own pool, which knows when a copy to the device has ended.
 
@@ -82,18 +84,25 @@ class BatchMemory:
     """
 
     def __init__(
-        self, fields: Sequence[Field], n_parameters: int, count: int | None = None, *, pinned: bool = False
+        self,
+        fields: Sequence[Field],
+        n_parameters: int,
+        count: int | None = None,
+        *,
+        window: int = 1,
+        pinned: bool = False,
     ) -> None:
         # As mpidata_page_layout in c_api/src/buffer/slots.h.
         lead = () if count is None else (count,)
+        steps = lead if window == 1 else (*lead, window)
         self._layout: list[tuple[str, tuple[int, ...], np.dtype[Any], int]] = []
         size = 0
         for field in fields:
-            size = self._add(field.name, lead + field.shape, field.dtype, size)
+            size = self._add(field.name, steps + field.shape, field.dtype, size)
             size = _round_up(size, _ALIGNMENT)
         size = self._add("parameters", (*lead, n_parameters), "float64", size)
-        for name, dtype in (("time", "float64"), ("step", "int64"), ("simulation", "int64")):
-            size = self._add(name, lead, dtype, size)
+        for name, shape, dtype in (("time", steps, "float64"), ("step", steps, "int64"), ("simulation", lead, "int64")):
+            size = self._add(name, shape, dtype, size)
         self._size = size
         self._n_fields = len(fields)
         self._pinned = pinned

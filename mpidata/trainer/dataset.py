@@ -53,7 +53,8 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
     -----
     A batch is a dict of tensors in CPU memory: one per field, ``[B, *shape]`` in the declared dtype; ``parameters``,
     ``[B, n]`` float64, in the job file's order; ``time``, ``[B]`` float64; ``step``, ``[B]`` int64, from 0;
-    ``simulation``, ``[B]`` int64, from 0. A single sample has the same without the leading dimension. Tensors may be
+    ``simulation``, ``[B]`` int64, from 0. A single sample has the same without the leading dimension. With
+    ``samples.window`` W of 2 or more, fields are ``[B, W, *shape]``, ``time`` and ``step`` ``[B, W]``. Tensors may be
     kept and changed: their memory is used again only when nothing refers to it any more.
 
     All trainers get the same number of batches. A pass over a stream that is over ends at once. Leaving a loop early
@@ -91,7 +92,9 @@ class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
         self._trainer.start(batch_size)
         plan = self._trainer.plan
         pinned = pin_memory and torch.cuda.is_available()
-        self._memory = BatchMemory(plan.fields, len(plan.parameters), batch_size, pinned=pinned)
+        self._memory = BatchMemory(
+            plan.fields, len(plan.parameters), batch_size, window=plan.samples_window, pinned=pinned
+        )
         self._validation: ValidationDataset | None = None
 
     @property

@@ -29,7 +29,9 @@ def expected_batches(plan: Plan, steps: int, batch_size: int) -> int | None:
     if plan.policy == "reservoir":
         if not plan.repeats:
             return None
-        draws = math.floor(plan.repeats * plan.simulations * steps * (1 + 1e-12))  # as in c_api/src/stream/budget.c
+        draws = math.floor(
+            plan.repeats * plan.simulations * _samples(plan, steps) * (1 + 1e-12)
+        )  # as in c_api/src/stream/budget.c
         return draws // (plan.trainers * batch_size)
     shares = [_share(plan, steps, trainer) for trainer in range(plan.trainers)]
     if plan.tail == "repeat" and min(shares) > 0:
@@ -37,10 +39,17 @@ def expected_batches(plan: Plan, steps: int, batch_size: int) -> int | None:
     return min(shares) // batch_size
 
 
+def _samples(plan: Plan, steps: int) -> int:
+    """Count the samples of a simulation: the steps at which one begins."""
+    return max(0, steps - plan.span)
+
+
 def _share(plan: Plan, steps: int, trainer: int) -> int:
-    """Count the samples of one trainer: those of simulation i and step s with (i + s) mod trainers its number."""
+    """Count the samples of one trainer: those of simulation i and run r with (i + r) mod trainers its number."""
+    run, samples = plan.samples_run, _samples(plan, steps)
     share = 0
     for first in range(plan.trainers):  # by (i mod trainers)
         simulations = len(range(first, plan.simulations, plan.trainers))
-        share += simulations * len(range((trainer - first) % plan.trainers, steps, plan.trainers))
+        runs = range((trainer - first) % plan.trainers * run, samples, plan.trainers * run)
+        share += simulations * sum(min(run, samples - begin) for begin in runs)
     return share

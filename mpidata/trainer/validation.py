@@ -17,8 +17,8 @@ __all__ = ["ValidationDataset"]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Sample:
-    """Where a sample lies in the library's memory, and its numbers."""
+class _Step:
+    """Where a step lies in the library's memory, and its numbers."""
 
     fields: tuple[int, ...]
     parameters: int
@@ -36,7 +36,8 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
     -----
     Each sample is a dict of tensors: one per field, ``[*shape]`` in the declared dtype; ``parameters``, ``[n]``
     float64; ``time`` (float64), ``step`` and ``simulation`` (int64) without dimensions. Samples are ordered by
-    (simulation, step) and copied at each access, so they may be changed. Use ``num_workers=0`` in a DataLoader.
+    (simulation, step) and copied at each access, so they may be changed. With windows of W steps fields are
+    ``[W, *shape]``, ``time`` and ``step`` ``[W]``. Use ``num_workers=0`` in a DataLoader.
     """
 
     def __init__(self, trainer: Trainer, count: int) -> None:
@@ -44,7 +45,11 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         self._layout = [(f.name, f.shape, getattr(torch, f.dtype)) for f in plan.fields]
         self._n_parameters = len(plan.parameters)
         self._trainer = trainer  # keeps the memory in use
-        self._samples = [_locate(trainer, index) for index in range(count)]
+        self._window = plan.samples_window
+        self._samples = [
+            tuple(_locate(trainer, first + i) for i in range(self._window))
+            for first in range(0, count * self._window, self._window)
+        ]
 
     @classmethod
     def wait(cls, trainer: Trainer) -> ValidationDataset:
@@ -76,28 +81,31 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
                 "forked processes, and MPI does not survive a fork. Use num_workers=0: the samples are in memory."
             )
         try:
-            sample = self._samples[index]
+            steps = self._samples[index]
         except IndexError:
             raise IndexError(f"There is no sample {index}: this trainer holds {len(self)} of them.") from None
         tensors = {
-            name: _copy(address, shape, dtype)
-            for (name, shape, dtype), address in zip(self._layout, sample.fields, strict=True)
+            name: self._joined([_copy(step.fields[i], shape, dtype) for step in steps])
+            for i, (name, shape, dtype) in enumerate(self._layout)
         }
-        tensors["parameters"] = _copy(sample.parameters, (self._n_parameters,), torch.float64)
-        tensors["time"] = torch.tensor(sample.time, dtype=torch.float64)
-        tensors["step"] = torch.tensor(sample.step)
-        tensors["simulation"] = torch.tensor(sample.simulation)
+        tensors["parameters"] = _copy(steps[0].parameters, (self._n_parameters,), torch.float64)
+        tensors["time"] = self._joined([torch.tensor(step.time, dtype=torch.float64) for step in steps])
+        tensors["step"] = self._joined([torch.tensor(step.step) for step in steps])
+        tensors["simulation"] = torch.tensor(steps[0].simulation)
         return tensors
 
+    def _joined(self, tensors: list[torch.Tensor]) -> torch.Tensor:
+        return tensors[0] if self._window == 1 else torch.stack(tensors)
 
-def _locate(trainer: Trainer, index: int) -> _Sample:
+
+def _locate(trainer: Trainer, index: int) -> _Step:
     fields = (ctypes.c_void_p * len(trainer.plan.fields))()
     parameters, time = ctypes.c_void_p(), ctypes.c_double()
     step, simulation = ctypes.c_int64(), ctypes.c_int64()
     results = [ctypes.byref(result) for result in (parameters, time, step, simulation)]
     check(trainer.library, trainer.library.mpidata_trainer_validation_sample(index, fields, *results))
     addresses = tuple(address or 0 for address in fields)
-    return _Sample(addresses, parameters.value or 0, time.value, step.value, simulation.value)
+    return _Step(addresses, parameters.value or 0, time.value, step.value, simulation.value)
 
 
 def _copy(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

@@ -13,6 +13,7 @@
 #include "parcel/inbox.h"
 #include "parcel/sending.h"
 #include "receive/incoming.h"
+#include "receive/whole.h"
 #include "solver/sender.h"
 
 enum { PLAN = 0, PIECES, ORDER, TASK, PARCELS, KINDS };
@@ -197,7 +198,7 @@ static void try_order(const uint8_t *input, size_t size) {
         case MPIDATA_ORDER_EXPECT:
             mpidata_ledger_expect(&trainer.ledger, order.expect.simulation, order.expect.steps);
             mpidata_lock_take(&trainer.lock);
-            CHECK(!mpidata_incoming_held_locked(&in, order.expect.simulation));
+            CHECK(!mpidata_held_locked(in.trainer, order.expect.simulation));
             mpidata_lock_give(&trainer.lock);
             break;
         case MPIDATA_ORDER_RELIEVE: CHECK(trainer.buffer.capacity + order.relieve.samples > 0); break;
@@ -283,7 +284,7 @@ static void add_pieces(int group, int64_t simulation, int steps, int with_large)
         fake_reset();
         fake_hold_sends = 1; /* their memory stays as it is */
         CHECK(!mpidata_sender_open(&sender, &job));
-        sender.turn = 1;
+        sender.by_try = 1;
         for (int64_t step = simulation % 2; step < 2 * steps; step += 2) {
             put(&sender, 0, 2 * rank, 2);
             if (with_large && rank) put(&sender, 1, 0, 50);
@@ -337,7 +338,7 @@ static void make_good(void) {
     const mpidata_order orders[] = {{.kind = MPIDATA_ORDER_EXPECT, .expect = {3, 100, 1}},
                                     {.kind = MPIDATA_ORDER_RELIEVE, .relieve = {25}},
                                     {.kind = MPIDATA_ORDER_JOIN, .of_group = {2}}, {.kind = MPIDATA_ORDER_LOST}};
-    const mpidata_task task = {.kind = MPIDATA_TASK_RUN, .validation = 1, .simulation = 12};
+    const mpidata_task task = {.kind = MPIDATA_TASK_RUN, .validation = 1, .simulation = 12, .by_try = 1};
     for (int i = 0; i < 2; i++) add_good(PLAN, plans[i], strlen(plans[i]));
     for (int i = 0; i < 4; i++) add_good(ORDER, &orders[i], sizeof orders[i]);
     add_good(TASK, &task, sizeof task);

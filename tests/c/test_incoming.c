@@ -55,7 +55,7 @@ typedef struct {
 /* A rank sends its half of a step: a header, and its block, whose message is returned. */
 static fake_message *send_half(header *memory, int rank, int64_t step) {
     int half = (rank - 2) % 2;
-    *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = (rank - 2) / 2, .step = step, .turn = 1},
+    *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = (rank - 2) / 2, .step = step, .by_try = 1},
                        .block = {.ndim = 2, .start = {half, 0}, .shape = {1, HALF}}};
     (void)fake_send(rank, MPIDATA_TAG_SAMPLE, memory, mpidata_piece_header_bytes(0, 1));
     return fake_send(rank, MPIDATA_TAG_SAMPLE, values, sizeof values);
@@ -104,7 +104,7 @@ static void open_many(int large) {
 
 /* The first step of a group of one; what is returned is the last message of it. */
 static fake_message *send_whole(header *memory, int rank, int large) {
-    *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = rank, .turn = 1,
+    *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = rank, .by_try = 1,
                                  .payload_bytes = large ? 0 : 64},
                        .block = {.ndim = 2, .shape = {1, large ? HALF : 16}}};
     fake_message *sent = fake_send(rank, MPIDATA_TAG_SAMPLE, memory, mpidata_piece_bytes(0, 1, memory->piece.payload_bytes));

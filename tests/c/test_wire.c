@@ -23,7 +23,7 @@ static mpidata_block *block_of(void) {
 /* One whole 'temperature' inline. */
 static size_t valid(void) {
     mpidata_piece piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = 3, .step = 4, .time = 0.5,
-                           .payload_bytes = 128, .turn = 1};
+                           .payload_bytes = 128, .by_try = 1};
     mpidata_block block = {.field = 0, .ndim = 2, .shape = {4, 6}};
     size_t header = mpidata_piece_header_bytes(plan.n_parameters, 1);
     memset(memory, 0, sizeof memory);
@@ -42,7 +42,7 @@ static int check(size_t bytes) {
 
 /* A piece of whole fields, with the payload of those that travel along; returns its bytes. */
 static size_t fields(int n, const int *numbers, int64_t payload_bytes) {
-    mpidata_piece piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = n, .payload_bytes = payload_bytes, .turn = 1};
+    mpidata_piece piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = n, .payload_bytes = payload_bytes, .by_try = 1};
     memset(memory, 0, sizeof memory);
     memcpy(memory, &piece, sizeof piece);
     for (int i = 0; i < n; i++) {
@@ -202,7 +202,7 @@ static void losses_by_simulation(void) {
 }
 
 static int task(int kind, int validation, int64_t simulation) {
-    const mpidata_task task = {.kind = kind, .validation = validation, .simulation = simulation};
+    const mpidata_task task = {.kind = kind, .validation = validation, .simulation = simulation, .by_try = 1};
     return mpidata_task_check(&plan, &task);
 }
 
@@ -233,7 +233,7 @@ int main(void) {
     piece_of()->n_blocks = 0;
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
     (void)valid();
-    piece_of()->turn = 0;
+    piece_of()->by_try = 0;
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
     (void)valid();
     piece_of()->simulation = 13;

@@ -186,7 +186,8 @@ def test_the_keys_of_summary_and_progress() -> None:
     figures, simulations = Figures(trainers=1, capacity=1), Simulations(1, trainers=1)
     conclusion: Conclusion = {"status": "", "error": None, "reason": None, "log": "", "died": True, "in_order": True}
     figures.loaders.update(joined=0, lost=0)
-    figures.excess, figures.draws = 1, [0, 1]
+    figures.excess, figures.draws, figures.span = 1, [0, 1], 2
+    simulations.restore({0: 2}, {}, [])
     figures.losses.add(np.ones(1, LOSSES))
     figures.loaded.take(0, "epoch", 0)
     for name in ("parts", "counted", "read"):

@@ -42,7 +42,7 @@ def make_plan(**changes):
 
 def make_event(kind, **values):
     """An event of this class; what is not given says nothing."""
-    blank = {"simulation": -1, "statistics": (0,) * 7, "text": ""}
+    blank = {"simulation": -1, "statistics": (0,) * 8, "text": ""}
     names = [field.name for field in dataclasses.fields(kind)]
     return kind(**{name: blank.get(name, 0) for name in names} | values)
 

@@ -10,6 +10,7 @@ int mpidata_buffer_open(mpidata_buffer *buffer, int policy, int64_t capacity, in
     memset(buffer, 0, sizeof *buffer);
     buffer->policy = policy;
     buffer->watermark = watermark;
+    buffer->refused = -1;
     mpidata_random_seed(&buffer->random, seed, stream);
     return mpidata_buffer_grow(buffer, capacity);
 }
@@ -42,14 +43,45 @@ int mpidata_buffer_grow(mpidata_buffer *buffer, int64_t capacity) {
     return 0;
 }
 
+/* Steps that a reservoir must not evict, or all that others have. */
+static int64_t kept_steps(const mpidata_buffer *buffer) {
+    return buffer->policy == MPIDATA_POLICY_RESERVOIR ? buffer->windows->unseen : buffer->windows->in_buffer;
+}
+
+static int window_fits(const mpidata_buffer *buffer, int64_t number) {
+    int64_t added = buffer->policy == MPIDATA_POLICY_RESERVOIR ? mpidata_windows_new_unseen(buffer->windows, number)
+                                                               : mpidata_windows_new_steps(buffer->windows, number);
+    return kept_steps(buffer) + added <= buffer->capacity;
+}
+
 int mpidata_buffer_full(const mpidata_buffer *buffer) {
+    if (buffer->windows)
+        return kept_steps(buffer) >= buffer->capacity || (buffer->refused >= 0 && !window_fits(buffer, buffer->refused));
     if (buffer->count < buffer->capacity) return 0;
     return buffer->policy != MPIDATA_POLICY_RESERVOIR || buffer->unseen == buffer->count;
+}
+
+int mpidata_buffer_has_room(mpidata_buffer *buffer, int64_t number) {
+    if (!buffer->windows) return !mpidata_buffer_full(buffer);
+    int fits = window_fits(buffer, number);
+    buffer->refused = fits ? -1 : number;
+    return fits;
+}
+
+int64_t mpidata_buffer_evict(mpidata_buffer *buffer, int64_t number) {
+    mpidata_windows *windows = buffer->windows;
+    if (!windows || windows->in_buffer + mpidata_windows_new_steps(windows, number) <= buffer->capacity) return -1;
+    int64_t place = buffer->unseen + mpidata_random_below(&buffer->random, buffer->count - buffer->unseen);
+    int64_t evicted = buffer->slots[place];
+    buffer->slots[place] = buffer->slots[--buffer->count];
+    mpidata_windows_leave(windows, evicted);
+    return evicted;
 }
 
 int64_t mpidata_buffer_add(mpidata_buffer *buffer, int64_t slot) {
     int64_t *slots = buffer->slots, evicted = -1;
     buffer->added++;
+    if (buffer->windows) mpidata_windows_enter(buffer->windows, slot);
     if (buffer->policy != MPIDATA_POLICY_RESERVOIR) {
         slots[(buffer->head + buffer->count++) % buffer->allocated] = slot;
         return -1;
@@ -72,6 +104,7 @@ int64_t mpidata_buffer_at(const mpidata_buffer *buffer, int64_t i) {
 
 void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot) {
     buffer->slots[(buffer->head + buffer->count++) % buffer->allocated] = slot;
+    if (buffer->windows) mpidata_windows_enter(buffer->windows, slot);
 }
 
 void mpidata_buffer_end(mpidata_buffer *buffer) { buffer->ended = 1; }
@@ -84,15 +117,32 @@ int64_t mpidata_buffer_available(const mpidata_buffer *buffer) {
     return above > 0 ? above : 0;
 }
 
+/* Drawn for the first time, or taken out. */
+static void see(mpidata_buffer *buffer, int64_t number) {
+    if (buffer->windows) mpidata_windows_see(buffer->windows, number);
+}
+
+static int64_t take_out(mpidata_buffer *buffer, int64_t number) {
+    if (buffer->windows) mpidata_windows_leave(buffer->windows, number);
+    return number;
+}
+
+void mpidata_buffer_see_again(mpidata_buffer *buffer) {
+    if (buffer->policy != MPIDATA_POLICY_RESERVOIR) return;
+    for (int64_t i = buffer->unseen; i < buffer->count; i++) see(buffer, mpidata_buffer_at(buffer, i));
+}
+
 static int64_t draw_reservoir(mpidata_buffer *buffer, int *removed) {
     int64_t *slots = buffer->slots, i = mpidata_random_below(&buffer->random, buffer->count), slot = slots[i];
     *removed = buffer->ended;
     if (i < buffer->unseen) { /* to the border, which then moves: the sample is among the seen */
         slots[i] = slots[--buffer->unseen];
         slots[i = buffer->unseen] = slot;
+        see(buffer, slot);
     }
-    if (buffer->ended) slots[i] = slots[--buffer->count];
-    return slot;
+    if (!buffer->ended) return slot;
+    slots[i] = slots[--buffer->count];
+    return take_out(buffer, slot);
 }
 
 int64_t mpidata_buffer_draw(mpidata_buffer *buffer, int *removed) {
@@ -103,12 +153,14 @@ int64_t mpidata_buffer_draw(mpidata_buffer *buffer, int *removed) {
         slot = slots[buffer->head];
         buffer->head = (buffer->head + 1) % buffer->allocated;
         buffer->count--;
-        return slot;
+        see(buffer, slot);
+        return take_out(buffer, slot);
     }
     int64_t i = mpidata_random_below(&buffer->random, buffer->count);
     slot = slots[i];
     slots[i] = slots[--buffer->count];
-    return slot;
+    see(buffer, slot);
+    return take_out(buffer, slot);
 }
 
 static int downwards(const void *a, const void *b) {
@@ -134,6 +186,7 @@ static void draw_different(mpidata_buffer *buffer, int64_t n, int64_t *drawn, in
         if (place >= buffer->unseen) continue;
         slots[place] = slots[--buffer->unseen];
         slots[buffer->unseen] = slot;
+        see(buffer, slot);
     }
     for (int64_t i = n - 1; i > 0; i--) { /* in a random order */
         int64_t j = mpidata_random_below(&buffer->random, i + 1), slot = drawn[i];

@@ -1,4 +1,4 @@
-/* The buffer's policies, on slot numbers alone: which sample is drawn, which is evicted, when one waits.
+/* The buffer's policies, on the numbers of slots alone, or of windows (windows.h): which sample is drawn, which is evicted, when one waits.
  *
  * fifo       oldest first, once each
  * firo       uniform among those present, once each; while samples still arrive never below the watermark
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/random.h"
+#include "buffer/windows.h"
 
 typedef struct {
     int policy;
@@ -25,6 +26,8 @@ typedef struct {
     int64_t added; /* since the start */
     int ended;
     int keeps; /* reservoir: draws do not empty it when it has ended */
+    mpidata_windows *windows; /* whose numbers these are, while the capacity counts their steps; NULL: slots */
+    int64_t refused;          /* the window for which there was no room; -1: none */
 } mpidata_buffer;
 
 /* 0, or -1 where memory is short. */
@@ -38,8 +41,14 @@ int mpidata_buffer_grow(mpidata_buffer *buffer, int64_t capacity);
 /* Can no sample be added now? */
 int mpidata_buffer_full(const mpidata_buffer *buffer);
 
-/* Add a sample to a buffer that is not full; returns the slot it evicts, or -1. */
-int64_t mpidata_buffer_add(mpidata_buffer *buffer, int64_t slot);
+/* Can this sample be added now? */
+int mpidata_buffer_has_room(mpidata_buffer *buffer, int64_t number);
+
+/* A window drawn before that must go before this one, for which there is room, is added; -1: none. */
+int64_t mpidata_buffer_evict(mpidata_buffer *buffer, int64_t number);
+
+/* Add a sample for which there is room; returns the slot it evicts, or -1. */
+int64_t mpidata_buffer_add(mpidata_buffer *buffer, int64_t number);
 
 /* No more samples will be added. */
 void mpidata_buffer_end(mpidata_buffer *buffer);
@@ -52,6 +61,9 @@ int64_t mpidata_buffer_at(const mpidata_buffer *buffer, int64_t i);
 
 /* Append a slot in that order, to a buffer that is filled as it once was; its caller sets `unseen`. */
 void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot);
+
+/* Windows: those of a reservoir that was filled so and had been drawn before, from number `unseen` on. */
+void mpidata_buffer_see_again(mpidata_buffer *buffer);
 
 /* One draw; 0 < available. *removed: the sample has left the buffer with it. */
 int64_t mpidata_buffer_draw(mpidata_buffer *buffer, int *removed);

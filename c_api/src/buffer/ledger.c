@@ -25,27 +25,39 @@ void mpidata_ledger_close(mpidata_ledger *ledger) {
     ledger->entries = NULL;
 }
 
-/* First step of a simulation that is this trainer's. */
-static int64_t first_step(const mpidata_ledger *ledger, int64_t simulation) {
+/* First run of a simulation that is this trainer's. */
+static int64_t first_run(const mpidata_ledger *ledger, int64_t simulation) {
     int64_t trainers = ledger->plan->trainers;
     return (ledger->trainer - simulation % trainers + trainers) % trainers;
 }
 
+int64_t mpidata_ledger_samples(const mpidata_ledger *ledger, int64_t steps) {
+    int64_t span = mpidata_plan_span(ledger->plan);
+    return steps > span ? steps - span : 0;
+}
+
 int64_t mpidata_ledger_own(const mpidata_ledger *ledger, int64_t simulation, int64_t steps) {
-    int64_t after = steps - first_step(ledger, simulation), trainers = ledger->plan->trainers;
-    return after <= 0 ? 0 : (after + trainers - 1) / trainers;
+    int64_t run = ledger->plan->samples_run, round = run * ledger->plan->trainers;
+    int64_t rest = steps % round - first_run(ledger, simulation) * run;
+    return steps / round * run + (rest <= 0 ? 0 : rest < run ? rest : run);
+}
+
+/* Number of an own step among the own steps. */
+static int64_t number_of(const mpidata_ledger *ledger, int64_t step) {
+    int64_t run = ledger->plan->samples_run;
+    return step / (run * ledger->plan->trainers) * run + step % run;
 }
 
 int mpidata_ledger_has(const mpidata_ledger *ledger, int64_t simulation, int64_t step) {
     const mpidata_ledger_entry *entry = &ledger->entries[simulation];
-    int64_t bit = step / ledger->plan->trainers;
     if (step < entry->whole) return 1;
+    int64_t bit = number_of(ledger, step);
     return bit / 64 < entry->words && (entry->bits[bit / 64] >> (bit % 64) & 1);
 }
 
 int mpidata_ledger_enter(mpidata_ledger *ledger, int64_t simulation, int64_t step) {
     mpidata_ledger_entry *entry = &ledger->entries[simulation];
-    int64_t bit = step / ledger->plan->trainers, word = bit / 64;
+    int64_t bit = number_of(ledger, step), word = bit / 64;
     if (word >= entry->words) {
         int64_t words = word + 1 > 2 * entry->words ? word + 1 : 2 * entry->words;
         uint64_t *grown = realloc(entry->bits, (size_t)words * sizeof *grown);
@@ -55,7 +67,7 @@ int mpidata_ledger_enter(mpidata_ledger *ledger, int64_t simulation, int64_t ste
         entry->words = words;
     }
     entry->bits[word] |= (uint64_t)1 << (bit % 64);
-    if (step < entry->steps) entry->missing--;
+    if (step < mpidata_ledger_samples(ledger, entry->steps)) entry->missing--;
     return MPIDATA_SUCCESS;
 }
 
@@ -73,8 +85,8 @@ static int64_t count_bits(uint64_t bits) {
 
 void mpidata_ledger_expect(mpidata_ledger *ledger, int64_t simulation, int64_t steps) {
     mpidata_ledger_entry *entry = &ledger->entries[simulation];
-    int64_t own = mpidata_ledger_own(ledger, simulation, steps);
-    int64_t held = mpidata_ledger_own(ledger, simulation, entry->whole < steps ? entry->whole : steps);
+    int64_t samples = mpidata_ledger_samples(ledger, steps), own = mpidata_ledger_own(ledger, simulation, samples);
+    int64_t held = mpidata_ledger_own(ledger, simulation, entry->whole < samples ? entry->whole : samples);
     for (int64_t word = 0; word < entry->words; word++) held += count_bits(entry->bits[word] & first_bits(own, word));
     if (entry->complete && simulation >= ledger->plan->simulations) ledger->validation_complete--;
     entry->complete = 0;
@@ -99,7 +111,7 @@ static void raise_whole(mpidata_ledger *ledger, int64_t simulation, int64_t whol
 static void become_complete(mpidata_ledger *ledger, int64_t simulation) {
     mpidata_ledger_entry *entry = &ledger->entries[simulation];
     entry->complete = 1;
-    raise_whole(ledger, simulation, entry->steps);
+    raise_whole(ledger, simulation, mpidata_ledger_samples(ledger, entry->steps));
     if (simulation >= ledger->plan->simulations) ledger->validation_complete++;
 }
 

@@ -1,5 +1,6 @@
-/* The ledger of a trainer: which steps of which simulations it has received, so that each counts exactly once. A trainer
- * receives every trainers-th step of a simulation: its own steps. Not thread-safe. */
+/* The ledger of a trainer: which samples of which simulations it has received, so that each counts exactly once. A sample
+ * goes by its step, a window of several by its first one. A trainer receives every trainers-th run of samples_run samples
+ * of a simulation: its own steps. Not thread-safe. */
 #ifndef MPIDATA_LEDGER_H
 #define MPIDATA_LEDGER_H
 
@@ -10,7 +11,7 @@ typedef struct {
     int64_t words;
     int64_t whole;   /* every own step below this one has been received */
     int64_t steps;   /* all steps of the simulation, -1: not known yet */
-    int64_t missing; /* own steps below `steps` still to come, where these are known */
+    int64_t missing; /* own samples among `steps` still to come, where these are known */
     int32_t expected_by; /* the try that told `steps` */
     int complete;    /* mpidata_ledger_completed has said so of these `steps` */
 } mpidata_ledger_entry;
@@ -37,7 +38,10 @@ void mpidata_ledger_expect(mpidata_ledger *ledger, int64_t simulation, int64_t s
 /* Has the simulation just become complete: are all own steps below the expected number there? True once per expect. */
 int mpidata_ledger_completed(mpidata_ledger *ledger, int64_t simulation);
 
-/* Steps of a simulation of `steps` steps that are this trainer's. */
+/* Samples of a simulation of `steps` steps: as many as have their last step, too. */
+int64_t mpidata_ledger_samples(const mpidata_ledger *ledger, int64_t steps);
+
+/* Of the first `steps` steps of a simulation, those that are this trainer's. */
 int64_t mpidata_ledger_own(const mpidata_ledger *ledger, int64_t simulation, int64_t steps);
 
 /* Steps of each simulation that is trained on, -1 where they are not all known to be the same, or none is known. */

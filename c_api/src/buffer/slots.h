@@ -22,6 +22,7 @@ typedef struct {
     int unowned; /* to be given back when the last pin goes */
     int draws;   /* of the sample; -1: nobody counts them */
     int group;   /* that has sent it, where a run is replayed */
+    int holders, in_buffer, unseen; /* windows, and tries, that have the step (windows.h); windows in the buffer; never drawn */
 } mpidata_slot;
 
 /* Memory of `count` samples: each field's count x shape elements on a boundary of 64 bytes, then count x n_parameters

@@ -31,11 +31,11 @@ static int chain_of(int64_t simulation, int64_t step) {
     return (int)(hash >> 54);
 }
 
-mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, int group, int64_t turn,
+mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, int group, int64_t by_try,
                                         int64_t simulation, int64_t step) {
     mpidata_assembly *assembly = assemblies->chains[chain_of(simulation, step)];
     while (assembly && (assembly->simulation != simulation || assembly->step != step || assembly->group != group ||
-                        assembly->turn != turn))
+                        assembly->by_try != by_try))
         assembly = assembly->next;
     return assembly;
 }
@@ -53,14 +53,14 @@ static mpidata_assembly *reuse(mpidata_assemblies *assemblies) {
     return NULL;
 }
 
-mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t turn, int64_t simulation,
+mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t by_try, int64_t simulation,
                                        int64_t step, int64_t slot, int validation) {
     const mpidata_plan *plan = assemblies->plan;
     mpidata_assembly *assembly = reuse(assemblies);
     if (!assembly) return NULL;
     for (int i = 0; i < plan->n_fields; i++) assembly->missing[i] = plan->fields[i].elements;
     mpidata_assembly **chain = &assemblies->chains[chain_of(simulation, step)];
-    *assembly = (mpidata_assembly){.group = group, .turn = turn, .simulation = simulation, .step = step, .slot = slot,
+    *assembly = (mpidata_assembly){.group = group, .by_try = by_try, .simulation = simulation, .step = step, .slot = slot,
                                    .first_rank = INT_MAX, .validation = validation, .missing = assembly->missing,
                                    .blocks = assembly->blocks, .block_ranks = assembly->block_ranks,
                                    .allocated = assembly->allocated, .next = *chain};

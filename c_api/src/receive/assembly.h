@@ -7,7 +7,7 @@
 
 typedef struct mpidata_assembly {
     int group;
-    int64_t turn; /* of the group: two tries of a simulation do not mix, not even those of one group */
+    int64_t by_try; /* two tries of a simulation do not mix, not even those of one group */
     int64_t simulation, step, slot;
     mpidata_slot *memory; /* that of the slot, for who has made the assembly */
     int lost; /* its group is lost: to be freed when its last block under way has ended */
@@ -35,11 +35,11 @@ typedef struct {
 void mpidata_assemblies_open(mpidata_assemblies *assemblies, const mpidata_plan *plan);
 void mpidata_assemblies_close(mpidata_assemblies *assemblies);
 
-mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, int group, int64_t turn,
+mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, int group, int64_t by_try,
                                         int64_t simulation, int64_t step);
 
 /* New, into `slot`; NULL where memory is short. */
-mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t turn, int64_t simulation,
+mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t by_try, int64_t simulation,
                                        int64_t step, int64_t slot, int validation);
 
 /* Announce a block, not in place yet (outstanding + 1); refuses one that overlaps another, naming both ranks. */

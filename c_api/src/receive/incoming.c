@@ -6,6 +6,7 @@
 
 #include "base/wait.h"
 #include "receive/replay.h"
+#include "receive/whole.h"
 #include "stream/budget.h"
 #include "stream/progress.h"
 
@@ -87,56 +88,15 @@ int mpidata_incoming_busy(const mpidata_incoming *in) {
     return in->receives.n > 0 || in->n_pending > 0 || in->parcels_under_way > 0;
 }
 
-/* -- whole samples -------------------------------------------------------------------------------------------------- */
-
-int mpidata_incoming_held_locked(mpidata_incoming *in, int64_t simulation) {
-    MPIDATA_LOCKED(&in->trainer->lock);
-    if (!mpidata_ledger_completed(&in->trainer->ledger, simulation)) return MPIDATA_SUCCESS;
-    mpidata_event event = {.kind = MPIDATA_EVENT_HELD,
-                           .held = {simulation, in->trainer->ledger.entries[simulation].expected_by}};
-    return mpidata_trainer_post_locked(in->trainer, &event);
-}
-
-static void drop_assembly_locked(mpidata_incoming *in, mpidata_assembly *assembly) {
-    MPIDATA_LOCKED(&in->trainer->lock);
-    mpidata_slots_give_back(&in->trainer->slots, assembly->slot);
-    mpidata_assembly_free(&in->assemblies, assembly);
-}
-
-static int sample_whole_locked(mpidata_incoming *in, mpidata_assembly *assembly) {
-    MPIDATA_LOCKED(&in->trainer->lock);
-    mpidata_trainer *trainer = in->trainer;
-    int64_t simulation = assembly->simulation;
-    if (mpidata_ledger_has(&trainer->ledger, simulation, assembly->step)) { /* another try was first */
-        trainer->statistics.duplicates++;
-        drop_assembly_locked(in, assembly);
-        return MPIDATA_SUCCESS;
-    }
-    *assembly->memory->time = assembly->time;
-    *assembly->memory->simulation = simulation;
-    *assembly->memory->step = assembly->step;
-    MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, simulation, assembly->step));
-    MPIDATA_TRY(mpidata_record_add_locked(&trainer->record, &trainer->slots, assembly->slot));
-    if (assembly->validation) {
-        MPIDATA_TRY(mpidata_slots_append(&trainer->validation, &trainer->n_validation, &trainer->validation_allocated,
-                                         assembly->slot));
-        trainer->statistics.validation++;
-    } else {
-        MPIDATA_TRY(mpidata_trainer_arrive_locked(trainer, assembly->slot));
-    }
-    mpidata_assembly_free(&in->assemblies, assembly);
-    return mpidata_incoming_held_locked(in, simulation);
-}
+/* -- pieces --------------------------------------------------------------------------------------------------------- */
 
 static int finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
     if (!mpidata_assembly_whole(&in->assemblies, assembly)) return MPIDATA_SUCCESS;
     mpidata_lock_take(&in->trainer->lock);
-    int status = sample_whole_locked(in, assembly);
+    int status = mpidata_step_whole_locked(in->trainer, &in->assemblies, assembly);
     mpidata_lock_give(&in->trainer->lock);
     return status;
 }
-
-/* -- pieces --------------------------------------------------------------------------------------------------------- */
 
 /* Training samples that came before the next one and were not drawn yet. */
 static int64_t ahead_locked(const mpidata_incoming *in) {
@@ -151,7 +111,7 @@ static int begin_assembly_locked(mpidata_incoming *in, const mpidata_source *sou
     mpidata_trainer *trainer = in->trainer;
     int64_t slot = mpidata_slots_take(&trainer->slots, source->validation ? -1 : ahead_locked(in));
     if (slot >= 0)
-        *assembly = mpidata_assembly_new(&in->assemblies, source->group, piece->turn, piece->simulation, piece->step, slot,
+        *assembly = mpidata_assembly_new(&in->assemblies, source->group, piece->by_try, piece->simulation, piece->step, slot,
                                          source->validation);
     if (!*assembly)
         return mpidata_error(MPIDATA_ERR_MEMORY,
@@ -171,7 +131,7 @@ static int unwanted_locked(mpidata_incoming *in, const mpidata_source *source, c
     MPIDATA_LOCKED(&in->trainer->lock);
     mpidata_trainer *trainer = in->trainer;
     if (source->lost) return 1;
-    int duplicate = !begun && mpidata_ledger_has(&trainer->ledger, piece->simulation, piece->step);
+    int duplicate = !begun && mpidata_trainer_has_step_locked(trainer, piece->simulation, piece->step);
     trainer->statistics.duplicates += duplicate && !mpidata_stopping(&trainer->phase);
     return mpidata_stopping(&trainer->phase) || duplicate;
 }
@@ -180,7 +140,7 @@ static int unwanted_locked(mpidata_incoming *in, const mpidata_source *source, c
 static int assembly_for(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece,
                         const double *parameters, mpidata_assembly **assembly) {
     int status = MPIDATA_SUCCESS;
-    *assembly = mpidata_assembly_find(&in->assemblies, source->group, piece->turn, piece->simulation, piece->step);
+    *assembly = mpidata_assembly_find(&in->assemblies, source->group, piece->by_try, piece->simulation, piece->step);
     mpidata_lock_take(&in->trainer->lock);
     if (unwanted_locked(in, source, piece, *assembly != NULL))
         *assembly = NULL;
@@ -203,7 +163,8 @@ static void count_bytes(mpidata_incoming *in, int64_t bytes) {
 
 static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, const mpidata_source *source) {
     const mpidata_job *job = &in->trainer->job;
-    if (source->group < 0 || mpidata_plan_trainer(&job->plan, piece->simulation, piece->step) != job->index ||
+    int trainers[2], n = mpidata_plan_trainers(&job->plan, piece->simulation, piece->step, trainers);
+    if (source->group < 0 || (trainers[0] != job->index && trainers[n - 1] != job->index) ||
         source->validation != (piece->simulation >= job->plan.simulations))
         return mpidata_error(MPIDATA_ERR_WIRE, "A piece of simulation %lld, step %lld came to the wrong place",
                              (long long)piece->simulation, (long long)piece->step);
@@ -515,7 +476,7 @@ static int block_ended(mpidata_incoming *in, const mpidata_receive *ended) {
     if (!assembly->lost) return ended->failed ? MPIDATA_SUCCESS : finish_if_whole(in, assembly);
     if (assembly->under_way) return MPIDATA_SUCCESS;
     mpidata_lock_take(&in->trainer->lock);
-    drop_assembly_locked(in, assembly);
+    mpidata_drop_assembly_locked(in->trainer, &in->assemblies, assembly);
     mpidata_lock_give(&in->trainer->lock);
     return MPIDATA_SUCCESS;
 }
@@ -579,8 +540,9 @@ static void drop_group(mpidata_incoming *in, mpidata_inlet *inlet, int group) {
             if (assembly->group != group || assembly->lost) continue;
             assembly->lost = 1;
             in->assemblies.lost++;
-            if (!assembly->under_way) drop_assembly_locked(in, assembly);
+            if (!assembly->under_way) mpidata_drop_assembly_locked(in->trainer, &in->assemblies, assembly);
         }
+    if (in->trainer->windows.plan) mpidata_windows_drop_group(&in->trainer->windows, group);
     mpidata_lock_give(&in->trainer->lock);
 }
 

@@ -47,7 +47,4 @@ int mpidata_incoming_lose(mpidata_incoming *in, int role, int number);
 /* A group, or loader, has left in order. */
 void mpidata_incoming_gone(mpidata_incoming *in, int role, int number);
 
-/* Post that this trainer holds its share of a simulation, if that is so and was not told. */
-int mpidata_incoming_held_locked(mpidata_incoming *in, int64_t simulation);
-
 #endif

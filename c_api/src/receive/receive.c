@@ -11,6 +11,7 @@
 #include "job/run_files.h"
 #include "receive/parcels.h"
 #include "receive/replay.h"
+#include "receive/whole.h"
 #include "stream/agreement.h"
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
@@ -59,20 +60,13 @@ static int fill_as_replayed_locked(receiver *r, int *did) {
 static int fill_buffer_locked(receiver *r, int *did) {
     MPIDATA_LOCKED(&r->trainer->lock);
     mpidata_trainer *trainer = r->trainer;
-    int64_t n = 0;
+    int64_t n;
     if (trainer->journal.replayed) return fill_as_replayed_locked(r, did);
-    while (n < trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer)) {
-        MPIDATA_TRY(mpidata_journal_sample(&trainer->journal, &trainer->slots, trainer->arrived[n]));
-        int64_t evicted = mpidata_buffer_add(&trainer->buffer, trainer->arrived[n++]);
-        if (evicted >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
-    }
-    if (n) {
-        trainer->n_arrived -= n;
-        memmove(trainer->arrived, trainer->arrived + n, (size_t)trainer->n_arrived * sizeof *trainer->arrived);
-        *did = 1;
-    }
+    MPIDATA_TRY(mpidata_trainer_fill_buffer_locked(trainer, &n));
+    if (n) *did = 1;
     if (!trainer->buffer.ended && !trainer->n_arrived && all_received_locked(r)) {
         MPIDATA_TRY(mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_END, 0));
+        if (trainer->windows.plan) mpidata_windows_drop_all(&trainer->windows);
         mpidata_buffer_end(&trainer->buffer);
         n = 1;
     }
@@ -89,7 +83,7 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
     case MPIDATA_ORDER_EXPECT:
         mpidata_ledger_expect(&trainer->ledger, order->expect.simulation, order->expect.steps);
         trainer->ledger.entries[order->expect.simulation].expected_by = order->expect.by_try;
-        return mpidata_incoming_held_locked(&r->incoming, order->expect.simulation);
+        return mpidata_held_locked(trainer, order->expect.simulation);
     case MPIDATA_ORDER_VALIDATION:
         trainer->validation_whole = 1;
         (void)pthread_cond_broadcast(&trainer->news);

@@ -196,7 +196,7 @@ static int need_group(int role, int number, mpidata_link **link) {
                  : mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no %s %d.", mpidata_role_name(role), number);
 }
 
-static int send_task(int group, int kind, int64_t simulation, int validation, const double *parameters) {
+static int send_task(int group, int kind, int64_t simulation, int64_t by_try, int validation, const double *parameters) {
     mpidata_link *link;
     MPIDATA_TRY(need_group(MPIDATA_ROLE_SOLVER, group, &link));
     size_t n = (size_t)scheduler.job.plan.n_parameters, bytes = sizeof(mpidata_task) + n * sizeof(double);
@@ -205,6 +205,7 @@ static int send_task(int group, int kind, int64_t simulation, int validation, co
     task->kind = kind;
     task->validation = validation;
     task->simulation = simulation;
+    task->by_try = by_try;
     if (n && parameters) memcpy(task->parameters, parameters, n * sizeof(double));
     int leader = mpidata_link_leader(link, &scheduler.job.plan, MPIDATA_ROLE_SOLVER, group);
     int status = send_later(task, bytes, leader, MPIDATA_TAG_TASK, link);
@@ -212,11 +213,11 @@ static int send_task(int group, int kind, int64_t simulation, int validation, co
     return status;
 }
 
-int mpidata_scheduler_dispatch(int group, int64_t simulation, int validation, const double *parameters) {
-    return send_task(group, MPIDATA_TASK_RUN, simulation, validation, parameters);
+int mpidata_scheduler_dispatch(int group, int64_t simulation, int64_t by_try, int validation, const double *parameters) {
+    return send_task(group, MPIDATA_TASK_RUN, simulation, by_try, validation, parameters);
 }
 
-int mpidata_scheduler_no_more(int group) { return send_task(group, MPIDATA_TASK_NO_MORE, -1, 0, NULL); }
+int mpidata_scheduler_no_more(int group) { return send_task(group, MPIDATA_TASK_NO_MORE, -1, 0, 0, NULL); }
 
 int mpidata_scheduler_expect(int64_t simulation, int64_t steps, int by_try) {
     mpidata_order order = {.kind = MPIDATA_ORDER_EXPECT, .expect = {simulation, steps, by_try}};

@@ -12,7 +12,7 @@ int mpidata_scheduler_open(MPI_Fint world, const char *plan);
 int mpidata_scheduler_poll(mpidata_event *event, double timeout_s);
 
 /* Answer a group's NEXT: run `simulation` with its parameters (n_parameters float64). */
-int mpidata_scheduler_dispatch(int group, int64_t simulation, int validation, const double *parameters);
+int mpidata_scheduler_dispatch(int group, int64_t simulation, int64_t by_try, int validation, const double *parameters);
 
 /* Answer a group's NEXT: there are no more. */
 int mpidata_scheduler_no_more(int group);

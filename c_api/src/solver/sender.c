@@ -49,6 +49,7 @@ int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
 void mpidata_sender_close(mpidata_sender *sender) {
     for (int i = 0; sender->pieces && i <= sender->n_pieces; i++) free(sender->pieces[i].blocks);
     free(sender->flight.pieces);
+    free(sender->flight.trainers);
     free(sender->flight.done);
     free(sender->flight.statuses);
     free(sender->bundles);
@@ -85,12 +86,15 @@ static int reserve_request(mpidata_flight *flight) {
     if (flight->n < flight->allocated) return MPIDATA_SUCCESS;
     int allocated = flight->allocated ? 2 * flight->allocated : 16;
     void *requests = flight->requests, *pieces = flight->pieces, *done = flight->done, *statuses = flight->statuses;
+    void *trainers = flight->trainers;
     int status = grow(&requests, allocated, sizeof *flight->requests);
     if (!status) status = grow(&pieces, allocated, sizeof *flight->pieces);
+    if (!status) status = grow(&trainers, allocated, sizeof *flight->trainers);
     if (!status) status = grow(&done, allocated, sizeof *flight->done);
     if (!status) status = grow(&statuses, allocated, sizeof *flight->statuses);
     flight->requests = requests;
     flight->pieces = pieces;
+    flight->trainers = trainers;
     flight->done = done;
     flight->statuses = statuses;
     if (!status) flight->allocated = allocated;
@@ -100,13 +104,14 @@ static int reserve_request(mpidata_flight *flight) {
 typedef int (*send_function)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 
 /* Send one message of a piece. */
-static int send_message(mpidata_sender *sender, int number, send_function send, const void *values, int count,
+static int send_message(mpidata_sender *sender, int number, int trainer, send_function send, const void *values, int count,
                         MPI_Datatype type) {
     mpidata_flight *flight = &sender->flight;
     mpidata_staged_piece *piece = &sender->pieces[number];
     MPIDATA_TRY(reserve_request(flight));
-    MPIDATA_TRY_MPI(send(values, count, type, 1 + piece->trainer, sender->tag, sender->job->data,
+    MPIDATA_TRY_MPI(send(values, count, type, 1 + trainer, sender->tag, sender->job->data,
                          &flight->requests[flight->n]));
+    flight->trainers[flight->n] = trainer;
     flight->pieces[flight->n++] = number;
     piece->under_way++;
     return MPIDATA_SUCCESS;
@@ -120,8 +125,9 @@ static int send_bundle(mpidata_sender *sender, int trainer, int number) {
     size_t capacity = piece->header_capacity;
     piece->header = bundle->memory;
     piece->header_capacity = bundle->capacity;
-    piece->trainer = trainer;
-    MPIDATA_TRY(send_message(sender, number, MPI_Issend, piece->header, (int)bundle->bytes, MPI_BYTE));
+    piece->trainers[0] = trainer;
+    piece->n_trainers = 1;
+    MPIDATA_TRY(send_message(sender, number, trainer, MPI_Issend, piece->header, (int)bundle->bytes, MPI_BYTE));
     bundle->memory = memory;
     bundle->capacity = capacity;
     bundle->bytes = 0;
@@ -155,7 +161,7 @@ static int test_flight(mpidata_sender *sender, int *n_done) {
     for (int i = 0; i < *n_done; i++)
         if (flight->statuses[i].MPI_ERROR != MPI_SUCCESS)
             return mpidata_error(MPIDATA_ERR_DIED, "Trainer %d has died.",
-                                 sender->pieces[flight->pieces[flight->done[i]]].trainer);
+                                 flight->trainers[flight->done[i]]);
     return MPIDATA_SUCCESS;
 }
 
@@ -163,7 +169,7 @@ static void message_taken(mpidata_sender *sender, int number) {
     mpidata_staged_piece *piece = &sender->pieces[number];
     if (--piece->under_way) return;
     piece_empty(piece);
-    if (sender->bundles) sender->bundles[piece->trainer].in_flight--;
+    for (int i = 0; sender->bundles && i < piece->n_trainers; i++) sender->bundles[piece->trainers[i]].in_flight--;
 }
 
 int mpidata_sender_progress(mpidata_sender *sender) {
@@ -176,6 +182,7 @@ int mpidata_sender_progress(mpidata_sender *sender) {
     for (int i = 0; i < flight->n; i++) {
         if (flight->requests[i] == MPI_REQUEST_NULL) continue;
         flight->requests[kept] = flight->requests[i];
+        flight->trainers[kept] = flight->trainers[i];
         flight->pieces[kept++] = flight->pieces[i];
     }
     flight->n = kept;
@@ -326,7 +333,7 @@ static void write_piece(const mpidata_staged_piece *piece, const mpidata_piece *
     write_payload(piece, target + header, (size_t)head->payload_bytes);
 }
 
-static int commit_bundled(mpidata_sender *sender, mpidata_staged_piece *piece, const mpidata_piece *head,
+static int commit_bundled(mpidata_sender *sender, const mpidata_staged_piece *piece, const mpidata_piece *head,
                           const double *parameters, int trainer) {
     int n_parameters = sender->job->plan.n_parameters, number;
     mpidata_bundle *bundle = &sender->bundles[trainer];
@@ -344,7 +351,6 @@ static int commit_bundled(mpidata_sender *sender, mpidata_staged_piece *piece, c
     write_piece(piece, head, parameters, n_parameters, bundle->memory + bundle->bytes);
     if (!bundle->bytes) bundle->since = sender->committed;
     bundle->bytes += bytes;
-    piece_empty(piece);
     if (!is_due(sender, bundle, bytes)) return MPIDATA_SUCCESS;
     bundle->since = sender->committed;
     MPIDATA_TRY(mpidata_sender_progress(sender));
@@ -362,32 +368,40 @@ static int make_sendable(mpidata_sender *sender, int *number) {
     return MPIDATA_SUCCESS;
 }
 
-static int commit_alone(mpidata_sender *sender, int number, const mpidata_piece *head, const double *parameters,
-                        int trainer) {
+static int send_to(mpidata_sender *sender, int number, size_t bytes, int trainer) {
     const mpidata_plan *plan = &sender->job->plan;
     mpidata_staged_piece *piece = &sender->pieces[number];
-    size_t bytes = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, head->payload_bytes);
-    MPIDATA_TRY(reserve(sender, &piece->header, &piece->header_capacity, 0, bytes));
-    write_piece(piece, head, parameters, plan->n_parameters, piece->header);
-    piece->trainer = trainer;
     if (sender->bundles) sender->bundles[trainer].in_flight++;
     int apart = 0;
     for (int i = 0; i < piece->n_blocks; i++) apart += !piece->blocks[i].along;
     /* Where blocks follow, the header need not be synchronous: they are. */
-    MPIDATA_TRY(send_message(sender, number, apart ? MPI_Isend : MPI_Issend, piece->header, (int)bytes, MPI_BYTE));
+    MPIDATA_TRY(send_message(sender, number, trainer, apart ? MPI_Isend : MPI_Issend, piece->header, (int)bytes, MPI_BYTE));
     for (int i = 0; i < piece->n_blocks; i++) {
         const mpidata_staged_block *staged = &piece->blocks[i];
         if (staged->along) continue;
-        MPIDATA_TRY(send_message(sender, number, MPI_Issend, block_values(piece, staged),
+        MPIDATA_TRY(send_message(sender, number, trainer, MPI_Issend, block_values(piece, staged),
                                  (int)mpidata_block_elements(&staged->block),
                                  mpidata_dtype_mpi(plan->fields[staged->block.field].dtype)));
     }
     return MPIDATA_SUCCESS;
 }
 
+static int commit_alone(mpidata_sender *sender, int number, const mpidata_piece *head, const double *parameters,
+                        const int *trainers, int n) {
+    const mpidata_plan *plan = &sender->job->plan;
+    mpidata_staged_piece *piece = &sender->pieces[number];
+    size_t bytes = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, head->payload_bytes);
+    MPIDATA_TRY(reserve(sender, &piece->header, &piece->header_capacity, 0, bytes));
+    write_piece(piece, head, parameters, plan->n_parameters, piece->header);
+    memcpy(piece->trainers, trainers, (size_t)n * sizeof *trainers);
+    piece->n_trainers = n;
+    for (int i = 0; i < n; i++) MPIDATA_TRY(send_to(sender, number, bytes, trainers[i]));
+    return MPIDATA_SUCCESS;
+}
+
 static int is_under_way(const mpidata_sender *sender, int trainer) {
-    for (int i = 0; i < sender->n_pieces; i++)
-        if (sender->pieces[i].under_way && sender->pieces[i].trainer == trainer) return 1;
+    for (int i = 0; i < sender->flight.n; i++)
+        if (sender->flight.trainers[i] == trainer) return 1;
     return 0;
 }
 
@@ -412,7 +426,8 @@ static void note_time(mpidata_sender *sender) {
 
 int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t step, double time, int validation,
                           const double *parameters) {
-    int number = sender->filling, trainer = mpidata_plan_trainer(&sender->job->plan, simulation, step);
+    int number = sender->filling, trainers[2];
+    int n = mpidata_plan_trainers(&sender->job->plan, simulation, step, trainers);
     note_time(sender);
     if (!sender->bundles || !sender->hurried) MPIDATA_TRY(mpidata_sender_progress(sender));
     if (number < 0) return MPIDATA_SUCCESS;
@@ -420,14 +435,17 @@ int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t st
     sender->filling = -1;
     sender->tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
     mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = piece->n_blocks, .simulation = simulation,
-                          .step = step, .time = time, .payload_bytes = (int64_t)lay_out_payload(piece), .turn = sender->turn};
+                          .step = step, .time = time, .payload_bytes = (int64_t)lay_out_payload(piece),
+                          .by_try = sender->by_try};
     if (sender->bundles && bytes_of_blocks(piece) <= MPIDATA_PIECE_SMALL) {
-        MPIDATA_TRY(commit_bundled(sender, piece, &head, parameters, trainer));
+        for (int i = 0; i < n; i++) MPIDATA_TRY(commit_bundled(sender, piece, &head, parameters, trainers[i]));
+        piece_empty(piece);
     } else {
         if (sender->bundles) MPIDATA_TRY(make_sendable(sender, &number));
-        MPIDATA_TRY(commit_alone(sender, number, &head, parameters, trainer));
+        MPIDATA_TRY(commit_alone(sender, number, &head, parameters, trainers, n));
     }
-    return meet(sender, trainer);
+    for (int i = 0; i < n; i++) MPIDATA_TRY(meet(sender, trainers[i]));
+    return MPIDATA_SUCCESS;
 }
 
 static int lends(const mpidata_staged_piece *piece, const void *values) {

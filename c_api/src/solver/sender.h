@@ -29,13 +29,14 @@ typedef struct {
     mpidata_staged_block *blocks;
     int n_blocks, blocks_capacity;
     int under_way; /* messages; 0: not in flight */
-    int trainer;
+    int trainers[2], n_trainers; /* to whom it goes */
 } mpidata_staged_piece;
 
 /* Messages under way. All are tested with one call, as each call of MPI that finds nothing done may give the core away. */
 typedef struct {
     MPI_Request *requests;
     int *pieces; /* what each is of */
+    int *trainers; /* to whom each goes */
     int *done;
     MPI_Status *statuses;
     int n, allocated;
@@ -61,7 +62,7 @@ typedef struct {
     double committed;        /* when the last sample was; s */
     int hurried;             /* it came right after the one before */
     mpidata_arena arena;     /* of what is sent */
-    int64_t turn;            /* which of its group's simulations is the present one, from 1 */
+    int64_t by_try;          /* which try of the present simulation this is, from 1 */
 } mpidata_sender;
 
 int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job);

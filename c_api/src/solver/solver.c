@@ -465,7 +465,7 @@ static int next_simulation(int64_t *simulation) {
     solver.validation = solver.task->validation;
     solver.step = 0;
     solver.running = 1;
-    solver.sender.turn++;
+    solver.sender.by_try = solver.task->by_try;
     mpidata_tell(MPIDATA_PULSE_STARTING);
     return MPIDATA_SUCCESS;
 }

@@ -1,13 +1,14 @@
 #include "stream/progress.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Batches that may be promised before they are drawn: hides the agreement behind the training step, and bounds what is
  * still drawn after a stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
 static int64_t lookahead_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     if (trainer->job.plan.policy == MPIDATA_POLICY_RESERVOIR) return 1;
-    int64_t most = trainer->batch == 1 ? 64 : 4, half = trainer->job.plan.capacity / (2 * trainer->batch);
+    int64_t most = trainer->batch == 1 ? 64 : 4, half = trainer->job.plan.capacity / (2 * trainer->batch * trainer->job.plan.samples_window);
     return half < 1 ? 1 : half < most ? half : most;
 }
 
@@ -32,25 +33,75 @@ int64_t mpidata_trainer_guaranteed_locked(const mpidata_trainer *trainer, int *f
     return trainer->drawn + (batches < ahead ? batches : ahead);
 }
 
-void mpidata_trainer_count_draws_locked(mpidata_trainer *trainer, mpidata_slot *slot) {
+static int *draws_of_locked(mpidata_trainer *trainer, int64_t number) {
     MPIDATA_LOCKED(&trainer->lock);
-    slot->draws = 0;
+    return trainer->windows.plan ? &trainer->windows.draws[number] : &trainer->slots.slots[number]->draws;
+}
+
+void mpidata_trainer_count_draws_locked(mpidata_trainer *trainer, int64_t number) {
+    MPIDATA_LOCKED(&trainer->lock);
+    *draws_of_locked(trainer, number) = 0;
     trainer->by_draws[0]++;
 }
 
-int mpidata_trainer_arrive_locked(mpidata_trainer *trainer, int64_t slot) {
+int mpidata_trainer_arrive_locked(mpidata_trainer *trainer, int64_t number) {
     MPIDATA_LOCKED(&trainer->lock);
-    MPIDATA_TRY(mpidata_slots_append(&trainer->arrived, &trainer->n_arrived, &trainer->arrived_allocated, slot));
+    MPIDATA_TRY(mpidata_slots_append(&trainer->arrived, &trainer->n_arrived, &trainer->arrived_allocated, number));
     trainer->statistics.received++;
-    mpidata_trainer_count_draws_locked(trainer, trainer->slots.slots[slot]);
+    mpidata_trainer_count_draws_locked(trainer, number);
     return MPIDATA_SUCCESS;
 }
 
-void mpidata_trainer_count_draw_locked(mpidata_trainer *trainer, mpidata_slot *slot) {
+int mpidata_trainer_whole_locked(mpidata_trainer *trainer, int64_t number, int validation) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (slot->draws < 0 || slot->draws == MPIDATA_DRAWS_MOST) return;
-    trainer->by_draws[slot->draws++]--;
-    trainer->by_draws[slot->draws]++;
+    if (!validation) return mpidata_trainer_arrive_locked(trainer, number);
+    trainer->statistics.validation++;
+    return mpidata_slots_append(&trainer->validation, &trainer->n_validation, &trainer->validation_allocated, number);
+}
+
+int mpidata_trainer_has_step_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t step) {
+    MPIDATA_LOCKED(&trainer->lock);
+    return trainer->windows.plan ? !mpidata_windows_want(&trainer->windows, simulation, step)
+                                 : mpidata_ledger_has(&trainer->ledger, simulation, step);
+}
+
+int mpidata_trainer_fill_buffer_locked(mpidata_trainer *trainer, int64_t *n) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const int64_t *arrived = trainer->arrived;
+    int64_t evicted;
+    for (*n = 0; *n < trainer->n_arrived && mpidata_buffer_has_room(&trainer->buffer, arrived[*n]); ++*n) {
+        if (!trainer->windows.plan) /* windows have no journal */
+            MPIDATA_TRY(mpidata_journal_sample(&trainer->journal, &trainer->slots, arrived[*n]));
+        while ((evicted = mpidata_buffer_evict(&trainer->buffer, arrived[*n])) >= 0)
+            mpidata_trainer_give_back_locked(trainer, evicted);
+        if ((evicted = mpidata_buffer_add(&trainer->buffer, arrived[*n])) >= 0)
+            mpidata_trainer_give_back_locked(trainer, evicted);
+    }
+    if (!*n) return MPIDATA_SUCCESS;
+    trainer->n_arrived -= *n;
+    memmove(trainer->arrived, trainer->arrived + *n, (size_t)trainer->n_arrived * sizeof *trainer->arrived);
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_trainer_count_draw_locked(mpidata_trainer *trainer, int64_t number) {
+    MPIDATA_LOCKED(&trainer->lock);
+    int *draws = draws_of_locked(trainer, number);
+    if (*draws < 0 || *draws == MPIDATA_DRAWS_MOST) return;
+    trainer->by_draws[(*draws)++]--;
+    trainer->by_draws[*draws]++;
+}
+
+const int64_t *mpidata_trainer_steps_of_locked(const mpidata_trainer *trainer, const int64_t *number) {
+    MPIDATA_LOCKED(&trainer->lock);
+    return trainer->windows.plan ? mpidata_windows_steps(&trainer->windows, *number) : number;
+}
+
+void mpidata_trainer_give_back_locked(mpidata_trainer *trainer, int64_t number) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (trainer->windows.plan)
+        mpidata_windows_give_back(&trainer->windows, number);
+    else
+        mpidata_slots_give_back(&trainer->slots, number);
 }
 
 int mpidata_trainer_post_draws_locked(mpidata_trainer *trainer) {
@@ -68,7 +119,8 @@ mpidata_statistics mpidata_trainer_statistics_now_locked(const mpidata_trainer *
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_statistics statistics = trainer->statistics;
     statistics.drawn = trainer->drawn;
-    statistics.fill = trainer->buffer.count;
+    statistics.windows = trainer->buffer.count;
+    statistics.fill = trainer->windows.plan ? trainer->windows.in_buffer : trainer->buffer.count;
     statistics.capacity = trainer->buffer.capacity;
     return statistics;
 }

@@ -8,9 +8,24 @@
 int64_t mpidata_trainer_guaranteed_locked(const mpidata_trainer *trainer, int *final);
 
 /* A training sample is whole: it waits for room in the buffer, and its draws are counted. */
-int mpidata_trainer_arrive_locked(mpidata_trainer *trainer, int64_t slot);
-void mpidata_trainer_count_draws_locked(mpidata_trainer *trainer, mpidata_slot *slot);
-void mpidata_trainer_count_draw_locked(mpidata_trainer *trainer, mpidata_slot *slot);
+int mpidata_trainer_arrive_locked(mpidata_trainer *trainer, int64_t number);
+void mpidata_trainer_count_draws_locked(mpidata_trainer *trainer, int64_t number);
+void mpidata_trainer_count_draw_locked(mpidata_trainer *trainer, int64_t number);
+
+/* The same, where it may also be one for validation, which stays. */
+int mpidata_trainer_whole_locked(mpidata_trainer *trainer, int64_t number, int validation);
+
+/* Is each sample with this step there already? */
+int mpidata_trainer_has_step_locked(const mpidata_trainer *trainer, int64_t simulation, int64_t step);
+
+/* Hand over to the buffer what it has room for of that which waits; *n: how many samples. */
+int mpidata_trainer_fill_buffer_locked(mpidata_trainer *trainer, int64_t *n);
+
+/* The slots of a sample, of which there are samples_window, until the lock is given up. */
+const int64_t *mpidata_trainer_steps_of_locked(const mpidata_trainer *trainer, const int64_t *number);
+
+/* A sample is needed no more. */
+void mpidata_trainer_give_back_locked(mpidata_trainer *trainer, int64_t number);
 
 /* Queue how often samples were drawn, for the summary. */
 int mpidata_trainer_post_draws_locked(mpidata_trainer *trainer);

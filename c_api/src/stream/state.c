@@ -101,6 +101,8 @@ int mpidata_trainer_open_memory(mpidata_trainer *trainer) {
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
                              (long long)plan->capacity);
     trainer->buffer.keeps = plan->repeats > 0;
+    mpidata_windows_open(&trainer->windows, plan, &trainer->ledger, &trainer->slots);
+    if (trainer->windows.plan) trainer->buffer.windows = &trainer->windows;
     return MPIDATA_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #include "buffer/buffer.h"
 #include "buffer/ledger.h"
 #include "buffer/slots.h"
+#include "buffer/windows.h"
 #include "job/job.h"
 #include "journal/journal.h"
 #include "stream/parcel_queue.h"
@@ -52,11 +53,13 @@ typedef struct {
 
     /* All below under the lock. */
     mpidata_slots slots;
+    mpidata_windows windows; /* where samples are some */
     mpidata_buffer buffer;
     mpidata_ledger ledger; /* the receive thread, which alone changes it, reads it without the lock */
+    /* Samples are numbered as their slots are, or as windows. */
     int64_t *arrived; /* whole samples that wait for room in the buffer, oldest first */
     int64_t n_arrived, arrived_allocated;
-    int64_t *validation; /* slots of the validation samples */
+    int64_t *validation; /* samples of the validation simulations */
     int64_t n_validation, validation_allocated;
     int validation_whole;
 
@@ -66,8 +69,10 @@ typedef struct {
     int64_t granted; /* batches that every trainer can draw */
     int waiting;     /* a draw waits */
     int slots_in_use; /* then, by receives that have not ended */
-    int64_t *retired; /* last drawn slots, kept to be repeated (tail: repeat) */
+    int64_t *retired; /* last drawn samples, kept to be repeated (tail: repeat) */
     int64_t n_retired, next_retired, retired_allocated;
+    int64_t *restored; /* slots with steps of a checkpoint, for its windows, until the receive thread is started */
+    int64_t n_restored, restored_allocated;
     mpidata_checkpoint checkpoint;
     mpidata_budget budget;
     mpidata_journal journal;

@@ -12,10 +12,11 @@ enum { UNPIN_EVERY = 256 << 10 }; /* bytes: the next sample is received while th
 
 static int too_small(const mpidata_plan *plan, int64_t least, int64_t count) {
     return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                         "buffer.capacity is %lld, but batches of %lld samples need at least %lld%s. Raise "
+                         "buffer.capacity is %lld, but batches of %lld samples need at least %lld%s%s. Raise "
                          "buffer.capacity in the job file, or lower batch_size.",
                          (long long)plan->capacity, (long long)count, (long long)least,
-                         plan->policy == MPIDATA_POLICY_FIRO ? " (buffer.watermark + batch_size)" : "");
+                         plan->policy == MPIDATA_POLICY_FIRO ? " (buffer.watermark + batch_size)" : "",
+                         plan->samples_window > 1 ? ", times samples.window" : "");
 }
 
 /* Those that a checkpoint had kept, the newest where there is not room for all. */
@@ -25,7 +26,7 @@ static void take_over_retired_locked(mpidata_trainer *trainer, int64_t *retired,
     for (int64_t i = 0; i < n; i++) {
         int64_t slot = trainer->retired[(from + i) % n];
         if (i < drop)
-            mpidata_slots_give_back(&trainer->slots, slot);
+            mpidata_trainer_give_back_locked(trainer, slot);
         else
             retired[i - drop] = slot;
     }
@@ -38,7 +39,8 @@ static void take_over_retired_locked(mpidata_trainer *trainer, int64_t *retired,
 /* Only where a batch is what came together, and none of it is kept to be repeated. A page's order is not that of the
  * buffer, which is the one in the journal. */
 static int hands_out_pages(const mpidata_plan *plan) {
-    return plan->policy == MPIDATA_POLICY_FIFO && plan->tail == MPIDATA_TAIL_DROP && !plan->journal && !plan->replay;
+    return plan->policy == MPIDATA_POLICY_FIFO && plan->tail == MPIDATA_TAIL_DROP && !plan->journal && !plan->replay &&
+           plan->samples_window == 1;
 }
 
 int mpidata_trainer_start(int64_t count) {
@@ -47,8 +49,9 @@ int mpidata_trainer_start(int64_t count) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (count < 1)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "batch_size is %lld. Use 1 or more.", (long long)count);
-    int64_t most = INT64_MAX - plan->watermark;
+    int64_t most = INT64_MAX / plan->samples_window - plan->watermark;
     int64_t least = plan->policy == MPIDATA_POLICY_FIRO && count < most ? plan->watermark + count : count;
+    if (least <= most) least *= plan->samples_window;
     if (plan->capacity < least) {
         (void)too_small(plan, least, count);
         (void)mpidata_report_error_of_trainer(mpidata_last_error());
@@ -65,7 +68,7 @@ int mpidata_trainer_start(int64_t count) {
         status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for batches of %lld.", (long long)count);
     } else if (!trainer->batch) {
         trainer->batch = count;
-        trainer->past_cache = mpidata_exceeds_cache((size_t)count * plan->slot_bytes);
+        trainer->past_cache = mpidata_exceeds_cache((size_t)(count * plan->samples_window) * plan->slot_bytes);
         take_over_retired_locked(trainer, retired, count);
         retired = NULL;
     }
@@ -117,68 +120,73 @@ static int grant_replayed_locked(mpidata_trainer *trainer) {
 static void retire_locked(mpidata_trainer *trainer, int64_t slot) {
     MPIDATA_LOCKED(&trainer->lock);
     if (trainer->job.plan.tail == MPIDATA_TAIL_DROP) {
-        mpidata_slots_give_back(&trainer->slots, slot);
+        mpidata_trainer_give_back_locked(trainer, slot);
         return;
     }
     if (trainer->n_retired < trainer->batch) {
         trainer->retired[trainer->n_retired++] = slot;
         return;
     }
-    mpidata_slots_give_back(&trainer->slots, trainer->retired[trainer->next_retired]);
+    mpidata_trainer_give_back_locked(trainer, trainer->retired[trainer->next_retired]);
     trainer->retired[trainer->next_retired] = slot;
     trainer->next_retired = (trainer->next_retired + 1) % trainer->batch;
 }
 
 typedef struct {
-    int64_t number;
+    int64_t number; /* of the slot */
     const mpidata_slot *slot;
-} drawn_sample;
+} drawn_step;
+
+/* Pin the steps of a sample that was drawn, samples_window of them. */
+static void take_steps_locked(mpidata_trainer *trainer, int64_t number, drawn_step *drawn) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const int64_t *steps = mpidata_trainer_steps_of_locked(trainer, &number);
+    for (int i = 0; i < trainer->job.plan.samples_window; i++) {
+        mpidata_slot *slot = trainer->slots.slots[steps[i]];
+        slot->pins++;
+        drawn[i] = (drawn_step){steps[i], slot};
+    }
+    mpidata_trainer_count_draw_locked(trainer, number);
+}
 
 /* One draw, pinned. */
-static drawn_sample draw_one_locked(mpidata_trainer *trainer) {
+static void draw_one_locked(mpidata_trainer *trainer, drawn_step *drawn) {
     MPIDATA_LOCKED(&trainer->lock);
-    int removed = 0;
-    drawn_sample drawn;
-    int repeat = mpidata_buffer_available(&trainer->buffer) == 0;
-    drawn.number = repeat ? trainer->retired[mpidata_random_below(&trainer->buffer.random, trainer->n_retired)]
-                          : mpidata_buffer_draw(&trainer->buffer, &removed);
-    drawn.slot = trainer->slots.slots[drawn.number];
-    trainer->slots.slots[drawn.number]->pins++;
-    mpidata_trainer_count_draw_locked(trainer, trainer->slots.slots[drawn.number]);
-    if (removed) retire_locked(trainer, drawn.number);
-    return drawn;
+    int removed = 0, repeat = mpidata_buffer_available(&trainer->buffer) == 0;
+    int64_t number = repeat ? trainer->retired[mpidata_random_below(&trainer->buffer.random, trainer->n_retired)]
+                            : mpidata_buffer_draw(&trainer->buffer, &removed);
+    take_steps_locked(trainer, number, drawn);
+    if (removed) retire_locked(trainer, number);
 }
 
 /* A batch, pinned, for which samples repeat no sooner than they must. */
-static int draw_distinct_locked(mpidata_trainer *trainer, drawn_sample *drawn) {
+static int draw_distinct_locked(mpidata_trainer *trainer, drawn_step *drawn) {
     MPIDATA_LOCKED(&trainer->lock);
     size_t n = (size_t)trainer->batch;
-    int64_t *slots = malloc(2 * n * sizeof *slots);
-    if (!slots) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
-    mpidata_buffer_draw_distinct(&trainer->buffer, trainer->batch, slots, slots + n);
-    for (size_t i = 0; i < n; i++) {
-        mpidata_slot *slot = trainer->slots.slots[slots[i]];
-        slot->pins++;
-        mpidata_trainer_count_draw_locked(trainer, slot);
-        drawn[i] = (drawn_sample){slots[i], slot};
-    }
-    free(slots);
+    int64_t *numbers = malloc(2 * n * sizeof *numbers);
+    if (!numbers) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
+    mpidata_buffer_draw_distinct(&trainer->buffer, trainer->batch, numbers, numbers + n);
+    for (size_t i = 0; i < n; i++)
+        take_steps_locked(trainer, numbers[i], drawn + i * (size_t)trainer->job.plan.samples_window);
+    free(numbers);
     return MPIDATA_SUCCESS;
 }
 
-static void copy_sample(const mpidata_trainer *trainer, const mpidata_slot *slot, int64_t i, void *const *fields,
-                        double *parameters, double *time, int64_t *step, int64_t *simulation) {
+/* The i-th step of a batch; what it has in common with the others of its sample comes with the first. */
+static void copy_step(const mpidata_trainer *trainer, const mpidata_slot *slot, int64_t i, void *const *fields,
+                      double *parameters, double *time, int64_t *step, int64_t *simulation) {
     const mpidata_plan *plan = &trainer->job.plan;
     void *(*copy)(void *restrict, const void *restrict, size_t) = trainer->past_cache ? mpidata_copy_past_cache : memcpy;
     for (int f = 0; f < plan->n_fields; f++) {
         size_t bytes = (size_t)plan->fields[f].elements * plan->fields[f].element_size;
         (void)copy((char *)fields[f] + (size_t)i * bytes, mpidata_slot_field(&trainer->slots, slot, f), bytes);
     }
-    size_t n = (size_t)plan->n_parameters;
-    if (n) memcpy(parameters + (size_t)i * n, slot->parameters, n * sizeof *parameters);
     time[i] = *slot->time;
     step[i] = *slot->step;
-    simulation[i] = *slot->simulation;
+    if (i % plan->samples_window) return;
+    size_t n = (size_t)plan->n_parameters, sample = (size_t)(i / plan->samples_window);
+    if (n) memcpy(parameters + sample * n, slot->parameters, n * sizeof *parameters);
+    simulation[sample] = *slot->simulation;
 }
 
 /* MPIDATA_SUCCESS when a batch is granted. */
@@ -244,13 +252,13 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
     mpidata_lock_take(&trainer->lock);
     int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
     if (status == MPIDATA_END) mpidata_phase_tell_end_locked(&trainer->phase);
-    int64_t batch = trainer->batch;
-    drawn_sample *drawn = status ? NULL : malloc((size_t)batch * sizeof *drawn);
+    int64_t length = trainer->job.plan.samples_window, steps = trainer->batch * length;
+    drawn_step *drawn = status ? NULL : malloc((size_t)steps * sizeof *drawn);
     if (!status && !drawn) status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
-    if (!status && (status = mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_DRAW, batch)))
+    if (!status && (status = mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_DRAW, trainer->batch)))
         mpidata_trainer_fail_locked(trainer, status);
     if (!status && trainer->job.plan.repeats > 0) status = draw_distinct_locked(trainer, drawn);
-    else for (int64_t i = 0; i < batch && !status; i++) drawn[i] = draw_one_locked(trainer);
+    else for (int64_t i = 0; i < steps && !status; i += length) draw_one_locked(trainer, drawn + i);
     if (!status) {
         trainer->drawn++;
         mpidata_trainer_wake_locked(trainer);
@@ -260,9 +268,9 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
         free(drawn);
         return status;
     }
-    for (int64_t i = 0, pinned = 0; i < batch; i++) {
-        copy_sample(trainer, drawn[i].slot, i, fields, parameters, time, step, simulation);
-        if (i + 1 < batch && (size_t)(i + 1 - pinned) * trainer->job.plan.slot_bytes < UNPIN_EVERY) continue;
+    for (int64_t i = 0, pinned = 0; i < steps; i++) {
+        copy_step(trainer, drawn[i].slot, i, fields, parameters, time, step, simulation);
+        if (i + 1 < steps && (size_t)(i + 1 - pinned) * trainer->job.plan.slot_bytes < UNPIN_EVERY) continue;
         mpidata_lock_take(&trainer->lock);
         while (pinned <= i) mpidata_slots_unpin(&trainer->slots, drawn[pinned++].number);
         mpidata_lock_give(&trainer->lock);
@@ -282,7 +290,7 @@ static mpidata_page *draw_whole_page_locked(mpidata_trainer *trainer) {
     for (int64_t i = 0; i < trainer->batch; i++)
         if (page->slots[i].pins) return NULL;
     if (!mpidata_buffer_draw_together(&trainer->buffer, page->first, trainer->batch, 2 * trainer->batch)) return NULL;
-    for (int64_t i = 0; i < trainer->batch; i++) mpidata_trainer_count_draw_locked(trainer, &page->slots[i]);
+    for (int64_t i = 0; i < trainer->batch; i++) mpidata_trainer_count_draw_locked(trainer, page->first + i);
     return page;
 }
 

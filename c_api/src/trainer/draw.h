@@ -8,12 +8,12 @@
  * trainers (MPIDATA_ERR_ARGUMENT otherwise, and when the buffer is too small for it). Does not block. */
 int mpidata_trainer_start(int64_t count);
 
-/* Fill one batch of `count` samples (the count of mpidata_trainer_start).
+/* Fill one batch of `count` samples (the count of mpidata_trainer_start); with windows of w = samples.window steps:
  *
- * fields      one pointer per field in job order, each to count x (declared shape) elements of the declared dtype
+ * fields      one pointer per field in job order, each to count x w x (declared shape) elements of the declared dtype
  * parameters  count x n_parameters float64
- * time        count float64
- * step        count int64
+ * time        count x w float64
+ * step        count x w int64
  * simulation  count int64
  *
  * MPIDATA_SUCCESS; MPIDATA_END: the stream is over, the same batch number on all trainers; MPIDATA_CHECKPOINT: take a

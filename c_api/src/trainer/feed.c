@@ -54,21 +54,30 @@ static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, const void 
 static int enter_locked(mpidata_trainer *trainer, int64_t number, int validation) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_slot *slot = trainer->slots.slots[number];
-    MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, *slot->simulation, *slot->step));
-    if (validation) {
-        trainer->statistics.validation++;
-        return mpidata_slots_append(&trainer->validation, &trainer->n_validation, &trainer->validation_allocated, number);
+    if (!trainer->windows.plan) {
+        MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, *slot->simulation, *slot->step));
+        MPIDATA_TRY(mpidata_trainer_whole_locked(trainer, number, validation));
+    } else {
+        MPIDATA_TRY(mpidata_windows_add(&trainer->windows, 0, 1, number));
+        for (int64_t i = 0; i < trainer->windows.n_whole; i++)
+            MPIDATA_TRY(mpidata_trainer_whole_locked(trainer, trainer->windows.whole[i], validation));
     }
-    MPIDATA_TRY(mpidata_trainer_arrive_locked(trainer, number));
-    trainer->n_arrived = 0; /* there is room in the buffer */
-    int64_t evicted = mpidata_buffer_add(&trainer->buffer, number);
-    if (evicted >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
-    return MPIDATA_SUCCESS;
+    int64_t n;
+    return mpidata_trainer_fill_buffer_locked(trainer, &n);
+}
+
+/* Windows may wait for more room than there is. */
+static int has_room_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    int64_t n = 0;
+    (void)mpidata_trainer_fill_buffer_locked(trainer, &n);
+    if (n) (void)pthread_cond_broadcast(&trainer->news);
+    return !trainer->n_arrived && !mpidata_buffer_full(&trainer->buffer);
 }
 
 static int wait_for_room_locked(mpidata_trainer *trainer, double deadline) {
     MPIDATA_LOCKED(&trainer->lock);
-    while (mpidata_buffer_full(&trainer->buffer) || mpidata_budget_behind_locked(trainer)) {
+    while (!has_room_locked(trainer) || mpidata_budget_behind_locked(trainer)) {
         if (mpidata_draws_ended(&trainer->phase)) return MPIDATA_END;
         if (!mpidata_lock_sleep_locked(&trainer->lock, &trainer->wake, deadline))
             return mpidata_error(MPIDATA_ERR_AGAIN, "The buffer is full.");
@@ -86,7 +95,7 @@ int mpidata_trainer_give(const void *const *fields, const double *parameters, do
     int64_t number = -1;
     mpidata_lock_take(&trainer->lock);
     int status = validation ? MPIDATA_SUCCESS : wait_for_room_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (!status && !mpidata_ledger_has(&trainer->ledger, simulation, step)) {
+    if (!status && !mpidata_trainer_has_step_locked(trainer, simulation, step)) {
         status = fill_slot_locked(trainer, validation ? -1 : trainer->buffer.count, fields, parameters, &number);
         if (!status) {
             mpidata_slot *slot = trainer->slots.slots[number];
@@ -126,6 +135,9 @@ int mpidata_trainer_end_alone(void) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
+    if (trainer->windows.plan) mpidata_windows_drop_all(&trainer->windows);
+    while (!has_room_locked(trainer) && trainer->n_arrived && !mpidata_draws_ended(&trainer->phase))
+        (void)mpidata_lock_sleep_locked(&trainer->lock, &trainer->wake, mpidata_trainer_deadline(1.0));
     mpidata_buffer_end(&trainer->buffer);
     (void)pthread_cond_broadcast(&trainer->news);
     mpidata_lock_give(&trainer->lock);

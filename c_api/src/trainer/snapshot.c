@@ -13,7 +13,8 @@ _Static_assert(sizeof((mpidata_snapshot){0}.count) == MPIDATA_PLACES * sizeof(in
 
 struct mpidata_pinned {
     mpidata_snapshot head;
-    int64_t n;                  /* samples */
+    int64_t n;                  /* steps */
+    int64_t *windows;           /* steps of each sample, where it has several */
     int64_t *numbers;           /* of their slots; -1: not pinned, or not any more */
     mpidata_slot **slots;       /* their addresses stay while they are pinned */
     int64_t simulations;
@@ -31,6 +32,7 @@ static int need_pinned(mpidata_trainer **trainer, mpidata_pinned **pinned) {
 
 void mpidata_pinned_free(mpidata_pinned *pinned) {
     if (!pinned) return;
+    free(pinned->windows);
     free(pinned->numbers);
     free(pinned->slots);
     free(pinned->steps);
@@ -90,14 +92,20 @@ static int allocate(mpidata_pinned *pinned) {
            pinned->bits;
 }
 
-static void list_samples_locked(mpidata_trainer *trainer, mpidata_pinned *pinned) {
+/* Numbers of the samples in all places. */
+static void list_samples_locked(const mpidata_trainer *trainer, int64_t *numbers) {
     MPIDATA_LOCKED(&trainer->lock);
-    int64_t *numbers = pinned->numbers, n = 0;
+    int64_t n = 0;
     for (int64_t i = 0; i < trainer->buffer.count; i++) numbers[n++] = mpidata_buffer_at(&trainer->buffer, i);
     for (int64_t i = 0; i < trainer->n_arrived; i++) numbers[n++] = trainer->arrived[i];
     for (int64_t i = 0; i < trainer->n_retired; i++) numbers[n++] = trainer->retired[i];
-    int64_t pinnable = n;
     for (int64_t i = 0; i < trainer->n_validation; i++) numbers[n++] = trainer->validation[i];
+}
+
+static void pin_samples_locked(mpidata_trainer *trainer, mpidata_pinned *pinned) {
+    MPIDATA_LOCKED(&trainer->lock);
+    int64_t *numbers = pinned->numbers, n = pinned->n, pinnable = n - trainer->n_validation;
+    list_samples_locked(trainer, numbers);
     for (int64_t i = 0; i < n; i++) {
         mpidata_slot *slot = trainer->slots.slots[numbers[i]];
         pinned->slots[i] = slot;
@@ -108,18 +116,49 @@ static void list_samples_locked(mpidata_trainer *trainer, mpidata_pinned *pinned
     }
 }
 
+/* Pin the steps of all windows, each once. 0: memory is short. */
+static int pin_windows_locked(mpidata_trainer *trainer, mpidata_pinned *pinned, int64_t samples) {
+    MPIDATA_LOCKED(&trainer->lock);
+    int length = trainer->job.plan.samples_window;
+    int64_t *numbers = array(samples, sizeof *numbers);
+    int64_t *rows = array(trainer->slots.n_slots, sizeof *rows); /* of each slot, its step in the snapshot */
+    pinned->windows = array(samples * length, sizeof *pinned->windows);
+    pinned->n = 0;
+    if (numbers && rows && pinned->windows) {
+        list_samples_locked(trainer, numbers);
+        for (int64_t i = 0; i < trainer->slots.n_slots; i++) rows[i] = -1;
+        for (int64_t i = 0; i < samples * length; i++) {
+            int64_t slot = mpidata_windows_steps(&trainer->windows, numbers[i / length])[i % length];
+            if (rows[slot] < 0) {
+                rows[slot] = pinned->n;
+                pinned->numbers[pinned->n] = slot;
+                pinned->slots[pinned->n] = trainer->slots.slots[slot];
+                pinned->slots[pinned->n++]->pins++;
+            }
+            pinned->windows[i] = rows[slot];
+        }
+    }
+    int done = numbers && rows && pinned->windows;
+    free(numbers);
+    free(rows);
+    return done;
+}
+
 static mpidata_pinned *pin_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_pinned *pinned = calloc(1, sizeof *pinned);
     if (!pinned) return NULL;
     fill_head_locked(trainer, &pinned->head);
-    for (int place = 0; place < MPIDATA_PLACES; place++) pinned->n += pinned->head.count[place];
+    int64_t samples = 0;
+    for (int place = 0; place < MPIDATA_PLACES; place++) samples += pinned->head.count[place];
+    pinned->n = samples * trainer->job.plan.samples_window; /* at most */
     pinned->simulations = trainer->job.plan.simulations + trainer->job.plan.validation;
-    if (!allocate(pinned)) {
+    if (!allocate(pinned) || (trainer->windows.plan && !pin_windows_locked(trainer, pinned, samples))) {
         mpidata_pinned_free(pinned);
         return NULL;
     }
-    list_samples_locked(trainer, pinned);
+    if (!trainer->windows.plan) pin_samples_locked(trainer, pinned);
+    pinned->head.steps = pinned->n;
     mpidata_ledger_export(&trainer->ledger, pinned->steps, pinned->whole, pinned->complete, pinned->words, pinned->bits);
     return pinned;
 }
@@ -157,6 +196,17 @@ int mpidata_trainer_snapshot_samples(double *parameters, double *time, int64_t *
     return MPIDATA_SUCCESS;
 }
 
+int mpidata_trainer_snapshot_windows(int64_t *steps) {
+    mpidata_trainer *trainer;
+    mpidata_pinned *pinned;
+    MPIDATA_TRY(need_pinned(&trainer, &pinned));
+    if (!pinned->windows) return mpidata_error(MPIDATA_ERR_ORDER, "Samples of one step have no windows.");
+    int64_t samples = 0;
+    for (int place = 0; place < MPIDATA_PLACES; place++) samples += pinned->head.count[place];
+    memcpy(steps, pinned->windows, (size_t)(samples * trainer->job.plan.samples_window) * sizeof *steps);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_snapshot_ledger(int64_t *steps, int64_t *whole, uint8_t *complete, int64_t *words, uint64_t *bits) {
     mpidata_trainer *trainer;
     mpidata_pinned *pinned;
@@ -174,7 +224,7 @@ int mpidata_trainer_snapshot_ledger(int64_t *steps, int64_t *whole, uint8_t *com
 
 static int check_range(const mpidata_pinned *pinned, int64_t first, int64_t count) {
     if (first >= 0 && count >= 0 && first <= pinned->n && count <= pinned->n - first) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_ARGUMENT, "The snapshot has %lld samples, not %lld from %lld on.",
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "The snapshot has %lld steps, not %lld from %lld on.",
                          (long long)pinned->n, (long long)count, (long long)first);
 }
 
@@ -257,6 +307,11 @@ int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream) {
 }
 
 static int put_into_place(mpidata_trainer *trainer, int place, int64_t slot) {
+    if (place == MPIDATA_PLACE_BUFFER || place == MPIDATA_PLACE_WAITING) {
+        mpidata_lock_take(&trainer->lock);
+        mpidata_trainer_count_draws_locked(trainer, slot);
+        mpidata_lock_give(&trainer->lock);
+    }
     switch (place) {
     case MPIDATA_PLACE_BUFFER:
         if (trainer->buffer.count < trainer->buffer.capacity) {
@@ -308,13 +363,10 @@ static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const 
     *slot->time = from->time[i];
     *slot->step = from->step[i];
     *slot->simulation = from->simulation[i];
-    trainer->slots.slots[number]->draws = -1;
-    if (place == MPIDATA_PLACE_BUFFER || place == MPIDATA_PLACE_WAITING) {
-        mpidata_lock_take(&trainer->lock);
-        mpidata_trainer_count_draws_locked(trainer, trainer->slots.slots[number]);
-        mpidata_lock_give(&trainer->lock);
-    }
-    return put_into_place(trainer, place, number);
+    slot->draws = -1;
+    if (place != MPIDATA_PLACE_NONE) return put_into_place(trainer, place, number);
+    slot->holders = 1;
+    return mpidata_slots_append(&trainer->restored, &trainer->n_restored, &trainer->restored_allocated, number);
 }
 
 int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
@@ -322,11 +374,42 @@ int mpidata_trainer_restore_samples(int place, int64_t count, const void *const 
     mpidata_trainer *trainer;
     const restored_samples from = {fields, parameters, time, step, simulation};
     MPIDATA_TRY(need_unbegun(&trainer));
+    if ((place == MPIDATA_PLACE_NONE) != (trainer->windows.plan != NULL))
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint's samples are others than the job's.");
     for (int64_t i = 0; i < count; i++) {
-        MPIDATA_TRY(check_step(trainer, place, simulation[i], step[i]));
+        if (place != MPIDATA_PLACE_NONE) MPIDATA_TRY(check_step(trainer, place, simulation[i], step[i]));
         MPIDATA_TRY(restore_sample(trainer, place, i, &from));
     }
     return MPIDATA_SUCCESS;
+}
+
+static int restore_window(mpidata_trainer *trainer, int place, const int64_t *steps, int64_t *slots) {
+    const mpidata_plan *plan = &trainer->job.plan;
+    int64_t number, first = 0, simulation = 0;
+    for (int i = 0; i < plan->samples_window; i++) {
+        if (steps[i] < 0 || steps[i] >= trainer->n_restored)
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "A window of the checkpoint has no step %lld.", (long long)steps[i]);
+        slots[i] = trainer->restored[steps[i]];
+        const mpidata_slot *slot = trainer->slots.slots[slots[i]];
+        if (!i) first = *slot->step;
+        if (!i) simulation = *slot->simulation;
+        if (*slot->simulation != simulation || *slot->step != first + i * (int64_t)plan->samples_stride)
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "The steps of a window of the checkpoint do not belong together.");
+    }
+    MPIDATA_TRY(check_step(trainer, place, simulation, first));
+    MPIDATA_TRY(mpidata_windows_make(&trainer->windows, slots, &number));
+    return put_into_place(trainer, place, number);
+}
+
+int mpidata_trainer_restore_windows(int place, int64_t count, const int64_t *steps) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(need_unbegun(&trainer));
+    int64_t length = trainer->job.plan.samples_window, *slots = malloc((size_t)length * sizeof *slots);
+    int status = slots ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for windows of steps.");
+    if (!trainer->windows.plan) status = mpidata_error(MPIDATA_ERR_ARGUMENT, "Samples of one step have no windows.");
+    for (int64_t i = 0; i < count && !status; i++) status = restore_window(trainer, place, steps + i * length, slots);
+    free(slots);
+    return status;
 }
 
 int mpidata_trainer_restore_ledger(const int64_t *steps) {

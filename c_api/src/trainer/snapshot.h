@@ -18,7 +18,8 @@ enum {
     MPIDATA_PLACE_WAITING,    /* for room in the buffer, oldest first */
     MPIDATA_PLACE_RETIRED,    /* drawn last, kept for the tail to repeat */
     MPIDATA_PLACE_VALIDATION,
-    MPIDATA_PLACES
+    MPIDATA_PLACES,
+    MPIDATA_PLACE_NONE = MPIDATA_PLACES /* steps of windows that are restored next */
 };
 
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
     int64_t batch;                 /* batches drawn */
     int64_t batches_of_all;        /* by all trainers in all, however many they were in earlier starts of the run */
     int64_t count[4];              /* samples in each place */
+    int64_t steps;                 /* in all: a sample each, or those of windows, each once */
     int64_t unseen;                /* the first so many of the buffer were never drawn (reservoir) */
     int64_t next_retired;          /* place among the retired that is used next */
     int64_t capacity;              /* of the buffer, with what relief has added */
@@ -41,13 +43,16 @@ int mpidata_trainer_checkpoint(void);
 /* Take the snapshot that draw has asked for. Holds the receive thread up while it lists the samples, no longer. */
 int mpidata_trainer_snapshot_take(mpidata_snapshot *snapshot);
 
-/* parameters: all samples x n_parameters float64; time float64, step and simulation int64, one for each sample. */
+/* parameters: all steps x n_parameters float64; time float64, step and simulation int64, one for each step. */
 int mpidata_trainer_snapshot_samples(double *parameters, double *time, int64_t *step, int64_t *simulation);
 
-/* Write `field` of samples first ... first+count-1 to a file from byte `offset` on. Blocks on the file. */
+/* Of each sample the numbers of its samples_window steps. */
+int mpidata_trainer_snapshot_windows(int64_t *steps);
+
+/* Write `field` of steps first ... first+count-1 to a file from byte `offset` on. Blocks on the file. */
 int mpidata_trainer_snapshot_write(int file, int field, int64_t first, int64_t count, int64_t offset);
 
-/* Samples first ... first+count-1 are written for good. */
+/* Steps first ... first+count-1 are written for good. */
 int mpidata_trainer_snapshot_release(int64_t first, int64_t count);
 
 /* The ledger as mpidata_ledger_export gives it. */
@@ -66,6 +71,10 @@ int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream);
  * trainer's share, but for those kept to be repeated, which may have been drawn by any trainer. */
 int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
                                     const double *time, const int64_t *step, const int64_t *simulation);
+
+/* With windows: the steps come first, into MPIDATA_PLACE_NONE, then windows of them go into places: samples_window numbers
+ * each, in the order in which the steps came. */
+int mpidata_trainer_restore_windows(int place, int64_t count, const int64_t *steps);
 
 /* The ledger, as mpidata_ledger_import takes it; then the steps of the other simulations that it has. */
 int mpidata_trainer_restore_ledger(const int64_t *steps);

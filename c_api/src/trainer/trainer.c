@@ -45,6 +45,8 @@ int mpidata_trainer_begin(void) {
     if (buffer->unseen > buffer->count || (trainer->next_retired && trainer->next_retired >= trainer->n_retired))
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint's numbers do not fit its samples.");
     trainer->validation_whole = trainer->ledger.validation_complete == trainer->job.plan.validation;
+    mpidata_buffer_see_again(&trainer->buffer);
+    while (trainer->n_restored) mpidata_windows_let_go(&trainer->windows, trainer->restored[--trainer->n_restored]);
     trainer->begun = 1;
     int failed = pthread_create(&trainer->thread, NULL, mpidata_receive_thread, trainer);
     if (failed)
@@ -88,6 +90,7 @@ int mpidata_trainer_free(void) {
         return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_trainer_free: mpidata_trainer_close comes first.");
     mpidata_trainer_set(NULL);
     mpidata_buffer_close(&trainer->buffer);
+    mpidata_windows_close(&trainer->windows);
     if (!trainer->slots_in_use) mpidata_slots_close(&trainer->slots);
     mpidata_ledger_close(&trainer->ledger);
     mpidata_journal_close(&trainer->journal);
@@ -95,6 +98,7 @@ int mpidata_trainer_free(void) {
     free(trainer->arrived);
     free(trainer->validation);
     free(trainer->retired);
+    free(trainer->restored);
     mpidata_pinned_free(trainer->checkpoint.pinned);
     mpidata_job_leave(&trainer->job);
     free(trainer);
@@ -106,8 +110,8 @@ int mpidata_trainer_free(void) {
 static int by_simulation_and_step(const void *a, const void *b) {
     mpidata_trainer *trainer;
     (void)mpidata_the_trainer(&trainer);
-    const mpidata_slot *one = trainer->slots.slots[*(const int64_t *)a];
-    const mpidata_slot *other = trainer->slots.slots[*(const int64_t *)b];
+    const mpidata_slot *one = trainer->slots.slots[*mpidata_trainer_steps_of_locked(trainer, a)];
+    const mpidata_slot *other = trainer->slots.slots[*mpidata_trainer_steps_of_locked(trainer, b)];
     if (*one->simulation != *other->simulation) return *one->simulation < *other->simulation ? -1 : 1;
     return *one->step < *other->step ? -1 : *one->step > *other->step;
 }
@@ -141,9 +145,12 @@ int mpidata_trainer_validation_sample(int64_t index, const void **fields, const 
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
-    const mpidata_slot *slot = index >= 0 && index < trainer->n_validation
-                                   ? trainer->slots.slots[trainer->validation[index]]
-                                   : NULL;
+    int64_t length = trainer->job.plan.samples_window;
+    const mpidata_slot *slot = NULL;
+    if (index >= 0 && index < trainer->n_validation * length) {
+        const int64_t *steps = mpidata_trainer_steps_of_locked(trainer, &trainer->validation[index / length]);
+        slot = trainer->slots.slots[steps[index % length]];
+    }
     mpidata_lock_give(&trainer->lock);
     if (!slot)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no validation sample %lld.", (long long)index);

@@ -28,7 +28,7 @@ int mpidata_trainer_stopped(int *stopped);
  * (the job is stopping and it will never be whole) or an error. Sleeps while it waits. */
 int mpidata_trainer_validation(int64_t *count, double timeout_s);
 
-/* The index-th validation sample, ordered by (simulation, step): fields[i] gets the address of field i (C order,
+/* The index-th step of the validation samples, which are ordered by (simulation, first step): fields[i] gets the address of field i (C order,
  * declared dtype), *parameters that of n_parameters float64. The memory stays valid until mpidata_trainer_free. */
 int mpidata_trainer_validation_sample(int64_t index, const void **fields, const double **parameters, double *time,
                                       int64_t *step, int64_t *simulation);

@@ -81,7 +81,7 @@ int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, in
 
 int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task) {
     int runs = task->kind == MPIDATA_TASK_RUN && mpidata_plan_has(plan, task->simulation) &&
-               task->validation == (task->simulation >= plan->simulations);
+               task->validation == (task->simulation >= plan->simulations) && task->by_try > 0;
     if (runs || task->kind == MPIDATA_TASK_NO_MORE) return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent a task (%d, simulation %lld) that does not fit the job.",
                          (int)task->kind, (long long)task->simulation);

@@ -114,6 +114,7 @@ typedef struct {
     int32_t kind;
     int32_t validation;
     int64_t simulation;
+    int64_t by_try; /* which try of the simulation it is, from 1 */
     double parameters[]; /* n_parameters */
 } mpidata_task;
 

@@ -33,7 +33,18 @@ int mpidata_plan_has(const mpidata_plan *plan, int64_t simulation) {
 }
 
 int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t step) {
-    return (int)((simulation + step) % plan->trainers);
+    return (int)((simulation + step / plan->samples_run) % plan->trainers);
+}
+
+int64_t mpidata_plan_span(const mpidata_plan *plan) {
+    return (plan->samples_window - 1) * (int64_t)plan->samples_stride;
+}
+
+int mpidata_plan_trainers(const mpidata_plan *plan, int64_t simulation, int64_t step, int trainers[2]) {
+    trainers[0] = mpidata_plan_trainer(plan, simulation, step);
+    if (step < plan->samples_run || step % plan->samples_run >= mpidata_plan_span(plan)) return 1;
+    trainers[1] = mpidata_plan_trainer(plan, simulation, step - plan->samples_run);
+    return trainers[1] == trainers[0] ? 1 : 2;
 }
 
 int mpidata_plan_field(const mpidata_plan *plan, const char *name) {

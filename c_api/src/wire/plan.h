@@ -15,8 +15,15 @@ int mpidata_plan_parse(const char *text, mpidata_plan *plan);
 /* Whether it is a simulation of the job, of validation or not. */
 int mpidata_plan_has(const mpidata_plan *plan, int64_t simulation);
 
-/* Trainer that takes a sample, whatever the group or try. */
+/* Trainer that takes the sample that begins at this step, whatever the group or try. */
 int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t step);
+
+/* Steps from the first one of a sample to its last: 0 where it is one step. */
+int64_t mpidata_plan_span(const mpidata_plan *plan);
+
+/* Trainers that need a step for their samples: that of its run and, of the first steps of a run, that of the run before,
+ * too. Returns how many, 1 or 2. */
+int mpidata_plan_trainers(const mpidata_plan *plan, int64_t simulation, int64_t step, int trainers[2]);
 
 /* Index of a field or parameter, -1 if there is none. */
 int mpidata_plan_field(const mpidata_plan *plan, const char *name);

@@ -126,6 +126,8 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"loaders", &plan->loaders, 0}, {"loader_spares", &plan->loader_spares, 0},
         {"carried", &plan->carried, 0}, {"carried_each", &plan->carried_each, 0},
         {"journal", &plan->journal, 0},
+        {"samples_window", &plan->samples_window, 1}, {"samples_stride", &plan->samples_stride, 1},
+        {"samples_run", &plan->samples_run, 1},
     };
     const struct { const char *key; int64_t *target; } longs[] = {
         {"simulations", &plan->simulations}, {"validation", &plan->validation},
@@ -200,6 +202,8 @@ static int check_whole(const reader *r) {
     if (!plan->groups && !plan->loaders) return bad(r, "has neither groups nor loaders");
     if (plan->loaders && !(plan->loader_timeout_s > 0 && plan->loader_start_timeout_s > 0))
         return bad(r, "lacks 'loader_timeout_s' or 'loader_start_timeout_s'");
+    if (plan->samples_run < (plan->samples_window - 1) * (int64_t)plan->samples_stride)
+        return bad(r, "has a 'samples_run' less than a window");
     if (plan->repeats && (plan->repeats < 1 || plan->policy != MPIDATA_POLICY_RESERVOIR))
         return bad(r, "has 'repeats' less than 1, or without a reservoir");
     return MPIDATA_PLAN_GOOD;
@@ -225,6 +229,7 @@ static int parse_lines(reader *r, char *copy) {
 
 int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong) {
     memset(plan, 0, sizeof *plan);
+    plan->samples_window = plan->samples_stride = plan->samples_run = 1;
     char *copy = strdup(text);
     if (!copy) return MPIDATA_PLAN_NO_MEMORY;
     reader r = {.plan = plan, .role = -1, .wrong = wrong};

@@ -45,6 +45,8 @@ typedef struct {
     char *replay;       /* folder of the run that is replayed, or NULL */
     uint64_t seed;
     int64_t simulations, validation;
+    int samples_window, samples_stride, samples_run; /* steps of a sample, how far apart; how many samples that begin one
+                                                      * after the other are of one trainer */
     int policy, tail;
     int64_t capacity, watermark;
     double repeats; /* draws for each sample, of a reservoir; 0: as many as there is time for */

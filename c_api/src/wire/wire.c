@@ -64,7 +64,7 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
     if (bytes < sizeof *head || head->magic != MPIDATA_PIECE_MAGIC)
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not the header of a piece", bytes);
     if (head->n_blocks < 1 || head->n_blocks > MPIDATA_BLOCKS_MAX || head->payload_bytes < 0 ||
-        head->payload_bytes > MPIDATA_ALONG_MAX + MPIDATA_BOUNDARY || head->turn < 1 || head->step < 0 ||
+        head->payload_bytes > MPIDATA_ALONG_MAX + MPIDATA_BOUNDARY || head->by_try < 1 || head->step < 0 ||
         head->step >= MPIDATA_STEPS_MAX || !mpidata_plan_has(plan, head->simulation) || !isfinite(head->time))
         return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",
                              (long long)head->simulation, (long long)head->step);

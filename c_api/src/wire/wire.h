@@ -22,7 +22,7 @@ typedef struct {
     int64_t step;
     double time;
     int64_t payload_bytes; /* behind the header, padding included */
-    int64_t turn;          /* which of its group's simulations this is, from 1 */
+    int64_t by_try;        /* which try of the simulation this is, from 1 */
 } mpidata_piece;
 
 typedef struct {

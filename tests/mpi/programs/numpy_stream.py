@@ -18,10 +18,11 @@ def stream(batch_size: int | None = None) -> Iterator[dict[str, np.ndarray]]:
 
 def _batches(batch_size: int | None) -> Iterator[dict[str, np.ndarray]]:
     trainer, lead = join(), () if batch_size is None else (batch_size,)
-    count = len(trainer.plan.fields)
-    layout = {field.name: (lead + field.shape, field.dtype) for field in trainer.plan.fields}
+    count, window = len(trainer.plan.fields), trainer.plan.samples_window
+    steps = lead if window == 1 else (*lead, window)
+    layout = {field.name: (steps + field.shape, field.dtype) for field in trainer.plan.fields}
     layout["parameters"] = ((*lead, len(trainer.plan.parameters)), "float64")
-    layout |= {"time": (lead, "float64"), "step": (lead, "int64"), "simulation": (lead, "int64")}
+    layout |= {"time": (steps, "float64"), "step": (steps, "int64"), "simulation": (lead, "int64")}
     while True:
         batch = {name: np.empty(*kind) for name, kind in layout.items()}
         addresses = [array.ctypes.data for array in batch.values()]

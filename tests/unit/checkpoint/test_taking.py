@@ -49,6 +49,7 @@ class Library(FakeLibrary):
         snapshot = snapshot._obj
         snapshot.number, snapshot.batch, snapshot.unseen, snapshot.capacity = 7, self.drawn // self.count, 1, 10
         snapshot.count[:] = [3, 1, 0, 1]
+        snapshot.steps = SAMPLES
         snapshot.random[:] = [2**64 - 1, 2, 3, 4]
         snapshot.ledger_words = 2
         return 0

@@ -179,13 +179,15 @@ class Job:
     def goodbye(self, trainer: int, after: float = 0.0) -> None:
         received = sum(steps for simulation, steps in self.held[trainer].items() if simulation < self.plan.simulations)
         validation = sum(self.held[trainer].values()) - received
-        figures = [0] * 7
+        figures = [0] * 8
         figures[RECEIVED], figures[VALIDATION], figures[DRAWN] = received, validation, received // 4
         figures[BYTES] = 16 * (received + validation)
         self.event(Goodbye, trainer, after)
         self.event(Status, trainer, after + 0.2, statistics=tuple(figures))
 
-    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
+    def dispatch(
+        self, group: int, simulation: int, by_try: int, validation: bool, parameters: NDArray[np.float64]
+    ) -> None:
         assert parameters.tolist() == self.parameters[simulation].tolist()
         assert validation == (simulation >= self.plan.simulations)
         assert self.running[group] == -1
@@ -319,7 +321,9 @@ class Echo(Job):
             return Next(of_solver=True, index=group, rank=0, simulation=simulation, steps=10, failed=0, text="")
         return super().poll(timeout_s)
 
-    def dispatch(self, group: int, simulation: int, validation: bool, parameters: NDArray[np.float64]) -> None:
+    def dispatch(
+        self, group: int, simulation: int, by_try: int, validation: bool, parameters: NDArray[np.float64]
+    ) -> None:
         self.asking[group] = simulation
         self.waiting.append(group)
 

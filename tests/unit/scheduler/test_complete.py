@@ -74,7 +74,7 @@ def test_the_job_waits_for_late_trainers_and_groups(make_job: MakeJob) -> None:
 
 def test_the_summary_has_the_figures_that_come_after_the_goodbyes(make_job: MakeJob) -> None:
     job = make_job(trainers=2)
-    job.event(Status, 0, statistics=[1, 0, 0, 1, 0, 100, 16])
+    job.event(Status, 0, statistics=[1, 0, 0, 1, 0, 100, 16, 0])
     assert job.run() == 0
     assert job.now < 1000.4
     assert job.summary["samples"]["received"] == 30

@@ -86,9 +86,9 @@ def test_every_message_is_a_call(library: Library, messages: LibraryMessages) ->
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_dispatch_passes_a_row_of_the_table(library: Library, messages: LibraryMessages, n: int) -> None:
     table = np.arange(4.0 * n).reshape(4, n)
-    messages.dispatch(2, 1, False, table[1])
-    ((name, group, simulation, validation, values),) = library.calls
-    assert (name, group, simulation, validation) == ("dispatch", 2, 1, False)
+    messages.dispatch(2, 1, 1, False, table[1])
+    ((name, group, simulation, by_try, validation, values),) = library.calls
+    assert (name, group, simulation, by_try, validation) == ("dispatch", 2, 1, 1, False)
     # As the declared argument type converts it.
     pointer = ctypes.POINTER(ctypes.c_double).from_param(values)
     assert list(values) == table[1].tolist() and pointer is not None
@@ -108,7 +108,7 @@ def raw_of(kind: int, **values: Any) -> RawEvent:
         (1, {"closed__simulation": -1}, Next, {"simulation": -1, "failed": 0}),
         (1, {"closed__steps": 7, "closed__failed": 2, "text": "é"}, Next, {"steps": 7, "failed": 2, "text": "é"}),
         (3, {"held__simulation": 4, "held__by_try": 3}, Held, {"simulation": 4, "by_try": 3}),
-        (4, {"status__starved": 1}, Status, {"starved": True, "full": False, "statistics": (0,) * 7}),
+        (4, {"status__starved": 1}, Status, {"starved": True, "full": False, "statistics": (0,) * 8}),
         (5, {"report__value": 0.5, "text": "é loss"}, Report, {"name": "é loss", "value": 0.5}),
         (7, {}, Goodbye, {"index": 1, "rank": 2, "of_solver": False}),
         (10, {"written__number": 1, "written__bytes": 9}, CheckpointWritten, {"number": 1, "bytes": 9, "batch": 0}),

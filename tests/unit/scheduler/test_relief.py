@@ -16,7 +16,7 @@ class Job:
     def tell(self, *states: tuple[bool, bool]) -> list[tuple[int, int, int]]:
         found = []
         for trainer, (starved, full) in enumerate(states):
-            statistics = [0] * 7
+            statistics = [0] * 8
             statistics[RECEIVED], statistics[DRAWN] = self.received[trainer], self.drawn[trainer]
             statistics[CAPACITY] = self.capacity[trainer]
             found += self.relief.status(trainer, starved, full, statistics)

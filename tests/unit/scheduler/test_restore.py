@@ -24,7 +24,7 @@ def test_figures_go_on_from_the_checkpoint_and_losses_from_the_events(
     losses.retry(1, 1, 0, Cause("signal", "was killed by SIGSEGV", signal=11))
     before = Figures(1, 20)
     before.report("loss", 4.0)
-    before.status(0, [30, 0, 0, 3, 5, 20, 1500])
+    before.status(0, [30, 0, 0, 3, 5, 20, 1500, 5])
     state = json.loads(json.dumps(room.state_of(Simulations(5, 1), losses, before, 10.0)))
     monkeypatch.setattr(room, "read_scheduler", lambda folder: state)
     monkeypatch.setattr(room, "received", lambda folder: np.array([4, -1, -1, -1, -1]))

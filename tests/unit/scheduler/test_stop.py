@@ -202,8 +202,8 @@ def test_a_full_trainer_is_relieved_when_another_one_starves(make_job: MakeJob) 
     job = make_job(trainers=2, simulations=2, capacity=100)
     job.before["dispatch"] = lambda group, simulation: False
     for tick in range(20):
-        job.event(Status, 0, after=0.2 * (tick + 1), starved=1, statistics=[5, 0, 0, 1, 0, 100, 0])
-        job.event(Status, 1, after=0.2 * (tick + 1), full=1, statistics=[100, 0, 0, 1, 100, 100, 0])
+        job.event(Status, 0, after=0.2 * (tick + 1), starved=1, statistics=[5, 0, 0, 1, 0, 100, 0, 0])
+        job.event(Status, 1, after=0.2 * (tick + 1), full=1, statistics=[100, 0, 0, 1, 100, 100, 0, 100])
     job.before["relieve"] = lambda trainer, samples: job.event(Error, text="enough")
     assert job.run() == 1
     assert job.called("relieve")[0] == (1, 25)

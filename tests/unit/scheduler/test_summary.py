@@ -24,7 +24,7 @@ COMPLETE: Conclusion = {"status": "complete", "error": None, "reason": None}
 def statistics(**values: int) -> list[int]:
     places = {"received": RECEIVED, "validation": VALIDATION, "duplicates": DUPLICATES, "drawn": DRAWN}
     places |= {"fill": FILL, "bytes": BYTES}
-    row = [0] * 7
+    row = [0] * 8
     for name, value in values.items():
         row[places[name]] = value
     return row
@@ -104,6 +104,7 @@ def test_progress_has_exactly_these_keys() -> None:
         "batches": [3, 3],
         "fill": [0.25, 1.5],
         "capacity": 20,
+        "present": [0, 0],
         "bytes": 1500,
         "report": {"loss": 0.5, "other": 1.0},
         "training": {"loss": {"first": 4.0, "last": 0.5}, "other": {"first": 1.0, "last": 1.0}},

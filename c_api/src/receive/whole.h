@@ -1,0 +1,17 @@
+/* Steps of which every element is in place: they become samples, each alone or in windows of several. Under the trainer's
+ * lock. */
+#ifndef MPIDATA_WHOLE_H
+#define MPIDATA_WHOLE_H
+
+#include "receive/assembly.h"
+#include "stream/state.h"
+
+/* The last element of a step has come. */
+int mpidata_step_whole_locked(mpidata_trainer *trainer, mpidata_assemblies *assemblies, mpidata_assembly *assembly);
+
+void mpidata_drop_assembly_locked(mpidata_trainer *trainer, mpidata_assemblies *assemblies, mpidata_assembly *assembly);
+
+/* Post that this trainer holds its share of a simulation, if that is so and was not told. */
+int mpidata_held_locked(mpidata_trainer *trainer, int64_t simulation);
+
+#endif
