@@ -82,6 +82,7 @@ def test_a_replay_hands_out_the_same_batches(folder: JobFolder, policy: str) -> 
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1000)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_ten_replays(folder: JobFolder, policy: str) -> None:
     write(folder, policy, count=40)
