@@ -28,26 +28,34 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         Folder of the record: `record.path` of the job file.
     validation : bool
         The samples of the validation simulations, instead of those that are trained on.
+    window, stride : int
+        Steps of a sample, and how far apart they are, as `samples.window` and `samples.stride` of a job: there is one
+        for each step after which enough others of its simulation are recorded.
 
     Raises
     ------
     StreamError
-        There is no such folder, or no record in it.
+        There is no such folder, or no record in it; `window` or `stride` is less than 1.
     MpidataError
         A file is damaged, or the files do not belong together.
 
     Notes
     -----
     Each sample is a dict of tensors as the stream's single samples: one per field, ``[*shape]`` in the declared dtype;
-    ``parameters``, ``[n]`` float64; ``time`` (float64), ``step`` and ``simulation`` (int64) without dimensions. Samples
-    are ordered by (simulation, step), whatever the order in which they came.
+    ``parameters``, ``[n]`` float64; ``time`` (float64), ``step`` and ``simulation`` (int64) without dimensions. With a
+    `window` W of 2 or more fields are ``[W, *shape]``, ``time`` and ``step`` ``[W]``. Samples are ordered by
+    (simulation, step), whatever the order in which they came.
 
     Works with a DataLoader's workers: each process opens the files when it first reads from them. A process's threads
     must not read at the same time. The record may still be written; what came later is not seen.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, validation: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, validation: bool = False, window: int = 1, stride: int = 1
+    ) -> None:
         folder = Path(path)
+        if window < 1 or stride < 1:
+            raise StreamError(f"RecordedDataset: window is {window} and stride {stride}. Use 1 or more.")
         self._paths = files_in(folder)
         if not self._paths:
             what = "has no files of a record" if folder.is_dir() else "is no folder"
@@ -65,7 +73,8 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         for name in ("simulation", "step"):
             column = samples[name]
             again[1:] = (again[1:] if name == "step" else True) & (column[1:] == column[:-1])
-        self._samples = samples[~again]
+        self._steps = samples[~again]
+        self._windows = _windows(self._steps, window, stride)
         self._header = headers[0]
         self._files: list[h5py.File] = []
         self._process = 0
@@ -83,20 +92,30 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
     @property
     def simulations(self) -> npt.NDArray[np.int64]:
         """Simulation of each sample: ndarray of int64, shape (len(self),)."""
-        column: npt.NDArray[np.int64] = self._samples["simulation"]
+        column: npt.NDArray[np.int64] = self._steps["simulation"][self._windows[:, 0]]
         return column
 
     def __len__(self) -> int:
         """Count the samples."""
-        return len(self._samples)
+        return len(self._windows)
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
         """Read one sample; raises IndexError, and StreamError where the disk fails."""
         try:
-            sample = self._samples[index]
+            window = self._windows[index]
         except IndexError:
             raise IndexError(f"There is no sample {index}: the record holds {len(self)} of them.") from None
-        number, row = int(sample["file"]), int(sample["row"])
+        steps = [self._read_step(index, int(step)) for step in window]
+        if len(steps) == 1:
+            return steps[0]
+        once = ("parameters", "simulation")
+        return {
+            name: steps[0][name] if name in once else torch.stack([step[name] for step in steps]) for name in steps[0]
+        }
+
+    def _read_step(self, index: int, place: int) -> dict[str, torch.Tensor]:
+        step = self._steps[place]
+        number, row = int(step["file"]), int(step["row"])
         try:
             file = self._open()[number]
             tensors = {f.name: _read(file["fields"][f.name], row, f.shape, f.dtype) for f in self._header.fields}
@@ -107,9 +126,9 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
                 f"Sample {index} cannot be read from row {row} of {self._paths[number]}: {error}. Restore "
                 "the file from a copy."
             ) from None
-        tensors["time"] = torch.tensor(sample["time"], dtype=torch.float64)
-        tensors["step"] = torch.tensor(int(sample["step"]))
-        tensors["simulation"] = torch.tensor(int(sample["simulation"]))
+        tensors["time"] = torch.tensor(step["time"], dtype=torch.float64)
+        tensors["step"] = torch.tensor(int(step["step"]))
+        tensors["simulation"] = torch.tensor(int(step["simulation"]))
         return tensors
 
     def __getstate__(self) -> dict[str, Any]:
@@ -134,6 +153,19 @@ def _index(file: h5py.File, path: Path, number: int, validation: bool) -> npt.ND
         samples[name] = columns[name][kept]
     samples["file"], samples["row"] = number, np.flatnonzero(kept)
     return samples
+
+
+def _windows(steps: npt.NDArray[np.void], window: int, stride: int) -> npt.NDArray[np.int64]:
+    """Find the windows of sorted steps: the places of each one's steps, shape (windows, window)."""
+    first = np.arange(len(steps))
+    if window == 1 or not len(steps):
+        return first.reshape(-1, 1) if window == 1 else np.empty((0, window), np.int64)
+    # Far enough apart that no step of one simulation is taken for one of the next.
+    keys = steps["simulation"] * (int(steps["step"].max()) + (window - 1) * stride + 1) + steps["step"]
+    wanted = keys[:, None] + stride * np.arange(window)
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    whole: npt.NDArray[np.int64] = places[np.all(keys[places] == wanted, axis=1)]
+    return whole
 
 
 def _check_alike(headers: list[Header], paths: list[Path]) -> None:

@@ -8,8 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 from jobs import PROGRAMS, JobFolder, Result
+
+from mpidata import RecordedDataset
 
 FIELDS = {
     "line": {"dtype": "float64", "shape": [37]},
@@ -165,3 +169,27 @@ def test_short_simulations_are_counted_and_said_once(folder: JobFolder, compiled
     events = [json.loads(line) for line in (result.run / "events.jsonl").read_text().splitlines()]
     (said,) = [event for event in events if event["event"] == "short_simulation"]
     assert said["needs"] == 5 and said["steps"] < 5
+
+
+def test_a_record_has_each_step_once_and_windows_are_read_from_it(
+    folder: JobFolder, compiled: Callable[[str], Path]
+) -> None:
+    samples = {"window": 3, "stride": 2, "run": 6}
+    buffer = {"policy": "fifo", "capacity": 60}
+    run(folder, compiled("pattern"), samples, trainers=2, buffer=buffer, record={"path": "samples"}, groups=3)
+    dataset = RecordedDataset(folder.path / "samples", window=3, stride=2)
+    assert Counter(zip(*first_steps(dataset), strict=True)) == windows(range(8), 12, samples)
+    steps = RecordedDataset(folder.path / "samples")
+    assert Counter(zip(*first_steps(steps), strict=True)) == windows(range(8), 12, {"window": 1})
+    rows = sum(len(h5py.File(path)["simulation"][()]) for path in (folder.path / "samples").glob("*.h5"))
+    assert rows == len(steps)
+    sample = dataset[7]
+    simulation, line = int(sample["simulation"]), np.arange(37)
+    expected = np.stack([4096 * simulation + 64 * step + line for step in sample["step"].tolist()])
+    assert sample["line"].shape == (3, 37) and np.array_equal(sample["line"].numpy(), expected)
+    assert sample["time"].tolist() == [0.25 * step for step in sample["step"].tolist()]
+
+
+def first_steps(dataset: RecordedDataset) -> tuple[list[int], list[int]]:
+    read = [dataset[i]["step"].reshape(-1)[0].item() for i in range(len(dataset))]
+    return dataset.simulations.tolist(), [int(step) for step in read]
