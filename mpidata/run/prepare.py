@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_record", "load_replay", "next_run", "prepare_run"]
 
-_FIXED = ("seed", "parameters", "validation", "fields", "buffer")
+_FIXED = ("seed", "parameters", "validation", "fields", "samples", "buffer")
 
 
 def next_run(job: Job) -> Path:

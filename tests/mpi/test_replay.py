@@ -146,6 +146,8 @@ def test_what_cannot_be_replayed_is_refused(folder: JobFolder) -> None:
         ("solvers.groups=1", "'solvers.groups' must be at least 2"),
     ):
         assert said in run(folder, "--replay", str(first.run), "--set", override, status=2).output
+    windows = ("--set", "samples.window=2", "--set", "journal=false")
+    assert "'samples' cannot be changed" in run(folder, "--replay", str(first.run), *windows, status=2).output
     again = run(folder, "--replay", str(first.run), "--set", "journal=false")
     assert "has no journal" in run(folder, "--replay", str(again.run), status=2).output
     assert "cannot be resumed" in run(folder, "--resume", str(again.run), status=2).output
