@@ -24,7 +24,8 @@ def test_every_element_comes_from_a_program_without_mpi(folder: JobFolder, carri
 OWN_MPIS = {"the job's": mpicc, "MPICH": lambda: "mpicc.mpich", "Open MPI 4": lambda: "mpicc.openmpi"}
 
 
-@pytest.mark.parametrize("mpi", ["MPICH", *(pytest.param(m, marks=pytest.mark.full) for m in OWN_MPIS if m != "MPICH")])
+@pytest.mark.full
+@pytest.mark.parametrize("mpi", OWN_MPIS)
 def test_a_program_of_any_mpi_keeps_its_world(
     folder: JobFolder, carried: Build, require: Callable[[str], str], mpi: str
 ) -> None:
