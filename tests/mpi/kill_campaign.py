@@ -48,6 +48,14 @@ class Draw:
     work_us: int
     kills: int
     at_once: float
+    window: int = 1
+    stride: int = 1
+    run: int = 1
+
+    @property
+    def windows(self) -> int:
+        """Samples of a simulation."""
+        return self.steps - (self.window - 1) * self.stride
 
     def __str__(self) -> str:
         """In one line."""
@@ -58,8 +66,8 @@ class Draw:
         return {
             f"{simulation}/{step}"
             for simulation in range(self.simulations)
-            for step in range(self.steps)
-            if (simulation + step) % self.trainers == trainer
+            for step in range(self.windows)
+            if (simulation + step // self.run) % self.trainers == trainer
         }
 
     @property
@@ -114,6 +122,27 @@ def draw(seed: int) -> Draw:
     )
 
 
+def draw_windows(seed: int) -> Draw:
+    """Choose a job whose samples are windows of several steps: five deaths, each window once."""
+    chosen = random.Random(f"kill campaign with windows {seed}")
+    one = draw(seed)
+    stride = chosen.randint(1, 2)
+    window = chosen.randint(2, max(2, min(5, (one.steps - stride - 1) // stride)))
+    span = (window - 1) * stride
+    return dataclasses.replace(
+        one,
+        window=window,
+        stride=stride,
+        run=chosen.choice([span, span + 1, 10 * span]),
+        policy=chosen.choice(["fifo", "firo"]),
+        watermark=one.watermark // window,
+        capacity=max(one.capacity, (one.watermark // window + max(1, one.batch)) * window),
+        kills=5,
+        ulfm=True,
+        simulations=max(one.simulations, one.groups + 15),
+    )
+
+
 def build(folder: Path) -> None:
     """Build the solver, and what is preloaded into it, as a user does."""
     flags = subprocess.run(
@@ -158,6 +187,8 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
         "fields": {"u": {"dtype": "float32", "shape": [one.elements]}, "mark": {"dtype": "int64", "shape": []}},
         "buffer": buffer | ({} if one.policy == "fifo" else {"watermark": one.watermark}),
     }
+    if one.window > 1:
+        job["samples"] = {"window": one.window, "stride": one.stride, "run": one.run}
     if one.record:
         job["record"] = {"path": "samples"}
     if not one.ulfm:
@@ -166,9 +197,9 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
     (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
 
 
-def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170) -> str:
+def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170, windows: bool = False) -> str:
     """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
-    one = draw(seed)
+    one = draw_windows(seed) if windows else draw(seed)
     write_job(folder, built, one)
     layout = {"ranks_per_group": one.ranks, "trainers": one.trainers, "program": "sized"}
     killer = Killer(folder.path, one.kills, seed, one.at_once, **layout)
@@ -192,7 +223,7 @@ def check_summary(one: Draw, result: Result, killer: Killer, restarts: int) -> N
     summary = result.summary
     assert summary["status"] == "complete" and not summary["set_aside"], result.logs()
     assert summary["simulations"]["complete"] == one.simulations
-    assert summary["samples"]["received"] == one.simulations * one.steps
+    assert summary["samples"]["received"] == one.simulations * one.windows
     assert summary["samples"]["per_trainer"] == [len(share) for share in one.shares]
     if not one.ulfm:
         return

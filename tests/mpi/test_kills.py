@@ -79,3 +79,11 @@ def test_a_draw_of_the_campaign(folder: JobFolder, tmp_path_factory: pytest.Temp
     kill_campaign.build(built)
     print(kill_campaign.draw(seed))
     print(kill_campaign.run_draw(folder, built, seed))
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(20)])
+def test_a_draw_with_windows(folder: JobFolder, tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    built = tmp_path_factory.mktemp("campaign")
+    kill_campaign.build(built)
+    print(kill_campaign.draw_windows(seed))
+    print(kill_campaign.run_draw(folder, built, seed, windows=True))

@@ -30,9 +30,11 @@ class Census:
         self.counted = dict(state["counted"])
 
     def add(self, sample: dict[str, torch.Tensor]) -> None:
-        simulation, step = int(sample["simulation"]), int(sample["step"])
-        assert torch.equal(sample["u"], PATTERN + (4096 * simulation + 64 * step)), (simulation, step)
-        assert int(sample["mark"]) == 64 * simulation + step and float(sample["time"]) == 0.5 * step
+        simulation, steps = int(sample["simulation"]), sample["step"].reshape(-1)
+        step, u = int(steps[0]), sample["u"].reshape(len(steps), -1)
+        assert torch.equal(u, PATTERN + (4096 * simulation + 64 * steps)[:, None]), (simulation, steps)
+        assert torch.equal(sample["mark"].reshape(-1), 64 * simulation + steps)
+        assert torch.equal(sample["time"].reshape(-1), 0.5 * steps)
         key = f"{simulation}/{step}"
         self.counted[key] = self.counted.get(key, 0) + 1
 
