@@ -107,9 +107,15 @@ int mpidata_trainer_free(void) {
 
 /* -- validation, reports -------------------------------------------------------------------------------------------- */
 
-static int by_simulation_and_step(const void *a, const void *b) {
+static mpidata_trainer *this_trainer(void) {
     mpidata_trainer *trainer;
     (void)mpidata_the_trainer(&trainer);
+    return trainer;
+}
+
+static int by_simulation_and_step_locked(const void *a, const void *b) {
+    MPIDATA_LOCKED(&this_trainer()->lock);
+    const mpidata_trainer *trainer = this_trainer();
     const mpidata_slot *one = trainer->slots.slots[*mpidata_trainer_steps_of_locked(trainer, a)];
     const mpidata_slot *other = trainer->slots.slots[*mpidata_trainer_steps_of_locked(trainer, b)];
     if (*one->simulation != *other->simulation) return *one->simulation < *other->simulation ? -1 : 1;
@@ -134,7 +140,7 @@ int mpidata_trainer_validation(int64_t *count, double timeout_s) {
         *count = trainer->n_validation;
         if (trainer->n_validation)
             qsort(trainer->validation, (size_t)trainer->n_validation, sizeof *trainer->validation,
-                  by_simulation_and_step);
+                  by_simulation_and_step_locked);
     }
     mpidata_lock_give(&trainer->lock);
     return status;

@@ -128,7 +128,7 @@ def test_the_scheduler_s_progress_has_all_that_the_summary_needs(case: EndedRun)
     figures.report("loss", 4.0)
     figures.report("loss", 0.5)
     for trainer in range(2):
-        figures.status(trainer, [10 + trainer, 1, 2, 3, 4, 5, 600])
+        figures.status(trainer, [10 + trainer, 1, 2, 3, 4, 5, 600, 7])
     case.run.progress.write_text(json.dumps(figures.progress(simulations, 3.0)))
     assert case.settle(143, signal.SIGINT) == (130, "stopped", "")
     written = json.loads(case.run.summary.read_text())
