@@ -8,11 +8,13 @@ import math
 import os
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mpidata.errors import MpidataError, StreamError
 from mpidata.learning.telling import Telling
+from mpidata.native.forked import ForkedLibrary, forked_error
 from mpidata.native.library import AGAIN, CHECKPOINT, END, Library, check
 from mpidata.run import deadlines
 from mpidata.run.plan import Plan
@@ -31,6 +33,12 @@ SLICE_S = 0.2
 _CLOSE_S = 7 * 86400.0
 
 
+def _lose_library(of: weakref.ref[Trainer]) -> None:
+    trainer = of()
+    if trainer is not None:
+        trainer.forget_library()
+
+
 class Trainer:
     """A trainer of the job.
 
@@ -39,7 +47,7 @@ class Trainer:
     plan : Plan
         Of the job.
     library : Library
-        Opened as a trainer.
+        Opened as a trainer; in a forked child, each of its functions raises StreamError.
     communicator : mpi4py.MPI.Intracomm
         Of the trainers, for the caller's own use.
 
@@ -67,7 +75,7 @@ class Trainer:
         from mpidata.checkpoint.taking import Checkpoints  # loads h5py
 
         self.plan = plan
-        self._library = library
+        self.library = library
         self.communicator = communicator
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
@@ -83,7 +91,10 @@ class Trainer:
         self._failed = False
         self._timer: threading.Timer | None = None
         self._lock = threading.RLock()
-        self._process = os.getpid()
+        self._page = ctypes.c_void_p(), ctypes.c_int64()
+        self._page_found = ctypes.byref(self._page[0]), ctypes.byref(self._page[1])
+        self._forked = False
+        os.register_at_fork(after_in_child=functools.partial(_lose_library, weakref.ref(self)))
 
     def begin(self) -> None:
         """Continue the plan's checkpoint, if any, and let samples come in.
@@ -107,7 +118,8 @@ class Trainer:
 
     def start(self, batch_size: int | None) -> None:
         """Fix the batch size of the process's one stream (None: single samples); raises StreamError on another one."""
-        self._refuse_fork()
+        if self._forked:
+            raise forked_error()
         if not self.plan.has_stream:
             raise StreamError("This job has no solvers, so there is no stream. Add 'solvers' to the job file.")
         with self._lock:
@@ -149,8 +161,7 @@ class Trainer:
             Address, and what gives it back, in any thread. None: nothing was drawn, and `draw` has a batch, or the
             stream is over.
         """
-        address, page = ctypes.c_void_p(), ctypes.c_int64()
-        found = ctypes.byref(address), ctypes.byref(page)
+        (address, page), found = self._page, self._page_found
         if not self._wait(lambda: self.library.mpidata_trainer_draw_page(size, *found, SLICE_S)) or not address.value:
             return None
         self.drawn += 1
@@ -175,22 +186,10 @@ class Trainer:
         if not self._forked:
             self.library.mpidata_trainer_give_back(page)
 
-    @property
-    def _forked(self) -> bool:
-        """Whether this is a forked child: it lacks the threads, which may have held locks just then."""
-        return os.getpid() != self._process
-
-    def _refuse_fork(self) -> None:
-        if self._forked:
-            raise StreamError(
-                "The stream cannot be used in a forked process: MPI survives no fork. Use it in the parent."
-            )
-
-    @property
-    def library(self) -> Library:
-        """The library, opened as a trainer; raises StreamError in a forked child."""
-        self._refuse_fork()
-        return self._library
+    def forget_library(self) -> None:
+        """Use the library no more, as this is a forked child."""
+        self._forked = True
+        self.library = ForkedLibrary()
 
     def _wait(self, call: Callable[[], int]) -> bool:
         """Call until there is a batch; False when the stream is over."""
@@ -216,7 +215,8 @@ class Trainer:
 
         Raises StreamError if the script has not claimed the state that a checkpoint holds for it.
         """
-        self._refuse_fork()
+        if self._forked:
+            raise forked_error()
         self.checkpoints.check_claimed()
         with self._lock:
             if self._timer is not None:
