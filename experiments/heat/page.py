@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.intervals import Ratio
+from experiments.tables import table
 
 __all__ = ["render"]
 
 Mark = dict[str, float]
 Found = dict[str, list[dict[str, Any]]]  # results of an arm's seeds
 _REFERENCE = "reservoir"
-_QUANTITIES = ("mean", "p99", "max")
 
 
 def render(arms: Sequence[str], seeds: int, once: int, output: Path) -> None:
@@ -34,14 +33,14 @@ def render(arms: Sequence[str], seeds: int, once: int, output: Path) -> None:
     longest = max(mark["steps"] for result in found[_REFERENCE] for mark in result["marks"])
     parts += ["## At equal steps of training"]
     for steps in dict.fromkeys([once, longest]):
-        parts += [f"After {steps:,.0f} steps:", _table(found, partial(_at_steps, steps))]
+        parts += [f"After {steps:,.0f} steps:", table(found, _REFERENCE, partial(_at_steps, steps))]
     second = float(np.median([_end(result)["seconds"] for result in found[_REFERENCE]]))
     parts += [
         "## At equal time",
         f"{second:.0f} s after the first simulation began, with the production of the files counted:",
-        _table(found, lambda result: _at_time(result, second, True)),
+        table(found, _REFERENCE, lambda result: _at_time(result, second, True)),
         f"After {second:.0f} s of training, with files that are there already:",
-        _table(found, lambda result: _at_time(result, second, False)),
+        table(found, _REFERENCE, lambda result: _at_time(result, second, False)),
         _worth(found),
     ]
     (output / "heat.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -55,26 +54,6 @@ def _about(seeds: int, once: int) -> str:
         f"mean over {seeds} seeds. In brackets: ratio to the {_REFERENCE} at the same seeds, with its 95 % interval; "
         f"below 1 is better than the {_REFERENCE}. {once:,} steps use each sample once."
     )
-
-
-def _table(found: Found, at: Callable[[dict[str, Any]], Mark | None]) -> str:
-    lines = ["| arm | " + " | ".join(_QUANTITIES) + " |", "| --- |" + " ---: |" * len(_QUANTITIES)]
-    for arm, results in found.items():
-        marks = [at(result) for result in results]
-        reference = [at(result) for result in found[_REFERENCE]] if arm != _REFERENCE else []
-        lines.append(f"| {arm} | " + " | ".join(_cell(marks, reference, quantity) for quantity in _QUANTITIES) + " |")
-    return "\n".join(lines)
-
-
-def _cell(marks: Sequence[Mark | None], reference: Sequence[Mark | None], quantity: str) -> str:
-    ours = [mark[quantity] for mark in marks if mark]
-    if len(ours) < len(marks):
-        return "–"
-    text = f"{np.exp(np.mean(np.log(ours))):.2f}"
-    others = [mark[quantity] for mark in reference if mark]
-    if len(others) < len(ours):
-        return text
-    return f"{text} [{Ratio.of(ours, others)}]"
 
 
 def _end(result: dict[str, Any]) -> Mark:

@@ -11,10 +11,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from experiments import heat
+from experiments import heat, stepping
 from experiments.heat.page import render
 from experiments.intervals import Ratio
 from experiments.runs import Part, Run, make
+from experiments.stepping import page
+from experiments.stepping.problem import EQUATIONS, burgers, solve
 
 
 def test_ratios_are_taken_seed_by_seed() -> None:
@@ -64,7 +66,7 @@ def test_the_page_compares_at_equal_steps_and_at_equal_time(tmp_path: Path) -> N
     render(["fifo", "reservoir", "offline, all"], 2, 100, tmp_path)
     text = (tmp_path / "heat.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| fifo")]
-    assert rows[0].startswith("| fifo | 20.01 [2.00 (2.00 to 2.00)]") and rows[1] == "| fifo | – | – | – |"
+    assert rows[0].startswith("| fifo | 20 [2.00 (2.00 to 2.00)]") and rows[1] == "| fifo | – | – | – |"
     offline = [line for line in text.splitlines() if line.startswith("| offline, all")]
     assert "[4.00 (4.00 to 4.00)]" in offline[2]  # 30 s later it has the first mark only
     assert "[1.00 (1.00 to 1.00, not distinguishable)]" in offline[3]
@@ -82,3 +84,47 @@ def test_one_simulation_is_that_of_many(monkeypatch: pytest.MonkeyPatch) -> None
     even = np.array([[0.1, 500, 200, 200, 200, 200]])
     *_, end = problem.solve(even)
     assert abs(end - 200).max() < 500 * np.exp(-2 * np.pi**2 * 0.1 * 0.5) * (16 / np.pi**2)
+
+
+def test_each_arm_of_a_surrogate_that_steps_has_each_seed(tmp_path: Path) -> None:
+    names = [run.name for run in stepping.part("burgers", False, tmp_path).runs]
+    assert len(set(names)) == 30 and names[:3] == ["uniform-0", "breed-0", "power-0"]
+
+
+def test_arms_are_compared_by_the_seeds_that_all_have(tmp_path: Path) -> None:
+    for seed in range(3):
+        for arm, scale in (("uniform", 1.0), ("breed", 0.5), ("power", 2.0)):
+            if (arm, seed) != ("power", 2):
+                errors = {
+                    "mean": scale,
+                    "p99": scale * 3**seed,
+                    "max": 2.0 * 1.5 ** ((arm != "uniform") * (seed * 2 - 1)),
+                }
+                drawn = {"a": [0.1, 0.2], "b": [1.0, 2.0]}
+                found = errors | {"steps": 100, "quantiles": [scale] * 101, "drawn": drawn}
+                (tmp_path / f"{arm}-{seed}.json").write_text(json.dumps(found))
+    page.render("burgers", ("uniform", "breed", "power"), 3, 400, ["a", "b"], tmp_path)
+    text = (tmp_path / "burgers.md").read_text()
+    assert "geometric mean over 2 seeds" in text and "| breed | 0.5 [0.50 (0.50 to 0.50)]" in text
+    assert "breed is better in mean and p99, not distinguishable in max" in text
+    assert "power is worse in mean and p99, not distinguishable in max" in text
+    assert (tmp_path / "burgers.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_burgers_equation_is_solved_as_by_cole_and_hopf() -> None:
+    viscosity, amplitude = 0.1, 1.0
+    *_, u = solve(EQUATIONS["burgers"], np.array([[np.log10(viscosity), 0.0, amplitude, 0.0, 0.0]]))
+    # u = -2 nu phi_x / phi, and phi is the convolution of its start with the kernel of the heat equation.
+    fine = 2 * np.pi * np.arange(4096) / 4096
+    waves = np.fft.rfftfreq(4096, 1 / 4096)
+    phi = np.fft.rfft(np.exp(-amplitude * (1 - np.cos(fine)) / (2 * viscosity))) * np.exp(-viscosity * 2.0 * waves**2)
+    exact = -2 * viscosity * np.fft.irfft(1j * waves * phi) / np.fft.irfft(phi)
+    assert abs(u[0] - exact[::32]).max() < 1e-4
+    steps = list(burgers(0.0, log_viscosity=-1.0, mean=0.0, first=1.0, second=0.0, phase=0.0))
+    assert len(steps) == 41 and steps[-1][0] == pytest.approx(2.0) and np.allclose(steps[-1][1]["u"], u[0], atol=1e-6)
+
+
+def test_the_kuramoto_sivashinsky_equation_grows_by_its_unstable_waves() -> None:
+    length = 2 * np.pi * np.sqrt(2)  # wave number 1 grows most, by exp(t / 4)
+    states = list(solve(EQUATIONS["kuramoto-sivashinsky"], np.array([[length, 1e-4, 0.0, 0.0, 0.0]])))
+    assert abs(states[-1]).max() == pytest.approx(1e-4 * np.exp(10.0 / 4), rel=0.01)

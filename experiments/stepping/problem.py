@@ -1,0 +1,159 @@
+"""Burgers' equation and the Kuramoto-Sivashinsky equation on a periodic interval, from a few parameters.
+
+Both are u_t = L u - q (u^2 / 2)_x on x in [0, 2 pi), with L diagonal in Fourier space. 128 points, products dealiased
+by the rule of two thirds, and in time ETDRK4 (Kassam and Trefethen, Fourth-Order Time-Stepping for Stiff PDEs, SIAM J.
+Sci. Comput. 26, 2005), whose coefficients are means over a circle.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+POINTS, STEPS = 128, 40
+_WAVES = np.arange(POINTS // 2 + 1)
+_X = 2 * np.pi * np.arange(POINTS) / POINTS
+_KEPT = _WAVES <= POINTS // 3
+_CIRCLE = np.exp(1j * np.pi * (np.arange(16) + 0.5) / 16)
+
+
+@dataclasses.dataclass(frozen=True)
+class Equation:
+    """An equation.
+
+    Attributes
+    ----------
+    space : dict of str to (float, float)
+        Ranges of its parameters, in their order.
+    step_time : float
+        Time from step to step.
+    substeps : int
+        Of the integrator, in a step.
+    linear, speed, initial : callable
+        From parameters [n, p]: L by wave number [n, 65], q [n, 1], and u at the start [n, 128].
+    seen : callable
+        From parameters [n, p]: what the surrogate is told of them, of the order of 1: [n, 1].
+    """
+
+    space: dict[str, tuple[float, float]]
+    step_time: float
+    substeps: int
+    linear: Callable[[Array], Array]
+    speed: Callable[[Array], Array]
+    initial: Callable[[Array], Array]
+    seen: Callable[[Array], Array]
+
+
+def _burgers_start(p: Array) -> Array:
+    mean, first, second, phase = p[:, 1:].T[:, :, None]
+    found: Array = mean + first * np.sin(_X) + second * np.sin(2 * _X + phase)
+    return found
+
+
+def _ks_start(p: Array) -> Array:
+    first, second, third, phase = p[:, 1:].T[:, :, None]
+    found: Array = first * np.sin(_X) + second * np.sin(2 * _X + phase) + third * np.sin(3 * _X - phase)
+    return found
+
+
+def _ks_linear(p: Array) -> Array:
+    waves = _WAVES * 2 * np.pi / p[:, :1]
+    found: Array = waves**2 - waves**4
+    return found
+
+
+EQUATIONS = {
+    "burgers": Equation(
+        space={"log_viscosity": (-1.5, 0), "mean": (-1, 1), "first": (0, 2), "second": (0, 1), "phase": (0, 6.28)},
+        step_time=0.05,
+        substeps=5,
+        linear=lambda p: -(10.0 ** p[:, :1]) * _WAVES**2,
+        speed=lambda p: np.ones((len(p), 1)),
+        initial=_burgers_start,
+        seen=lambda p: p[:, :1] + 0.75,
+    ),
+    "kuramoto-sivashinsky": Equation(
+        space={"length": (12, 36), "first": (0, 2), "second": (0, 2), "third": (0, 2), "phase": (0, 6.28)},
+        step_time=0.25,
+        substeps=10,
+        linear=_ks_linear,
+        speed=lambda p: 2 * np.pi / p[:, :1],
+        initial=_ks_start,
+        seen=lambda p: p[:, :1] / 12 - 2,
+    ),
+}
+
+
+class _Integrator:
+    """ETDRK4 for n simulations at once, in Fourier space."""
+
+    def __init__(self, equation: Equation, parameters: Array) -> None:
+        h = equation.step_time / equation.substeps
+        linear = h * equation.linear(parameters)
+        around = linear[:, :, None] + _CIRCLE
+        e, e2 = np.exp(around), np.exp(around / 2)
+        self._full, self._half = np.exp(linear), np.exp(linear / 2)
+        self._q = h * ((e2 - 1) / around).mean(-1).real
+        self._f1 = h * ((-4 - around + e * (4 - 3 * around + around**2)) / around**3).mean(-1).real
+        self._f2 = h * ((2 + around + e * (around - 2)) / around**3).mean(-1).real
+        self._f3 = h * ((-4 - 3 * around - around**2 + e * (4 - around)) / around**3).mean(-1).real
+        self._factor = -0.5j * equation.speed(parameters) * _WAVES * _KEPT
+
+    def _nonlinear(self, v: Array) -> Array:
+        found: Array = self._factor * np.fft.rfft(np.fft.irfft(v, POINTS) ** 2)
+        return found
+
+    def substep(self, v: Array) -> Array:
+        n = self._nonlinear(v)
+        a = self._half * v + self._q * n
+        n_a = self._nonlinear(a)
+        b = self._half * v + self._q * n_a
+        n_b = self._nonlinear(b)
+        n_c = self._nonlinear(self._half * a + self._q * (2 * n_b - n))
+        found: Array = self._full * v + self._f1 * n + 2 * self._f2 * (n_a + n_b) + self._f3 * n_c
+        return found
+
+
+def solve(equation: Equation, parameters: Array) -> Iterator[Array]:
+    """Give u, [n, 128] float32, at the start and after each of the 40 steps, for parameters [n, p]."""
+    integrator, u = _Integrator(equation, parameters), equation.initial(parameters)
+    v = np.fft.rfft(u) * _KEPT
+    for _ in range(STEPS):
+        yield u.astype(np.float32)
+        for _ in range(equation.substeps):
+            v = integrator.substep(v)
+        u = np.fft.irfft(v, POINTS)
+    yield u.astype(np.float32)
+
+
+def _simulate(name: str, pace: float, values: dict[str, float]) -> Iterator[tuple[float, dict[str, Array]]]:
+    """Run one simulation of the job, one step each `pace` seconds: part of that is slept, as on other nodes."""
+    equation = EQUATIONS[name]
+    due = time.perf_counter()
+    for step, u in enumerate(solve(equation, np.array([list(values.values())]))):
+        due = max(due + pace, time.perf_counter() - pace)
+        time.sleep(max(0.0, due - time.perf_counter()))
+        yield step * equation.step_time, {"u": u[0]}
+
+
+def burgers(pace: float, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
+    """Run a simulation of Burgers' equation."""
+    return _simulate("burgers", pace, values)
+
+
+def kuramoto_sivashinsky(pace: float, **values: float) -> Iterator[tuple[float, dict[str, Array]]]:
+    """Run a simulation of the Kuramoto-Sivashinsky equation."""
+    return _simulate("kuramoto-sivashinsky", pace, values)
+
+
+def held_out(equation: Equation, count: int) -> tuple[Array, Array]:
+    """Make simulations that are never trained on, uniform in the space: parameters [n, p], u [n, 41, 128] float32."""
+    low, high = np.array(list(equation.space.values())).T
+    parameters = np.random.default_rng(20241008).uniform(low, high, (count, len(low)))
+    return parameters, np.stack(list(solve(equation, parameters)), axis=1)
