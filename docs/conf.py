@@ -32,8 +32,8 @@ autodoc_member_order = "bysource"
 nitpick_ignore_regex = [("py:.*", r"(?!mpidata\.).*")]
 
 CONTENTS = {
-    "Use": "docs/running docs/training docs/samplers docs/solver docs/buffers docs/failures docs/checkpoints "
-    "docs/recording docs/frameworks docs/files",
+    "Use": "docs/running docs/report docs/training docs/samplers docs/solver docs/buffers docs/failures "
+    "docs/checkpoints docs/recording docs/frameworks docs/files",
     "On a cluster": "docs/cluster docs/sites docs/fabric",
     "Reference": "docs/job-file build/pages/c-header build/pages/fortran docs/python docs/compatibility CHANGELOG",
     "How fast, and how": "docs/benchmarks docs/internals CONTRIBUTING",

@@ -14,6 +14,7 @@ import click
 import mpidata
 from mpidata.errors import JobFileError, LaunchError, MpidataError
 from mpidata.native.build_flags import KINDS, flags_line
+from mpidata.reporting.commands import report
 from mpidata.run.lasting import Lasting
 
 if TYPE_CHECKING:
@@ -240,6 +241,9 @@ def _kinds(command: Callable[..., None]) -> Callable[..., None]:
     for kind, text in reversed(KINDS.items()):
         command = click.option(f"--{kind}", kind, is_flag=True, help=f"{text[0].upper()}{text[1:]}.")(command)
     return command
+
+
+main.add_command(report)
 
 
 @main.command()

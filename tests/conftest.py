@@ -12,6 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from cluster import Cluster
 
+os.environ.setdefault("MPIDATA_REPORT", "false")  # of hundreds of jobs
 REQUIRE_ALL = os.environ.get("MPIDATA_REQUIRE_ALL", "") not in ("", "0")
 
 

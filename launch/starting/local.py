@@ -32,6 +32,7 @@ from mpidata.launch.watching.progress import Aside, Progress
 from mpidata.launch.watching.result import show_outcome
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.supervise import supervise
+from mpidata.reporting.at_end import report_at_end
 from mpidata.run.aside import ASIDE, read_summary
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -157,6 +158,8 @@ def run_local(
             console.print(Text(f"{without_ulfm(job.launch.fault_tolerance)} {then}"), soft_wrap=True)
         outcome = _run(launcher, Attempt.of(run, plan), shim, signals, Restarts(restarts), (console, errors))
     show_outcome(outcome, console, errors)
+    if outcome.exit_status in (0, 1):  # who stops it, or ends it, does not want to wait
+        _say(report_at_end(run), console)
     return outcome.exit_status
 
 

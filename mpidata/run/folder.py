@@ -92,6 +92,16 @@ class RunFolder:
         return self.path / "summary.json"
 
     @property
+    def machine(self) -> Path:
+        """On what it runs."""
+        return self.path / "machine.json"
+
+    @property
+    def report(self) -> Path:
+        """The report, to be looked at with a browser."""
+        return self.path / "report.html"
+
+    @property
     def losses(self) -> Path:
         """Losses by simulation, where training tells them."""
         return self.path / "losses.csv"

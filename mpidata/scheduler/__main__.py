@@ -13,6 +13,7 @@ from pathlib import Path
 from mpidata.errors import MpidataError, RankDiedError
 from mpidata.native.linked_mpi import mpi_of_mpi4py
 from mpidata.native.transport import find_fabrics, look_at_process, slower_than_it_could_be
+from mpidata.reporting.machine import describe_machine
 from mpidata.run import deadlines
 from mpidata.run.aside import say_aside
 from mpidata.run.event_log import as_json, write_json
@@ -48,10 +49,11 @@ def main() -> int:
             learner = make_learner(run, plan, parameters, drawn)
         messages = LibraryMessages(plan)
         messages.open()
+        mpi = mpi_of_mpi4py()
+        with contextlib.suppress(OSError):
+            write_json(run.machine, describe_machine(mpi))
         spawns = "spawn" in (plan.start, plan.loader_start)
-        for sentence in slower_than_it_could_be(
-            look_at_process(), find_fabrics(), messages.one_host, spawns, mpi_of_mpi4py()
-        ):
+        for sentence in slower_than_it_could_be(look_at_process(), find_fabrics(), messages.one_host, spawns, mpi):
             with contextlib.suppress(OSError):
                 print(f"mpidata: {sentence}", flush=True)
         scheduler = Scheduler(plan, parameters, messages, learner=learner)

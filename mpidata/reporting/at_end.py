@@ -1,0 +1,41 @@
+"""The report that `mpidata run` makes at its end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from mpidata.reporting.plots import MISSING, has_matplotlib
+from mpidata.run.folder import RunFolder
+
+__all__ = ["OFF", "report_at_end"]
+
+OFF = "MPIDATA_REPORT"
+"""Variable that says `false` where no report is wanted."""
+
+_LONGEST_S = 120.0
+
+
+def report_at_end(run: RunFolder) -> str:
+    """Make the report of a run that has ended; returns what to tell the user, "" where none is wanted.
+
+    Notes
+    -----
+    Blocks until it is made, at most for two minutes. In a process of its own, so that nothing of it touches the run.
+    """
+    if os.environ.get(OFF, "").lower() in ("0", "false", "no"):
+        return ""
+    if not has_matplotlib():
+        return f"no report: {MISSING}, then `mpidata report {run.path}`"
+    command = [sys.executable, "-m", "mpidata.reporting", str(run.path)]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_LONGEST_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"no report: {error}. `mpidata report {run.path}` makes it"
+    if done.returncode:
+        why = done.stderr.strip().splitlines()
+        return f"no report: {why[-1] if why else done.returncode}. `mpidata report {run.path}` tries it again"
+    return f"report {run.report}"

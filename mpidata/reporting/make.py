@@ -1,0 +1,91 @@
+"""Makes the report of a run, or of several beside one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mpidata.errors import MpidataError
+from mpidata.reporting import tables
+from mpidata.reporting.look import Look, look_at
+from mpidata.reporting.page import folded, heading, page, paragraph, section, table
+from mpidata.reporting.parameters import draw_parameters
+from mpidata.reporting.timeline import MOST_BARS, draw_timeline
+from mpidata.run.own_files import write_text
+
+__all__ = ["make_report"]
+
+
+def make_report(folders: Sequence[str | Path], output: str | Path | None = None) -> Path:
+    """Write the report of a run as one HTML file, or one of several runs, beside one another.
+
+    Parameters
+    ----------
+    folders : sequence of str or Path
+        The run folders; of runs that have ended, go on, or were killed.
+    output : str or Path, optional
+        The file. Without it: `report.html` in the run folder, or of several `compared.html` in the last one's.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    MpidataError
+        One of them is no run folder, matplotlib is missing, or the file cannot be written.
+    """
+    looks = [look_at(folder) for folder in folders]
+    run = looks[-1].run
+    path = Path(output) if output is not None else run.report if len(looks) == 1 else run.path / "compared.html"
+    text = _one(looks[0]) if len(looks) == 1 else _beside(looks)
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise MpidataError(f"{path}: cannot write the report: {error.strerror}. Name another file with -o.") from None
+    return path
+
+
+def _one(look: Look) -> str:
+    parts = [
+        heading(f"{look.title}: {look.status}"),
+        _error(look),
+        section("What was asked", table(tables.asked(look))),
+        section("What came out", table(tables.came_out(look))),
+        *_plots(look),
+        section("What was lost", table(tables.lost(look), ("when", "what", "where", "why"))),
+        section("Where it ran", table(tables.machine(look))),
+        section("Job file", folded("job.yaml, with all defaults", look.job_text)),
+    ]
+    return page(f"{look.title}: {look.status}", filter(None, parts))
+
+
+def _plots(look: Look) -> list[str]:
+    many = len(look.story.bars) > MOST_BARS
+    legend = "How busy each group was." if many else "Each bar is a simulation; white is waiting for the next one."
+    return [
+        section("Timeline", draw_timeline(look.story), paragraph(legend, "muted")) if look.story.bars else "",
+        section("Parameters", draw_parameters(look)),
+    ]
+
+
+def _beside(looks: Sequence[Look]) -> str:
+    titles = ["", *(look.title for look in looks)]
+    parts = [heading(" and ".join(look.title for look in looks))]
+    parts.append(section("What was asked", table(_joined([tables.asked(look) for look in looks]), titles)))
+    parts.append(section("What came out", table(_joined([tables.came_out(look) for look in looks]), titles)))
+    columns = [section(f"{look.title}: {look.status}", *_plots(look)) for look in looks]
+    parts.append(f'<div class="beside">{"".join(columns)}</div>')
+    parts.append(section("Where they ran", table(_joined([tables.machine(look) for look in looks]), titles)))
+    return page(" and ".join(look.title for look in looks), filter(None, parts))
+
+
+def _joined(columns: Sequence[tables.Rows]) -> list[list[str]]:
+    names = dict.fromkeys(name for rows in columns for name, _ in rows)
+    return [[name, *(dict(rows).get(name, "") for rows in columns)] for name in names]
+
+
+def _error(look: Look) -> str:
+    error = look.figures.get("error")
+    return paragraph(str(error), "error") if error else ""

@@ -1,0 +1,65 @@
+"""The parameters that were drawn, against one another, coloured by loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.reporting.look import Look
+from mpidata.reporting.plots import COLOURS, embed, figure
+
+__all__ = ["draw_parameters"]
+
+_MOST_NAMES, _MOST_POINTS = 6, 5000
+
+
+def draw_parameters(look: Look) -> str:
+    """Draw the first parameters against one another, and how each is spread; "" where none is known."""
+    table, names = look.parameters[:, :_MOST_NAMES], look.names[:_MOST_NAMES]
+    ids = np.flatnonzero(np.isfinite(table).all(axis=1))
+    if not names or not len(ids):
+        return ""
+    ids = ids[:: -(-len(ids) // _MOST_POINTS)]
+    losses = np.array([look.losses.get(int(i), np.nan) for i in ids])
+    size = len(names)
+    height = 2.6 if size == 1 else min(9.0, 1.6 * size + 0.6)
+    with figure(height, size, size, squeeze=False) as (made, axes):
+        points = None
+        for row in range(size):
+            for column in range(size):
+                axis = axes[row, column]
+                if column > row:
+                    axis.set_axis_off()
+                elif column == row:
+                    axis.hist(table[ids, row], bins=30, color=COLOURS["grey"])
+                    axis.set_yticks([])
+                else:
+                    points = _scatter(axis, table[ids, column], table[ids, row], losses) or points
+                _name(axis, names, row, column, size)
+        if points is not None:
+            made.colorbar(points, ax=axes[:, -1], label="mean loss of the simulation")
+        text = f"{len(ids)} of {len(look.parameters)} simulations by their parameters {', '.join(names)}"
+        return embed(made, text, raster=True)
+
+
+def _name(axis: Any, names: list[str], row: int, column: int, size: int) -> None:
+    axis.tick_params(labelsize=7, labelbottom=row == size - 1, labelleft=column == 0 and row > 0)
+    if row == size - 1:
+        axis.set_xlabel(names[column])
+    if column == 0 and row:
+        axis.set_ylabel(names[row])
+
+
+def _scatter(axis: Any, x: NDArray[np.float64], y: NDArray[np.float64], losses: NDArray[np.float64]) -> Any:
+    known = np.isfinite(losses)
+    size = float(np.clip(2000 / len(x), 3, 20))
+    axis.scatter(x[~known], y[~known], s=size, color=COLOURS["grey"] if known.any() else COLOURS["blue"], linewidths=0)
+    if not known.any():
+        return None
+    from matplotlib.colors import LogNorm, Normalize
+
+    low, high = np.quantile(losses[known], [0.02, 0.98])
+    norm = LogNorm(low, max(high, 1.001 * low)) if low > 0 else Normalize(low, high)
+    return axis.scatter(x[known], y[known], c=losses[known], s=size, cmap="cividis", norm=norm, linewidths=0)

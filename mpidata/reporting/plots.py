@@ -1,0 +1,97 @@
+"""How the plots of a report look, and how they go into the page: as pictures that need no other file."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import html
+import importlib.util
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from mpidata.errors import MpidataError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["COLOURS", "LINES", "MISSING", "WIDTH", "embed", "figure", "has_matplotlib"]
+
+MISSING = "its plots need matplotlib, which is not installed. Get it with: pip install 'mpidata[report]'"
+
+# Okabe and Ito's, which differ for the colour-blind; lines differ in print, too.
+COLOURS = {
+    "blue": "#0072B2",
+    "orange": "#E69F00",
+    "green": "#009E73",
+    "red": "#D55E00",
+    "purple": "#CC79A7",
+    "sky": "#56B4E9",
+    "grey": "#999999",
+}
+LINES = ["-", "--", "-.", ":", (0, (6, 1)), (0, (1, 1))]
+WIDTH = 9.5
+
+_STYLE: dict[Any, Any] = {
+    "font.size": 9.0,
+    "font.family": "sans-serif",
+    "svg.fonttype": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "figure.facecolor": "white",
+}
+
+
+def has_matplotlib() -> bool:
+    """Whether plots can be made."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+@contextlib.contextmanager
+def figure(height: float, rows: int = 1, columns: int = 1, **more: Any) -> Iterator[tuple[Figure, Any]]:
+    """Make a figure with axes of so many rows and columns, without a display.
+
+    Raises
+    ------
+    MpidataError
+        There is no matplotlib.
+    """
+    try:
+        import matplotlib as mpl
+        from cycler import cycler
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MpidataError(f"No report can be made: {MISSING}") from None
+    from itertools import cycle, islice
+
+    colours = list(COLOURS.values())[:6]
+    with mpl.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=colours, linestyle=list(islice(cycle(LINES), 6)))}):
+        made = Figure(figsize=(WIDTH, height), layout="constrained")
+        FigureCanvasAgg(made)
+        yield made, made.subplots(rows, columns, **more)
+
+
+def embed(made: Figure, text: str, raster: bool = False) -> str:
+    """Give an `<img>` with the figure in it: drawn with lines, or with `raster` as points, where they are many.
+
+    Parameters
+    ----------
+    made : Figure
+        Of `figure`, within whose `with` this is to be called.
+    text : str
+        What is to be seen, for those who cannot.
+    raster : bool
+        Whether to draw points.
+    """
+    file = io.BytesIO()
+    kind = {"format": "png", "dpi": 130} if raster else {"format": "svg", "metadata": {"Date": None}}
+    made.savefig(file, **kind)
+    mime = "image/png" if raster else "image/svg+xml"
+    data = base64.b64encode(file.getvalue()).decode()
+    return f'<img alt="{html.escape(text)}" src="data:{mime};base64,{data}">'
