@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from ctypes import c_double, c_int32, c_int64
+import struct
+from collections.abc import Callable, Iterator
+from ctypes import c_int32, c_int64
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,7 @@ LOSSES = np.dtype(
 )
 """`mpidata_losses` of messages.h: of one simulation."""
 _SOLVER, _LOADER = 2, 3
+_REPORT = struct.Struct("=qd")  # batch and value, before the name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,10 +104,9 @@ class Status(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Report(Event):
-    """A trainer reports a value under a name."""
+    """A trainer reports values: each with its name, the number of the batch it is of, and the value."""
 
-    name: str
-    value: float
+    values: tuple[tuple[str, int, float], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +179,7 @@ class _Content(ctypes.Union):
         ("closed", _structure(simulation=c_int64, steps=c_int64, failed=c_int32)),
         ("held", _structure(simulation=c_int64, by_try=c_int64)),
         ("status", _structure(statistics=Statistics, starved=c_int32, full=c_int32, ended=c_int32)),
-        ("report", _structure(value=c_double)),
+        ("report", _structure(bytes=c_int32)),
         ("stop", _structure(failed=c_int32)),
         ("wanted", _structure(batch=c_int64)),
         ("written", _structure(number=c_int64, batch=c_int64, bytes=c_int64, failed=c_int32)),
@@ -230,6 +231,16 @@ def _written(raw: Any, sender: dict[str, Any]) -> CheckpointWritten:
     return CheckpointWritten(**sender, **values, text=_text(raw))
 
 
+def _reports(raw: Any) -> Iterator[tuple[str, int, float]]:
+    packed = ctypes.string_at(ctypes.addressof(raw) + RawEvent.text.offset, raw.report.bytes)
+    at = 0
+    while at < len(packed):
+        batch, value = _REPORT.unpack_from(packed, at)
+        name, _, _ = packed[at + _REPORT.size :].partition(b"\0")
+        at += _REPORT.size + len(name) + 1
+        yield name.decode(errors="replace"), batch, value
+
+
 def _losses(raw: Any, sender: dict[str, Any]) -> Losses:
     sums = np.frombuffer(raw, LOSSES, raw.losses.count, RawEvent.text.offset)
     return Losses(**sender, sums=sums.copy())
@@ -241,7 +252,7 @@ READERS: dict[int, Callable[[Any, dict[str, Any]], Event]] = {
     2: lambda raw, sender: _closed(Finalized, raw, sender),
     3: lambda raw, sender: Held(**sender, simulation=raw.held.simulation, by_try=raw.held.by_try),
     4: _status,
-    5: lambda raw, sender: Report(**sender, name=_text(raw), value=raw.report.value),
+    5: lambda raw, sender: Report(**sender, values=tuple(_reports(raw))),
     6: lambda raw, sender: Stop(**sender, failed=bool(raw.stop.failed), text=_text(raw)),
     7: lambda raw, sender: Goodbye(**sender),
     8: lambda raw, sender: Error(**sender, text=_text(raw)),

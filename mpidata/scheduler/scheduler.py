@@ -100,7 +100,7 @@ class Scheduler:
             kinds.Finalized: lambda event: self._keeper_of(event).finalized(event.index, event),
             kinds.Held: self._on_held,
             kinds.Status: self._on_status,
-            kinds.Report: lambda event: self._journal.reported(event.index, event.name, event.value),
+            kinds.Report: lambda event: self._journal.reported(event.index, event.values),
             kinds.Losses: lambda event: self._journal.figures.losses.add(event.sums),
             kinds.Stop: self._on_stop,
             kinds.Goodbye: self._on_goodbye,

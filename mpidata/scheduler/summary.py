@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from typing_extensions import NotRequired, TypedDict
@@ -246,12 +246,13 @@ class Journal:
             self.note("short_simulation", simulation=simulation, steps=steps, needs=self.figures.span + 1)
             self._short_said = True
 
-    def reported(self, trainer: int, name: str, value: float) -> None:
-        """Take what a trainer reports; the end of an epoch is an event."""
-        if not name.startswith(PREFIX):
-            self.figures.report(name, value)
-        elif (ended := self.figures.loaded.take(trainer, name.removeprefix(PREFIX), value)) is not None:
-            self.note("epoch", **ended)
+    def reported(self, trainer: int, values: Iterable[tuple[str, int, float]]) -> None:
+        """Take what a trainer reports: name, batch and value of each; the end of an epoch is an event."""
+        for name, _, value in values:
+            if not name.startswith(PREFIX):
+                self.figures.report(name, value)
+            elif (ended := self.figures.loaded.take(trainer, name.removeprefix(PREFIX), value)) is not None:
+                self.note("epoch", **ended)
 
     def keep(self, now: float) -> None:
         """Bring the events into their file, and twice a second the figures into theirs."""

@@ -58,9 +58,63 @@ static void post(mpidata_trainer *trainer, mpidata_event event) {
 }
 
 static void report(mpidata_trainer *trainer, const char *name, double value) {
-    mpidata_event event = {.kind = MPIDATA_EVENT_REPORT, .report = {value}};
-    (void)snprintf(event.text, sizeof event.text, "%s", name);
-    post(trainer, event);
+    mpidata_lock_take(&trainer->lock);
+    CHECK(!mpidata_trainer_post_report_locked(trainer, name, value));
+    mpidata_lock_give(&trainer->lock);
+}
+
+/* The values of a name that wait to be sent, and how many events have them. */
+static int reported(const mpidata_trainer *trainer, const char *name, double *values, int64_t *batches, int *events) {
+    int n = 0;
+    *events = 0;
+    for (const mpidata_outgoing *at = trainer->outbox; at; at = at->next) {
+        if (at->event.kind != MPIDATA_EVENT_REPORT) continue;
+        mpidata_event event = at->event;
+        CHECK(mpidata_event_fits(&trainer->job.plan, &event, (int)mpidata_event_bytes(&event), MPIDATA_ROLE_TRAINER));
+        ++*events;
+        for (const char *from = event.text; from < event.text + event.report.bytes; from += 17 + strlen(from + 16)) {
+            if (strcmp(from + 16, name)) continue;
+            memcpy(&batches[n], from, 8);
+            memcpy(&values[n++], from + 8, 8);
+        }
+    }
+    return n;
+}
+
+static double values[200000];
+static int64_t batches[200000];
+
+/* All values reach the scheduler, with the batch each is of, and in few messages. */
+static void reports_share_messages(void) {
+    mpidata_trainer *trainer = open_trainer();
+    int events;
+    for (int i = 0; i < 1000; i++) {
+        trainer->drawn = i;
+        report(trainer, "loss", 0.5 * i);
+        report(trainer, "accuracy", i);
+        post(trainer, (mpidata_event){.kind = MPIDATA_EVENT_STATUS});
+    }
+    CHECK(reported(trainer, "loss", values, batches, &events) == 1000);
+    for (int i = 0; i < 1000; i++) CHECK(values[i] == 0.5 * i && batches[i] == i);
+    CHECK(reported(trainer, "accuracy", values, batches, &events) == 1000 && events < 1000 / 20);
+    char name[400] = {0};
+    memset(name, 'x', sizeof name - 1);
+    report(trainer, name, 1.0); /* is cut off */
+    name[127] = '\0';
+    CHECK(reported(trainer, name, values, batches, &events) == 1);
+}
+
+/* A scheduler that takes nothing costs no memory without end; the first values and the newest ones stay, and all sums. */
+static void reports_that_wait_are_bounded(void) {
+    mpidata_trainer *trainer = open_trainer();
+    int events, n;
+    for (int i = 0; i < 100000; i++) {
+        report(trainer, "loss", i);
+        if (i % 1000 == 0) report(trainer, "record.samples", i);
+    }
+    n = reported(trainer, "loss", values, batches, &events);
+    CHECK(n > 40000 && n < 60000 && events < 520 && values[0] < 0.5 && values[n - 1] > 99998.5);
+    CHECK(values[n - 1] - values[n / 2] < n && reported(trainer, "record.samples", values, batches, &events) == 100);
 }
 
 /* What waits for a scheduler that takes nothing does not grow with time: of each kind of news the newest stays. */
@@ -68,26 +122,18 @@ static void what_waits_to_be_sent_is_bounded(void) {
     mpidata_trainer *trainer = open_trainer();
     for (int i = 0; i < 1000; i++) {
         post(trainer, (mpidata_event){.kind = MPIDATA_EVENT_STATUS, .status = {.statistics = {.drawn = i}}});
-        report(trainer, "loss", i);
-        report(trainer, "accuracy", i);
         post(trainer, (mpidata_event){.kind = MPIDATA_EVENT_CHECKPOINT_WANTED, .wanted = {i}});
     }
-    for (int i = 0; i < 3; i++) {
-        post(trainer, (mpidata_event){.kind = MPIDATA_EVENT_HELD, .held = {i, 1}});
-        report(trainer, "record.samples", i); /* they are added up */
-    }
+    for (int i = 0; i < 3; i++) post(trainer, (mpidata_event){.kind = MPIDATA_EVENT_HELD, .held = {i, 1}});
     post(trainer, (mpidata_event){.kind = MPIDATA_EVENT_GOODBYE});
     int n[MPIDATA_EVENT_RECORD_STOPPED + 1] = {0};
-    double loss[2];
     const mpidata_outgoing *last = NULL;
     for (const mpidata_outgoing *at = trainer->outbox; at; last = at, at = at->next) {
-        if (!strcmp(at->event.text, "loss")) loss[n[0]++ % 2] = at->event.report.value;
         n[at->event.kind]++;
         if (at->event.kind == MPIDATA_EVENT_STATUS) CHECK(at->event.status.statistics.drawn == 999);
     }
     CHECK(n[MPIDATA_EVENT_STATUS] == 1 && n[MPIDATA_EVENT_CHECKPOINT_WANTED] == 1);
-    CHECK(n[MPIDATA_EVENT_REPORT] == 4 + 3 && n[MPIDATA_EVENT_HELD] == 3);
-    CHECK(n[0] == 2 && loss[0] < 0.5 && loss[1] > 998.5); /* the first and the last */
+    CHECK(n[MPIDATA_EVENT_HELD] == 3);
     CHECK(last->event.kind == MPIDATA_EVENT_GOODBYE && trainer->outbox_end == &last->next);
 }
 
@@ -114,6 +160,8 @@ static void losses_wait_where_they_can_be_added_up(void) {
 int main(void) {
     an_agreement_outlives_the_thread();
     what_waits_to_be_sent_is_bounded();
+    reports_share_messages();
+    reports_that_wait_are_bounded();
     losses_wait_where_they_can_be_added_up();
     return 0;
 }

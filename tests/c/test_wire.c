@@ -155,7 +155,7 @@ static int closes(int64_t simulation, int64_t steps) {
 /* Each kind from the role that sends it, and with numbers that can be. */
 static void events(void) {
     for (int kind = MPIDATA_EVENT_NEXT - 1; kind <= MPIDATA_EVENT_LOSSES + 1; kind++) {
-        int inside = kind >= MPIDATA_EVENT_NEXT && kind < MPIDATA_EVENT_LOSSES; /* of which there is at least one */
+        int inside = kind >= MPIDATA_EVENT_NEXT && kind < MPIDATA_EVENT_LOSSES && kind != MPIDATA_EVENT_REPORT; /* without contents */
         int of_solver = kind == MPIDATA_EVENT_NEXT || kind == MPIDATA_EVENT_FINALIZED;
         mpidata_event sent = {.kind = kind, .written = {.number = 1}};
         CHECK(!event(MPIDATA_ROLE_SCHEDULER, sent));
@@ -183,6 +183,27 @@ static int losses(int count, mpidata_losses last) {
     CHECK(!mpidata_event_fits(&plan, &sent, bytes - 1, MPIDATA_ROLE_TRAINER));
     CHECK(!mpidata_event_fits(&plan, &sent, bytes, MPIDATA_ROLE_SOLVER));
     return mpidata_event_fits(&plan, &sent, bytes, MPIDATA_ROLE_TRAINER);
+}
+
+/* Reports are whole, and what is left of them, or has more, is none. */
+static void reports(void) {
+    mpidata_event sent = {.kind = MPIDATA_EVENT_REPORT};
+    CHECK(mpidata_reports_add(&sent, "loss", 3, 0.5) && mpidata_reports_add(&sent, "", 0, NAN));
+    CHECK(sent.report.bytes == 16 + 5 + 16 + 1 && event(MPIDATA_ROLE_TRAINER, sent));
+    for (int bytes = -1; bytes <= (int)sizeof sent.text; bytes++) {
+        mpidata_event cut = sent;
+        cut.report.bytes = bytes;
+        memset(cut.text + sent.report.bytes, 'x', sizeof cut.text - (size_t)sent.report.bytes);
+        int whole = bytes == 16 + 5 || bytes == sent.report.bytes;
+        CHECK(mpidata_event_fits(&plan, &cut, (int)offsetof(mpidata_event, text) + bytes, MPIDATA_ROLE_TRAINER) == whole);
+    }
+    int size = (int)mpidata_event_bytes(&sent);
+    CHECK(!mpidata_event_fits(&plan, &sent, size - 1, MPIDATA_ROLE_TRAINER));
+    mpidata_event before = {.kind = MPIDATA_EVENT_REPORT};
+    CHECK(mpidata_reports_add(&before, "loss", -1, 0.5) && !event(MPIDATA_ROLE_TRAINER, before));
+    int n = 0;
+    while (mpidata_reports_add(&sent, "some_name", n, 1.0)) n++;
+    CHECK(n > 70 && event(MPIDATA_ROLE_TRAINER, sent) && sent.report.bytes < (int)sizeof sent.text);
 }
 
 static void losses_by_simulation(void) {
@@ -263,6 +284,7 @@ int main(void) {
     hostile_pieces();
     orders();
     events();
+    reports();
     losses_by_simulation();
     tasks();
     mpidata_plan_free(&plan);

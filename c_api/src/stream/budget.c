@@ -1,7 +1,6 @@
 #include "stream/budget.h"
 
 #include <math.h>
-#include <stdio.h>
 
 /* repeats x received; so much more that 1.15 x 100 is 115. */
 static double draws(const mpidata_trainer *trainer, int64_t received) {
@@ -46,7 +45,5 @@ int mpidata_budget_end_locked(mpidata_trainer *trainer, int64_t received) {
     int64_t excess = trainer->granted - mpidata_budget_limit_locked(trainer, received);
     if (excess <= 0 || trainer->budget.excess == excess) return MPIDATA_SUCCESS;
     trainer->budget.excess = excess;
-    mpidata_event event = {.kind = MPIDATA_EVENT_REPORT, .report = {(double)excess}};
-    (void)snprintf(event.text, sizeof event.text, "%s", "budget.excess");
-    return mpidata_trainer_post_locked(trainer, &event);
+    return mpidata_trainer_post_report_locked(trainer, "budget.excess", (double)excess);
 }

@@ -107,10 +107,10 @@ void mpidata_trainer_give_back_locked(mpidata_trainer *trainer, int64_t number) 
 int mpidata_trainer_post_draws_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     for (int draws = 0; draws <= MPIDATA_DRAWS_MOST; draws++) {
-        mpidata_event event = {.kind = MPIDATA_EVENT_REPORT, .report = {(double)trainer->by_draws[draws]}};
+        char name[32];
         if (!trainer->by_draws[draws]) continue;
-        (void)snprintf(event.text, sizeof event.text, "draws.%d", draws);
-        MPIDATA_TRY(mpidata_trainer_post_locked(trainer, &event));
+        (void)snprintf(name, sizeof name, "draws.%d", draws);
+        MPIDATA_TRY(mpidata_trainer_post_report_locked(trainer, name, (double)trainer->by_draws[draws]));
     }
     return MPIDATA_SUCCESS;
 }

@@ -22,27 +22,27 @@ void mpidata_trainer_wake_locked(mpidata_trainer *trainer) {
     (void)pthread_cond_signal(&trainer->wake);
 }
 
-/* Does only the newer one of the two count? Sums of the record, whose names have a dot, all do. */
-static int supersedes(const mpidata_event *newer, const mpidata_event *older) {
-    if (newer->kind != older->kind) return 0;
-    if (newer->kind == MPIDATA_EVENT_REPORT) return !strchr(newer->text, '.') && !strcmp(newer->text, older->text);
-    return newer->kind == MPIDATA_EVENT_STATUS || newer->kind == MPIDATA_EVENT_CHECKPOINT_WANTED;
+enum { MOST_REPORTS = 512 }; /* events of about 50 values each */
+
+static void drop_locked(mpidata_trainer *trainer, mpidata_outgoing **at) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_outgoing *old = *at;
+    *at = old->next;
+    if (!old->next) trainer->outbox_end = at;
+    free(old);
 }
 
-/* A scheduler that takes nothing for a while costs no memory without end. Of reports the first one counts, too. */
+/* Of the statuses, and of what asks for a checkpoint, only the newer one counts: a scheduler that takes nothing for a
+ * while costs no memory without end. */
 static void drop_superseded_locked(mpidata_trainer *trainer, const mpidata_event *event) {
     MPIDATA_LOCKED(&trainer->lock);
-    int keep = event->kind == MPIDATA_EVENT_REPORT;
-    mpidata_outgoing **at = &trainer->outbox;
-    for (mpidata_outgoing *old; (old = *at);) {
-        if (!supersedes(event, &old->event) || keep-- > 0) {
-            at = &old->next;
-            continue;
-        }
-        *at = old->next;
-        free(old);
+    if (event->kind != MPIDATA_EVENT_STATUS && event->kind != MPIDATA_EVENT_CHECKPOINT_WANTED) return;
+    for (mpidata_outgoing **at = &trainer->outbox; *at;) {
+        if ((*at)->event.kind == event->kind)
+            drop_locked(trainer, at);
+        else
+            at = &(*at)->next;
     }
-    trainer->outbox_end = at;
 }
 
 int mpidata_trainer_post_locked(mpidata_trainer *trainer, const mpidata_event *event) {
@@ -57,6 +57,27 @@ int mpidata_trainer_post_locked(mpidata_trainer *trainer, const mpidata_event *e
     *trainer->outbox_end = outgoing;
     trainer->outbox_end = &outgoing->next;
     return MPIDATA_SUCCESS;
+}
+
+/* Sums of mpidata's own, whose names have a dot, all count. */
+static int counts(const mpidata_event *event) {
+    return strchr(event->text + sizeof(int64_t) + sizeof(double), '.') != NULL; /* in the first name */
+}
+
+int mpidata_trainer_post_report_locked(mpidata_trainer *trainer, const char *name, double value) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_event event = {.kind = MPIDATA_EVENT_REPORT};
+    (void)mpidata_reports_add(&event, name, trainer->drawn, value);
+    mpidata_outgoing *last = NULL, **second = NULL;
+    int n = 0;
+    for (mpidata_outgoing **at = &trainer->outbox; *at; at = &(*at)->next) {
+        if ((*at)->event.kind != MPIDATA_EVENT_REPORT || counts(&(*at)->event) != counts(&event)) continue;
+        last = *at;
+        if (++n == 2) second = at;
+    }
+    if (last && mpidata_reports_add(&last->event, name, trainer->drawn, value)) return MPIDATA_SUCCESS;
+    if (n >= MOST_REPORTS && !counts(&event)) drop_locked(trainer, second); /* of a name the first value counts, too */
+    return mpidata_trainer_post_locked(trainer, &event);
 }
 
 void mpidata_trainer_fail_locked(mpidata_trainer *trainer, int status) {

@@ -94,6 +94,9 @@ void mpidata_trainer_fail_locked(mpidata_trainer *trainer, int status);
 /* Queue an event for the receive thread to send. */
 int mpidata_trainer_post_locked(mpidata_trainer *trainer, const mpidata_event *event);
 
+/* Report a value under a name, with the number of the last batch: with those that wait to be sent already, if any do. */
+int mpidata_trainer_post_report_locked(mpidata_trainer *trainer, const char *name, double value);
+
 /* Make the receive thread look again at once. */
 void mpidata_trainer_wake_locked(mpidata_trainer *trainer);
 

@@ -181,8 +181,13 @@ static int post_now(mpidata_event *event, const char *text) {
 }
 
 int mpidata_trainer_report(const char *name, double value) {
-    mpidata_event event = {.kind = MPIDATA_EVENT_REPORT, .report = {value}};
-    return post_now(&event, name);
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    mpidata_lock_take(&trainer->lock);
+    int status = mpidata_trainer_post_report_locked(trainer, name, value);
+    mpidata_trainer_wake_locked(trainer);
+    mpidata_lock_give(&trainer->lock);
+    return status;
 }
 
 static int losses_wait_locked(const mpidata_trainer *trainer) {

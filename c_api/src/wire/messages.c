@@ -7,7 +7,21 @@
 
 _Static_assert(MPIDATA_LOSSES_MAX * sizeof(mpidata_losses) < sizeof((mpidata_event){0}.text), "losses have its room");
 
+enum { REPORT_HEAD = sizeof(int64_t) + sizeof(double), REPORT_NAME_MAX = 127 };
+
+int mpidata_reports_add(mpidata_event *event, const char *name, int64_t batch, double value) {
+    size_t length = strnlen(name, REPORT_NAME_MAX), at = (size_t)event->report.bytes;
+    if (at + REPORT_HEAD + length + 1 >= sizeof event->text) return 0;
+    memcpy(event->text + at, &batch, sizeof batch);
+    memcpy(event->text + at + sizeof batch, &value, sizeof value);
+    memcpy(event->text + at + REPORT_HEAD, name, length);
+    event->text[at + REPORT_HEAD + length] = '\0';
+    event->report.bytes += (int32_t)(REPORT_HEAD + length + 1);
+    return 1;
+}
+
 size_t mpidata_event_bytes(const mpidata_event *event) {
+    if (event->kind == MPIDATA_EVENT_REPORT) return offsetof(mpidata_event, text) + (size_t)event->report.bytes;
     if (event->kind == MPIDATA_EVENT_LOSSES)
         return offsetof(mpidata_event, text) + (size_t)event->losses.count * sizeof(mpidata_losses);
     return offsetof(mpidata_event, text) + strnlen(event->text, sizeof event->text - 1) + 1;
@@ -38,9 +52,23 @@ static int losses_fit(const mpidata_event *event, int bytes, int64_t last) {
     return 1;
 }
 
+static int reports_fit(const mpidata_event *event, int bytes) {
+    int n = event->report.bytes;
+    if (n < 1 || n >= (int)sizeof event->text || (size_t)bytes != mpidata_event_bytes(event)) return 0;
+    for (int at = 0; at < n;) {
+        int64_t batch;
+        if (n - at <= REPORT_HEAD) return 0;
+        memcpy(&batch, event->text + at, sizeof batch);
+        const char *end = memchr(event->text + at + REPORT_HEAD, 0, (size_t)(n - at - REPORT_HEAD));
+        if (!end || batch < 0) return 0;
+        at = (int)(end + 1 - event->text);
+    }
+    return 1;
+}
+
 int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes, int role) {
     int64_t last = plan->simulations + plan->validation - 1;
-    event->text[sizeof event->text - 1] = '\0'; /* losses do not reach so far */
+    event->text[sizeof event->text - 1] = '\0'; /* reports and losses do not reach so far */
     if (bytes <= (int)offsetof(mpidata_event, text) || !may_send(role, event->kind)) return 0;
     switch (event->kind) {
     case MPIDATA_EVENT_NEXT:
@@ -49,6 +77,7 @@ int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes
     case MPIDATA_EVENT_HELD:
         return in_range(event->held.simulation, -1, last) && in_range(event->held.by_try, 0, MPIDATA_STEPS_MAX);
     case MPIDATA_EVENT_CHECKPOINT_WRITTEN: return event->written.number > 0 && event->written.bytes >= 0;
+    case MPIDATA_EVENT_REPORT: return reports_fit(event, bytes);
     case MPIDATA_EVENT_LOSSES: return losses_fit(event, bytes, last);
     default: return 1;
     }

@@ -26,7 +26,7 @@ enum {
     MPIDATA_EVENT_FINALIZED,         /* group, or loader, has left; closed; text likewise */
     MPIDATA_EVENT_HELD,              /* trainer holds every step it was to expect of a simulation: held */
     MPIDATA_EVENT_STATUS,            /* trainer's figures: status */
-    MPIDATA_EVENT_REPORT,            /* trainer reports a value under the name in text: report */
+    MPIDATA_EVENT_REPORT,            /* trainer reports values: report; in place of text: them, see mpidata_reports_add */
     MPIDATA_EVENT_STOP,              /* trainer left its loop early: stop; text: why */
     MPIDATA_EVENT_GOODBYE,           /* trainer has closed its stream after drawing everything, or after a stop */
     MPIDATA_EVENT_ERROR,             /* a rank reports an error that ends the job: text, the whole sentence */
@@ -65,7 +65,7 @@ typedef struct {
             int32_t ended;   /* the script knows that the stream is over */
         } status;
         struct {
-            double value;
+            int32_t bytes; /* of the values */
         } report;
         struct {
             int32_t failed; /* the script has */
@@ -100,7 +100,11 @@ typedef struct {
 
 enum { MPIDATA_LOSSES_MAX = 2048 / sizeof(mpidata_losses) };
 
-/* Bytes of an event to send: without the unused end of its text, or of its losses. */
+/* Add a value to an event of reports; 0 where it has no room. Each is the number of the batch, int64, the value, double,
+ * and the name, which ends with 0 and is cut off if it is too long. Nothing is aligned. */
+int mpidata_reports_add(mpidata_event *event, const char *name, int64_t batch, double value);
+
+/* Bytes of an event to send: without the unused end of its text, its reports or its losses. */
 size_t mpidata_event_bytes(const mpidata_event *event);
 
 /* Whether a rank of this role may have sent these bytes. Its text is ended. */

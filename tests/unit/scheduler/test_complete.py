@@ -152,7 +152,7 @@ def test_progress_is_there_while_the_job_runs(make_job: MakeJob) -> None:
     seen: list[dict[str, Any]] = []
 
     def dispatch(group: int, simulation: int) -> bool:
-        job.event(Report, 0, after=1.0, name="loss", value=1.0 / (1 + simulation))
+        job.event(Report, 0, after=1.0, values=(("loss", simulation, 1.0 / (1 + simulation)),))
         job.event(Next, group, after=3.0, **job.close_running(group))
         if simulation:
             seen.append(json.loads((job.plan.run / "progress.json").read_text()))

@@ -1,4 +1,5 @@
 import ctypes
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -94,8 +95,16 @@ def test_dispatch_passes_a_row_of_the_table(library: Library, messages: LibraryM
     assert list(values) == table[1].tolist() and pointer is not None
 
 
+REPORTS = b"".join(
+    struct.pack("=qd", batch, value) + name.encode() + b"\0"
+    for name, batch, value in [("é loss", 7, 0.5), ("lr", 8, -1e300)]
+)
+
+
 def raw_of(kind: int, **values: Any) -> RawEvent:
     raw = RawEvent(kind=kind, role=1, index=1, rank=2, text=values.pop("text", "").encode())
+    packed = values.pop("packed", b"")
+    ctypes.memmove(ctypes.addressof(raw) + RawEvent.text.offset, packed, len(packed))
     for place, value in values.items():
         content, _, name = place.partition("__")
         setattr(getattr(raw, content), name, value)
@@ -109,7 +118,12 @@ def raw_of(kind: int, **values: Any) -> RawEvent:
         (1, {"closed__steps": 7, "closed__failed": 2, "text": "é"}, Next, {"steps": 7, "failed": 2, "text": "é"}),
         (3, {"held__simulation": 4, "held__by_try": 3}, Held, {"simulation": 4, "by_try": 3}),
         (4, {"status__starved": 1}, Status, {"starved": True, "full": False, "statistics": (0,) * 8}),
-        (5, {"report__value": 0.5, "text": "é loss"}, Report, {"name": "é loss", "value": 0.5}),
+        (
+            5,
+            {"report__bytes": len(REPORTS), "packed": REPORTS},
+            Report,
+            {"values": (("é loss", 7, 0.5), ("lr", 8, -1e300))},
+        ),
         (7, {}, Goodbye, {"index": 1, "rank": 2, "of_solver": False}),
         (10, {"written__number": 1, "written__bytes": 9}, CheckpointWritten, {"number": 1, "bytes": 9, "batch": 0}),
     ],
