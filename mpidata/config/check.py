@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,11 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     problems += _program(("solvers", "program"), solvers.get("program"), folder)
     problems += _object(("solvers", "function"), solvers.get("function"), folder)
     problems += _object(("parameters", "sampler"), parameters.get("sampler"), folder)
+    for i, logger in enumerate(sections.get("log", ())):
+        problems += _object(("log", i), logger, folder)
+        if logger == "tensorboard" and find_spec("tensorboard") is None:
+            fix = "which is not installed. Get it with: pip install 'mpidata[tensorboard]'"
+            problems.append((("log", i), f"'log' has 'tensorboard', {fix}"))
     table = sections.get("parameters")
     if table is not None and table.sampler == "file" and table.path is not None:
         from mpidata.config.table import fit  # numpy and h5py are needed for tables only

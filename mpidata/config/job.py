@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, PrivateAttr, Strict
+from pydantic import AfterValidator, BeforeValidator, PrivateAttr, Strict
 
 from mpidata.config.base import Boolean, Key, Model, Text, refuse
 from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, Record, Validation
 from mpidata.config.launching import Launch, Loaders, Slurm
 from mpidata.config.parameters import Parameters, Samples
-from mpidata.config.programs import Solvers, Trainers
+from mpidata.config.programs import Solvers, Trainers, argument_list, object_name
 
 __all__ = ["STREAM", "Job"]
 
@@ -30,6 +30,12 @@ def _file_name(name: str) -> str:
     if not all(c.isalnum() or c in "._-" for c in name) or not name.isascii() or name[:1] in ("", ".", "-"):
         refuse([((), f"{{key}} is {name!r}. Use letters, digits, '.', '_' and '-', a letter or digit first.")])
     return name
+
+
+def _logger(name: str) -> str:
+    if name != "tensorboard" and ":" not in name:
+        refuse([((), f"{{key}} is {name!r}. Write 'tensorboard', or \"module:Class\" for a class of your own.")])
+    return name if name == "tensorboard" else object_name(name)
 
 
 class Job(Model):
@@ -97,6 +103,14 @@ class Job(Model):
         default=False,
         description="Whether each trainer keeps a journal in the run folder, with which `mpidata run --replay RUN` "
         "hands out the same batches again.",
+    )
+    log: Annotated[tuple[Annotated[Text, AfterValidator(_logger)], ...], BeforeValidator(argument_list)] = Key(
+        default=(),
+        description="Where the values that the script reports go while the job runs, beside the run folder. "
+        "`tensorboard` writes TensorBoard's event files into `tensorboard/` there, `module:Class` gives them "
+        "to a class that can be imported from the job file's folder.",
+        examples=['[tensorboard, "tracking:Tracker"]'],
+        json_schema_extra={"kind": "list of texts", "default": "none"},
     )
     launch: Launch = Key(default=Launch(), description="How the job is started.")
     slurm: Slurm = Key(default=Slurm(), description="What `mpidata submit` asks Slurm for.")

@@ -19,6 +19,8 @@ STOP_S = 7.0  # from a stop to the end of what has not left
 FAIL_S = 2.5  # from an error to that
 MORE_ERRORS_S = 0.2  # from an error that ends the job at once: others may report theirs
 LAST_FIGURES_S = 0.5  # for the status of a trainer that comes after its goodbye
+LOGGERS_S = 5.0  # for the loggers to end after the ranks have left in order, and ...
+LOGGERS_AT_ONCE_S = 1.0  # ... where these are ended
 LEAVE_SHARE = 0.3  # of checkpoint.within_s: for the ranks to leave when the checkpoint is, or would have been, written
 
 # A death, as the scheduler learns of it from MPI and from `exits/`, in any order.

@@ -287,7 +287,7 @@ class Scheduler:
         if abort is None:
             self._messages.all_gone()
         self.checkpoints.close(self._clock())
-        self._journal.end(self.ending.conclude(), self._clock())
+        self._journal.end(self.ending.conclude(), self._clock(), at_once=abort is not None)
         if abort is not None:
             # Where a rank's end is not the end of all, its mpidata-rank looks for this.
             with contextlib.suppress(OSError):

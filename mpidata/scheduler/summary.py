@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from typing_extensions import NotRequired, TypedDict
 
 from mpidata.learning.table import LossTable
 from mpidata.loader.figures import PREFIX, Loaded, Rate
+from mpidata.loggers.loggers import load_loggers
 from mpidata.run.aside import STARTED, say_aside
+from mpidata.run.deadlines import LOGGERS_AT_ONCE_S, LOGGERS_S
 from mpidata.run.event_log import Events, as_json, write_json
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -224,6 +227,7 @@ class Journal:
         self._started = self._next_progress = now
         self._said = False
         self._events = Events(RunFolder(plan.run).events)
+        self._loggers = load_loggers(RunFolder(plan.run))
         self.write_numbers = self._events.write_numbers
         self.note = self._events.note
 
@@ -235,6 +239,7 @@ class Journal:
         self.note("start", world=plan.world, **sizes, simulations=plan.simulations, validation=plan.validation)
         if self._events.problem is not None:
             say_aside(STARTED)
+        self._loggers.start()
 
     def seconds(self, now: float) -> float:
         """How long the run has taken, earlier starts included."""
@@ -248,7 +253,9 @@ class Journal:
 
     def reported(self, trainer: int, values: Iterable[tuple[str, int, float]]) -> None:
         """Take what a trainer reports: name, batch and value of each; the end of an epoch is an event."""
-        for name, _, value in values:
+        told = list(values)
+        self._loggers.write_reports(time.time(), (value for value in told if "." not in value[0]))
+        for name, _, value in told:
             if not name.startswith(PREFIX):
                 self.figures.report(name, value)
             elif (ended := self.figures.loaded.take(trainer, name.removeprefix(PREFIX), value)) is not None:
@@ -263,9 +270,13 @@ class Journal:
             problem = self._write_progress(now) or problem
         self._say_once(problem)
 
-    def end(self, conclusion: Conclusion, now: float) -> None:
-        """Write the last event and figures, then the summary, which is printed where it cannot be written."""
+    def end(self, conclusion: Conclusion, now: float, at_once: bool) -> None:
+        """Write the last event and figures, then the summary, which is printed where it cannot be written.
+
+        Waits for the loggers, shortly where ranks are to be ended `at_once`.
+        """
         seconds = now - self._started
+        self._loggers.close(conclusion["status"], LOGGERS_AT_ONCE_S if at_once else LOGGERS_S)
         self._write_progress(now)
         self.write_losses()
         self.note("end", **conclusion)
