@@ -153,24 +153,32 @@ def test_the_record_of_the_readmes_job(folder: JobFolder) -> None:
 
 
 def test_the_pieces_of_the_training_page(folder: JobFolder) -> None:
-    pieces = [block.text for block in blocks("python", page=TRAINING)]
-    assert len(pieces) == 5
-    told = "".join(f"        {line}\n" for line in pieces.pop(3).splitlines())
-    pieces[3] = pieces[3].replace("batches_per_epoch=100", "batches_per_epoch=3").replace("        ...\n", told)
+    def piece(part: str) -> str:
+        [text] = [block.text for block in blocks("python", page=TRAINING) if part in block.text]
+        return text
+
+    told = "".join(f"        {line}\n" for line in piece("stream.losses(").splitlines())
+    epochs = piece("stream.over").replace("batches_per_epoch=100", "batches_per_epoch=3").replace("        ...\n", told)
     prelude = (
         "import torch\nimport mpidata\nmodel = torch.nn.Linear(1, 64)\n"
         "schedule = torch.optim.lr_scheduler.StepLR(torch.optim.SGD(model.parameters()), 1)\n"
     )
-    end = "print('drawn', stream._trainer.drawn, 'share', len(validation))\n"
+    end = "print('drawn', stream._trainer.drawn, 'share', len(validation))\nstream.report(share=len(validation))\n"
     stream = "stream = mpidata.MPIStreamDataset(batch_size=16)\n"
-    script = prelude + pieces[1] + stream + pieces[2] + pieces[3] + pieces[0] + end
+    after = piece("for batch in stream:\n    ...")
+    script = prelude + piece("DistributedData") + stream + piece("validation()") + epochs + after + end
+    (folder.path / "tracker.py").write_text(piece("class Tracker"))
     (folder.path / "train.py").write_text(script)
     (folder.path / "rod.py").write_text(files(SOLVER)["rod.py"])
     job = (folder.path / "job.yaml").read_text()
     (folder.path / "job.yaml").write_text(job.replace("program: [./solver]", 'function: "rod:simulate"'))
     changes = ["trainers.ranks=2", "solvers.groups=1", "validation.count=1", "buffer={policy: fifo, capacity: 100}"]
+    changes.append("log=['tracker:Tracker']")
     result = folder.run(*SMALL, *(word for change in changes for word in ("--set", change)), timeout=100)
     assert result.status == 0, result.logs()
     for trainer in range(2):
         assert "drawn 25 share 50" in result.log("trainer", trainer), result.logs()
     assert result.summary["losses"]["count"] > 0
+    assert result.run is not None
+    curves = (result.run / "curves.csv").read_text().splitlines()
+    assert [line.split(",")[1:] for line in curves] == [["25", "share", "50.0"]] * 2

@@ -43,7 +43,8 @@ def test_a_complete_run(job: Run) -> None:
     assert "\njob: complete\n" in stdout and "3 of 3 complete" in stdout and "1 -> 0.25" in stdout
     assert f"  {job.run}\n" in stdout and "2.0 MB in 1.5 s" in stdout and "7 + 7" in stdout
     assert sorted(os.listdir(job.run)) == [
-        *("events.jsonl", "exits", "job.yaml", "logs", "parameters.csv", "private", "progress.json", "summary.json"),
+        *("events.jsonl", "exits", "job.yaml", "logs", "parameters.csv", "private", "progress.json", "report.html"),
+        "summary.json",
     ]
     assert (job.run / "logs" / "rank-0006-solver-1-1.log").read_text() == f"{job.run}\n"
     assert job.nothing_left()
