@@ -1,6 +1,7 @@
 """Stream a running ensemble of MPI simulations into PyTorch training.
 
-In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `register`, `report` and `init_process_group`.
+In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `Normalizer`, `register`, `report` and
+`init_process_group`.
 In a solver written in Python: `mpidata.solver`; in a function of `solvers.function`: `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import mpidata.solver as solver
     from mpidata.data_loader.data_loader import DataLoader
     from mpidata.errors import GiveUp
+    from mpidata.field_statistics.normalizer import Normalizer
     from mpidata.files.dataset import FileDataset
     from mpidata.record.dataset import RecordedDataset
     from mpidata.trainer.dataset import MPIStreamDataset
@@ -25,6 +27,7 @@ __all__ = [
     "FileDataset",
     "GiveUp",
     "MPIStreamDataset",
+    "Normalizer",
     "RecordedDataset",
     "__version__",
     "init_process_group",
@@ -40,6 +43,7 @@ _HOME = {
     "FileDataset": "mpidata.files.dataset",
     "GiveUp": "mpidata.errors",
     "MPIStreamDataset": "mpidata.trainer.dataset",
+    "Normalizer": "mpidata.field_statistics.normalizer",
     "RecordedDataset": "mpidata.record.dataset",
     "init_process_group": "mpidata.trainer.process_group",
     "register": "mpidata.trainer.script",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mpidata.checkpoint.files import path_of, trainer_file
 from mpidata.checkpoint.ledgers import complete_steps, received_steps, trainer_of
 from mpidata.checkpoint.trainer_file import TrainerFile
+from mpidata.field_statistics.moments import merge
 from mpidata.native.library import Library, Snapshot, Statistics, check
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -95,6 +96,8 @@ def restore(plan: Plan, library: Library, index: int) -> Restored:
             for part in parts:
                 _put(plan, library, part)
         _restore_ledger(plan, library, files, index, same)
+        if plan.statistics:
+            _restore_scales(plan, library, files, index)
         return Restored(own.head.batch, own.state(), len(files))
 
 
@@ -210,6 +213,14 @@ def _restore_ledger(plan: Plan, library: Library, files: Sequence[TrainerFile], 
         simulation, step = (np.ascontiguousarray(array[mine]) for array in (simulation, step))
         address = (_address(simulation), _address(step))
         check(library, library.mpidata_trainer_restore_received(len(step), *address))
+
+
+def _restore_scales(plan: Plan, library: Library, files: Sequence[TrainerFile], index: int) -> None:
+    """Each file's statistics go to one trainer; where there are more trainers than files, some get none."""
+    parts = [file.scales(plan.n_moments) for number, file in enumerate(files) if number % plan.trainers == index]
+    if parts:
+        merged = merge(parts)
+        check(library, library.mpidata_trainer_restore_scales(_address(merged)))
 
 
 def _address(array: NDArray[Any]) -> int:

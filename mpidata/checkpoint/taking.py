@@ -21,6 +21,7 @@ from mpidata.checkpoint.ledgers import samples_of
 from mpidata.checkpoint.restore import Restored, restore
 from mpidata.checkpoint.trainer_file import Head, write
 from mpidata.errors import StreamError
+from mpidata.field_statistics.moments import NUMBERS
 from mpidata.native.library import Library, Snapshot, Statistics, check
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -213,6 +214,9 @@ class Checkpoints:
         if self._plan.policy == "reservoir":
             seen[snapshot.unseen : buffer] = 1
         seen[buffer + waiting : buffer + waiting + retired] = 1
+        if self._plan.statistics:
+            arrays["scales"] = np.empty((self._plan.n_moments, NUMBERS))
+            self._call("scales", arrays["scales"].ctypes.data)
         return {**arrays, "seen": seen}
 
     def _ledger(self, snapshot: Snapshot) -> dict[str, NDArray[Any]]:

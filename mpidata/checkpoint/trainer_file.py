@@ -6,7 +6,8 @@ space is allocated at once, closed, and the arrays are written to their places b
 Attributes of the file: see `Head`. Datasets, n samples of the places buffer, waiting, retired, validation in turn:
 `fields/<name>` (n, *shape); `parameters` (n, p) float64; `time` float64, `step`, `simulation` int64, `seen` uint8, all
 (n,). With windows all but `seen` have a row for each step, and `windows`, (n, W) int64, the numbers of these rows.
-`ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes.
+`ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes; where there
+are statistics, `scales`, (n, 6) float64.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from mpidata.checkpoint.head import MOST, Head, read_head
 from mpidata.checkpoint.ledgers import samples_of
 from mpidata.errors import DAMAGED, StreamError, as_line
+from mpidata.field_statistics.moments import NUMBERS
 from mpidata.run.own_files import new_file
 from mpidata.run.plan import Field, Plan
 
@@ -38,33 +41,6 @@ LEDGER: dict[str, type[np.generic]] = {
     "bits": np.uint64,
 }
 _Array = NDArray[Any]
-_MOST = 1 << 40  # of anything that is counted; more comes of damage
-
-
-@dataclasses.dataclass(frozen=True)
-class Head:
-    """Numbers of a trainer's snapshot and of its job; `mpidata_snapshot` of snapshot.h has most of them.
-
-    `plan_capacity` is that of the job file, `simulations` counts those trained on; `samples` is what they are, see
-    `samples_of`.
-    """
-
-    number: int
-    trainer: int
-    trainers: int
-    batch: int
-    count: tuple[int, ...]
-    unseen: int
-    next_retired: int
-    capacity: int
-    plan_capacity: int
-    added: int
-    random: tuple[int, ...]
-    statistics: tuple[int, ...]
-    policy: str
-    simulations: int
-    batches_of_all: int
-    samples: tuple[int, ...] = (1, 1, 1)
 
 
 def write(
@@ -136,21 +112,6 @@ def _write_at(handle: int, array: _Array, place: int) -> None:
         left, place = left[written:], place + written
 
 
-def _plain(value: Any, kind: str, name: str) -> Any:
-    """Turn an attribute into what Python computes with; `kind` is str, int or tuple[int, ...]."""
-    plain: Any
-    if kind == "str":
-        plain = value if isinstance(value, str) else None
-    elif kind == "int":
-        plain = int(value) if isinstance(value, np.integer) else None
-    else:
-        ok = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu"
-        plain = tuple(map(int, value)) if ok else None
-    if plain is None:
-        raise ValueError(f"its attribute {name} is {value!r:.80}")
-    return plain
-
-
 class TrainerFile:
     """A trainer's file of a checkpoint, to be read.
 
@@ -180,11 +141,7 @@ class TrainerFile:
         found = self._file.attrs.get("format")
         if not isinstance(found, str) or found != FORMAT:
             raise ValueError(f"it is of format {found!r:.80}, not {FORMAT!r}")
-        names = {f.name: str(f.type) for f in dataclasses.fields(Head)}
-        new = {"batches_of_all", "samples"} - set(self._file.attrs)  # of an older version
-        values = {name: _plain(self._file.attrs[name], kind, name) for name, kind in names.items() if name not in new}
-        self.head = Head(**{"batches_of_all": values["batch"] * values["trainers"], **values})
-        self._check_head()
+        self.head = read_head(self._file.attrs)
         samples, length = sum(self.head.count), self.head.samples[0]
         self._rows = self._dataset("step").size if length > 1 else samples
         self.windows: NDArray[np.int64] = np.arange(samples, dtype=np.int64)[:, None]
@@ -200,20 +157,18 @@ class TrainerFile:
         for name, dtype in LEDGER.items():
             size = int(self.ledger["words"].sum()) if name == "bits" else rows[0] if len(rows) == 1 else -1
             self.ledger[name] = self._whole(f"ledger/{name}", dtype, (size,))
-            if name != "steps" and dtype is np.int64 and np.any((self.ledger[name] < 0) | (self.ledger[name] > _MOST)):
+            if name != "steps" and dtype is np.int64 and np.any((self.ledger[name] < 0) | (self.ledger[name] > MOST)):
                 raise ValueError(f"ledger/{name} makes no sense")
 
-    def _check_head(self) -> None:
-        head, places = self.head, self.head.count
-        lengths = (len(places), len(head.random), len(head.samples), max(len(head.statistics), 8))
-        if lengths != (4, 4, 3, 8) or min(head.samples) < 1 or not all(0 <= count <= _MOST for count in places):
-            raise ValueError("its attributes count, random, samples or statistics make no sense")
-        numbers = (head.batch, head.unseen, head.next_retired, head.added, head.batches_of_all)
-        unseen = head.unseen if head.policy == "reservoir" else 0
-        if not (0 <= min(numbers) and max(numbers) < 1 << 62 and unseen <= places[0] <= head.capacity <= _MOST):
-            raise ValueError("its numbers of samples and batches make no sense")
-        if not (0 <= head.trainer < head.trainers <= _MOST and 0 < head.plan_capacity <= _MOST):
-            raise ValueError("its numbers of trainers, or its capacity, make no sense")
+    def scales(self, n: int) -> NDArray[np.float64]:
+        """Read the statistics, (n, 6) float64; raises StreamError where the checkpoint has no such ones."""
+        if "scales" not in self._file or self._file["scales"].shape != (n, NUMBERS):
+            raise StreamError(
+                f"The checkpoint cannot be continued with 'samples.statistics' as it is now: {self.path} was written "
+                "with others. Set it as it was."
+            )
+        with self.readable():
+            return self._whole("scales", np.float64, (n, NUMBERS))
 
     def _dataset(self, name: str) -> h5py.Dataset:
         dataset = self._file[name]

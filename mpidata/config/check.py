@@ -24,6 +24,7 @@ __all__ = ["check"]
 _MOST_SIMULATIONS = 10_000_000
 _MOST_NUMBERS = 100_000_000  # parameters of all simulations
 _MOST_RANKS = 10_000_000
+_MOST_CHANNELS = 4000  # of the statistics of all fields
 
 _BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>\w+)\}|\{|\}")
 
@@ -50,6 +51,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     problems += _stream(data)
     problems += sampler_problems(parameters.get("sampler"))
     problems += _buffer(sections)
+    problems += _statistics(sections)
     if "slurm" in sections:
         saving = sections.get("checkpoint") or Checkpoint()
         problems += sections["slurm"].problems(saving.within_s)
@@ -113,6 +115,31 @@ def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:
         f"'buffer.capacity' is {buffer.capacity}, a number of steps. Windows of {samples.window} steps with "
         f"'buffer.watermark' {buffer.watermark} need {need}. Raise it, or lower the watermark.",
     )
+
+
+def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find statistics by channels that the fields do not have, and what they do not go with."""
+    samples, fields = sections.get("samples"), sections.get("fields")
+    if samples is None or samples.statistics is False:
+        return
+    if sections.get("journal"):
+        yield ("journal",), "'journal' is true, but statistics are not replayed. Remove it, or 'samples.statistics'."
+    if fields is None or samples.statistics is True:
+        return
+    channels = 0
+    for name, axis in samples.statistics.items():
+        at, key = ("samples", "statistics", name), f"'samples.statistics.{name}'"
+        if name not in fields:
+            fix = suggestion(name, fields) or f"The fields are {', '.join(fields)}."
+            yield at, f"{key}: there is no field {name!r}. {fix}"
+            continue
+        shape = fields[name].shape
+        if not -len(shape) <= axis < len(shape):
+            yield at, f"{key} is {axis}, but the field has the shape {list(shape)}. Name one of its axes, from 0."
+            continue
+        channels += shape[axis]
+        if channels > _MOST_CHANNELS:
+            yield at, f"{key}: there are {channels} channels so far, and {_MOST_CHANNELS} can be. Leave out an axis."
 
 
 def _placeholders(solvers: Solvers, known: list[str]) -> Iterator[Problem]:

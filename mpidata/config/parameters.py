@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, JsonValue, 
 from pydantic_core import PydanticCustomError
 from typing_extensions import Self
 
-from mpidata.config.base import MOST, Count, Key, Model, Number, Positive, Problem, Text, refuse
+from mpidata.config.base import MOST, Boolean, Count, Key, Model, Number, Positive, Problem, Text, refuse
 from mpidata.config.data import identifier
 from mpidata.config.programs import object_name
 
@@ -263,6 +263,19 @@ class Samples(Model):
         "the last ones need (`window` - 1) × `stride` steps of the next run; they are sent to both trainers. At "
         "least this number.",
         json_schema_extra={"default": "10 × (`window` - 1) × `stride`; 1 without windows"},
+    )
+
+    statistics: Annotated[
+        Annotated[Boolean, Tag("<switch>")] | Annotated[dict[str, Annotated[int, Strict()]], Tag("<axes>")],
+        Discriminator(lambda value: "<axes>" if isinstance(value, dict) else "<switch>"),
+        Key(json_schema_extra={"kind": "true or false, or mapping from field to the number of its axis"}),
+    ] = Key(
+        default=False,
+        description="Whether the mean, the standard deviation, the least and the greatest value of each field are "
+        "kept, for [`stream.statistics()`](training.md#scales). A mapping names fields whose statistics are kept by "
+        "channel, with the axis of the channels, from 0, or from -1 for the last one; those of other fields are of all "
+        "their values.",
+        examples=["{velocity: 0}"],
     )
 
     @property

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import weakref
+from collections.abc import Callable
 from typing import NoReturn
 
 from mpidata.errors import StreamError
 
-__all__ = ["ForkedLibrary", "forked_error"]
+__all__ = ["ForkedLibrary", "forked_error", "when_forked"]
+
+
+def when_forked(call: Callable[[], None]) -> None:
+    """Have a method called in each forked child, as long as its object lives."""
+    method = weakref.WeakMethod(call)
+
+    def in_child() -> None:
+        bound = method()
+        if bound is not None:
+            bound()
+
+    os.register_at_fork(after_in_child=in_child)
 
 
 class ForkedLibrary:

@@ -175,6 +175,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_snapshot_take": (c_int, [POINTER(Snapshot)]),
     "mpidata_trainer_snapshot_samples": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "mpidata_trainer_snapshot_windows": (c_int, [c_void_p]),
+    "mpidata_trainer_snapshot_scales": (c_int, [c_void_p]),
     "mpidata_trainer_restore_windows": (c_int, [c_int, c_int64, c_void_p]),
     "mpidata_trainer_snapshot_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
     "mpidata_trainer_snapshot_release": (c_int, [c_int64, c_int64]),
@@ -184,6 +185,9 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_restore_samples": (c_int, [c_int, c_int64, *[c_void_p] * 5]),
     "mpidata_trainer_restore_ledger": (c_int, [c_void_p]),
     "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
+    # scales.h
+    "mpidata_trainer_scales": (c_int, [c_void_p]),
+    "mpidata_trainer_restore_scales": (c_int, [c_void_p]),
     # rows.h
     "mpidata_permute": (None, [c_void_p, c_uint64, c_int, c_int, c_void_p, c_int64]),
     "mpidata_scatter": (c_int, [c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64]),

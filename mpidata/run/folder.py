@@ -67,6 +67,11 @@ class RunFolder:
         return self.path / "parameters.csv"
 
     @property
+    def statistics(self) -> Path:
+        """Statistics of the fields, where the job keeps them."""
+        return self.path / "statistics.json"
+
+    @property
     def logs(self) -> Path:
         """Folder of the programs' output."""
         return self.path / "logs"

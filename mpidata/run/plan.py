@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LaunchError, MpidataError
-from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import read_own
 from mpidata.run.plan_parts import (
     HEADER,
-    LOADERS,
-    RECORD,
     ROLES,
     SINGLE,
     TYPES,
-    WHERE_GIVEN,
     Field,
     PlanReader,
     Program,
+    keys_of,
     loaders_of,
     programs_of,
+    ranges_of,
+    record_path_of,
+    statistics_of,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class Plan:
     from, 0 for none; `attempt` counts the starts of the run folder from 1; `record_path` is None where nothing is
     recorded; `repeats` is 0 where there is no budget of draws; `replay` is a run folder, or None; `carried` is the
     number of ranks of a program that is none of the job, or 0; `carried_each`: it is started for each simulation.
+    `statistics` has for each field the axis of the channels by which its statistics are kept, or -1, and is empty where
+    none are kept; `ranges` is a JSON list of the ranges of the parameters.
     """
 
     run: Path
@@ -100,23 +102,15 @@ class Plan:
     carried_each: int = 0
     journal: int = 0
     replay: Path | None = None
+    statistics: str = ""
+    ranges: str = ""
 
     @classmethod
     def of(cls, job: Job, run: Path, fault_tolerance: str = "none", checkpoint: int = 0, attempt: int = 1) -> Plan:
-        """Plan a job that is to run in the given run folder.
+        """Plan a job, as `mpidata.config.load_job` returns it, that is to run in a folder, which need not exist.
 
-        Parameters
-        ----------
-        job : Job
-            As `mpidata.config.load_job` returns it.
-        run : Path
-            The run folder; need not exist.
-        fault_tolerance : str
-            `ulfm` or `none`.
-        checkpoint : int
-            Number of the checkpoint to start from, 0 for none.
-        attempt : int
-            Which start of the run folder it is, from 1.
+        `fault_tolerance` is `ulfm` or `none`; `checkpoint` is the one to start from, 0 for none; `attempt` counts the
+        starts of the run folder, from 1.
         """
         solvers, saving, record = job.solvers, job.saving, job.record
         run = Path(os.path.abspath(run))
@@ -141,6 +135,8 @@ class Plan:
             carried=solvers.carried.ranks if solvers.carried is not None else 0,
             carried_each=int(solvers.carried is not None and solvers.lifetime == "simulation"),
             journal=int(job.journal and attempt == 1),  # a resumed run's beginning is in no journal
+            statistics=statistics_of(job),
+            ranges=ranges_of(job),
             tail=job.buffer.tail,
             parameters=job.parameter_names,
             fields=tuple(Field(name, field.dtype, field.shape) for name, field in job.fields.items()),
@@ -160,7 +156,7 @@ class Plan:
             checkpoint_every_s=saving.every_s,
             checkpoint_keep=saving.keep,
             checkpoint_within_s=saving.within_s,
-            record_path=_record_path(job, run),
+            record_path=record_path_of(job, run),
             record_every=record.every if record is not None else 1,
             record_when_slow=record.when_slow if record is not None else "slow_down",
             **loaders_of(job),
@@ -208,13 +204,7 @@ class Plan:
 
     def text(self) -> str:
         """Write the plan as text, for the file `plan` of the run folder; raises MpidataError on a newline."""
-        lines = [HEADER]
-        lines += [f"{key} {getattr(self, key)}" for key in SINGLE]
-        if self.record_path is not None:
-            lines += [f"{key} {getattr(self, key)}" for key in RECORD]
-        if self.loaders:
-            lines += [f"{key} {getattr(self, key)}" for key in LOADERS]
-        lines += [f"{key} {value}" for key in WHERE_GIVEN if (value := getattr(self, key)) != getattr(Plan, key)]
+        lines = keys_of(self)
         lines += [f"host {host}" for host in self.hosts]
         lines += [f"parameter {name}" for name in self.parameters]
         lines += [" ".join(["field", f.name, f.dtype, str(len(f.shape)), *map(str, f.shape)]) for f in self.fields]
@@ -282,6 +272,18 @@ class Plan:
         """Steps from the first one of a sample to its last."""
         return (self.samples_window - 1) * self.samples_stride
 
+    @property
+    def n_moments(self) -> int:
+        """Number of channels of all fields, as of the statistics; 0 where there are none."""
+        axes = zip(self.fields, map(int, self.statistics.split()), strict=False)
+        return sum(field.shape[axis] if axis >= 0 else 1 for field, axis in axes)
+
+    @property
+    def channel_axes(self) -> dict[str, int]:
+        """Axis of the channels of the fields whose statistics are kept by channel."""
+        axes = zip(self.fields, map(int, self.statistics.split()), strict=False)
+        return {field.name: axis for field, axis in axes if axis >= 0}
+
     def rank_of(self, group: int, rank_in_group: int) -> int | None:
         """Rank of the world of a group's rank; None for a group that was spawned."""
         if group >= self.groups_in_world:
@@ -292,9 +294,3 @@ class Plan:
         """Rank of the world of a loader; None for one that was spawned."""
         first = 1 + self.trainers + self.groups_in_world * self.ranks_per_group
         return first + loader if loader < self.loaders_in_world else None
-
-
-def _record_path(job: Job, run: Path) -> Path | None:
-    if job.record is None:
-        return None
-    return RunFolder(run).record if job.record.path is None else Path(os.path.abspath(job.folder / job.record.path))

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from mpidata.native.build_flags import carrier_program
 from mpidata.native.own_launcher import launcher_of
+from mpidata.run.folder import RunFolder
 
 if TYPE_CHECKING:
     from mpidata.config import Job
     from mpidata.config.programs import Carried
+    from mpidata.run.plan import Plan
 
 __all__ = [
     "HEADER",
@@ -29,8 +31,12 @@ __all__ = [
     "Field",
     "PlanReader",
     "Program",
+    "keys_of",
     "loaders_of",
     "programs_of",
+    "ranges_of",
+    "record_path_of",
+    "statistics_of",
 ]
 
 ROLES = ("scheduler", "trainer", "solver", "loader")
@@ -47,9 +53,21 @@ LOADERS = tuple(
 # Those that are left out where they say nothing.
 WHERE_GIVEN = (
     "carried", "carried_each", "repeats", "journal", "replay", "samples_window", "samples_stride", "samples_run",
+    "statistics", "ranges",
 )  # fmt: skip
 TYPES: dict[str, type] = dict.fromkeys(
-    ("start", "lifetime", "fault_tolerance", "policy", "tail", "record_when_slow", "loader_start"), str
+    (
+        "start",
+        "lifetime",
+        "fault_tolerance",
+        "policy",
+        "tail",
+        "record_when_slow",
+        "loader_start",
+        "statistics",
+        "ranges",
+    ),
+    str,
 )
 TYPES |= dict.fromkeys(("run", "folder", "record_path", "replay"), Path)
 TYPES |= dict.fromkeys(
@@ -136,6 +154,44 @@ def _own_environment() -> dict[str, str]:
     changed = {name: value for name, value in os.environ.items() if name.startswith(beginnings) and "\n" not in value}
     names = ":".join(name for name in os.environ if name.isprintable() and ":" not in name)
     return {**changed, "MPIDATA_NAMES": f":{names}:"}
+
+
+def statistics_of(job: Job) -> str:
+    """Write down which axis of each field has the channels of its statistics, -1 for none; empty without statistics."""
+    asked = job.samples.statistics
+    if asked is False:
+        return ""
+    axes = {} if asked is True else asked
+    return " ".join(str(axes[name] % len(field.shape) if name in axes else -1) for name, field in job.fields.items())
+
+
+def ranges_of(job: Job) -> str:
+    """Write down the range of each parameter as JSON: [low, high], or null where the job file does not say."""
+    from mpidata.config.table import read_table
+
+    space, columns = job.parameters.space, {}
+    if job.parameters.sampler == "file" and None in space.values():
+        columns = read_table(job.folder / str(job.parameters.path)).columns
+    return json.dumps([_range_of(axis, columns.get(name)) for name, axis in space.items()])
+
+
+def _range_of(axis: Any, column: Any) -> list[float] | None:
+    values = axis if isinstance(axis, tuple) else column if axis is None else axis.all
+    return None if values is None else [float(min(values)), float(max(values))]
+
+
+def record_path_of(job: Job, run: Path) -> Path | None:
+    """Where a job records samples; None where it does not."""
+    if job.record is None:
+        return None
+    return RunFolder(run).record if job.record.path is None else Path(os.path.abspath(job.folder / job.record.path))
+
+
+def keys_of(plan: Plan) -> list[str]:
+    """Write the first lines of a plan: the header, and the keys with one value."""
+    keys = SINGLE + (RECORD if plan.record_path is not None else ()) + (LOADERS if plan.loaders else ())
+    given = [key for key in WHERE_GIVEN if getattr(plan, key) != getattr(type(plan), key)]
+    return [HEADER, *(f"{key} {getattr(plan, key)}" for key in (*keys, *given))]
 
 
 def loaders_of(job: Job) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from torch.utils.data import IterableDataset
 
 from mpidata.checkpoint.state import Stateful
 from mpidata.errors import StreamError
+from mpidata.field_statistics.of_stream import StreamScales
 from mpidata.native.library import check
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
@@ -23,7 +24,7 @@ from mpidata.trainer.validation import ValidationDataset
 __all__ = ["MPIStreamDataset"]
 
 
-class MPIStreamDataset(IterableDataset[dict[str, torch.Tensor]]):
+class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     """The samples that the job's solvers stream to this trainer.
 
     To be created in a program that `mpidata run` has started as a trainer, or that `mpidata try` runs; it finds the job

@@ -5,16 +5,15 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import os
 import threading
 import warnings
-import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mpidata.errors import MpidataError, StreamError
+from mpidata.field_statistics.statistics import write_statistics
 from mpidata.learning.telling import Telling
-from mpidata.native.forked import ForkedLibrary, forked_error
+from mpidata.native.forked import ForkedLibrary, forked_error, when_forked
 from mpidata.native.library import AGAIN, CHECKPOINT, END, Library, check
 from mpidata.run import deadlines
 from mpidata.run.plan import Plan
@@ -31,12 +30,6 @@ SLICE_S = 0.2
 # At the end, other trainers may have hours of work left, and waiting for them costs nothing; after a failure it is the
 # scheduler that has to act, and at once.
 _CLOSE_S = 7 * 86400.0
-
-
-def _lose_library(of: weakref.ref[Trainer]) -> None:
-    trainer = of()
-    if trainer is not None:
-        trainer.forget_library()
 
 
 class Trainer:
@@ -82,10 +75,10 @@ class Trainer:
         self.ended = not plan.has_stream
         self.closed = False
         self.drawn = 0
-        index = communicator.Get_rank() if communicator else 0
-        self.checkpoints = Checkpoints(plan, library, index)
+        self._index = communicator.Get_rank() if communicator else 0
+        self.checkpoints = Checkpoints(plan, library, self._index)
         self._waiting = False
-        self._idle = IdleWatch(plan, library, index, lambda: self._waiting)
+        self._idle = IdleWatch(plan, library, self._index, lambda: self._waiting)
         self._started: tuple[int | None] | None = None
         self._left = ""
         self._failed = False
@@ -94,7 +87,8 @@ class Trainer:
         self._page = ctypes.c_void_p(), ctypes.c_int64()
         self._page_found = ctypes.byref(self._page[0]), ctypes.byref(self._page[1])
         self._forked = False
-        os.register_at_fork(after_in_child=functools.partial(_lose_library, weakref.ref(self)))
+        when_forked(self._forget_library)
+        self._when_drawn: list[tuple[int, Callable[[], object]]] = []
 
     def begin(self) -> None:
         """Continue the plan's checkpoint, if any, and let samples come in.
@@ -135,16 +129,12 @@ class Trainer:
     def draw(self, fields: Any, addresses: list[int]) -> bool:
         """Fill one batch; False when the stream is over. Sleeps while it waits.
 
-        Parameters
-        ----------
-        fields : ctypes array of void pointers
-            Memory of the fields, in the job's order.
-        addresses : list of int
-            Of the parameters, time, step and simulation arrays.
+        `fields` has the addresses of the fields in the job's order, `addresses` those of parameters, time, step and
+        simulation.
         """
         if not self._wait(lambda: self.library.mpidata_trainer_draw(fields, *addresses, SLICE_S)):
             return False
-        self.drawn += 1
+        self._count_draw()
         return True
 
     def draw_page(self, size: int) -> tuple[int, Callable[[], None]] | None:
@@ -164,8 +154,19 @@ class Trainer:
         (address, page), found = self._page, self._page_found
         if not self._wait(lambda: self.library.mpidata_trainer_draw_page(size, *found, SLICE_S)) or not address.value:
             return None
-        self.drawn += 1
+        self._count_draw()
         return address.value, functools.partial(self._give_back, page.value)
+
+    def when_drawn(self, batches: int, call: Callable[[], object]) -> None:
+        """Have something called once, when so many batches have been drawn, or with the next one if more have."""
+        self._when_drawn.append((batches, call))
+
+    def _count_draw(self) -> None:
+        self.drawn += 1
+        if self._when_drawn:
+            waiting, self._when_drawn = self._when_drawn, []
+            for batches, call in waiting:
+                call() if batches <= self.drawn else self._when_drawn.append((batches, call))
 
     def is_over(self) -> bool:
         """Whether there is no further batch: the same on all trainers after as many. Sleeps until that is known."""
@@ -186,7 +187,7 @@ class Trainer:
         if not self._forked:
             self.library.mpidata_trainer_give_back(page)
 
-    def forget_library(self) -> None:
+    def _forget_library(self) -> None:
         """Use the library no more, as this is a forked child."""
         self._forked = True
         self.library = ForkedLibrary()
@@ -293,6 +294,8 @@ class Trainer:
     def _part(self, recorder_s: float, close_s: float) -> int:
         """Bring what is left to where it belongs, and leave the job; gives a status code."""
         self.losses.end()
+        if self.plan.statistics and self._index == 0:
+            write_statistics(self.plan, self.library)
         if self.recorder is not None:
             self.recorder.finish(recorder_s)
         return int(self.library.mpidata_trainer_close(close_s))

@@ -57,7 +57,7 @@ static fake_message *send_half(header *memory, int rank, int64_t step) {
     int half = (rank - 2) % 2;
     *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = (rank - 2) / 2, .step = step, .by_try = 1},
                        .block = {.ndim = 2, .start = {half, 0}, .shape = {1, HALF}}};
-    (void)fake_send(rank, MPIDATA_TAG_SAMPLE, memory, mpidata_piece_header_bytes(0, 1));
+    (void)fake_send(rank, MPIDATA_TAG_SAMPLE, memory, mpidata_piece_header_bytes(0, 1, 0));
     return fake_send(rank, MPIDATA_TAG_SAMPLE, values, sizeof values);
 }
 
@@ -107,7 +107,7 @@ static fake_message *send_whole(header *memory, int rank, int large) {
     *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = rank, .by_try = 1,
                                  .payload_bytes = large ? 0 : 64},
                        .block = {.ndim = 2, .shape = {1, large ? HALF : 16}}};
-    fake_message *sent = fake_send(rank, MPIDATA_TAG_SAMPLE, memory, mpidata_piece_bytes(0, 1, memory->piece.payload_bytes));
+    fake_message *sent = fake_send(rank, MPIDATA_TAG_SAMPLE, memory, mpidata_piece_bytes(0, 1, 0, memory->piece.payload_bytes));
     return large ? fake_send(rank, MPIDATA_TAG_SAMPLE, values, sizeof values) : sent;
 }
 

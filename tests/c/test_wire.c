@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "check.h"
@@ -25,7 +26,7 @@ static size_t valid(void) {
     mpidata_piece piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .simulation = 3, .step = 4, .time = 0.5,
                            .payload_bytes = 128, .by_try = 1};
     mpidata_block block = {.field = 0, .ndim = 2, .shape = {4, 6}};
-    size_t header = mpidata_piece_header_bytes(plan.n_parameters, 1);
+    size_t header = mpidata_piece_header_bytes(plan.n_parameters, 1, 0);
     memset(memory, 0, sizeof memory);
     memcpy(memory, &piece, sizeof piece);
     memcpy(block_of(), &block, sizeof block);
@@ -49,7 +50,7 @@ static size_t fields(int n, const int *numbers, int64_t payload_bytes) {
         mpidata_block block = {.field = numbers[i], .ndim = 1, .shape = {plan.fields[numbers[i]].shape[0]}};
         memcpy(block_of() + i, &block, sizeof block);
     }
-    return mpidata_piece_bytes(plan.n_parameters, n, payload_bytes);
+    return mpidata_piece_bytes(plan.n_parameters, n, 0, payload_bytes);
 }
 
 /* Small blocks of a large piece travel along, as many of the first ones as may. */
@@ -99,7 +100,32 @@ static void hostile_pieces(void) {
     (void)valid();
     block_of()->shape[0] = 0; /* of which a sample could have any number */
     piece_of()->payload_bytes = 0;
-    CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1)) == MPIDATA_ERR_WIRE);
+    CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1, 0)) == MPIDATA_ERR_WIRE);
+}
+
+/* Moments lie behind the blocks: here of each of the 6 columns of 'temperature'. */
+static void statistics(void) {
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%sstatistics 1 -1 0\n", example_plan);
+    mpidata_plan_free(&plan);
+    CHECK(mpidata_plan_parse(text, &plan) == MPIDATA_SUCCESS && plan.n_moments == 6 + 1 + 2);
+    CHECK(plan.fields[0].moments == 0 && plan.fields[1].moments == 6 && plan.fields[2].moments == 7);
+    (void)valid();
+    size_t header = mpidata_piece_header_bytes(plan.n_parameters, 1, 6);
+    mpidata_moments *moments = (mpidata_moments *)(void *)(block_of() + 1);
+    for (int i = 0; i < 6; i++) moments[i] = (mpidata_moments){.count = 3, .mean = i, .least = i, .greatest = i, .not_finite = 1};
+    CHECK(check(header + 128) == MPIDATA_SUCCESS && check(header + 127) == MPIDATA_ERR_WIRE);
+    CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1, 0) + 128) == MPIDATA_ERR_WIRE);
+    moments[5].count = 4;
+    CHECK(check(header + 128) == MPIDATA_ERR_WIRE);
+    static const char *const bad[] = {"1 -1", "1 -1 0 0", "2 -1 0", "1 0 0", "-2 -1 0", "a -1 0", ""};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        mpidata_plan wrong;
+        (void)snprintf(text, sizeof text, "%sstatistics %s\n", example_plan, bad[i]);
+        CHECK(mpidata_plan_parse(text, &wrong) != MPIDATA_SUCCESS);
+    }
+    mpidata_plan_free(&plan);
+    CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
 }
 
 static int order(mpidata_order order) { return mpidata_order_check(&plan, &order, (int)sizeof order); }
@@ -141,6 +167,7 @@ static void orders(void) {
     CHECK(order((mpidata_order){.kind = MPIDATA_ORDER_RELIEVE, .relieve = {INT64_MAX}}) == MPIDATA_ERR_WIRE);
     CHECK(of_group(MPIDATA_ORDER_JOIN, INT32_MAX) == MPIDATA_ERR_WIRE);
     CHECK(of_group(MPIDATA_ORDER_LOST, -1) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_LOST, 1) == MPIDATA_SUCCESS);
+    statistics();
     orders_of_loaders();
 }
 
@@ -246,7 +273,7 @@ int main(void) {
     (void)valid();
     piece_of()->payload_bytes = 0;
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);
-    CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1)) == MPIDATA_ERR_WIRE);
+    CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1, 0)) == MPIDATA_ERR_WIRE);
     (void)valid();
     piece_of()->n_blocks = 1 << 30;
     CHECK(check(bytes) == MPIDATA_ERR_WIRE);

@@ -43,6 +43,7 @@ void mpidata_slots_close(mpidata_slots *slots) {
     for (int64_t i = 0; i < slots->n_slots;) {
         mpidata_page *page = slots->slots[i]->page;
         i += page->layout->count;
+        free(page->slots[0].moments);
         free(page);
     }
     mpidata_arena_close(&slots->arena);
@@ -66,8 +67,11 @@ static mpidata_page *new_page(mpidata_slots *slots, const mpidata_page_layout *l
     if (reserve(slots, layout->count)) return NULL;
     mpidata_page *page = calloc(1, sizeof *page + (size_t)layout->count * sizeof page->slots[0]);
     char *memory = mpidata_arena_take(&slots->arena, layout->bytes);
-    if (!page || !memory) {
+    int64_t n_moments = slots->plan->n_moments;
+    mpidata_moments *moments = n_moments ? calloc((size_t)(layout->count * n_moments), sizeof *moments) : NULL;
+    if (!page || !memory || (n_moments && !moments)) {
         free(page);
+        free(moments);
         return NULL;
     }
     *page = (mpidata_page){.layout = layout, .memory = memory, .first = slots->n_slots};
@@ -76,7 +80,8 @@ static mpidata_page *new_page(mpidata_slots *slots, const mpidata_page_layout *l
     int64_t *step = (int64_t *)(void *)(time + n), *simulation = step + n;
     for (int64_t i = 0; i < n; i++) {
         page->slots[i] = (mpidata_slot){.page = page, .index = i, .parameters = parameters + i * n_parameters,
-                                        .time = time + i, .simulation = simulation + i, .step = step + i};
+                                        .time = time + i, .simulation = simulation + i, .step = step + i,
+                                        .moments = moments ? moments + i * n_moments : NULL};
         slots->slots[slots->n_slots++] = &page->slots[i];
     }
     return page;
@@ -96,7 +101,7 @@ static void page_empty(mpidata_slots *slots, mpidata_page *page) {
 
 /* -- slots ---------------------------------------------------------------------------------------------------------- */
 
-int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead) {
+static int64_t take(mpidata_slots *slots, int64_t ahead) {
     mpidata_page *page;
     if (ahead >= 0 && !slots->filling && slots->batch.count && ahead % slots->batch.count == 0) {
         if (!(slots->filling = take_page(slots, &slots->batch, &slots->free_batch))) return -1;
@@ -111,6 +116,12 @@ int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead) {
     page->in_use++;
     int64_t number = page->first + slots->next++;
     if (slots->next == page->layout->count) slots->filling = NULL;
+    return number;
+}
+
+int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead) {
+    int64_t number = take(slots, ahead);
+    if (number >= 0 && slots->plan->n_moments) mpidata_moments_clear(slots->slots[number]->moments, slots->plan->n_moments);
     return number;
 }
 

@@ -7,6 +7,7 @@
 #define MPIDATA_SLOTS_H
 
 #include "base/arena.h"
+#include "wire/moments.h"
 #include "wire/plan.h"
 
 typedef struct mpidata_page mpidata_page;
@@ -18,6 +19,7 @@ typedef struct {
     double *parameters; /* plan.n_parameters */
     double *time;
     int64_t *simulation, *step;
+    mpidata_moments *moments; /* plan.n_moments, of its values; none before it is whole */
     int pins;    /* copies out of it under way */
     int unowned; /* to be given back when the last pin goes */
     int draws;   /* of the sample; -1: nobody counts them */

@@ -202,6 +202,17 @@ static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, const 
     return finish_if_whole(in, assembly);
 }
 
+static void merge_moments(const mpidata_plan *plan, mpidata_slot *slot, const mpidata_piece *piece,
+                          const mpidata_block *blocks) {
+    const mpidata_moments *moments = mpidata_piece_moments(piece, blocks);
+    for (int i = 0; i < piece->n_blocks; i++) {
+        const mpidata_field *field = &plan->fields[blocks[i].field];
+        int64_t n = mpidata_block_moments(plan, &blocks[i]), first = field->channel_axis < 0 ? 0 : blocks[i].start[field->channel_axis];
+        mpidata_moments_merge(slot->moments + field->moments + first, moments, n);
+        moments += n;
+    }
+}
+
 static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *message, size_t *bytes) {
     const mpidata_piece *piece;
     const double *parameters;
@@ -210,7 +221,8 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
     mpidata_assembly *assembly;
     const mpidata_plan *plan = &in->trainer->job.plan;
     MPIDATA_TRY(mpidata_piece_check(plan, message, *bytes, &piece, &parameters, &blocks, &payload));
-    *bytes = mpidata_piece_bytes(plan->n_parameters, piece->n_blocks, piece->payload_bytes);
+    *bytes = mpidata_piece_bytes(plan->n_parameters, piece->n_blocks, mpidata_blocks_moments(plan, blocks, piece->n_blocks),
+                                 piece->payload_bytes);
     in->simulation = piece->simulation;
     in->step = piece->step;
     MPIDATA_TRY(check_route(in, piece, source));
@@ -223,6 +235,7 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
     }
     for (int i = 0; i < piece->n_blocks; i++)
         MPIDATA_TRY(mpidata_assembly_announce(&in->assemblies, assembly, &blocks[i], source->rank));
+    if (plan->n_moments) merge_moments(plan, assembly->memory, piece, blocks);
     return take_payload(in, assembly, blocks, piece->n_blocks, payload);
 }
 
@@ -301,7 +314,9 @@ static int receive_pieces(mpidata_incoming *in, mpidata_source *source, MPI_Mess
     int bytes = 0, done = 0;
     MPIDATA_TRY_MPI(MPI_Get_count(status, MPI_BYTE, &bytes));
     in->simulation = in->step = -1;
-    size_t header = mpidata_piece_header_bytes(in->trainer->job.plan.n_parameters, MPIDATA_BLOCKS_MAX);
+    const mpidata_plan *plan = &in->trainer->job.plan;
+    int64_t moments = (int64_t)MPIDATA_BLOCKS_MAX * plan->n_moments;
+    size_t header = mpidata_piece_header_bytes(plan->n_parameters, MPIDATA_BLOCKS_MAX, moments);
     if (bytes <= 0 || (size_t)bytes > header + MPIDATA_BUNDLE_MAX)
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %d bytes has no pieces", bytes);
     char *memory = source->message = take_memory(in, (size_t)bytes);

@@ -226,6 +226,7 @@ static void close_receiver(receiver *r) {
     int busy = mpidata_parcel_traffic_close(&r->parcels);
     r->trainer->slots_in_use = busy || mpidata_incoming_busy(&r->incoming);
     if (!r->trainer->slots_in_use) mpidata_incoming_close(&r->incoming);
+    if (!r->agreement.under_way) mpidata_agreement_close(&r->agreement);
     if (!r->trainer->slots_in_use && !r->agreement.under_way) free(r);
 }
 

@@ -53,8 +53,10 @@ static int counts_step_locked(const mpidata_trainer *trainer, int64_t simulation
 }
 
 /* A step is in the ledger for the first time. */
-static int step_counts_locked(mpidata_trainer *trainer, int64_t slot) {
+static int step_counts_locked(mpidata_trainer *trainer, int64_t slot, int validation) {
     MPIDATA_LOCKED(&trainer->lock);
+    int n = validation ? 0 : trainer->job.plan.n_moments;
+    if (n) mpidata_moments_merge(trainer->scales.own, trainer->slots.slots[slot]->moments, n);
     return mpidata_record_add_locked(&trainer->record, &trainer->slots, slot);
 }
 
@@ -66,9 +68,22 @@ static int window_whole_locked(mpidata_trainer *trainer, int64_t i, int validati
     for (int j = 0; j < trainer->job.plan.samples_window; j++) {
         const mpidata_slot *slot = trainer->slots.slots[steps[j]];
         if (counts_step_locked(trainer, *slot->simulation, *slot->step, i))
-            MPIDATA_TRY(step_counts_locked(trainer, steps[j]));
+            MPIDATA_TRY(step_counts_locked(trainer, steps[j], validation));
     }
     return mpidata_trainer_whole_locked(trainer, number, validation);
+}
+
+int mpidata_enter_step_locked(mpidata_trainer *trainer, int group, int64_t by_try, int64_t slot, int validation) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_slot *entered = trainer->slots.slots[slot];
+    if (!trainer->windows.plan) {
+        MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, *entered->simulation, *entered->step));
+        MPIDATA_TRY(step_counts_locked(trainer, slot, validation));
+        return mpidata_trainer_whole_locked(trainer, slot, validation);
+    }
+    MPIDATA_TRY(mpidata_windows_add(&trainer->windows, group, by_try, slot));
+    for (int64_t i = 0; i < trainer->windows.n_whole; i++) MPIDATA_TRY(window_whole_locked(trainer, i, validation));
+    return MPIDATA_SUCCESS;
 }
 
 int mpidata_step_whole_locked(mpidata_trainer *trainer, mpidata_assemblies *assemblies, mpidata_assembly *assembly) {
@@ -83,15 +98,7 @@ int mpidata_step_whole_locked(mpidata_trainer *trainer, mpidata_assemblies *asse
     *assembly->memory->time = assembly->time;
     *assembly->memory->simulation = simulation;
     *assembly->memory->step = assembly->step;
-    if (trainer->windows.plan) {
-        MPIDATA_TRY(mpidata_windows_add(&trainer->windows, assembly->group, assembly->by_try, slot));
-        for (int64_t i = 0; i < trainer->windows.n_whole; i++)
-            MPIDATA_TRY(window_whole_locked(trainer, i, assembly->validation));
-    } else {
-        MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, simulation, assembly->step));
-        MPIDATA_TRY(step_counts_locked(trainer, slot));
-        MPIDATA_TRY(mpidata_trainer_whole_locked(trainer, slot, assembly->validation));
-    }
+    MPIDATA_TRY(mpidata_enter_step_locked(trainer, assembly->group, assembly->by_try, slot, assembly->validation));
     mpidata_assembly_free(assemblies, assembly);
     return mpidata_held_locked(trainer, simulation);
 }

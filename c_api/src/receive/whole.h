@@ -6,6 +6,9 @@
 #include "receive/assembly.h"
 #include "stream/state.h"
 
+/* A step that no ledger has yet, in a slot of its own, becomes samples. */
+int mpidata_enter_step_locked(mpidata_trainer *trainer, int group, int64_t by_try, int64_t slot, int validation);
+
 /* The last element of a step has come. */
 int mpidata_step_whole_locked(mpidata_trainer *trainer, mpidata_assemblies *assemblies, mpidata_assembly *assembly);
 

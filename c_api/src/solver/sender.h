@@ -28,6 +28,8 @@ typedef struct {
     size_t payload_capacity, payload_bytes;
     mpidata_staged_block *blocks;
     int n_blocks, blocks_capacity;
+    mpidata_moments *moments; /* of the blocks, where there are statistics */
+    int64_t n_moments, moments_capacity;
     int under_way; /* messages; 0: not in flight */
     int trainers[2], n_trainers; /* to whom it goes */
 } mpidata_staged_piece;

@@ -1,5 +1,6 @@
 #include "stream/agreement.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/wait.h"
@@ -118,30 +119,59 @@ static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *ag
     return over;
 }
 
+/* What all have is known with the next batch that this agreement grants, or at the end. */
+static int conclude_scales_locked(mpidata_trainer *trainer, const mpidata_agreement *agreement, int64_t granted) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_plan *plan = &trainer->job.plan;
+    if (!agreement->moments || (trainer->granted == granted && !agreement->over)) return MPIDATA_SUCCESS;
+    if (trainer->granted > granted) MPIDATA_TRY(mpidata_scales_grant(&trainer->scales, plan, agreement->moments + plan->n_moments, granted));
+    if (!agreement->over) return MPIDATA_SUCCESS;
+    return mpidata_scales_grant(&trainer->scales, plan, agreement->moments + plan->n_moments, INT64_MAX - 1);
+}
+
+static int reserve_moments(const mpidata_plan *plan, mpidata_agreement *agreement) {
+    if (!plan->n_moments || agreement->moments) return MPIDATA_SUCCESS;
+    agreement->moments = malloc((size_t)plan->n_moments * ((size_t)plan->trainers + 1) * sizeof *agreement->moments);
+    return agreement->moments ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainers' statistics.");
+}
+
+void mpidata_agreement_close(mpidata_agreement *agreement) { free(agreement->moments); }
+
 int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
     int several = trainer->job.plan.trainers > 1 && !trainer->job.plan.replay, budget = trainer->job.plan.repeats > 0;
+    int n_moments = trainer->job.plan.n_moments;
     if (!agreement->under_way) {
+        if (several) MPIDATA_TRY(reserve_moments(&trainer->job.plan, agreement));
         mpidata_lock_take(&trainer->lock);
         int status = mpidata_checkpoint_give_up_locked(trainer);
         int say = several && !agreement->over && my_part_locked(trainer, agreement->mine);
         agreement->received = trainer->statistics.received;
+        if (say && n_moments) memcpy(agreement->moments, trainer->scales.own, (size_t)n_moments * sizeof *agreement->moments);
         mpidata_lock_give(&trainer->lock);
         if (status || !say) return status;
+        for (int i = 0; i < MPIDATA_AGREEMENT_CALLS; i++) agreement->requests[i] = MPI_REQUEST_NULL;
         MPIDATA_TRY_MPI(MPI_Iallreduce(agreement->mine, agreement->all, MPIDATA_AGREEMENT_ENTRIES, MPI_INT64_T, MPI_MAX,
                                        trainer->agreement, &agreement->requests[0]));
         if (budget)
             MPIDATA_TRY_MPI(MPI_Iallreduce(&agreement->received, &agreement->received_by_all, 1, MPI_INT64_T, MPI_SUM,
                                            trainer->agreement, &agreement->requests[1]));
+        if (n_moments)
+            MPIDATA_TRY_MPI(MPI_Iallgather(agreement->moments, n_moments * MPIDATA_MOMENTS_NUMBERS, MPI_DOUBLE,
+                                           agreement->moments + n_moments, n_moments * MPIDATA_MOMENTS_NUMBERS, MPI_DOUBLE,
+                                           trainer->agreement, &agreement->requests[2]));
         agreement->under_way = 1;
         *did = 1;
     }
     int done = 1;
-    for (int i = 0; i <= budget && done; i++) MPIDATA_TRY_MPI(MPI_Test(&agreement->requests[i], &done, MPI_STATUS_IGNORE));
+    for (int i = 0; i < MPIDATA_AGREEMENT_CALLS && done; i++)
+        MPIDATA_TRY_MPI(MPI_Test(&agreement->requests[i], &done, MPI_STATUS_IGNORE));
     if (!done) return MPIDATA_SUCCESS;
     agreement->under_way = 0;
     *did = 1;
     mpidata_lock_take(&trainer->lock);
+    int64_t granted = trainer->granted;
     agreement->over = conclude_locked(trainer, agreement);
+    int status = conclude_scales_locked(trainer, agreement, granted);
     mpidata_lock_give(&trainer->lock);
-    return MPIDATA_SUCCESS;
+    return status;
 }

@@ -10,23 +10,27 @@
  * trainers count the batches that loaders bring them, and it is the greatest of these numbers.
  *
  * Under a budget (buffer.repeats) the samples that the trainers have received are summed, too, and what this sum does not
- * allow is not granted. */
+ * allow is not granted. Where there are statistics, each agreement brings the moments of all trainers. */
 #ifndef MPIDATA_AGREEMENT_H
 #define MPIDATA_AGREEMENT_H
 
 #include "stream/state.h"
 
-enum { MPIDATA_AGREEMENT_ENTRIES = 9 };
+enum { MPIDATA_AGREEMENT_ENTRIES = 9, MPIDATA_AGREEMENT_CALLS = 3 };
 
 typedef struct {
-    MPI_Request requests[2];
+    MPI_Request requests[MPIDATA_AGREEMENT_CALLS];
     int under_way;
     int over; /* the end is agreed on: no more is said */
     int64_t mine[MPIDATA_AGREEMENT_ENTRIES], all[MPIDATA_AGREEMENT_ENTRIES];
     int64_t received, received_by_all; /* samples, where there is a budget */
+    mpidata_moments *moments; /* this trainer's, and behind them those of each, where there are statistics */
 } mpidata_agreement;
 
 /* The receive thread calls it again and again. */
 int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did);
+
+/* No agreement is under way. */
+void mpidata_agreement_close(mpidata_agreement *agreement);
 
 #endif

@@ -121,6 +121,7 @@ int mpidata_trainer_open_memory(mpidata_trainer *trainer) {
                             (uint64_t)trainer->job.index))
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
                              (long long)plan->capacity);
+    MPIDATA_TRY(mpidata_scales_open(&trainer->scales, plan));
     trainer->buffer.keeps = plan->repeats > 0;
     mpidata_windows_open(&trainer->windows, plan, &trainer->ledger, &trainer->slots);
     if (trainer->windows.plan) trainer->buffer.windows = &trainer->windows;

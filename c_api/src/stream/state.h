@@ -12,6 +12,7 @@
 #include "stream/parcel_queue.h"
 #include "stream/phase.h"
 #include "stream/record_queue.h"
+#include "field_statistics/scales.h"
 #include "wire/statistics.h"
 
 typedef struct mpidata_outgoing {
@@ -76,6 +77,7 @@ typedef struct {
     mpidata_checkpoint checkpoint;
     mpidata_budget budget;
     mpidata_journal journal;
+    mpidata_scales scales;
     int begun; /* the receive thread has been started */
 
     mpidata_phase phase;

@@ -210,12 +210,18 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
     }
 }
 
+static void tell_end_locked(mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    mpidata_phase_tell_end_locked(&trainer->phase);
+    mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, INT64_MAX);
+}
+
 int mpidata_trainer_ahead(double timeout_s) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
     int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (status == MPIDATA_END) mpidata_phase_tell_end_locked(&trainer->phase);
+    if (status == MPIDATA_END) tell_end_locked(trainer);
     mpidata_lock_give(&trainer->lock);
     return status;
 }
@@ -251,7 +257,7 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
     int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (status == MPIDATA_END) mpidata_phase_tell_end_locked(&trainer->phase);
+    if (status == MPIDATA_END) tell_end_locked(trainer);
     int64_t length = trainer->job.plan.samples_window, steps = trainer->batch * length;
     drawn_step *drawn = status ? NULL : malloc((size_t)steps * sizeof *drawn);
     if (!status && !drawn) status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
@@ -260,7 +266,7 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
     if (!status && trainer->job.plan.repeats > 0) status = draw_distinct_locked(trainer, drawn);
     else for (int64_t i = 0; i < steps && !status; i += length) draw_one_locked(trainer, drawn + i);
     if (!status) {
-        trainer->drawn++;
+        mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, ++trainer->drawn);
         mpidata_trainer_wake_locked(trainer);
     }
     mpidata_lock_give(&trainer->lock);
@@ -300,13 +306,13 @@ int mpidata_trainer_draw_page(int64_t bytes, void **memory, int64_t *page, doubl
     *memory = NULL;
     mpidata_lock_take(&trainer->lock);
     int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (status == MPIDATA_END) mpidata_phase_tell_end_locked(&trainer->phase);
+    if (status == MPIDATA_END) tell_end_locked(trainer);
     size_t expected = trainer->slots.batch.bytes;
     if (!status && trainer->slots.batch.count && bytes != (int64_t)expected)
         status = mpidata_error(MPIDATA_ERR_ARGUMENT, "A batch has %zu bytes, not %lld.", expected, (long long)bytes);
     mpidata_page *drawn = status ? NULL : draw_whole_page_locked(trainer);
     if (drawn) {
-        trainer->drawn++;
+        mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, ++trainer->drawn);
         mpidata_trainer_wake_locked(trainer);
         *memory = drawn->memory;
         *page = drawn->first;

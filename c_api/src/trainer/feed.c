@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "receive/whole.h"
 #include "stream/budget.h"
 #include "stream/progress.h"
 
@@ -44,26 +45,13 @@ static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, const void 
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample of %zu bytes. Lower buffer.capacity.",
                              plan->slot_bytes);
     const mpidata_slot *slot = trainer->slots.slots[*number];
-    for (int f = 0; f < plan->n_fields; f++)
-        memcpy(mpidata_slot_field(&trainer->slots, slot, f), fields[f],
-               (size_t)plan->fields[f].elements * plan->fields[f].element_size);
+    for (int f = 0; f < plan->n_fields; f++) {
+        const mpidata_field *field = &plan->fields[f];
+        memcpy(mpidata_slot_field(&trainer->slots, slot, f), fields[f], (size_t)field->elements * field->element_size);
+        if (plan->n_moments) mpidata_moments_of_block(field, field->shape, fields[f], slot->moments + field->moments);
+    }
     if (plan->n_parameters) memcpy(slot->parameters, parameters, (size_t)plan->n_parameters * sizeof *parameters);
     return MPIDATA_SUCCESS;
-}
-
-static int enter_locked(mpidata_trainer *trainer, int64_t number, int validation) {
-    MPIDATA_LOCKED(&trainer->lock);
-    const mpidata_slot *slot = trainer->slots.slots[number];
-    if (!trainer->windows.plan) {
-        MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, *slot->simulation, *slot->step));
-        MPIDATA_TRY(mpidata_trainer_whole_locked(trainer, number, validation));
-    } else {
-        MPIDATA_TRY(mpidata_windows_add(&trainer->windows, 0, 1, number));
-        for (int64_t i = 0; i < trainer->windows.n_whole; i++)
-            MPIDATA_TRY(mpidata_trainer_whole_locked(trainer, trainer->windows.whole[i], validation));
-    }
-    int64_t n;
-    return mpidata_trainer_fill_buffer_locked(trainer, &n);
 }
 
 /* Windows may wait for more room than there is. */
@@ -102,7 +90,9 @@ int mpidata_trainer_give(const void *const *fields, const double *parameters, do
             *slot->time = time;
             *slot->step = step;
             *slot->simulation = simulation;
-            status = enter_locked(trainer, number, validation);
+            int64_t n;
+            status = mpidata_enter_step_locked(trainer, 0, 1, number, validation);
+            if (!status) status = mpidata_trainer_fill_buffer_locked(trainer, &n);
             trainer->statistics.bytes += (int64_t)plan->slot_bytes;
         }
     }

@@ -21,6 +21,7 @@ struct mpidata_pinned {
     int64_t *steps, *whole, *words; /* the ledger */
     uint8_t *complete;
     uint64_t *bits;
+    mpidata_moments *moments; /* where there are statistics */
 };
 
 static int need_pinned(mpidata_trainer **trainer, mpidata_pinned **pinned) {
@@ -40,6 +41,7 @@ void mpidata_pinned_free(mpidata_pinned *pinned) {
     free(pinned->words);
     free(pinned->complete);
     free(pinned->bits);
+    free(pinned->moments);
     free(pinned);
 }
 
@@ -79,7 +81,7 @@ static void fill_head_locked(const mpidata_trainer *trainer, mpidata_snapshot *h
 
 static void *array(int64_t n, size_t size) { return malloc((size_t)(n > 0 ? n : 1) * size); }
 
-static int allocate(mpidata_pinned *pinned) {
+static int allocate(mpidata_pinned *pinned, int64_t n_moments) {
     int64_t n = pinned->n, simulations = pinned->simulations;
     pinned->numbers = array(n, sizeof *pinned->numbers);
     pinned->slots = array(n, sizeof *pinned->slots);
@@ -88,8 +90,9 @@ static int allocate(mpidata_pinned *pinned) {
     pinned->words = array(simulations, sizeof *pinned->words);
     pinned->complete = array(simulations, sizeof *pinned->complete);
     pinned->bits = array(pinned->head.ledger_words, sizeof *pinned->bits);
+    pinned->moments = array(n_moments, sizeof *pinned->moments);
     return pinned->numbers && pinned->slots && pinned->steps && pinned->whole && pinned->words && pinned->complete &&
-           pinned->bits;
+           pinned->bits && pinned->moments;
 }
 
 /* Numbers of the samples in all places. */
@@ -153,12 +156,14 @@ static mpidata_pinned *pin_locked(mpidata_trainer *trainer) {
     for (int place = 0; place < MPIDATA_PLACES; place++) samples += pinned->head.count[place];
     pinned->n = samples * trainer->job.plan.samples_window; /* at most */
     pinned->simulations = trainer->job.plan.simulations + trainer->job.plan.validation;
-    if (!allocate(pinned) || (trainer->windows.plan && !pin_windows_locked(trainer, pinned, samples))) {
+    size_t n_moments = (size_t)trainer->job.plan.n_moments;
+    if (!allocate(pinned, trainer->job.plan.n_moments) || (trainer->windows.plan && !pin_windows_locked(trainer, pinned, samples))) {
         mpidata_pinned_free(pinned);
         return NULL;
     }
     if (!trainer->windows.plan) pin_samples_locked(trainer, pinned);
     pinned->head.steps = pinned->n;
+    if (n_moments) memcpy(pinned->moments, trainer->scales.own, n_moments * sizeof *pinned->moments);
     mpidata_ledger_export(&trainer->ledger, pinned->steps, pinned->whole, pinned->complete, pinned->words, pinned->bits);
     return pinned;
 }
@@ -217,6 +222,15 @@ int mpidata_trainer_snapshot_ledger(int64_t *steps, int64_t *whole, uint8_t *com
     memcpy(complete, pinned->complete, n * sizeof *complete);
     memcpy(words, pinned->words, n * sizeof *words);
     if (pinned->head.ledger_words) memcpy(bits, pinned->bits, (size_t)pinned->head.ledger_words * sizeof *bits);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_snapshot_scales(double *moments) {
+    mpidata_trainer *trainer;
+    mpidata_pinned *pinned;
+    MPIDATA_TRY(need_pinned(&trainer, &pinned));
+    size_t n = (size_t)trainer->job.plan.n_moments;
+    if (n) memcpy(moments, pinned->moments, n * sizeof *pinned->moments);
     return MPIDATA_SUCCESS;
 }
 

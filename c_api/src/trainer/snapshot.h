@@ -48,6 +48,7 @@ int mpidata_trainer_snapshot_samples(double *parameters, double *time, int64_t *
 
 /* Of each sample the numbers of its samples_window steps. */
 int mpidata_trainer_snapshot_windows(int64_t *steps);
+int mpidata_trainer_snapshot_scales(double *moments); /* what this trainer has received: plan.n_moments mpidata_moments */
 
 /* Write `field` of steps first ... first+count-1 to a file from byte `offset` on. Blocks on the file. */
 int mpidata_trainer_snapshot_write(int file, int field, int64_t first, int64_t count, int64_t offset);

@@ -94,6 +94,7 @@ int mpidata_trainer_free(void) {
     if (!trainer->slots_in_use) mpidata_slots_close(&trainer->slots);
     mpidata_ledger_close(&trainer->ledger);
     mpidata_journal_close(&trainer->journal);
+    mpidata_scales_close(&trainer->scales);
     mpidata_trainer_close_state(trainer);
     free(trainer->arrived);
     free(trainer->validation);

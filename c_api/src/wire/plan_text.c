@@ -176,6 +176,7 @@ static int parse_line(reader *r, const char *key, const char *value) {
     if (!strcmp(key, "run")) return keep_text(value, &plan->run);
     if (!strcmp(key, "folder")) return keep_text(value, &plan->folder);
     if (!strcmp(key, "replay")) return keep_text(value, &plan->replay);
+    if (!strcmp(key, "statistics")) return keep_text(value, &plan->statistics);
     if (!strcmp(key, "parameter")) return append_parameter(plan, value);
     if (!strcmp(key, "field")) return append_field(plan, value);
     if (!strcmp(key, "program")) return parse_word(value, role_names, MPIDATA_ROLES, &r->role);
@@ -190,6 +191,29 @@ static int64_t world_of(const mpidata_plan *plan) {
     int64_t groups = plan->spawn ? 0 : (int64_t)plan->groups + plan->spares;
     int64_t loaders = plan->loaders_spawn ? 0 : (int64_t)plan->loaders + plan->loader_spares;
     return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group + loaders;
+}
+
+/* "-1 0": of the first field all values together, of the second one by its first axis. */
+static int read_statistics(reader *r) {
+    mpidata_plan *plan = r->plan;
+    const char *wrong = "has 'statistics' that do not fit its fields";
+    char copy[512], *rest = NULL;
+    int64_t axis, channels = 0;
+    if (!plan->statistics) return MPIDATA_PLAN_GOOD;
+    if (strlen(plan->statistics) >= sizeof copy) return bad(r, wrong);
+    strcpy(copy, plan->statistics);
+    for (int f = 0; f < plan->n_fields; f++) {
+        mpidata_field *field = &plan->fields[f];
+        const char *word = strtok_r(f ? NULL : copy, " ", &rest);
+        if (!word || parse_integer(word, -1, field->ndim - 1, &axis)) return bad(r, wrong);
+        field->channel_axis = (int)axis;
+        field->moments = (int)channels;
+        channels += axis < 0 ? 1 : field->shape[axis];
+        if (channels > MPIDATA_PLAN_CHANNELS) return bad(r, "has 'statistics' of too many channels");
+    }
+    if (strtok_r(NULL, " ", &rest)) return bad(r, wrong);
+    plan->n_moments = (int)channels;
+    return MPIDATA_PLAN_GOOD;
 }
 
 static int check_whole(const reader *r) {
@@ -224,7 +248,8 @@ static int parse_lines(reader *r, char *copy) {
                            value ? " " : "", value ? value : "");
         if (status) return status;
     }
-    return check_whole(r);
+    int status = check_whole(r);
+    return status ? status : read_statistics(r);
 }
 
 int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong) {
@@ -252,6 +277,7 @@ void mpidata_plan_free(mpidata_plan *plan) {
     free(plan->run);
     free(plan->folder);
     free(plan->replay);
+    free(plan->statistics);
     free(plan->parameters);
     free(plan->fields);
     memset(plan, 0, sizeof *plan);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define MPIDATA_NAME_MAX 128
+#define MPIDATA_PLAN_CHANNELS 4096 /* of the statistics of all fields */
 #define MPIDATA_PLAN_NDIM 6 /* MPIDATA_MAX_NDIM of mpidata.h, which needs MPI */
 
 enum {
@@ -26,6 +27,8 @@ typedef struct {
     int64_t shape[MPIDATA_PLAN_NDIM];
     int64_t elements;
     size_t element_size;
+    int channel_axis; /* of its statistics; -1: they are of the whole field */
+    int moments;      /* number of the first of them among those of all fields */
 } mpidata_field;
 
 typedef struct {
@@ -41,6 +44,8 @@ typedef struct {
     int loaders_spawn; /* loaders are spawned */
     double loader_timeout_s, loader_start_timeout_s; /* of silence */
     char *run, *folder; /* run folder; that of the job file */
+    char *statistics;   /* axis of the channels of each field, -1 for none; NULL: there are no statistics */
+    int n_moments;      /* of all channels of all fields; 0: there are no statistics */
     int journal;        /* each trainer keeps one */
     char *replay;       /* folder of the run that is replayed, or NULL */
     uint64_t seed;

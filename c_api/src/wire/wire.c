@@ -18,13 +18,25 @@ size_t mpidata_blocks_bytes(const mpidata_plan *plan, const mpidata_block *block
     return bytes;
 }
 
-size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks) {
-    return mpidata_padded(sizeof(mpidata_piece) + (size_t)n_parameters * sizeof(double) +
-                          (size_t)n_blocks * sizeof(mpidata_block));
+int64_t mpidata_block_moments(const mpidata_plan *plan, const mpidata_block *block) {
+    int axis = plan->fields[block->field].channel_axis;
+    if (!plan->n_moments) return 0;
+    return axis < 0 ? 1 : block->shape[axis];
 }
 
-size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t payload_bytes) {
-    return mpidata_piece_header_bytes(n_parameters, n_blocks) + (size_t)payload_bytes;
+int64_t mpidata_blocks_moments(const mpidata_plan *plan, const mpidata_block *blocks, int n) {
+    int64_t moments = 0;
+    for (int i = 0; i < n && plan->n_moments; i++) moments += mpidata_block_moments(plan, &blocks[i]);
+    return moments;
+}
+
+size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks, int64_t n_moments) {
+    return mpidata_padded(sizeof(mpidata_piece) + (size_t)n_parameters * sizeof(double) +
+                          (size_t)n_blocks * sizeof(mpidata_block) + (size_t)n_moments * sizeof(mpidata_moments));
+}
+
+size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t n_moments, int64_t payload_bytes) {
+    return mpidata_piece_header_bytes(n_parameters, n_blocks, n_moments) + (size_t)payload_bytes;
 }
 
 int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
@@ -58,6 +70,17 @@ static int check_payload(const mpidata_plan *plan, const mpidata_piece *head, co
     return MPIDATA_SUCCESS;
 }
 
+static int check_moments(const mpidata_plan *plan, const mpidata_piece *head, const mpidata_block *blocks) {
+    const mpidata_moments *moments = mpidata_piece_moments(head, blocks);
+    for (int i = 0; i < head->n_blocks && plan->n_moments; i++) {
+        int64_t n = mpidata_block_moments(plan, &blocks[i]), values = mpidata_block_elements(&blocks[i]) / n;
+        for (const mpidata_moments *end = moments + n; moments < end; moments++)
+            if (!mpidata_moments_possible(moments, values))
+                return mpidata_error(MPIDATA_ERR_WIRE, "Block %d of a piece has impossible statistics", i);
+    }
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t bytes, const mpidata_piece **piece,
                         const double **parameters, const mpidata_block **blocks, const char **payload) {
     const mpidata_piece *head = message;
@@ -68,18 +91,22 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
         head->step >= MPIDATA_STEPS_MAX || !mpidata_plan_has(plan, head->simulation) || !isfinite(head->time))
         return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",
                              (long long)head->simulation, (long long)head->step);
-    size_t header = mpidata_piece_header_bytes(plan->n_parameters, head->n_blocks);
-    size_t whole = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, head->payload_bytes);
+    size_t whole = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, 0, head->payload_bytes);
     if (bytes < whole)
         return mpidata_error(MPIDATA_ERR_WIRE, "A piece of %zu bytes came in a message with %zu", whole, bytes);
     *piece = head;
     *parameters = (const double *)(head + 1);
     *blocks = (const mpidata_block *)(*parameters + plan->n_parameters);
-    *payload = (const char *)message + header;
     for (int i = 0; i < head->n_blocks; i++) {
         MPIDATA_TRY(mpidata_block_check(plan, &(*blocks)[i]));
         if (!mpidata_block_elements(&(*blocks)[i]))
             return mpidata_error(MPIDATA_ERR_WIRE, "Block %d of a piece has no elements", i);
     }
+    int64_t moments = mpidata_blocks_moments(plan, *blocks, head->n_blocks);
+    whole = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, moments, head->payload_bytes);
+    if (bytes < whole)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A piece of %zu bytes came in a message with %zu", whole, bytes);
+    *payload = (const char *)message + mpidata_piece_header_bytes(plan->n_parameters, head->n_blocks, moments);
+    MPIDATA_TRY(check_moments(plan, head, *blocks));
     return check_payload(plan, head, *blocks, bytes == whole);
 }

@@ -1,10 +1,11 @@
 /* Pieces of samples, solver -> trainer. A piece is one rank's blocks of one sample, with a header (mpidata_piece,
- * parameters, one mpidata_block each). Small blocks travel along, as payload behind the header; each other one is a message
+ * parameters, one mpidata_block each, and moments of each where the job keeps statistics). Small blocks travel along, as payload behind the header; each other one is a message
  * that follows, in order. Pieces of which all travels may share a message. All ranks of a job run one build on one
  * architecture, so structures travel as they are. What arrives is checked before it is believed. */
 #ifndef MPIDATA_WIRE_H
 #define MPIDATA_WIRE_H
 
+#include "wire/moments.h"
 #include "wire/plan.h"
 
 #define MPIDATA_PIECE_MAGIC 0x3344504Du
@@ -65,11 +66,20 @@ static inline int mpidata_walk_on(mpidata_walk *walk, size_t bytes) {
     return 1;
 }
 
+/* Number of the moments of one block, and of several: 0 in a job without statistics. */
+int64_t mpidata_block_moments(const mpidata_plan *plan, const mpidata_block *block);
+int64_t mpidata_blocks_moments(const mpidata_plan *plan, const mpidata_block *blocks, int n);
+
 /* Bytes of a header. */
-size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks);
+size_t mpidata_piece_header_bytes(int n_parameters, int n_blocks, int64_t n_moments);
 
 /* Bytes of a piece within a message: header, and payload behind it. */
-size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t payload_bytes);
+size_t mpidata_piece_bytes(int n_parameters, int n_blocks, int64_t n_moments, int64_t payload_bytes);
+
+/* The moments of a piece, those of each block one after the other, are behind its blocks. */
+static inline const mpidata_moments *mpidata_piece_moments(const mpidata_piece *piece, const mpidata_block *blocks) {
+    return (const mpidata_moments *)(const void *)(blocks + piece->n_blocks);
+}
 
 /* Check a block against its field; the sentence has no place in it, callers add it. */
 int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block);

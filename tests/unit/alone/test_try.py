@@ -24,6 +24,7 @@ solvers: {groups: 3, function: "not_there:yet"}
 parameters: {count: 10, space: {a: [0, 1], b: [2, 3]}}
 validation: {count: 2}
 fields: {u: {dtype: float32, shape: [5, 4]}, n: {dtype: int32, shape: [3]}}
+samples: {statistics: {u: 1}}
 loaders: {ranks: 1}
 checkpoint: {every_s: 1}
 """
@@ -43,6 +44,8 @@ for number, batch in enumerate(stream):
     if sys.argv[2:] == ["leave"] and number == 2:
         break
 whole |= {"batches": batches, "expected": stream.expected_batches, "resumed": stream.resumed}
+if "means" in sys.argv:
+    whole["means"] = {name: of.mean.tolist() for name, of in stream.statistics().items()}
 whole["mpi"] = "mpi4py.MPI" in sys.modules
 json.dump(whole, open("drawn.json", "w"))
 sys.exit(3)
@@ -76,7 +79,7 @@ def drawn(folder: Path) -> dict[str, object]:
     ],
 )
 def test_made_up_samples_come_as_they_would_in_a_job(folder: Path, buffer: str) -> None:
-    arguments = ["train.py", "8", "--made-up", "job.yaml", "--steps=4", "--set", f"buffer={buffer}"]
+    arguments = ["train.py", "8", "means", "--made-up", "job.yaml", "--steps=4", "--set", f"buffer={buffer}"]
     number = 7 if "repeats" in buffer else 5
     assert attempt(folder, *arguments) == (3, f"mpidata try: batch {number} drawn, of 40 samples.\n")
     programs = ["solvers.function=null", 'solvers.program=["true"]', 'trainers.program=["true"]']
@@ -99,6 +102,11 @@ def test_made_up_samples_come_as_they_would_in_a_job(folder: Path, buffer: str) 
     validation = [float(sample.fields[0].sum()) for sample in source.samples(validation=True)]
     assert whole["validation"] == pytest.approx([validation[i] for i in (0, 2, 4, 6, 1, 3, 5, 7)], abs=1e-4)
     assert whole["resumed"] == 0 and whole["mpi"] is False
+    means = whole["means"]
+    assert isinstance(means, dict) and means["u"] == pytest.approx(
+        np.mean([sample.fields[0] for sample in expected.values()], axis=(0, 1), dtype=float)
+    )
+    assert means["n"] == pytest.approx(np.mean([sample.fields[1] for sample in expected.values()]))
 
 
 def test_recorded_samples_come_with_their_contents(folder: Path) -> None:

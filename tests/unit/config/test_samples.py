@@ -41,6 +41,19 @@ def test_plan_has_windows_and_runs(path: Path, given: list[str], window: int, st
     assert ("samples" in plan.text()) == (window > 1)
 
 
+def test_plan_has_axes_of_channels_and_ranges(path: Path) -> None:
+    assert "statistics" not in Plan.of(load_job(path), path.parent / "run").text()
+    plan = Plan.of(load_job(path, ["samples.statistics=true"]), path.parent / "run")
+    assert plan.statistics == "-1" and plan.channel_axes == {} and plan.n_moments == 1
+    given = ["samples.statistics.u=-1", "fields.n.shape=[2, 3]", "parameters.space.b={choices: [3, 1]}"]
+    plan = Plan.of(load_job(path, given), path.parent / "run")
+    assert plan.statistics == "0 -1" and plan.channel_axes == {"u": 0} and plan.n_moments == 5
+    assert plan.ranges == "[[0.01, 0.1], [1.0, 3.0]]" and Plan.parse(plan.text()) == plan
+    (path.parent / "table.csv").write_text("alpha,b\n0.02,7\n0.03,-1\n")
+    table = ["parameters={sampler: file, path: table.csv}"]
+    assert Plan.of(load_job(path, table), path.parent / "run").ranges == "[[0.02, 0.03], [-1.0, 7.0]]"
+
+
 def test_watermark_counts_windows_and_capacity_steps(path: Path) -> None:
     assert load_job(path).buffer.watermark == 100
     assert load_job(path, ["samples.window=5"]).buffer.watermark == 20
@@ -63,6 +76,27 @@ def test_stride_and_run_say_nothing_without_windows(path: Path) -> None:
         (
             ["samples.window=2", "journal=true"],
             "'journal' is true, but windows cannot be replayed. Remove it, or 'samples.window'.",
+        ),
+        (
+            ["samples.statistics=true", "journal=true"],
+            "'journal' is true, but statistics are not replayed. Remove it, or 'samples.statistics'.",
+        ),
+        (
+            ["samples.statistics.u=1"],
+            "'samples.statistics.u' is 1, but the field has the shape [4]. Name one of its axes, from 0.",
+        ),
+        (["samples.statistics.v=0"], "'samples.statistics.v': there is no field 'v'. The fields are u."),
+        (
+            ["samples.statistics.u=0", "fields.u.shape=[5000]"],
+            "'samples.statistics.u': there are 5000 channels so far, and 4000 can be. Leave out an axis.",
+        ),
+        (
+            ["samples.statistics=yes"],
+            "'samples.statistics' is 'yes'. It must be true or false, or mapping from field to the number of its axis.",
+        ),
+        (
+            ["samples.statistics.u=0.5"],
+            "'samples.statistics.u' is 0.5. It must be true or false, or mapping from field to the number of its axis.",
         ),
         (["samples.window=0"], "'samples.window' is 0. It must be a whole number, at least 1, at most 1024."),
         (

@@ -64,6 +64,7 @@ attempt 1
 checkpoint_every_s 0.0
 checkpoint_keep 2
 checkpoint_within_s 60.0
+ranges [[1.0, 2.0], [1.0, 3.0]]
 parameter alpha
 parameter left
 field temperature float32 2 2 64

@@ -1,0 +1,78 @@
+"""The numbers of a trainer's file in a checkpoint: its attributes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["MOST", "Head", "read_head"]
+
+MOST = 1 << 40
+"""Of anything that is counted; more comes of damage."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """Numbers of a trainer's snapshot and of its job; `mpidata_snapshot` of snapshot.h has most of them.
+
+    `plan_capacity` is that of the job file, `simulations` counts those trained on; `samples` is what they are, see
+    `samples_of`.
+    """
+
+    number: int
+    trainer: int
+    trainers: int
+    batch: int
+    count: tuple[int, ...]
+    unseen: int
+    next_retired: int
+    capacity: int
+    plan_capacity: int
+    added: int
+    random: tuple[int, ...]
+    statistics: tuple[int, ...]
+    policy: str
+    simulations: int
+    batches_of_all: int
+    samples: tuple[int, ...] = (1, 1, 1)
+
+
+def read_head(attributes: Mapping[str, Any]) -> Head:
+    """Read and check; raises ValueError where they make no sense."""
+    names = {f.name: str(f.type) for f in dataclasses.fields(Head)}
+    new = {"batches_of_all", "samples"} - set(attributes)  # of an older version
+    values = {name: _plain(attributes[name], kind, name) for name, kind in names.items() if name not in new}
+    head = Head(**{"batches_of_all": values["batch"] * values["trainers"], **values})
+    _check(head)
+    return head
+
+
+def _check(head: Head) -> None:
+    places = head.count
+    lengths = (len(places), len(head.random), len(head.samples), max(len(head.statistics), 8))
+    if lengths != (4, 4, 3, 8) or min(head.samples) < 1 or not all(0 <= count <= MOST for count in places):
+        raise ValueError("its attributes count, random, samples or statistics make no sense")
+    numbers = (head.batch, head.unseen, head.next_retired, head.added, head.batches_of_all)
+    unseen = head.unseen if head.policy == "reservoir" else 0
+    if not (0 <= min(numbers) and max(numbers) < 1 << 62 and unseen <= places[0] <= head.capacity <= MOST):
+        raise ValueError("its numbers of samples and batches make no sense")
+    if not (0 <= head.trainer < head.trainers <= MOST and 0 < head.plan_capacity <= MOST):
+        raise ValueError("its numbers of trainers, or its capacity, make no sense")
+
+
+def _plain(value: Any, kind: str, name: str) -> Any:
+    """Turn an attribute into what Python computes with; `kind` is str, int or tuple[int, ...]."""
+    plain: Any
+    if kind == "str":
+        plain = value if isinstance(value, str) else None
+    elif kind == "int":
+        plain = int(value) if isinstance(value, np.integer) else None
+    else:
+        ok = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu"
+        plain = tuple(map(int, value)) if ok else None
+    if plain is None:
+        raise ValueError(f"its attribute {name} is {value!r:.80}")
+    return plain

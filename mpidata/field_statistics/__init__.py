@@ -1,0 +1,1 @@
+"""Statistics of the fields of a stream, and what normalizes with them."""
