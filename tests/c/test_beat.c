@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "base/beat.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -56,6 +57,24 @@ static void the_page_of_the_parent(void) {
     CHECK(!*page->at);
 }
 
+/* A parent that was stopped would never see its program end. */
+static void a_parent_that_was_stopped(void) {
+    int status = 0;
+    make_page(sizeof *page, MPIDATA_PULSE_MAGIC, 0);
+    pid_t parent = fork();
+    CHECK(parent >= 0);
+    if (parent == 0) {
+        (void)raise(SIGSTOP);
+        _exit(7);
+    }
+    CHECK(waitpid(parent, &status, WUNTRACED) == parent && WIFSTOPPED(status));
+    page->parent = parent;
+    mpidata_tell(MPIDATA_PULSE_JOINED);
+    CHECK(waitpid(parent, &status, WCONTINUED | WNOHANG) == 0);
+    mpidata_tell(MPIDATA_PULSE_LEFT);
+    CHECK(waitpid(parent, &status, 0) == parent && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
 /* Another file that has got the descriptor's number must stay as it is. */
 static void not_the_page(void) {
     mpidata_beat();
@@ -103,6 +122,7 @@ static void apart(void (*test)(void)) {
 
 int main(void) {
     apart(the_page_of_the_parent);
+    apart(a_parent_that_was_stopped);
     apart(another_inode);
     apart(another_magic);
     apart(no_page);

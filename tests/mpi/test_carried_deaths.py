@@ -61,6 +61,7 @@ def full(*values: object) -> object:
         full("carrier", KILL, 1, 3),
         full("carrier", STOP, 1, 3),
         full("mpidata-rank", KILL, 1, 3),
+        ("mpidata-rank", STOP, 1, 1),
     ],
 )
 def test_who_is_killed_costs_a_try(

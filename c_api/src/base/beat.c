@@ -1,5 +1,7 @@
+#define _GNU_SOURCE
 #include "base/beat.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -44,7 +46,10 @@ void mpidata_beat_at(const char *what) {
 
 void mpidata_tell(uint32_t flags) {
     mpidata_pulse *page = mpidata_pulse_page();
-    if (page) atomic_fetch_or(&page->flags, flags);
+    if (!page) return;
+    atomic_fetch_or(&page->flags, flags);
+    /* Whoever has stopped it: if it does not see its program end, the job does not end. */
+    if (flags & MPIDATA_PULSE_ENDS && page->parent > 1) (void)kill(page->parent, SIGCONT);
 }
 
 void mpidata_withdraw(uint32_t flags) {

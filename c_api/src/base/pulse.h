@@ -20,7 +20,8 @@ enum {
     MPIDATA_PULSE_ARRIVED = 32,   /* it is joining, which waits until all ranks have arrived */
     /* A solver that has made no step of its simulation, or has none yet, or a loader that builds a dataset: it may take
      * longer. */
-    MPIDATA_PULSE_STARTING = 64
+    MPIDATA_PULSE_STARTING = 64,
+    MPIDATA_PULSE_ENDS = MPIDATA_PULSE_LEFT | MPIDATA_PULSE_FINALIZING | MPIDATA_PULSE_LOST | MPIDATA_PULSE_ABORTED
 };
 
 typedef struct {
@@ -30,7 +31,7 @@ typedef struct {
      * it waits inside, and when it returns. 0: it gives none, and is not watched. */
     _Atomic uint64_t beat_ns;
     _Atomic int32_t abort_code; /* where it has called MPI_Abort */
-    int32_t unused;
+    int32_t parent;             /* process id of mpidata-rank */
     char at[232]; /* what a loader works on, for the note of its end: UTF-8, ends with 0 */
 } mpidata_pulse;
 
