@@ -1,5 +1,6 @@
 """Programs that are no ranks of the job: what they put comes as that of ranks does."""
 
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,18 @@ def test_every_element_comes_from_a_program_without_mpi(folder: JobFolder, carri
     program = carried("pattern")
     assert "libmpi.so" not in subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     write_job(folder, program, "copy", str(depth), depth=depth)
+    check(folder, folder.run())
+
+
+def test_the_one_file_of_c99_needs_no_library(folder: JobFolder) -> None:
+    told = subprocess.run([BIN / "mpidata", "config", "--csource"], capture_output=True, text=True, check=True)
+    warnings = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
+    source = next(word for word in shlex.split(told.stdout) if word.endswith(".c"))
+    subprocess.run(["cc", *warnings, "-c", source, "-o", folder.path / "carried.o"], check=True)
+    program = folder.path / "pattern"
+    command = ["cc", "-static", "-DCARRIED", PROGRAMS / "pattern.c", "-o", program, *shlex.split(told.stdout)]
+    subprocess.run(command, check=True)
+    write_job(folder, program, "copy", "9", depth=9)
     check(folder, folder.run())
 
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 16, LONGEST = 4096, WORTH = 512 };
+enum { LANES = 16, LONGEST = 4096, WORTH_GATHERING = 512 };
 static const double GREATEST = 1e150; /* whose square is a number, also of many */
 static const double CANCELLED = 1e-2; /* share of the squares that must be left when the mean's is taken away */
 
@@ -177,7 +177,7 @@ void mpidata_moments_of(unsigned dtype, const void *values, int64_t outer, int64
     }
     for (int64_t c = 0; c < channels; c++) {
         const char *of_channel = (const char *)values + (size_t)(c * inner) * type->size;
-        if (inner < WORTH) {
+        if (inner < WORTH_GATHERING) {
             add_scattered(type, of_channel, outer, channels * inner, inner, &moments[c]);
             continue;
         }
