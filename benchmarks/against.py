@@ -1,8 +1,10 @@
 """Is the stream as fast as in another checkout? Pairs of jobs that take turns, until the ratio is known well.
 
     python -m benchmarks.against ../before --sizes 8192 262144 8388608
+    python -m benchmarks.against . --sizes 65536 --here samples.statistics=true
 
-The other checkout has an environment of its own, made by `make setup`. A pair is a job of each checkout; both are there
+The other checkout has an environment of its own, made by `make setup`; it may be this one, to see what a key of the job
+file costs. A pair is a job of each checkout; both are there
 at the same time, and while one moves a number of samples the other waits, in turn, so that both see the same machine.
 A turn varies by half; a pair's ratio is the geometric mean over its turns, less a tenth at either end. The median of
 the pairs' ratios has a 90 % interval by the bootstrap (B. Efron, "Bootstrap methods: another look at the jackknife",
@@ -76,9 +78,9 @@ class Estimate:
 
 
 class Side:
-    """A job of a checkout, which moves samples when it is its turn."""
+    """A job of a checkout, with changes to its job file, which moves samples when it is its turn."""
 
-    def __init__(self, checkout: Path, cell: Cell) -> None:
+    def __init__(self, checkout: Path, changes: Sequence[str], cell: Cell) -> None:
         tools, environ = checkout / ".venv" / "bin", dict(os.environ)
         environ.pop("PYTHONPATH", None)
         self._folder, solver = cell.folder, cell.folder / "turns"
@@ -96,10 +98,11 @@ parameters: {{count: 1, space: {{alpha: [0, 1]}}}}
 fields: {{u: {{dtype: float32, shape: [{cell.elements}]}}}}
 buffer: {{policy: fifo, capacity: {cell.queue}}}
 """)
+        options = [word for change in changes for word in ("--set", change)]
         with open(cell.folder / "log.txt", "wb") as log:
             self._job = subprocess.Popen(
-                [str(tools / "mpidata"), "run", "job.yaml"], cwd=cell.folder, env=environ, stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, start_new_session=True,
+                [str(tools / "mpidata"), "run", "job.yaml", *options], cwd=cell.folder, env=environ,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
 
     def turn(self, batches: int, limit_s: float = _TURN_LIMIT_S) -> float:
@@ -123,15 +126,18 @@ buffer: {{policy: fifo, capacity: {cell.queue}}}
         self._job.wait()
 
 
-def pair(checkouts: Sequence[Path], size: int, turns: int, seconds: float) -> list[float]:
-    """Ratios of the first checkout's rate to the second's, one for each turn; raises BenchmarkError."""
+def pair(checkouts: Sequence[tuple[Path, Sequence[str]]], size: int, turns: int, seconds: float) -> list[float]:
+    """Ratios of the first's rate to the second's, one for each turn; raises BenchmarkError.
+
+    Each is a checkout and the changes to its job file.
+    """
     with tempfile.TemporaryDirectory(prefix="against-") as folder, contextlib.ExitStack() as stack:
         sides = []
-        for number, checkout in enumerate(checkouts):
+        for number, (checkout, changes) in enumerate(checkouts):
             own = Path(folder) / str(number)
             own.mkdir()
             cell = Cell.plan(own, size, seconds)
-            sides.append(Side(checkout, cell))
+            sides.append(Side(checkout, changes, cell))
             stack.callback(sides[-1].close)
         for side in sides:
             side.turn(cell.warm // BATCH, _START_LIMIT_S)  # fills caches and pools
@@ -155,9 +161,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=0.15, help="of a turn, about")
     parser.add_argument("--pairs", type=int, default=20, help="at least")
     parser.add_argument("--most", type=int, default=80, help="pairs, at most")
+    parser.add_argument("--here", action="append", default=[], metavar="KEY=VALUE", help="change this job file")
+    parser.add_argument("--both", action="append", default=[], metavar="KEY=VALUE", help="change both job files")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended by SIGTERM."))  # and the jobs with it
-    checkouts = [ROOT, given.other.resolve()]
+    checkouts = [(ROOT, given.both + given.here), (given.other.resolve(), given.both)]
     ratios: dict[int, list[float]] = {size: [] for size in given.sizes}
     for number in range(given.most):
         for size in given.sizes:
