@@ -14,12 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import carried_campaign
 import kill_campaign
 import loader_campaign
 import resume_campaign
 from jobs import JobFolder, ranks_of
 
-CAMPAIGNS: dict[str, ModuleType] = {"kills": kill_campaign, "resumes": resume_campaign, "loaders": loader_campaign}
+CAMPAIGNS: dict[str, ModuleType] = {
+    "kills": kill_campaign,
+    "carried": carried_campaign,
+    "resumes": resume_campaign,
+    "loaders": loader_campaign,
+}
 
 
 def seeds(minutes: float, given: list[int], count: int | None) -> Iterator[int]:

@@ -1,8 +1,10 @@
 /* Preloaded into a solver: lets a test end it from outside, in the middle of its work, in ways that no signal can.
- * SIGRTMIN+1: exit(3) at the next step. SIGRTMIN+2: MPI_Abort there. SIGRTMIN+3: exit(0) there. */
+ * SIGRTMIN+1: exit(3) at the next step. SIGRTMIN+2: MPI_Abort there, or abort where there is no MPI. SIGRTMIN+3: exit(0) there. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#ifndef WITHOUT_MPI
 #include <mpi.h>
+#endif
 #include <signal.h>
 #include <stdlib.h>
 
@@ -20,7 +22,11 @@ int mpidata_step(double time) {
     static int (*step)(double);
     if (wanted == SIGRTMIN + 1) exit(3);
     if (wanted == SIGRTMIN + 3) exit(0);
+#ifdef WITHOUT_MPI
+    if (wanted == SIGRTMIN + 2) abort();
+#else
     if (wanted == SIGRTMIN + 2) MPI_Abort(MPI_COMM_WORLD, 4);
+#endif
     if (!step) *(void **)&step = dlsym(RTLD_NEXT, "mpidata_step");
     return step(time);
 }

@@ -2,7 +2,15 @@
  * 'mark' beside it. u[i] = 4096 simulation + 64 step + i mod 61, mark = 64 simulation + step.
  * Arguments: elements of u, steps, "put" or "iput", "together" (a collective call in each step) or "apart",
  * microseconds of work in each step. */
+#ifdef CARRIED /* as a program that is no rank of the job, of one rank or with an MPI of its own */
+#ifdef WITH_MPI
+#include <mpi.h>
+#endif
+#include <mpidata_carried.h>
+#else
+#define WITH_MPI
 #include <mpidata.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +25,21 @@ static void must(int status) {
 static int64_t share(int64_t extent, int rank, int size) { return extent * rank * (rank + 1) / (size * (size + 1)); }
 
 int main(int argc, char **argv) {
-    if (argc != 6 || MPI_Init(&argc, &argv)) return 2;
-    MPI_Comm group;
-    int rank, size;
+    int rank = 0, size = 1;
+    if (argc != 6) return 2;
+#ifdef WITH_MPI
+    MPI_Comm group = MPI_COMM_WORLD;
+    MPI_Init(&argc, &argv);
+#endif
+#ifdef CARRIED
+    must(mpidata_attach());
+#else
     must(mpidata_init(MPI_COMM_WORLD, &group));
+#endif
+#ifdef WITH_MPI
     MPI_Comm_rank(group, &rank);
     MPI_Comm_size(group, &size);
+#endif
     int64_t elements = atol(argv[1]), steps = atol(argv[2]);
     int lend = !strcmp(argv[3], "iput"), together = !strcmp(argv[4], "together");
     useconds_t work = (useconds_t)atol(argv[5]);
@@ -33,7 +50,9 @@ int main(int argc, char **argv) {
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS) {
         for (int64_t step = 0; step < steps; step++) {
             if (work) usleep(work);
+#ifdef WITH_MPI
             if (together) MPI_Barrier(group);
+#endif
             int64_t base = 4096 * simulation + 64 * step, mark = 64 * simulation + step, at = start % 61;
             for (int64_t i = 0; i < own; i++) {
                 u[i] = (float)(base + at);
@@ -50,5 +69,9 @@ int main(int argc, char **argv) {
     }
     must(mpidata_finalize());
     free(u);
+#ifdef WITH_MPI
     return MPI_Finalize();
+#else
+    return together < 0;
+#endif
 }

@@ -1,0 +1,233 @@
+"""One draw of the campaign against carried programs: a job and its deaths, all from one seed.
+
+Programs of one to three ranks, with no MPI or one of three, in a job of this environment's MPI. Five ends a job: of the
+program, by signals, by itself or by its MPI, of what launches it, of its carrier, and of the carrier's mpidata-rank.
+Whatever ends, each sample is received and drawn once, with its bits, and no process or folder is left.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import random
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import yaml
+from jobs import BIN, PROGRAMS, JobFolder, environment, mpicc, ranks_of
+from killing import events_of
+
+ENDS = 5
+WORK_US = 30000  # a step, so that the job takes longer than its ends
+RESTARTS = 12
+COMPILERS = {"none": "cc", "job": "", "mpich": "mpicc.mpich", "openmpi": "mpicc.openmpi"}
+_AT_ONCE = (signal.SIGKILL, signal.SIGSTOP)
+# exit(3), MPI_Abort and exit(0) in the middle: programs/kill_switch.c
+_WAYS = {
+    "program": (*_AT_ONCE, signal.SIGSEGV, *(signal.SIGRTMIN + number for number in (1, 2, 3))),
+    "launcher": _AT_ONCE,
+    "carrier": _AT_ONCE,
+    "mpidata-rank": _AT_ONCE,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Draw:
+    """What one seed has chosen."""
+
+    seed: int
+    mpi: str  # of the program, a key of COMPILERS
+    ranks: int  # of the program
+    elements: int  # of float32, in each sample
+    trainers: int
+    groups: int
+    lifetime: str
+    simulations: int
+    steps: int
+    together: str
+    batch: int
+    ends: tuple[tuple[str, int], ...]  # what, and by which signal
+
+    def __str__(self) -> str:
+        """In one line."""
+        return " ".join(f"{key}={value}" for key, value in dataclasses.asdict(self).items())
+
+    def share(self, trainer: int) -> set[str]:
+        """Samples of a trainer."""
+        every = ((simulation, step) for simulation in range(self.simulations) for step in range(self.steps))
+        return {f"{s}/{step}" for s, step in every if (s + step) % self.trainers == trainer}
+
+
+def draw(seed: int) -> Draw:
+    """Choose. At most two carriers are lost: two groups wait in reserve."""
+    chosen = random.Random(f"carried campaign {seed}")
+    mpi = chosen.choice(["none", "job", "mpich", "openmpi", "mpich", "openmpi"])
+    ranks = 1 if mpi == "none" else chosen.randint(1, 3)
+    lifetime = chosen.choice(["pool", "pool", "simulation"])
+    kinds = ["program", "program", "program", *(["launcher"] if mpi != "none" else [])]
+    ends = [chosen.choice(kinds) for _ in range(3)]
+    ends += [chosen.choice([*kinds, "carrier", "mpidata-rank"]) for _ in range(2)]
+    return Draw(
+        seed=seed,
+        mpi=mpi,
+        ranks=ranks,
+        elements=int(10 ** chosen.uniform(2, 6.3) / 4),
+        trainers=chosen.randint(1, 2),
+        groups=chosen.randint(1, 3),
+        lifetime=lifetime,
+        simulations=14 if lifetime == "simulation" else 40,
+        steps=chosen.randint(25, 50),
+        together=chosen.choice(["together", "apart"]),
+        batch=chosen.choice([0, 1, 3]),
+        ends=tuple((kind, int(chosen.choice(_WAYS[kind]))) for kind in chosen.sample(ends, ENDS)),
+    )
+
+
+def build(folder: Path) -> None:
+    """Build the program for each MPI, and what is preloaded into it."""
+    told = subprocess.run([BIN / "mpidata", "config", "--carried"], capture_output=True, text=True, check=True)
+    warnings = ["-O2", "-g", "-Wall", "-Wextra", "-Werror"]
+    for mpi, name in COMPILERS.items():
+        compiler = name or mpicc()
+        assert shutil.which(compiler), f"{compiler} is not installed"
+        flags = [] if mpi == "none" else ["-DWITH_MPI"]
+        switch = ["-DWITHOUT_MPI"] if mpi == "none" else []
+        for command in (
+            [compiler, *warnings, "-DCARRIED", *flags, PROGRAMS / "sized.c", "-o", folder / f"sized-{mpi}"]
+            + shlex.split(told.stdout),
+            [compiler, *warnings, *switch, "-shared", "-fPIC", PROGRAMS / "kill_switch.c"]
+            + ["-o", folder / f"switch-{mpi}.so", "-ldl"],
+        ):
+            done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+
+
+def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
+    """Write its job file."""
+    program = [str(built / f"sized-{one.mpi}"), str(one.elements), str(one.steps), "put", one.together, str(WORK_US)]
+    preload = f'LD_PRELOAD="{built}/switch-{one.mpi}.so" exec "$@"'
+    census = ["python", str(PROGRAMS / "census_sized.py"), "0", "0", str(one.batch)]
+    (folder.path / "carried.sh").write_text(f"#!/bin/sh\n{preload}\n")
+    (folder.path / "carried.sh").chmod(0o755)
+    job = {
+        "name": "job",
+        "seed": one.seed,
+        "trainers": {"ranks": one.trainers, "program": census},
+        "solvers": {
+            "groups": one.groups,
+            "spares": 2,
+            "carried": {"ranks": one.ranks, **_launcher(one)},
+            "program": ["./carried.sh", *program],
+            "lifetime": one.lifetime,
+            "retries": 20,
+            "timeout_s": 3,
+            "start_timeout_s": 10,
+            "in_flight": 2,
+        },
+        "parameters": {"count": one.simulations, "space": {"alpha": [0.0, 1.0]}},
+        "fields": {"u": {"dtype": "float32", "shape": [one.elements]}, "mark": {"dtype": "int64", "shape": []}},
+        "buffer": {"policy": "fifo", "capacity": 10, "tail": "repeat"},
+        "checkpoint": {"every_s": 1},
+    }
+    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+
+
+def _launcher(one: Draw) -> dict[str, object]:
+    """How the program is started: the script that preloads does not tell by what."""
+    if one.mpi == "none":
+        return {"launcher": "none"}
+    compiler = Path(COMPILERS[one.mpi] or mpicc())
+    mpirun = str(compiler.with_name(compiler.name.replace("mpicc", "mpirun")))
+    told = subprocess.run([mpirun, "--version"], env=environment(), capture_output=True, text=True, check=True)
+    if "HYDRA" in told.stdout:
+        return {"launcher": [mpirun, "-n", "{ranks}", "-hosts", "{hosts}"]}
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    return {"launcher": [mpirun, "--oversubscribe", *root, "-n", "{ranks}", "--host", "{hosts}"]}
+
+
+class Ender(threading.Thread):
+    """Ends what the draw says, one after the other, of a group whose program runs."""
+
+    def __init__(self, folder: Path, one: Draw) -> None:
+        super().__init__(daemon=True)
+        self.done: list[tuple[str, int]] = []
+        self._folder, self._one = folder, one
+        self._random = random.Random(one.seed)
+        self._over = threading.Event()
+        (folder / "kills").touch()  # census_sized.py looks at it
+
+    def run(self) -> None:
+        for what, how in self._one.ends:
+            while not self._over.wait(self._random.uniform(0.2, 0.8)) and not self._end(what, how):
+                pass
+
+    def _end(self, what: str, how: int) -> bool:
+        with contextlib.suppress(psutil.Error, OSError):
+            if victims := self._victims(what):
+                self._random.choice(victims).send_signal(how)
+                self.done.append((what, how))
+                return True
+        return False
+
+    def _victims(self, what: str) -> list[psutil.Process]:
+        """Those whose program has run for a moment."""
+        found = []
+        for carrier in ranks_of(self._folder):
+            if carrier.name() != "mpidata-carrier":
+                continue
+            below = carrier.children(recursive=True)
+            programs = [one for one in below if one.name() == f"sized-{self._one.mpi}"]
+            if len(programs) < self._one.ranks or time.time() - programs[0].create_time() < 0.2:
+                continue
+            launchers = [one for one in carrier.children() if one not in programs]
+            found += {
+                "program": programs, "launcher": launchers, "carrier": [carrier], "mpidata-rank": [carrier.parent()],
+            }[what]  # fmt: skip
+        return [one for one in found if one]
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+
+def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170) -> str:
+    """Run the draw of a seed in a folder, and check what came; returns a line that says what happened."""
+    one = draw(seed)
+    write_job(folder, built, one)
+    ender = Ender(folder.path, one)
+    ender.start()
+    try:
+        result = folder.run("--restarts", str(RESTARTS), timeout=timeout)
+    finally:
+        ender.stop()
+    assert result.status == 0, result.logs()
+    restarts = sum(event["event"] == "start" for event in events_of(folder.path)) - 1
+    summary = result.summary
+    assert summary["status"] == "complete" and not summary["set_aside"], result.logs()
+    assert summary["simulations"]["complete"] == one.simulations
+    assert summary["samples"]["received"] == one.simulations * one.steps
+    check_drawn(one, folder.path)
+    fatal = [what for what, _ in one.ends if what in ("carrier", "mpidata-rank")]
+    assert len(ender.done) > ENDS // 2, ender.done
+    if not fatal:
+        assert restarts == 0, f"no rank has died, but the job was started again\n{result.logs()}"
+    ways = ", ".join(f"{what}/{how}" for what, how in ender.done)
+    return f"{result.seconds:.0f} s, {ways}, {restarts} restarts, lost groups {summary['lost_groups']}"
+
+
+def check_drawn(one: Draw, folder: Path) -> None:
+    """Each trainer has drawn all of its own samples, once each but for those that fill its last batches."""
+    size = max(1, one.batch)
+    shares = [one.share(trainer) for trainer in range(one.trainers)]
+    most = max(-(-len(share) // size) for share in shares) * size
+    for trainer, share in enumerate(shares):
+        found = Counter(json.loads((folder / f"census-{trainer}.json").read_text()))
+        assert found.keys() == share, (sorted(share - found.keys())[:10], sorted(found.keys() - share)[:10])
+        assert found.total() == most, (found.total(), most)
