@@ -22,6 +22,7 @@
 #include "solver/solver.h"
 
 enum { FRUITLESS = 3, IDLE_MS = 100, SINK_NS = 50000 };
+static const double HURRY_EVERY_S = 1;
 static const double GRACE_S = 5; /* for a launcher to notice that a rank has ended */
 
 typedef struct {
@@ -39,7 +40,7 @@ typedef struct {
     int whole;     /* all have attached */
     int took;      /* a simulation, in this start */
     int fruitless; /* starts in a row in which that was not so */
-    double began, gone_since, ended_since, looked;
+    double began, gone_since, ended_since, looked, continued;
     mpidata_backoff backoff;
 } carrier_t;
 
@@ -207,6 +208,13 @@ static int outlives_ranks(carrier_t *carrier, double now) {
     return carrier->ended_since && now - carrier->ended_since > GRACE_S;
 }
 
+/* Its ranks have nothing more for the job, but as long as it runs it holds up others. */
+static void hurry(carrier_t *carrier, double now) {
+    if (!carrier->finalized || now - carrier->continued < HURRY_EVERY_S) return;
+    carrier->continued = now;
+    continue_family();
+}
+
 /* Why the program has to be ended, as far as its signs of life tell; NULL: it need not. */
 static const char *hung(carrier_t *carrier, double now) {
     static char reason[160];
@@ -271,6 +279,7 @@ static int run(carrier_t *carrier, const char **reason) {
         const double now = now_after_pause(carrier);
         MPIDATA_TRY(take(carrier, now, &sent));
         if (ended || (*reason = hung(carrier, now))) break;
+        hurry(carrier, now);
         MPIDATA_TRY(mpidata_solver_look(&stopping, &under_way));
         carrier->over |= stopping;
         give_slots_back(&carrier->ranks);
@@ -355,6 +364,7 @@ static int open_carrier(carrier_t *carrier, int room) {
 static void wait_for_program(carrier_t *carrier) {
     while (!program_has_ended(&carrier->program) && !outlives_ranks(carrier, mpidata_now())) {
         struct pollfd ended = {.fd = carrier->program.descriptor, .events = POLLIN};
+        hurry(carrier, mpidata_now());
         (void)poll(&ended, 1, IDLE_MS);
     }
 }

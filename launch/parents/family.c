@@ -11,10 +11,11 @@
 
 void adopt_orphans(void) { (void)prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
-static pid_t parent_of(pid_t pid)
+/* A process's state, as in /proc: 'T' where it was stopped, and its parent; 0 where there is no such process. */
+static char state_of(pid_t pid, pid_t *parent)
 {
     char path[64], text[512], state;
-    int parent = 0;
+    int number;
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     FILE *file = fopen(path, "re");
     if (!file) return 0;
@@ -22,17 +23,22 @@ static pid_t parent_of(pid_t pid)
     fclose(file);
     text[length] = 0;
     const char *end = strrchr(text, ')'); /* of the name, which may hold anything */
-    return end && sscanf(end + 1, " %c %d", &state, &parent) == 2 ? (pid_t)parent : 0;
+    if (!end || sscanf(end + 1, " %c %d", &state, &number) != 2) return 0;
+    *parent = number;
+    return state;
 }
 
 static int is_below(pid_t pid)
 {
-    for (int depth = 0; pid > 1 && depth < 64; depth++)
-        if ((pid = parent_of(pid)) == getpid()) return 1;
+    for (int depth = 0; pid > 1 && depth < 64; depth++) {
+        if (!state_of(pid, &pid)) return 0;
+        if (pid == getpid()) return 1;
+    }
     return 0;
 }
 
-int kill_family(void)
+/* Do it with all; returns how many there were. */
+static int for_family(void (*act)(pid_t))
 {
     int found = 0;
     DIR *processes = opendir("/proc");
@@ -40,8 +46,20 @@ int kill_family(void)
         const pid_t pid = (pid_t)atoi(entry->d_name);
         if (pid <= 0 || !is_below(pid)) continue;
         found++;
-        kill(pid, SIGKILL);
+        act(pid);
     }
     if (processes) closedir(processes);
     return found;
 }
+
+static void end(pid_t pid) { (void)kill(pid, SIGKILL); }
+
+int kill_family(void) { return for_family(end); }
+
+void continue_if_stopped(pid_t pid)
+{
+    pid_t parent;
+    if (state_of(pid, &parent) == 'T') (void)kill(pid, SIGCONT);
+}
+
+void continue_family(void) { (void)for_family(continue_if_stopped); }

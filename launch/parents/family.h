@@ -2,10 +2,16 @@
 #ifndef MPIDATA_FAMILY_H
 #define MPIDATA_FAMILY_H
 
+#include <sys/types.h>
+
 /* Orphans among them come to this process, not to init, so that they are found. */
 void adopt_orphans(void);
 
 /* Kill all of them; returns how many there were, zombies too. */
 int kill_family(void);
+
+/* Let go on those that were stopped, by SIGSTOP say, but not by a debugger: who has done his work must not hold up others. */
+void continue_if_stopped(pid_t pid);
+void continue_family(void);
 
 #endif

@@ -269,6 +269,7 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
         else if (signal_number > 0) pass_on(&watch, &taken, &end);
         if (ended && was_killed_before(&watch, end.status)) end.told = 0;
         if (ended || end_if_due(&watch, &end)) break;
+        if (flags_of(pulse) & MPIDATA_PULSE_FINALIZING) continue_if_stopped(child); /* others wait for it in MPI_Finalize */
     }
     if (!end.told) wait_for_own(&watch, &end);
     const unsigned flags = flags_of(pulse);

@@ -85,3 +85,12 @@ def test_a_bad_end_costs_a_try(folder: JobFolder, carried: Build, require: Requi
     check(folder, result)
     assert (folder.path / "ended").exists()
     assert any("is started again" in log.read_text() for log in (result.run / "logs").iterdir())
+
+
+@pytest.mark.parametrize("lifetime", ["pool", full("simulation")])
+def test_a_program_that_was_stopped_after_its_work_is_continued(
+    folder: JobFolder, carried: Build, lifetime: str
+) -> None:
+    number = ["{simulation}"] if lifetime == "simulation" else []
+    write_job(folder, carried("pattern"), "stops", "9", *number, depth=9, lifetime=lifetime)
+    check(folder, folder.run())

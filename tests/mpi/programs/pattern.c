@@ -1,7 +1,8 @@
 /* Sends fields whose every element is a function of (simulation, step, index): value = 4096 simulation + 64 step +
  * flat index mod 61, exact in float32 for simulation < 1000, step < 64. Each field goes in uneven blocks along its first dimension (rank r of P has
  * r+1 shares), 'scalar' from rank 0, 'whole' from rank step mod P; 'cube' is split along its last dimension.
- * Arguments: steps (simulation s has steps + s mod 3), then "copy", "iput" or "slow" (50 ms a step), then the last extent of 'cube',
+ * Arguments: steps (simulation s has steps + s mod 3), then "copy", "iput", "slow" (50 ms a step) or "stops" (by
+ * SIGSTOP, when all is done), then the last extent of 'cube',
  * then, of a carried program that is started for each simulation, its number. */
 #ifdef CARRIED /* as a program that is no rank of the job, of one rank or with an MPI of its own */
 #ifdef WITH_MPI
@@ -98,7 +99,7 @@ static void check_told(int64_t simulation, const char *argument) {
 
 /* End badly in the middle of simulation 1, once in this folder: "exit3", "exit0", "segv", or "abort" by the program's MPI. */
 static void end_badly(const char *how, int64_t simulation, int64_t step) {
-    if (simulation != 1 || step != 3 || rank != size - 1 || !strchr("eas", *how) || !strcmp(how, "slow")) return;
+    if (simulation != 1 || step != 3 || rank != size - 1 || !strchr("eas", *how) || !strcmp(how, "slow") || !strcmp(how, "stops")) return;
     int file = open("ended", O_CREAT | O_EXCL | O_WRONLY, 0600);
     if (file < 0) return;
     if (!strcmp(how, "exit3")) _exit(3);
@@ -143,6 +144,7 @@ int main(int argc, char **argv) {
         }
     }
     must(mpidata_finalize());
+    if (argc > 2 && !strcmp(argv[2], "stops")) (void)raise(SIGSTOP);
 #if defined(CARRIED) && !defined(WITH_MPI)
     return 0;
 #else

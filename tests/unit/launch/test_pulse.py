@@ -82,6 +82,11 @@ def test_before_its_first_step_a_solver_may_be_silent_for_longer(shim: Path, tmp
     assert record["silent_key"] == "solvers.start_timeout_s" and record["silent_s"] > 2.5
 
 
+def test_a_program_that_was_stopped_in_finalize_is_continued(shim: Path, tmp_path: Path) -> None:
+    stopped = _Rank(shim, tmp_path, "os.kill(os.getpid(), signal.SIGSTOP)", JOINED | LEFT | FINALIZING)
+    assert stopped.end() == (0, {}) and stopped.seconds < 10
+
+
 LOADER = {"world": 8, "loaders": 1, "loader_timeout_s": 0.5, "loader_start_timeout_s": 2.5}
 
 
