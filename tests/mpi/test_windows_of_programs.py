@@ -1,0 +1,120 @@
+"""Windows of what programs in three languages put, of tries that differ, and what windows cost in memory."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from jobs import PROGRAMS, JobFolder
+from killing import STEPS, expected_samples
+from test_heat2d_job import SOLVERS, built
+
+__all__ = ["built"]  # a fixture
+LANGUAGES = [("c", 2), ("fortran", 2), ("python", 1), ("fortran", 4), ("python", 4), ("c", 1)]
+
+
+@pytest.mark.parametrize(
+    ("language", "ranks"),
+    [pytest.param(*of, marks=[] if of == ("fortran", 2) else pytest.mark.full) for of in LANGUAGES],
+)
+def test_programs_in_three_languages(folder: JobFolder, built: Path, language: str, ranks: int) -> None:  # noqa: F811
+    shutil.copytree(built, folder.path, dirs_exist_ok=True)
+    job = yaml.safe_load((built / "heat2d.yaml").read_text())
+    job |= {"name": "job", "validation": {"count": 0}, "samples": {"window": 3, "stride": 2, "run": 5}}
+    job["trainers"]["program"] = ["python", str(PROGRAMS / "window_prints.py")]
+    job["solvers"] = {"groups": 2, "ranks_per_group": ranks, "program": SOLVERS[language]}
+    job["parameters"]["count"] = 3
+    job["buffer"] = {"policy": "firo", "capacity": 100, "watermark": 10, "tail": "drop"}
+    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    result = folder.run(timeout=100)
+    assert result.status == 0 and result.run is not None, result.logs()
+    steps = expected_samples(result.run, 3)
+    windows = {f"{s}/{i}": [steps[f"{s}/{i + j}"] for j in (0, 2, 4)] for s in range(3) for i in range(STEPS - 4)}
+    came = [json.loads((folder.path / f"prints-{trainer}.json").read_text()) for trainer in range(2)]
+    assert not came[0].keys() & came[1].keys() and result.summary["samples"]["received"] == len(windows)
+    assert len(came[0]) == len(came[1]) >= len(windows) // 2 - 8  # those of a trainer with more are dropped
+    assert {**came[0], **came[1]}.items() <= windows.items()
+
+
+TRIES = """\
+import os, signal
+import numpy as np
+def simulate(alpha):
+    number = len([name for name in os.listdir() if name.startswith(f"try-{alpha}-")])
+    open(f"try-{alpha}-{number}", "w").close()
+    steps, dies = LENGTHS[number], number + 1 < len(LENGTHS)
+    for step in range(steps):
+        yield step, {"u": np.full((4, 6), 1000.0 * number + step)}
+    if dies:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+COLLECT = """\
+import json, os, mpidata
+seen = set()
+for batch in mpidata.MPIStreamDataset(batch_size=1):
+    steps, u = batch["step"][0], batch["u"][0]
+    tries = (u[:, 0, 0] - steps) / 1000
+    assert (u == u[:, :1, :1]).all() and (tries == tries[0]).all() and (steps.diff() == 1).all(), (steps, u[:, 0, 0])
+    seen.add((int(batch["simulation"]), int(steps[0]), int(tries[0])))
+json.dump(sorted(seen), open(f"seen-{os.environ['RANK']}.json", "w"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("lengths", "policy"),
+    [
+        ([12, 20], "fifo"),
+        *[pytest.param(*of, marks=pytest.mark.full) for of in (([20, 6], "fifo"), ([9, 4, 15], "reservoir"))],
+    ],
+)
+def test_tries_of_other_lengths_mix_nothing(folder: JobFolder, lengths: list[int], policy: str) -> None:
+    folder.write(sim=f"LENGTHS = {lengths}\n{TRIES}", train=COLLECT)
+    folder.job(
+        trainers={"ranks": 2},
+        solvers={"groups": 2, "function": "sim:simulate", "retries": 4},
+        parameters={"sampler": "grid", "space": {"alpha": {"values": [1, 2, 3]}}},
+        buffer={"policy": policy, "capacity": 40, "tail": "repeat", **({} if policy == "fifo" else {"watermark": 2})},
+        samples={"window": 3, "run": 4},
+    )
+    result = folder.run(timeout=120)
+    assert result.status == 0, result.logs()
+    assert len(result.summary["retries"]) == 3 * (len(lengths) - 1)
+    seen = [tuple(of) for t in range(2) for of in json.loads((folder.path / f"seen-{t}.json").read_text())]
+    for simulation in range(3):
+        firsts = [first for of, first, _ in seen if of == simulation]
+        assert len(firsts) == len(set(firsts)), "a window came from two tries"
+        assert set(range(lengths[-1] - 2)) <= set(firsts) <= set(range(max(lengths) - 2))
+
+
+MEMORY = """\
+import resource, time, mpidata
+for batch in mpidata.MPIStreamDataset(batch_size=1):
+    time.sleep(0.01)  # the buffer is full
+print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+LARGE = """\
+import numpy as np
+def simulate(alpha):
+    u = np.zeros((512, 512), np.float32)
+    for step in range(60):
+        yield step, {"u": u}
+"""
+
+
+def test_a_step_is_held_once_however_many_windows_share_it(folder: JobFolder) -> None:
+    """Of 1 MB each, 60 in the buffer: windows of six that held their own would take 360 MB."""
+    folder.write(sim=LARGE, train=MEMORY)
+    peaks = []
+    for window in (1, 6):
+        folder.job(
+            solvers={"groups": 1, "function": "sim:simulate"},
+            parameters={"count": 3, "space": {"alpha": [0.0, 1.0]}},
+            fields={"u": {"dtype": "float32", "shape": [512, 512]}},
+            buffer={"policy": "firo", "capacity": 60, "watermark": 5},
+            samples={"window": window},
+        )
+        result = folder.run(timeout=100)
+        assert result.status == 0, result.logs()
+        peaks.append(int(result.log("trainer").split()[-1]))
+    assert peaks[1] - peaks[0] < 45, peaks
