@@ -14,7 +14,7 @@ import click
 import mpidata
 from mpidata.errors import JobFileError, LaunchError, MpidataError
 from mpidata.native.build_flags import KINDS, flags_line
-from mpidata.reporting.commands import report
+from mpidata.reporting.commands import advise, report
 from mpidata.run.lasting import Lasting
 
 if TYPE_CHECKING:
@@ -243,7 +243,8 @@ def _kinds(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-main.add_command(report)
+for _command in (report, advise):
+    main.add_command(_command)
 
 
 @main.command()

@@ -50,6 +50,7 @@ LOSSES = np.dtype(
 )
 """`mpidata_losses` of messages.h: of one simulation."""
 _SOLVER, _LOADER = 2, 3
+_TIMES = ("next_us", "start_us", "room_us", "total_us")
 _REPORT = struct.Struct("=qd")  # batch and value, before the name
 
 
@@ -65,12 +66,20 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class Closed(Event):
-    """The simulation that a group closes, -1 for none; `failed`: 0, or GIVEN_UP or TRY_FAILED, and `text` says why."""
+    """The simulation that a group closes, -1 for none; `failed`: 0, or GIVEN_UP or TRY_FAILED, and `text` says why.
+
+    Of `total_us` microseconds since it closed the one before, rank 0 of the group waited for the simulation
+    (`next_us`), computed until its first step was over (`start_us`), and waited for room in the buffers (`room_us`).
+    """
 
     simulation: int
     steps: int
     failed: int
     text: str
+    next_us: int = 0
+    start_us: int = 0
+    room_us: int = 0
+    total_us: int = 0
 
 
 class Next(Closed):
@@ -93,13 +102,14 @@ class Held(Event):
 class Status(Event):
     """A trainer's figures, in the order of `Statistics`; whether a draw starves, and the buffer is full.
 
-    `ended`: the script knows that the stream is over.
+    `ended`: the script knows that the stream is over. `waited_us`: its loop has waited for batches, in all.
     """
 
     statistics: tuple[int, ...]
     starved: bool
     full: bool
     ended: bool
+    waited_us: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,9 +186,12 @@ def _structure(**fields: Any) -> type[ctypes.Structure]:
 
 class _Content(ctypes.Union):
     _fields_ = [
-        ("closed", _structure(simulation=c_int64, steps=c_int64, failed=c_int32)),
+        (
+            "closed",
+            _structure(simulation=c_int64, steps=c_int64, **dict.fromkeys(_TIMES, c_int64), failed=c_int32),
+        ),
         ("held", _structure(simulation=c_int64, by_try=c_int64)),
-        ("status", _structure(statistics=Statistics, starved=c_int32, full=c_int32, ended=c_int32)),
+        ("status", _structure(statistics=Statistics, starved=c_int32, full=c_int32, ended=c_int32, waited_us=c_int64)),
         ("report", _structure(bytes=c_int32)),
         ("stop", _structure(failed=c_int32)),
         ("wanted", _structure(batch=c_int64)),
@@ -214,7 +227,7 @@ def _text(raw: Any) -> str:
 
 def _closed(kind: type[Closed], raw: Any, sender: dict[str, Any]) -> Closed:
     closed = raw.closed
-    values = {"simulation": closed.simulation, "steps": closed.steps, "failed": closed.failed}
+    values = {name: getattr(closed, name) for name in ("simulation", "steps", "failed", *_TIMES)}
     return kind(**sender, **values, text=_text(raw) if closed.failed else "")
 
 
@@ -222,7 +235,7 @@ def _status(raw: Any, sender: dict[str, Any]) -> Status:
     status = raw.status
     flags = {"starved": bool(status.starved), "full": bool(status.full), "ended": bool(status.ended)}
     figures = tuple(getattr(status.statistics, name) for name, *_ in Statistics._fields_)
-    return Status(**sender, **flags, statistics=figures)
+    return Status(**sender, **flags, statistics=figures, waited_us=status.waited_us)
 
 
 def _written(raw: Any, sender: dict[str, Any]) -> CheckpointWritten:

@@ -1,10 +1,10 @@
-"""The commands about what a run did: `mpidata report`."""
+"""The commands about what a run did: `mpidata report` and `mpidata advise`."""
 
 from __future__ import annotations
 
 import click
 
-__all__ = ["report"]
+__all__ = ["advise", "report"]
 
 
 @click.command()
@@ -18,3 +18,16 @@ def report(runs: tuple[str, ...], output: str | None) -> None:
     from mpidata.reporting.make import make_report  # each command loads only what it needs
 
     click.echo(f"Open {make_report(runs, output)}")
+
+
+@click.command()
+@click.argument("run", type=click.Path())
+@click.option("--cores", metavar="N", type=click.IntRange(min=1), help="Say what would be best on so many cores.")
+def advise(run: str, cores: int | None) -> None:
+    """Say what held back the run of the folder RUN, and how many groups and trainers would be balanced."""
+    from mpidata.reporting.advice import advise as judge
+    from mpidata.reporting.look import look_at
+    from mpidata.reporting.measured import measure
+
+    for sentence in judge(measure(look_at(run)), cores).sentences:
+        click.echo(sentence)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from mpidata.errors import MpidataError
 from mpidata.reporting import tables
+from mpidata.reporting.advice import advise
 from mpidata.reporting.look import Look, look_at
+from mpidata.reporting.measured import measure
 from mpidata.reporting.page import folded, heading, page, paragraph, section, table
 from mpidata.reporting.parameters import draw_parameters
 from mpidata.reporting.timeline import MOST_BARS, draw_timeline
@@ -53,6 +55,7 @@ def _one(look: Look) -> str:
         _error(look),
         section("What was asked", table(tables.asked(look))),
         section("What came out", table(tables.came_out(look))),
+        section("What held it back", _advice(look)),
         *_plots(look),
         section("What was lost", table(tables.lost(look), ("when", "what", "where", "why"))),
         section("Where it ran", table(tables.machine(look))),
@@ -84,6 +87,14 @@ def _beside(looks: Sequence[Look]) -> str:
 def _joined(columns: Sequence[tables.Rows]) -> list[list[str]]:
     names = dict.fromkeys(name for rows in columns for name, _ in rows)
     return [[name, *(dict(rows).get(name, "") for rows in columns)] for name in names]
+
+
+def _advice(look: Look) -> str:
+    """Give the sentences of `mpidata advise`, for a job that has a stream."""
+    if not look.job.get("solvers"):
+        return ""
+    first, *rest = advise(measure(look)).sentences
+    return f'<div class="advice">{paragraph(first, "first")}{"".join(map(paragraph, rest))}</div>'
 
 
 def _error(look: Look) -> str:

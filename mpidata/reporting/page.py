@@ -29,6 +29,7 @@ th {{ font-weight: 600; white-space: nowrap; overflow-wrap: normal; }}
 thead th {{ border-bottom: 1px solid #bbb; }}
 pre {{ background: #f5f5f5; padding: .6rem; overflow-x: auto; font-size: .85rem; }}
 .advice {{ border-left: 4px solid #0072B2; background: #f2f7fb; padding: .5rem .9rem; }}
+.first {{ font-weight: 600; }}
 .advice p {{ margin: .3rem 0; }}
 .error {{ border-left: 4px solid #D55E00; background: #fdf4ef; padding: .5rem .9rem; white-space: pre-wrap; }}
 .muted {{ color: #555; }}

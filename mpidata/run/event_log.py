@@ -60,8 +60,8 @@ class Events:
         line = {"time": round(self._clock(), 6), "event": event, **values}
         self._add(as_json(line) + "\n")
 
-    def write_numbers(self, event: str, **numbers: int) -> None:
-        """Add a line whose values are integers: as `write`, but cheap enough for every simulation."""
+    def write_numbers(self, event: str, **numbers: float) -> None:
+        """Add a line whose values are finite numbers: as `write`, but cheap enough for every simulation."""
         values = "".join([f', "{name}": {number}' for name, number in numbers.items()])
         self._add(f'{{"time": {self._clock():.6f}, "event": "{event}"{values}}}\n')
 

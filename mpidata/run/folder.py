@@ -97,6 +97,11 @@ class RunFolder:
         return self.path / "summary.json"
 
     @property
+    def metrics(self) -> Path:
+        """Figures over time, one JSON object a line."""
+        return self.path / "metrics.jsonl"
+
+    @property
     def machine(self) -> Path:
         """On what it runs."""
         return self.path / "machine.json"

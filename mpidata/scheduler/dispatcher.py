@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
+from mpidata.metrics.journal import Journal
 from mpidata.native.event import GIVEN_UP, Closed
 from mpidata.run.exits import first_exit
 from mpidata.run.folder import RunFolder
@@ -16,7 +17,6 @@ from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.losses import Cause, Causes, Losses, UntoldDeaths
 from mpidata.scheduler.messages import MIXED, Messages
 from mpidata.scheduler.simulations import NONE, Simulations
-from mpidata.scheduler.summary import Journal
 
 __all__ = ["Dispatcher"]
 
@@ -238,6 +238,7 @@ class Dispatcher:
     def _close(self, group: int, event: Closed) -> None:
         """Take note of the simulation that the group has just ended, if any."""
         simulation, steps, failed = event.simulation, event.steps, event.failed
+        self._journal.ran(group, event)
         if self.stopping and failed != GIVEN_UP:
             return  # cut short, so neither complete nor failed, and its number of steps says nothing
         if simulation == NONE:

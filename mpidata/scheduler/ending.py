@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+from mpidata.metrics.journal import Journal
 from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -12,7 +13,7 @@ from mpidata.scheduler.coordinator import Coordinator
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.messages import Messages
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Conclusion, Journal
+from mpidata.scheduler.summary import Conclusion
 
 __all__ = ["Ending", "OutsideStop", "Stream"]
 

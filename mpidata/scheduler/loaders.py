@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from mpidata.errors import MpidataError
+from mpidata.metrics.journal import Journal
 from mpidata.native.event import Closed
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.groups import Groups, Places
 from mpidata.scheduler.losses import Cause, Causes, UntoldDeaths
 from mpidata.scheduler.messages import MIXED, Messages
-from mpidata.scheduler.summary import Journal
 
 __all__ = ["Loaders"]
 

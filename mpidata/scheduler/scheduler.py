@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError, RankDiedError
+from mpidata.metrics.journal import Journal
 from mpidata.native import event as kinds
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -28,7 +29,6 @@ from mpidata.scheduler.messages import Messages, index_of, log_of
 from mpidata.scheduler.relief import Relief
 from mpidata.scheduler.restore import restore, state_of
 from mpidata.scheduler.simulations import Simulations
-from mpidata.scheduler.summary import Journal
 
 if TYPE_CHECKING:
     from mpidata.learning.learner import Learner
@@ -223,7 +223,7 @@ class Scheduler:
         self.ending.status_came(trainer)
         if event.ended:
             self.ending.trainer_left_loop(trainer)
-        statistics = self._journal.figures.status(trainer, event.statistics)
+        statistics = self._journal.figures.status(trainer, event.statistics, event.waited_us)
         if self.ending.stopping or self._stream.ended:
             return
         waits = self.simulations.first_waits

@@ -1,25 +1,19 @@
-"""What a run leaves in its folder: the figures while it goes on and when it has ended, and the events."""
+"""The figures of a run, while it goes on and when it has ended."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from typing_extensions import NotRequired, TypedDict
 
 from mpidata.learning.table import LossTable
-from mpidata.loader.figures import PREFIX, Loaded, Rate
-from mpidata.loggers.loggers import load_loggers
-from mpidata.run.aside import STARTED, say_aside
-from mpidata.run.deadlines import LOGGERS_AT_ONCE_S, LOGGERS_S
-from mpidata.run.event_log import Events, as_json, write_json
-from mpidata.run.folder import RunFolder
-from mpidata.run.plan import Plan
+from mpidata.loader.figures import Loaded, Rate
+from mpidata.metrics.writer import GroupTimes
 from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 
-__all__ = ["DRAWN", "RECEIVED", "Figures", "Conclusion", "Journal"]
+__all__ = ["CAPACITY", "DRAWN", "RECEIVED", "Figures", "Conclusion"]
 
 # Order of mpidata_statistics in c_api/src/wire/statistics.h.
 RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES, WINDOWS = range(8)
@@ -27,7 +21,6 @@ RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES, WINDOWS = range(
 RECORD = "record."
 EXCESS = "budget.excess"
 DRAWS = "draws."
-_PROGRESS_S = 0.5
 
 
 class Conclusion(TypedDict):
@@ -95,10 +88,13 @@ class Figures:
         self.span = 0
         self._capacity = capacity
         self._statistics: list[Sequence[int]] = [(0,) * 8 for _ in range(trainers)]
+        self._waited_s = [0.0] * trainers
         self._rate = Rate()
+        self.groups = GroupTimes()
 
-    def status(self, trainer: int, statistics: Sequence[int]) -> Sequence[int]:
+    def status(self, trainer: int, statistics: Sequence[int], waited_us: int = 0) -> Sequence[int]:
         """Take a trainer's latest statistics, eight int64 in the order of mpidata_statistics; returns a copy."""
+        self._waited_s[trainer] = round(waited_us / 1e6, 4)
         copy = self._statistics[trainer] = tuple(statistics)
         return copy
 
@@ -153,6 +149,21 @@ class Figures:
             **({"loaded": loaded} if loaded else {}),
         }
 
+    def metrics(self, simulations: Simulations, seconds: float) -> dict[str, object]:
+        """Give a line of metrics.jsonl, `seconds` after the start."""
+        states = {"running": RUNNING, "complete": COMPLETE, "failed": FAILED}
+        return {
+            "seconds": round(self.before_s + seconds, 3),
+            "received": self.per_trainer(RECEIVED),
+            "drawn": self.per_trainer(DRAWN),
+            "fill": [round(fill / self._capacity, 4) for fill in self.per_trainer(FILL)],
+            "waited_s": list(self._waited_s),
+            "bytes": self.per_trainer(BYTES),
+            "simulations": {name: simulations.totals[state] for name, state in states.items()},
+            "groups": self.groups.figures(),
+            "report": dict(self.last),
+        }
+
     @property
     def bytes(self) -> int:
         """Of the fields received, in all."""
@@ -197,117 +208,3 @@ class Figures:
 
     def _training(self) -> dict[str, dict[str, float]]:
         return {name: {"first": first, "last": self.last[name]} for name, first in self.first.items()}
-
-
-class Journal:
-    """The files events.jsonl, progress.json and summary.json of a run, and the scheduler's log.
-
-    Parameters
-    ----------
-    plan : Plan
-        Of the job; its run folder exists.
-    simulations, losses : Simulations, Losses
-        Looked up whenever figures are written.
-    now : float
-        The time, in seconds, of a clock that never goes back; so are the other times.
-
-    Notes
-    -----
-    For one thread. Nothing raises OSError: a run folder that cannot be written must not end the job. That is said once,
-    and what is missing is written when there is room again.
-    """
-
-    def __init__(self, plan: Plan, simulations: Simulations, losses: Losses, now: float) -> None:
-        self.figures = Figures(plan.trainers, plan.capacity)
-        self.figures.span = plan.span
-        self._plan = plan
-        self._simulations = simulations
-        self._losses = losses
-        self._short_said = False
-        self._started = self._next_progress = now
-        self._said = False
-        self._events = Events(RunFolder(plan.run).events)
-        self._loggers = load_loggers(RunFolder(plan.run))
-        self.write_numbers = self._events.write_numbers
-        self.note = self._events.note
-
-    def start(self) -> None:
-        """Write the event that the ranks have joined."""
-        plan = self._plan
-        sizes = {"trainers": plan.trainers, "groups": plan.groups, "ranks_per_group": plan.ranks_per_group}
-        sizes |= {"loaders": plan.loaders} if plan.loaders else {}
-        self.note("start", world=plan.world, **sizes, simulations=plan.simulations, validation=plan.validation)
-        if self._events.problem is not None:
-            say_aside(STARTED)
-        self._loggers.start()
-
-    def seconds(self, now: float) -> float:
-        """How long the run has taken, earlier starts included."""
-        return self.figures.before_s + now - self._started
-
-    def closed(self, simulation: int, steps: int) -> None:
-        """Take the number of steps of a simulation; the first one that is shorter than a window is an event."""
-        if self.figures.span and steps <= self.figures.span and not self._short_said:
-            self.note("short_simulation", simulation=simulation, steps=steps, needs=self.figures.span + 1)
-            self._short_said = True
-
-    def reported(self, trainer: int, values: Iterable[tuple[str, int, float]]) -> None:
-        """Take what a trainer reports: name, batch and value of each; the end of an epoch is an event."""
-        told = list(values)
-        self._loggers.write_reports(time.time(), (value for value in told if "." not in value[0]))
-        for name, _, value in told:
-            if not name.startswith(PREFIX):
-                self.figures.report(name, value)
-            elif (ended := self.figures.loaded.take(trainer, name.removeprefix(PREFIX), value)) is not None:
-                self.note("epoch", **ended)
-
-    def keep(self, now: float) -> None:
-        """Bring the events into their file, and twice a second the figures into theirs."""
-        self._events.flush()
-        problem = self._events.problem
-        if now >= self._next_progress:
-            self._next_progress = now + _PROGRESS_S
-            problem = self._write_progress(now) or problem
-        self._say_once(problem)
-
-    def end(self, conclusion: Conclusion, now: float, at_once: bool) -> None:
-        """Write the last event and figures, then the summary, which is printed where it cannot be written.
-
-        Waits for the loggers, shortly where ranks are to be ended `at_once`.
-        """
-        seconds = now - self._started
-        self._loggers.close(conclusion["status"], LOGGERS_AT_ONCE_S if at_once else LOGGERS_S)
-        self._write_progress(now)
-        self.write_losses()
-        self.note("end", **conclusion)
-        summary = self.figures.summary(self._plan.run, conclusion, self._simulations, self._losses, seconds)
-        try:
-            write_json(RunFolder(self._plan.run).summary, summary, durable=True)
-        except OSError as error:
-            self._say_once(error)
-            say_aside(as_json(summary))
-
-    def write_losses(self) -> None:
-        """Write losses.csv, where any are known."""
-        try:
-            self.figures.losses.write(RunFolder(self._plan.run).losses)
-        except OSError as error:
-            self._say_once(error)
-
-    def _say_once(self, problem: OSError | None) -> None:
-        if problem is not None and not self._said:
-            self._said = True
-            say_aside(
-                f"mpidata: {self._plan.run} cannot be written: {problem.strerror}. The job goes on, and writes "
-                "its files again when that can be done: make room."
-                if self._plan.run.is_dir()
-                else f"mpidata: {self._plan.run} was removed while the job runs."
-            )
-
-    def _write_progress(self, now: float) -> OSError | None:
-        try:
-            progress = self.figures.progress(self._simulations, now - self._started)
-            write_json(RunFolder(self._plan.run).progress, progress)
-        except OSError as error:
-            return error
-        return None

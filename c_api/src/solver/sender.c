@@ -204,11 +204,14 @@ static int wait_for_free_piece(mpidata_sender *sender, int *number) {
     mpidata_backoff backoff = {0};
     if ((*number = free_piece(sender)) >= 0) return MPIDATA_SUCCESS;
     MPIDATA_TRY(mpidata_sender_progress(sender));
-    for (double since = mpidata_now(); (*number = free_piece(sender)) < 0;) {
+    if ((*number = free_piece(sender)) >= 0) return MPIDATA_SUCCESS;
+    double since = mpidata_now();
+    while ((*number = free_piece(sender)) < 0) {
         mpidata_backoff_pause(&backoff);
         mpidata_job_waits(sender->job, since);
         MPIDATA_TRY(mpidata_sender_wait(sender));
     }
+    sender->waited += mpidata_now() - since;
     return MPIDATA_SUCCESS;
 }
 
@@ -485,7 +488,10 @@ static int wait_for_flight(mpidata_sender *sender, int lent_only, const void *va
         int flying = 0;
         for (int i = 0; i < sender->n_pieces && !flying; i++)
             flying = sender->pieces[i].under_way && (!lent_only || lends(&sender->pieces[i], values));
-        if (!flying) return MPIDATA_SUCCESS;
+        if (!flying) {
+            sender->waited += mpidata_now() - since;
+            return MPIDATA_SUCCESS;
+        }
         mpidata_backoff_pause(&backoff);
         mpidata_job_waits(sender->job, since);
         MPIDATA_TRY(mpidata_sender_wait(sender));

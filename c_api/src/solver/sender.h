@@ -64,6 +64,7 @@ typedef struct {
     double committed;        /* when the last sample was; s */
     int hurried;             /* it came right after the one before */
     mpidata_arena arena;     /* of what is sent */
+    double waited;           /* for room on the trainers, since whoever reads it has set it back; s */
     int64_t by_try;          /* which try of the present simulation this is, from 1 */
 } mpidata_sender;
 

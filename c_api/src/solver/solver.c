@@ -36,6 +36,8 @@ static struct {
     int no_more;    /* next has returned MPIDATA_END */
     double listened; /* to the scheduler, last; s */
     double asked;    /* for a simulation, last; s */
+    double since;    /* the simulation before was closed; s */
+    double next_s, start_s; /* of the time since then: waited for a simulation, and in it until its first step was over */
     int64_t simulation, step;
     int validation;
     char reason[512];
@@ -164,6 +166,7 @@ static int join(MPI_Comm world, MPI_Comm *group) {
     MPIDATA_TRY(open_group(solver.job.role, group));
     solver.state = JOINED;
     solver.simulation = -1;
+    solver.since = mpidata_now();
     MPIDATA_TRY(watch_finalize());
     if (*mpidata_early_error()) {
         (void)mpidata_error(MPIDATA_ERR_ORDER, "%s", mpidata_early_error());
@@ -341,7 +344,9 @@ static int commit(double time) {
     MPIDATA_TRY(cannot_send(mpidata_sender_commit(&solver.sender, solver.simulation, solver.step, time, solver.validation,
                                                   solver.task->parameters)));
     memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
-    if (!solver.step++) mpidata_withdraw(MPIDATA_PULSE_STARTING);
+    if (solver.step++) return MPIDATA_SUCCESS;
+    mpidata_withdraw(MPIDATA_PULSE_STARTING);
+    solver.start_s = mpidata_now() - solver.since - solver.next_s - solver.sender.waited;
     return MPIDATA_SUCCESS;
 }
 
@@ -388,6 +393,19 @@ static int check_committed(void) {
     return MPIDATA_SUCCESS;
 }
 
+static int64_t microseconds(double seconds) { return seconds > 0 ? (int64_t)(1e6 * seconds) : 0; }
+
+/* How the time since the simulation before was spent. Rounded down, the parts are not more than the whole. */
+static void tell_times(mpidata_event *event) {
+    double now = mpidata_now();
+    event->closed.next_us = microseconds(solver.next_s);
+    event->closed.start_us = microseconds(solver.start_s);
+    event->closed.room_us = microseconds(solver.sender.waited);
+    event->closed.total_us = microseconds(now - solver.since) + 3;
+    solver.since = now;
+    solver.next_s = solver.start_s = solver.sender.waited = 0.0;
+}
+
 /* What the scheduler is told of the simulation that ends here. */
 static int close_simulation(mpidata_event *event) {
     event->closed.simulation = -1;
@@ -404,6 +422,7 @@ static int close_simulation(mpidata_event *event) {
         event->closed.failed = solver.failed;
         (void)snprintf(event->text, sizeof event->text, "%s", solver.failed ? solver.reason : "");
     }
+    tell_times(event);
     mpidata_sender_drop(&solver.sender);
     memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
     solver.running = solver.failed = 0;
@@ -456,6 +475,7 @@ static int next_simulation(int64_t *simulation) {
         MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, wait_for_task, &solver.sender));
     }
     solver.awaits_task = 0;
+    solver.next_s = mpidata_now() - solver.since;
     MPIDATA_TRY(mpidata_task_check(&solver.job.plan, solver.task));
     if (solver.task->kind != MPIDATA_TASK_RUN) {
         solver.no_more = 1;

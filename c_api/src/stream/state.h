@@ -69,6 +69,8 @@ typedef struct {
     int64_t drawn;   /* batches */
     int64_t granted; /* batches that every trainer can draw */
     int waiting;     /* a draw waits */
+    double waited;   /* draws have, in all, until the present one; s */
+    double waits_since; /* the present one, if it waits; s */
     int slots_in_use; /* then, by receives that have not ended */
     int64_t *retired; /* last drawn samples, kept to be repeated (tail: repeat) */
     int64_t n_retired, next_retired, retired_allocated;

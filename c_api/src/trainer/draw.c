@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/wait.h"
 #include "buffer/copy.h"
 #include "stream/budget.h"
 #include "stream/checkpoint.h"
@@ -204,8 +205,10 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
         if (trainer->drawn < trainer->granted) return MPIDATA_SUCCESS;
         if (mpidata_draws_ended(&trainer->phase)) return MPIDATA_END;
         trainer->waiting = 1;
+        trainer->waits_since = mpidata_now();
         int in_time = mpidata_trainer_wait_locked(trainer, deadline);
         trainer->waiting = 0;
+        trainer->waited += mpidata_now() - trainer->waits_since;
         if (!in_time) return mpidata_error(MPIDATA_ERR_AGAIN, "No batch within the given time.");
     }
 }

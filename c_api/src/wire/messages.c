@@ -39,6 +39,16 @@ static int may_send(int role, int kind) {
 
 static int in_range(int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; }
 
+/* None longer than the time that all of it took. */
+static int times_fit(const mpidata_event *event) {
+    int64_t all = event->closed.total_us, rest = all;
+    const int64_t parts[] = {event->closed.next_us, event->closed.start_us, event->closed.room_us};
+    if (!in_range(all, 0, INT64_MAX / 4)) return 0;
+    for (int i = 0; i < 3; rest -= parts[i++])
+        if (!in_range(parts[i], 0, rest)) return 0;
+    return 1;
+}
+
 static int losses_fit(const mpidata_event *event, int bytes, int64_t last) {
     int n = event->losses.count;
     if (n < 1 || n > MPIDATA_LOSSES_MAX || (size_t)bytes != mpidata_event_bytes(event)) return 0;
@@ -73,9 +83,11 @@ int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes
     switch (event->kind) {
     case MPIDATA_EVENT_NEXT:
     case MPIDATA_EVENT_FINALIZED:
-        return in_range(event->closed.simulation, -1, last) && in_range(event->closed.steps, 0, MPIDATA_STEPS_MAX);
+        return in_range(event->closed.simulation, -1, last) && in_range(event->closed.steps, 0, MPIDATA_STEPS_MAX) &&
+               times_fit(event);
     case MPIDATA_EVENT_HELD:
         return in_range(event->held.simulation, -1, last) && in_range(event->held.by_try, 0, MPIDATA_STEPS_MAX);
+    case MPIDATA_EVENT_STATUS: return event->status.waited_us >= 0;
     case MPIDATA_EVENT_CHECKPOINT_WRITTEN: return event->written.number > 0 && event->written.bytes >= 0;
     case MPIDATA_EVENT_REPORT: return reports_fit(event, bytes);
     case MPIDATA_EVENT_LOSSES: return losses_fit(event, bytes, last);

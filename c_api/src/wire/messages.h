@@ -52,6 +52,10 @@ typedef struct {
         struct {
             int64_t simulation; /* that the group closes; -1: none */
             int64_t steps;      /* that it has had */
+            int64_t next_us;    /* rank 0 of the group waited for it, ... */
+            int64_t start_us;   /* ... computed until its first step was over, ... */
+            int64_t room_us;    /* ... and waited for room in the buffers, ... */
+            int64_t total_us;   /* ... of these microseconds since the one before was closed */
             int32_t failed;     /* MPIDATA_GIVEN_UP, _TRY_FAILED or 0 */
         } closed;
         struct {
@@ -63,6 +67,7 @@ typedef struct {
             int32_t starved; /* a draw waits for samples */
             int32_t full;    /* the buffer has no room */
             int32_t ended;   /* the script knows that the stream is over */
+            int64_t waited_us; /* the training loop has waited for batches, since the start */
         } status;
         struct {
             int32_t bytes; /* of the values */

@@ -1,0 +1,1 @@
+"""Figures over time: what a running job leaves in metrics.jsonl."""

@@ -1,0 +1,174 @@
+"""What was measured of a job, as far as it shows what held it back."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpidata.reporting.look import Look
+from mpidata.reporting.story import read_events, read_lines
+
+__all__ = ["Measured", "TrainerMeasured", "measure"]
+
+
+@dataclass(frozen=True)
+class TrainerMeasured:
+    """A trainer: samples received a second, and the share of time for which its loop waited for data."""
+
+    samples_s: float
+    waited: float
+
+    @property
+    def most_s(self) -> float:
+        """Samples a second that it would take if it never waited."""
+        return self.samples_s / max(1.0 - self.waited, 0.01)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a job.
+
+    Attributes
+    ----------
+    run_s : float
+        Seconds of the whole run.
+    startup_s : float
+        Seconds of it before the first samples came.
+    trainers : tuple of TrainerMeasured
+        In the middle of the time in which samples came, as all that follows.
+    groups, ranks_per_group : int
+    computing, room, simulation, starting : float
+        Shares of the groups' time: computing, waiting for room in the buffers, for a simulation, and starting one.
+    step_s : dict
+        Seconds a step, waiting not included, by group.
+    capacity : int
+        Of one buffer, in samples.
+    batch : float
+        Samples of a batch.
+    slowed : float
+        Share of time for which the recording held up the trainers, their mean.
+    repeats : float
+        How often a sample is drawn.
+    """
+
+    run_s: float
+    startup_s: float
+    trainers: tuple[TrainerMeasured, ...]
+    groups: int
+    computing: float
+    room: float
+    simulation: float
+    starting: float
+    ranks_per_group: int = 1
+    step_s: dict[int, float] = field(default_factory=dict)
+    capacity: int = 0
+    batch: float = 1.0
+    slowed: float = 0.0
+    repeats: float = 1.0
+
+    @property
+    def samples_s(self) -> float:
+        """Samples that came a second."""
+        return sum(trainer.samples_s for trainer in self.trainers)
+
+    @property
+    def waited(self) -> float:
+        """Share of time for which the trainers waited, their mean."""
+        return statistics.fmean(trainer.waited for trainer in self.trainers)
+
+    @property
+    def group_most_s(self) -> float:
+        """Samples a second of a group that never waits."""
+        return self.samples_s / max(self.computing + self.starting, 0.01) / self.groups
+
+    @property
+    def trainer_most_s(self) -> float:
+        """Samples a second of a trainer that never waits: of the slowest, as all get the same number of samples."""
+        return min(trainer.most_s for trainer in self.trainers)
+
+
+def measure(look: Look) -> Measured | None:
+    """Find out how the trainers and groups of a run spent their time; None where too little is known.
+
+    Trainers are measured between 20 and 80 % of the time in which samples came, groups by the simulations that they
+    closed, where these suffice after the first ones.
+    """
+    lines = [line for line in read_lines(look.run.metrics) if _is_line(line)]
+    inside = _middle(lines)
+    if inside is None:
+        return None
+    first, last = inside
+    seconds = last["seconds"] - first["seconds"]
+    trainers = tuple(
+        TrainerMeasured((b - a) / seconds, min(1.0, max(0.0, (late - early) / seconds)))
+        for a, b, early, late in zip(
+            first["received"], last["received"], first["waited_s"], last["waited_s"], strict=True
+        )
+    )
+    runs = [event for event in read_events(look.run.events) if event["event"] == "simulation_run"]
+    shares = _shares_of(runs)
+    if shares is None:
+        return None
+    received, drawn = sum(last["received"]) - sum(first["received"]), sum(last["drawn"]) - sum(first["drawn"])
+    solvers, buffer = _part(look.job, "solvers"), _part(look.job, "buffer")
+    record = _part(look.figures, "record")
+    return Measured(
+        run_s=lines[-1]["seconds"],
+        startup_s=next(line["seconds"] for line in lines if sum(line["received"])),
+        trainers=trainers,
+        groups=int(look.story.start.get("groups") or solvers.get("groups") or 1),
+        ranks_per_group=int(solvers.get("ranks_per_group") or 1),
+        **shares,
+        step_s=_steps(runs),
+        capacity=int(buffer.get("capacity") or 0),
+        batch=max(1.0, received / max(drawn, 1)),
+        slowed=float(record.get("slowed_s") or 0.0) / len(trainers) / max(lines[-1]["seconds"], 1e-9),
+    )
+
+
+def _middle(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Find the lines at 20 and 80 % of the time in which samples came, since the last start of the run."""
+    begin = max((i for i, line in enumerate(lines) if i and sum(line["drawn"]) < sum(lines[i - 1]["drawn"])), default=0)
+    lines = lines[begin:]
+    came = [i for i, line in enumerate(lines) if i and sum(line["received"]) > sum(lines[i - 1]["received"])]
+    if len(came) < 2:
+        return None
+    low, high = lines[came[0]]["seconds"], lines[came[-1]]["seconds"]
+    inside = [line for line in lines if low + 0.2 * (high - low) <= line["seconds"] <= low + 0.8 * (high - low)]
+    first, last = (inside[0], inside[-1]) if len(inside) > 1 else (lines[came[0]], lines[came[-1]])
+    return (first, last) if last["seconds"] > first["seconds"] else None
+
+
+def _shares_of(runs: list[dict[str, Any]]) -> dict[str, float] | None:
+    """Add up how groups spent their time; the first simulation of each is left out where it has run others."""
+    seen: set[int] = set()
+    later = [run for run in runs if run["group"] in seen or seen.add(run["group"])]  # type: ignore[func-returns-value]
+    chosen = later if len(later) >= len(seen) else runs
+    names = {"computing": "compute_s", "room": "room_s", "simulation": "next_s", "starting": "start_s"}
+    sums = {share: sum(float(run.get(name, 0.0)) for run in chosen) for share, name in names.items()}
+    total = sum(sums.values())
+    return {share: seconds / total for share, seconds in sums.items()} if total > 0 else None
+
+
+def _steps(runs: list[dict[str, Any]]) -> dict[int, float]:
+    """Compute seconds a step by group, waiting and starting left out."""
+    steps: dict[int, float] = {}
+    seconds: dict[int, float] = {}
+    for run in runs:
+        group = run["group"]
+        steps[group] = steps.get(group, 0) + max(0, run.get("steps", 0) - 1)
+        seconds[group] = seconds.get(group, 0.0) + run.get("compute_s", 0.0)
+    return {group: seconds[group] / steps[group] for group in steps if steps[group]}
+
+
+def _is_line(line: dict[str, Any]) -> bool:
+    lists = [line.get(name) for name in ("received", "drawn", "waited_s")]
+    if not isinstance(line.get("seconds"), (int, float)) or not all(isinstance(values, list) for values in lists):
+        return False
+    return len({len(values) for values in lists if values}) == 1
+
+
+def _part(whole: dict[str, Any], name: str) -> dict[str, Any]:
+    found = whole.get(name)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,104 @@
+"""What a job says of how its time was spent, against what its programs say themselves, and the advice that follows."""
+
+import json
+import re
+
+import pytest
+from jobs import JobFolder, Result
+from slow_jobs import SLOW_DISK, write_slow_job
+
+from mpidata.reporting.advice import Advice, advise
+from mpidata.reporting.look import look_at
+from mpidata.reporting.measured import measure
+
+TRAIN = """
+import time, mpidata
+stream = mpidata.MPIStreamDataset(batch_size=4)
+waited, begun = 0.0, time.monotonic()
+batches = iter(stream)
+while True:
+    before = time.monotonic()
+    batch = next(batches, None)
+    waited += time.monotonic() - before
+    if batch is None:
+        break
+    time.sleep(0.02)
+print("waited", waited)
+"""
+SOLVER = """
+import time, numpy as np, mpidata
+computed = 0.0
+for simulation in mpidata.solver.simulations():
+    for step in range(40):
+        before = time.monotonic()
+        time.sleep(0.1 if step == 0 else 0.002)
+        computed += time.monotonic() - before
+        simulation.put(u=np.zeros((128, 128), np.float32))
+        simulation.step(step)
+    print("computed", computed, flush=True)
+"""
+
+
+def last(text: str) -> float:
+    return float(re.findall(r"[0-9.]+", text)[-1])
+
+
+def test_shares_of_time_are_those_that_the_programs_measure(folder: JobFolder) -> None:
+    folder.write(train=TRAIN, solver=SOLVER)
+    folder.job(
+        solvers={"groups": 3, "program": ["python", "solver.py"], "in_flight": 1},
+        parameters={"count": 24, "space": {"alpha": [0.0, 1.0]}},
+        fields={"u": {"dtype": "float32", "shape": [128, 128]}},
+        buffer={"policy": "fifo", "capacity": 8},
+    )
+    result = folder.run(timeout=100)
+    assert result.status == 0 and result.run is not None, result.logs()
+    lines = [json.loads(line) for line in (result.run / "metrics.jsonl").read_text().splitlines()]
+    seconds = lines[-1]["seconds"]
+    assert lines[-1]["received"] == [960] and lines[-1]["drawn"] == [240] and lines[-1]["groups"]["steps"] == 960
+    assert abs(lines[-1]["waited_s"][0] - last(result.log("trainer"))) < 0.05 * seconds
+    events = [json.loads(line) for line in (result.run / "events.jsonl").read_text().splitlines()]
+    runs = [event for event in events if event["event"] == "simulation_run"]
+    assert len(runs) == 24 and sum(run["steps"] for run in runs) == 960
+    for group in range(3):
+        of = [run for run in runs if run["group"] == group]
+        total = sum(run[part] for run in of for part in ("compute_s", "room_s", "next_s", "start_s"))
+        assert 0.8 * seconds < total < 1.02 * seconds  # from joining to the last simulation
+        computed = last(result.log("solver", group))
+        assert abs(sum(run["compute_s"] + run["start_s"] for run in of) - computed) < 0.05 * total
+        assert all(run["start_s"] >= 0.09 for run in of)
+
+
+def measured_advice(result: Result) -> Advice:
+    assert result.status == 0 and result.run is not None, result.logs()
+    return advise(measure(look_at(result.run)))
+
+
+full = pytest.mark.full
+SLOW = [
+    pytest.param("solvers", {"groups": 2, "sleep": 0.05, "train": (0.02,), "count": 8}, id="solvers"),
+    pytest.param("training", {"groups": 4, "sleep": 0.01, "train": (0.1,), "count": 8}, marks=full, id="training"),
+    pytest.param("slow group", {"groups": 8, "sleep": 0.08, "train": (0.02,), "count": 32, "factor": 5.0}, marks=full,
+                 id="slow group"),
+    pytest.param("buffer", {"groups": 2, "sleep": 0.8, "every": 40, "train": (0.05,), "count": 24,
+                            "buffer": {"capacity": 8}}, marks=full, id="buffer"),
+    pytest.param("disk", {"groups": 4, "sleep": 0.02, "train": (0.05,), "count": 8, "record": {"path": "samples"}},
+                 marks=full, id="disk"),
+    pytest.param("slow trainer", {"groups": 4, "sleep": 0.01, "train": (0.02, 0.1), "count": 16}, marks=full,
+                 id="slow trainer"),
+    pytest.param("too many groups", {"groups": 24, "sleep": 0.1, "train": (0.2,), "count": 48}, marks=full,
+                 id="too many groups"),
+    pytest.param("start-up", {"groups": 2, "sleep": 0.01, "start": 3.0, "train": (0.02,), "count": 6, "steps": 20},
+                 marks=full, id="start-up"),
+    pytest.param("balanced", {"groups": 4, "sleep": 0.042, "train": (0.04,), "count": 24}, marks=full, id="balanced"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cause", "job"), SLOW)
+def test_what_held_a_job_back_is_named(folder: JobFolder, cause: str, job: dict) -> None:
+    write_slow_job(folder, **job)
+    if cause == "disk":
+        (folder.path / "sitecustomize.py").write_text(SLOW_DISK)
+    advice = measured_advice(folder.run(timeout=170))
+    print(*advice.sentences, sep="\n")
+    assert advice.cause == cause, advice.sentences
