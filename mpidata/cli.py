@@ -237,6 +237,16 @@ def list_runs(folder: str, as_json: bool) -> None:
         show_runs(found, folder, _console())
 
 
+@main.command()
+@click.argument("run", type=click.Path())
+@click.option("--once", is_flag=True, help="Show it once.")
+def watch(run: str, once: bool) -> None:
+    """Show how the run of the folder RUN goes on, on any machine that sees the folder. Ctrl-C ends only the display."""
+    from mpidata.launch.page.watch import watch_run
+
+    watch_run(run, once, _console())
+
+
 def _kinds(command: Callable[..., None]) -> Callable[..., None]:
     for kind, text in reversed(KINDS.items()):
         command = click.option(f"--{kind}", kind, is_flag=True, help=f"{text[0].upper()}{text[1:]}.")(command)

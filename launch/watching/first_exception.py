@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mpidata.launch.watching.progress import Tail
+from mpidata.launch.page.tail import Tail
 from mpidata.run.exits import tail
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -10,57 +9,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
+from mpidata.launch.page.line import figures_line
+from mpidata.launch.page.page import draw
+from mpidata.launch.page.tail import Tail
+from mpidata.launch.page.view import View
 from mpidata.run.folder import RunFolder
 
-__all__ = ["Aside", "Progress", "Tail", "figures_line"]
+__all__ = ["Aside", "Progress"]
 
 _PLAIN_EVERY_S = 5.0
+_MOST_LINES = 20  # of the page
 _JOIN_S = 20.0
 _END_S = 10.0
 
 
 class _Lines(Protocol):
     def lines(self, last: bool = False) -> list[str]: ...
-
-
-class Tail:
-    """New whole lines of a file that grows, and that need not be there yet.
-
-    Parameters
-    ----------
-    path : Path
-        A log. What is in it already is not new.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = path.stat().st_size if path.exists() else 0
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self._rest = ""
-
-    def lines(self, last: bool = False) -> list[str]:
-        """Lines that have come since the last call; with `last`, also one that has no end yet.
-
-        Of a line that was written over with carriage returns only the final text counts.
-        """
-        try:
-            with open(self._path, "rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except OSError:
-            data = b""
-        self._offset += len(data)
-        *whole, self._rest = (self._rest + self._decode(data, last)).split("\n")
-        if last and self._rest:
-            whole.append(self._rest)
-            self._rest = ""
-        return [line.rstrip("\r").rpartition("\r")[2] for line in whole]
 
 
 class Aside(Tail):
@@ -111,6 +79,7 @@ class Progress:
         self._clock = clock
         # Refreshed by `look` only: another thread would write to the terminal in the middle of the trainer's lines.
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        self._view = View(run)
         self._shown = ("", clock())
         self._quiet = False
         self._began = clock()
@@ -150,7 +119,9 @@ class Progress:
         if figures is None:
             return
         if self._live is not None:
-            self._live.update(_display(figures), refresh=True)
+            self._view.look()
+            lines = min(_MOST_LINES, self._console.height // 2)
+            self._live.update(draw(self._view, self._console.width, lines), refresh=True)
             return
         line, (shown, at) = figures_line(figures), self._shown
         if line != shown and self._clock() - at >= _PLAIN_EVERY_S:
@@ -185,65 +156,6 @@ class Progress:
         if sentence not in self._said:
             self._said.add(sentence)
             self._console.print(Text(sentence), soft_wrap=True)
-
-
-def figures_line(figures: dict[str, Any]) -> str:
-    """Write the contents of progress.json as one line."""
-    simulations, samples = figures["simulations"], figures["samples"]
-    stream = [
-        f"simulations {simulations['complete']}/{simulations['requested']}",
-        f"samples {samples['received']} ({samples['per_second']:.0f}/s)",
-        "fill " + " ".join(f"{100 * fill:.0f}%" for fill in figures["fill"]),
-        "batches " + " ".join(map(str, figures["batches"])),
-    ]
-    if simulations["failed"]:
-        stream.insert(1, f"failed {simulations['failed']}")
-    parts = [f"{figures['seconds']:.0f} s", *(stream if simulations["requested"] else []), *_loaded(figures)]
-    return ", ".join(parts + [f"{name} {_number(value)}" for name, value in figures["report"].items()])
-
-
-def _loaded(figures: dict[str, Any]) -> list[str]:
-    """Say how far the datasets on loaders are, where there are such."""
-    loaded, parts = figures.get("loaded", {}), []
-    if reading := loaded.get("reading"):
-        doing = "counting" if reading["counted"] < reading["parts"] and not reading["read"] else "reading"
-        done = reading["counted" if doing == "counting" else "read"]
-        parts.append(f"{doing} parts {done}/{reading['parts']}")
-    if "epoch" in loaded:
-        parts += [
-            f"epoch {loaded['epoch']}",
-            f"loaded {loaded['samples']} ({loaded['per_second']:.0f}/s)",
-            "batches " + " ".join(map(str, loaded["batches"])),
-            "waited " + " ".join(f"{seconds:.1f}" for seconds in loaded["wait_s"]) + " s",
-        ]
-    return parts
-
-
-def _display(figures: dict[str, Any]) -> Group:
-    simulations, samples = figures["simulations"], figures["samples"]
-    table = Table.grid(padding=(0, 2))
-    values = [f"{name} {_number(value)}" for name, value in figures["report"].items()]
-    loaded = _loaded(figures)
-    if not simulations["requested"]:
-        return Group(Text(", ".join([*loaded, f"{figures['seconds']:.0f} s", *values])))
-    failed = f", {simulations['failed']} failed" if simulations["failed"] else ""
-    table.add_row(
-        "simulations",
-        ProgressBar(total=max(1, simulations["requested"]), completed=simulations["complete"], width=30),
-        f"{simulations['complete']}/{simulations['requested']}, {simulations['running']} running{failed}",
-    )
-    for trainer, fill in enumerate(figures["fill"]):
-        table.add_row(
-            f"trainer {trainer} fill",
-            ProgressBar(total=1.0, completed=min(1.0, fill), width=30),
-            f"{100 * fill:.0f} % of {figures['capacity']}, {figures['batches'][trainer]} batches",
-        )
-    line = f"{samples['received']} samples, {samples['per_second']:.0f}/s, {figures['seconds']:.0f} s"
-    return Group(table, Text(", ".join([line, *loaded, *values])))
-
-
-def _number(value: float | None) -> str:
-    return "nan" if value is None else f"{value:.4g}"
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.text import Text
 
 from mpidata.errors import LaunchError
-from mpidata.launch.watching.progress import figures_line
+from mpidata.launch.page.line import figures_line
 from mpidata.run.folder import RunFolder
 
-__all__ = ["find_runs", "look_at_runs", "show_runs"]
+__all__ = ["find_runs", "look_at_run", "look_at_runs", "show_runs"]
 
 _DEEPEST = 2  # folders between the given one and a run folder: OUTPUT/NAME/NUMBER
 _SIGN_OF_LIFE_S = 30.0  # progress.json is written twice a second
@@ -46,19 +46,20 @@ def find_runs(folder: str | Path) -> list[RunFolder]:
 
 
 def look_at_runs(folder: str | Path) -> list[dict[str, Any]]:
-    """Tell of each run in a folder how it is; nothing is changed.
+    """Tell of each run in a folder what `look_at_run` tells."""
+    return [look_at_run(run) for run in find_runs(folder)]
+
+
+def look_at_run(run: RunFolder) -> dict[str, Any]:
+    """Tell how a run is; nothing is changed.
 
     Returns
     -------
-    list of dict
+    dict
         `run`, its folder; `status`, that of its summary.json, `running`, or `gone` where its processes have ended
         without one; `age_s`, since that was written or, of a run that goes on, since it began; `progress`, the contents
         of progress.json, or None; `error`, the sentence of its summary, or None.
     """
-    return [_look(run) for run in find_runs(folder)]
-
-
-def _look(run: RunFolder) -> dict[str, Any]:
     summary, progress = _read(run.summary), _read(run.progress)
     status = summary.get("status") if summary else "running" if _is_running(run) else "gone"
     changed = _time_of(run.summary if summary else run.plan if status == "running" else run.progress)

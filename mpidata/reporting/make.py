@@ -8,6 +8,7 @@ from pathlib import Path
 from mpidata.errors import MpidataError
 from mpidata.reporting import tables
 from mpidata.reporting.advice import advise
+from mpidata.reporting.curves import draw_curves
 from mpidata.reporting.look import Look, look_at
 from mpidata.reporting.measured import measure
 from mpidata.reporting.page import folded, heading, page, paragraph, section, table
@@ -68,6 +69,7 @@ def _plots(look: Look) -> list[str]:
     many = len(look.story.bars) > MOST_BARS
     legend = "How busy each group was." if many else "Each bar is a simulation; white is waiting for the next one."
     return [
+        section("Over time", draw_curves(look)),
         section("Timeline", draw_timeline(look.story), paragraph(legend, "muted")) if look.story.bars else "",
         section("Parameters", draw_parameters(look)),
     ]

@@ -8,8 +8,9 @@ from typing import Any
 
 from mpidata.reporting.look import Look
 from mpidata.reporting.story import read_events, read_lines
+from mpidata.run.folder import RunFolder
 
-__all__ = ["Measured", "TrainerMeasured", "measure"]
+__all__ = ["Measured", "TrainerMeasured", "measure", "read_metrics"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def measure(look: Look) -> Measured | None:
     Trainers are measured between 20 and 80 % of the time in which samples came, groups by the simulations that they
     closed, where these suffice after the first ones.
     """
-    lines = [line for line in read_lines(look.run.metrics) if _is_line(line)]
+    lines = read_metrics(look.run)
     inside = _middle(lines)
     if inside is None:
         return None
@@ -125,6 +126,11 @@ def measure(look: Look) -> Measured | None:
         batch=max(1.0, received / max(drawn, 1)),
         slowed=float(record.get("slowed_s") or 0.0) / len(trainers) / max(lines[-1]["seconds"], 1e-9),
     )
+
+
+def read_metrics(run: RunFolder) -> list[dict[str, Any]]:
+    """Read the lines of metrics.jsonl that are whole."""
+    return [line for line in read_lines(run.metrics) if _is_line(line)]
 
 
 def _middle(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -163,7 +169,7 @@ def _steps(runs: list[dict[str, Any]]) -> dict[int, float]:
 
 
 def _is_line(line: dict[str, Any]) -> bool:
-    lists = [line.get(name) for name in ("received", "drawn", "waited_s")]
+    lists = [line.get(name) for name in ("received", "drawn", "waited_s", "fill")]
     if not isinstance(line.get("seconds"), (int, float)) or not all(isinstance(values, list) for values in lists):
         return False
     return len({len(values) for values in lists if values}) == 1

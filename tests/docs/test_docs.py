@@ -106,7 +106,7 @@ def test_every_room_is_described() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_options_and_targets_exist(page: Path) -> None:
-    commands = ("run", "check", "config", "doctor", "submit", "scale", "list", "try", "report", "advise")
+    commands = ("run", "check", "config", "doctor", "submit", "scale", "list", "try", "report", "advise", "watch")
     helps = {c: CliRunner().invoke(mpidata.cli.main, [c, "--help"]).output for c in commands}
     known = {command: set(re.findall(r"--[a-z-]+", text)) for command, text in helps.items()}
     code = [*spans(page), *(line for block in blocks("sh", "text", page=page) for line in block.text.splitlines())]

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mpidata.launch.watching.progress import Progress, Tail, figures_line
+from mpidata.launch.page.line import figures_line
+from mpidata.launch.page.tail import Tail
+from mpidata.launch.watching.progress import Progress
 from mpidata.run.folder import RunFolder
 
 
@@ -95,7 +97,7 @@ def test_display_on_a_terminal(tmp_path: Path) -> None:
         display.look()
         shown = output.getvalue()
         assert "2/9, 1 running" in shown and "50 % of 8, 4 batches" in shown and "25 % of 8, 5 batches" in shown
-        assert "20 samples, 5/s, 12 s, loss 0.1235, other nan" in shown and "epoch" not in shown
+        assert "5, 20 in all" in shown and "0.1235" in shown and "nan" in shown and "epoch" not in shown
     assert "epoch 1\n" in output.getvalue()
 
 

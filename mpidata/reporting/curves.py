@@ -1,0 +1,100 @@
+"""Curves of a run over time, from metrics.jsonl: throughput, fill, waiting, and what the script reported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpidata.reporting.look import Look
+from mpidata.reporting.measured import read_metrics
+from mpidata.reporting.plots import embed, figure
+
+__all__ = ["draw_curves", "rates", "thinned"]
+
+_POINTS, _SPANS = 600, 60
+_TRAINERS, _REPORTED = 8, 6  # of which each has a line
+_Line = dict[str, Any]
+_Curve = NDArray[np.float64]
+
+
+def draw_curves(look: Look) -> str:
+    """Draw what the lines of metrics.jsonl hold; "" where there are too few."""
+    lines = thinned(read_metrics(look.run), _POINTS)
+    if len(lines) < 3:
+        return ""
+    names = list(dict.fromkeys(name for line in lines for name in line.get("report") or {}))[:_REPORTED]
+    rows = 3 + len(names)
+    with figure(1.5 * rows, rows, sharex=True) as (made, axes):
+        _draw_throughput(axes[0], lines)
+        _draw_fill(axes[1], lines)
+        _draw_waiting(axes[2], thinned(lines, _SPANS), int(look.story.start.get("groups") or 1))
+        for axis, name in zip(axes[3:], names, strict=True):
+            values = [(line["seconds"], (line.get("report") or {}).get(name)) for line in lines]
+            known = [(second, value) for second, value in values if isinstance(value, (int, float))]
+            axis.plot([second for second, _ in known], [value for _, value in known])
+            axis.set_ylabel(_short(name))
+        axes[-1].set_xlabel("seconds of the run")
+        what = ", ".join(["throughput", "fill", "waiting", *names])
+        return embed(made, f"Curves over time: {what}")
+
+
+def thinned(lines: Sequence[_Line], most: int) -> list[_Line]:
+    """Leave out lines, evenly, so that there are at most so many, the last one among them."""
+    step = max(1, -(-len(lines) // most))
+    return list(lines[::-1][::step][::-1])
+
+
+def rates(seconds: _Curve, counts: _Curve) -> tuple[_Curve, _Curve]:
+    """Compute how much was counted a second between lines, at their middles; what a resume set back is left out."""
+    passed, counted = np.diff(seconds), np.diff(counts)
+    good = (passed > 0) & (counted >= 0)
+    return (seconds[1:] + seconds[:-1])[good] / 2, counted[good] / passed[good]
+
+
+def _draw_throughput(axis: Any, lines: Sequence[_Line]) -> None:
+    axis.plot(*rates(_column(lines, "seconds"), np.array([float(sum(line["received"])) for line in lines])))
+    axis.set_ylabel("samples/s")
+    axis.set_ylim(bottom=0)
+
+
+def _draw_fill(axis: Any, lines: Sequence[_Line]) -> None:
+    trainers = len(lines[-1]["fill"])
+    same = [line for line in lines if len(line["fill"]) == trainers]  # a resume may have another number
+    fills, seconds = np.array([line["fill"] for line in same], float), _column(same, "seconds")
+    if trainers <= _TRAINERS:
+        axis.plot(seconds, fills, label=[f"trainer {i}" for i in range(trainers)])
+    else:
+        axis.plot(seconds, fills.mean(1), label="mean of the trainers")
+        axis.fill_between(seconds, fills.min(1), fills.max(1), alpha=0.3, linewidth=0, label="least to greatest")
+    axis.set_ylabel("buffer's fill")
+    axis.set_ylim(-0.03, 1.03)
+    axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _draw_waiting(axis: Any, lines: Sequence[_Line], groups: int) -> None:
+    seconds = _column(lines, "seconds")
+    for what, waited in (
+        ("training, for data", np.array([float(np.mean(line["waited_s"] or [0])) for line in lines])),
+        ("groups, for room", _of_groups(lines, "room_s") / groups),
+        ("groups, for a simulation", _of_groups(lines, "next_s") / groups),
+    ):
+        axis.step(*rates(seconds, waited), where="mid", label=what)
+    axis.set_ylabel("share waiting")
+    axis.set_ylim(-0.03, 1.03)
+    axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _of_groups(lines: Sequence[_Line], name: str) -> _Curve:
+    """Give seconds of all groups, of the simulations that they have closed: no more is known before."""
+    return np.array([float((line.get("groups") or {}).get(name, 0.0)) for line in lines])
+
+
+def _column(lines: Sequence[_Line], name: str) -> _Curve:
+    return np.array([float(line[name]) for line in lines])
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 16 else f"{name[:15]}…"

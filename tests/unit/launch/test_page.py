@@ -1,0 +1,120 @@
+"""The page of `mpidata watch`: for jobs and terminals of all sizes, of runs that go on, ended, or were killed."""
+
+import fcntl
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from launch_job import write_job
+from rich.console import Console
+
+from mpidata import cli
+from mpidata.config import load_job
+from mpidata.launch.page.page import draw, left_s, sparkline
+from mpidata.launch.page.view import View
+from mpidata.run.folder import RunFolder
+from mpidata.run.prepare import prepare_run
+
+
+def test_a_sparkline_has_the_means_of_what_does_not_fit() -> None:
+    assert sparkline([0.0, 7.0, 3.0], 10) == "▁█▄"
+    assert sparkline([0.0, 0.0, None, 7.0, 7.0], 3) == "▁██"
+    assert sparkline([None, float("nan")], 5) == "" and sparkline([], 5) == "" and sparkline([2.0, 2.0], 5) == "▁▁"
+    assert len(sparkline([float(i) for i in range(1001)], 40)) <= 40
+
+
+def line(second: int, groups: int, trainers: int, **more: Any) -> dict[str, Any]:
+    slowest = [[group, 0.5 - group / 100] for group in range(min(16, groups))]
+    spent = {"compute_s": 6.0 * second, "room_s": 3.0 * second, "next_s": 1.0 * second, "start_s": 0.0}
+    return {
+        "time": 1000.0 + second, "seconds": second, "received": [10 * second] * trainers, "drawn": [second] * trainers,
+        "fill": [0.5] * trainers, "waited_s": [0.25 * second] * trainers, "report": {"loss": 1 / second},
+        "simulations": {"running": groups, "complete": second, "failed": 0},
+        "groups": {**spent, "steps": 9, "simulations": second, "slowest": slowest, "step_s": [0.1, 0.2, 0.3, 0.4, 0.5]},
+        **more,
+    }  # fmt: skip
+
+
+def made_up(tmp_path: Path, groups: int, trainers: int, seconds: int = 100) -> tuple[RunFolder, int]:
+    """A run that has gone on for so many seconds, and its lock."""
+    run, _, lock = prepare_run(load_job(write_job(tmp_path)))
+    events: list[dict[str, Any]] = [{"time": 1000.0, "event": "start", "groups": groups, "trainers": trainers}]
+    events += [{"time": 1001.0, "event": "group_lost", "group": 0}, {"time": 1001.5, "event": "retry", "group": 0}]
+    run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
+    lines = [line(second, groups, trainers) for second in range(1, seconds + 1)]
+    run.metrics.write_text("".join(json.dumps(of) + "\n" for of in lines) + '{"time": 1100.0, "seco')
+    progress = {
+        "simulations": {"requested": 150, "running": groups, "complete": seconds, "failed": 0},
+        "samples": {"received": 10 * seconds * trainers, "per_second": 10.0 * trainers}, "seconds": float(seconds),
+        "batches": [seconds] * trainers, "fill": [0.5] * trainers, "capacity": 64, "report": {"loss": 0.01},
+    }  # fmt: skip
+    run.progress.write_text(json.dumps(progress))
+    return run, lock
+
+
+def shown(view: View, width: int, height: int) -> list[str]:
+    output = io.StringIO()
+    Console(file=output, width=width, height=height, color_system=None).print(draw(view, width, height))
+    return output.getvalue().splitlines()
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (40, 10)])
+@pytest.mark.parametrize(("groups", "trainers"), [(1, 1), (64, 4), (2000, 40)])
+def test_the_page_fits(tmp_path: Path, width: int, height: int, groups: int, trainers: int) -> None:
+    run, _ = made_up(tmp_path, groups, trainers)
+    view = View(run)
+    view.look()
+    page = shown(view, width, height)
+    assert len(page) <= height and all(len(text) <= width for text in page), page
+    assert page[0].startswith(f"job/{run.path.name} running  100 s, about 50 s more")
+    if height < 24:
+        return
+    text = "\n".join(page)
+    assert f"100/150, {groups} running" in text and f"{groups} groups" in text and "1 groups lost" in text
+    assert "60 % computing" in text and "30 % no room" in text and "25 % of its time" in text
+    assert "half of the groups 0.3; slowest 0: 0.5" in text
+    buffers = 1 if trainers == 40 else trainers
+    assert len([row for row in page if "buffer" in row]) == buffers
+
+
+def test_what_is_new_is_read_and_a_resume_begins_anew(tmp_path: Path) -> None:
+    run, _ = made_up(tmp_path, 2, 1)
+    view = View(run)
+    view.look()
+    assert len(view.metrics) == 100 and left_s(view) == pytest.approx(50)
+    with run.metrics.open("a") as metrics:
+        metrics.write('nds": 1}\n')  # the rest of the line that was cut off
+        metrics.write(json.dumps(line(101, 2, 1)) + "\n")
+    view.look()
+    assert len(view.metrics) == 101 and view.metrics[-1]["seconds"] == 101
+    with run.events.open("a") as events:
+        events.write(json.dumps({"time": 2000.0, "event": "start", "groups": 3}) + "\n")
+    view.look()
+    assert view.metrics == [] and view.start["groups"] == 3 and left_s(view) is None
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, lock = made_up(tmp_path, 2, 1)
+    monkeypatch.setenv("COLUMNS", "100")
+    there = CliRunner().invoke(cli.main, ["watch", str(run.path), "--once"])
+    assert there.exit_code == 0 and "100/150" in there.output and "running" in there.output
+    fcntl.flock(lock, fcntl.LOCK_UN)
+    os.utime(run.progress, (1000, 1000))
+    gone = CliRunner().invoke(cli.main, ["watch", str(run.path), "--once"])
+    assert "gone" in gone.output.splitlines()[0] and "more" not in gone.output.splitlines()[0]
+    run.summary.write_text(json.dumps({"status": "failed", "error": "A trainer died."}))
+    ended = CliRunner().invoke(cli.main, ["watch", str(run.path), "--once"])
+    assert "failed" in ended.output.splitlines()[0] and ended.output.splitlines()[-1] == "A trainer died."
+    nothing = CliRunner().invoke(cli.main, ["watch", str(tmp_path)])
+    assert nothing.exit_code == 2 and "is no run folder" in nothing.output
+
+
+def test_a_run_that_has_not_begun(tmp_path: Path) -> None:
+    run, _, _lock = prepare_run(load_job(write_job(tmp_path)))
+    view = View(run)
+    view.look()
+    assert shown(view, 80, 24)[-1] == "Waiting for all ranks to join."
