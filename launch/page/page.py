@@ -74,7 +74,7 @@ def left_s(view: View) -> float | None:
         return None
     middle, last = lines[len(lines) // 2], lines[-1]
     ended = _ended(last) - _ended(middle)
-    missing = simulations.get("requested", 0) - _ended(last)
+    missing = int(simulations.get("requested", 0)) - _ended(last)
     if ended <= 0 or missing <= 0:
         return None
     return missing * float(last["seconds"] - middle["seconds"]) / ended

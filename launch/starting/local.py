@@ -32,6 +32,7 @@ from mpidata.launch.watching.progress import Aside, Progress
 from mpidata.launch.watching.result import show_outcome
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.supervise import supervise
+from mpidata.metrics.memory import memory_needs
 from mpidata.reporting.at_end import report_at_end
 from mpidata.run.aside import ASIDE, read_summary
 from mpidata.run.folder import RunFolder
@@ -65,7 +66,7 @@ def print_command(
     plan = Plan.of(job, found.run.path if found is not None else next_run(job), ft)
     command = launcher.command(shim_path(), plan)
     console.print(Text(f"# {plan.world} ranks: {job.layout}; run folder {plan.run}"), soft_wrap=True)
-    for line in launcher.describe():
+    for line in [*launcher.describe(), *(f"memory of {need}" for need in memory_needs(plan))]:
         console.print(Text(f"# {line}"), soft_wrap=True)
     console.print(Text(command_line(command, launcher.environment(None, {}))), soft_wrap=True)
 

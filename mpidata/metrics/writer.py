@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mpidata.native.event import Closed
+from mpidata.native.event import Closed, Usage
 from mpidata.run.event_log import as_json
 
 __all__ = ["GroupTimes", "Metrics"]
@@ -33,9 +33,16 @@ class GroupTimes:
         self.sums: dict[str, float] = dict.fromkeys(("compute_s", "room_s", "next_s", "start_s"), 0.0)
         self.sums |= {"steps": 0, "simulations": 0}
         self._by_group: dict[int, tuple[int, float]] = {}  # steps, seconds of them
+        self._usage: dict[int, Usage] = {}
+
+    @property
+    def usage(self) -> list[Usage]:
+        """Of rank 0 of each group, as of its last simulation."""
+        return list(self._usage.values())
 
     def add(self, group: int, event: Closed) -> dict[str, float]:
         """Take in how a group has spent its time on a simulation; returns that, in seconds."""
+        self._usage[group] = event.usage
         parts = {"room_s": event.room_us, "next_s": event.next_us, "start_s": event.start_us}
         spent = {"compute_s": event.total_us - sum(parts.values()), **parts}
         seconds = {name: round(max(0, microseconds) / 1e6, 4) for name, microseconds in spent.items()}

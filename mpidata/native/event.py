@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterator
 from ctypes import c_int32, c_int64
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,16 @@ _TIMES = ("next_us", "start_us", "room_us", "total_us")
 _REPORT = struct.Struct("=qd")  # batch and value, before the name
 
 
+class Usage(NamedTuple):
+    """What a process has used since it started: the most memory at once, and processor time."""
+
+    memory_kb: int
+    cpu_us: int
+
+
+NO_USAGE = Usage(0, 0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Event:
     """Where an event comes from: a rank of the group `index`, the loader `index`, or the trainer `index`."""
@@ -69,7 +79,8 @@ class Closed(Event):
     """The simulation that a group closes, -1 for none; `failed`: 0, or GIVEN_UP or TRY_FAILED, and `text` says why.
 
     Of `total_us` microseconds since it closed the one before, rank 0 of the group waited for the simulation
-    (`next_us`), computed until its first step was over (`start_us`), and waited for room in the buffers (`room_us`).
+    (`next_us`), computed until its first step was over (`start_us`), and waited for room in the buffers (`room_us`);
+    `usage` is that of its process.
     """
 
     simulation: int
@@ -80,6 +91,7 @@ class Closed(Event):
     start_us: int = 0
     room_us: int = 0
     total_us: int = 0
+    usage: Usage = NO_USAGE
 
 
 class Next(Closed):
@@ -102,7 +114,8 @@ class Held(Event):
 class Status(Event):
     """A trainer's figures, in the order of `Statistics`; whether a draw starves, and the buffer is full.
 
-    `ended`: the script knows that the stream is over. `waited_us`: its loop has waited for batches, in all.
+    `ended`: the script knows that the stream is over. `waited_us`: its loop has waited for batches, in all; `usage` of
+    its process.
     """
 
     statistics: tuple[int, ...]
@@ -110,6 +123,7 @@ class Status(Event):
     full: bool
     ended: bool
     waited_us: int = 0
+    usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,14 +198,24 @@ def _structure(**fields: Any) -> type[ctypes.Structure]:
     return type("Structure", (ctypes.Structure,), {"_fields_": list(fields.items())})
 
 
+USAGE = _structure(memory_kb=c_int64, cpu_us=c_int64)
+
+
 class _Content(ctypes.Union):
     _fields_ = [
         (
             "closed",
-            _structure(simulation=c_int64, steps=c_int64, **dict.fromkeys(_TIMES, c_int64), failed=c_int32),
+            _structure(
+                simulation=c_int64, steps=c_int64, **dict.fromkeys(_TIMES, c_int64), usage=USAGE, failed=c_int32
+            ),
         ),
         ("held", _structure(simulation=c_int64, by_try=c_int64)),
-        ("status", _structure(statistics=Statistics, starved=c_int32, full=c_int32, ended=c_int32, waited_us=c_int64)),
+        (
+            "status",
+            _structure(
+                statistics=Statistics, starved=c_int32, full=c_int32, ended=c_int32, waited_us=c_int64, usage=USAGE
+            ),
+        ),
         ("report", _structure(bytes=c_int32)),
         ("stop", _structure(failed=c_int32)),
         ("wanted", _structure(batch=c_int64)),
@@ -228,14 +252,18 @@ def _text(raw: Any) -> str:
 def _closed(kind: type[Closed], raw: Any, sender: dict[str, Any]) -> Closed:
     closed = raw.closed
     values = {name: getattr(closed, name) for name in ("simulation", "steps", "failed", *_TIMES)}
-    return kind(**sender, **values, text=_text(raw) if closed.failed else "")
+    return kind(**sender, **values, usage=_usage(closed), text=_text(raw) if closed.failed else "")
+
+
+def _usage(raw: Any) -> Usage:
+    return Usage(raw.usage.memory_kb, raw.usage.cpu_us)
 
 
 def _status(raw: Any, sender: dict[str, Any]) -> Status:
     status = raw.status
     flags = {"starved": bool(status.starved), "full": bool(status.full), "ended": bool(status.ended)}
     figures = tuple(getattr(status.statistics, name) for name, *_ in Statistics._fields_)
-    return Status(**sender, **flags, statistics=figures, waited_us=status.waited_us)
+    return Status(**sender, **flags, statistics=figures, waited_us=status.waited_us, usage=_usage(status))
 
 
 def _written(raw: Any, sender: dict[str, Any]) -> CheckpointWritten:

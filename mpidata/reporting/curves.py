@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpidata.advice.measured import read_metrics
 from mpidata.reporting.look import Look
-from mpidata.reporting.measured import read_metrics
 from mpidata.reporting.plots import embed, figure
 
 __all__ = ["draw_curves", "rates", "thinned"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from mpidata.advice.advice import advise
+from mpidata.advice.measured import measure
 from mpidata.errors import MpidataError
 from mpidata.reporting import tables
-from mpidata.reporting.advice import advise
 from mpidata.reporting.curves import draw_curves
 from mpidata.reporting.look import Look, look_at
-from mpidata.reporting.measured import measure
 from mpidata.reporting.page import folded, heading, page, paragraph, section, table
 from mpidata.reporting.parameters import draw_parameters
 from mpidata.reporting.timeline import MOST_BARS, draw_timeline

@@ -223,7 +223,7 @@ class Scheduler:
         self.ending.status_came(trainer)
         if event.ended:
             self.ending.trainer_left_loop(trainer)
-        statistics = self._journal.figures.status(trainer, event.statistics, event.waited_us)
+        statistics = self._journal.figures.status(trainer, event.statistics, event.waited_us, event.usage)
         if self.ending.stopping or self._stream.ended:
             return
         waits = self.simulations.first_waits

@@ -9,7 +9,9 @@ from typing_extensions import NotRequired, TypedDict
 
 from mpidata.learning.table import LossTable
 from mpidata.loader.figures import Loaded, Rate
+from mpidata.metrics.usage import used
 from mpidata.metrics.writer import GroupTimes
+from mpidata.native.event import NO_USAGE, Usage
 from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 
@@ -89,12 +91,15 @@ class Figures:
         self._capacity = capacity
         self._statistics: list[Sequence[int]] = [(0,) * 8 for _ in range(trainers)]
         self._waited_s = [0.0] * trainers
+        self._usage = [NO_USAGE] * trainers
         self._rate = Rate()
         self.groups = GroupTimes()
 
-    def status(self, trainer: int, statistics: Sequence[int], waited_us: int = 0) -> Sequence[int]:
+    def status(
+        self, trainer: int, statistics: Sequence[int], waited_us: int = 0, usage: Usage = NO_USAGE
+    ) -> Sequence[int]:
         """Take a trainer's latest statistics, eight int64 in the order of mpidata_statistics; returns a copy."""
-        self._waited_s[trainer] = round(waited_us / 1e6, 4)
+        self._waited_s[trainer], self._usage[trainer] = round(waited_us / 1e6, 4), usage
         copy = self._statistics[trainer] = tuple(statistics)
         return copy
 
@@ -162,6 +167,7 @@ class Figures:
             "simulations": {name: simulations.totals[state] for name, state in states.items()},
             "groups": self.groups.figures(),
             "report": dict(self.last),
+            **used(self._usage, self.groups.usage),
         }
 
     @property

@@ -207,6 +207,7 @@ def test_dry_run(job: Run) -> None:
     assert (status, stderr) == (0, "")
     assert "mpirun -n 7 --map-by :OVERSUBSCRIBE --bind-to none " in stdout
     assert f"mpidata-rank {job.run}\n" in stdout and "7 ranks: 1 scheduler, 2 trainers" in stdout
+    assert "# memory of each trainer: " in stdout
     assert not (job.folder / "runs").exists()
 
 

@@ -7,9 +7,9 @@ import pytest
 from jobs import JobFolder, Result
 from slow_jobs import SLOW_DISK, write_slow_job
 
-from mpidata.reporting.advice import Advice, advise
+from mpidata.advice.advice import Advice, advise
+from mpidata.advice.measured import measure
 from mpidata.reporting.look import look_at
-from mpidata.reporting.measured import measure
 
 TRAIN = """
 import time, mpidata
@@ -57,6 +57,9 @@ def test_shares_of_time_are_those_that_the_programs_measure(folder: JobFolder) -
     seconds = lines[-1]["seconds"]
     assert lines[-1]["received"] == [960] and lines[-1]["drawn"] == [240] and lines[-1]["groups"]["steps"] == 960
     assert abs(lines[-1]["waited_s"][0] - last(result.log("trainer"))) < 0.05 * seconds
+    assert all(of > 0 for of in lines[-1]["cpu_s"]["trainers"])
+    memory = lines[-1]["memory_mb"]
+    assert 20 < memory["scheduler"] < 200 < memory["trainers"][0] < 2000 and 20 < memory["groups"] < 200
     events = [json.loads(line) for line in (result.run / "events.jsonl").read_text().splitlines()]
     runs = [event for event in events if event["event"] == "simulation_run"]
     assert len(runs) == 24 and sum(run["steps"] for run in runs) == 960

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mpidata.native.event import LOSSES
+from mpidata.native.event import LOSSES, NO_USAGE
 from mpidata.native.library import AGAIN, END, SUCCESS
 from mpidata.run.plan import Field, Plan, Program
 from mpidata.trainer import join as job
@@ -42,7 +42,7 @@ def make_plan(**changes):
 
 def make_event(kind, **values):
     """An event of this class; what is not given says nothing."""
-    blank = {"simulation": -1, "statistics": (0,) * 8, "text": ""}
+    blank = {"simulation": -1, "statistics": (0,) * 8, "text": "", "usage": NO_USAGE}
     names = [field.name for field in dataclasses.fields(kind)]
     return kind(**{name: blank.get(name, 0) for name in names} | values)
 

@@ -15,6 +15,7 @@
 #include "base/wait.h"
 #include "stream/state.h"
 #include "wire/put_check.h"
+#include "job/usage.h"
 #include "solver/sender.h"
 
 enum { OUTSIDE = 0, JOINED, LEFT };
@@ -402,6 +403,7 @@ static void tell_times(mpidata_event *event) {
     event->closed.start_us = microseconds(solver.start_s);
     event->closed.room_us = microseconds(solver.sender.waited);
     event->closed.total_us = microseconds(now - solver.since) + 3;
+    event->closed.usage = mpidata_usage_now();
     solver.since = now;
     solver.next_s = solver.start_s = solver.sender.waited = 0.0;
 }

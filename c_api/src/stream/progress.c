@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/wait.h"
+#include "job/usage.h"
 
 /* Batches that may be promised before they are drawn: hides the agreement behind the training step, and bounds what is
  * still drawn after a stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
@@ -134,6 +135,7 @@ int mpidata_trainer_post_status_locked(mpidata_trainer *trainer) {
                            .status = {.statistics = mpidata_trainer_statistics_now_locked(trainer),
                                       .ended = mpidata_draws_told(&trainer->phase)}};
     double waits = trainer->waiting ? mpidata_now() - trainer->waits_since : 0.0;
+    event.status.usage = mpidata_usage_now();
     event.status.waited_us = (int64_t)(1e6 * (trainer->waited + waits));
     int replayed = trainer->journal.replayed != NULL; /* no room is made that was not in the journal */
     event.status.starved =

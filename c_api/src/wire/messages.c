@@ -39,6 +39,8 @@ static int may_send(int role, int kind) {
 
 static int in_range(int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; }
 
+static int usage_fits(const mpidata_usage *usage) { return usage->memory_kb >= 0 && usage->cpu_us >= 0; }
+
 /* None longer than the time that all of it took. */
 static int times_fit(const mpidata_event *event) {
     int64_t all = event->closed.total_us, rest = all;
@@ -84,10 +86,10 @@ int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes
     case MPIDATA_EVENT_NEXT:
     case MPIDATA_EVENT_FINALIZED:
         return in_range(event->closed.simulation, -1, last) && in_range(event->closed.steps, 0, MPIDATA_STEPS_MAX) &&
-               times_fit(event);
+               times_fit(event) && usage_fits(&event->closed.usage);
     case MPIDATA_EVENT_HELD:
         return in_range(event->held.simulation, -1, last) && in_range(event->held.by_try, 0, MPIDATA_STEPS_MAX);
-    case MPIDATA_EVENT_STATUS: return event->status.waited_us >= 0;
+    case MPIDATA_EVENT_STATUS: return event->status.waited_us >= 0 && usage_fits(&event->status.usage);
     case MPIDATA_EVENT_CHECKPOINT_WRITTEN: return event->written.number > 0 && event->written.bytes >= 0;
     case MPIDATA_EVENT_REPORT: return reports_fit(event, bytes);
     case MPIDATA_EVENT_LOSSES: return losses_fit(event, bytes, last);

@@ -37,6 +37,12 @@ enum {
     MPIDATA_EVENT_LOSSES             /* trainer's losses by simulation: losses; in place of text: mpidata_losses */
 };
 
+/* What a process has used since it started. */
+typedef struct {
+    int64_t memory_kb; /* at most at once: of main memory, what it shares included */
+    int64_t cpu_us;
+} mpidata_usage;
+
 /* How a simulation has failed: its own code gave it up, or this try of it was no good. */
 enum { MPIDATA_GIVEN_UP = 1, MPIDATA_TRY_FAILED = 2 };
 
@@ -56,6 +62,7 @@ typedef struct {
             int64_t start_us;   /* ... computed until its first step was over, ... */
             int64_t room_us;    /* ... and waited for room in the buffers, ... */
             int64_t total_us;   /* ... of these microseconds since the one before was closed */
+            mpidata_usage usage; /* of rank 0 of the group */
             int32_t failed;     /* MPIDATA_GIVEN_UP, _TRY_FAILED or 0 */
         } closed;
         struct {
@@ -68,6 +75,7 @@ typedef struct {
             int32_t full;    /* the buffer has no room */
             int32_t ended;   /* the script knows that the stream is over */
             int64_t waited_us; /* the training loop has waited for batches, since the start */
+            mpidata_usage usage;
         } status;
         struct {
             int32_t bytes; /* of the values */

@@ -50,5 +50,6 @@ def test_the_parts_of_a_groups_time_are_all_of_it() -> None:
     figures = times.figures()
     assert figures["steps"] == 62 and figures["simulations"] == 22
     assert sum(figures[name] for name in ("compute_s", "room_s", "next_s", "start_s")) == pytest.approx(12.21)
+    assert times.usage[0].memory_kb == 0 and len(times.usage) == 22
     assert figures["slowest"][:3] == [[4, 0.4], [7, 0.2], [119, 0.02]] and len(figures["slowest"]) == 16
     assert figures["step_s"] == sorted(figures["step_s"]) and figures["step_s"][-1] == 0.4

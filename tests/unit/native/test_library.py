@@ -11,6 +11,7 @@ from mpidata.native import event, library, loading
 
 SOURCE = Path(__file__).parents[3] / "c_api"
 TYPES = {
+    "mpidata_usage": event.USAGE,
     "int32_t": ctypes.c_int32,
     "int64_t": ctypes.c_int64,
     "uint64_t": ctypes.c_uint64,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mpidata.reporting.advice import CAUSES, advise
-from mpidata.reporting.measured import Measured, TrainerMeasured
+from mpidata.advice.advice import CAUSES, advise
+from mpidata.advice.measured import Measured, TrainerMeasured
 
 BALANCED = Measured(
     run_s=60, startup_s=3, trainers=(TrainerMeasured(40, 0.05), TrainerMeasured(40, 0.03)), groups=8, computing=0.9,

@@ -6,7 +6,7 @@ import math
 import statistics
 from dataclasses import dataclass
 
-from mpidata.reporting.measured import Measured
+from mpidata.advice.measured import Measured
 
 __all__ = ["CAUSES", "Advice", "advise"]
 

@@ -1,0 +1,1 @@
+"""What held a job back, and what would be balanced."""

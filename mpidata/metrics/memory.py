@@ -1,0 +1,45 @@
+"""How much memory each role of a job will need, as far as its plan tells."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mpidata.run.plan import Plan
+
+__all__ = ["memory_needs"]
+
+_OWN = 250 << 20  # a Python process with torch and mpidata, CPU only
+_SCHEDULER = 50 << 20
+_OF_SIMULATION = 100  # and its parameters, on the scheduler
+
+
+def memory_needs(plan: Plan) -> list[str]:
+    """Say it in a line for each role. What the user's programs need comes on top of that, GPUs' libraries too."""
+    sizes = [math.prod(field.shape) * np.dtype(field.dtype).itemsize for field in plan.fields]
+    sample = sum(sizes) + 8 * len(plan.parameters)
+    every = plan.simulations + plan.validation
+    lines = [f"scheduler: {_size(_SCHEDULER + every * (_OF_SIMULATION + 8 * len(plan.parameters)))}"]
+    if not plan.has_stream:
+        return [*lines, f"each trainer: {_size(_OWN)}"]
+    held = "steps" if plan.samples_window > 1 else "samples"
+    buffer = plan.capacity * sample
+    more = ", all its share of the validation samples" if plan.validation else ""
+    lines.append(
+        f"each trainer: {_size(_OWN + buffer)}, {_size(buffer)} of it for {plan.capacity} {held} of {_size(sample)}; "
+        f"on top of that{more} its batches, and what the solvers have under way"
+    )
+    under_way = plan.in_flight * sample // plan.ranks_per_group
+    lines.append(f"each solver rank: at most {_size(under_way)} for what it has under way (solvers.in_flight)")
+    if plan.carried:
+        shared = (plan.in_flight + 1) * sample
+        lines.append(f"each rank of the carried program: at most {_size(shared)}, shared with its carrier")
+    return lines
+
+
+def _size(n: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n >= size:
+            return f"{n / size:.3g} {unit}"
+    return f"{n} B"

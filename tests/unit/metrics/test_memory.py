@@ -1,0 +1,27 @@
+"""What a plan says about memory."""
+
+from pathlib import Path
+
+import pytest
+from launch_job import write_job
+
+from mpidata.config import load_job
+from mpidata.metrics.memory import memory_needs
+from mpidata.run.plan import Plan
+
+
+@pytest.mark.parametrize(
+    ("changes", "trainer", "solver"),
+    [
+        (["buffer.capacity=1000"], "1.31 GB, 1.05 GB of it for 1000 samples of 1.05 MB", "at most 4.19 MB"),
+        (["buffer.capacity=1000", "samples.window=4"], "for 1000 steps of 1.05 MB", "at most 4.19 MB"),
+        (["buffer.capacity=500", "solvers.in_flight=8"], "786 MB, 524 MB of it", "at most 8.39 MB"),
+    ],
+)
+def test_what_each_role_needs(tmp_path: Path, changes: list[str], trainer: str, solver: str) -> None:
+    field = "fields={u: {dtype: float32, shape: [512, 512]}}"
+    given = [field, "solvers.in_flight=4", "solvers.ranks_per_group=1", "validation={count: 2}", *changes]
+    plan = Plan.of(load_job(write_job(tmp_path), given), tmp_path / "run")
+    scheduler, *others = memory_needs(plan)
+    assert scheduler.startswith("scheduler: ") and trainer in others[0] and "validation" in others[0]
+    assert others[1].startswith("each solver rank: ") and solver in others[1]
