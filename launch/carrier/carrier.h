@@ -100,9 +100,11 @@ int words_of_launcher(char **launcher, int n, char ***filled);
 int words_fill(char **words, int n, char **values, char ***filled);
 
 /* The case of each simulation. case.c */
+enum { MPIDATA_MARK_MAX = 16 };
 typedef struct {
     char *folder, *in, *failed; /* folder: NULL: there is no case */
     char **fill, **link;        /* lists of paths within it */
+    char opens[MPIDATA_MARK_MAX], closes[MPIDATA_MARK_MAX]; /* what stands around a name */
     int keep_failed;
     long long simulation;
     char path[4096]; /* of the present copy, "": none */

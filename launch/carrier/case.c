@@ -58,6 +58,7 @@ int case_read(case_t *case_, const char *run) {
         *value++ = '\0';
         if (!strcmp(line, "folder")) case_->folder = strdup(value);
         if (!strcmp(line, "in")) case_->in = strdup(value);
+        if (!strcmp(line, "marks")) (void)sscanf(value, "%15s %15s", case_->opens, case_->closes);
         if (!strcmp(line, "keep")) case_->keep_failed = !strcmp(value, "failed");
         if (!strcmp(line, "fill")) status = add(&case_->fill, value);
         if (!strcmp(line, "link")) status = add(&case_->link, value);
@@ -93,17 +94,18 @@ static int write_mark(FILE *out, char **values, const char *mark, size_t length)
 }
 
 static int write_filled(FILE *out, char **values, const char *text, size_t length) {
+    const size_t opens = strlen(copying.source->opens), closes = strlen(copying.source->closes);
     for (const char *end = text + length; text < end;) {
-        const char *open = memmem(text, (size_t)(end - text), "{{", 2);
-        const char *close = open ? memmem(open, (size_t)(end - open), "}}", 2) : NULL;
+        const char *open = memmem(text, (size_t)(end - text), copying.source->opens, opens);
+        const char *name = open ? open + opens : NULL;
+        const char *close = open ? memmem(name, (size_t)(end - name), copying.source->closes, closes) : NULL;
         const size_t plain = (size_t)((close ? open : end) - text);
         if (fwrite(text, 1, plain, out) != plain) return 0;
         if (!close) break;
-        if (!write_mark(out, values, open + 2, (size_t)(close - open - 2))) {
-            /* What is no mark stays, as the check before the start has let it pass. */
-            if (fwrite(open, 1, (size_t)(close + 2 - open), out) != (size_t)(close + 2 - open)) return 0;
-        }
-        text = close + 2;
+        text = close + closes;
+        /* What is no mark stays, as the check before the start has let it pass. */
+        if (!write_mark(out, values, name, (size_t)(close - name)) &&
+            fwrite(open, 1, (size_t)(text - open), out) != (size_t)(text - open)) return 0;
     }
     return 1;
 }

@@ -171,8 +171,13 @@ class Record(Model):
     )
 
 
-_MARK = re.compile(r"\{\{([^{}\n]*)\}\}")
 _MARKED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::([0-9]*(?:\.[0-9]+)?[eEfFgG]))?\s*")
+
+
+def _marks(given: list[str]) -> list[str]:
+    if len(given) != 2 or not all(re.fullmatch(r"[!-~]{1,15}", mark) for mark in given):
+        refuse([((), f'{{key}} is {given!r}. Give two texts of 1 to 15 letters without blanks: ["<<", ">>"].')])
+    return given
 
 
 class Case(Model):
@@ -191,6 +196,13 @@ class Case(Model):
         description="Files and folders of it that are linked, not copied: those that the program only reads.",
         examples=["[mesh]"],
         json_schema_extra={"kind": "list of texts", "default": "none"},
+    )
+    marks: Annotated[list[Text], AfterValidator(_marks)] = Key(
+        default=["{{", "}}"],
+        description="What stands before and after a name in the files of `fill`, where the program's own files have "
+        "double braces.",
+        examples=['["<<", ">>"]'],
+        json_schema_extra={"kind": "list of two texts"},
     )
     in_: Text | None = Key(
         default=None,
@@ -222,11 +234,13 @@ class Case(Model):
                     said = f"'solvers.case.{key}[{i}]' is {name!r}, but {top} has no such file"
                     yield ("solvers", "case", key, i), f"{said}. Correct the name."
         known = [*known, "group", "ranks", "hosts"]
+        opens, closes = map(re.escape, self.marks)
+        pattern = re.compile(rf"{opens}((?:(?!{opens}|{closes})[^\n])*){closes}")
         for name in self.filled(folder):
-            for mark in _MARK.finditer((top / name).read_text("utf-8", "replace")):
+            for mark in pattern.finditer((top / name).read_text("utf-8", "replace")):
                 word = _MARKED.fullmatch(mark[1])
                 if word is None:
-                    fix = "Write {{name}} or {{name:.6e}}."
+                    fix = f"Write {'name'.join(self.marks)} or {'name:.6e'.join(self.marks)}."
                     yield ("solvers", "case", "fill"), f"{top / name} has '{mark[0]}', which cannot be filled. {fix}"
                 elif word[1] not in known:
                     fix = f"The names are {', '.join(known)}."
@@ -234,7 +248,7 @@ class Case(Model):
 
     def text(self, folder: Path) -> str:
         """Write what carriers need to know of it; `folder` is that of the job file."""
-        lines = [f"folder {(folder / self.folder).absolute()}", f"keep {self.keep}"]
+        lines = [f"folder {(folder / self.folder).absolute()}", f"keep {self.keep}", f"marks {' '.join(self.marks)}"]
         lines += [f"in {(folder / self.in_).absolute()}"] if self.in_ is not None else []
         lines += [f"fill {name}" for name in self.filled(folder)] + [f"link {name.rstrip('/')}" for name in self.link]
         return "\n".join(lines) + "\n"

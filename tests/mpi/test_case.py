@@ -41,6 +41,7 @@ def write(job: JobFolder, text: str = "{{alpha:.6e}} {{ alpha }} {{simulation}} 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     (job.path / "case" / "run.sh").chmod(0o755)
+    (job.path / "case" / "to").unlink(missing_ok=True)
     (job.path / "case" / "to").symlink_to("plain")
     job.write(solver=SOLVER)
     job.job(
@@ -53,6 +54,18 @@ def write(job: JobFolder, text: str = "{{alpha:.6e}} {{ alpha }} {{simulation}} 
             "case": {**CASE, **more},
         },
     )
+
+
+def test_other_marks(folder: JobFolder) -> None:
+    write(folder, "<<alpha:.6e>> <<alpha>> <<simulation>> {alpha}", marks=["<<", ">>"])
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    write(folder, "<<beta>>", marks=["<<", ">>"])
+    with pytest.raises(JobFileError, match="has '<<beta>>', but there is no parameter"):
+        load_job(folder.path / "job.yaml")
+    write(folder, marks=["<<", "> >"])
+    with pytest.raises(JobFileError, match="two texts of 1 to 15 letters without blanks"):
+        load_job(folder.path / "job.yaml")
 
 
 @pytest.mark.full
