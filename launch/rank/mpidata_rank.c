@@ -11,6 +11,7 @@
  *
  * Exit status: 0, or 1 with a sentence on standard error if the program could not be started at all. */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -68,6 +69,20 @@ static void set_environment(const mpidata_plan *plan)
         if (!value) refuse("'%s' is no environment variable. %s/" MPIDATA_RUN_PLAN ". Start the job again.", *pair, me.run_folder);
         *value++ = 0;
         set(*pair, value, 1);
+    }
+}
+
+/* What a solver is told without a call: its group, and where it is started for one simulation, that and its parameters. */
+static void tell_solver(const mpidata_plan *plan, char **assignments)
+{
+    if (me.role != MPIDATA_ROLE_SOLVER || plan->carried) return; /* a carrier tells its program */
+    set("MPIDATA_GROUP", print("%ld", me.index), 1);
+    for (; me.spawned && plan->per_simulation && *assignments; assignments++) {
+        const size_t length = strcspn(*assignments, "=");
+        const int number = !strncmp(*assignments, "simulation=", length + 1);
+        char *name = number ? print("MPIDATA_SIMULATION") : print("MPIDATA_PARAM_%.*s", (int)length, *assignments);
+        for (char *letter = name; *letter; letter++) *letter = (char)toupper((unsigned char)*letter);
+        set(name, *assignments + length + ((*assignments)[length] != 0), 1);
     }
 }
 
@@ -237,13 +252,14 @@ int main(int argc, char **argv)
     find_role(&plan, size);
     me.speaks = 1;
     char *log_path = print("%s/" MPIDATA_RUN_LOGS "/%s", me.run_folder, file_name(1)), *pulse_name = NULL, *sentence = NULL;
-    char **arguments = own_arguments(&plan, argv + (me.spawned ? 4 : argc));
+    char **assignments = argv + (me.spawned ? 4 : argc), **arguments = own_arguments(&plan, assignments);
     const int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (log < 0) refuse("Cannot write %s: %s. Make the output folder writable.", log_path, strerror(errno));
     if (lseek(log, 0, SEEK_END) > 0) dprintf(log, "mpidata: Another start of this run.\n"); /* exits.py looks for it */
     if (chdir(plan.folder)) refuse("Cannot enter %s: %s. Host of rank %ld.", plan.folder, strerror(errno), me.rank);
     say_host(log);
     set_environment(&plan);
+    tell_solver(&plan, assignments);
     char *unprotected = plan.fault_tolerant && is_replaced() && !plan.carried ? preload() : NULL;
     if (unprotected) dprintf(log, "mpidata: An MPI_Abort of this %s ends the job: %s.\n", mpidata_role_name(me.role), unprotected);
     me.carries = plan.carried && me.role == MPIDATA_ROLE_SOLVER;
