@@ -67,7 +67,11 @@ def _one(look: Look) -> str:
 
 def _plots(look: Look) -> list[str]:
     many = len(look.story.bars) > MOST_BARS
-    legend = "How busy each group was." if many else "Each bar is a simulation; white is waiting for the next one."
+    bars = (
+        "Each bar is a simulation; white is waiting for the next one, its shaded end the time for which it waited for "
+    )
+    bars += "room in all."
+    legend = "How busy each group was." if many else bars
     return [
         section("Over time", draw_curves(look)),
         section("Timeline", draw_timeline(look.story), paragraph(legend, "muted")) if look.story.bars else "",

@@ -28,13 +28,17 @@ _MARKS = {
 
 @dataclass
 class Bar:
-    """A simulation on a group, in seconds of the run; `how`: complete, failed, lost or unfinished."""
+    """A simulation on a group, in seconds of the run; `how`: complete, failed, lost or unfinished.
+
+    `room`: seconds for which it waited for room in the buffers, in all.
+    """
 
     group: int
     simulation: int
     begin: float
     end: float
     how: str
+    room: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,8 @@ def tell(events: Iterable[dict[str, Any]]) -> Story:
             close(group, now, "complete")
             bar = open_bars[group] = last_of[simulation] = Bar(group, simulation, now, now, "unfinished")
             story.bars.append(bar)
+        elif kind == "simulation_run" and isinstance(group, int) and (ran := open_bars.get(group)) is not None:
+            ran.room = float(event.get("room_s") or 0.0) if ran.simulation == simulation else 0.0
         elif kind == "simulation_complete" and isinstance(simulation, int) and simulation in last_of:
             done = last_of[simulation]
             if open_bars.get(done.group) is done:

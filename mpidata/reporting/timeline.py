@@ -38,6 +38,7 @@ def draw_timeline(story: Story) -> str:
             _draw_bins(made, axes, story)
         else:
             _draw_bars(axes, story.bars)
+            _draw_waiting(axes, story.bars)
         _draw_marks(axes, story)
         axes.set(xlabel="seconds of the run", ylabel="group", xlim=(0, max(story.clock.last, 1e-3)))
         axes.set_ylim(story.groups - 0.4, -0.6)
@@ -65,6 +66,17 @@ def _draw_bars(axes: Any, bars: list[Bar]) -> None:
             label=f"simulation, {how}" if how != "complete" else "simulation",
             **{"edgecolor": "white", **look},
         )
+
+
+def _draw_waiting(axes: Any, bars: list[Bar]) -> None:
+    """Shade, at the end of each bar, how long the simulation waited for room in all."""
+    chosen = [bar for bar in bars if bar.room > 0.01 * (bar.end - bar.begin)]
+    if chosen:
+        widths = [min(bar.room, bar.end - bar.begin) for bar in chosen]
+        left = [bar.end - width for bar, width in zip(chosen, widths, strict=True)]
+        look = {"facecolor": COLOURS["sky"], "edgecolor": "white", "hatch": "--"}
+        look |= {"height": 0.8, "linewidth": 0.4, "label": "of it, waiting for room"}
+        axes.barh([bar.group for bar in chosen], widths, left=left, **look)
 
 
 def busy_shares(story: Story, bins: int, rows: int) -> NDArray[np.float64]:

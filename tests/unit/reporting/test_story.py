@@ -23,13 +23,16 @@ def test_each_simulation_is_a_bar(tmp_path: Path) -> None:
         (0, "start", {}),
         (1, "dispatch", {"simulation": 0, "group": 0}),
         (1, "dispatch", {"simulation": 1, "group": 1}),
+        (3, "simulation_run", {"simulation": 0, "group": 0, "room_s": 0.5}),
         (3, "dispatch", {"simulation": 2, "group": 0}),
         (4, "simulation_complete", {"simulation": 0, "steps": 9}),  # the trainers held it later than its group left it
         (5, "simulation_complete", {"simulation": 1, "steps": 9}),
         (7, "group_left", {"group": 0}),
         (8, "end", {"status": "complete"}),
     )
-    assert bars(told(run)) == [(0, 0, 1, 3, "complete"), (1, 1, 1, 5, "complete"), (0, 2, 3, 7, "complete")]
+    story = told(run)
+    assert bars(story) == [(0, 0, 1, 3, "complete"), (1, 1, 1, 5, "complete"), (0, 2, 3, 7, "complete")]
+    assert [bar.room for bar in story.bars] == [0.5, 0.0, 0.0]
 
 
 def test_what_failed_was_lost_and_goes_on(tmp_path: Path) -> None:
