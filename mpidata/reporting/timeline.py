@@ -74,7 +74,7 @@ def _draw_waiting(axes: Any, bars: list[Bar]) -> None:
     if chosen:
         widths = [min(bar.room, bar.end - bar.begin) for bar in chosen]
         left = [bar.end - width for bar, width in zip(chosen, widths, strict=True)]
-        look = {"facecolor": COLOURS["sky"], "edgecolor": "white", "hatch": "--"}
+        look: dict[str, Any] = {"facecolor": COLOURS["sky"], "edgecolor": "white", "hatch": "--"}
         look |= {"height": 0.8, "linewidth": 0.4, "label": "of it, waiting for room"}
         axes.barh([bar.group for bar in chosen], widths, left=left, **look)
 

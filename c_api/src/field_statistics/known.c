@@ -1,4 +1,4 @@
-#include "field_statistics/scales.h"
+#include "field_statistics/known.h"
 
 #include <stdlib.h>
 #include <string.h>
