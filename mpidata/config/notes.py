@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from mpidata.config.base import Location, Problem
@@ -10,7 +12,7 @@ from mpidata.config.data import Buffer
 from mpidata.config.parameters import LEARNING
 from mpidata.config.sentences import shown
 
-__all__ = ["RENAMED", "drop_without_effect", "fit_watermark", "new_name", "rename"]
+__all__ = ["RENAMED", "drop_without_effect", "fit_watermark", "new_name", "rename", "unknown_to_program"]
 
 RENAMED: dict[str, str] = {"solvers.window": "solvers.in_flight"}
 """Old name of a key -> its name, both as `--set` has them; taken out a release later."""
@@ -31,6 +33,28 @@ def drop_without_effect(sections: dict[str, Any]) -> list[Problem]:
             notes.append(((section, key), f"'{section}.{key}' is {shown(value)}: no effect with {beside}."))
             sections[section] = sections[section].model_copy(update={key: nothing})
     return notes
+
+
+def unknown_to_program(sections: dict[str, Any], folder: Path) -> list[Problem]:
+    """Return a note about each parameter that a program which only writes files is not told of; all must be valid."""
+    solvers, parameters = sections.get("solvers"), sections.get("parameters")
+    if solvers is None or solvers.output is None or parameters is None:
+        return []
+    told = set(re.findall(r"\{(\w+)\}", " ".join(solvers.program or ())))
+    if (case := solvers.case) is not None:
+        opens = re.escape(case.marks[0])
+        for name in case.filled(folder):
+            text = (folder / case.folder / name).read_text("utf-8", "replace")
+            told |= set(re.findall(rf"{opens}\s*(\w+)", text))
+    where = "in no file of 'solvers.case.fill' and no argument of 'solvers.program'"
+    return [
+        (
+            ("parameters", "space", name),
+            f"'parameters.space.{name}' stands {where}: the program can know it by MPIDATA_PARAM_{name.upper()} only.",
+        )
+        for name in parameters.space
+        if name not in told
+    ]
 
 
 def fit_watermark(sections: dict[str, Any]) -> None:

@@ -30,6 +30,17 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "job.yaml"
 
 
+def test_parameters_that_a_program_is_not_told_of(path: Path) -> None:
+    (path.parent / "case").mkdir()
+    (path.parent / "case" / "input.dat").write_text("a {{ alpha:.3e }}")
+    output = {"case": "{folder: case, fill: [input.dat]}", "output": '{files: "*.npy"}', "carried": "{}"}
+    changes = [f"solvers.{key}={of}" for key, of in output.items()]
+    changes += ["solvers.lifetime=simulation", "parameters.space={alpha: [0, 1], beta: [0, 1], gamma: [0, 1]}"]
+    notes = load_job(path, [*changes, 'solvers.program=[./heat2d, "{gamma}"]']).notes
+    assert len(notes) == 1 and "'parameters.space.beta' stands in no file" in notes[0]
+    assert "MPIDATA_PARAM_BETA only" in notes[0]
+
+
 def value(job: Job, key: str) -> object:
     section, _, name = key.partition(".")
     return getattr(getattr(job, section), name)
