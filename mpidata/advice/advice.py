@@ -76,8 +76,9 @@ def advise(measured: Measured | None, cores: int | None = None) -> Advice:
 def _judge(m: Measured) -> Advice:
     if m.run_s > 0 and m.startup_s > 0.5 * m.run_s or m.starting > 0.5:
         return _startup(m)
-    if m.slowed >= _WAITS:
-        share = f"Recording made the trainers and groups wait for {_percent(m.slowed)} of the time."
+    if m.slowed >= _WAITS or m.recorded_after_s > 0.3 * m.run_s:
+        share = f"Recording made the trainers and groups wait for {_percent(m.slowed)} of the time"
+        share += f", and went on for {m.recorded_after_s:.1f} s of {m.run_s:.1f} s after the last batch."
         fix = "Record to a faster disk, less (record.every, smaller dtypes), or with `record: {when_slow: skip}`."
         return _say("disk", [share, fix])
     waits, room = m.waited >= _WAITS, m.room >= _WAITS

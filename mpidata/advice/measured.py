@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from mpidata.reporting.look import Look
@@ -49,8 +50,8 @@ class Measured:
         Samples of a batch.
     slowed : float
         Share of time for which the recording held up the trainers, their mean.
-    repeats : float
-        How often a sample is drawn.
+    recorded_after_s : float
+        Seconds after the last draw for which the recording went on; 0 where nothing is recorded.
     """
 
     run_s: float
@@ -66,7 +67,7 @@ class Measured:
     capacity: int = 0
     batch: float = 1.0
     slowed: float = 0.0
-    repeats: float = 1.0
+    recorded_after_s: float = 0.0
 
     @property
     def samples_s(self) -> float:
@@ -124,6 +125,7 @@ def measure(look: Look) -> Measured | None:
         step_s=_steps(runs),
         capacity=int(buffer.get("capacity") or 0),
         batch=max(1.0, received / max(drawn, 1)),
+        recorded_after_s=_after_last_draw(lines) if record else 0.0,
         slowed=float(record.get("slowed_s") or 0.0) / len(trainers) / max(lines[-1]["seconds"], 1e-9),
     )
 
@@ -131,6 +133,11 @@ def measure(look: Look) -> Measured | None:
 def read_metrics(run: RunFolder) -> list[dict[str, Any]]:
     """Read the lines of metrics.jsonl that are whole."""
     return [line for line in read_lines(run.metrics) if _is_line(line)]
+
+
+def _after_last_draw(lines: list[dict[str, Any]]) -> float:
+    drew = [b["seconds"] for a, b in pairwise(lines) if sum(b["drawn"]) > sum(a["drawn"])]
+    return float(lines[-1]["seconds"] - drew[-1]) if drew else 0.0
 
 
 def _middle(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:

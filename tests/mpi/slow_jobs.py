@@ -20,7 +20,7 @@ import mpidata
 group = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1 - {trainers}
 def simulate(alpha):
     time.sleep({start})
-    u = np.zeros((128, 128), np.float32)
+    u = np.zeros(({side}, {side}), np.float32)
     for step in range({steps}):
         if step % {every} == {every} - 1:
             time.sleep({sleep} * ({factor} if group == 5 else 1))
@@ -32,7 +32,7 @@ import time
 from mpidata.record import file
 append = file.RecordFile.append
 def slow(self, rows, *more):
-    time.sleep(0.05 * len(rows))
+    time.sleep(0.05 * len(rows.step))
     return append(self, rows, *more)
 file.RecordFile.append = slow
 """
@@ -49,16 +49,19 @@ def write_slow_job(
     every: int = 1,
     factor: float = 1.0,
     start: float = 0.0,
+    side: int = 128,
     **keys: Any,
 ) -> None:
     """Write a job: sleeps every so many steps, `factor` times as long on group 5; `train` seconds for a batch of 4."""
-    solver = SOLVER.format(trainers=len(train), steps=steps, every=every, sleep=sleep, factor=factor, start=start)
+    solver = SOLVER.format(
+        trainers=len(train), steps=steps, every=every, sleep=sleep, factor=factor, start=start, side=side
+    )
     folder.write(train=TRAIN.format(sleeps=train), solver=solver)
     job = {
         "trainers": {"ranks": len(train)},
         "solvers": {"groups": groups, "function": "solver:simulate", "in_flight": 1},
         "parameters": {"count": count, "space": {"alpha": [0.0, 1.0]}},
-        "fields": {"u": {"dtype": "float32", "shape": [128, 128]}},
+        "fields": {"u": {"dtype": "float32", "shape": [side, side]}},
         "buffer": {"policy": "fifo", "capacity": 200},
     }
     folder.job(**{key: {**value, **keys.pop(key, {})} for key, value in job.items()}, **keys)

@@ -87,6 +87,8 @@ SLOW = [
                             "buffer": {"capacity": 8}}, marks=full, id="buffer"),
     pytest.param("disk", {"groups": 4, "sleep": 0.02, "train": (0.05,), "count": 8, "record": {"path": "samples"}},
                  marks=full, id="disk"),
+    pytest.param("disk", {"groups": 2, "sleep": 0.02, "train": (0.02,), "count": 8, "record": {"path": "samples"},
+                          "side": 512, "buffer": {"capacity": 20}}, marks=full, id="disk that makes wait"),
     pytest.param("slow trainer", {"groups": 4, "sleep": 0.01, "train": (0.02, 0.1), "count": 16}, marks=full,
                  id="slow trainer"),
     pytest.param("too many groups", {"groups": 24, "sleep": 0.1, "train": (0.2,), "count": 48}, marks=full,

@@ -32,6 +32,7 @@ def trainers(*figures: tuple[float, float]) -> tuple[TrainerMeasured, ...]:
         ("buffer", {"trainers": trainers((40, 0.3), (40, 0.3)), "computing": 0.68, "room": 0.3, "capacity": 20},
          {"capacity": 160, "samples_s": 114}),
         ("disk", {"slowed": 0.6, "trainers": trainers((40, 0.6), (40, 0.6))}, {}),
+        ("disk", {"recorded_after_s": 25.0}, {}),
         ("slow group", {"step_s": {**dict.fromkeys(range(8), 0.1), 5: 0.5}, "trainers": trainers((36, 0.4), (36, 0.4))},
          {"samples_s": 80}),
         ("slow trainer", {"trainers": trainers((20, 0.0), (20, 0.7)), "room": 0.5, "computing": 0.45},
