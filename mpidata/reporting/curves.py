@@ -55,9 +55,10 @@ def rates(seconds: _Curve, counts: _Curve) -> tuple[_Curve, _Curve]:
 
 
 def _draw_throughput(axis: Any, lines: Sequence[_Line]) -> None:
-    axis.plot(*rates(_column(lines, "seconds"), np.array([float(sum(line["received"])) for line in lines])))
+    at, came = rates(_column(lines, "seconds"), np.array([float(sum(line["received"])) for line in lines]))
+    axis.plot(at, came)
     axis.set_ylabel("samples/s")
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, 1.08 * max(came, default=1.0) or 1.0)
 
 
 def _draw_fill(axis: Any, lines: Sequence[_Line]) -> None:

@@ -1,0 +1,47 @@
+"""Curves over time: what lies between the lines of metrics.jsonl, and that a report has them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_run import T0, MadeRun
+
+from mpidata.reporting.curves import draw_curves, rates, thinned
+from mpidata.reporting.look import look_at
+
+
+def test_rates_lie_between_the_lines_and_leave_out_what_a_resume_set_back() -> None:
+    at, rate = rates(np.array([1.0, 2.0, 4.0, 4.0, 5.0]), np.array([0.0, 10.0, 50.0, 20.0, 21.0]))
+    assert at.tolist() == [1.5, 3.0, 4.5] and rate.tolist() == [10.0, 20.0, 1.0]
+
+
+@pytest.mark.parametrize(("count", "most"), [(3, 10), (10, 10), (11, 10), (1000, 7)])
+def test_thinning_keeps_the_last_line(count: int, most: int) -> None:
+    lines = [{"seconds": second} for second in range(count)]
+    left = thinned(lines, most)
+    assert (
+        len(left) <= most
+        and left[-1] == lines[-1]
+        and [line["seconds"] for line in left] == sorted(line["seconds"] for line in left)
+    )
+
+
+def line(second: int, trainers: int = 2) -> dict[str, object]:
+    return {
+        "time": T0 + second, "seconds": second, "received": [10 * second] * trainers, "drawn": [second] * trainers,
+        "fill": [0.5] * trainers, "waited_s": [0.1 * second] * trainers,
+        "report": {"loss": None if second % 2 else 1.0},
+        "groups": {"room_s": 0.1 * second, "next_s": 0.0},
+    }  # fmt: skip
+
+
+def test_a_report_has_curves_also_of_a_run_that_was_resumed_with_other_trainers(tmp_path: Path) -> None:
+    run = MadeRun(tmp_path)
+    run.events((0.0, "start", {"groups": 3}))
+    lines = [line(second) for second in range(1, 20)] + [line(second, 12) for second in range(19, 30)]
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(of) + "\n" for of in lines) + '{"seconds": 30, "rec')
+    drawn = draw_curves(look_at(run.path))
+    assert "<img" in drawn and "throughput, fill, waiting, loss" in drawn
+    (run.path / "metrics.jsonl").write_text(json.dumps(line(1)) + "\n")
+    assert draw_curves(look_at(run.path)) == ""
