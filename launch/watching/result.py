@@ -65,6 +65,10 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("batches", (" + ".join(map(str, summary["batches"]["per_trainer"])) or "0") + _excess(summary["batches"])),
         ("data", f"{summary['bytes'] / 1e6:.1f} MB in {seconds:.1f} s"),
     ]
+    if simulations.get("short"):
+        rows.append(("too short", f"{simulations['short']} simulations, for a window of samples.window steps"))
+    if simulations["complete"] and (none := _without_samples(summary)):
+        rows.append(("no samples", f"for {none}: no batch, as all trainers draw the same number. Run more simulations"))
     if loaders := summary.get("loaders"):
         rows = rows if simulations["requested"] else [("time", f"{seconds:.1f} s")]
         rows.append(("loaders", f"{loaders['joined']} joined, {loaders['lost']} lost"))
@@ -82,6 +86,13 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     for name, value in summary["training"].items():
         rows.append((name, f"{_number(value.get('first'))} -> {_number(value.get('last'))}"))
     return [*rows, ("run folder", summary["run"])]
+
+
+def _without_samples(summary: dict[str, Any]) -> str:
+    """Name the trainers that have received nothing, if that is why nobody has drawn anything."""
+    received, batches = summary["samples"].get("per_trainer") or [], summary["batches"].get("per_trainer") or []
+    none = [str(trainer) for trainer, samples in enumerate(received) if not samples]
+    return f"trainer {' and '.join(none)}" if none and batches and not any(batches) else ""
 
 
 def _excess(batches: dict[str, Any]) -> str:

@@ -48,6 +48,17 @@ def test_what_is_shown_of_a_failure(case: EndedRun, capsys: pytest.CaptureFixtur
     assert stderr.endswith(f"{outcome.summary['error']}\n")
 
 
+def test_a_trainer_without_samples_is_named(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing: dict[str, object] = {"batches": {"per_trainer": [0, 0]}}
+    nothing["samples"] = {"received": 7, "validation": 0, "per_trainer": [0, 7]}
+    simulations = {"requested": 9, "complete": 9, "failed": 0, "short": 4}
+    nothing |= {"simulations": simulations, "seconds": 1.0, "bytes": 0, "training": {}, "name": "job"}
+    case.run.summary.write_text(json.dumps({"status": "complete", "run": str(case.run.path), **nothing}))
+    show_outcome(settle(case.attempt, LauncherEnd(0, None), 3.0), Console(width=200), Console(stderr=True))
+    shown = capsys.readouterr().out
+    assert "no samples   for trainer 0: no batch" in shown and "too short    4 simulations" in shown
+
+
 def test_what_is_shown_of_losses(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     entry = {
         "simulation": 7,
