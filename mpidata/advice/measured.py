@@ -44,6 +44,8 @@ class Measured:
         Shares of the groups' time: computing, waiting for room in the buffers, for a simulation, and starting one.
     step_s : dict
         Seconds a step, waiting not included, by group.
+    group_s : float or None
+        Samples a second of a group that never waits, the mean of their own times; None where too little is known.
     capacity : int
         Of one buffer, in samples.
     batch : float
@@ -64,6 +66,7 @@ class Measured:
     starting: float
     ranks_per_group: int = 1
     step_s: dict[int, float] = field(default_factory=dict)
+    group_s: float | None = None
     capacity: int = 0
     batch: float = 1.0
     slowed: float = 0.0
@@ -82,6 +85,8 @@ class Measured:
     @property
     def group_most_s(self) -> float:
         """Samples a second of a group that never waits."""
+        if self.group_s is not None:
+            return self.group_s
         return self.samples_s / max(self.computing + self.starting, 0.01) / self.groups
 
     @property
@@ -108,7 +113,7 @@ def measure(look: Look) -> Measured | None:
             first["received"], last["received"], first["waited_s"], last["waited_s"], strict=True
         )
     )
-    runs = [event for event in read_events(look.run.events) if event["event"] == "simulation_run"]
+    runs = [event for event in read_events(look.run.events) if _is_run(event)]
     shares = _shares_of(runs)
     if shares is None:
         return None
@@ -123,6 +128,7 @@ def measure(look: Look) -> Measured | None:
         ranks_per_group=int(solvers.get("ranks_per_group") or 1),
         **shares,
         step_s=_steps(runs),
+        group_s=_group_samples_s(runs, sum(lines[-1]["received"])),
         capacity=int(buffer.get("capacity") or 0),
         batch=max(1.0, received / max(drawn, 1)),
         recorded_after_s=_after_last_draw(lines) if record else 0.0,
@@ -173,6 +179,29 @@ def _steps(runs: list[dict[str, Any]]) -> dict[int, float]:
         steps[group] = steps.get(group, 0) + max(0, run.get("steps", 0) - 1)
         seconds[group] = seconds.get(group, 0.0) + run.get("compute_s", 0.0)
     return {group: seconds[group] / steps[group] for group in steps if steps[group]}
+
+
+def _group_samples_s(runs: list[dict[str, Any]], received: int) -> float | None:
+    """Compute the samples a second that a group would give if it never waited, the mean over the groups.
+
+    Not from what came a second: while the buffers fill, groups do not wait as they will later. `received` are the
+    samples of the whole run: steps of a validation, or before a window is whole, are none of the trainers'.
+    """
+    of: dict[int, list[tuple[int, float]]] = {}
+    for run in runs:
+        seconds = float(run.get("compute_s", 0.0)) + float(run.get("start_s", 0.0))
+        of.setdefault(run["group"], []).append((run["steps"], seconds))
+    later = [runs[1:] or runs for runs in of.values()]  # the first simulation of a group starts it, too
+    if not received or any(sum(seconds for _, seconds in runs) <= 0 for runs in later):
+        return None
+    share = min(1.0, received / max(1, sum(run["steps"] for run in runs)))
+    speeds = [sum(steps for steps, _ in runs) / sum(seconds for _, seconds in runs) for runs in later]
+    return share * statistics.fmean(speeds) if any(speeds) else None
+
+
+def _is_run(event: dict[str, Any]) -> bool:
+    numbers = event.get("group"), event.get("steps")
+    return event["event"] == "simulation_run" and all(isinstance(number, int) for number in numbers)
 
 
 def _is_line(line: dict[str, Any]) -> bool:

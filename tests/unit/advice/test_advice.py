@@ -29,6 +29,9 @@ def trainers(*figures: tuple[float, float]) -> tuple[TrainerMeasured, ...]:
         # 8 groups could give 320.
         ("training", {"trainers": trainers((40, 0), (40, 0)), "computing": 0.23, "room": 0.73, "starting": 0.02},
          {"trainers": 8, "samples_s": 320}),
+        # As long as buffers fill, what comes a second says little of the groups.
+        ("training", {"trainers": trainers((40, 0), (40, 0)), "computing": 0.5, "room": 0.5, "group_s": 40},
+         {"trainers": 8, "samples_s": 320}),
         ("buffer", {"trainers": trainers((40, 0.3), (40, 0.3)), "computing": 0.68, "room": 0.3, "capacity": 20},
          {"capacity": 160, "samples_s": 114}),
         ("disk", {"slowed": 0.6, "trainers": trainers((40, 0.6), (40, 0.6))}, {}),
