@@ -16,7 +16,7 @@ __all__ = ["Measured", "TrainerMeasured", "measure", "read_metrics"]
 
 @dataclass(frozen=True)
 class TrainerMeasured:
-    """A trainer: samples received a second, and the share of time for which its loop waited for data."""
+    """A trainer: samples that it took a second, each once, and the share of time for which its loop waited for data."""
 
     samples_s: float
     waited: float
@@ -74,7 +74,7 @@ class Measured:
 
     @property
     def samples_s(self) -> float:
-        """Samples that came a second."""
+        """Samples that the trainers took a second."""
         return sum(trainer.samples_s for trainer in self.trainers)
 
     @property
@@ -107,18 +107,16 @@ def measure(look: Look) -> Measured | None:
         return None
     first, last = inside
     seconds = last["seconds"] - first["seconds"]
+    solvers, buffer = _part(look.job, "solvers"), _part(look.job, "buffer")
+    batch = _batch(lines[-1], buffer)
     trainers = tuple(
-        TrainerMeasured((b - a) / seconds, min(1.0, max(0.0, (late - early) / seconds)))
-        for a, b, early, late in zip(
-            first["received"], last["received"], first["waited_s"], last["waited_s"], strict=True
-        )
+        TrainerMeasured((b - a) * batch / seconds, min(1.0, max(0.0, (late - early) / seconds)))
+        for a, b, early, late in zip(first["drawn"], last["drawn"], first["waited_s"], last["waited_s"], strict=True)
     )
     runs = [event for event in read_events(look.run.events) if _is_run(event)]
     shares = _shares_of(runs)
     if shares is None:
         return None
-    received, drawn = sum(last["received"]) - sum(first["received"]), sum(last["drawn"]) - sum(first["drawn"])
-    solvers, buffer = _part(look.job, "solvers"), _part(look.job, "buffer")
     record = _part(look.figures, "record")
     return Measured(
         run_s=lines[-1]["seconds"],
@@ -130,7 +128,7 @@ def measure(look: Look) -> Measured | None:
         step_s=_steps(runs),
         group_s=_group_samples_s(runs, sum(lines[-1]["received"])),
         capacity=int(buffer.get("capacity") or 0),
-        batch=max(1.0, received / max(drawn, 1)),
+        batch=max(1.0, batch),
         recorded_after_s=_after_last_draw(lines) if record else 0.0,
         slowed=float(record.get("slowed_s") or 0.0) / len(trainers) / max(lines[-1]["seconds"], 1e-9),
     )
@@ -144,6 +142,12 @@ def read_metrics(run: RunFolder) -> list[dict[str, Any]]:
 def _after_last_draw(lines: list[dict[str, Any]]) -> float:
     drew = [b["seconds"] for a, b in pairwise(lines) if sum(b["drawn"]) > sum(a["drawn"])]
     return float(lines[-1]["seconds"] - drew[-1]) if drew else 0.0
+
+
+def _batch(line: dict[str, Any], buffer: dict[str, Any]) -> float:
+    """Compute how many new samples there were for each batch; those of a fifo or firo that wait are in none yet."""
+    waiting = 0.0 if buffer.get("policy") == "reservoir" else sum(line["fill"]) * int(buffer.get("capacity") or 0)
+    return float(max(0.0, sum(line["received"]) - waiting) / max(sum(line["drawn"]), 1))
 
 
 def _middle(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:

@@ -107,3 +107,31 @@ def test_what_held_a_job_back_is_named(folder: JobFolder, cause: str, job: dict)
     advice = measured_advice(folder.run(timeout=170))
     print(*advice.sentences, sep="\n")
     assert advice.cause == cause, advice.sentences
+
+
+TRIED = {
+    "solvers": {"groups": 2, "sleep": 0.05, "train": (0.02,), "count": 8},
+    "training": {"groups": 4, "sleep": 0.04, "train": (0.1,), "count": 24},
+    "buffer": {"groups": 2, "sleep": 0.8, "every": 40, "train": (0.05,), "count": 24, "buffer": {"capacity": 8}},
+    "too many groups": {"groups": 24, "sleep": 0.1, "train": (0.2,), "count": 48, "steps": 20},
+}
+
+
+@full
+@pytest.mark.parametrize("cause", TRIED)
+def test_what_is_advised_holds_when_it_is_tried(folder: JobFolder, cause: str) -> None:
+    job = dict(TRIED[cause])
+    write_slow_job(folder, **job)
+    advice = measured_advice(folder.run(timeout=170))
+    assert advice.cause == cause and advice.samples_s is not None, advice.sentences
+    # As long a run as the first, with what was advised.
+    groups, trainers = advice.groups or job["groups"], advice.trainers or len(job["train"])
+    job |= {"groups": groups, "train": job["train"] * trainers, "count": max(job["count"], 4 * groups)}
+    job["buffer"] = {"capacity": advice.capacity or job.get("buffer", {}).get("capacity", 200)}
+    write_slow_job(folder, **job)
+    result = folder.run(timeout=170)
+    assert result.status == 0 and result.run is not None, result.logs()
+    tried = measure(look_at(result.run))
+    assert tried is not None
+    print(f"{cause}: {advice.samples_s:.1f} samples a second expected, {tried.samples_s:.1f} when tried")
+    assert 0.8 < tried.samples_s / advice.samples_s < 1.25
