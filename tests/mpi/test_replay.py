@@ -16,7 +16,7 @@ def simulate(alpha, simulation):
         yield {'u': u + 1e-9 * ('OTHER' in os.environ and (simulation, step) == (5, 2))}
 """
 TRAIN = """
-import hashlib, random, time
+import hashlib, os, random, time
 from mpidata.native.waiting import wait
 from mpidata.trainer.join import join
 from numpy_stream import stream
@@ -151,3 +151,49 @@ def test_what_cannot_be_replayed_is_refused(folder: JobFolder) -> None:
     again = run(folder, "--replay", str(first.run), "--set", "journal=false")
     assert "has no journal" in run(folder, "--replay", str(again.run), status=2).output
     assert "cannot be resumed" in run(folder, "--resume", str(again.run), status=2).output
+    with (first.run / "events.jsonl").open("a") as events:
+        events.write('{"time": 1.0, "event": "relief", "trainer": 0}\n')
+    assert "take more than its capacity" in run(folder, "--replay", str(first.run), status=2).output
+
+
+FAILS_ONCE = """
+    if batches == 5 and not os.path.exists('failed'):
+        open('failed', 'w').close()
+        raise SystemExit(3)
+"""
+DIES = """
+import os, signal
+from pathlib import Path
+import sim
+def simulate(alpha, simulation):
+    for step, fields in enumerate(sim.simulate(alpha, simulation)):
+        mark = Path(f'died_{simulation}_{step}')
+        if (simulation, step) in DEATHS and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield fields
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("policy", POLICIES)
+def test_simulations_that_were_tried_again_are_replayed(folder: JobFolder, policy: str) -> None:
+    write(folder, policy)
+    folder.write(dies=DIES.replace("DEATHS", "[(2, 0), (5, 3), (7, 4)]"))
+    dying = ("--set", "solvers.function=dies:simulate", "--set", "solvers.start=spawn")
+    first = run(folder, "job.yaml", *dying)
+    assert {entry["simulation"] for entry in first.summary["retries"]} >= {2, 5, 7}
+    assert batches(run(folder, "--replay", str(first.run))) == batches(first), "nothing dies now"
+    folder.write(dies=DIES.replace("DEATHS", "[(1, 2), (5, 1), (9, 0)]"))
+    again = run(folder, "--replay", str(first.run))
+    assert {entry["simulation"] for entry in again.summary["retries"]} >= {1, 5, 9}
+    assert batches(again) == batches(first), "others die now"
+
+
+@pytest.mark.full
+def test_a_run_that_was_resumed_is_not_replayed(folder: JobFolder) -> None:
+    write(folder, "fifo", 1)
+    folder.write(train=TRAIN + FAILS_ONCE)
+    first = run(folder, status=1)
+    run(folder, "--resume", str(first.run))
+    assert "was resumed, and cannot be replayed" in run(folder, "--replay", str(first.run), status=2).output
