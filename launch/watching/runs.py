@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import platform
 import time
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from mpidata.run.folder import RunFolder
 __all__ = ["find_runs", "look_at_run", "look_at_runs", "show_runs"]
 
 _DEEPEST = 2  # folders between the given one and a run folder: OUTPUT/NAME/NUMBER
-_SIGN_OF_LIFE_S = 30.0  # progress.json is written twice a second
+_SIGN_OF_LIFE_S = 30.0  # progress.json is written twice a second; other hosts may see that late
+_SIGN_OF_LIFE_HERE_S = 5.0  # where the job's scheduler runs
 _COLOURS = {"running": "bold cyan", "complete": "green", "stopped": "yellow", "failed": "red", "gone": "red"}
 
 
@@ -93,7 +95,8 @@ def _is_running(run: RunFolder) -> bool:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-    return run.progress.exists() and time.time() - _time_of(run.progress) < _SIGN_OF_LIFE_S
+    allowed = _SIGN_OF_LIFE_HERE_S if _read(run.machine).get("host") == platform.node() else _SIGN_OF_LIFE_S
+    return run.progress.exists() and time.time() - _time_of(run.progress) < allowed
 
 
 def show_runs(found: list[dict[str, Any]], folder: str | Path, console: Console) -> None:

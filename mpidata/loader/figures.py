@@ -95,6 +95,10 @@ class Rate:
     def __init__(self) -> None:
         self._history: deque[tuple[float, int]] = deque([(0.0, 0)])
 
+    def leave_out(self, count: int) -> None:
+        """Have the count begin with so many more."""
+        self._history = deque((then, before + count) for then, before in self._history)
+
     def at(self, seconds: float, count: int) -> float:
         """Take the count at a time; gives the growth per second, over the last 3 seconds."""
         history = self._history

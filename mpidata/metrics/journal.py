@@ -93,9 +93,11 @@ class Journal:
                 self.note("epoch", **ended)
 
     def keep(self, now: float) -> None:
-        """Bring the events into their file, and twice a second the figures into theirs."""
+        """Bring the events into their file, and twice a second the figures into theirs, once they are known."""
         self._events.flush()
         problem = self._events.problem
+        if not self.figures.are_known:
+            return self._say_once(problem)
         if self._metrics.is_due(now - self._started):
             self._write_metrics(now)
         if now >= self._next_progress:

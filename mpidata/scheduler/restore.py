@@ -67,6 +67,7 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     complete = {int(i): int(steps[i]) for i in (steps >= 0).nonzero()[0]}
     known = lost if any(lost.values()) else state
     losses.keep(**{key: known[key] for key in ("set_aside", "retries", "lost_groups") if key in known})
+    figures.resume()
     figures.before_s, figures.before_bytes = state.get("seconds", 0.0), state.get("bytes", 0)
     figures.first.update(state.get("first", {}))
     figures.last.update(state.get("last", {}))

@@ -93,7 +93,17 @@ class Figures:
         self._waited_s = [0.0] * trainers
         self._usage = [NO_USAGE] * trainers
         self._rate = Rate()
+        self._unknown: set[int] = set()  # trainers of a resumed run that have not told what they were restored with
         self.groups = GroupTimes()
+
+    def resume(self) -> None:
+        """Know that the trainers go on from a checkpoint, and will tell with what."""
+        self._unknown = set(range(len(self._statistics)))
+
+    @property
+    def are_known(self) -> bool:
+        """Whether each trainer has told what it goes on from."""
+        return not self._unknown
 
     def status(
         self, trainer: int, statistics: Sequence[int], waited_us: int = 0, usage: Usage = NO_USAGE
@@ -101,6 +111,9 @@ class Figures:
         """Take a trainer's latest statistics, eight int64 in the order of mpidata_statistics; returns a copy."""
         self._waited_s[trainer], self._usage[trainer] = round(waited_us / 1e6, 4), usage
         copy = self._statistics[trainer] = tuple(statistics)
+        if trainer in self._unknown:
+            self._unknown.remove(trainer)
+            self._rate.leave_out(copy[RECEIVED])
         return copy
 
     def report(self, name: str, value: float) -> None:

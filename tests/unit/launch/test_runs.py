@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import time
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,11 @@ def test_the_status_of_each(runs: list[RunFolder], tmp_path: Path) -> None:
     # One whose `mpidata run` is gone, or elsewhere, and that goes on nevertheless.
     os.utime(gone.progress)
     assert look_at_runs(gone.path)[0]["status"] == "running"
+    # Elsewhere a sign of life may be seen late, here it is not.
+    os.utime(gone.progress, (time.time() - 10, time.time() - 10))
+    for host, status in (("elsewhere", "running"), (platform.node(), "gone")):
+        gone.machine.write_text(json.dumps({"host": host}))
+        assert look_at_runs(gone.path)[0]["status"] == status
 
 
 def test_the_command(runs: list[RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,3 +37,8 @@ def test_figures_go_on_from_the_checkpoint_and_losses_from_the_events(
     )
     assert (summary["seconds"], summary["bytes"]) == (12.5, 1500)
     assert figures.progress(simulations, 2.5)["seconds"] == 12.5 and figures.first == {"loss": 4.0}
+    assert not figures.are_known
+    figures.status(0, [30, 0, 0, 3, 5, 20, 1500, 5])
+    assert figures.are_known and figures.progress(simulations, 3.0)["samples"]["per_second"] == 0
+    figures.status(0, [36, 0, 0, 3, 5, 20, 1500, 5])
+    assert figures.progress(simulations, 4.0)["samples"]["per_second"] == 1.5
