@@ -25,7 +25,6 @@ def state_of(simulations: Simulations, losses: Losses, figures: Figures, seconds
         "set_aside": list(losses.set_aside),
         "lost_groups": losses.groups,
         "seconds": seconds,
-        "bytes": figures.bytes,
         "first": dict(figures.first),
         "last": dict(figures.last),
         "losses": figures.losses.state(),
@@ -68,7 +67,7 @@ def restore(plan: Plan, simulations: Simulations, losses: Losses, figures: Figur
     known = lost if any(lost.values()) else state
     losses.keep(**{key: known[key] for key in ("set_aside", "retries", "lost_groups") if key in known})
     figures.resume()
-    figures.before_s, figures.before_bytes = state.get("seconds", 0.0), state.get("bytes", 0)
+    figures.before_s = state.get("seconds", 0.0)
     figures.first.update(state.get("first", {}))
     figures.last.update(state.get("last", {}))
     figures.record_stopped.extend(state.get("record_stopped", []))
@@ -97,8 +96,7 @@ def _makes_sense(state: dict[str, Any], count: int) -> bool:
     said = all(isinstance(sentence, str) for sentence in state.get("record_stopped", []))
     if not said or not all(value is None or type(value) in (int, float) for value in values):
         return False
-    counted = all(type(state.get(key, 0)) is int for key in ("lost_groups", "bytes"))
-    return counted and type(state.get("seconds", 0.0)) in (int, float)
+    return type(state.get("lost_groups", 0)) is int and type(state.get("seconds", 0.0)) in (int, float)
 
 
 def _are(state: dict[str, Any], kind: type, *names: str) -> bool:

@@ -71,8 +71,8 @@ class Figures:
         What comes from them.
     span : int
         Steps from the first one of a sample to its last.
-    before_s, before_bytes : float, int
-        What earlier starts of the run had counted at the checkpoint that it goes on from.
+    before_s : float
+        Seconds of the earlier starts of the run, up to the checkpoint that it goes on from.
     """
 
     def __init__(self, trainers: int, capacity: int) -> None:
@@ -86,7 +86,6 @@ class Figures:
         self.excess = 0
         self.draws: list[int] = []
         self.before_s = 0.0
-        self.before_bytes = 0
         self.span = 0
         self._capacity = capacity
         self._statistics: list[Sequence[int]] = [(0,) * 8 for _ in range(trainers)]
@@ -186,7 +185,7 @@ class Figures:
     @property
     def bytes(self) -> int:
         """Of the fields received, in all."""
-        return self.before_bytes + sum(self.per_trainer(BYTES))
+        return sum(self.per_trainer(BYTES))
 
     def summary(
         self, run: Path, conclusion: Conclusion, simulations: Simulations, losses: Losses | None, seconds: float

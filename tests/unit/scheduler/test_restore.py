@@ -32,13 +32,13 @@ def test_figures_go_on_from_the_checkpoint_and_losses_from_the_events(
     simulations, restored, figures = Simulations(5, 1), Losses(plan), Figures(1, 20)
     assert room.restore(plan, simulations, restored, figures) == {"checkpoint": 1, "attempt": 2, "complete": 1}
     assert restored.groups == (3 if told else 2) and len(restored.retries) == 1
+    assert not figures.are_known
+    figures.status(0, [30, 0, 0, 3, 5, 20, 1500, 5])  # as it was restored
+    assert figures.are_known and figures.progress(simulations, 3.0)["samples"]["per_second"] == 0
     summary = figures.summary(
         tmp_path, {"status": "complete", "error": None, "reason": None}, simulations, restored, seconds=2.5
     )
     assert (summary["seconds"], summary["bytes"]) == (12.5, 1500)
-    assert figures.progress(simulations, 2.5)["seconds"] == 12.5 and figures.first == {"loss": 4.0}
-    assert not figures.are_known
-    figures.status(0, [30, 0, 0, 3, 5, 20, 1500, 5])
-    assert figures.are_known and figures.progress(simulations, 3.0)["samples"]["per_second"] == 0
+    assert figures.progress(simulations, 3.0)["seconds"] == 13.0 and figures.first == {"loss": 4.0}
     figures.status(0, [36, 0, 0, 3, 5, 20, 1500, 5])
     assert figures.progress(simulations, 4.0)["samples"]["per_second"] == 1.5
