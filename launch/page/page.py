@@ -24,13 +24,15 @@ _SHARES = {  # of the groups' time
     "start_s": ("starting", "magenta", "░"),
 }
 _COLOURS = {"running": "cyan", "complete": "green", "stopped": "yellow", "failed": "red", "gone": "red"}
+# For terminals that have none of these.
+_PLAIN = str.maketrans("█▓▒░·" + _BLOCKS[:-1], "#%o-." + "_.,-~=*")
 _RECENT = 30  # lines of metrics.jsonl
 _LEFT = 14  # columns of names
 _BUFFERS = 16  # at most, with a bar each
 
 
-def draw(view: View, width: int, height: int) -> RenderableType:
-    """Make a page of at most so many columns and lines."""
+def draw(view: View, width: int, height: int, coding: str = "utf-8") -> RenderableType:
+    """Make a page of at most so many columns and lines, for a terminal of this character coding."""
     if not view.figures:
         return Group(_head(view), Text("Waiting for all ranks to join." if view.status == "running" else "No figures."))
     table = Table.grid(padding=(0, 1))
@@ -42,6 +44,8 @@ def draw(view: View, width: int, height: int) -> RenderableType:
     after = [*_slowest(view), *_lost(view)]
     rows += _buffers(view, bar, max(1, room - len(rows) - len(after)))
     for name, text in [*rows, *after][:room]:
+        if not coding.lower().startswith("utf"):
+            text.plain = text.plain.translate(_PLAIN)
         table.add_row(Text(name), text)
     parts: list[RenderableType] = [_head(view), table]
     if view.error:

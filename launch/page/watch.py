@@ -32,12 +32,12 @@ def watch_run(folder: str | Path, once: bool, console: Console) -> None:
     view = View(run)
     view.look()
     if once or not console.is_terminal:
-        console.print(draw(view, console.width, 1000))
+        console.print(draw(view, console.width, 1000, console.encoding))
         return
     with Live(console=console, auto_refresh=False, screen=False) as live:
         try:
             while True:
-                live.update(draw(view, console.width, console.height), refresh=True)
+                live.update(draw(view, console.width, console.height, console.encoding), refresh=True)
                 if view.status != "running":
                     return
                 time.sleep(_EVERY_S)

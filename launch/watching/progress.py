@@ -121,7 +121,7 @@ class Progress:
         if self._live is not None:
             self._view.look()
             height = min(_MOST_LINES, self._console.height // 2)
-            self._live.update(draw(self._view, self._console.width, height), refresh=True)
+            self._live.update(draw(self._view, self._console.width, height, self._console.encoding), refresh=True)
             return
         line, (shown, at) = figures_line(figures), self._shown
         if line != shown and self._clock() - at >= _PLAIN_EVERY_S:

@@ -27,7 +27,11 @@ class Lasting:
     def write(self, text: str) -> int:
         """Write, as far as that can be done."""
         try:
-            return self._stream.write(text)
+            try:
+                return self._stream.write(text)
+            except UnicodeEncodeError:
+                coding: str = getattr(self._stream, "encoding", "ascii")
+                return self._stream.write(text.encode(coding, "replace").decode(coding))
         except (OSError, ValueError):  # ValueError: it was closed
             self._give_up()
             return len(text)

@@ -81,6 +81,14 @@ def test_the_page_fits(tmp_path: Path, width: int, height: int, groups: int, tra
     assert len([row for row in page if "buffer" in row]) == buffers
 
 
+def test_terminals_without_blocks_get_others(tmp_path: Path) -> None:
+    view = View(made_up(tmp_path, 3, 2)[0])
+    view.look()
+    text = io.StringIO()
+    Console(file=text, width=80).print(draw(view, 80, 24, "ascii"))
+    assert text.getvalue().isascii() and "#" in text.getvalue()
+
+
 def test_what_is_new_is_read_and_a_resume_begins_anew(tmp_path: Path) -> None:
     run, _ = made_up(tmp_path, 2, 1)
     view = View(run)
