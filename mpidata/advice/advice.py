@@ -6,7 +6,7 @@ import math
 import statistics
 from dataclasses import dataclass
 
-from mpidata.advice.measured import Measured
+from mpidata.advice.measured import LongSimulation, Measured
 
 __all__ = ["CAUSES", "Advice", "advise"]
 
@@ -16,6 +16,7 @@ CAUSES = {
     "buffer": "The buffer held the job back",
     "disk": "The disk held the job back",
     "slow group": "One slow group held the job back",
+    "long simulation": "One long simulation held the job back",
     "slow trainer": "One slow trainer held the job back",
     "too many groups": "There are too many groups",
     "start-up": "Start-up held the job back",
@@ -25,6 +26,7 @@ CAUSES = {
 
 _WAITS = 0.15  # a share of time that is worth a word
 _SLOW = 2.0  # times as long as the others
+_FASTER = 1.3  # times as many samples a second
 _MANY = 8  # groups more than are needed, and four times as many
 
 
@@ -95,8 +97,12 @@ def _judge(m: Measured) -> Advice:
         enough = max(1, math.ceil(m.groups * (1 - m.simulation)))
         idle = f"There were fewer simulations than groups: {_count(enough, 'group')} would do the same."
         return _say("too many groups", [_shares(m), idle], groups=enough)
+    if m.long is not None and waits:
+        return _long_says(m, m.long)
     if waits:
         return _solvers(m)
+    if m.groups * m.group_most_s >= _FASTER * len(m.trainers) * m.trainer_most_s:
+        return _training(m)
     return _say("balanced", [_shares(m), _trained(m), "Neither waits for the other for long."])
 
 
@@ -192,6 +198,17 @@ def _slow_group_says(m: Measured, slow: int) -> Advice:
     fix = "Find out what slows it: its host, or its simulations, whose parameters are in parameters.csv. "
     fix += f"As fast as the others: {_number(samples_s)} samples a second, where it had {_number(m.samples_s)}."
     return _say("slow group", [figures, _shares(m), _trained(m), fix], samples_s=samples_s)
+
+
+def _long_says(m: Measured, long: LongSimulation) -> Advice:
+    figures = (
+        f"Simulation {long.simulation} took {_seconds(long.seconds)}, half of all at most {_seconds(long.others_s)}. "
+    )
+    figures += (
+        f"It ran on when others were done: for {_percent(long.idle)} of their time the groups had nothing left to do."
+    )
+    fix = "Have long simulations come first, or be shorter, or give groups more ranks; see its row in parameters.csv."
+    return _say("long simulation", [figures, _shares(m), _trained(m), fix])
 
 
 def _on_cores(m: Measured, cores: int) -> tuple[int, int, float]:

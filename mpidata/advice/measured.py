@@ -11,7 +11,10 @@ from mpidata.reporting.look import Look
 from mpidata.reporting.story import read_events, read_lines
 from mpidata.run.folder import RunFolder
 
-__all__ = ["Measured", "TrainerMeasured", "measure", "read_metrics"]
+__all__ = ["LongSimulation", "Measured", "TrainerMeasured", "measure", "read_metrics"]
+
+
+_PARTS = ("start_s", "compute_s", "room_s")  # of the time of a simulation
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,26 @@ class TrainerMeasured:
     def most_s(self) -> float:
         """Samples a second that it would take if it never waited."""
         return self.samples_s / max(1.0 - self.waited, 0.01)
+
+
+@dataclass(frozen=True)
+class LongSimulation:
+    """The last simulation, if it ran on when the other groups had nothing left to do for long.
+
+    Attributes
+    ----------
+    simulation : int
+        Which.
+    seconds, others_s : float
+        How long it took, and the median of all.
+    idle : float
+        Share of all groups' time for which they had nothing left to do.
+    """
+
+    simulation: int
+    seconds: float
+    others_s: float
+    idle: float
 
 
 @dataclass(frozen=True)
@@ -54,6 +77,8 @@ class Measured:
         Share of time for which the recording held up the trainers, their mean.
     recorded_after_s : float
         Seconds after the last draw for which the recording went on; 0 where nothing is recorded.
+    long : LongSimulation or None
+        None: the groups ended at about the same time, or no simulation was longer than others.
     """
 
     run_s: float
@@ -71,6 +96,7 @@ class Measured:
     batch: float = 1.0
     slowed: float = 0.0
     recorded_after_s: float = 0.0
+    long: LongSimulation | None = None
 
     @property
     def samples_s(self) -> float:
@@ -129,6 +155,7 @@ def measure(look: Look) -> Measured | None:
         group_s=_group_samples_s(runs, sum(lines[-1]["received"])),
         capacity=int(buffer.get("capacity") or 0),
         batch=max(1.0, batch),
+        long=_long(runs, lines[-1]["seconds"]),
         recorded_after_s=_after_last_draw(lines) if record else 0.0,
         slowed=float(record.get("slowed_s") or 0.0) / len(trainers) / max(lines[-1]["seconds"], 1e-9),
     )
@@ -203,8 +230,19 @@ def _group_samples_s(runs: list[dict[str, Any]], received: int) -> float | None:
     return share * statistics.fmean(speeds) if any(speeds) else None
 
 
+def _long(runs: list[dict[str, Any]], run_s: float) -> LongSimulation | None:
+    """Find the simulation that the others' groups had to wait for at the end."""
+    ends = {run["group"]: float(run["time"]) for run in runs}  # the last one of each
+    end = max(ends.values())
+    last = next(run for run in reversed(runs) if run["time"] == end)
+    idle = sum(end - of for of in ends.values()) / len(ends) / max(run_s, 1e-9)
+    times = {run["simulation"]: sum(float(run.get(part, 0.0)) for part in _PARTS) for run in runs}
+    found = LongSimulation(last["simulation"], times[last["simulation"]], statistics.median(times.values()), idle)
+    return found if idle > 0.25 and found.seconds > 3 * found.others_s else None
+
+
 def _is_run(event: dict[str, Any]) -> bool:
-    numbers = event.get("group"), event.get("steps")
+    numbers = event.get("group"), event.get("steps"), event.get("simulation")
     return event["event"] == "simulation_run" and all(isinstance(number, int) for number in numbers)
 
 

@@ -18,10 +18,10 @@ import os, time
 import numpy as np
 import mpidata
 group = int(os.environ["OMPI_COMM_WORLD_RANK"]) - 1 - {trainers}
-def simulate(alpha):
+def simulate(alpha, simulation):
     time.sleep({start})
     u = np.zeros(({side}, {side}), np.float32)
-    for step in range({steps}):
+    for step in range({steps} * ({long} if simulation == 3 else 1)):
         if step % {every} == {every} - 1:
             time.sleep({sleep} * ({factor} if group == 5 else 1))
         yield {{"u": u}}
@@ -50,11 +50,22 @@ def write_slow_job(
     factor: float = 1.0,
     start: float = 0.0,
     side: int = 128,
+    long: int = 1,
     **keys: Any,
 ) -> None:
-    """Write a job: sleeps every so many steps, `factor` times as long on group 5; `train` seconds for a batch of 4."""
+    """Write a job: sleeps every so many steps, `factor` times as long on group 5; `train` seconds for a batch of 4.
+
+    Simulation 3 has `long` times as many steps.
+    """
     solver = SOLVER.format(
-        trainers=len(train), steps=steps, every=every, sleep=sleep, factor=factor, start=start, side=side
+        trainers=len(train),
+        steps=steps,
+        every=every,
+        sleep=sleep,
+        factor=factor,
+        start=start,
+        side=side,
+        long=long,
     )
     folder.write(train=TRAIN.format(sleeps=train), solver=solver)
     job = {

@@ -95,6 +95,11 @@ SLOW = [
                  id="too many groups"),
     pytest.param("start-up", {"groups": 2, "sleep": 0.01, "start": 3.0, "train": (0.02,), "count": 6, "steps": 20},
                  marks=full, id="start-up"),
+    pytest.param("long simulation", {"groups": 5, "sleep": 0.03, "train": (0.02,), "count": 25, "long": 15}, marks=full,
+                 id="long simulation"),
+    # Small samples: all are on their way before the training has taken half of them.
+    pytest.param("training", {"groups": 4, "sleep": 0.02, "train": (0.1,), "count": 16, "side": 8}, marks=full,
+                 id="training that takes small samples"),
     pytest.param("balanced", {"groups": 4, "sleep": 0.042, "train": (0.04,), "count": 24}, marks=full, id="balanced"),
 ]  # fmt: skip
 

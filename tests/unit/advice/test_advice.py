@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mpidata.advice.advice import CAUSES, advise
-from mpidata.advice.measured import Measured, TrainerMeasured
+from mpidata.advice.measured import LongSimulation, Measured, TrainerMeasured
 
 BALANCED = Measured(
     run_s=60, startup_s=3, trainers=(TrainerMeasured(40, 0.05), TrainerMeasured(40, 0.03)), groups=8, computing=0.9,
@@ -32,6 +32,10 @@ def trainers(*figures: tuple[float, float]) -> tuple[TrainerMeasured, ...]:
         # As long as buffers fill, what comes a second says little of the groups.
         ("training", {"trainers": trainers((40, 0), (40, 0)), "computing": 0.5, "room": 0.5, "group_s": 40},
          {"trainers": 8, "samples_s": 320}),
+        # Nobody waits where small samples lie on the way.
+        ("training", {"trainers": trainers((40, 0), (40, 0)), "group_s": 20}, {"trainers": 4, "samples_s": 160}),
+        ("long simulation", {"trainers": trainers((40, 0.6), (40, 0.6)), "long": LongSimulation(3, 20, 1, 0.5)}, {}),
+        ("balanced", {"long": LongSimulation(3, 20, 1, 0.5)}, {}),
         ("buffer", {"trainers": trainers((40, 0.3), (40, 0.3)), "computing": 0.68, "room": 0.3, "capacity": 20},
          {"capacity": 160, "samples_s": 114}),
         ("disk", {"slowed": 0.6, "trainers": trainers((40, 0.6), (40, 0.6))}, {}),
