@@ -88,7 +88,9 @@ def mpirun_environment(
     one_host : bool
         Whether this is the only host; else `session` is for the files of mpirun only, not for those of other daemons.
     """
-    variables: dict[str, str] = {}
+    # With its sensors, which Open MPI does not use, PMIx 5.0 may wait for ever for the lock of a process that has died
+    # (openpmix pull request 4233): nothing can be spawned any more.
+    variables = {} if old else {"PMIX_MCA_psensor": "^heartbeat,file"}
     if root:
         variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     if session is not None and old and one_host:  # a rank of Open MPI 4 refuses one of mpirun alone
