@@ -13,6 +13,7 @@ from rich.text import Text
 
 from mpidata.launch.page.line import loaded
 from mpidata.launch.page.view import LOST, View
+from mpidata.metrics.lines import waited_of
 
 __all__ = ["draw", "left_s", "sparkline"]
 
@@ -159,7 +160,7 @@ def _rate(a: dict[str, Any], b: dict[str, Any]) -> float | None:
 
 
 def _waited(a: dict[str, Any], b: dict[str, Any]) -> float | None:
-    passed, waited = b["seconds"] - a["seconds"], sum(b["waited_s"]) - sum(a["waited_s"])
+    passed, waited = b["seconds"] - a["seconds"], sum(waited_of(b)) - sum(waited_of(a))
     return min(1.0, waited / passed / len(b["waited_s"])) if passed > 0 and waited >= 0 and b["waited_s"] else None
 
 

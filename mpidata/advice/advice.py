@@ -14,6 +14,7 @@ CAUSES = {
     "solvers": "The solvers held the job back",
     "training": "Training held the job back",
     "buffer": "The buffer held the job back",
+    "loaders": "The loaders held the job back",
     "disk": "The disk held the job back",
     "slow group": "One slow group held the job back",
     "long simulation": "One long simulation held the job back",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from mpidata.metrics.lines import middle_of, read_metrics
 from mpidata.reporting.look import Look
-from mpidata.reporting.story import read_events, read_lines
-from mpidata.run.folder import RunFolder
+from mpidata.reporting.story import read_events
 
-__all__ = ["LongSimulation", "Measured", "TrainerMeasured", "measure", "read_metrics"]
+__all__ = ["LongSimulation", "Measured", "TrainerMeasured", "measure"]
 
 
 _PARTS = ("start_s", "compute_s", "room_s")  # of the time of a simulation
@@ -128,7 +128,7 @@ def measure(look: Look) -> Measured | None:
     closed, where these suffice after the first ones.
     """
     lines = read_metrics(look.run)
-    inside = _middle(lines)
+    inside = middle_of(lines)
     if inside is None:
         return None
     first, last = inside
@@ -161,11 +161,6 @@ def measure(look: Look) -> Measured | None:
     )
 
 
-def read_metrics(run: RunFolder) -> list[dict[str, Any]]:
-    """Read the lines of metrics.jsonl that are whole."""
-    return [line for line in read_lines(run.metrics) if _is_line(line)]
-
-
 def _after_last_draw(lines: list[dict[str, Any]]) -> float:
     drew = [b["seconds"] for a, b in pairwise(lines) if sum(b["drawn"]) > sum(a["drawn"])]
     return float(lines[-1]["seconds"] - drew[-1]) if drew else 0.0
@@ -175,19 +170,6 @@ def _batch(line: dict[str, Any], buffer: dict[str, Any]) -> float:
     """Compute how many new samples there were for each batch; those of a fifo or firo that wait are in none yet."""
     waiting = 0.0 if buffer.get("policy") == "reservoir" else sum(line["fill"]) * int(buffer.get("capacity") or 0)
     return float(max(0.0, sum(line["received"]) - waiting) / max(sum(line["drawn"]), 1))
-
-
-def _middle(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Find the lines at 20 and 80 % of the time in which samples came, since the last start of the run."""
-    begin = max((i for i, line in enumerate(lines) if i and sum(line["drawn"]) < sum(lines[i - 1]["drawn"])), default=0)
-    lines = lines[begin:]
-    came = [i for i, line in enumerate(lines) if i and sum(line["received"]) > sum(lines[i - 1]["received"])]
-    if len(came) < 2:
-        return None
-    low, high = lines[came[0]]["seconds"], lines[came[-1]]["seconds"]
-    inside = [line for line in lines if low + 0.2 * (high - low) <= line["seconds"] <= low + 0.8 * (high - low)]
-    first, last = (inside[0], inside[-1]) if len(inside) > 1 else (lines[came[0]], lines[came[-1]])
-    return (first, last) if last["seconds"] > first["seconds"] else None
 
 
 def _shares_of(runs: list[dict[str, Any]]) -> dict[str, float] | None:
@@ -244,13 +226,6 @@ def _long(runs: list[dict[str, Any]], run_s: float) -> LongSimulation | None:
 def _is_run(event: dict[str, Any]) -> bool:
     numbers = event.get("group"), event.get("steps"), event.get("simulation")
     return event["event"] == "simulation_run" and all(isinstance(number, int) for number in numbers)
-
-
-def _is_line(line: dict[str, Any]) -> bool:
-    lists = [line.get(name) for name in ("received", "drawn", "waited_s", "fill")]
-    if not isinstance(line.get("seconds"), (int, float)) or not all(isinstance(values, list) for values in lists):
-        return False
-    return len({len(values) for values in lists if values}) == 1
 
 
 def _part(whole: dict[str, Any], name: str) -> dict[str, Any]:

@@ -154,6 +154,15 @@ class Loaded:
             "parts_read_again": int(sum(own["parts_read_again"] for own in self._trainers)),
         }
 
+    def metrics(self) -> dict[str, Any]:
+        """Give the samples and the seconds of waiting of each trainer; empty where no epoch has begun."""
+        if self._epoch < 0:
+            return {}
+        return {
+            "samples": [int(own["samples"]) for own in self._trainers],
+            "wait_s": [round(own["wait_s"], 4) for own in self._trainers],
+        }
+
     def progress(self, seconds: float) -> dict[str, Any]:
         """Give the sums at a time, in seconds since the start, the rate, and which parts are read before the rest."""
         summary = self.summary()

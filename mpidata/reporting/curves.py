@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.advice.measured import read_metrics
+from mpidata.metrics.lines import read_metrics, samples_of, waited_of
 from mpidata.reporting.look import Look
 from mpidata.reporting.plots import embed, figure
 
@@ -26,18 +26,21 @@ def draw_curves(look: Look) -> str:
     if len(lines) < 3:
         return ""
     names = list(dict.fromkeys(name for line in lines for name in line.get("report") or {}))[:_REPORTED]
-    rows = 3 + len(names)
+    groups = int(look.story.start.get("groups") or 0)
+    own = 3 if groups else 2
+    rows = own + len(names)
     with figure(1.5 * rows, rows, sharex=True) as (made, axes):
         _draw_throughput(axes[0], lines)
-        _draw_fill(axes[1], lines)
-        _draw_waiting(axes[2], thinned(lines, _SPANS), int(look.story.start.get("groups") or 1))
-        for axis, name in zip(axes[3:], names, strict=True):
+        _draw_waiting(axes[own - 1], thinned(lines, _SPANS), groups)
+        if groups:
+            _draw_fill(axes[1], lines)
+        for axis, name in zip(axes[own:], names, strict=True):
             values = [(line["seconds"], (line.get("report") or {}).get(name)) for line in lines]
             known = [(second, value) for second, value in values if isinstance(value, (int, float))]
             axis.plot([second for second, _ in known], [value for _, value in known])
             axis.set_ylabel(_short(name))
         axes[-1].set_xlabel("seconds of the run")
-        what = ", ".join(["throughput", "fill", "waiting", *names])
+        what = ", ".join(["throughput", *(["fill"] if groups else []), "waiting", *names])
         return embed(made, f"Curves over time: {what}")
 
 
@@ -55,7 +58,7 @@ def rates(seconds: _Curve, counts: _Curve) -> tuple[_Curve, _Curve]:
 
 
 def _draw_throughput(axis: Any, lines: Sequence[_Line]) -> None:
-    at, came = rates(_column(lines, "seconds"), np.array([float(sum(line["received"])) for line in lines]))
+    at, came = rates(_column(lines, "seconds"), np.array([float(samples_of(line)) for line in lines]))
     axis.plot(at, came)
     axis.set_ylabel("samples/s")
     axis.set_ylim(0, 1.08 * max(came, default=1.0) or 1.0)
@@ -77,11 +80,11 @@ def _draw_fill(axis: Any, lines: Sequence[_Line]) -> None:
 
 def _draw_waiting(axis: Any, lines: Sequence[_Line], groups: int) -> None:
     seconds = _column(lines, "seconds")
-    for what, waited in (
-        ("training, for data", np.array([float(np.mean(line["waited_s"] or [0])) for line in lines])),
-        ("groups, for room", _of_groups(lines, "room_s") / groups),
-        ("groups, for a simulation", _of_groups(lines, "next_s") / groups),
-    ):
+    curves = {"training, for data": np.array([float(np.mean(waited_of(line) or [0])) for line in lines])}
+    if groups:
+        curves["groups, for room"] = _of_groups(lines, "room_s") / groups
+        curves["groups, for a simulation"] = _of_groups(lines, "next_s") / groups
+    for what, waited in curves.items():
         axis.step(*rates(seconds, waited), where="mid", label=what)
     axis.set_ylabel("share waiting")
     axis.set_ylim(-0.03, 1.03)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mpidata.advice.advice import advise
-from mpidata.advice.measured import measure
+from mpidata.advice.run import advise_run
 from mpidata.errors import MpidataError
 from mpidata.reporting import tables
 from mpidata.reporting.curves import draw_curves
@@ -96,10 +95,10 @@ def _joined(columns: Sequence[tables.Rows]) -> list[list[str]]:
 
 
 def _advice(look: Look) -> str:
-    """Give the sentences of `mpidata advise`, for a job that has a stream."""
-    if not look.job.get("solvers"):
+    """Give the sentences of `mpidata advise`, for a job that has data from others."""
+    if not (look.job.get("solvers") or look.job.get("loaders")):
         return ""
-    first, *rest = advise(measure(look)).sentences
+    first, *rest = advise_run(look).sentences
     return f'<div class="advice">{paragraph(first, "first")}{"".join(map(paragraph, rest))}</div>'
 
 

@@ -49,7 +49,10 @@ def came_out(look: Look) -> Rows:
     batches = figures.get("batches")
     drawn = batches.get("per_trainer", []) if isinstance(batches, dict) else batches or []
     rows.append(("batches", " + ".join(map(str, drawn)) or "0"))
-    rows.append(("data", f"{(figures.get('bytes') or 0) / 1e6:.1f} MB in {seconds:.1f} s"))
+    if simulations.get("requested"):
+        rows.append(("data", f"{(figures.get('bytes') or 0) / 1e6:.1f} MB in {seconds:.1f} s"))
+    else:
+        rows.append(("time", f"{seconds:.1f} s"))
     if retries := figures.get("retries"):
         rows.append(("retries", str(len(retries))))
     if groups := figures.get("lost_groups"):

@@ -179,6 +179,7 @@ class Figures:
             "simulations": {name: simulations.totals[state] for name, state in states.items()},
             "groups": self.groups.figures(),
             "report": dict(self.last),
+            **({"loaded": loaded} if (loaded := self.loaded.metrics()) else {}),
             **used(self._usage, self.groups.usage),
         }
 

@@ -22,7 +22,7 @@ class Scheduler:
 def test_batches_samples_and_waits_are_added_up_and_ends_of_epochs_are_told():
     scheduler = Scheduler()
     tallies = [Tally(scheduler.report(trainer), trainer == 0) for trainer in range(2)]
-    assert scheduler.loaded.summary() == scheduler.loaded.progress(1.0) == {}
+    assert scheduler.loaded.summary() == scheduler.loaded.progress(1.0) == scheduler.loaded.metrics() == {}
     for epoch in range(2):
         for trainer, tally in enumerate(tallies):
             tally.begin(epoch)
@@ -38,6 +38,7 @@ def test_batches_samples_and_waits_are_added_up_and_ends_of_epochs_are_told():
         "parts_read_again": 0,
     }
     assert scheduler.loaded.summary() == summary
+    assert scheduler.loaded.metrics() == {"samples": [60, 80], "wait_s": [1.5, 2.0]}
     progress = scheduler.loaded.progress(2.0)
     assert progress == {**summary, "per_second": 70.0} and summary_of(progress) == summary
     assert scheduler.events[-1] == {"trainer": 1, "epoch": 1, "batches": 8, "samples": 80, "wait_s": 2.0}

@@ -1,0 +1,52 @@
+"""The lines of metrics.jsonl, as they are read again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpidata.reporting.story import read_lines
+from mpidata.run.folder import RunFolder
+
+__all__ = ["middle_of", "read_metrics", "samples_of", "waited_of"]
+
+
+def read_metrics(run: RunFolder) -> list[dict[str, Any]]:
+    """Read the lines of metrics.jsonl that are whole."""
+    return [line for line in read_lines(run.metrics) if _is_line(line)]
+
+
+def middle_of(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Find the lines at 20 and 80 % of the time in which samples came, since the last start of the run."""
+    begin = max((i for i, line in enumerate(lines) if i and sum(line["drawn"]) < sum(lines[i - 1]["drawn"])), default=0)
+    lines = lines[begin:]
+    came = [i for i, line in enumerate(lines) if i and samples_of(line) > samples_of(lines[i - 1])]
+    if len(came) < 2:
+        return None
+    low, high = lines[came[0]]["seconds"], lines[came[-1]]["seconds"]
+    inside = [line for line in lines if low + 0.2 * (high - low) <= line["seconds"] <= low + 0.8 * (high - low)]
+    first, last = (inside[0], inside[-1]) if len(inside) > 1 else (lines[came[0]], lines[came[-1]])
+    return (first, last) if last["seconds"] > first["seconds"] else None
+
+
+def waited_of(line: dict[str, Any]) -> list[float]:
+    """Give the seconds for which each trainer has waited for data, of the solvers or of loaders."""
+    loaded = _loaded(line, "wait_s") or [0.0] * len(line["waited_s"])
+    return [a + b for a, b in zip(line["waited_s"], loaded, strict=False)]
+
+
+def samples_of(line: dict[str, Any]) -> int:
+    """Give the samples that have come to the trainers, from the solvers or from loaders."""
+    return int(sum(line["received"]) + sum(_loaded(line, "samples")))
+
+
+def _loaded(line: dict[str, Any], name: str) -> list[Any]:
+    loaded = line.get("loaded")
+    found = loaded.get(name) if isinstance(loaded, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _is_line(line: dict[str, Any]) -> bool:
+    lists = [line.get(name) for name in ("received", "drawn", "waited_s", "fill")]
+    if not isinstance(line.get("seconds"), (int, float)) or not all(isinstance(values, list) for values in lists):
+        return False
+    return len({len(values) for values in lists if values}) == 1

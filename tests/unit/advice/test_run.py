@@ -1,0 +1,53 @@
+"""Advice, curves and page of a job that has loaders and no solvers."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mpidata.advice.run import advise_run
+from mpidata.launch.page.page import draw
+from mpidata.launch.page.view import View
+from mpidata.reporting.look import look_at
+from mpidata.reporting.make import make_report
+from mpidata.run.folder import RunFolder
+
+
+def made_up(folder: Path, waits: float, seconds: int = 60) -> RunFolder:
+    """A run of two trainers, which load 1000 samples a second each, and wait for that share of the time."""
+    run = RunFolder(folder / "runs" / "parts" / "1")
+    run.path.mkdir(parents=True)
+    run.job.write_text("name: parts\nloaders: {ranks: 3}\n")
+    run.events.write_text(json.dumps({"time": 1000.0, "event": "start", "groups": 0, "trainers": 2}) + "\n")
+    none = {"compute_s": 0.0, "room_s": 0.0, "next_s": 0.0, "start_s": 0.0, "steps": 0, "step_s": [], "slowest": []}
+    lines = [
+        {"time": 1000.0 + s, "seconds": float(s), "received": [0, 0], "drawn": [10 * s] * 2, "fill": [0.0] * 2,
+         "waited_s": [0.0] * 2, "groups": none, "report": {},
+         **({"loaded": {"samples": [1000 * s] * 2, "wait_s": [waits * s] * 2}} if s else {})}
+        for s in range(seconds)
+    ]  # fmt: skip
+    run.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    loaded = {"epoch": 0, "samples": 2000 * seconds, "per_second": 2000, "batches": [600, 600], "wait_s": [1.0, 1.0]}
+    figures = {"simulations": {"requested": 0, "running": 0, "complete": 0, "failed": 0}, "loaded": loaded}
+    run.progress.write_text(json.dumps({**figures, "seconds": float(seconds), "samples": {}, "batches": [600, 600]}))
+    return run
+
+
+@pytest.mark.parametrize(("waits", "cause"), [(0.05, "balanced"), (0.4, "loaders")])
+def test_loaders_are_judged_by_how_long_training_waits(tmp_path: Path, waits: float, cause: str) -> None:
+    advice = advise_run(look_at(made_up(tmp_path, waits).path))
+    assert advice.cause == cause
+    assert f"waited for data for {100 * waits:.0f} % of their time, at 2000 samples a second" in advice.sentences[1]
+    assert ("it had 3" in advice.sentences[-1]) == (cause == "loaders")
+
+
+def test_page_and_report_show_what_loaders_bring(tmp_path: Path) -> None:
+    run = made_up(tmp_path, 0.4)
+    view = View(run)
+    view.look()
+    console = Console(width=80, record=True)
+    console.print(draw(view, 80, 24))
+    assert "40 % of its time" in console.export_text()
+    report = make_report([run.path]).read_text()
+    assert "The loaders held the job back." in report and "throughput, waiting" in report
