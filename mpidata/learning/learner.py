@@ -29,6 +29,7 @@ __all__ = ["Learner", "make_learner"]
 _OBSERVE_EVERY_S = 1.0
 # Most samplers draw within this time, and the groups that wait for it get their simulations at once.
 _PATIENCE_S = 0.02
+_SLOW_S = 30.0
 
 
 class Learner:
@@ -62,7 +63,8 @@ class Learner:
         self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._drawing = self._observing = False
         self._has_drawn = threading.Event()
-        self._next = 0.0
+        self._next, self._asked = 0.0, 0.0
+        self._said_slow = False
         self._error: MpidataError | None = None
         self._sampler: Any = None
 
@@ -101,7 +103,7 @@ class Learner:
             self._observing, self._next = True, now + _OBSERVE_EVERY_S
             self._tasks.put(functools.partial(self._observe, news))
         if waiting.starved and not self._drawing and self._drawn == waiting.drawn:
-            self._drawing = True
+            self._drawing, self._asked, self._said_slow = True, now, False
             self._has_drawn.clear()
             self._tasks.put(self._draw)
             self._has_drawn.wait(_PATIENCE_S)
@@ -111,6 +113,13 @@ class Learner:
             return False
         waiting.draw(self._drawn)
         return True
+
+    def slow_s(self, now: float) -> float:
+        """For how many seconds groups have waited for the sampler: once in each wait, when it has become long; else 0."""
+        if not self._drawing or self._said_slow or now - self._asked < _SLOW_S:
+            return 0.0
+        self._said_slow = True
+        return now - self._asked
 
     def state(self) -> dict[str, Any]:
         """Make of it what JSON knows: how much was drawn when the sampler had which state, as pickle writes it."""

@@ -176,7 +176,7 @@ def failing(job: Job) -> Iterator[None]:
     """Run code of the job's sampler: what it raises becomes a JobFileError that says where."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{type(error).__name__}: {error}, in {frame.filename} line {frame.lineno}"
         raise _refusal(job, "sampler", f"it fails with {where}. Correct it.") from error

@@ -163,11 +163,13 @@ class Scheduler:
     def _tick(self, now: float) -> None:
         self._next_tick = now + _POLL_S
         self._journal.keep(now)
-        self._dispatcher.blameless = self.loaders.blameless = self._outside.by_terminate
-        self._dispatcher.tick(now)
-        self.loaders.tick(now)
+        for keeper in (self._dispatcher, self.loaders):
+            keeper.blameless = self._outside.by_terminate
+            keeper.tick(now)
         self._scaling.tick(now)
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
+        if self._learner and (seconds := self._learner.slow_s(now)):
+            self._journal.note("sampler_slow", seconds=round(seconds, 1))
         if self.ending.is_over(now) and not self._messages.joining:
             self._finish(abort=self.ending.status or None)
         elif self._outside.at_once:

@@ -146,6 +146,29 @@ def test_a_sampler_that_fails_is_an_error_that_names_it(folder):
         take(case)
 
 
+def test_one_that_leaves_by_exit_is_an_error_too(folder):
+    (folder / "told_sampler.py").write_text(SAMPLER.replace("FAIL", "if self.number >= 2: raise SystemExit(3)"))
+    case = begin(folder)
+    [take(case) for _ in range(3)]
+    with pytest.raises(MpidataError, match=r"it fails with SystemExit: 3, in .*told_sampler.py line 9"):
+        take(case)
+
+
+def test_a_long_wait_for_it_is_said_once(folder):
+    waits = "while self.number >= 2 and not Sampler.goes_on: __import__('time').sleep(0.001)"
+    slow = SAMPLER.replace("FAIL", waits).replace("made = []", "made, goes_on = [], False")
+    (folder / "told_sampler.py").write_text(slow)
+    case = begin(folder)
+    [take(case) for _ in range(3)]
+    assert case.learner.slow_s(99.0) == 0.0
+    case.now = 100.0
+    assert case.waiting.take(lambda _: True) == NONE
+    case.learner.turn(case.now, case.waiting, case.losses)
+    assert [case.learner.slow_s(now) for now in (129.0, 131.0, 140.0)] == [0.0, 31.0, 0.0]
+    type(sampler()).goes_on = True
+    assert take(case) == 2 and case.learner.slow_s(200.0) == 0.0
+
+
 def test_a_built_in_sampler_draws_for_a_job_and_goes_on(folder):
     (folder / "job.yaml").write_text(JOB.replace('"told_sampler:Sampler"', "breed, breed: {start: 1, end: 1}"))
     case = begin(folder)

@@ -30,6 +30,9 @@ class Sampler:
         waiting.draw(min(first + 2, self.job.plan.simulations))
         return True
 
+    def slow_s(self, now: float) -> float:
+        return 30.5 if self.asked == 1 else 0.0
+
     def state(self) -> dict[str, Any]:
         return {}
 
@@ -46,6 +49,7 @@ def test_none_is_dispatched_before_it_has_parameters(make_job: MakeJob, plan: di
     assert sorted(simulation for _, simulation in job.called("dispatch")) == list(range(9))
     assert job.parameters.tolist() == sampler.rows.tolist() and sampler.most_ahead == 0
     assert "nan" not in str(job.called("spawn"))
+    assert all(event["seconds"] == 30.5 for event in job.events("sampler_slow"))
 
 
 def _finite(job: Any, simulation: int) -> None:
