@@ -123,6 +123,16 @@ def test_leaving_the_path_names_the_sample(
 
 
 @pytest.mark.full
+def test_many_more_steps_are_named_at_once(folder: JobFolder) -> None:
+    write(folder, "reservoir", trainers=1, count=40)
+    first = run(folder)
+    folder.write(sim=SIMULATE.replace("5 + simulation % 3", "30"))
+    again = run(folder, "--replay", str(first.run), status=1)
+    assert "has come, but is not in the run that is replayed" in again.summary["error"], again.logs()
+    assert again.seconds < 30, again.seconds  # to hold them all, 10 s for each few, would take minutes
+
+
+@pytest.mark.full
 def test_a_run_that_was_cut_short_is_replayed_up_to_there(folder: JobFolder) -> None:
     write(folder, "reservoir")
     early = TRAIN + "    if batches == 5:\n        break\n"

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/wait.h"
@@ -55,6 +56,28 @@ static int advance(mpidata_journal *journal) {
     return good ? MPIDATA_SUCCESS : damaged(journal, journal->line);
 }
 
+/* Find out how many steps each simulation has, where the file tells of all: it has come to its end. */
+static int read_ends(mpidata_journal *journal) {
+    char line[128];
+    int whole = 0;
+    const long begin = ftell(journal->replayed);
+    mpidata_journal_entry entry;
+    journal->ends = calloc((size_t)journal->plan->simulations + 1, sizeof *journal->ends);
+    if (!journal->ends) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the journal of %s.", journal->plan->replay);
+    while (!whole && fgets(line, sizeof line, journal->replayed)) {
+        whole = *line == MPIDATA_JOURNAL_END;
+        if (*line == MPIDATA_JOURNAL_SAMPLE && parse_sample(journal, line, &entry) &&
+            entry.step >= journal->ends[entry.simulation]) journal->ends[entry.simulation] = entry.step + 1;
+    }
+    if (!whole) free(journal->ends);
+    if (!whole) journal->ends = NULL;
+    return begin < 0 || fseek(journal->replayed, begin, SEEK_SET) ? damaged(journal, journal->line) : MPIDATA_SUCCESS;
+}
+
+int mpidata_journal_lacks(const mpidata_journal *journal, int64_t simulation, int64_t step) {
+    return journal->ends && step >= journal->ends[simulation];
+}
+
 int mpidata_journal_open(mpidata_journal *journal, const mpidata_plan *plan, int trainer) {
     char mine[128], theirs[128];
     journal->plan = plan;
@@ -68,6 +91,7 @@ int mpidata_journal_open(mpidata_journal *journal, const mpidata_plan *plan, int
     MPIDATA_TRY(open_file(plan->replay, trainer, "re", &journal->replayed));
     journal->line = 1;
     if (!fgets(theirs, sizeof theirs, journal->replayed) || strcmp(mine, theirs)) return damaged(journal, 1);
+    MPIDATA_TRY(read_ends(journal));
     return advance(journal);
 }
 
@@ -75,6 +99,8 @@ void mpidata_journal_close(mpidata_journal *journal) {
     if (journal->written) (void)fclose(journal->written);
     if (journal->replayed) (void)fclose(journal->replayed);
     journal->written = journal->replayed = NULL;
+    free(journal->ends);
+    journal->ends = NULL;
 }
 
 int mpidata_journal_flush(mpidata_journal *journal) {

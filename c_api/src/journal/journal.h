@@ -37,11 +37,15 @@ typedef struct {
     int64_t line;               /* of `next`, from 1 */
     int64_t draws;              /* before `next` */
     double since;               /* when `next` became so */
+    int64_t *ends;              /* of `replayed`: behind the last step of each simulation; NULL: it was cut short */
 } mpidata_journal;
 
 /* Begin the journal and open the one to be replayed, where the plan says so. */
 int mpidata_journal_open(mpidata_journal *journal, const mpidata_plan *plan, int trainer);
 void mpidata_journal_close(mpidata_journal *journal);
+
+/* Whether a sample is behind all that the run to be replayed has of its simulation. */
+int mpidata_journal_lacks(const mpidata_journal *journal, int64_t simulation, int64_t step);
 
 /* What has come so far survives this process. */
 int mpidata_journal_flush(mpidata_journal *journal);

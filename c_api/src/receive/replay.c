@@ -71,15 +71,27 @@ static int hand_over_locked(mpidata_trainer *trainer, int64_t i) {
     return MPIDATA_SUCCESS;
 }
 
+static int refuse_locked(const mpidata_trainer *trainer, const mpidata_slot *slot) {
+    MPIDATA_LOCKED(&trainer->lock);
+    return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                         "Simulation %lld, step %lld has come, but is not in the run that is replayed, %s. Replay the "
+                         "run with the programs that it had.",
+                         (long long)*slot->simulation, (long long)*slot->step, trainer->job.plan.replay);
+}
+
+/* What would be held for ever is not waited for. */
+static int check_held_locked(const mpidata_trainer *trainer) {
+    MPIDATA_LOCKED(&trainer->lock);
+    for (int64_t i = 0; i < trainer->n_arrived; i++) {
+        const mpidata_slot *slot = trainer->slots.slots[trainer->arrived[i]];
+        if (mpidata_journal_lacks(&trainer->journal, *slot->simulation, *slot->step)) return refuse_locked(trainer, slot);
+    }
+    return MPIDATA_SUCCESS;
+}
+
 static int end_locked(mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
-    if (trainer->n_arrived) {
-        const mpidata_slot *slot = trainer->slots.slots[trainer->arrived[0]];
-        return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                             "Simulation %lld, step %lld has come, but is not in the run that is replayed, %s. Replay the "
-                             "run with the programs that it had.",
-                             (long long)*slot->simulation, (long long)*slot->step, trainer->job.plan.replay);
-    }
+    if (trainer->n_arrived) return refuse_locked(trainer, trainer->slots.slots[trainer->arrived[0]]);
     MPIDATA_TRY(mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_END, 0));
     mpidata_buffer_end(&trainer->buffer);
     return MPIDATA_SUCCESS;
@@ -90,6 +102,7 @@ int mpidata_replay_fill_locked(mpidata_trainer *trainer, int over, int64_t *n) {
     const mpidata_journal_entry *next = &trainer->journal.next;
     for (*n = 0; next->kind == MPIDATA_JOURNAL_SAMPLE; ++*n) {
         int64_t i = find_locked(trainer, next);
+        if (i < 0) MPIDATA_TRY(check_held_locked(trainer));
         if (i < 0) return check_coming_locked(trainer, next, over);
         MPIDATA_TRY(hand_over_locked(trainer, i));
     }
