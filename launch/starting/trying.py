@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from mpidata.alone.sources import write_source
+from mpidata.alone.sources import write_made_up, write_recorded
 from mpidata.config import load_job
 from mpidata.errors import LaunchError
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.samplers import draw_parameters
+from mpidata.run.samplers import draw_at_once
 from mpidata.trainer.alone import TRY
 
 __all__ = ["try_script"]
@@ -57,7 +57,10 @@ def try_script(
         plan = dataclasses.replace(Plan.of(job, folder), record_path=None, journal=0)
         RunFolder(folder).private.mkdir()
         RunFolder(folder).plan.write_text(plan.text(), encoding="utf-8")
-        write_source(folder, None if record is None else Path(record).resolve(), draw_parameters(job), steps)
+        if record is None:
+            write_made_up(folder, draw_at_once(job), steps)
+        else:
+            write_recorded(folder, Path(record).resolve())
         return _run(words, {**os.environ, **_variables(folder)})
 
 

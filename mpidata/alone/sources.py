@@ -15,9 +15,9 @@ import numpy.typing as npt
 from mpidata.errors import StreamError
 from mpidata.run.plan import Plan
 
-__all__ = ["MadeUp", "Recorded", "Sample", "Source", "read_source", "write_source"]
+__all__ = ["MadeUp", "Recorded", "Sample", "Source", "read_source", "write_made_up", "write_recorded"]
 
-_PARAMETERS = "parameters.npy"
+_PARAMETERS, _SOURCE = "parameters.npy", "source.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,16 +117,20 @@ class Recorded:
         return len(indices)
 
 
-def write_source(folder: Path, record: Path | None, parameters: npt.NDArray[np.float64], steps: int) -> None:
-    """Write what `read_source` reads."""
+def write_recorded(folder: Path, record: Path) -> None:
+    """Have `read_source` give the samples of a record."""
+    (folder / _SOURCE).write_text(json.dumps({"record": str(record)}), encoding="utf-8")
+
+
+def write_made_up(folder: Path, parameters: npt.NDArray[np.float64], steps: int) -> None:
+    """Have `read_source` make samples up: so many steps of each of the simulations with these parameters."""
     np.save(folder / _PARAMETERS, parameters)
-    what = {"record": None if record is None else str(record), "steps": steps}
-    (folder / "source.json").write_text(json.dumps(what), encoding="utf-8")
+    (folder / _SOURCE).write_text(json.dumps({"record": None, "steps": steps}), encoding="utf-8")
 
 
 def read_source(folder: Path, plan: Plan) -> Source:
     """Make the source that a folder tells of."""
-    what = json.loads((folder / "source.json").read_text(encoding="utf-8"))
+    what = json.loads((folder / _SOURCE).read_text(encoding="utf-8"))
     if what["record"] is not None:
         return Recorded(plan, Path(what["record"]))
     return MadeUp(plan, np.load(folder / _PARAMETERS), what["steps"])

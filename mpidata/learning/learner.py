@@ -115,7 +115,7 @@ class Learner:
         return True
 
     def slow_s(self, now: float) -> float:
-        """For how many seconds groups have waited for the sampler: once in each wait, when it has become long; else 0."""
+        """Tell how long groups have waited for the sampler, in s: once in each wait that has become long; else 0."""
         if not self._drawing or self._said_slow or now - self._asked < _SLOW_S:
             return 0.0
         self._said_slow = True

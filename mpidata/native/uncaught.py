@@ -14,7 +14,26 @@ from typing import NoReturn
 
 from mpidata.errors import MpidataError
 
-__all__ = ["describe", "end_on_exception", "fail"]
+__all__ = ["describe", "end_on_exception", "fail", "say_own_errors"]
+
+
+def say_own_errors(folder: Path | None) -> None:
+    """Make an uncaught error of mpidata's own print a sentence in place of its frames, which are the library's.
+
+    Parameters
+    ----------
+    folder : Path or None
+        Where the user's own files are: the sentence names the line there.
+    """
+    previous = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, MpidataError):
+            print(f"mpidata: {describe(error, folder)}", file=sys.stderr)
+        else:
+            previous(kind, error, trace)
+
+    sys.excepthook = hook
 
 
 def end_on_exception(folder: Path | None, report: Callable[[BaseException, str], None]) -> None:
@@ -28,14 +47,12 @@ def end_on_exception(folder: Path | None, report: Callable[[BaseException, str],
         Called with the exception and its sentence, after the traceback (of mpidata's own errors: the sentence) has been
         printed.
     """
+    say_own_errors(folder)
     previous = sys.excepthook
     process = os.getpid()
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if isinstance(error, MpidataError):  # a whole sentence, with the place; the frames are the library's
-            print(f"mpidata: {describe(error, folder)}", file=sys.stderr)
-        else:
-            previous(kind, error, trace)
+        previous(kind, error, trace)
         _let_out()
         try:
             if os.getpid() == process:  # not in a forked child, which does not have MPI either

@@ -22,7 +22,7 @@ from mpidata.samplers.breed import Breed
 from mpidata.samplers.power import Power
 from mpidata.samplers.space import Space
 
-__all__ = ["Drawn", "ask", "draw_parameters", "failing", "learns", "make_sampler"]
+__all__ = ["Drawn", "ask", "draw_at_once", "draw_parameters", "failing", "learns", "make_sampler"]
 
 Array = npt.NDArray[np.float64]
 _MOST_SOBOL_BITS = 30
@@ -164,6 +164,16 @@ def make_sampler(job: Job) -> Any:
     space = job.model_dump(mode="json", exclude_none=True)["parameters"]["space"]
     with failing(job):
         return _load_class(job)(space=space, seed=job.seed)
+
+
+def draw_at_once(job: Job) -> Array:
+    """Draw all rows, also those that a sampler that learns would draw later, when it knows losses.
+
+    Returns and raises what `draw_parameters` does.
+    """
+    table = draw_parameters(job)
+    more = job.simulations + job.validation.count - len(table)
+    return np.concatenate([ask(job, make_sampler(job), more).table, table]) if more else table
 
 
 def learns(sampler: Any) -> bool:

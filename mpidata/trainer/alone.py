@@ -8,9 +8,9 @@ import threading
 from pathlib import Path
 
 from mpidata.alone.sources import Sample, Source, read_source
-from mpidata.errors import MpidataError
 from mpidata.native.library import AGAIN, END, Library, Statistics, check
 from mpidata.native.loading import load
+from mpidata.native.uncaught import describe, fail
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.trainer.trainer import SLICE_S, Trainer
@@ -45,7 +45,7 @@ class AloneTrainer(Trainer):
     def __init__(self, plan: Plan, library: Library, source: Source) -> None:
         super().__init__(plan, library, None)
         self._source = source
-        self._error: BaseException | None = None
+        self._error = ""
         self._giving = threading.Thread(target=self._give_all, name="mpidata-try", daemon=True)
 
     def begin(self) -> None:
@@ -61,6 +61,8 @@ class AloneTrainer(Trainer):
         figures = Statistics()
         check(self.library, self.library.mpidata_trainer_statistics(ctypes.byref(figures)))
         print(f"mpidata try: {self._progress()} drawn, of {figures.received} samples.", file=sys.stderr, flush=True)
+        if self._error:
+            fail(f"mpidata try: there would have been more: {self._error}")
         return 0
 
     def _give_all(self) -> None:
@@ -68,8 +70,9 @@ class AloneTrainer(Trainer):
             if all(self._give(sample) for sample in self._source.samples(validation=True)):
                 check(self.library, self.library.mpidata_trainer_gave_validation())
                 self._give_training()
-        except MpidataError as error:
-            print(f"mpidata try: no more samples come: {error}", file=sys.stderr, flush=True)
+        except Exception as error:
+            self._error = describe(error, None)
+            print(f"mpidata try: no more samples come: {self._error}", file=sys.stderr, flush=True)
         finally:
             self.library.mpidata_trainer_end_alone()
 

@@ -14,7 +14,7 @@ from mpidata.errors import LibraryError, StreamError
 from mpidata.loader.over_mpi import MpiLoaders
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
-from mpidata.native.uncaught import end_on_exception, fail
+from mpidata.native.uncaught import end_on_exception, fail, say_own_errors
 from mpidata.run.folder import RunFolder
 from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
@@ -63,6 +63,7 @@ def loaders() -> MpiLoaders:
 
 def _join() -> Trainer:
     if (folder := os.environ.get(TRY)) is not None:
+        say_own_errors(Path.cwd())
         trainer = open_alone(Path(folder))
         trainer.begin()
         atexit.register(_close_at_exit, trainer, os.getpid())

@@ -142,6 +142,33 @@ def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
         folder, "train.py", "5", "--record", "record", "--job", "job.yaml", "--set", "fields={x: {shape: [2]}}"
     )
     assert other[0] == 1 and "is the record of a job with other fields" in other[1]
+    assert attempt(folder, "train.py", "5", "--record", "no_record", "--job", "job.yaml") == (
+        1,
+        f"mpidata: {folder}/no_record is no folder. Give the folder that `record.path` of the job file names "
+        "(train.py line 6)\n",
+    )
+
+
+@pytest.mark.parametrize("sampler", ["breed", '"whole:Sampler"'])
+def test_a_sampler_that_learns_draws_all_at_once(folder: Path, sampler: str) -> None:
+    (folder / "whole.py").write_text(
+        "import numpy as np\nclass Sampler:\n    def __init__(self, space, seed): pass\n"
+        "    def sample(self, count): return np.random.default_rng(1).random((count, 2))\n"
+        "    def observe(self, *what): pass\n"
+    )
+    arguments = ["--made-up", "job.yaml", "--set", f"parameters.sampler={sampler}", "--steps=4"]
+    status, said = attempt(folder, "train.py", "8", *arguments)
+    assert status == 3 and said == "mpidata try: batch 5 drawn, of 40 samples.\n"
+    batches = drawn(folder)["batches"]
+    assert isinstance(batches, list)
+    assert len({tuple(row) for batch in batches for row in batch["parameters"]}) == 10
+
+
+def test_samples_that_cannot_be_given_are_no_end(folder: Path) -> None:
+    break_it = "import mpidata.alone.sources\nmpidata.alone.sources.MadeUp.steps = lambda self, number: [][number]\n"
+    (folder / "train.py").write_text(break_it + "for batch in mpidata.MPIStreamDataset(batch_size=4):\n    pass\n")
+    status, said = attempt(folder, "train.py", "--made-up", "job.yaml")
+    assert status == 1 and "there would have been more: IndexError: list index out of range" in said
 
 
 def test_a_script_may_leave_its_loop(folder: Path) -> None:
