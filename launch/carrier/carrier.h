@@ -3,10 +3,12 @@
 #ifndef MPIDATA_CARRIER_H
 #define MPIDATA_CARRIER_H
 
+#include <mpi.h>
 #include <poll.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/wait.h"
 #include "carried/layout.h"
 
 /* A rank of the program. Of its memory, what the rank may write is read once, and checked. */
@@ -26,7 +28,10 @@ typedef struct {
 
 /* The ranks of the present start of the program, and where they come in. ranks.c */
 typedef struct {
-    int n, room; /* n: those that have connected, room: that are expected */
+    int n, room; /* n: those that have connected, room: that the program has, here and at the group's other carriers */
+    int64_t sent; /* samples, in this start of the program */
+    int64_t seen; /* samples that all ranks here have committed, as ranks_take has found it */
+    int beside, turn; /* carriers of the group that share out the ranks of this host, and how many ranks have come so far */
     rank_t *all;
     double listened; /* to the sockets, last; s */
     int listener, folder, memory; /* descriptors; the folders are locked while this process lives */
@@ -41,8 +46,62 @@ typedef struct {
     uint32_t slots;
 } ranks_t;
 
-/* socket.c: the folder, and the socket in it, at which the ranks come in. */
-int socket_open(ranks_t *ranks, int group);
+/* What a carrier knows of the ranks that have come to it; the first of its group goes by the sum. */
+typedef struct {
+    int64_t orders;  /* of the first carrier, which it has carried out */
+    int64_t samples; /* that all its ranks have committed, in this start of the program; INT64_MAX: it has no ranks */
+    int32_t attached, left, lost; /* lost: closed their connection without mpidata_finalize */
+    int32_t asks[MPIDATA_CARRIED_ERROR]; /* by MPIDATA_CARRIED_NEXT etc., how many ask for it */
+    int32_t ahead;   /* have committed a sample that others have not, and ask for nothing */
+    int32_t ended;   /* the processes of all have, as far as they can be seen */
+    char silent[160]; /* why the program has to be ended; "": it need not */
+    char reason[MPIDATA_CARRIED_SENTENCE]; /* of those that give up */
+} view_t;
+
+/* What all carriers of a group do at the same point, as calls of libmpidata are collective. */
+enum {
+    ORDER_TAKE = 1,  /* a simulation from the scheduler */
+    ORDER_START,     /* text: token; the ranks of another start of the program may come */
+    ORDER_SEND,      /* number: up to so many samples of this start */
+    ORDER_NEXT,      /* answer MPIDATA_CARRIED_NEXT, and likewise: */
+    ORDER_FAIL,      /* text: reason */
+    ORDER_FAIL_TRY,  /* text: reason */
+    ORDER_FINALIZE,
+    ORDER_OVER,      /* the job is stopping */
+    ORDER_END,       /* end the ranks here */
+    ORDER_GIVE_BACK, /* text: how the program has ended; the simulation is to be tried again */
+    ORDER_CLEAR,     /* forget the ranks */
+    ORDER_LEAVE
+};
+
+typedef struct {
+    int32_t kind;
+    int64_t number;
+    char text[MPIDATA_CARRIED_SENTENCE];
+} order_t;
+
+/* The carriers of a group, one for each host of the program or more. carriers.c */
+typedef struct {
+    MPI_Comm comm;
+    int size, rank;
+    int here, index;    /* carriers on this host, and which of them this is */
+    char *hosts;        /* of all, once each: "node1,node2" */
+    int64_t orders;     /* the first one: given, the others: carried out */
+    view_t *views;      /* of all, at the first one; else [0] is what was told last */
+    MPI_Request telling;
+} carriers_t;
+
+int carriers_open(carriers_t *carriers, MPI_Comm group);
+/* To all others, which carry them out in their order. */
+int carriers_order(carriers_t *carriers, const order_t *order);
+int carriers_next_order(carriers_t *carriers, order_t *order, int *came);
+/* Tell the first one what this one knows, or hear what the others do. */
+int carriers_tell(carriers_t *carriers, view_t *mine);
+void carriers_sum(const carriers_t *carriers, view_t *sum);
+
+/* socket.c: the folder, and the socket in it, at which the ranks come in. index: of this carrier, among those of its group
+ * on this host. */
+int socket_open(ranks_t *ranks, int group, int index);
 void socket_close(ranks_t *ranks);
 void socket_clean(const ranks_t *ranks); /* remove what the program's MPI has left */
 int socket_renew_token(ranks_t *ranks); /* for another start of the program */
@@ -53,17 +112,15 @@ void ranks_forget(ranks_t *ranks); /* those of a start that is over; MPI must no
 /* Take connections, farewells and requests. Returns NULL, or a sentence on a rank that does what none may do. */
 const char *ranks_take(ranks_t *ranks, double now);
 int ranks_attached(const ranks_t *ranks);
-int ranks_left(const ranks_t *ranks); /* how many have finalized */
 int ranks_have_ended(const ranks_t *ranks); /* the processes of all, as far as they can be seen */
-int ranks_all_ask(const ranks_t *ranks, int what); /* whether all ranks of the program do */
+void ranks_view(const ranks_t *ranks, view_t *view); /* all but `orders` and `silent` */
 /* Slot of a rank: its head, with the blocks behind it, and its values. */
 const mpidata_carried_sample *ranks_slot(const ranks_t *ranks, const rank_t *rank, uint64_t number, const char **values);
 void ranks_give_back(rank_t *rank, uint64_t released);
 void ranks_answer(rank_t *rank, int status, const char *sentence);
 void ranks_stop(ranks_t *ranks);              /* tell them that the job is stopping */
 void ranks_sleep(ranks_t *ranks, int asleep); /* this process is about to, or does no more */
-int ranks_have_sample(const ranks_t *ranks);  /* all have committed one */
-int ranks_have_news(const ranks_t *ranks);    /* in their memory */
+int ranks_have_news(const ranks_t *ranks);    /* in their memory, since ranks_take */
 int ranks_poll(const ranks_t *ranks, struct pollfd *polled); /* room for 1 + ranks->n; returns how many */
 
 /* memory.c: MPIDATA_ERR_MEMORY, where what is to be shared with the ranks is more than there is. */
@@ -94,8 +151,8 @@ void words_free(char **words);
 int words_of_start(const ranks_t *ranks, int group, char ***variables);
 int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const double *parameters, char ***variables,
                         char ***placeholders);
-int words_of_case(const ranks_t *ranks, int group, char ***values); /* besides those of the simulation */
-int words_of_launcher(char **launcher, int n, char ***filled);
+int words_of_case(const ranks_t *ranks, int group, const char *hosts, char ***values); /* besides those of the simulation */
+int words_of_launcher(char **launcher, int n, const char *hosts, char ***filled);
 /* The first n words, with their placeholders replaced by these values. */
 int words_fill(char **words, int n, char **values, char ***filled);
 
@@ -116,9 +173,49 @@ int case_make(case_t *case_, long long simulation, int group, char **values);
 void case_end(case_t *case_, int failed); /* remove the copy, or keep it */
 
 /* sending.c */
-/* Send what all ranks have committed. */
-int send_samples(ranks_t *ranks, int *sent);
+/* Send samples that all ranks have committed, until there are so many of this start. */
+int send_samples(ranks_t *ranks, int64_t up_to);
 /* Give the slots back from which MPI reads no more. */
 void give_slots_back(ranks_t *ranks);
+
+/* The process. */
+typedef struct {
+    ranks_t ranks;
+    carriers_t others;
+    program_t program;
+    command_t command;
+    case_t own_case;
+    view_t view;
+    int group;
+    int64_t simulation;
+    int pending;   /* it was taken for a program that has not been started, or has not asked yet */
+    int open;      /* the program runs it */
+    int over;      /* there are no more simulations, or the job is stopping */
+    int finalized; /* all ranks of the program have */
+    int whole;     /* all have attached */
+    int took;      /* a simulation, in this start */
+    int fruitless; /* starts in a row in which that was not so */
+    int64_t began_at; /* samples of this start that were sent before the present simulation */
+    int left;      /* ORDER_LEAVE has come */
+    double began, gone_since, ended_since, looked, continued;
+    mpidata_backoff backoff;
+} carrier_t;
+
+/* orders.c */
+int give_order(carrier_t *carrier, int kind, int64_t number, const char *text); /* and carry it out; by the first carrier */
+int carry_out(carrier_t *carrier, const order_t *order);
+void answer_each(carrier_t *carrier); /* where the job is stopping: each rank leaves where it is */
+
+/* serving.c: what every carrier does, again and again. */
+int look(carrier_t *carrier); /* at the ranks, the other carriers and the scheduler */
+int rest(carrier_t *carrier, int under_way); /* sleep until there is something to do */
+void hurry(carrier_t *carrier, double now);
+int refuse(carrier_t *carrier, int status, const char *what, const char *advice); /* ends the job */
+int end_job(int status); /* with the last error, which another try would meet again */
+
+/* first.c, follow.c */
+int lead(carrier_t *carrier);
+int follow(carrier_t *carrier);
+int outlives_ranks(carrier_t *carrier, double now); /* does what has launched the ranks not end, though they have, for long? */
 
 #endif

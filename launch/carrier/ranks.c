@@ -119,6 +119,15 @@ static const char *why_not(const ranks_t *ranks, const rank_t *rank, const mpida
     return sentence;
 }
 
+/* Where several carriers of the group are on this host, they take the ranks in turn; returns the socket of another one, or
+ * NULL: it is this one's turn. Only the first one here is asked. */
+static const char *elsewhere(ranks_t *ranks) {
+    static char path[sizeof ranks->path + 16];
+    const int turn = ranks->beside > 1 ? ranks->turn++ % ranks->beside : 0;
+    (void)snprintf(path, sizeof path, "%s.%d", ranks->path, turn);
+    return turn ? path : NULL;
+}
+
 /* The first message of a connection; whether it stays. */
 static int greet(ranks_t *ranks, rank_t *rank, double now) {
     mpidata_carried_hello hello;
@@ -126,13 +135,13 @@ static int greet(ranks_t *ranks, rank_t *rank, double now) {
     const ssize_t got = recv(rank->socket, &hello, sizeof hello, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
     if (got != (ssize_t)sizeof hello || hello.magic != MPIDATA_CARRIED_MAGIC) return 0;
-    const char *why = why_not(ranks, rank, &hello);
-    const int memory = why ? -1 : make_memory(ranks, rank);
-    if (!why && memory < 0) {
+    const char *why = why_not(ranks, rank, &hello), *other = why ? NULL : elsewhere(ranks);
+    const int memory = why || other ? -1 : make_memory(ranks, rank);
+    if (!why && !other && memory < 0)
         why = "the carrier cannot make memory to share. Give the job more memory, or lower solvers.in_flight in the job file.";
-    }
     welcome.bytes = ranks->bytes;
-    welcome.refused = why != NULL;
+    welcome.refused = why ? MPIDATA_CARRIED_REFUSED : other ? MPIDATA_CARRIED_ELSEWHERE : 0;
+    if (other) why = other;
     snprintf(welcome.sentence, sizeof welcome.sentence, "%s", why ? why : "");
     const int stays = send_welcome(rank, &welcome, memory) && !why;
     if (memory >= 0) close(memory);
@@ -193,6 +202,17 @@ static const char *look_into(const ranks_t *ranks, rank_t *rank, double now) {
     return NULL;
 }
 
+/* Samples that all ranks here have committed, in this start. */
+static int64_t samples_of_all(const ranks_t *ranks) {
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < ranks->n; i++) {
+        const rank_t *rank = &ranks->all[i];
+        const uint64_t committed = rank->shared ? MPIDATA_CARRIED_GET(rank->shared->committed) : least;
+        if (committed < least) least = committed;
+    }
+    return least < INT64_MAX ? (int64_t)least : 0;
+}
+
 const char *ranks_take(ranks_t *ranks, double now) {
     const char *wrong = NULL;
     const int listens = now - ranks->listened > LISTEN_EVERY_S; /* not before each of many short steps */
@@ -210,6 +230,7 @@ const char *ranks_take(ranks_t *ranks, double now) {
         const char *what = look_into(ranks, rank, now);
         if (what) wrong = what;
     }
+    ranks->seen = samples_of_all(ranks);
     return wrong;
 }
 
@@ -219,24 +240,35 @@ int ranks_attached(const ranks_t *ranks) {
     return attached;
 }
 
-int ranks_left(const ranks_t *ranks) {
-    int left = 0;
-    for (int i = 0; i < ranks->n; i++) left += ranks->all[i].left;
-    return left;
-}
-
 int ranks_have_ended(const ranks_t *ranks) {
     for (int i = 0; i < ranks->n; i++) {
         struct pollfd process = {.fd = ranks->all[i].process, .events = POLLIN};
         if (process.fd < 0 || poll(&process, 1, 0) != 1) return 0;
     }
-    return ranks->n > 0;
+    return 1;
 }
 
-int ranks_all_ask(const ranks_t *ranks, int what) {
-    int ask = 0;
-    for (int i = 0; i < ranks->n; i++) ask += ranks->all[i].asks == what;
-    return ask == ranks->room;
+void ranks_view(const ranks_t *ranks, view_t *view) {
+    view->samples = INT64_MAX;
+    view->attached = view->left = view->lost = view->ahead = 0;
+    int gone = 0;
+    memset(view->asks, 0, sizeof view->asks);
+    *view->reason = '\0';
+    for (int i = ranks->n - 1; i >= 0; i--) {
+        const rank_t *rank = &ranks->all[i];
+        if (!rank->shared) continue;
+        view->samples = ranks->seen;
+        view->attached++;
+        view->left += rank->left;
+        view->lost += rank->gone && !rank->left;
+        gone += rank->gone;
+        view->ahead += !rank->asks && MPIDATA_CARRIED_GET(rank->shared->committed) != rank->taken;
+        if (!rank->asks) continue;
+        view->asks[rank->asks - 1]++;
+        memcpy(view->reason, rank->shared->reason, sizeof view->reason);
+    }
+    view->reason[sizeof view->reason - 1] = '\0';
+    view->ended = gone && gone == view->attached && ranks_have_ended(ranks);
 }
 
 const mpidata_carried_sample *ranks_slot(const ranks_t *ranks, const rank_t *rank, uint64_t number, const char **values) {
@@ -282,20 +314,13 @@ void ranks_sleep(ranks_t *ranks, int asleep) {
     if (asleep) __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-int ranks_have_sample(const ranks_t *ranks) {
-    int committed = 0;
-    for (int i = 0; i < ranks->n; i++)
-        committed += ranks->all[i].shared && MPIDATA_CARRIED_GET(ranks->all[i].shared->committed) != ranks->all[i].taken;
-    return committed == ranks->room;
-}
-
 int ranks_have_news(const ranks_t *ranks) {
     for (int i = 0; i < ranks->n; i++) {
         const rank_t *rank = &ranks->all[i];
         if (rank->shared && MPIDATA_CARRIED_GET(rank->shared->request) != rank->request &&
             MPIDATA_CARRIED_GET(rank->shared->committed) == rank->taken) return 1;
     }
-    return ranks_have_sample(ranks);
+    return samples_of_all(ranks) > ranks->seen;
 }
 
 int ranks_poll(const ranks_t *ranks, struct pollfd *polled) {
@@ -308,5 +333,6 @@ int ranks_poll(const ranks_t *ranks, struct pollfd *polled) {
 
 void ranks_forget(ranks_t *ranks) {
     for (int i = 0; i < ranks->n; i++) drop(&ranks->all[i]);
-    ranks->n = 0;
+    ranks->n = ranks->turn = 0;
+    ranks->sent = ranks->seen = 0;
 }

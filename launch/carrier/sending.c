@@ -32,12 +32,11 @@ static int put_blocks(const ranks_t *ranks, const rank_t *rank, double *time) {
     return MPIDATA_SUCCESS;
 }
 
-int send_samples(ranks_t *ranks, int *sent) {
-    while (ranks_have_sample(ranks)) {
+int send_samples(ranks_t *ranks, int64_t up_to) {
+    for (; ranks->sent < up_to; ranks->sent++) {
         double time = 0;
         for (int i = 0; i < ranks->n; i++) MPIDATA_TRY(put_blocks(ranks, &ranks->all[i], &time));
         for (int i = 0; i < ranks->n; i++) ranks->all[i].taken += ranks->all[i].shared != NULL;
-        *sent = 1;
         MPIDATA_TRY(mpidata_step(time));
         give_slots_back(ranks);
     }

@@ -69,11 +69,11 @@ void socket_clean(const ranks_t *ranks) {
 }
 
 /* In memory, for segments that ranks share; where there is none, the MPI does as it likes. */
-static void take_memory(ranks_t *ranks, const char *name, int group) {
+static void take_memory(ranks_t *ranks, const char *name, const char *own) {
     char path[sizeof ranks->directory];
     (void)snprintf(path, sizeof path, "/dev/shm/%s", name);
     if (access("/dev/shm", W_OK) || take_folder(path, &ranks->memory)) return;
-    (void)snprintf(ranks->scratch[1], sizeof ranks->scratch[1], "%.64s/g%d", path, group);
+    (void)snprintf(ranks->scratch[1], sizeof ranks->scratch[1], "%.64s/g%s", path, own);
 }
 
 static int bind_socket(ranks_t *ranks) {
@@ -95,24 +95,24 @@ int socket_renew_token(ranks_t *ranks) {
     return MPIDATA_SUCCESS;
 }
 
-int socket_open(ranks_t *ranks, int group) {
+int socket_open(ranks_t *ranks, int group, int index) {
     const char *parent = getenv("TMPDIR");
-    char name[64];
+    char name[64], own[32];
     if (!parent || *parent != '/') parent = "/tmp";
     ranks->listener = ranks->folder = ranks->memory = -1;
     (void)snprintf(name, sizeof name, "mpidata-%u-%016llx", (unsigned)geteuid(), token_of(ranks->plan->run));
     const int length = snprintf(ranks->directory, sizeof ranks->directory, "%s/%s", parent, name);
-    const int whole = snprintf(ranks->path, sizeof ranks->path, "%.*s/group-%d", (int)sizeof ranks->directory - 1,
-                               ranks->directory, group);
+    (void)snprintf(own, sizeof own, index ? "%d.%d" : "%d", group, index); /* ranks.c knows it, too */
+    const int whole = snprintf(ranks->path, sizeof ranks->path, "%.*s/group-%s", (int)sizeof ranks->directory - 1,
+                               ranks->directory, own);
     if (length >= (int)sizeof ranks->directory || whole >= (int)sizeof ranks->path)
         return mpidata_error(MPIDATA_ERR_JOB, "TMPDIR is %.200s, which is too long for the name of a socket. Set it to a "
                                               "folder with a short name.", parent);
     MPIDATA_TRY(take_folder(ranks->directory, &ranks->folder));
-    (void)snprintf(ranks->scratch[0], sizeof ranks->scratch[0], "%s/g%d", ranks->directory, group);
-    take_memory(ranks, name, group);
+    (void)snprintf(ranks->scratch[0], sizeof ranks->scratch[0], "%.96s/g%s", ranks->directory, own);
+    take_memory(ranks, name, own);
     socket_clean(ranks);
-    MPIDATA_TRY(bind_socket(ranks));
-    return socket_renew_token(ranks);
+    return bind_socket(ranks);
 }
 
 void socket_close(ranks_t *ranks) {

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "carrier.h"
 #include "fill.h"
@@ -100,18 +99,15 @@ int words_fill(char **words, int n, char **values, char ***filled) {
     return MPIDATA_SUCCESS;
 }
 
-int words_of_case(const ranks_t *ranks, int group, char ***values) {
-    char host[256] = "";
-    (void)gethostname(host, sizeof host - 1);
+int words_of_case(const ranks_t *ranks, int group, const char *hosts, char ***values) {
     MPIDATA_TRY(append(values, "group=%d", group));
     MPIDATA_TRY(append(values, "ranks=%d", ranks->plan->carried));
-    return append(values, "hosts=%s", host);
+    return append(values, "hosts=%s", hosts);
 }
 
-int words_of_launcher(char **launcher, int n, char ***filled) {
-    char host[256] = "", **values = NULL;
-    (void)gethostname(host, sizeof host - 1);
-    MPIDATA_TRY(append(&values, "hosts=%s", host));
+int words_of_launcher(char **launcher, int n, const char *hosts, char ***filled) {
+    char **values = NULL;
+    MPIDATA_TRY(append(&values, "hosts=%s", hosts));
     const int status = words_fill(launcher, n, values, filled);
     words_free(values);
     return status;

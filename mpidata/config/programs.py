@@ -279,6 +279,6 @@ def _carried_problems(solvers: Solvers) -> Iterator[Problem]:
         yield ("carried",), "'solvers.carried' needs 'solvers.program'. Add it, or remove 'carried'."
     if solvers.start == "spawn":
         yield ("start",), "'solvers.start' is 'spawn', but carried programs are started by ranks of the job. Remove it."
-    if solvers.ranks_per_group != 1:
-        said = f"'solvers.ranks_per_group' is {solvers.ranks_per_group}"
-        yield ("ranks_per_group",), f"{said}, but with 'carried' it is 1. Remove 'solvers.ranks_per_group'."
+    if solvers.carried is not None and solvers.ranks_per_group > solvers.carried.ranks:
+        said = f"'solvers.ranks_per_group' is {solvers.ranks_per_group}, but the program has {solvers.carried.ranks}"
+        yield ("ranks_per_group",), f"{said} (solvers.carried.ranks). With 'carried' it counts the carriers. Lower it."

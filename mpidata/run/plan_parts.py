@@ -99,8 +99,9 @@ def programs_of(job: Job) -> dict[str, Program]:
 
     threads = {}
     if "OMP_NUM_THREADS" not in os.environ:
-        carried = job.solvers.carried.ranks if job.solvers.carried is not None else 1
-        busy = 1 + job.trainers.ranks + job.solvers.groups * job.solvers.ranks_per_group * carried  # spares wait
+        carried = job.solvers.carried
+        each = carried.ranks if carried is not None else job.solvers.ranks_per_group  # carriers need next to nothing
+        busy = 1 + job.trainers.ranks + job.solvers.groups * each  # spares wait
         busy += job.loaders.ranks if job.loaders is not None else 0
         threads["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // busy))
     programs = {

@@ -45,6 +45,7 @@ class Draw:
     seed: int
     mpi: str  # of the program, a key of COMPILERS
     ranks: int  # of the program
+    carriers: int  # of each group
     elements: int  # of float32, in each sample
     trainers: int
     groups: int
@@ -78,6 +79,7 @@ def draw(seed: int) -> Draw:
         seed=seed,
         mpi=mpi,
         ranks=ranks,
+        carriers=1 if ranks == 1 else random.Random(f"carriers {seed}").choice([1, 2]),
         elements=int(10 ** chosen.uniform(2, 6.3) / 4),
         trainers=chosen.randint(1, 2),
         groups=chosen.randint(1, 3),
@@ -123,6 +125,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
         "solvers": {
             "groups": one.groups,
             "spares": 2,
+            "ranks_per_group": one.carriers,
             "carried": {"ranks": one.ranks, **_launcher(one)},
             "program": ["./carried.sh", *program],
             "lifetime": one.lifetime,
@@ -181,6 +184,9 @@ class Ender(threading.Thread):
         found = []
         for carrier in ranks_of(self._folder):
             if carrier.name() != "mpidata-carrier":
+                continue
+            if self._one.carriers > 1 and what in ("carrier", "mpidata-rank"):  # also one that has started nothing
+                found.append(carrier if what == "carrier" else carrier.parent())
                 continue
             below = carrier.children(recursive=True)
             programs = [one for one in below if one.name() == f"sized-{self._one.mpi}"]

@@ -47,6 +47,16 @@ def test_a_program_of_any_mpi_keeps_its_world(
     check(folder, folder.run())
 
 
+@pytest.mark.parametrize(("ranks", "carriers", "depth"), [(3, 2, 900), (4, 2, 9), (4, 3, 900), (2, 2, 9)])
+def test_several_carriers_share_out_the_ranks(
+    folder: JobFolder, carried: Build, require: Callable[[str], str], ranks: int, carriers: int, depth: int
+) -> None:
+    program = carried("pattern", require("mpicc.mpich"))
+    keys = {"carried": {"ranks": ranks}, "ranks_per_group": carriers}
+    write_job(folder, program, "copy", str(depth), depth=depth, **keys)
+    check(folder, folder.run())
+
+
 @pytest.mark.full
 def test_a_program_for_each_simulation_by_a_command_of_the_user(
     folder: JobFolder, carried: Build, require: Callable[[str], str]

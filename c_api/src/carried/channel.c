@@ -61,7 +61,8 @@ static int take_welcome(int connection, mpidata_carried_welcome *welcome, int *m
         return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier is of another version of mpidata. Link the program "
                                               "with the library that `mpidata config --carried` names.");
     welcome->sentence[sizeof welcome->sentence - 1] = '\0';
-    if (welcome->refused) return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: %s", welcome->sentence);
+    if (welcome->refused == MPIDATA_CARRIED_REFUSED)
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: %s", welcome->sentence);
     return MPIDATA_SUCCESS;
 }
 
@@ -109,14 +110,20 @@ static int map_memory(mpidata_channel *channel, const mpidata_carried_welcome *w
     return check_memory(channel, bytes);
 }
 
-static int meet(mpidata_channel *channel, const char *token) {
+/* May leave the path of another carrier in `elsewhere`, and nothing open. */
+static int meet(mpidata_channel *channel, const char *path, const char *token, char *elsewhere) {
     mpidata_carried_hello hello = {.magic = MPIDATA_CARRIED_MAGIC, .version = MPIDATA_CARRIED_VERSION};
     mpidata_carried_welcome welcome;
     int memory = -1;
+    MPIDATA_TRY(connect_to(path, &channel->socket));
     (void)strncpy(hello.token, token, sizeof hello.token - 1);
     if (send(channel->socket, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello) return gone();
     int status = take_welcome(channel->socket, &welcome, &memory);
-    if (!status) status = map_memory(channel, &welcome, memory);
+    *elsewhere = '\0';
+    if (!status && welcome.refused) {
+        memcpy(elsewhere, welcome.sentence, sizeof welcome.sentence);
+        mpidata_channel_close(channel);
+    } else if (!status) status = map_memory(channel, &welcome, memory);
     if (memory >= 0) (void)close(memory);
     return status;
 }
@@ -130,8 +137,13 @@ int mpidata_channel_open(mpidata_channel *channel, const char *address) {
         return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: " MPIDATA_CARRIER_VARIABLE " is '%.200s', which names no "
                                               "carrier. Let the job start the program: mpidata run job.yaml.", address);
     (void)snprintf(path, sizeof path, "%.*s", (int)(colon - address), address);
-    int status = connect_to(path, &channel->socket);
-    if (!status) status = meet(channel, colon + 1);
+    char elsewhere[MPIDATA_CARRIED_SENTENCE], further[MPIDATA_CARRIED_SENTENCE];
+    int status = meet(channel, path, colon + 1, elsewhere);
+    if (!status && *elsewhere) {
+        status = meet(channel, elsewhere, colon + 1, further);
+        if (!status && *further)
+            status = mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: two carriers name one another. Use one version of mpidata.");
+    }
     if (status) mpidata_channel_close(channel);
     return status;
 }

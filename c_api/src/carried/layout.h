@@ -18,7 +18,7 @@
 #define MPIDATA_CARRIER_VARIABLE "MPIDATA_CARRIER" /* "<path of the socket>:<token of this start of the program>" */
 #define MPIDATA_CARRIED_MARK "MPIDATA_CARRIED_RUN" /* names the run folder, for whoever ends what is left of a run */
 #define MPIDATA_CARRIED_MAGIC UINT32_C(0x4d504331)
-#define MPIDATA_CARRIED_VERSION 1u
+#define MPIDATA_CARRIED_VERSION 2u
 
 enum { MPIDATA_CARRIED_TOKEN = 32, MPIDATA_CARRIED_SENTENCE = 1024, MPIDATA_CARRIED_LINE = 64 };
 
@@ -28,7 +28,10 @@ typedef struct {
     char token[MPIDATA_CARRIED_TOKEN];
 } mpidata_carried_hello;
 
-/* The answer, with the memory's descriptor; refused: with none, and why. */
+enum { MPIDATA_CARRIED_REFUSED = 1, MPIDATA_CARRIED_ELSEWHERE = 2 };
+
+/* The answer, with the memory's descriptor; else sentence: why the rank is refused, or the path of another carrier's socket,
+ * which waits for it. */
 typedef struct {
     uint32_t magic, version;
     uint64_t bytes; /* of the memory */

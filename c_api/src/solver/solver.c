@@ -553,6 +553,8 @@ int mpidata_solver_look(int *stopping, int *under_way) {
     return status;
 }
 
+void mpidata_solver_stop(void) { solver.stopping = 1; }
+
 int mpidata_solver_lends(const void *values) { return mpidata_sender_lends(&solver.sender, values); }
 
 const double *mpidata_solver_parameters(void) { return solver.task->parameters; }

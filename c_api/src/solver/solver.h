@@ -13,11 +13,15 @@ int mpidata_fail_try(const char *reason);
 /* Report an error that ends the job, from a solver or trainer rank. */
 int mpidata_report_error(const char *sentence);
 
-/* -- For mpidata-carrier, whose group has one rank ------------------------------------------------------------------- */
+/* -- For mpidata-carrier --------------------------------------------------------------------------------------------- */
 
 /* Between two calls: let MPI move data, and listen to the scheduler. *stopping: the job is; *under_way: whether MPI has to be
  * called again soon. */
 int mpidata_solver_look(int *stopping, int *under_way);
+
+/* What the group's rank 0 has heard by mpidata_solver_look holds for this rank, too. Not collective, but all ranks of the
+ * group must have made the same collective calls before. */
+void mpidata_solver_stop(void);
 
 /* Is this array, given to mpidata_iput, still lent? */
 int mpidata_solver_lends(const void *values);

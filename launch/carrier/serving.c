@@ -1,0 +1,110 @@
+/* What every carrier does again and again, and how it ends the job. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/deadlines.h"
+#include "carrier.h"
+#include "family.h"
+#include "solver/solver.h"
+
+enum { IDLE_MS = 100, SINK_NS = 50000 };
+static const double HURRY_EVERY_S = 1;
+
+int end_job(int status) {
+    const struct timespec moment = {.tv_sec = MPIDATA_AFTER_ERROR_MS / 1000};
+    char sentence[MPIDATA_TEXT_MAX];
+    (void)snprintf(sentence, sizeof sentence, "%s", mpidata_last_error());
+    (void)mpidata_report_error(sentence);
+    (void)nanosleep(&moment, NULL); /* dying first would end the job before the scheduler has told why */
+    return mpidata_error(status, "%s", sentence);
+}
+
+int refuse(carrier_t *carrier, int status, const char *what, const char *advice) {
+    (void)mpidata_error(status, "%s. %s, simulation %lld. %s", what, carrier->ranks.who, (long long)carrier->simulation, advice);
+    return end_job(status);
+}
+
+/* A rank has found an error that ends the job. */
+static int pass_error_on(carrier_t *carrier, const rank_t *rank) {
+    char sentence[MPIDATA_CARRIED_SENTENCE];
+    memcpy(sentence, rank->shared->reason, sizeof sentence);
+    sentence[sizeof sentence - 1] = '\0';
+    for (int i = 0; i < carrier->ranks.n; i++)
+        if (carrier->ranks.all[i].asks) ranks_answer(&carrier->ranks.all[i], MPIDATA_SUCCESS, "");
+    (void)mpidata_error(MPIDATA_ERR_ORDER, "%s", sentence);
+    return end_job(MPIDATA_ERR_ORDER);
+}
+
+/* What stops this process for long, in MPI because trainers are slow say, is no silence of the program. */
+static double now_after_pause(carrier_t *carrier) {
+    const double now = mpidata_now();
+    if (now - carrier->looked > 1) {
+        carrier->began += now - carrier->looked;
+        for (int i = 0; i < carrier->ranks.n; i++) carrier->ranks.all[i].alive = now;
+    }
+    return carrier->looked = now;
+}
+
+static void find_silent(carrier_t *carrier, double now) {
+    const int makes_steps = carrier->ranks.sent > carrier->began_at;
+    const mpidata_plan *plan = carrier->ranks.plan;
+    const double allowed = makes_steps ? plan->timeout_s : plan->start_timeout_s;
+    *carrier->view.silent = '\0';
+    for (int i = 0; i < carrier->ranks.n; i++) {
+        const rank_t *rank = &carrier->ranks.all[i];
+        if (!rank->shared || rank->gone || rank->left || now - rank->alive <= allowed) continue;
+        snprintf(carrier->view.silent, sizeof carrier->view.silent,
+                 "was silent for %.1f s, longer than solvers.%s allows, and was ended", now - rank->alive,
+                 makes_steps ? "timeout_s" : "start_timeout_s");
+    }
+}
+
+int look(carrier_t *carrier) {
+    ranks_t *ranks = &carrier->ranks;
+    const double now = now_after_pause(carrier);
+    const char *wrong = ranks_take(ranks, now);
+    if (wrong) return refuse(carrier, MPIDATA_ERR_WIRE, wrong, "Use one version of mpidata.");
+    for (int i = 0; i < ranks->n; i++)
+        if (ranks->all[i].asks == MPIDATA_CARRIED_ERROR) return pass_error_on(carrier, &ranks->all[i]);
+    if (carrier->over) {
+        ranks_stop(ranks);
+        answer_each(carrier);
+    }
+    ranks_view(ranks, &carrier->view);
+    find_silent(carrier, now);
+    give_slots_back(ranks);
+    return carriers_tell(&carrier->others, &carrier->view);
+}
+
+void hurry(carrier_t *carrier, double now) {
+    if (!carrier->finalized || now - carrier->continued < HURRY_EVERY_S) return;
+    carrier->continued = now;
+    continue_family();
+}
+
+/* Whether another carrier is waited for: it is seen by MPI alone. */
+static int waits_for_others(const carrier_t *carrier) {
+    const view_t *view = &carrier->view;
+    if (carrier->others.size == 1) return 0;
+    for (int what = 0; what < MPIDATA_CARRIED_ERROR; what++)
+        if (view->asks[what]) return 1;
+    return carrier->ranks.seen > carrier->ranks.sent;
+}
+
+int rest(carrier_t *carrier, int under_way) {
+    struct pollfd *polled = calloc((size_t)carrier->ranks.n + 2, sizeof *polled);
+    if (!polled) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the carrier.");
+    nfds_t n = (nfds_t)ranks_poll(&carrier->ranks, polled);
+    polled[n++] = (struct pollfd){.fd = carrier->program.descriptor, .events = POLLIN};
+    under_way |= waits_for_others(carrier);
+    struct timespec time = {.tv_nsec = under_way ? mpidata_backoff_next(&carrier->backoff) : IDLE_MS * 1000000L};
+    const int sinks = time.tv_nsec > SINK_NS;
+    if (sinks) ranks_sleep(&carrier->ranks, 1);
+    if (!ranks_have_news(&carrier->ranks)) (void)ppoll(polled, n, &time, NULL);
+    if (sinks) ranks_sleep(&carrier->ranks, 0);
+    free(polled);
+    return MPIDATA_SUCCESS;
+}
