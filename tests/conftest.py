@@ -1,6 +1,7 @@
 """What all tests share: needed programs, and the rules that a run of the suite must keep."""
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -32,6 +33,35 @@ def require() -> Callable[[str], str]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def carried(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Compile programs/<name>.c as a program that is no rank of the job; returns the executable's path.
+
+    `compiler` is the mpicc of the program's own MPI, or none.
+    """
+    import subprocess
+
+    from jobs import BIN, PROGRAMS
+
+    made: dict[tuple[str, str], Path] = {}
+    target = tmp_path_factory.mktemp("carried")
+
+    def build(name: str, compiler: str | None = None) -> Path:
+        if (name, str(compiler)) not in made:
+            told = [BIN / "mpidata", "config", "--carried"]
+            flags = subprocess.run(told, capture_output=True, text=True, check=True).stdout
+            warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror", "-g", "-DCARRIED"]
+            warnings += ["-DWITH_MPI"] if compiler else []
+            source, executable = PROGRAMS / f"{name}.c", target / f"{name}-{len(made)}"
+            command = [compiler or "cc", *warnings, source, "-o", executable, *shlex.split(flags), "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            made[name, str(compiler)] = executable
+        return made[name, str(compiler)]
+
+    return build
 
 
 @pytest.fixture(scope="session")

@@ -36,11 +36,13 @@ typedef struct {
     double listened; /* to the sockets, last; s */
     int listener, folder, memory; /* descriptors; the folders are locked while this process lives */
     char directory[108], path[108];
-    char scratch[2][128]; /* for files of the program's MPI, and for its shared memory; "": there is none */
+    char scratch[2][160]; /* for files of the program's MPI, and for its shared memory; "": there is none */
     char token[MPIDATA_CARRIED_TOKEN];
     const mpidata_plan *plan;
     const char *plan_text;
     char who[128];
+    char mark[4200], group_mark[40]; /* what all processes of the program have in their environment; group_mark "": of
+                                        another carrier on this host, which ends them */
     /* Layout of the memory of each. */
     uint64_t parameters_at, slots_at, slot_bytes, values_at, values_bytes, bytes;
     uint32_t slots;

@@ -141,7 +141,7 @@ static int run(carrier_t *carrier, const char **reason) {
     MPIDATA_TRY(start(carrier));
     while (!carrier->over || !carrier->finalized) {
         view_t sum;
-        int sent, under_way;
+        int sent = 0, under_way;
         const int ended = program_has_ended(&carrier->program); /* before the last look at what it has left */
         MPIDATA_TRY(serve_ranks(carrier, &sum, &sent));
         if (ended || (*reason = hung(carrier, &sum))) break;
@@ -156,7 +156,7 @@ static int run(carrier_t *carrier, const char **reason) {
 /* End what is left of the program, and send what all its ranks had committed. */
 static int end_program(carrier_t *carrier) {
     view_t sum;
-    int sent;
+    int sent = 0;
     MPIDATA_TRY(give_order(carrier, ORDER_END, 0, NULL));
     MPIDATA_TRY(wait_for_others(carrier, &sum));
     return send_on(carrier, &sum, &sent);

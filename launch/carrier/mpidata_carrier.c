@@ -37,9 +37,12 @@ static int open_carrier(carrier_t *carrier, int room) {
     carrier->group = mpidata_solver_who(ranks->who, sizeof ranks->who);
     ranks->plan_text = ranks->plan->run ? read_plan(ranks->plan->run) : NULL;
     if (!ranks->plan_text) return mpidata_error(MPIDATA_ERR_JOB, "The carrier cannot read the plan of the job.");
+    (void)snprintf(ranks->mark, sizeof ranks->mark, MPIDATA_CARRIED_MARK "=%s", ranks->plan->run);
     ranks_lay_out(ranks);
     int trouble = carriers_open(&carrier->others, group);
     ranks->beside = carrier->others.index == 0 ? carrier->others.here : 1;
+    if (carrier->others.index == 0)
+        (void)snprintf(ranks->group_mark, sizeof ranks->group_mark, MPIDATA_CARRIED_GROUP "=%d", carrier->group);
     if (!trouble) trouble = case_read(&carrier->own_case, ranks->plan->run);
     if (!trouble) trouble = memory_check(ranks);
     if (!trouble) trouble = socket_open(ranks, carrier->group, carrier->others.index);

@@ -161,6 +161,7 @@ void program_end(program_t *program, const ranks_t *ranks) {
             (void)syscall(SYS_pidfd_send_signal, ranks->all[i].process, SIGKILL, NULL, 0);
     for (const double until = mpidata_now() + PATIENCE_S; kill_family() && mpidata_now() < until; pause_ms(5))
         reap(program);
+    if (*ranks->group_mark) (void)kill_marked(ranks->mark, ranks->group_mark);
     reap(program);
 }
 

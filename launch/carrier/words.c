@@ -8,6 +8,7 @@
 
 #include "carrier.h"
 #include "fill.h"
+#include "job/run_files.h"
 
 __attribute__((format(printf, 2, 3))) static int append(char ***list, const char *format, ...) {
     size_t n = 0;
@@ -78,7 +79,7 @@ static int append_scratch(const ranks_t *ranks, char ***variables) {
 
 int words_of_start(const ranks_t *ranks, int group, char ***variables) {
     MPIDATA_TRY(append(variables, MPIDATA_CARRIER_VARIABLE "=%s:%s", ranks->path, ranks->token));
-    MPIDATA_TRY(append(variables, "MPIDATA_GROUP=%d", group));
+    MPIDATA_TRY(append(variables, MPIDATA_CARRIED_GROUP "=%d", group));
     MPIDATA_TRY(append(variables, MPIDATA_CARRIED_MARK "=%s", ranks->plan->run));
     MPIDATA_TRY(append(variables, "PYTHONUNBUFFERED=1")); /* or the last words of a killed program are lost */
     for (char **pair = ranks->plan->environment[MPIDATA_ROLE_SOLVER]; pair && *pair; pair++)

@@ -37,14 +37,32 @@ static int is_below(pid_t pid)
     return 0;
 }
 
+/* Of kill_marked, which one thread calls. */
+static const char *marks[2];
+
+/* Whether a process has both in its environment, as far as this one may look. */
+static int is_marked(pid_t pid)
+{
+    char path[64], *variable = NULL;
+    size_t room = 0;
+    int found = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    FILE *file = pid == getpid() ? NULL : fopen(path, "re");
+    while (file && getdelim(&variable, &room, 0, file) > 0)
+        for (int i = 0; i < 2; i++) found |= strcmp(variable, marks[i]) ? 0 : 1 << i;
+    free(variable);
+    if (file) fclose(file);
+    return found == 3;
+}
+
 /* Do it with all; returns how many there were. */
-static int for_family(void (*act)(pid_t))
+static int for_all(int (*is_meant)(pid_t), void (*act)(pid_t))
 {
     int found = 0;
     DIR *processes = opendir("/proc");
     for (struct dirent *entry; processes && (entry = readdir(processes));) {
         const pid_t pid = (pid_t)atoi(entry->d_name);
-        if (pid <= 0 || !is_below(pid)) continue;
+        if (pid <= 0 || !is_meant(pid)) continue;
         found++;
         act(pid);
     }
@@ -54,7 +72,14 @@ static int for_family(void (*act)(pid_t))
 
 static void end(pid_t pid) { (void)kill(pid, SIGKILL); }
 
-int kill_family(void) { return for_family(end); }
+int kill_family(void) { return for_all(is_below, end); }
+
+int kill_marked(const char *variable, const char *other)
+{
+    marks[0] = variable;
+    marks[1] = other;
+    return for_all(is_marked, end);
+}
 
 void continue_if_stopped(pid_t pid)
 {
@@ -62,4 +87,4 @@ void continue_if_stopped(pid_t pid)
     if (state_of(pid, &parent) == 'T') (void)kill(pid, SIGCONT);
 }
 
-void continue_family(void) { (void)for_family(continue_if_stopped); }
+void continue_family(void) { (void)for_all(is_below, continue_if_stopped); }

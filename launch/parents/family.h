@@ -10,6 +10,10 @@ void adopt_orphans(void);
 /* Kill all of them; returns how many there were, zombies too. */
 int kill_family(void);
 
+/* Kill the processes on this host, children of foreign daemons too, that have both variables, "NAME=value", in their
+ * environment; returns how many there were. */
+int kill_marked(const char *variable, const char *other);
+
 /* Let go on those that were stopped, by SIGSTOP say, but not by a debugger: who has done his work must not hold up others. */
 void continue_if_stopped(pid_t pid);
 void continue_family(void);

@@ -219,9 +219,9 @@ static char *without_finalize(const mpidata_plan *plan, const char *log_path, in
 }
 
 /* What a carrier's program has left, wherever it has gone to. */
-static void end_family(void)
+static void end_family(int in_order)
 {
-    for (const uint64_t until = now_ns() + 2 * SECOND; kill_family() && now_ns() < until;) {
+    for (const uint64_t until = now_ns() + 2 * SECOND; (in_order ? kill_family() : end_carried()) && now_ns() < until;) {
         while (waitpid(-1, NULL, WNOHANG) > 0) {}
         (void)usleep(5000);
     }
@@ -277,7 +277,7 @@ int main(int argc, char **argv)
     }
     end_t end = watch(&plan, pulse, child);
     say_left_in_finalize(&end, log);
-    if (me.carries) end_family();
+    if (me.carries) end_family(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
     const unsigned flags = flags_of(pulse);
     const int in_order = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !(flags & MPIDATA_PULSE_LOST)
         && !end.aborted;

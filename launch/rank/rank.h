@@ -92,6 +92,7 @@ void look_for_mates(mates_t *mates, double silent_s, double allowed_s, uint64_t 
 
 /* watch.c: wait for the program's end, or bring it about. */
 end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child);
+int end_carried(void); /* what this carrier has started; returns how many processes there were, zombies too */
 _Noreturn void die(pid_t child); /* with everything the program started */
 
 #endif

@@ -43,10 +43,19 @@ typedef struct {
     mates_t mates;
 } watch_t;
 
+int end_carried(void)
+{
+    char *run = print(MPIDATA_CARRIED_MARK "=%s", me.run_folder), *group = print(MPIDATA_CARRIED_GROUP "=%ld", me.index);
+    const int found = kill_family() + kill_marked(run, group);
+    free(run);
+    free(group);
+    return found;
+}
+
 _Noreturn void die(pid_t child)
 {
     if (child > 0) kill(child, SIGKILL);
-    if (me.carries) (void)kill_family();
+    if (me.carries) end_carried();
     if (getpgrp() == getpid()) kill(0, SIGKILL); /* launchers give each rank a process group of its own */
     for (;;) kill(getpid(), SIGKILL);
 }

@@ -120,14 +120,15 @@ class Carried(Model):
 
     ranks: Count = Key(
         default=1,
-        description="Number of ranks of the program, on the host of its group; each calls `mpidata_attach`, see "
+        description="Number of ranks of the program, on the hosts of its group; each calls `mpidata_attach`, see "
         "[programs that are no ranks](solver.md#a-program-that-is-no-rank-of-the-job).",
     )
     launcher: Literal["auto", "none"] | Annotated[tuple[Text, ...], Key(min_length=1)] = Key(
         default="auto",
         description="What starts the program's ranks: `none` starts it directly; `auto` does so for one rank, and "
         "else takes the mpirun of the MPI that the program is linked with; or a list, the words that stand before the "
-        "program. In these `{ranks}` and `{hosts}` stand for the number of ranks and the name of the host.",
+        "program. In these `{ranks}` and `{hosts}` stand for the number of ranks and the name of the host, or those of "
+        "all hosts that have a carrier of the group: `node1,node2`.",
         examples=['[mpirun, -n, "{ranks}", --host, "{hosts}"]'],
         json_schema_extra={"kind": "auto, none, or list of texts"},
     )
@@ -149,7 +150,11 @@ class Solvers(Model):
     """The groups of ranks that simulate, and what they run. Exactly one of `program` and `function` is given."""
 
     groups: Count = Key(default=1, description="Number of solver groups: simulations that run at once.")
-    ranks_per_group: Count = Key(default=1, description="Number of ranks that run one simulation together.")
+    ranks_per_group: Count = Key(
+        default=1,
+        description="Number of ranks that run one simulation together. With `carried`: number of carriers of a "
+        "program; it needs one on each host that it runs on.",
+    )
     program: Arguments | None = Key(
         default=None,
         description="An executable linked with libmpidata (or a Python script that uses `mpidata.solver`) and its "
@@ -275,10 +280,11 @@ class Solvers(Model):
 
 
 def _carried_problems(solvers: Solvers) -> Iterator[Problem]:
+    ranks = solvers.carried.ranks if solvers.carried is not None else 0
     if solvers.program is None:
         yield ("carried",), "'solvers.carried' needs 'solvers.program'. Add it, or remove 'carried'."
     if solvers.start == "spawn":
         yield ("start",), "'solvers.start' is 'spawn', but carried programs are started by ranks of the job. Remove it."
-    if solvers.carried is not None and solvers.ranks_per_group > solvers.carried.ranks:
-        said = f"'solvers.ranks_per_group' is {solvers.ranks_per_group}, but the program has {solvers.carried.ranks}"
-        yield ("ranks_per_group",), f"{said} (solvers.carried.ranks). With 'carried' it counts the carriers. Lower it."
+    if solvers.ranks_per_group > ranks:
+        said = f"'solvers.ranks_per_group' is {solvers.ranks_per_group}, but 'solvers.carried.ranks' is {ranks}"
+        yield ("ranks_per_group",), f"{said}. With 'carried' it is the number of carriers. Lower it."

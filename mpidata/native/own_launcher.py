@@ -14,8 +14,8 @@ _LIBRARIES = {"libmpi.so": "openmpi", "libmpich.so": "mpich", "libmpi_cray.so": 
 _TIMEOUT_S = 10.0
 
 
-def launcher_of(program: Sequence[str], ranks: int) -> tuple[str, ...]:
-    """Compose the launcher of a program's ranks on one host.
+def launcher_of(program: Sequence[str], ranks: int, carriers: int = 1) -> tuple[str, ...]:
+    """Compose the launcher of a program's ranks.
 
     Parameters
     ----------
@@ -23,11 +23,14 @@ def launcher_of(program: Sequence[str], ranks: int) -> tuple[str, ...]:
         The program, executable first.
     ranks : int
         How many of it to start.
+    carriers : int
+        How many there are in a group: if more than one, the ranks go to the hosts of all these, else to this one.
 
     Returns
     -------
     tuple of str
-        What stands before the program; empty for one rank, which is started directly.
+        What stands before the program, with `{hosts}` for their names, "node1,node2"; empty for one rank, which is
+        started directly.
     """
     if ranks == 1:
         return ()
@@ -37,6 +40,8 @@ def launcher_of(program: Sequence[str], ranks: int) -> tuple[str, ...]:
     options = ["--oversubscribe", "--bind-to", "none"] if _is_open_mpi(mpirun) else []
     if options and os.geteuid() == 0:
         options.append("--allow-run-as-root")
+    if carriers > 1:
+        options += ["--map-by", "node", "--host", "{hosts}"] if options else ["-hosts", "{hosts}"]
     return (mpirun, *options, "-n", str(ranks))
 
 

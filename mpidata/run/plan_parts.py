@@ -17,7 +17,7 @@ from mpidata.run.folder import RunFolder
 
 if TYPE_CHECKING:
     from mpidata.config import Job
-    from mpidata.config.programs import Carried
+    from mpidata.config.programs import Solvers
     from mpidata.run.plan import Plan
 
 __all__ = [
@@ -116,7 +116,7 @@ def programs_of(job: Job) -> dict[str, Program]:
             command = (command[0], str((job.folder / command[1]).absolute()), *command[2:])  # it runs in another folder
         if job.solvers.carried is not None:
             ranks = job.solvers.carried.ranks
-            launcher = _launcher(job.solvers.carried, command)
+            launcher = _launcher(job.solvers, command)
             if job.solvers.output is not None:  # one process of mpidata's runs the program, and attaches in its place
                 settings = {**job.solvers.output.model_dump(mode="json"), "folder": str(job.folder.absolute())}
                 reading = (sys.executable, "-m", "mpidata.solver.output", _encoded(settings))
@@ -129,12 +129,14 @@ def programs_of(job: Job) -> dict[str, Program]:
     return programs
 
 
-def _launcher(carried: Carried, program: tuple[str, ...]) -> tuple[str, ...]:
+def _launcher(solvers: Solvers, program: tuple[str, ...]) -> tuple[str, ...]:
     """Compose what stands before a carried program; the carrier knows the hosts."""
+    carried = solvers.carried
+    assert carried is not None
     if carried.launcher == "none":
         return ()
     if carried.launcher == "auto":
-        return launcher_of(program, carried.ranks)
+        return launcher_of(program, carried.ranks, solvers.ranks_per_group)
     return tuple(word.replace("{ranks}", str(carried.ranks)) for word in carried.launcher)
 
 

@@ -16,7 +16,6 @@
 #include "wire/wire.h"
 
 #define MPIDATA_CARRIER_VARIABLE "MPIDATA_CARRIER" /* "<path of the socket>:<token of this start of the program>" */
-#define MPIDATA_CARRIED_MARK "MPIDATA_CARRIED_RUN" /* names the run folder, for whoever ends what is left of a run */
 #define MPIDATA_CARRIED_MAGIC UINT32_C(0x4d504331)
 #define MPIDATA_CARRIED_VERSION 2u
 

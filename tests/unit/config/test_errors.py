@@ -47,7 +47,7 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
         ("parameters.sampler=Sobol", "'parameters.sampler' is 'Sobol'. Did you mean 'sobol'?"),
         ("parameters.sampler=magic", "'parameters.sampler' is 'magic'. Choose one of uniform, "),
         ("parameters.sampler='a b:C'", "'parameters.sampler' is 'a b:C'. Write it as \"module:name\""),
-        ("solvers={program: [./heat2d], carried: {}, ranks_per_group: 2}", "but with 'carried' it is 1."),
+        ("solvers={program: [./heat2d], carried: {}, ranks_per_group: 2}", "it is the number of carriers."),
         ("solvers={program: [./heat2d], carried: {ranks: 1}, start: spawn}", "'solvers.start' is 'spawn', but carried"),
         ("solvers={program: [./heat2d], carried: {ranks: 2, launcher: none}}", "but there are 2. Write 'auto'"),
         ("solvers={program: [./heat2d], carried: {launcher: mpirun}}", "It must be auto, none, or a list of texts"),

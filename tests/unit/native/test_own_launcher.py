@@ -28,6 +28,8 @@ def test_it_is_of_the_mpi_that_the_program_is_linked_with(
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     command = own_launcher.launcher_of(["/bin/sh"], 3)
     assert command == (str(tmp_path / "mpi" / "bin" / "mpirun"), *options, "-n", "3")
+    hosts = ["--map-by", "node", "--host", "{hosts}"] if options else ["-hosts", "{hosts}"]
+    assert own_launcher.launcher_of(["/bin/sh"], 3, carriers=2) == (*command[:-2], *hosts, "-n", "3")
 
 
 def test_one_rank_needs_none() -> None:
