@@ -28,17 +28,25 @@ static int is_inherited(const char *variable, const char *names) {
     return 0;
 }
 
-/* What launchers and MPIs tell their ranks: the program is none of this job. */
-static int is_of_the_job(const char *variable) {
-    static const char *const beginnings[] = {"OMPI_", "OPAL_", "PMIX_", "PMI_", "PRTE_", "HYDI_", "HYDRA_", "UCX_", "SLURM_STEP",
-                                             "SLURM_CPU_BIND", "SLURM_PROCID=", "SLURM_LOCALID=", "MPI_LOCALNRANKS=",
-                                             "MPI_LOCALRANKID=", "MPIDATA_RUN=", "MPIDATA_PULSE=", "MPIDATA_MPI=",
-                                             "MPIDATA_NAMES=", "MPIDATA_ASIDE="};
-    const char *names = getenv("MPIDATA_NAMES");
-    if (names && !is_inherited(variable, names)) return 1;
-    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+static int begins_with(const char *variable, const char *const *beginnings, size_t n) {
+    for (size_t i = 0; i < n; i++)
         if (strncmp(variable, beginnings[i], strlen(beginnings[i])) == 0) return 1;
     return 0;
+}
+
+/* What launchers and MPIs tell their ranks: the program is none of this job. What the user has set for his MPIs stays, where it
+ * can be told from what they set. */
+static int is_of_the_job(const char *variable) {
+    static const char *const of_mpis[] = {"OMPI_", "OPAL_", "PMIX_", "PMI_", "PRTE_", "HYDI_", "HYDRA_", "UCX_"};
+    static const char *const of_users[] = {"OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "UCX_"};
+    static const char *const others[] = {"SLURM_STEP", "SLURM_CPU_BIND", "SLURM_PROCID=", "SLURM_LOCALID=", "SLURM_NTASKS_PER_NODE=",
+                                         "MPI_LOCALNRANKS=", "MPI_LOCALRANKID=", "MPIDATA_RUN=", "MPIDATA_PULSE=", "MPIDATA_MPI=",
+                                         "MPIDATA_NAMES=", "MPIDATA_ASIDE="};
+    const char *names = getenv("MPIDATA_NAMES");
+    if (names && !is_inherited(variable, names)) return 1;
+    if (names && begins_with(variable, of_users, sizeof of_users / sizeof *of_users)) return 0;
+    return begins_with(variable, of_mpis, sizeof of_mpis / sizeof *of_mpis) ||
+           begins_with(variable, others, sizeof others / sizeof *others);
 }
 
 /* Assignments for the environment take the place of those that are there. */

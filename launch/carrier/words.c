@@ -108,7 +108,10 @@ int words_of_case(const ranks_t *ranks, int group, const char *hosts, char ***va
 
 int words_of_launcher(char **launcher, int n, const char *hosts, char ***filled) {
     char **values = NULL;
+    int nodes = 1;
+    for (const char *comma = hosts; (comma = strchr(comma, ',')); comma++) nodes++;
     MPIDATA_TRY(append(&values, "hosts=%s", hosts));
+    MPIDATA_TRY(append(&values, "nodes=%d", nodes));
     const int status = words_fill(launcher, n, values, filled);
     words_free(values);
     return status;

@@ -18,6 +18,7 @@ from mpidata.config.data import Checkpoint
 from mpidata.config.job import STREAM
 from mpidata.config.programs import Solvers, find_program, is_object_name
 from mpidata.config.sentences import missing, sampler_problems, shown, suggestion
+from mpidata.native.own_launcher import most_steps, starts_by_srun
 
 __all__ = ["check"]
 
@@ -52,6 +53,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     problems += sampler_problems(parameters.get("sampler"))
     problems += _buffer(sections)
     problems += _statistics(sections)
+    problems += _starts(sections)
     if "slurm" in sections:
         saving = sections.get("checkpoint") or Checkpoint()
         problems += sections["slurm"].problems(saving.within_s)
@@ -115,6 +117,20 @@ def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:
         f"'buffer.capacity' is {buffer.capacity}, a number of steps. Windows of {samples.window} steps with "
         f"'buffer.watermark' {buffer.watermark} need {need}. Raise it, or lower the watermark.",
     )
+
+
+def _starts(sections: Mapping[str, Any]) -> Iterator[Problem]:
+    """Compare the number of starts of a carried program by srun with what Slurm allows."""
+    solvers, parameters = sections.get("solvers"), sections.get("parameters")
+    if solvers is None or parameters is None or solvers.carried is None or solvers.lifetime == "pool":
+        return
+    if solvers.carried.launcher != "auto" or solvers.carried.ranks == 1 or not starts_by_srun():
+        return
+    most = most_steps()
+    if most is not None and (parameters.count or 0) > most:
+        said = f"'solvers.lifetime' is 'simulation': srun would start the program {parameters.count} times"
+        fix = "Write 'lifetime: pool', or the mpirun of the program's MPI as 'solvers.carried.launcher'."
+        yield ("solvers", "lifetime"), f"{said}, but Slurm lets a job make {most} steps (MaxStepCount). {fix}"
 
 
 def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:

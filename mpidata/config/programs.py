@@ -126,9 +126,10 @@ class Carried(Model):
     launcher: Literal["auto", "none"] | Annotated[tuple[Text, ...], Key(min_length=1)] = Key(
         default="auto",
         description="What starts the program's ranks: `none` starts it directly; `auto` does so for one rank, and "
-        "else takes the mpirun of the MPI that the program is linked with; or a list, the words that stand before the "
-        "program. In these `{ranks}` and `{hosts}` stand for the number of ranks and the name of the host, or those of "
-        "all hosts that have a carrier of the group: `node1,node2`.",
+        "else takes srun in an allocation of Slurm, or the mpirun of the MPI that the program is linked with; or a "
+        "list, the words that stand before the program. In these `{ranks}` and `{hosts}` stand for the number of ranks "
+        "and the name of the host, or those of all hosts that have a carrier of the group: `node1,node2`. `{nodes}` is "
+        "the number of hosts.",
         examples=['[mpirun, -n, "{ranks}", --host, "{hosts}"]'],
         json_schema_extra={"kind": "auto, none, or list of texts"},
     )

@@ -1,14 +1,15 @@
-"""What starts a carried program: the mpirun of the MPI that the program itself is linked with."""
+"""What starts a carried program: srun in an allocation of Slurm, else the mpirun of the program's own MPI."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["launcher_of"]
+__all__ = ["launcher_of", "most_steps", "starts_by_srun"]
 
 _LIBRARIES = {"libmpi.so": "openmpi", "libmpich.so": "mpich", "libmpi_cray.so": "cray"}
 _TIMEOUT_S = 10.0
@@ -29,11 +30,15 @@ def launcher_of(program: Sequence[str], ranks: int, carriers: int = 1) -> tuple[
     Returns
     -------
     tuple of str
-        What stands before the program, with `{hosts}` for their names, "node1,node2"; empty for one rank, which is
-        started directly.
+        What stands before the program, with `{hosts}` for their names, "node1,node2", and `{nodes}` for their number;
+        empty for one rank, which is started directly.
     """
     if ranks == 1:
         return ()
+    if starts_by_srun():
+        # The job's own step has all CPUs and the memory; a rank's death is to end the others.
+        options = ["--overlap", "--exact", "--mem=0", "--cpu-bind=none", "--kill-on-bad-exit=1", "--input=none"]
+        return ("srun", *options, "--nodes={nodes}", "--nodelist={hosts}", "-n", str(ranks))
     library = next(_linked(program[0]), None)
     mpirun = next((path for path in _candidates(library) if path is not None), "mpirun")
     # Several programs of this job share the host: none may bind to its first cores, or count them as its own.
@@ -45,16 +50,33 @@ def launcher_of(program: Sequence[str], ranks: int, carriers: int = 1) -> tuple[
     return (mpirun, *options, "-n", str(ranks))
 
 
+def starts_by_srun() -> bool:
+    """Whether `launcher: auto` takes srun: in an allocation of Slurm."""
+    return bool(os.environ.get("SLURM_JOB_ID")) and shutil.which("srun") is not None
+
+
+def most_steps() -> int | None:
+    """How many steps this Slurm lets a job make: MaxStepCount; None if it does not tell."""
+    told = _told("scontrol", "show", "config")
+    found = re.search(r"^MaxStepCount\s*=\s*(\d+)", told, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def _told(*command: str) -> str:
+    """Get what a command prints; "" where it cannot be run."""
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return ran.stdout
+
+
 def _linked(program: str) -> Iterator[Path]:
     """MPI libraries that an executable is linked with, as the loader of this host finds them."""
     path = shutil.which(program)
     if path is None:
         return
-    try:
-        told = subprocess.run(["ldd", path], capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
-    except (OSError, subprocess.SubprocessError):
-        return
-    for line in told.splitlines():
+    for line in _told("ldd", path).splitlines():
         name, _, rest = line.strip().partition(" => ")
         if any(name.startswith(library) for library in _LIBRARIES) and rest.startswith("/"):
             yield Path(rest.split(" (")[0])
@@ -71,10 +93,5 @@ def _candidates(library: Path | None) -> Iterator[str | None]:
 
 
 def _is_open_mpi(mpirun: str) -> bool:
-    try:
-        told = subprocess.run(
-            [mpirun, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return "Open MPI" in told.stdout or "OpenRTE" in told.stdout
+    told = _told(mpirun, "--version")
+    return "Open MPI" in told or "OpenRTE" in told

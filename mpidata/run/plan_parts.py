@@ -153,7 +153,7 @@ def _own_environment() -> dict[str, str]:
     """
     if any(name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_STEP_ID")):
         return {}
-    beginnings = ("OMPI_", "OPAL_", "PMIX_", "PRTE_", "UCX_", "HYDRA_", "LD_", "PATH")
+    beginnings = ("OMPI_", "OPAL_", "PMIX_", "PRTE_", "UCX_", "HYDRA_", "LD_", "PATH", "SLURM_MPI_TYPE")
     changed = {name: value for name, value in os.environ.items() if name.startswith(beginnings) and "\n" not in value}
     names = ":".join(name for name in os.environ if name.isprintable() and ":" not in name)
     return {**changed, "MPIDATA_NAMES": f":{names}:"}

@@ -1,5 +1,6 @@
 """Programs that are no ranks of the job: what they put comes as that of ranks does."""
 
+import json
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -94,6 +95,24 @@ def test_a_python_program_needs_no_mpi_and_may_raise(folder: JobFolder) -> None:
     assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
     assert result.summary["samples"]["received"] == 12
     assert "ValueError: as asked" in result.log("solver")
+
+
+def test_the_environment_is_that_of_mpidata_run(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMPI_MCA_made_up", "mine")
+    folder.write(
+        solver="import json, os\njson.dump(dict(os.environ), open('env.json', 'w'))\n"
+        + PYTHON_SOLVER.replace("simulation.id == 2", "False")
+    )
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={"carried": {}, "program": ["python", "solver.py"]},
+    )
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    found = json.loads((folder.path / "env.json").read_text())
+    assert found["OMPI_MCA_made_up"] == "mine" and found["MPIDATA_GROUP"] == "0"
+    ours = ("OMPI_COMM_", "PMIX_RANK", "PMIX_SERVER", "PRTE_LAUNCHED", "MPIDATA_RUN", "MPIDATA_PULSE")
+    assert not [name for name in found if name.startswith(ours)]
 
 
 @pytest.mark.full

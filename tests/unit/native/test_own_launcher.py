@@ -14,6 +14,11 @@ def write(path: Path, text: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
+@pytest.fixture(autouse=True)
+def _no_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+
+
 @pytest.mark.parametrize(
     ("version", "options"),
     [("mpirun (Open MPI) 5.0.1", ["--oversubscribe", "--bind-to", "none"]), ("HYDRA build details:", [])],
@@ -42,3 +47,16 @@ def test_that_of_the_path_is_taken_where_the_program_is_linked_with_none(
     write(tmp_path / "bin" / "mpirun", "echo HYDRA build details:")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     assert own_launcher.launcher_of(["./missing"], 2) == (str(tmp_path / "bin" / "mpirun"), "-n", "2")
+
+
+def test_srun_is_taken_in_an_allocation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "srun", "")
+    write(tmp_path / "scontrol", "echo 'MaxNodeCount = 5\nMaxStepCount            = 400'")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    command = own_launcher.launcher_of(["./missing"], 4, carriers=2)
+    assert command[:4] == ("srun", "--overlap", "--exact", "--mem=0") and command[-2:] == ("-n", "4")
+    assert "--nodelist={hosts}" in command and own_launcher.launcher_of(["./missing"], 1) == ()
+    assert own_launcher.most_steps() == 400
+    (tmp_path / "scontrol").unlink()
+    assert own_launcher.most_steps() is None
