@@ -1,0 +1,140 @@
+"""Who is no rank of the program is not let in: another user, a process from outside, one rank more, or one that comes twice."""
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from carried_job import check, write_job
+from jobs import JobFolder, ranks_of
+
+Build = Callable[..., Path]
+NOBODY = 65534
+HELLO = struct.pack("<II", 0x4D504331, 2)  # magic and version: c_api/src/carried/layout.h
+
+ATTACH = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+library.mpidata_last_error.restype = ctypes.c_char_p
+for _ in range(int(sys.argv[2])):
+    print(library.mpidata_attach(), library.mpidata_last_error().decode())
+"""
+LOOK = """
+import os, socket, sys
+path, hello = sys.argv[1], bytes.fromhex(sys.argv[2])
+def attempt(what, call):
+    try:
+        print(what, call())
+    except OSError as error:
+        print(what, type(error).__name__)
+def greet():
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.settimeout(10)
+        connection.connect(path)
+        connection.send(hello)
+        return len(connection.recvmsg(4096, 4096)[0])
+attempt("list", lambda: os.listdir(os.path.dirname(path)))
+attempt("greet", greet)
+for process in sys.argv[3:]:
+    attempt("memory", lambda: os.listdir(f"/proc/{process}/fd"))
+    attempt("mapped", lambda: open(f"/proc/{process}/mem", "rb"))
+"""
+
+
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="mpidata-test-") as folder:
+        os.chmod(folder, 0o755)
+        monkeypatch.setenv("TMPDIR", folder)
+        yield Path(folder)
+
+
+class Running:
+    """A job whose only group has a slow program, and what a stranger may know of it."""
+
+    def __init__(self, folder: JobFolder, program: Path) -> None:
+        self.folder = folder
+        write_job(folder, program, "slow", "9", depth=9, groups=1)
+        self._started = time.monotonic()
+        self._process = folder.start()
+        deadline = self._started + 30
+        while not (found := self._programs(program)):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        self.program = found[0]
+        self.address = self.program.environ()["MPIDATA_CARRIER"]
+
+    def _programs(self, program: Path) -> list[psutil.Process]:
+        below = [child for rank in ranks_of(self.folder.path) for child in rank.children()]
+        return [process for process in below if process.name() == program.name]
+
+    def finish(self) -> None:
+        check(self.folder, self.folder.finish(self._process, 60, self._started))
+
+
+@pytest.fixture
+def running(folder: JobFolder, carried: Build, temporary: Path) -> Running:
+    return Running(folder, carried("pattern"))
+
+
+def attach(address: str, times: int = 1) -> list[str]:
+    """What mpidata_attach says in a process that the job has not started."""
+    import mpidata
+
+    library = Path(mpidata.__file__).parent / "lib" / "libmpidata_carried.so"
+    command = [sys.executable, "-c", ATTACH, str(library), str(times)]
+    done = subprocess.run(
+        command, env={**os.environ, "MPIDATA_CARRIER": address}, capture_output=True, text=True, timeout=30
+    )
+    return done.stdout.splitlines()
+
+
+def test_processes_from_outside_are_refused_and_the_job_goes_on(running: Running) -> None:
+    time.sleep(0.5)  # its one rank has come
+    path = running.address.rpartition(":")[0]
+    assert "this process is not of the program that the carrier runs now" in attach(f"{path}:{'0' * 31}")[0]
+    assert "the program has 1 ranks (solvers.carried.ranks), which have all attached" in attach(running.address)[0]
+    assert "cannot connect to" in attach(f"{path}-not-there:1")[0] and "names no carrier" in attach("nonsense")[0]
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as rubbish,
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent,
+    ):
+        silent.connect(path)
+        rubbish.connect(path)
+        rubbish.settimeout(10)
+        rubbish.send(os.urandom(500))
+        assert rubbish.recv(10) == b""
+        running.finish()
+
+
+def test_another_user_can_neither_enter_nor_look(running: Running, temporary: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("to become another user needs root")
+    path = Path(running.address.rpartition(":")[0])
+    carrier = running.program.parent()
+    assert carrier is not None and carrier.name() == "mpidata-carrier"
+    arguments = [str(path), (HELLO + bytes(32)).hex(), str(carrier.pid), str(running.program.pid)]
+
+    def look() -> list[str]:
+        command = ["/usr/bin/env", "python3", "-c", LOOK, *arguments]
+        options = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/", "env": {"PATH": os.defpath}}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, **options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    others = ["memory PermissionError", "mapped PermissionError"] * 2
+    assert look() == ["list PermissionError", "greet PermissionError", *others]
+    os.chmod(path.parent, 0o755)  # as if the folder did not protect it
+    os.chmod(path, 0o777)
+    said = look()
+    assert said[0].startswith("list [") and said[2:] == others
+    assert said[1] in ("greet 0", "greet ConnectionResetError", "greet BrokenPipeError")  # by its number
+    os.chmod(path.parent, 0o700)
+    running.finish()
