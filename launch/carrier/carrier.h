@@ -57,6 +57,7 @@ typedef struct {
     int32_t ahead;   /* have committed a sample that others have not, and ask for nothing */
     int32_t ended;   /* the processes of all have, as far as they can be seen */
     char silent[160]; /* why the program has to be ended; "": it need not */
+    char words[480];  /* the last ones of a rank */
     char reason[MPIDATA_CARRIED_SENTENCE]; /* of those that give up */
 } view_t;
 

@@ -77,7 +77,7 @@ static int hear(carriers_t *carriers) {
         view_t *view = &carriers->views[status.MPI_SOURCE];
         MPIDATA_TRY_MPI(MPI_Recv(view, (int)sizeof *view, MPI_BYTE, status.MPI_SOURCE, TAG_VIEW, carriers->comm,
                                  MPI_STATUS_IGNORE));
-        view->silent[sizeof view->silent - 1] = view->reason[sizeof view->reason - 1] = '\0';
+        view->words[sizeof view->words - 1] = view->silent[sizeof view->silent - 1] = view->reason[sizeof view->reason - 1] = '\0';
     }
     return MPIDATA_SUCCESS;
 }
@@ -111,6 +111,7 @@ void carriers_sum(const carriers_t *carriers, view_t *sum) {
         sum->ahead += view->ahead;
         for (int what = 0; what < MPIDATA_CARRIED_ERROR; what++) sum->asks[what] += view->asks[what];
         if (!*sum->silent) memcpy(sum->silent, view->silent, sizeof sum->silent);
+        if (!*sum->words) memcpy(sum->words, view->words, sizeof sum->words);
         if (!*sum->reason) memcpy(sum->reason, view->reason, sizeof sum->reason);
     }
 }

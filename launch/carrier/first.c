@@ -154,19 +154,20 @@ static int run(carrier_t *carrier, const char **reason) {
 }
 
 /* End what is left of the program, and send what all its ranks had committed. */
-static int end_program(carrier_t *carrier) {
-    view_t sum;
+static int end_program(carrier_t *carrier, view_t *sum) {
     int sent = 0;
     MPIDATA_TRY(give_order(carrier, ORDER_END, 0, NULL));
-    MPIDATA_TRY(wait_for_others(carrier, &sum));
-    return send_on(carrier, &sum, &sent);
+    MPIDATA_TRY(wait_for_others(carrier, sum));
+    return send_on(carrier, sum, &sent);
 }
 
 /* After an end of the program, when the job goes on. */
 static int begin_anew(carrier_t *carrier, const char *reason) {
-    char how[256];
+    char how[512];
+    view_t sum;
     const int status = carrier->program.status, well = !reason && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    MPIDATA_TRY(end_program(carrier));
+    MPIDATA_TRY(end_program(carrier, &sum));
+    if (!reason && *sum.words) reason = sum.words;
     (void)snprintf(how, sizeof how, "%s%s", reason ? reason : "ended with ", reason ? "" : program_how(&carrier->program));
     carrier->fruitless = carrier->took ? 0 : carrier->fruitless + 1;
     if (!well || carrier->open)

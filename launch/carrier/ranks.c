@@ -254,6 +254,7 @@ void ranks_view(const ranks_t *ranks, view_t *view) {
     int gone = 0;
     memset(view->asks, 0, sizeof view->asks);
     *view->reason = '\0';
+    if (*view->words) memset(view->words, 0, sizeof view->words);
     for (int i = ranks->n - 1; i >= 0; i--) {
         const rank_t *rank = &ranks->all[i];
         if (!rank->shared) continue;
@@ -263,6 +264,7 @@ void ranks_view(const ranks_t *ranks, view_t *view) {
         view->lost += rank->gone && !rank->left;
         gone += rank->gone;
         view->ahead += !rank->asks && MPIDATA_CARRIED_GET(rank->shared->committed) != rank->taken;
+        if (!rank->asks && *rank->shared->reason) memcpy(view->words, rank->shared->reason, sizeof view->words - 1);
         if (!rank->asks) continue;
         view->asks[rank->asks - 1]++;
         memcpy(view->reason, rank->shared->reason, sizeof view->reason);

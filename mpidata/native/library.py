@@ -228,6 +228,7 @@ _SHARED = (
 CARRIED: dict[str, _Signature] = {
     "mpidata_attach": (c_int, []),
     "mpidata_carried_plan": (c_char_p, []),
+    "mpidata_carried_last_words": (None, [c_char_p]),
     **{f"mpidata_{name}": SIGNATURES[f"mpidata_{name}"] for name in _SHARED},
 }
 

@@ -22,6 +22,12 @@ class CarriedRank(GroupRank):
             return f"{who}, outside a simulation"
         return f"{who}, simulation {self.current.id}, step {self.steps}"
 
+    def say_raised(self, error: BaseException) -> str:
+        """Tell the carrier, too."""
+        what = super().say_raised(error)
+        self.library.mpidata_carried_last_words(what.encode())
+        return what
+
     @property
     def may_die(self) -> bool:
         """Whether the end of this program costs no more than a try: always, as it is started again."""

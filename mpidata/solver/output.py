@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -69,25 +70,30 @@ def read(files: Mapping[str, Path], names: list[str]) -> dict[str, npt.NDArray[A
     """
     fields: dict[str, npt.NDArray[Any]] = {}
     for field, path in files.items():
-        wanted = [field] if field else names
-        if path.suffix == ".npy":
-            if len(wanted) > 1:
-                raise MpidataError(
-                    f"{path} has one array, but the job has the fields {', '.join(wanted)}. Name a pattern "
-                    "for each in 'solvers.output.files'."
-                )
-            fields[wanted[0]] = np.load(path)
-        elif path.suffix == ".npz":
-            with np.load(path) as arrays:
-                fields |= {name: arrays[name] for name in wanted}
-        elif path.suffix in (".h5", ".hdf5"):
-            import h5py
-
-            with h5py.File(path) as file:
-                fields |= {name: file[name][()] for name in wanted}
-        else:
-            raise MpidataError(f"{path} is no npy, npz or HDF5 file. Name a function in 'solvers.output.reader'.")
+        try:
+            fields |= _read_file(path, [field] if field else names)
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise ValueError(f"cannot read {path.name}: {error}") from error
     return fields
+
+
+def _read_file(path: Path, wanted: list[str]) -> dict[str, npt.NDArray[Any]]:
+    if path.suffix == ".npy":
+        if len(wanted) > 1:
+            raise MpidataError(
+                f"{path} has one array, but the job has the fields {', '.join(wanted)}. Name a pattern "
+                "for each in 'solvers.output.files'."
+            )
+        return {wanted[0]: np.load(path)}
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            return {name: arrays[name] for name in wanted}
+    if path.suffix in (".h5", ".hdf5"):
+        import h5py
+
+        with h5py.File(path) as file:
+            return {name: file[name][()] for name in wanted}
+    raise MpidataError(f"{path} is no npy, npz or HDF5 file. Name a function in 'solvers.output.reader'.")
 
 
 def _samples(

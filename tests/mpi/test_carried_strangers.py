@@ -1,4 +1,4 @@
-"""Who is no rank of the program is not let in: another user, a process from outside, one rank more, or one that comes twice."""
+"""Who is no rank of the program is not let in: another user, a process from outside, one rank more."""
 
 import os
 import socket

@@ -75,6 +75,12 @@ def test_built_in_readers(tmp_path: Path) -> None:
     assert (read({"u": tmp_path / "a.npy"}, ["u", "v"])["u"] == u).all()
     with pytest.raises(MpidataError, match="has one array, but the job has the fields u, v"):
         read({"": tmp_path / "a.npy"}, ["u", "v"])
+    for name in ("a.npy", "b.npz", "c.h5"):
+        (tmp_path / f"cut{name[1:]}").write_bytes((tmp_path / name).read_bytes()[:100])
+        with pytest.raises(ValueError, match=f"cannot read cut{name[1:]}: "):
+            read({"": tmp_path / f"cut{name[1:]}"}, ["u"])
+    with pytest.raises(ValueError, match="cannot read b.npz: 'x is not a file in the archive'"):
+        read({"": tmp_path / "b.npz"}, ["u", "x"])
     with pytest.raises(MpidataError, match="is no npy, npz or HDF5 file"):
         read({"": tmp_path / "d.dat"}, ["u"])
 
@@ -91,3 +97,39 @@ def test_a_function_may_give_several_steps_of_one_file(tmp_path: Path, monkeypat
     simulation = types.SimpleNamespace(id=3)
     found = list(output._samples({"": tmp_path / "all.txt"}, 0, simulation, settings, ["u"]))
     assert found == [(0.5, {"u": 3.5}), (0.75, {"u": 3.75})]
+
+
+READER = """
+def fields(path, simulation):
+    raise ValueError("as asked")
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("output", "how"),
+    [
+        ({"files": "u_*.npy", "reader": "reader:fields"}, "raised ValueError: as asked (reader.py line 3)"),
+        ({"files": "u_*.npy"}, "raised ValueError: cannot read u_2_t0.5.npy: "),
+        ({"files": "w_*.npy"}, "wrote no file of 'w_*.npy'"),
+    ],
+)
+def test_why_a_simulation_has_failed_is_said(folder: JobFolder, output: dict[str, str], how: str) -> None:
+    (folder.path / "case").mkdir()
+    (folder.path / "case" / "input.txt").write_text("{{alpha}}")
+    cut = "    if step == 2: open('u_2_t0.5.npy', 'r+b').truncate(150)\n    if sys.argv"
+    folder.write(program=PROGRAM.replace("    if sys.argv", cut, 1), reader=READER)
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={
+            "carried": {},
+            "lifetime": "simulation",
+            "retries": 0,
+            "program": ["python", "program.py", str(folder.path), "{simulation}"],
+            "case": {"folder": "case", "fill": ["input.txt"]},
+            "output": output,
+        },
+    )
+    result = folder.run()
+    assert result.status == 1 and "3 simulations were set aside, and none is complete" in result.summary["error"]
+    assert how in result.summary["error"], result.logs()

@@ -322,6 +322,11 @@ int mpidata_fail(const char *reason) { return settle(fail(reason, MPIDATA_CARRIE
 
 int mpidata_fail_try(const char *reason) { return settle(fail(reason, MPIDATA_CARRIED_FAIL_TRY)); }
 
+void mpidata_carried_last_words(const char *words) {
+    if (is_forked() || rank.state != ATTACHED || rank.alone) return;
+    (void)snprintf(rank.channel.shared->reason, sizeof rank.channel.shared->reason, "%s", words);
+}
+
 static int leave(void) {
     if (rank.broken) return rank.broken;
     MPIDATA_TRY(check_committed());

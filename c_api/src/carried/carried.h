@@ -5,6 +5,9 @@
 /* The text of the job's plan, until mpidata_finalize; NULL outside a job. */
 const char *mpidata_carried_plan(void);
 
+/* Why this process is about to end in the middle of a simulation: "raised ValueError: ...". Not collective, does not block. */
+void mpidata_carried_last_words(const char *words);
+
 int mpidata_fail_try(const char *reason);
 int mpidata_report_error(const char *sentence);
 

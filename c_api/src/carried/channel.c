@@ -226,6 +226,7 @@ int mpidata_channel_ask(mpidata_channel *channel, uint32_t kind, const char *rea
     MPIDATA_CARRIED_SET(shared->request, ++channel->request);
     wake_carrier(channel);
     MPIDATA_TRY(wait_for(channel, has_answer));
+    *shared->reason = '\0';
     int status = shared->status;
     if (status <= MPIDATA_END) return status == MPIDATA_SUCCESS ? MPIDATA_SUCCESS : MPIDATA_END;
     char sentence[MPIDATA_CARRIED_SENTENCE];

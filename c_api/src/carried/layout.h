@@ -72,7 +72,7 @@ typedef struct {
     uint32_t kind;
     uint32_t rank_sleeps;
     uint32_t beats;               /* signs of life */
-    char reason[MPIDATA_CARRIED_SENTENCE];
+    char reason[MPIDATA_CARRIED_SENTENCE]; /* without a request: the last words of a rank that is about to end */
 } mpidata_carried;
 
 /* The beginning of a slot; its blocks follow. */
