@@ -49,13 +49,14 @@ class Files:
 
     def complete(self, ended: bool) -> Iterator[dict[str, Path]]:
         """Yield those that are complete, by field, as the next one is there or the program has ended well."""
-        found = {field: sorted(self._folder.glob(p), key=_numbers) for field, p in self._patterns.items()}
+        found = {field: sorted(self._folder.glob(p), key=self._place) for field, p in self._patterns.items()}
         for i in range(min(map(len, found.values())) - (not ended)):
             yield {field: paths[i] for field, paths in found.items()}
 
-
-def _numbers(path: Path) -> tuple[list[int], str]:
-    return [int(number) for number in re.findall(r"\d+", path.name)], path.name
+    def _place(self, path: Path) -> tuple[list[float], str]:
+        """Numbers in the name, and in those of the folders before it: 2 before 10, and 0.25 before 0.5."""
+        name = str(path.relative_to(self._folder))
+        return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", name)], name
 
 
 def read(files: Mapping[str, Path], names: list[str]) -> dict[str, npt.NDArray[Any]]:

@@ -61,6 +61,14 @@ def test_files_come_in_numeric_order_and_the_last_one_when_the_program_has_ended
     assert [files["v"].name for files in both.complete(False)] == ["v_2.npy"]
 
 
+def test_times_in_the_names_of_folders_are_numbers(tmp_path: Path) -> None:
+    for name in ("10", "0.5", "0.25", "2"):
+        (tmp_path / "rank0" / name).mkdir(parents=True)
+        (tmp_path / "rank0" / name / "T").touch()
+    found = list(Files({"": "rank0/[0-9]*/T"}, tmp_path).complete(True))
+    assert [files[""].parent.name for files in found] == ["0.25", "0.5", "2", "10"]
+
+
 def test_built_in_readers(tmp_path: Path) -> None:
     import h5py
 

@@ -1,0 +1,46 @@
+"""The worked couplings of programs that are no ranks of the job, where their packages are there."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from jobs import BIN, JobFolder
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run_example(tmp_path: Path, name: str, count: int) -> JobFolder:
+    """Run some simulations of an example, and record them."""
+    folder = tmp_path / name
+    if not folder.exists():
+        shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("runs"))
+    job = JobFolder(folder)
+    overrides = [f"parameters.count={count}", "record={path: record}", "buffer.watermark=0", "name=job"]
+    words = [word for override in overrides for word in ("--set", override)]
+    result = job.run(command=[str(BIN / "mpidata"), "run", f"{name}.yaml", *words], timeout=120)
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"] == {"requested": count, "complete": count, "failed": 0}
+    return job
+
+
+@pytest.mark.full
+def test_openfoam_is_unchanged(tmp_path: Path) -> None:
+    from mpidata import RecordedDataset
+
+    if shutil.which("laplacianFoam") is None:
+        pytest.skip("OpenFOAM is not installed")
+    job = run_example(tmp_path, "openfoam", 4)
+    samples = RecordedDataset(job.path / "record")
+    assert len(samples) == 4 * 19
+    names = samples.parameter_names
+    for i in range(len(samples)):
+        values = dict(zip(names, samples[i]["parameters"].tolist(), strict=True))
+        plate = samples[i]["temperature"]
+        assert float((plate - plate[0]).abs().max()) < 1e-3  # insulated above and below
+        assert values["right"] < float(plate.min()) and float(plate.max()) < values["left"]
+        line = plate[0].tolist()
+        assert line[0] > line[-1] and abs(line[0] - values["left"]) < abs(line[0] - values["right"])
+        assert abs(float(samples[i]["time"]) - 0.05 * (int(samples[i]["step"]) + 1)) < 1e-9
+    assert not list((job.path / "runs").glob("*/*/cases"))
