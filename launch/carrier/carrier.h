@@ -90,7 +90,8 @@ typedef struct {
     int here, index;    /* carriers on this host, and which of them this is */
     char *hosts;        /* of all, once each: "node1,node2" */
     int64_t orders;     /* the first one: given, the others: carried out */
-    view_t *views;      /* of all, at the first one; else [0] is what was told last */
+    view_t *views;      /* of all others, at the first one; else [0] is what was told last */
+    const view_t *mine; /* at the first one */
     MPI_Request telling;
 } carriers_t;
 
@@ -99,8 +100,9 @@ int carriers_open(carriers_t *carriers, MPI_Comm group);
 int carriers_order(carriers_t *carriers, const order_t *order);
 int carriers_next_order(carriers_t *carriers, order_t *order, int *came);
 /* Tell the first one what this one knows, or hear what the others do. */
-int carriers_tell(carriers_t *carriers, view_t *mine);
-void carriers_sum(const carriers_t *carriers, view_t *sum);
+int carriers_tell(carriers_t *carriers, view_t *mine); /* which is kept */
+/* The sum of what all know; room: where it may be made. Until the next carriers_tell. */
+const view_t *carriers_sum(const carriers_t *carriers, view_t *room);
 
 /* socket.c: the folder, and the socket in it, at which the ranks come in. index: of this carrier, among those of its group
  * on this host. */
@@ -219,6 +221,7 @@ int end_job(int status); /* with the last error, which another try would meet ag
 /* first.c, follow.c */
 int lead(carrier_t *carrier);
 int follow(carrier_t *carrier);
-int outlives_ranks(carrier_t *carrier, double now); /* does what has launched the ranks not end, though they have, for long? */
+/* Does what has launched the ranks not end, though they have, for long? */
+int outlives_ranks(carrier_t *carrier, int ended, double now);
 
 #endif

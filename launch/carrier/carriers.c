@@ -86,7 +86,7 @@ int carriers_tell(carriers_t *carriers, view_t *mine) {
     int sent = 1;
     mine->orders = carriers->orders;
     if (carriers->rank == 0) {
-        carriers->views[0] = *mine;
+        carriers->mine = mine;
         return carriers->size > 1 ? hear(carriers) : MPIDATA_SUCCESS;
     }
     MPIDATA_TRY_MPI(MPI_Test(&carriers->telling, &sent, MPI_STATUS_IGNORE));
@@ -97,8 +97,9 @@ int carriers_tell(carriers_t *carriers, view_t *mine) {
     return MPIDATA_SUCCESS;
 }
 
-void carriers_sum(const carriers_t *carriers, view_t *sum) {
-    *sum = carriers->views[0];
+const view_t *carriers_sum(const carriers_t *carriers, view_t *sum) {
+    if (carriers->size == 1) return carriers->mine;
+    *sum = *carriers->mine;
     for (int i = 1; i < carriers->size; i++) {
         const view_t *view = &carriers->views[i];
         if (view->orders < sum->orders) sum->orders = view->orders;
@@ -114,4 +115,5 @@ void carriers_sum(const carriers_t *carriers, view_t *sum) {
         if (!*sum->words) memcpy(sum->words, view->words, sizeof sum->words);
         if (!*sum->reason) memcpy(sum->reason, view->reason, sizeof sum->reason);
     }
+    return sum;
 }

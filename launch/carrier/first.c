@@ -66,12 +66,12 @@ static int start_with(carrier_t *carrier, char ***variables, char ***placeholder
 }
 
 /* Until all carriers have done what they were told. */
-static int wait_for_others(carrier_t *carrier, view_t *sum) {
+static int wait_for_others(carrier_t *carrier) {
     for (;;) {
         int stopping, under_way;
+        view_t room;
         MPIDATA_TRY(look(carrier));
-        carriers_sum(&carrier->others, sum);
-        if (sum->orders == carrier->others.orders) return MPIDATA_SUCCESS;
+        if (carriers_sum(&carrier->others, &room)->orders == carrier->others.orders) return MPIDATA_SUCCESS;
         MPIDATA_TRY(mpidata_solver_look(&stopping, &under_way));
         MPIDATA_TRY(rest(carrier, 1));
     }
@@ -79,10 +79,9 @@ static int wait_for_others(carrier_t *carrier, view_t *sum) {
 
 static int start(carrier_t *carrier) {
     char **variables = NULL, **placeholders = NULL, **arguments = NULL;
-    view_t sum;
     MPIDATA_TRY(socket_renew_token(&carrier->ranks));
     MPIDATA_TRY(give_order(carrier, ORDER_START, 0, carrier->ranks.token));
-    MPIDATA_TRY(wait_for_others(carrier, &sum));
+    MPIDATA_TRY(wait_for_others(carrier));
     const int status = start_with(carrier, &variables, &placeholders, &arguments);
     words_free(variables);
     words_free(placeholders);
@@ -90,10 +89,8 @@ static int start(carrier_t *carrier) {
     return status ? end_job(status) : MPIDATA_SUCCESS;
 }
 
-int outlives_ranks(carrier_t *carrier, double now) {
-    view_t sum;
-    carriers_sum(&carrier->others, &sum);
-    if (!carrier->whole || !sum.ended) carrier->ended_since = 0;
+int outlives_ranks(carrier_t *carrier, int ended, double now) {
+    if (!carrier->whole || !ended) carrier->ended_since = 0;
     else if (!carrier->ended_since) carrier->ended_since = now;
     return carrier->ended_since && now - carrier->ended_since > GRACE_S;
 }
@@ -103,9 +100,11 @@ static const char *hung(carrier_t *carrier, const view_t *sum) {
     static char reason[sizeof sum->silent];
     const mpidata_plan *plan = carrier->ranks.plan;
     const double now = carrier->looked;
-    (void)snprintf(reason, sizeof reason, "%s", sum->silent);
-    if (*reason) return reason;
-    if (outlives_ranks(carrier, now)) return "did not end after its ranks, and was ended";
+    if (*sum->silent) {
+        (void)snprintf(reason, sizeof reason, "%s", sum->silent);
+        return reason;
+    }
+    if (outlives_ranks(carrier, sum->ended, now)) return "did not end after its ranks, and was ended";
     if (sum->lost && !carrier->gone_since) carrier->gone_since = now;
     if (sum->lost && now - carrier->gone_since > GRACE_S) return "lost a rank, and was ended";
     if (carrier->whole || now - carrier->began <= plan->start_timeout_s) return NULL;
@@ -115,9 +114,7 @@ static const char *hung(carrier_t *carrier, const view_t *sum) {
 }
 
 /* Send and answer; *sent: whether there was a sample. */
-static int serve_ranks(carrier_t *carrier, view_t *sum, int *sent) {
-    MPIDATA_TRY(look(carrier));
-    carriers_sum(&carrier->others, sum);
+static int serve_ranks(carrier_t *carrier, const view_t *sum, int *sent) {
     if (sum->attached > carrier->ranks.room)
         return refuse(carrier, MPIDATA_ERR_ORDER, "More ranks of the carried program have attached than solvers.carried.ranks says",
                       "Correct solvers.carried.ranks, or the number of ranks that the launcher starts.");
@@ -140,11 +137,13 @@ static int run(carrier_t *carrier, const char **reason) {
     *reason = NULL;
     MPIDATA_TRY(start(carrier));
     while (!carrier->over || !carrier->finalized) {
-        view_t sum;
+        view_t room;
         int sent = 0, under_way;
         const int ended = program_has_ended(&carrier->program); /* before the last look at what it has left */
-        MPIDATA_TRY(serve_ranks(carrier, &sum, &sent));
-        if (ended || (*reason = hung(carrier, &sum))) break;
+        MPIDATA_TRY(look(carrier));
+        const view_t *sum = carriers_sum(&carrier->others, &room);
+        MPIDATA_TRY(serve_ranks(carrier, sum, &sent));
+        if (ended || (*reason = hung(carrier, sum))) break;
         hurry(carrier, carrier->looked);
         MPIDATA_TRY(stop_if_due(carrier, &under_way));
         if (sent) carrier->backoff.idle = 0;
@@ -156,8 +155,10 @@ static int run(carrier_t *carrier, const char **reason) {
 /* End what is left of the program, and send what all its ranks had committed. */
 static int end_program(carrier_t *carrier, view_t *sum) {
     int sent = 0;
+    view_t room;
     MPIDATA_TRY(give_order(carrier, ORDER_END, 0, NULL));
-    MPIDATA_TRY(wait_for_others(carrier, sum));
+    MPIDATA_TRY(wait_for_others(carrier));
+    *sum = *carriers_sum(&carrier->others, &room);
     return send_on(carrier, sum, &sent);
 }
 

@@ -52,7 +52,7 @@ static int open_carrier(carrier_t *carrier, int room) {
 /* The program may have more to do; the job does not wait for it. */
 static void wait_for_program(carrier_t *carrier) {
     const int first = carrier->others.rank == 0;
-    while (first ? !program_has_ended(&carrier->program) && !outlives_ranks(carrier, mpidata_now())
+    while (first ? !program_has_ended(&carrier->program) && !outlives_ranks(carrier, carrier->ranks.n && ranks_have_ended(&carrier->ranks), mpidata_now())
                  : carrier->ranks.n && !ranks_have_ended(&carrier->ranks)) {
         struct pollfd ended = {.fd = carrier->program.descriptor, .events = POLLIN};
         hurry(carrier, mpidata_now());

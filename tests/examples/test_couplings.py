@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import BIN, JobFolder
+from jobs import BIN, JobFolder, environment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -23,6 +23,25 @@ def run_example(tmp_path: Path, name: str, count: int) -> JobFolder:
     assert result.status == 0, result.logs()
     assert result.summary["simulations"] == {"requested": count, "complete": count, "failed": 0}
     return job
+
+
+@pytest.mark.full
+def test_a_fortran_program_keeps_its_mpi_and_its_world(tmp_path: Path, require: Callable[[str], str]) -> None:
+    from mpidata import RecordedDataset
+
+    compiler = require("mpifort.mpich")
+    shutil.copytree(EXAMPLES / "miniapp", tmp_path / "miniapp", ignore=shutil.ignore_patterns("runs", "burgers"))
+    command = ["make", "-B", f"MPIFORT={compiler}"]
+    done = subprocess.run(command, cwd=tmp_path / "miniapp", env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    job = run_example(tmp_path, "miniapp", 4)
+    samples = RecordedDataset(job.path / "record")
+    assert len(samples) == 4 * 100
+    for i in range(len(samples)):
+        u = samples[i]["u"].double()
+        amplitude = float(samples[i]["parameters"][1])
+        assert abs(float(u.mean()) - 1) < 1e-5  # it is conserved
+        assert 0 < float((u - 1).abs().max()) < amplitude * 1.001  # and has no new extremes
 
 
 @pytest.mark.full
