@@ -168,13 +168,13 @@ typedef struct {
     char **fill, **link;        /* lists of paths within it */
     char opens[MPIDATA_MARK_MAX], closes[MPIDATA_MARK_MAX]; /* what stands around a name */
     int keep_failed;
-    long long simulation;
+    long long simulation, by_try;
     char path[4096]; /* of the present copy, "": none */
 } case_t;
 
 int case_read(case_t *case_, const char *run);
 /* Copy it; values: "name=value". */
-int case_make(case_t *case_, long long simulation, int group, char **values);
+int case_make(case_t *case_, long long simulation, long long by_try, int group, char **values);
 void case_end(case_t *case_, int failed); /* remove the copy, or keep it */
 
 /* sending.c */

@@ -166,7 +166,7 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 
 static void remove_tree(const char *path) { (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
 
-int case_make(case_t *case_, long long simulation, int group, char **values) {
+int case_make(case_t *case_, long long simulation, long long by_try, int group, char **values) {
     if (!case_->folder) return MPIDATA_SUCCESS;
     if (mkdir(case_->in, 0755) && errno != EEXIST) return cannot("make the folder", case_->in);
     (void)snprintf(case_->path, sizeof case_->path, "%s/%lld-g%d", case_->in, simulation, group);
@@ -175,6 +175,7 @@ int case_make(case_t *case_, long long simulation, int group, char **values) {
     copying.target = case_->path;
     copying.values = values;
     case_->simulation = simulation;
+    case_->by_try = by_try;
     errno = 0;
     return nftw(case_->folder, copy_entry, 16, FTW_PHYS | FTW_ACTIONRETVAL) ? cannot("copy the case to", case_->path)
                                                                             : MPIDATA_SUCCESS;
@@ -185,8 +186,8 @@ void case_end(case_t *case_, int failed) {
     if (!case_->folder || !*case_->path) return;
     if (failed && case_->keep_failed) {
         (void)mkdir(case_->failed, 0755);
-        for (int number = 1; number < 1000; number++) {
-            (void)snprintf(kept, sizeof kept, "%s/%lld-%d", case_->failed, case_->simulation, number);
+        for (long long number = case_->by_try; number < case_->by_try + 1000; number++) { /* a resume may count anew */
+            (void)snprintf(kept, sizeof kept, "%s/%lld-%lld", case_->failed, case_->simulation, number);
             if (access(kept, F_OK) == 0) continue;
             if (rename(case_->path, kept))
                 (void)fprintf(stderr, "mpidata: %s is kept there, as it cannot be moved to %s: %s\n", case_->path, kept, strerror(errno));

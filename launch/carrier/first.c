@@ -59,7 +59,7 @@ static int start_with(carrier_t *carrier, char ***variables, char ***placeholder
         MPIDATA_TRY(words_of_case(&carrier->ranks, carrier->group, carrier->others.hosts, placeholders));
         MPIDATA_TRY(words_fill(command.arguments, 1 << 20, *placeholders, arguments));
         command.arguments = *arguments;
-        MPIDATA_TRY(case_make(&carrier->own_case, carrier->simulation, carrier->group, *placeholders));
+        MPIDATA_TRY(case_make(&carrier->own_case, carrier->simulation, mpidata_solver_try(), carrier->group, *placeholders));
         if (*carrier->own_case.path) command.folder = carrier->own_case.path;
     }
     return program_start(&carrier->program, &command, *variables);

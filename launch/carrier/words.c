@@ -9,6 +9,7 @@
 #include "carrier.h"
 #include "fill.h"
 #include "job/run_files.h"
+#include "solver/solver.h"
 
 __attribute__((format(printf, 2, 3))) static int append(char ***list, const char *format, ...) {
     size_t n = 0;
@@ -102,6 +103,7 @@ int words_fill(char **words, int n, char **values, char ***filled) {
 
 int words_of_case(const ranks_t *ranks, int group, const char *hosts, char ***values) {
     MPIDATA_TRY(append(values, "group=%d", group));
+    MPIDATA_TRY(append(values, "try=%lld", (long long)mpidata_solver_try()));
     MPIDATA_TRY(append(values, "ranks=%d", ranks->plan->carried));
     return append(values, "hosts=%s", hosts);
 }

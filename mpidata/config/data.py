@@ -233,7 +233,7 @@ class Case(Model):
                 if name.startswith("/") or ".." in Path(name).parts or not any(top.glob(name)):
                     said = f"'solvers.case.{key}[{i}]' is {name!r}, but {top} has no such file"
                     yield ("solvers", "case", key, i), f"{said}. Correct the name."
-        known = [*known, "group", "ranks", "hosts"]
+        known = [*known, "try", "group", "ranks", "hosts"]
         opens, closes = map(re.escape, self.marks)
         pattern = re.compile(rf"{opens}((?:(?!{opens}|{closes})[^\n])*){closes}")
         for name in self.filled(folder):

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import mpidata.solver
 from mpidata.errors import MpidataError
 from mpidata.solver.group_rank import Simulation
+from mpidata.solver.renames import Renames
 
 __all__ = ["Files", "read"]
 
@@ -46,12 +47,29 @@ class Files:
     def __init__(self, patterns: Mapping[str, str], folder: Path) -> None:
         self._patterns = patterns
         self._folder = folder
+        self._renames = Renames()
+        self._renames.watch(folder)
 
     def complete(self, ended: bool) -> Iterator[dict[str, Path]]:
-        """Yield those that are complete, by field, as the next one is there or the program has ended well."""
+        """Yield those that are complete, by field.
+
+        They were renamed to their names, or the next ones are there, or the program has ended well.
+        """
         found = {field: sorted(self._folder.glob(p), key=self._place) for field, p in self._patterns.items()}
-        for i in range(min(map(len, found.values())) - (not ended)):
-            yield {field: paths[i] for field, paths in found.items()}
+        for folder in {path.parent for paths in found.values() for path in paths}:
+            self._renames.watch(folder)
+        count = min(map(len, found.values()))
+        for i in range(count):
+            files = {field: paths[i] for field, paths in found.items()}
+            if i == count - 1 and not ended and not all(map(self._renames.take, files.values())):
+                return
+            yield files
+
+    def remove(self, files: Mapping[str, Path]) -> None:
+        """Remove files that were read."""
+        for path in files.values():
+            path.unlink()
+            self._renames.forget(path)
 
     def _place(self, path: Path) -> tuple[list[float], str]:
         """Numbers in the name, and in those of the folders before it: 2 before 10, and 0.25 before 0.5."""
@@ -124,8 +142,7 @@ def _run(command: list[str], simulation: Simulation, settings: Mapping[str, Any]
             for at, fields in _samples(files, rank.steps, simulation, settings, names):
                 simulation.put(**fields)
                 simulation.step(at)
-            for path in files.values():
-                path.unlink()
+            written.remove(files)
             taken += 1
         if status is not None:
             break

@@ -61,6 +61,22 @@ def test_files_come_in_numeric_order_and_the_last_one_when_the_program_has_ended
     assert [files["v"].name for files in both.complete(False)] == ["v_2.npy"]
 
 
+def test_a_file_that_was_renamed_to_its_name_is_complete(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    here, below = Files({"": "u_*.npy"}, tmp_path), Files({"": "out/u_*.npy"}, tmp_path)
+    for files, folder in ((here, tmp_path), (below, tmp_path / "out")):
+        (folder / "u_0.npy").touch()
+        assert list(files.complete(False)) == []  # and from now on the folder is watched
+        (folder / "part").touch()
+        (folder / "part").rename(folder / "u_1.npy")
+        found = list(files.complete(False))
+        assert [one[""].name for one in found] == ["u_0.npy", "u_1.npy"]
+        for one in found:
+            files.remove(one)
+        (folder / "u_1.npy").touch()
+        assert list(files.complete(False)) == []
+
+
 def test_times_in_the_names_of_folders_are_numbers(tmp_path: Path) -> None:
     for name in ("10", "0.5", "0.25", "2"):
         (tmp_path / "rank0" / name).mkdir(parents=True)

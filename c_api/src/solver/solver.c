@@ -559,6 +559,8 @@ int mpidata_solver_lends(const void *values) { return mpidata_sender_lends(&solv
 
 const double *mpidata_solver_parameters(void) { return solver.task->parameters; }
 
+int64_t mpidata_solver_try(void) { return solver.task->by_try; }
+
 const mpidata_plan *mpidata_solver_plan(void) { return &solver.job.plan; }
 
 int mpidata_solver_who(char *text, size_t size) {

@@ -29,6 +29,9 @@ int mpidata_solver_lends(const void *values);
 /* Values of the present simulation's parameters, in the plan's order. */
 const double *mpidata_solver_parameters(void);
 
+/* Which try of the present simulation it is, from 1. */
+int64_t mpidata_solver_try(void);
+
 /* The plan of the job, until mpidata_finalize. */
 const mpidata_plan *mpidata_solver_plan(void);
 
