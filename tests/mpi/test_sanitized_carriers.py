@@ -1,0 +1,68 @@
+"""Carriers and the library of their programs under the sanitizers, also where programs die."""
+
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import carried_campaign
+import carried_job
+import pytest
+from jobs import BIN, PROGRAMS, JobFolder, environment
+
+ROOT = Path(__file__).parents[2]
+FLAGS = ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+# The job starts the carrier of this folder.
+PATH_OF_CARRIER = (
+    "import mpidata.native.build_flags as flags, pathlib\nflags.carrier_program = lambda: pathlib.Path({!r})\n"
+)
+
+
+def run(command: list[object]) -> str:
+    done = subprocess.run(list(map(str, command)), env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
+    """Folder with the carrier, and with programs that have the one file of the library in them."""
+    folder = tmp_path_factory.mktemp("sanitized")
+    sources = [path for path in (ROOT / "c_api" / "src").rglob("*.c") if path.parent.name != "carried"]
+    sources += [path for name in ("carrier", "parents") for path in (ROOT / "launch" / name).glob("*.c")]
+    include = [f"-I{ROOT / path}" for path in ("c_api/include", "c_api/src", "launch/parents")]
+    run([BIN / "mpicc", "-std=gnu11", *FLAGS, *include, *sources, "-o", folder / "mpidata-carrier", "-lm", "-lpthread"])
+    library = shlex.split(run([BIN / "mpidata", "config", "--csource"]))
+    mpicc = require("mpicc.mpich")
+    for name, compiler in (("pattern", [mpicc, "-DWITH_MPI"]), ("sized-mpich", [mpicc, "-DWITH_MPI"])):
+        source = PROGRAMS / f"{name.partition('-')[0]}.c"
+        run([*compiler, *FLAGS, "-DCARRIED", source, "-o", folder / name, *library])
+    run([mpicc, "-shared", "-fPIC", PROGRAMS / "kill_switch.c", "-o", folder / "switch-mpich.so", "-ldl"])
+    return folder
+
+
+@pytest.fixture
+def sanitized(folder: JobFolder, built: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> JobFolder:
+    folder.write(sitecustomize=PATH_OF_CARRIER.format(str(built / "mpidata-carrier")))
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0:halt_on_error=1:verify_asan_link_order=0")
+    return folder
+
+
+@pytest.mark.parametrize("carriers", [2, pytest.param(1, marks=pytest.mark.full)])
+def test_a_job_is_clean(sanitized: JobFolder, built: Path, carriers: int) -> None:
+    keys = {"carried": {"ranks": 3}, "ranks_per_group": carriers}
+    carried_job.write_job(sanitized, built / "pattern", "copy", **keys)
+    result = sanitized.run()
+    carried_job.check(sanitized, result)
+    assert str(built) in (result.run / "private" / "plan").read_text()
+    assert "runtime error" not in result.logs() and "AddressSanitizer" not in result.logs()
+
+
+@pytest.mark.full
+def test_deaths_are_clean(sanitized: JobFolder, built: Path) -> None:
+    seed = next(
+        seed for seed in range(100) if (one := carried_campaign.draw(seed)).mpi == "mpich" and one.carriers == 2
+    )
+    print(carried_campaign.run_draw(sanitized, built, seed))
+    logs = "".join(path.read_text() for path in sanitized.path.glob("runs/*/*/logs/*"))
+    assert "runtime error" not in logs and "AddressSanitizer" not in logs
