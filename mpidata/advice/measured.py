@@ -149,7 +149,7 @@ def measure(look: Look) -> Measured | None:
         startup_s=next(line["seconds"] for line in lines if sum(line["received"])),
         trainers=trainers,
         groups=int(look.story.start.get("groups") or solvers.get("groups") or 1),
-        ranks_per_group=int(solvers.get("ranks_per_group") or 1),
+        ranks_per_group=int(_part(solvers, "carried").get("ranks") or solvers.get("ranks_per_group") or 1),
         **shares,
         step_s=_steps(runs),
         group_s=_group_samples_s(runs, sum(lines[-1]["received"])),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from mpidata.advice.measured import measure
 from mpidata.advice.run import advise_run
 from mpidata.launch.page.page import draw
 from mpidata.launch.page.view import View
@@ -51,3 +52,17 @@ def test_page_and_report_show_what_loaders_bring(tmp_path: Path) -> None:
     assert "40 % of its time" in console.export_text()
     report = make_report([run.path]).read_text()
     assert "The loaders held the job back." in report and "throughput, waiting" in report
+
+
+def test_ranks_that_compute_are_those_of_the_program(tmp_path: Path) -> None:
+    run = made_up(tmp_path, 0.4)
+    run.job.write_text("name: parts\nsolvers: {ranks_per_group: 2, carried: {ranks: 6}}\n")
+    lines = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    for line in lines:
+        line["received"] = line["drawn"]
+    run.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    closed = {"event": "simulation_run", "simulation": 0, "group": 0, "steps": 9, "compute_s": 1.0}
+    with run.events.open("a") as events:
+        events.write("".join(json.dumps({**closed, "time": 1000.0 + time}) + "\n" for time in (1, 59)))
+    measured = measure(look_at(run.path))
+    assert measured is not None and measured.ranks_per_group == 6
