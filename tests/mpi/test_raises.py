@@ -1,5 +1,7 @@
 """A Python solver that raises has failed one try of one simulation; one that gives a simulation up has it set aside."""
 
+import re
+
 import pytest
 from jobs import PROGRAMS, JobFolder, Result
 
@@ -64,7 +66,8 @@ def test_a_function_that_never_works_ends_the_job(folder: JobFolder) -> None:
     folder.write(rod="def simulate(alpha):\n    raise ValueError('negative density')\n    yield\n")
     result = job(folder, groups=2, function="rod:simulate")
     assert result.status == 1, result.logs()
-    assert "3 simulations were set aside, and none is complete" in result.summary["error"]
+    # Each group must have failed: one may have tried several before the other one's first.
+    assert re.match("[3-6] simulations were set aside, and none is complete", result.summary["error"])
     assert "raised ValueError: negative density (rod.py line 2)" in result.summary["error"]
 
 

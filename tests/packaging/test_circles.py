@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from mpidata.native.build_flags import build_facts
+
 ROOT = Path(__file__).parents[2]
 C_API = ROOT / "c_api" / "src"
 RANK = ROOT / "launch" / "rank"
@@ -56,8 +58,13 @@ def from_top(folder: Path, path: Path) -> str:
 
 
 def newest_build() -> Path:
-    builds = (ROOT / "build").glob("temp.*/native-*/.ninja_log")
-    return max(builds, key=lambda log: log.stat().st_mtime).parent
+    """The folder that `make setup` built in; another test may just build for another MPI beside it."""
+    mpicc = build_facts()["mpicc"]
+    caches = [
+        path for path in (ROOT / "build").glob("temp.*/native-*/CMakeCache.txt") if f"={mpicc}\n" in path.read_text()
+    ]
+    assert caches, f"No build for {mpicc} in build/. Run `make setup`."
+    return max(caches, key=lambda cache: cache.stat().st_mtime).parent
 
 
 def symbols(folder: Path) -> Iterator[tuple[str, str]]:
