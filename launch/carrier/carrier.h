@@ -103,6 +103,8 @@ int carriers_next_order(carriers_t *carriers, order_t *order, int *came);
 int carriers_tell(carriers_t *carriers, view_t *mine); /* which is kept */
 /* The sum of what all know; room: where it may be made. Until the next carriers_tell. */
 const view_t *carriers_sum(const carriers_t *carriers, view_t *room);
+/* The last call, of all: no message of the others may be left when the group's communicator is freed. */
+int carriers_close(carriers_t *carriers);
 
 /* socket.c: the folder, and the socket in it, at which the ranks come in. index: of this carrier, among those of its group
  * on this host. */

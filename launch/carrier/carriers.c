@@ -97,6 +97,24 @@ int carriers_tell(carriers_t *carriers, view_t *mine) {
     return MPIDATA_SUCCESS;
 }
 
+int carriers_close(carriers_t *carriers) {
+    MPI_Request request;
+    if (carriers->rank) {
+        MPIDATA_TRY(mpidata_wait_request(&carriers->telling, MPI_STATUS_IGNORE, NULL, NULL));
+        MPIDATA_TRY_MPI(MPI_Isend(NULL, 0, MPI_BYTE, 0, TAG_VIEW, carriers->comm, &request));
+        return mpidata_wait_request(&request, MPI_STATUS_IGNORE, NULL, NULL);
+    }
+    for (int i = 1; i < carriers->size; i++)
+        for (int length = 1; length;) {
+            MPI_Status status;
+            view_t view;
+            MPIDATA_TRY_MPI(MPI_Irecv(&view, (int)sizeof view, MPI_BYTE, i, TAG_VIEW, carriers->comm, &request));
+            MPIDATA_TRY(mpidata_wait_request(&request, &status, NULL, NULL));
+            MPIDATA_TRY_MPI(MPI_Get_count(&status, MPI_BYTE, &length));
+        }
+    return MPIDATA_SUCCESS;
+}
+
 const view_t *carriers_sum(const carriers_t *carriers, view_t *sum) {
     if (carriers->size == 1) return carriers->mine;
     *sum = *carriers->mine;

@@ -73,6 +73,7 @@ int main(int argc, char **argv) {
     int status = open_carrier(&carrier, room);
     if (!status) status = words_of_launcher(argv + 3, words, carrier.others.hosts, &carrier.command.launcher);
     if (!status) status = carrier.others.rank == 0 ? lead(&carrier) : follow(&carrier);
+    if (!status) status = carriers_close(&carrier.others);
     if (!status) status = mpidata_finalize();
     if (status) {
         (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());

@@ -45,6 +45,25 @@ def test_the_heat_example_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
     check_heat(mpich, tmp_path, ["heat2d"], count=4)  # that of PyPI has no Fortran
 
 
+CARRIED_PROGRAM = """
+import os
+import mpidata
+rank = int(os.environ["PMI_RANK"])
+for simulation in mpidata.solver.simulations():
+    for step in range(5):
+        simulation.put_block("u", [[float(step)] * 6] * 2, (2 * rank, 0))
+        simulation.step(step)
+"""
+
+
+def test_two_carriers_leave_in_order_with_mpich_5(mpich: Mpi, tmp_path: Path) -> None:
+    """MPICH 5 frees no communicator with messages that nobody has taken."""
+    (tmp_path / "solver.py").write_text(CARRIED_PROGRAM)
+    carried = {"ranks": 2, "launcher": ["mpirun", "-n", "{ranks}"]}
+    write_job(tmp_path, groups=2, ranks_per_group=2, carried=carried, program=["python", "solver.py"])
+    check_complete(mpich, tmp_path)
+
+
 @pytest.mark.full
 def test_the_heat_example_with_debians(debians: Mpi, tmp_path: Path) -> None:
     check_heat(debians, tmp_path, ["heat2d", "heat2d_f"], count=8)
