@@ -175,9 +175,13 @@ typedef struct {
 } case_t;
 
 int case_read(case_t *case_, const char *run);
+void case_name(case_t *case_, long long simulation, long long by_try, int group); /* of a copy: launch/rank/plan.c, too */
 /* Copy it; values: "name=value". */
 int case_make(case_t *case_, long long simulation, long long by_try, int group, char **values);
 void case_end(case_t *case_, int failed); /* remove the copy, or keep it */
+/* Do that for a group that has no carrier, where these arguments say so; returns the exit status, -1: they do not.
+ * --make-case, --end-case or --failed-case RUN GROUP name=value... spawned_case.c */
+int spawned_case(int argc, char **argv);
 
 /* sending.c */
 /* Send samples that all ranks have committed, until there are so many of this start. */

@@ -140,7 +140,7 @@ static int copy_one(const char *path, const struct stat *status, int type, struc
     char target[PATH], where[PATH];
     const char *name = path + strlen(copying.source->folder);
     while (*name == '/') name++;
-    if (!place->level) return mkdir(copying.target, 0755) ? FTW_STOP : FTW_CONTINUE;
+    if (!place->level) return FTW_CONTINUE; /* made already */
     if (snprintf(target, sizeof target, "%s/%s", copying.target, name) >= (int)sizeof target) return FTW_STOP;
     if (is_among(copying.source->link, name)) return symlink(path, target) ? FTW_STOP : FTW_SKIP_SUBTREE;
     if (type == FTW_D) return mkdir(target, (status->st_mode & 0777) | 0700) ? FTW_STOP : FTW_CONTINUE;
@@ -166,16 +166,23 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 
 static void remove_tree(const char *path) { (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
 
+void case_name(case_t *case_, long long simulation, long long by_try, int group) {
+    (void)snprintf(case_->path, sizeof case_->path, "%s/%lld-g%d", case_->in, simulation, group);
+    case_->simulation = simulation;
+    case_->by_try = by_try;
+}
+
 int case_make(case_t *case_, long long simulation, long long by_try, int group, char **values) {
     if (!case_->folder) return MPIDATA_SUCCESS;
-    if (mkdir(case_->in, 0755) && errno != EEXIST) return cannot("make the folder", case_->in);
-    (void)snprintf(case_->path, sizeof case_->path, "%s/%lld-g%d", case_->in, simulation, group);
+    case_name(case_, simulation, by_try, group);
     remove_tree(case_->path); /* of a carrier that has died */
+    do { /* another group, whose copy was the last one, may just remove the folder of all */
+        if (mkdir(case_->in, 0755) && errno != EEXIST) return cannot("make the folder", case_->in);
+    } while (mkdir(case_->path, 0755) && errno == ENOENT);
+    if (access(case_->path, F_OK)) return cannot("make the folder", case_->path);
     copying.source = case_;
     copying.target = case_->path;
     copying.values = values;
-    case_->simulation = simulation;
-    case_->by_try = by_try;
     errno = 0;
     return nftw(case_->folder, copy_entry, 16, FTW_PHYS | FTW_ACTIONRETVAL) ? cannot("copy the case to", case_->path)
                                                                             : MPIDATA_SUCCESS;
@@ -183,7 +190,7 @@ int case_make(case_t *case_, long long simulation, long long by_try, int group, 
 
 void case_end(case_t *case_, int failed) {
     char kept[PATH];
-    if (!case_->folder || !*case_->path) return;
+    if (!case_->folder || !*case_->path || access(case_->path, F_OK)) return;
     if (failed && case_->keep_failed) {
         (void)mkdir(case_->failed, 0755);
         for (long long number = case_->by_try; number < case_->by_try + 1000; number++) { /* a resume may count anew */

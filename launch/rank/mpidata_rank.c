@@ -83,6 +83,7 @@ static void tell_solver(const mpidata_plan *plan, char **assignments)
         char *name = number ? print("MPIDATA_SIMULATION") : print("MPIDATA_PARAM_%.*s", (int)length, *assignments);
         for (char *letter = name; *letter; letter++) *letter = (char)toupper((unsigned char)*letter);
         set(name, *assignments + length + ((*assignments)[length] != 0), 1);
+        if (number) break; /* what follows is for the case */
     }
 }
 
@@ -256,7 +257,9 @@ int main(int argc, char **argv)
     const int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (log < 0) refuse("Cannot write %s: %s. Make the output folder writable.", log_path, strerror(errno));
     if (lseek(log, 0, SEEK_END) > 0) dprintf(log, "mpidata: Another start of this run.\n"); /* exits.py looks for it */
-    if (chdir(plan.folder)) refuse("Cannot enter %s: %s. Host of rank %ld.", plan.folder, strerror(errno), me.rank);
+    const char *own_case = case_folder(&plan, assignments), *folder = own_case ? own_case : plan.folder;
+    if (chdir(folder)) refuse("Cannot enter %s: %s. Host of rank %ld.", folder, strerror(errno), me.rank);
+    if (own_case && strchr(arguments[0], '/') && *arguments[0] != '/') arguments[0] = print("%s/%s", plan.folder, arguments[0]);
     say_host(log);
     set_environment(&plan);
     tell_solver(&plan, assignments);
@@ -277,6 +280,8 @@ int main(int argc, char **argv)
     }
     end_t end = watch(&plan, pulse, child);
     say_left_in_finalize(&end, log);
+    if (own_case && me.rank_in_group == 0)
+        end_case(assignments, !WIFEXITED(end.status) || WEXITSTATUS(end.status) || end.aborted || !(flags_of(pulse) & MPIDATA_PULSE_LEFT));
     if (me.carries) end_family(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
     const unsigned flags = flags_of(pulse);
     const int in_order = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !(flags & MPIDATA_PULSE_LOST)

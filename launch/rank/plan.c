@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "fill.h"
 #include "rank.h"
@@ -23,6 +25,46 @@ mpidata_plan read_plan(void)
     free(path);
     fclose(file);
     return plan;
+}
+
+const char *case_folder(const mpidata_plan *plan, char **assignments)
+{
+    FILE *file = me.spawned && me.role == MPIDATA_ROLE_SOLVER && plan->per_simulation
+        ? fopen(print("%s/" MPIDATA_RUN_CASE, me.run_folder), "re") : NULL;
+    char *line = NULL, *in = print("%s/cases", me.run_folder);
+    const char *simulation = "";
+    size_t room = 0;
+    if (!file) return NULL;
+    while (getline(&line, &room, file) > 0)
+        if (!strncmp(line, "in ", 3)) in = print("%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+    free(line);
+    fclose(file);
+    for (; *assignments; assignments++)
+        if (!strncmp(*assignments, "simulation=", 11)) simulation = *assignments + 11;
+    return print("%s/%s-g%ld", in, simulation, me.index);
+}
+
+void end_case(char **assignments, int failed)
+{
+    char own[4096];
+    const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    size_t n = 0;
+    while (assignments[n]) n++;
+    char **arguments = calloc(n + 5, sizeof *arguments);
+    if (length <= 0 || !arguments) return;
+    own[length] = '\0';
+    arguments[0] = print("%.*s/mpidata-carrier", (int)(strrchr(own, '/') - own), own);
+    arguments[1] = print(failed ? "--failed-case" : "--end-case");
+    arguments[2] = print("%s", me.run_folder);
+    arguments[3] = print("%ld", me.index);
+    memcpy(arguments + 4, assignments, n * sizeof *arguments);
+    const pid_t child = fork();
+    if (child == 0) {
+        execv(arguments[0], arguments);
+        _exit(127);
+    }
+    if (child > 0) (void)waitpid(child, NULL, 0);
+    free(arguments);
 }
 
 void fill_in(char **arguments, char **assignments)

@@ -54,6 +54,10 @@ FILE *open_plan(const char *path);
 mpidata_plan read_plan(void); /* of the job, from RUN_FOLDER/private/plan */
 /* The arguments with {name} replaced by the value of the assignment name=value. */
 void fill_in(char **arguments, char **assignments);
+/* The folder of its simulation that a spawned solver runs in; NULL: there is none. Made before, by the scheduler. */
+const char *case_folder(const mpidata_plan *plan, char **assignments);
+/* Remove it, or keep it where that is asked for. Blocks. */
+void end_case(char **assignments, int failed);
 
 /* place.c */
 long read_launcher(void); /* sets me.rank; returns the number of ranks as the launcher promised it, -1 if it did not */

@@ -84,7 +84,8 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
         space = filled.get("space", table.space)
         problems += _placeholders(sections["solvers"], ["simulation", *space])
         if sections["solvers"].case is not None:
-            problems += sections["solvers"].case.problems(folder, ["simulation", *space])
+            more = ["hosts"] if sections["solvers"].carried is not None else []
+            problems += sections["solvers"].case.problems(folder, ["simulation", *space, *more])
     return problems, filled
 
 

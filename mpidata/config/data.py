@@ -187,7 +187,8 @@ class Case(Model):
     fill: list[Text] = Key(
         default=[],
         description="Files of it, by patterns, in which `{{alpha}}` stands for the value of a parameter, and "
-        "`{{alpha:.6e}}` for it in a format of printf; also `simulation`, `group`, `ranks` and `hosts`.",
+        "`{{alpha:.6e}}` for it in a format of printf; also `simulation`, `try`, `group`, `ranks` "
+        "and, with `carried`, `hosts`.",
         examples=['[input.dat, "system/*"]'],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
@@ -223,7 +224,7 @@ class Case(Model):
         return sorted(str(path.relative_to(top)) for path in found)
 
     def problems(self, folder: Path, known: Collection[str]) -> Iterator[Problem]:
-        """Look for the files, and for names in them that are none."""
+        """Look for the files, and for names in them that are none; `try`, `group` and `ranks` are always known."""
         top = folder / self.folder
         if not top.is_dir():
             yield ("solvers", "case", "folder"), f"'solvers.case.folder' is {self.folder!r}, but {top} is no folder."
@@ -233,7 +234,7 @@ class Case(Model):
                 if name.startswith("/") or ".." in Path(name).parts or not any(top.glob(name)):
                     said = f"'solvers.case.{key}[{i}]' is {name!r}, but {top} has no such file"
                     yield ("solvers", "case", key, i), f"{said}. Correct the name."
-        known = [*known, "try", "group", "ranks", "hosts"]
+        known = [*known, "try", "group", "ranks"]
         opens, closes = map(re.escape, self.marks)
         pattern = re.compile(rf"{opens}((?:(?!{opens}|{closes})[^\n])*){closes}")
         for name in self.filled(folder):

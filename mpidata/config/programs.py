@@ -179,12 +179,14 @@ class Solvers(Model):
     )
     case: Case | None = Key(
         default=None,
-        description="A folder that each simulation gets a copy of. Needs `carried` and `lifetime: simulation`.",
+        description="A folder that each simulation gets a copy of. Needs `lifetime: simulation`, and `carried` or "
+        "`start: spawn`.",
         examples=["{folder: case, fill: [input.dat]}"],
     )
     output: Output | None = Key(
         default=None,
-        description="The program is not linked with anything: what it writes to files is read. Needs `case`.",
+        description="The program is not linked with anything: what it writes to files is read. Needs `case` "
+        "and `carried`.",
         examples=['{files: "step_*.npy"}'],
     )
     in_flight: Annotated[Count, Key(le=1024)] | None = Key(
@@ -272,10 +274,12 @@ class Solvers(Model):
             )
         if self.carried is not None:
             problems += _carried_problems(self)
-        if self.case is not None and (self.carried is None or self.lifetime == "pool"):
-            problems.append((("case",), "'solvers.case' needs 'carried' and 'lifetime: simulation'. Add them."))
-        if self.output is not None and self.case is None:
-            problems.append((("output",), "'solvers.output' needs 'solvers.case', the folder to write in. Add it."))
+        if self.case is not None and self.lifetime == "pool":
+            needs = "'lifetime: simulation', and 'carried' or 'start: spawn'"
+            problems.append((("case",), f"'solvers.case' needs {needs}. Add them."))
+        if self.output is not None and (self.case is None or self.carried is None):
+            needs = "'solvers.case', the folder to write in, and 'solvers.carried'"
+            problems.append((("output",), f"'solvers.output' needs {needs}. Add them."))
         refuse(problems)
         return self
 

@@ -283,7 +283,7 @@ class Dispatcher:
                 self._reserved.add(group)
                 row = self._parameters[simulation].tolist()
                 values = [f"{name}={value!r}" for name, value in zip(self._plan.parameters, row, strict=True)]
-                values.append(f"simulation={simulation}")
+                values += [f"simulation={simulation}", f"try={self._simulations.tries(simulation)}"]
             self._journal.note("spawn", group=group)
             self._messages.spawn(group, values)
 

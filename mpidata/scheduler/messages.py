@@ -17,7 +17,7 @@ from mpidata.native.library import AGAIN, Library, check
 from mpidata.native.loading import load_checked
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.scheduler.spawning import ROLES, Spawner
+from mpidata.spawning.spawner import ROLES, Spawner
 
 __all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "log_of"]
 
@@ -177,10 +177,14 @@ class LibraryMessages:
         `item`: what a loader worked on, as far as it is known.
         """
         self._check(self._opened.mpidata_scheduler_lose(ROLES[kind], group, item.encode()))
+        if self._spawner is not None and kind == "group":
+            self._spawner.lose(group)
 
     def gone(self, group: int, kind: str = "group") -> None:
         """Close the connection with a group, or a `loader`, that has left, if it was spawned."""
         self._check(self._opened.mpidata_scheduler_gone(ROLES[kind], group))
+        if self._spawner is not None and kind == "group":
+            self._spawner.gone(group)
 
     def serves(self, loader: int) -> None:
         """Tell all trainers that a loader takes requests from now on."""
@@ -269,6 +273,8 @@ class LibraryMessages:
 
     def close(self) -> None:
         """Leave the job in order, after `all_gone`."""
+        if self._spawner is not None:
+            self._spawner.close()
         self._check(self._opened.mpidata_scheduler_close())
 
     @property

@@ -32,7 +32,12 @@ for simulation in mpidata.solver.simulations():
 CASE = {"folder": "case", "fill": ["system/*"], "link": ["mesh"], "keep": "failed"}
 
 
-def write(job: JobFolder, text: str = "{{alpha:.6e}} {{ alpha }} {{simulation}} ", **more: object) -> None:
+def write(
+    job: JobFolder,
+    text: str = "{{alpha:.6e}} {{ alpha }} {{simulation}} ",
+    how: dict[str, object] | None = None,
+    **more: object,
+) -> None:
     for name, content in {
         "system/input.dat": f"{text}",
         "mesh/points": "{{alpha}}",
@@ -50,7 +55,7 @@ def write(job: JobFolder, text: str = "{{alpha:.6e}} {{ alpha }} {{simulation}} 
         trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
         solvers={
             "groups": 2,
-            "carried": {},
+            **(how or {"carried": {}}),
             "lifetime": "simulation",
             "program": ["python", "solver.py"],
             "case": {**CASE, **more},
@@ -70,9 +75,11 @@ def test_other_marks(folder: JobFolder) -> None:
         load_job(folder.path / "job.yaml")
 
 
-@pytest.mark.full
-def test_each_simulation_has_its_own_folder_and_failed_ones_are_kept(folder: JobFolder) -> None:
-    write(folder, "{{alpha:.6e}} {{ alpha }} {{simulation}} {alpha} {{try}}")
+@pytest.mark.parametrize(
+    "how", [pytest.param({"carried": {}}, marks=pytest.mark.full), {"start": "spawn"}], ids=["carried", "spawned"]
+)
+def test_each_simulation_has_its_own_folder_and_failed_ones_are_kept(folder: JobFolder, how: dict[str, object]) -> None:
+    write(folder, "{{alpha:.6e}} {{ alpha }} {{simulation}} {alpha} {{try}}", how)
     result = folder.run()
     assert result.status == 0, result.logs()
     assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
@@ -80,6 +87,42 @@ def test_each_simulation_has_its_own_folder_and_failed_ones_are_kept(folder: Job
     assert [path.name for path in (result.run / "failed").iterdir()] == ["2-1"]
     assert (result.run / "failed" / "2-1" / "written").exists()
     assert sorted(path.name for path in (folder.path / "case").iterdir()) == ["mesh", "plain", "run.sh", "system", "to"]
+
+
+RANKS = """
+import os, signal, sys
+import numpy as np
+import mpidata
+group = mpidata.solver.group()
+for simulation in mpidata.solver.simulations():
+    alpha, number, by_try, own, ranks = open("input.dat").read().split()
+    assert float(alpha) == simulation.parameters["alpha"] and int(number) == simulation.id and int(ranks) == 2
+    assert os.environ["MPIDATA_GROUP"] == own and "MPIDATA_PARAM_TRY" not in os.environ
+    simulation.put_block("u", np.full((2, 6), simulation.id, "f4"), (2 * group.Get_rank(), 0))
+    simulation.step(0.0)
+    if simulation.id == 1 and by_try == "1" and group.Get_rank() == int(sys.argv[1]):
+        os.kill(int(os.environ.get("OF", os.getpid())), signal.SIGKILL)
+    simulation.put_block("u", np.full((2, 6), -1, "f4"), (2 * group.Get_rank(), 0))
+    simulation.step(1.0)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("keep", ["failed", "none"])
+@pytest.mark.parametrize("dies", [0, 1])
+@pytest.mark.parametrize("of", ["itself", "parent"])
+def test_the_ranks_of_a_spawned_group_share_a_folder(folder: JobFolder, dies: int, keep: str, of: str) -> None:
+    write(folder, how={"start": "spawn", "ranks_per_group": 2}, fill=["input.dat"], link=[], keep=keep)
+    (folder.path / "case" / "input.dat").write_text("{{alpha}} {{simulation}} {{try}} {{group}} {{ranks}}")
+    text = RANKS.replace('os.environ.get("OF", os.getpid())', "os.getppid()") if of == "parent" else RANKS
+    folder.write(solver=text)
+    command = ["solvers.program=[python, solver.py, '" + str(dies) + "']", "record={path: record}"]
+    result = folder.run(*(word for override in command for word in ("--set", override)))
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
+    assert len(result.summary["retries"]) == 1 and result.run is not None and not (result.run / "cases").exists()
+    kept = [path.name for path in (result.run / "failed").iterdir()] if (result.run / "failed").exists() else []
+    assert kept == (["1-1"] if keep == "failed" else [])
 
 
 @pytest.mark.parametrize(

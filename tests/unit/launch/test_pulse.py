@@ -260,12 +260,13 @@ def test_placeholders(shim: Path, tmp_path: Path, words: str, lifetime: str, sai
 
 @pytest.mark.parametrize("lifetime", ["simulation", "pool"])
 def test_what_a_solver_is_told_by_its_environment(shim: Path, tmp_path: Path, lifetime: str) -> None:
-    solver = ["sh", "-c", f'{JOIN_AND_LEAVE}; echo "$MPIDATA_GROUP,$MPIDATA_SIMULATION,$MPIDATA_PARAM_ALPHA"']
+    told = "$MPIDATA_GROUP,$MPIDATA_SIMULATION,$MPIDATA_PARAM_ALPHA$MPIDATA_PARAM_TRY"
+    solver = ["sh", "-c", f'{JOIN_AND_LEAVE}; echo "{told}"']
     if lifetime == "simulation":
         solver[2] = solver[2].replace("{", "{{").replace("}", "}}")
     run = make_plan(tmp_path, {"solver": solver}, start="spawn", world=3, lifetime=lifetime).run
     variables = clean_environment(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
-    words = ["--group", "7", *(["simulation=5", "alpha=0.5"] if lifetime == "simulation" else [])]
+    words = ["--group", "7", *(["alpha=0.5", "simulation=5", "try=1"] if lifetime == "simulation" else [])]
     subprocess.run([str(shim), str(run), *words], env=variables, timeout=20, check=True)
     said = (run / "logs" / "group-0007-solver-0.log").read_text().splitlines()
     assert said == ["7,5,0.5" if lifetime == "simulation" else "7,,"]

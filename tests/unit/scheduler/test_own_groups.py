@@ -17,7 +17,7 @@ MakeJob = Callable[..., Any]
 def test_each_simulation_has_a_group_of_its_own(make_job: MakeJob) -> None:
     job = make_job(start="spawn", lifetime="simulation", groups=2, simulations=5)
     assert job.run() == 0
-    values = [(f"alpha={2.0 * i}", f"beta={2.0 * i + 1}", f"simulation={i}") for i in range(5)]
+    values = [(f"alpha={2.0 * i}", f"beta={2.0 * i + 1}", f"simulation={i}", "try=1") for i in range(5)]
     assert job.called("spawn") == list(enumerate(values))
     assert sorted(job.called("dispatch")) == [(i, i) for i in range(5)]
     assert sorted(job.called("no_more")) == [(i,) for i in range(5)]
@@ -54,7 +54,8 @@ def test_a_simulation_s_own_group_dies_and_another_one_gets_the_same_values(make
     job.before["dispatch"] = lambda group, simulation: job.die(0, signal=11) if group == 0 else None
     assert job.run() == 0
     first, again, second = job.called("spawn")
-    assert first == (0, ("alpha=0.0", "beta=1.0", "simulation=0")) and again == (1, first[1]) and second[1] != first[1]
+    assert first == (0, ("alpha=0.0", "beta=1.0", "simulation=0", "try=1"))
+    assert again == (1, (*first[1][:-1], "try=2")) and second[1] != first[1]
     assert job.summary["retries"][0]["simulation"] == 0 and job.summary["simulations"]["complete"] == 2
 
 
@@ -110,6 +111,7 @@ def test_what_a_job_file_may_name_in_arguments_has_a_value(make_job: MakeJob, tm
     job = make_job(start="spawn", lifetime="simulation", simulations=1)
     assert job.run() == 0
     names = [value.partition("=")[0] for value in job.called("spawn")[0][1]]
+    assert names.pop() == "try"  # for the case alone
     program = ["python", "-c", "0", *(f"{{{name}}}" for name in names)]
     assert program[3:] == ["{alpha}", "{beta}", "{simulation}"]
     text = yaml.safe_dump(

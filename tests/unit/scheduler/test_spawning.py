@@ -16,9 +16,9 @@ from mpidata.errors import LibraryError, RankDiedError
 from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.scheduler import spawning
 from mpidata.scheduler.messages import LibraryMessages
-from mpidata.scheduler.spawning import Spawner
+from mpidata.spawning import spawner as spawning
+from mpidata.spawning.spawner import Spawner
 
 FAILED = 10
 

@@ -19,6 +19,7 @@ from mpidata.run import deadlines
 from mpidata.run.exits import Exit, first_exit, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.spawning.cases import Cases
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -63,6 +64,7 @@ class Spawner:
         self._library = library
         self._starts: dict[tuple[str, int], _Start] = {}
         self._joining: _Start | None = None
+        self._cases = Cases(plan)
         # MPICH mixes up two groups that are spawned at the same moment. Open MPI does not, and there a spawn that hangs
         # must not hold up the others.
         linked = linked_mpi()
@@ -81,7 +83,19 @@ class Spawner:
         if self._plan.hosts and kind == "group":
             info.Set("host", ",".join(self._plan.hosts))
         command = [str(self._plan.run), f"--{kind}", str(group), *values]
-        threading.Thread(target=self._bring, args=(begun, command, info), daemon=True).start()
+        threading.Thread(target=self._bring, args=(begun, command, info, values), daemon=True).start()
+
+    def lose(self, group: int) -> None:
+        """Remove the folder of a group that is lost, in a thread of its own: that may take long."""
+        threading.Thread(target=self._cases.end, args=(group,), daemon=True).start()
+
+    def gone(self, group: int) -> None:
+        """Note that a group has left the job, and needs nothing more."""
+        self._cases.forget(group)
+
+    def close(self) -> None:
+        """Remove what groups that could not be started, or were lost just now, have left; blocks."""
+        self._cases.clear()
 
     @property
     def busy(self) -> bool:
@@ -155,11 +169,13 @@ class Spawner:
         ended = first_exit(self._plan.run, self._plan, start.group)
         return None if ended is None else ended[1]
 
-    def _bring(self, start: _Start, command: list[str], info: MPI.Info) -> None:
+    def _bring(self, start: _Start, command: list[str], info: MPI.Info, values: Sequence[str]) -> None:
         """Spawn, greet and join a group; the body of its thread."""
         from mpi4py import MPI
 
         try:
+            if start.kind == "group":
+                self._cases.make(start.group, values)
             with self._turn():
                 start.since = time.monotonic()
                 self._spawn_and_join(start, command, info)

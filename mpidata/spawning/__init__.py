@@ -1,0 +1,1 @@
+"""Groups and loaders that are started while the job runs."""
