@@ -19,6 +19,8 @@ _NO_NOTE = (
     "is gone without an exit note: it was killed together with its mpidata-rank, or the note could not be written"
 )
 _KILLED = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+ exited on\s+signal (\d+)")
+# Of MPICH's mpirun, which does not say the rank; the latter, where it was just about to answer the process.
+_KILLED_ONE = re.compile(r"EXIT STRING: .*\(signal (\d+)\)|unable to forward PMI response to MPI process")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,6 +141,9 @@ def _launcher_fault(attempt: Attempt, end: LauncherEnd) -> Fault:
         return _ended(attempt, int(match[1]), f"called MPI_Abort with {match[2]}", solver and joined)
     if (match := _KILLED.search(text)) and int(match[1]) < plan.world:
         return _ended(attempt, int(match[1]), Exit("signal", int(match[2])).sentence(), True)
+    if match := _KILLED_ONE.search(text):
+        how = Exit("signal", int(match[1])).sentence() if match[1] else "is gone"
+        return Fault(f"The mpidata-rank of a rank {how}, and the job with it. See {log}. {_resume(attempt)}", log, True)
     if end.ended_ranks:
         why = "The launcher has ended the ranks, as somebody has told it to, by SIGTERM or SIGINT, or as it has failed."
         return Fault(f"{why} See {log}. {_resume(attempt)}", log, True)

@@ -118,6 +118,24 @@ def test_what_the_launcher_said(case: EndedRun, text: str, sentence: str) -> Non
     assert case.settle(7)[2].startswith(sentence)
 
 
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        (
+            "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n",
+            "was killed by SIGKILL, perhaps because memory ran out (see `dmesg`)",
+        ),
+        ("[proxy:0@vm] handle_pmi_response (p.c:435): unable to forward PMI response to MPI process\n", "is gone"),
+    ],
+)
+def test_a_parent_of_a_rank_is_killed_while_ranks_start(case: EndedRun, text: str, how: str) -> None:
+    """MPICH's launcher ends then, and as nothing is lost the job may start again."""
+    case.run.launcher_log.write_text(text)
+    (case.run.logs / "rank-0000-scheduler.log").touch()
+    found = settle(case.attempt, LauncherEnd(9), 3.0)
+    assert found.summary["error"].startswith(f"The mpidata-rank of a rank {how}, and the job with it. ") and found.died
+
+
 def test_no_rank_has_started(case: EndedRun) -> None:
     case.run.launcher_log.write_text("no room\n")
     assert case.settle(213)[2].startswith("The launcher ended with exit status 213 before any rank had started. ")
