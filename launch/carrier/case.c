@@ -149,6 +149,8 @@ static int copy_one(const char *path, const struct stat *status, int type, struc
         where[n > 0 ? n : 0] = '\0';
         return n <= 0 || symlink(where, target) ? FTW_STOP : FTW_CONTINUE;
     }
+    if (type == FTW_F && !S_ISREG(status->st_mode)) /* to open a FIFO would block */
+        return mknod(target, status->st_mode, status->st_rdev) ? FTW_STOP : FTW_CONTINUE;
     return copy_file(path, target, status, is_among(copying.source->fill, name)) ? FTW_CONTINUE : FTW_STOP;
 }
 

@@ -185,7 +185,7 @@ class Spawner:
                 "`mpidata doctor` tries it"
             )
         except MpidataError as error:
-            start.error = str(error)
+            start.error = str(error).rstrip(".")
         except Exception as error:
             start.error = f"The scheduler cannot spawn it: {type(error).__name__}: {error}"
         start.joined.set()

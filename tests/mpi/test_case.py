@@ -1,5 +1,6 @@
 """Each simulation runs in a copy of the case folder, with its parameters in the files."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from mpidata.config import load_job
 from mpidata.errors import JobFileError
 
 SOLVER = """
-import os
+import os, stat
 import numpy as np
 import mpidata
 here = os.getcwd()
@@ -22,6 +23,7 @@ for simulation in mpidata.solver.simulations():
         assert (text[-1] == "2") == os.path.exists(os.path.join(here, "../../../../../raised"))
     assert os.path.islink("mesh") and open("mesh/points").read() == "{{alpha}}"
     assert open("plain").read() == "{{alpha}}" and os.access("run.sh", os.X_OK) and os.readlink("to") == "plain"
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
     open("written", "x").close()
     if simulation.id == 2 and not os.path.exists(os.path.join(here, "../../../../../raised")):
         open(os.path.join(here, "../../../../../raised"), "x").close()
@@ -50,6 +52,8 @@ def write(
     (job.path / "case" / "run.sh").chmod(0o755)
     (job.path / "case" / "to").unlink(missing_ok=True)
     (job.path / "case" / "to").symlink_to("plain")
+    (job.path / "case" / "pipe").unlink(missing_ok=True)
+    os.mkfifo(job.path / "case" / "pipe")
     job.write(solver=SOLVER)
     job.job(
         trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
@@ -86,7 +90,14 @@ def test_each_simulation_has_its_own_folder_and_failed_ones_are_kept(folder: Job
     assert result.run is not None and not (result.run / "cases").exists()
     assert [path.name for path in (result.run / "failed").iterdir()] == ["2-1"]
     assert (result.run / "failed" / "2-1" / "written").exists()
-    assert sorted(path.name for path in (folder.path / "case").iterdir()) == ["mesh", "plain", "run.sh", "system", "to"]
+    assert sorted(path.name for path in (folder.path / "case").iterdir()) == [
+        "mesh",
+        "pipe",
+        "plain",
+        "run.sh",
+        "system",
+        "to",
+    ]
 
 
 RANKS = """
