@@ -1,8 +1,12 @@
 /* The solver of turns.py: computes nothing, and sends a number of samples each time it is its turn.
- * Arguments: folder, elements (float32) of a sample, put | iput */
+ * Arguments: folder, elements (float32) of a sample. With CARRIED it is no rank of the job. */
 #include "gate.h"
 
+#ifdef CARRIED
+#include <mpidata_carried.h>
+#else
 #include <mpidata.h>
+#endif
 
 enum { GATE_LAST_STEP = 5, PAUSE_US = 500 };
 
@@ -12,12 +16,27 @@ static void must(int status) {
     exit(1);
 }
 
+#ifdef CARRIED
+static void enter(int argc, char **argv) {
+    (void)argc, (void)argv;
+    must(mpidata_attach());
+}
+
+static int leave(void) { return 0; }
+#else
+static void enter(int argc, char **argv) {
+    MPI_Comm group;
+    (void)MPI_Init(&argc, &argv);
+    must(mpidata_init(MPI_COMM_WORLD, &group));
+}
+
+static int leave(void) { return MPI_Finalize(); }
+#endif
+
 int main(int argc, char **argv) {
     int64_t simulation;
-    MPI_Comm group;
     if (argc != 3) return 2;
-    MPI_Init(&argc, &argv);
-    must(mpidata_init(MPI_COMM_WORLD, &group));
+    enter(argc, argv);
     volatile int64_t *gate = gate_map(argv[1]);
     int64_t elements = atol(argv[2]), first = 0;
     float *u = gate_memory((size_t)elements * sizeof(float));
@@ -34,5 +53,5 @@ int main(int argc, char **argv) {
         }
     must(mpidata_finalize());
     free(u);
-    return MPI_Finalize();
+    return leave();
 }
