@@ -13,7 +13,7 @@ import click
 
 import mpidata
 from mpidata.errors import JobFileError, LaunchError, MpidataError
-from mpidata.native.build_flags import KINDS, flags_line
+from mpidata.native.build_flags import KINDS, LIBRARIES, flags_line
 from mpidata.reporting.commands import advise, report
 from mpidata.run.lasting import Lasting
 
@@ -264,6 +264,8 @@ def config(**wanted: bool) -> None:
     kinds = [kind for kind in KINDS if wanted[kind]]
     if not kinds:
         raise click.UsageError(f"Nothing to print. Give one or more of --{', --'.join(KINDS)}.")
+    if len(libraries := [kind for kind in kinds if kind in LIBRARIES]) > 1:
+        raise click.UsageError(f"A program is linked with one library. Give --{' or --'.join(libraries)} alone.")
     click.echo(flags_line(kinds))
 
 

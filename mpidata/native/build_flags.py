@@ -12,7 +12,17 @@ from pathlib import Path
 
 from mpidata.errors import LibraryError
 
-__all__ = ["KINDS", "build_facts", "carrier_program", "flags", "flags_line", "library_path", "prefix", "rank_program"]
+__all__ = [
+    "KINDS",
+    "LIBRARIES",
+    "build_facts",
+    "carrier_program",
+    "flags",
+    "flags_line",
+    "library_path",
+    "prefix",
+    "rank_program",
+]
 
 KINDS = {
     "cflags": "flags to compile a C or C++ solver",
@@ -27,6 +37,8 @@ KINDS = {
     "mpicc": "the compiler wrapper of the MPI that mpidata was built with",
 }
 """Option of `mpidata config` -> what it prints."""
+LIBRARIES = ("libs", "flibs", "carried", "fcarried", "csource")
+"""Those that link a program; the last three with all flags that it needs."""
 
 
 def prefix() -> Path:

@@ -93,6 +93,8 @@ def test_config(run: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.output == "-cflags 'a b' -libs 'a b'\n"
     result = run.invoke(cli.main, ["config"])
     assert result.exit_code == 2 and "--cflags, --libs" in result.output
+    result = run.invoke(cli.main, ["config", "--cflags", "--libs", "--carried"])
+    assert result.exit_code == 2 and "linked with one library. Give --libs or --carried alone" in result.stderr
     for kind in build_flags.KINDS:
         assert run.invoke(cli.main, ["config", f"--{kind}"]).exit_code == 0
 
