@@ -6,13 +6,26 @@
 
 #include "carrier.h"
 
-/* A number in a file; -1: there is none, "max" say. */
-static long long number_in(const char *folder, const char *name) {
-    char path[4400];
+/* Of a version of control groups: where its files are, below /sys/fs/cgroup, and what they are called. */
+typedef struct {
+    const char *root, *most, *taken, *cached;
+} version_t;
+
+static const version_t VERSION_1 = {"/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
+                       VERSION_2 = {"", "memory.max", "memory.current", "inactive_file"};
+
+/* The number behind a key in a file, or with which it begins where key is ""; -1: there is none, "max" say. */
+static long long number_in(const char *folder, const char *name, const char *key) {
+    char path[4400], line[256];
     long long number = -1;
+    const size_t length = strlen(key);
     (void)snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "re");
-    if (file && fscanf(file, "%lld", &number) != 1) number = -1;
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, key, length) || (length && line[length] != ' ')) continue;
+        if (sscanf(line + length, "%lld", &number) != 1) number = -1;
+        break;
+    }
     if (file) fclose(file);
     return number;
 }
@@ -27,29 +40,52 @@ static long long available_on_host(void) {
     return kilobytes < 0 ? -1 : kilobytes * 1024;
 }
 
-/* The least that any group above this process leaves. What files have cached there can be taken back. */
-static long long available_in_groups(const char *root) {
-    char line[4096], folder[4300];
+/* The least that the group at `path`, or one above it, leaves; what files have cached there gives way. -1: no group does. */
+static long long left_above(const version_t *version, const char *path) {
+    char folder[4300];
+    long long least = -1;
+    const int root = snprintf(folder, sizeof folder, "/sys/fs/cgroup%s", version->root);
+    (void)snprintf(folder + root, sizeof folder - (size_t)root, "%s", path);
+    for (;;) {
+        const long long most = number_in(folder, version->most, ""), taken = number_in(folder, version->taken, "");
+        const long long cached = number_in(folder, "memory.stat", version->cached);
+        const long long used = taken - (cached > 0 ? cached : 0);
+        if (most >= 0 && taken >= 0 && (least < 0 || most - used < least)) least = most > used ? most - used : 0;
+        char *end = strrchr(folder + root, '/');
+        if (!end) return least;
+        *end = '\0';
+    }
+}
+
+/* Whether "memory" is among controllers, "cpu,memory". */
+static int has_memory(const char *controllers) {
+    for (const char *at = controllers; (at = strstr(at, "memory")); at++)
+        if ((at == controllers || at[-1] == ',') && (at[6] == ',' || !at[6])) return 1;
+    return 0;
+}
+
+/* Lines of /proc/self/cgroup: "4:memory:/job", "0::/job". */
+static long long available_in_groups(void) {
+    char line[4200];
     long long least = -1;
     FILE *file = fopen("/proc/self/cgroup", "re");
-    *line = '\0';
-    while (file && fgets(line, sizeof line, file) && strncmp(line, "0::", 3)) *line = '\0';
-    if (file) fclose(file);
-    if (strncmp(line, "0::/", 4)) return -1;
-    line[strcspn(line, "\n")] = '\0';
-    (void)snprintf(folder, sizeof folder, "%s%s", root, line + 3);
-    for (char *end; strlen(folder) >= strlen(root); *end = '\0') {
-        const long long most = number_in(folder, "memory.max"), taken = number_in(folder, "memory.current");
-        if (most >= 0 && taken >= 0 && (least < 0 || most - taken < least)) least = most > taken ? most - taken : 0;
-        if (!(end = strrchr(folder, '/'))) break;
+    while (file && fgets(line, sizeof line, file)) {
+        char *controllers = strchr(line, ':'), *path = controllers ? strchr(++controllers, ':') : NULL;
+        if (!path) continue;
+        *path++ = '\0';
+        path[strcspn(path, "\n")] = '\0';
+        const version_t *version = !*controllers ? &VERSION_2 : has_memory(controllers) ? &VERSION_1 : NULL;
+        const long long left = version ? left_above(version, path) : -1;
+        if (left >= 0 && (least < 0 || left < least)) least = left;
     }
+    if (file) fclose(file);
     return least;
 }
 
 int memory_check(const ranks_t *ranks) {
     /* All ranks together put each field once. */
     const double wanted = (double)ranks->slots * (double)ranks->plan->slot_bytes;
-    const long long host = available_on_host(), groups = available_in_groups("/sys/fs/cgroup");
+    const long long host = available_on_host(), groups = available_in_groups();
     const int limited = groups >= 0 && (host < 0 || groups < host);
     const long long available = limited ? groups : host;
     if (available < 0 || wanted <= (double)available) return MPIDATA_SUCCESS;

@@ -1,9 +1,10 @@
 """Programs that are no ranks of the job: what they put comes as that of ranks does."""
 
 import json
+import os
 import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,38 @@ def test_what_another_try_would_meet_again(
     result = folder.run()
     assert result.status == 1
     assert sentence in " ".join(result.logs().split()), result.logs()
+
+
+@pytest.fixture
+def control_group() -> Iterator[Path]:
+    """One whose processes may take a gigabyte of memory."""
+    lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    old = next((path for _, controllers, path in lines if "memory" in controllers.split(",")), None)
+    new = next((path for number, _, path in lines if number == "0"), "")
+    root = Path("/sys/fs/cgroup") / ("memory" + old if old else new[1:])
+    group = root / f"mpidata-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / ("memory.limit_in_bytes" if old else "memory.max")).write_text(str(2**30))
+    except OSError as error:
+        pytest.skip(f"no control group for memory can be made here: {error}")
+    yield group
+    group.rmdir()
+
+
+@pytest.mark.full
+def test_memory_is_also_what_the_control_group_leaves(folder: JobFolder, carried: Build, control_group: Path) -> None:
+    write_job(folder, carried("pattern"), in_flight=40)
+    job = yaml.safe_load((folder.path / "job.yaml").read_text())
+    job["fields"] = {"u": {"shape": [3000, 3000]}}
+    job["buffer"] = {"policy": "fifo", "capacity": 1}
+    job["trainers"]["program"] = ["python", str(PROGRAMS / "drain.py")]
+    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    enter = f"echo $$ > {control_group}/cgroup.procs && exec {shlex.join(map(str, folder.command()))}"
+    result = folder.run(command=["sh", "-c", enter])
+    assert result.status == 1
+    said = " ".join(result.logs().split())
+    assert "41 samples, 1.5 GB, but the limit of the job's control group leaves" in said, result.logs()
 
 
 FORTRAN_SOLVER = """
