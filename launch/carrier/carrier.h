@@ -34,7 +34,7 @@ typedef struct {
     int beside, turn; /* carriers of the group that share out the ranks of this host, and how many ranks have come so far */
     rank_t *all;
     double listened; /* to the sockets, last; s */
-    int listener, folder, memory; /* descriptors; the folders are locked while this process lives */
+    int listener, folder, memory, held; /* descriptors; the folders, and the file held, are locked while this process lives */
     char directory[108], path[108];
     char scratch[2][160]; /* for files of the program's MPI, and for its shared memory; "": there is none */
     char token[MPIDATA_CARRIED_TOKEN];
@@ -111,6 +111,8 @@ int carriers_close(carriers_t *carriers);
 int socket_open(ranks_t *ranks, int group, int index);
 void socket_close(ranks_t *ranks);
 void socket_clean(const ranks_t *ranks); /* remove what the program's MPI has left */
+/* End what a carrier of this run on this host has left behind that died together with its mpidata-rank. */
+void socket_sweep(const ranks_t *ranks);
 int socket_renew_token(ranks_t *ranks); /* for another start of the program */
 
 /* ranks.c */

@@ -79,6 +79,7 @@ static int wait_for_others(carrier_t *carrier) {
 
 static int start(carrier_t *carrier) {
     char **variables = NULL, **placeholders = NULL, **arguments = NULL;
+    socket_sweep(&carrier->ranks);
     MPIDATA_TRY(socket_renew_token(&carrier->ranks));
     MPIDATA_TRY(give_order(carrier, ORDER_START, 0, carrier->ranks.token));
     MPIDATA_TRY(wait_for_others(carrier));

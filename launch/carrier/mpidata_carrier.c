@@ -61,7 +61,7 @@ static void wait_for_program(carrier_t *carrier) {
 }
 
 int main(int argc, char **argv) {
-    static carrier_t carrier = {.ranks = {.listener = -1, .folder = -1, .memory = -1}, .program = {.descriptor = -1}};
+    static carrier_t carrier = {.ranks = {.listener = -1, .folder = -1, .memory = -1, .held = -1}, .program = {.descriptor = -1}};
     const int of_a_case = spawned_case(argc, argv);
     if (of_a_case >= 0) return of_a_case;
     const int room = argc > 3 ? atoi(argv[1]) : 0, words = argc > 3 ? atoi(argv[2]) : -1;

@@ -105,6 +105,7 @@ static _Noreturn void become(char **arguments, char **variables, const command_t
     memset(&all, 0xff, sizeof all);
     (void)sched_setaffinity(0, sizeof all, &all); /* not the carrier's: as far as the system allows */
     close_all_but_output();
+    (void)setpgid(0, 0); /* a script's `kill 0` is not for the carrier, nor what a launcher sends to a group it has yet to leave */
     signal(SIGUSR1, SIG_IGN); /* a launcher passes it to all */
     signal(SIGPIPE, SIG_DFL);
     /* A launcher that is asked to end ends the ranks on other hosts, too. */

@@ -1,6 +1,7 @@
 /* Where the ranks of the program come in: a socket in a folder that only this user can enter. In it, and in one like it in
  * /dev/shm, there is also a folder for what the program's own MPI makes, so that it can be removed when that was killed. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 #include "carrier.h"
+#include "family.h"
+#include "job/run_files.h"
 
 static int cannot(const char *what, const char *path) {
     return mpidata_error(MPIDATA_ERR_JOB, "Cannot %s %.200s: %s. Set TMPDIR to a folder on this host that can be written.",
@@ -68,6 +71,44 @@ void socket_clean(const ranks_t *ranks) {
     }
 }
 
+/* A file beside the socket, which this process keeps locked for as long as it lives. It is empty until the program of a
+ * carrier that has died was ended. Where an earlier carrier of the group has not gone yet, this one does without. */
+static int hold(ranks_t *ranks) {
+    enum { TRIES = 100 };
+    char path[sizeof ranks->path + 8];
+    (void)snprintf(path, sizeof path, "%s.held", ranks->path);
+    ranks->held = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (ranks->held < 0) return cannot("make the file", path);
+    for (int i = 0; i < TRIES; i++) {
+        if (!flock(ranks->held, LOCK_EX | LOCK_NB)) return ftruncate(ranks->held, 0) ? cannot("empty", path) : MPIDATA_SUCCESS;
+        usleep(10000);
+    }
+    return MPIDATA_SUCCESS;
+}
+
+static void end_program_of_dead(const ranks_t *ranks, const char *name, int group) {
+    char mark[sizeof ranks->group_mark];
+    struct stat status;
+    const int file = openat(ranks->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0) return;
+    if (!flock(file, LOCK_EX | LOCK_NB) && !fstat(file, &status) && !status.st_size) {
+        (void)snprintf(mark, sizeof mark, MPIDATA_CARRIED_GROUP "=%d", group);
+        while (kill_marked(ranks->mark, mark)) usleep(5000);
+        (void)ftruncate(file, 1);
+    }
+    close(file);
+}
+
+void socket_sweep(const ranks_t *ranks) {
+    DIR *folder = opendir(ranks->directory);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        int group, end = 0;
+        if (sscanf(entry->d_name, "group-%d.held%n", &group, &end) == 1 && end && !entry->d_name[end])
+            end_program_of_dead(ranks, entry->d_name, group);
+    }
+    if (folder) closedir(folder);
+}
+
 /* In memory, for segments that ranks share; where there is none, the MPI does as it likes. */
 static void take_memory(ranks_t *ranks, const char *name, const char *own) {
     char path[sizeof ranks->directory];
@@ -99,7 +140,7 @@ int socket_open(ranks_t *ranks, int group, int index) {
     const char *parent = getenv("TMPDIR");
     char name[64], own[32];
     if (!parent || *parent != '/') parent = "/tmp";
-    ranks->listener = ranks->folder = ranks->memory = -1;
+    ranks->listener = ranks->folder = ranks->memory = ranks->held = -1;
     (void)snprintf(name, sizeof name, "mpidata-%u-%016llx", (unsigned)geteuid(), token_of(ranks->plan->run));
     const int length = snprintf(ranks->directory, sizeof ranks->directory, "%s/%s", parent, name);
     (void)snprintf(own, sizeof own, index ? "%d.%d" : "%d", group, index); /* ranks.c knows it, too */
@@ -111,6 +152,7 @@ int socket_open(ranks_t *ranks, int group, int index) {
     MPIDATA_TRY(take_folder(ranks->directory, &ranks->folder));
     (void)snprintf(ranks->scratch[0], sizeof ranks->scratch[0], "%.96s/g%s", ranks->directory, own);
     take_memory(ranks, name, own);
+    MPIDATA_TRY(hold(ranks));
     socket_clean(ranks);
     return bind_socket(ranks);
 }
@@ -120,6 +162,11 @@ void socket_close(ranks_t *ranks) {
         close(ranks->listener);
         (void)unlink(ranks->path);
     }
+    if (ranks->held >= 0) {
+        char path[sizeof ranks->path + 8];
+        (void)snprintf(path, sizeof path, "%s.held", ranks->path);
+        (void)unlink(path);
+    }
     socket_clean(ranks);
     for (int i = 0; i < 2; i++) { /* the last one of this host can remove the folders */
         if (!*ranks->scratch[i]) continue;
@@ -127,6 +174,7 @@ void socket_close(ranks_t *ranks) {
         *strrchr(ranks->scratch[i], '/') = '\0';
         (void)rmdir(ranks->scratch[i]);
     }
+    if (ranks->held >= 0) close(ranks->held);
     if (ranks->folder >= 0) close(ranks->folder);
     if (ranks->memory >= 0) close(ranks->memory);
 }

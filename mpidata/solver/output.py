@@ -133,7 +133,8 @@ def _run(command: list[str], simulation: Simulation, settings: Mapping[str, Any]
     patterns = settings["files"] if isinstance(settings["files"], dict) else {"": settings["files"]}
     written = Files(patterns, Path.cwd())
     variables = {name: value for name, value in os.environ.items() if name != "MPIDATA_CARRIER"}
-    process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL)
+    # In a session of its own, as a script may signal all processes of its group.
+    process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, start_new_session=True)
     while True:
         status = process.poll()  # before the look at what it has left
         well = status in settings["success"]

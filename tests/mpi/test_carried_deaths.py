@@ -1,5 +1,6 @@
 """Deaths of a carried program, its launcher, its carrier and the carrier's mpidata-rank: each sample comes once."""
 
+import contextlib
 import os
 import signal
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from carried_job import check, write_job
-from jobs import JobFolder, ranks_of
+from jobs import PROGRAMS, JobFolder, ranks_of
 
 Build = Callable[..., Path]
 Require = Callable[[str], str]
@@ -94,3 +95,70 @@ def test_a_program_that_was_stopped_after_its_work_is_continued(
     number = ["{simulation}"] if lifetime == "simulation" else []
     write_job(folder, carried("pattern"), "stops", "9", *number, depth=9, lifetime=lifetime)
     check(folder, folder.run())
+
+
+SCRIPT = """#!/bin/sh
+trap 'trap "" TERM; kill 0' EXIT
+sleep 317 &
+sleep 0.5
+python - <<END
+import numpy, os
+for i in range(10):
+    numpy.save("new", numpy.full((4, 6), float(i), "f4"))
+    os.rename("new.npy", f"u_{i}.npy")
+END
+"""
+
+
+def write_script(folder: JobFolder, **more: object) -> None:
+    """A job whose program is a script that leaves a process behind, and writes files."""
+    (folder.path / "case").mkdir()
+    (folder.path / "case" / "program.sh").write_text(SCRIPT)
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={
+            "groups": 1,
+            "spares": 1,
+            "carried": {},
+            "lifetime": "simulation",
+            "program": ["sh", "program.sh"],
+            "case": {"folder": "case"},
+            "output": {"files": "u_*.npy"},
+            **more,
+        },
+    )
+
+
+def test_a_script_that_signals_its_group_ends_itself_alone(folder: JobFolder) -> None:
+    write_script(folder, retries=0, tolerate=0)
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
+    assert result.summary["samples"]["received"] == 40 and result.summary["lost_groups"] == 0
+    folder.assert_nothing_left()
+
+
+def left_behind(folder: JobFolder) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cmdline() == ["sleep", "317"] and process.cwd().startswith(str(folder.path)):
+                found.append(process)
+    return found
+
+
+def test_what_a_lost_group_leaves_behind_is_ended_by_the_next_one(folder: JobFolder) -> None:
+    write_script(folder)
+    started, job = time.monotonic(), folder.start()
+    while not (left := left_behind(folder)):
+        assert time.monotonic() - started < 30
+        time.sleep(0.02)
+    os.kill(next(process.pid for process in left[0].parents() if process.name() == "mpidata-rank"), KILL)
+    while any(process.is_running() and process.status() != "zombie" for process in left):
+        assert time.monotonic() - started < 60
+        time.sleep(0.02)
+    assert job.poll() is None, "it was left until the job had ended"
+    result = folder.finish(job, 60, started)
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"]["complete"] == 4
+    folder.assert_nothing_left()
