@@ -6,7 +6,8 @@
 
 The other checkout has an environment of its own, made by `make setup`; it may be this one, to see what a key of the job
 file costs, or what it costs that the solver is no rank of the job (--carried). A pair is a job of each checkout; both
-are there at the same time, and while one moves a number of samples the other waits, in turn, so that both see the same machine.
+are there at the same time, and while one moves a number of samples the other waits, in turn, so that both see the
+same machine.
 A turn varies by half; a pair's ratio is the geometric mean over its turns, less a tenth at either end. The median of
 the pairs' ratios has a 90 % interval by the bootstrap (B. Efron, "Bootstrap methods: another look at the jackknife",
 Annals of Statistics 7, 1979); pairs are added until it is narrower than 0.06. Status 1 where the median is below 0.95

@@ -1,19 +1,24 @@
 """The worked couplings of programs that are no ranks of the job, where their packages are there."""
 
 import math
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from jobs import BIN, JobFolder, environment
 
+if TYPE_CHECKING:
+    import torch
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run_example(tmp_path: Path, name: str, count: int) -> JobFolder:
+def run_example(tmp_path: Path, name: str, count: int, job_file: str = "") -> JobFolder:
     """Run some simulations of an example, and record them."""
     folder = tmp_path / name
     if not folder.exists():
@@ -21,7 +26,7 @@ def run_example(tmp_path: Path, name: str, count: int) -> JobFolder:
     job = JobFolder(folder)
     overrides = [f"parameters.count={count}", "record={path: record}", "buffer.watermark=0", "name=job"]
     words = [word for override in overrides for word in ("--set", override)]
-    result = job.run(command=[str(BIN / "mpidata"), "run", f"{name}.yaml", *words], timeout=120)
+    result = job.run(command=[str(BIN / "mpidata"), "run", f"{job_file or name}.yaml", *words], timeout=120)
     assert result.status == 0, result.logs()
     assert result.summary["simulations"] == {"requested": count, "complete": count, "failed": 0}
     return job
@@ -65,6 +70,33 @@ def test_openfoam_is_unchanged(tmp_path: Path) -> None:
         assert line[0] > line[-1] and abs(line[0] - values["left"]) < abs(line[0] - values["right"])
         assert abs(float(samples[i]["time"]) - 0.05 * (int(samples[i]["step"]) + 1)) < 1e-9
     assert not list((job.path / "runs").glob("*/*/cases"))
+
+
+@pytest.mark.full
+def test_a_function_object_of_openfoam_puts_what_it_would_write(tmp_path: Path) -> None:
+    from mpidata import RecordedDataset
+
+    if shutil.which("laplacianFoam") is None or "FOAM_SRC" not in os.environ:
+        pytest.skip("OpenFOAM is not installed, or FOAM_SRC does not name its sources")
+    shutil.copytree(
+        EXAMPLES / "openfoam", tmp_path / "openfoam", ignore=shutil.ignore_patterns("runs", "include", "*.so")
+    )
+    done = subprocess.run(["make"], cwd=tmp_path / "openfoam", env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    samples = RecordedDataset(run_example(tmp_path, "openfoam", 3, "linked").path / "record")
+    assert len(samples) == 3 * 20
+    put = {key(samples[i]): samples[i] for i in range(len(samples))}
+    shutil.rmtree(tmp_path / "openfoam" / "record")
+    written = RecordedDataset(run_example(tmp_path, "openfoam", 3).path / "record")
+    assert len(written) == 3 * 19  # all but the last
+    for i in range(len(written)):
+        same = put[key(written[i])]
+        assert same["parameters"].tolist() == written[i]["parameters"].tolist()
+        assert float((same["temperature"] - written[i]["temperature"]).abs().max()) < 1e-4  # that has nine digits
+
+
+def key(sample: "dict[str, torch.Tensor]") -> tuple[int, float]:
+    return int(sample["simulation"]), round(float(sample["time"]), 6)
 
 
 @pytest.mark.full
