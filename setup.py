@@ -27,9 +27,9 @@ PACKAGE_DIR = {
     "mpidata.slurm_templates": "slurm_templates",
 }
 PACKAGES = [
-    package if not room else f"{package}.{room}"
+    ".".join([package, *room])
     for package, folder in PACKAGE_DIR.items()
-    for room in ["", *sorted(init.parent.name for init in ROOT.glob(f"{folder}/*/__init__.py"))]
+    for room in sorted(init.parent.relative_to(ROOT / folder).parts for init in ROOT.glob(f"{folder}/**/__init__.py"))
 ]
 
 PRODUCTS = [

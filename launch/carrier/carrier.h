@@ -171,7 +171,7 @@ typedef struct {
     char *folder, *in, *failed; /* folder: NULL: there is no case */
     char **fill, **link;        /* lists of paths within it */
     char opens[MPIDATA_MARK_MAX], closes[MPIDATA_MARK_MAX]; /* what stands around a name */
-    int keep_failed;
+    int keep_failed, is_apart; /* is_apart: `in` was given, and is a folder of this run in one that the user has named */
     long long simulation, by_try;
     char path[4096]; /* of the present copy, "": none */
 } case_t;
@@ -181,11 +181,16 @@ void case_name(case_t *case_, long long simulation, long long by_try, int group)
 /* Copy it; values: "name=value". */
 int case_make(case_t *case_, long long simulation, long long by_try, int group, char **values);
 void case_end(case_t *case_, int failed); /* remove the copy, or keep it */
+void case_end_of_group(case_t *case_, int group); /* as failed, what a carrier that was killed has left; -1: of all groups */
 /* Do that for a group that has no carrier, where these arguments say so; returns the exit status, -1: they do not.
- * --make-case, --end-case or --failed-case RUN GROUP name=value... spawned_case.c */
+ * --make-case, --end-case or --failed-case RUN GROUP name=value... ; --end-cases RUN GROUP, by the parent of a carrier that
+ * has ended in any way, and with -1 by `mpidata run` at its end. spawned_case.c */
 int spawned_case(int argc, char **argv);
 
 /* sending.c */
+/* Whether several ranks have put all of a field in the next sample, as where their launcher is not that of their MPI; what:
+ * the beginning of a sentence about it. */
+int ranks_put_the_same(const ranks_t *ranks, char *what, size_t size);
 /* Send samples that all ranks have committed, until there are so many of this start. */
 int send_samples(ranks_t *ranks, int64_t up_to);
 /* Give the slots back from which MPI reads no more. */
@@ -210,7 +215,8 @@ typedef struct {
     int fruitless; /* starts in a row in which that was not so */
     int64_t began_at; /* samples of this start that were sent before the present simulation */
     int left;      /* ORDER_LEAVE has come */
-    double began, gone_since, ended_since, looked, continued;
+    double began, gone_since, ended_since, left_since, looked, continued;
+    double start_timeout_s; /* as in the plan, which is there until mpidata_finalize */
     mpidata_backoff backoff;
 } carrier_t;
 
@@ -231,5 +237,7 @@ int lead(carrier_t *carrier);
 int follow(carrier_t *carrier);
 /* Does what has launched the ranks not end, though they have, for long? */
 int outlives_ranks(carrier_t *carrier, int ended, double now);
+/* Why the program has to be ended that goes on although its ranks have finalized; NULL: it need not, yet. */
+const char *goes_on_after_ranks(carrier_t *carrier, int have_left, double now);
 
 #endif

@@ -1,8 +1,10 @@
 /* The folder of a simulation: a copy of the case's, with marks like {{alpha:.6e}} in some of its files filled in. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +59,10 @@ int case_read(case_t *case_, const char *run) {
         if (!value) continue;
         *value++ = '\0';
         if (!strcmp(line, "folder")) case_->folder = strdup(value);
-        if (!strcmp(line, "in")) case_->in = strdup(value);
+        if (!strcmp(line, "in")) {
+            case_->in = strdup(value);
+            case_->is_apart = 1;
+        }
         if (!strcmp(line, "marks")) (void)sscanf(value, "%15s %15s", case_->opens, case_->closes);
         if (!strcmp(line, "keep")) case_->keep_failed = !strcmp(value, "failed");
         if (!strcmp(line, "fill")) status = add(&case_->fill, value);
@@ -80,16 +85,18 @@ static int write_mark(FILE *out, char **values, const char *mark, size_t length)
     if (length >= sizeof text) return 0;
     memcpy(text, mark, length);
     text[length] = '\0';
-    if (sscanf(text, " %127[A-Za-z0-9_] : %15[0-9.eEfFgG]", name, format) < 1) return 0;
+    if (sscanf(text, " %127[A-Za-z0-9_] : %15[-+0-9.eEfFgGd]", name, format) < 1) return 0;
     const char *value = value_of(values, name, strlen(name));
     if (!value) return 0;
     if (!*format) return fputs(value, out) >= 0;
-    const size_t digits = strspn(format, "0123456789.");
-    if (strlen(format) != digits + 1 || !strchr("eEfFgG", format[digits])) return 0;
-    (void)snprintf(whole, sizeof whole, "%%%s", format);
+    const size_t digits = strspn(format, "-+0123456789.");
+    const int is_whole = format[digits] == 'd';
+    if (strlen(format) != digits + 1 || !strchr("eEfFgGd", format[digits])) return 0;
+    (void)snprintf(whole, sizeof whole, "%%%.*s%s%c", (int)digits, format, is_whole ? "ll" : "", format[digits]);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    return fprintf(out, whole, strtod(value, NULL)) >= 0; /* checked above: one conversion, of a double */
+    /* Checked above: one conversion, of a double or a long long. */
+    return (is_whole ? fprintf(out, whole, llround(strtod(value, NULL))) : fprintf(out, whole, strtod(value, NULL))) >= 0;
 #pragma GCC diagnostic pop
 }
 
@@ -168,20 +175,42 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 
 static void remove_tree(const char *path) { (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
 
+/* Also to another file system. */
+static int move_tree(const char *path, const char *to) {
+    const case_t all = {.folder = (char *)(uintptr_t)path};
+    if (!rename(path, to)) return 0;
+    if (errno != EXDEV || mkdir(to, 0755)) return -1;
+    copying.source = &all;
+    copying.target = to;
+    if (nftw(path, copy_entry, 16, FTW_PHYS | FTW_ACTIONRETVAL)) return -1;
+    remove_tree(path);
+    return 0;
+}
+
 void case_name(case_t *case_, long long simulation, long long by_try, int group) {
     (void)snprintf(case_->path, sizeof case_->path, "%s/%lld-g%d", case_->in, simulation, group);
     case_->simulation = simulation;
     case_->by_try = by_try;
 }
 
+/* Another group, whose copy was the last one, may just remove the folders of all, so that they are made again. */
+static int make_folder(const case_t *case_) {
+    char above[PATH];
+    (void)snprintf(above, sizeof above, "%s", case_->in);
+    char *slash = strrchr(above, '/');
+    if (slash) *slash = '\0';
+    while (mkdir(case_->path, 0755)) {
+        if (errno != ENOENT) return -1;
+        if (mkdir(case_->in, 0755) && errno != EEXIST && (errno != ENOENT || mkdir(above, 0755)) && errno != EEXIST) return -1;
+    }
+    return 0;
+}
+
 int case_make(case_t *case_, long long simulation, long long by_try, int group, char **values) {
     if (!case_->folder) return MPIDATA_SUCCESS;
     case_name(case_, simulation, by_try, group);
     remove_tree(case_->path); /* of a carrier that has died */
-    do { /* another group, whose copy was the last one, may just remove the folder of all */
-        if (mkdir(case_->in, 0755) && errno != EEXIST) return cannot("make the folder", case_->in);
-    } while (mkdir(case_->path, 0755) && errno == ENOENT);
-    if (access(case_->path, F_OK)) return cannot("make the folder", case_->path);
+    if (make_folder(case_)) return cannot("make the folder", case_->path);
     copying.source = case_;
     copying.target = case_->path;
     copying.values = values;
@@ -190,21 +219,41 @@ int case_make(case_t *case_, long long simulation, long long by_try, int group, 
                                                                             : MPIDATA_SUCCESS;
 }
 
-void case_end(case_t *case_, int failed) {
+static void keep(const case_t *case_) {
     char kept[PATH];
-    if (!case_->folder || !*case_->path || access(case_->path, F_OK)) return;
-    if (failed && case_->keep_failed) {
-        (void)mkdir(case_->failed, 0755);
-        for (long long number = case_->by_try; number < case_->by_try + 1000; number++) { /* a resume may count anew */
-            (void)snprintf(kept, sizeof kept, "%s/%lld-%lld", case_->failed, case_->simulation, number);
-            if (access(kept, F_OK) == 0) continue;
-            if (rename(case_->path, kept))
-                (void)fprintf(stderr, "mpidata: %s is kept there, as it cannot be moved to %s: %s\n", case_->path, kept, strerror(errno));
-            break;
-        }
-    } else {
-        remove_tree(case_->path);
+    (void)mkdir(case_->failed, 0755);
+    for (long long number = case_->by_try; number < case_->by_try + 1000; number++) { /* a resume may count anew */
+        (void)snprintf(kept, sizeof kept, "%s/%lld-%lld", case_->failed, case_->simulation, number);
+        if (access(kept, F_OK) == 0) continue;
+        if (move_tree(case_->path, kept))
+            (void)fprintf(stderr, "mpidata: %s is kept there, as it cannot be moved to %s: %s\n", case_->path, kept, strerror(errno));
+        return;
     }
+}
+
+void case_end(case_t *case_, int failed) {
+    if (!case_->folder || !*case_->path || access(case_->path, F_OK)) return;
+    if (failed && case_->keep_failed) keep(case_);
+    else remove_tree(case_->path);
     *case_->path = '\0';
-    (void)rmdir(case_->in); /* the last one can */
+    /* The last one can; the folder that the user has named stays where something else is in it. */
+    if (!rmdir(case_->in)) {
+        char *slash = strrchr(case_->in, '/');
+        *slash = '\0';
+        if (case_->is_apart) (void)rmdir(case_->in);
+        *slash = '/';
+    }
+}
+
+void case_end_of_group(case_t *case_, int group) {
+    DIR *all = case_->folder ? opendir(case_->in) : NULL;
+    for (struct dirent *entry; all && (entry = readdir(all));) {
+        long long simulation;
+        int found, end = 0;
+        if (sscanf(entry->d_name, "%lld-g%d%n", &simulation, &found, &end) != 2 || entry->d_name[end]) continue;
+        if (group >= 0 && found != group) continue;
+        case_name(case_, simulation, 1, found);
+        case_end(case_, 1);
+    }
+    if (all) closedir(all);
 }

@@ -42,9 +42,18 @@ static int answer_requests(carrier_t *carrier, const view_t *sum) {
     return check_alike(carrier, sum);
 }
 
+static int check_blocks(carrier_t *carrier) {
+    char what[MPIDATA_CARRIED_SENTENCE];
+    if (carrier->ranks.sent || !ranks_put_the_same(&carrier->ranks, what, sizeof what)) return MPIDATA_SUCCESS;
+    return refuse(carrier, MPIDATA_ERR_BLOCK, what,
+                  "Let one of them do so, or each put its own part. If each takes itself for the only rank, they were not "
+                  "started by the mpirun of their MPI: give it as solvers.carried.launcher.");
+}
+
 /* Send what all ranks have committed; *sent: whether there was a sample. */
 static int send_on(carrier_t *carrier, const view_t *sum, int *sent) {
     *sent = carrier->whole && !carrier->over && sum->samples != INT64_MAX && sum->samples > carrier->ranks.sent;
+    if (*sent) MPIDATA_TRY(check_blocks(carrier));
     return *sent ? give_order(carrier, ORDER_SEND, sum->samples, NULL) : MPIDATA_SUCCESS;
 }
 
@@ -96,6 +105,13 @@ int outlives_ranks(carrier_t *carrier, int ended, double now) {
     return carrier->ended_since && now - carrier->ended_since > GRACE_S;
 }
 
+const char *goes_on_after_ranks(carrier_t *carrier, int have_left, double now) {
+    if (!have_left) carrier->left_since = 0;
+    else if (!carrier->left_since) carrier->left_since = now;
+    if (!have_left || now - carrier->left_since <= carrier->start_timeout_s) return NULL;
+    return "did not end within solvers.start_timeout_s after mpidata_finalize, and was ended";
+}
+
 /* Why the program has to be ended, as far as its signs of life tell; NULL: it need not. */
 static const char *hung(carrier_t *carrier, const view_t *sum) {
     static char reason[sizeof sum->silent];
@@ -106,6 +122,8 @@ static const char *hung(carrier_t *carrier, const view_t *sum) {
         return reason;
     }
     if (outlives_ranks(carrier, sum->ended, now)) return "did not end after its ranks, and was ended";
+    const char *why = goes_on_after_ranks(carrier, sum->left == carrier->ranks.room, now);
+    if (why) return why;
     if (sum->lost && !carrier->gone_since) carrier->gone_since = now;
     if (sum->lost && now - carrier->gone_since > GRACE_S) return "lost a rank, and was ended";
     if (carrier->whole || now - carrier->began <= plan->start_timeout_s) return NULL;

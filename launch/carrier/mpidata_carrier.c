@@ -15,7 +15,7 @@
 #include "job/run_files.h"
 #include "solver/solver.h"
 
-enum { IDLE_MS = 100 };
+enum { IDLE_MS = 100, SAY_AFTER_S = 5 };
 
 static char *read_plan(const char *folder) {
     char path[4096], *text = NULL;
@@ -34,6 +34,7 @@ static int open_carrier(carrier_t *carrier, int room) {
     if (status) return status;
     ranks->room = room;
     ranks->plan = mpidata_solver_plan();
+    carrier->start_timeout_s = ranks->plan->start_timeout_s;
     carrier->group = mpidata_solver_who(ranks->who, sizeof ranks->who);
     ranks->plan_text = ranks->plan->run ? read_plan(ranks->plan->run) : NULL;
     if (!ranks->plan_text) return mpidata_error(MPIDATA_ERR_JOB, "The carrier cannot read the plan of the job.");
@@ -49,12 +50,21 @@ static int open_carrier(carrier_t *carrier, int room) {
     return trouble ? end_job(trouble) : MPIDATA_SUCCESS;
 }
 
-/* The program may have more to do; the job does not wait for it. */
+/* The program may have more to do; the job does not wait for it, but its ranks do. */
 static void wait_for_program(carrier_t *carrier) {
     const int first = carrier->others.rank == 0;
+    const double since = mpidata_now();
+    int said = 0;
     while (first ? !program_has_ended(&carrier->program) && !outlives_ranks(carrier, carrier->ranks.n && ranks_have_ended(&carrier->ranks), mpidata_now())
                  : carrier->ranks.n && !ranks_have_ended(&carrier->ranks)) {
         struct pollfd ended = {.fd = carrier->program.descriptor, .events = POLLIN};
+        const char *why = goes_on_after_ranks(carrier, 1, mpidata_now());
+        if (!said && (why || mpidata_now() - since > SAY_AFTER_S))
+            said = fprintf(stderr, "mpidata: %s: the job is done, and waits for the end of its program.\n", carrier->ranks.who);
+        if (why) {
+            (void)fprintf(stderr, "mpidata: %s: its program %s.\n", carrier->ranks.who, why);
+            return;
+        }
         hurry(carrier, mpidata_now());
         (void)poll(&ended, 1, IDLE_MS);
     }

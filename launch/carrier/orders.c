@@ -90,7 +90,7 @@ static int clear(carrier_t *carrier) {
 static void start(carrier_t *carrier, const char *token) {
     memcpy(carrier->ranks.token, token, sizeof carrier->ranks.token);
     carrier->whole = carrier->finalized = carrier->took = 0;
-    carrier->gone_since = carrier->ended_since = 0;
+    carrier->gone_since = carrier->ended_since = carrier->left_since = 0;
     carrier->began_at = 0;
     carrier->began = carrier->looked = mpidata_now();
 }

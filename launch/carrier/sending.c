@@ -1,4 +1,6 @@
 /* From the slots of the ranks to the trainers, without a copy where pieces are not small. */
+#include <stdio.h>
+
 #include "carrier.h"
 #include "solver/solver.h"
 
@@ -11,6 +13,43 @@ static int read_block(const ranks_t *ranks, const mpidata_carried_block *there, 
     if (block->at % MPIDATA_BOUNDARY || block->at > ranks->values_bytes || bytes > ranks->values_bytes - block->at)
         return mpidata_error(MPIDATA_ERR_WIRE, "A block of the carried program lies outside the memory for it");
     return MPIDATA_SUCCESS;
+}
+
+static int is_whole(const mpidata_field *field, const mpidata_block *block) {
+    for (int axis = 0; axis < block->ndim; axis++)
+        if (block->shape[axis] != field->shape[axis]) return 0;
+    return field->ndim > 0 && block->ndim == field->ndim;
+}
+
+/* How many ranks have put all of a field in the next sample. */
+static int who_put_all(const ranks_t *ranks, int number) {
+    int who = 0;
+    for (int i = 0; i < ranks->n; i++) {
+        const char *values;
+        if (!ranks->all[i].shared) continue;
+        const mpidata_carried_sample *sample = ranks_slot(ranks, &ranks->all[i], ranks->all[i].taken, &values);
+        const mpidata_carried_block *blocks = (const mpidata_carried_block *)(sample + 1);
+        const uint32_t n_blocks = __atomic_load_n(&sample->n_blocks, __ATOMIC_RELAXED);
+        int has = 0;
+        for (uint32_t b = 0; b < n_blocks && b < MPIDATA_BLOCKS_MAX; b++) {
+            mpidata_carried_block block;
+            if (!read_block(ranks, &blocks[b], &block) && block.block.field == number)
+                has |= is_whole(&ranks->plan->fields[number], &block.block);
+        }
+        who += has;
+    }
+    return who;
+}
+
+int ranks_put_the_same(const ranks_t *ranks, char *what, size_t size) {
+    for (int field = 0; ranks->room > 1 && field < ranks->plan->n_fields; field++) {
+        const int who = who_put_all(ranks, field);
+        if (who < 2) continue;
+        (void)snprintf(what, size, "%d ranks of the carried program have put the whole of field '%s'", who,
+                       ranks->plan->fields[field].name);
+        return 1;
+    }
+    return 0;
 }
 
 static int put_blocks(const ranks_t *ranks, const rank_t *rank, double *time) {

@@ -32,9 +32,19 @@ void words_free(char **words) {
     free(words);
 }
 
-/* As short as it can be while no digit that counts is lost; a whole number keeps its point. */
-static const char *number(double value, char *text, size_t size) {
+static int is_named(char **names, const char *name) {
+    for (; names && *names; names++)
+        if (!strcmp(*names, name)) return 1;
+    return 0;
+}
+
+/* As short as it can be while no digit that counts is lost; a number that may be any keeps its point. */
+static const char *number(double value, int is_whole, char *text, size_t size) {
     int digits = 15;
+    if (is_whole) {
+        (void)snprintf(text, size, "%.0f", value);
+        return text;
+    }
     do (void)snprintf(text, size - 2, "%.*g", digits, value);
     while (strtod(text, NULL) != value && ++digits <= 17);
     if (strspn(text, "-0123456789") == strlen(text)) strcat(text, ".0");
@@ -51,7 +61,7 @@ int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const doub
     MPIDATA_TRY(append(variables, "MPIDATA_SIMULATION=%lld", (long long)simulation));
     MPIDATA_TRY(append(placeholders, "simulation=%lld", (long long)simulation));
     for (int i = 0; i < plan->n_parameters; i++) {
-        (void)number(parameters[i], value, sizeof value);
+        (void)number(parameters[i], is_named(plan->whole, plan->parameters[i]), value, sizeof value);
         strcpy(name, plan->parameters[i]);
         MPIDATA_TRY(append(placeholders, "%s=%s", name, value));
         upper(name);

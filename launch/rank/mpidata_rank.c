@@ -283,6 +283,7 @@ int main(int argc, char **argv)
     if (own_case && me.rank_in_group == 0)
         end_case(assignments, !WIFEXITED(end.status) || WEXITSTATUS(end.status) || end.aborted || !(flags_of(pulse) & MPIDATA_PULSE_LEFT));
     if (me.carries) end_family(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0);
+    if (me.carries && me.rank_in_group == 0) end_cases();
     const unsigned flags = flags_of(pulse);
     const int in_order = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !(flags & MPIDATA_PULSE_LOST)
         && !end.aborted;

@@ -44,7 +44,7 @@ const char *case_folder(const mpidata_plan *plan, char **assignments)
     return print("%s/%s-g%ld", in, simulation, me.index);
 }
 
-void end_case(char **assignments, int failed)
+static void call_carrier(const char *what, char **assignments)
 {
     char own[4096];
     const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
@@ -54,7 +54,7 @@ void end_case(char **assignments, int failed)
     if (length <= 0 || !arguments) return;
     own[length] = '\0';
     arguments[0] = print("%.*s/mpidata-carrier", (int)(strrchr(own, '/') - own), own);
-    arguments[1] = print(failed ? "--failed-case" : "--end-case");
+    arguments[1] = print("%s", what);
     arguments[2] = print("%s", me.run_folder);
     arguments[3] = print("%ld", me.index);
     memcpy(arguments + 4, assignments, n * sizeof *arguments);
@@ -65,6 +65,14 @@ void end_case(char **assignments, int failed)
     }
     if (child > 0) (void)waitpid(child, NULL, 0);
     free(arguments);
+}
+
+void end_case(char **assignments, int failed) { call_carrier(failed ? "--failed-case" : "--end-case", assignments); }
+
+void end_cases(void)
+{
+    char *none = NULL;
+    if (!access(print("%s/" MPIDATA_RUN_CASE, me.run_folder), F_OK)) call_carrier("--end-cases", &none);
 }
 
 void fill_in(char **arguments, char **assignments)

@@ -58,6 +58,8 @@ void fill_in(char **arguments, char **assignments);
 const char *case_folder(const mpidata_plan *plan, char **assignments);
 /* Remove it, or keep it where that is asked for. Blocks. */
 void end_case(char **assignments, int failed);
+/* The same with all that a carrier has left. Blocks. */
+void end_cases(void);
 
 /* place.c */
 long read_launcher(void); /* sets me.rank; returns the number of ranks as the launcher promised it, -1 if it did not */

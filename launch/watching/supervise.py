@@ -18,6 +18,7 @@ from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.cleanup import end_processes, processes_of
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.watch import Watch
+from mpidata.native.build_flags import carrier_program
 from mpidata.run import deadlines
 from mpidata.run.exits import Exit
 from mpidata.run.folder import RunFolder
@@ -26,6 +27,7 @@ from mpidata.run.own_files import opener
 __all__ = ["LauncherEnd", "supervise"]
 
 _LOOK_EVERY_S = 0.1
+_REMOVE_S = 60.0
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -149,6 +151,15 @@ def _log(run: RunFolder) -> BufferedWriter:
         ) from None
 
 
+def _end_cases(run: RunFolder) -> None:
+    """Remove the copies of the case that killed carriers have left on this host, or keep them as failed ones."""
+    if not run.case.exists():
+        return
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        command = [str(carrier_program()), "--end-cases", str(run.path), "-1"]
+        subprocess.run(command, stdin=subprocess.DEVNULL, timeout=_REMOVE_S)
+
+
 def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) -> int:
     """End the launcher, if it has not ended, and all that is left of the job."""
     deadline = time.monotonic() + deadlines.TERM_S
@@ -161,6 +172,7 @@ def _end(launcher: subprocess.Popen[bytes], run: RunFolder, signals: Signals) ->
         if launcher.poll() is None:
             launcher.kill()
     orphans += end_processes(run.path, timeout_s=deadlines.ORPHANS_S)
+    _end_cases(run)
     status = launcher.wait()
     _reap(set(orphans))
     return status

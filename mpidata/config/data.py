@@ -1,21 +1,19 @@
-"""`fields`, `buffer`, `validation`, `checkpoint`, `record`, `solvers.case`: what a sample holds, and what is kept."""
+"""`fields`, `buffer`, `validation`, `checkpoint`, `record`: what a sample holds, and what is kept."""
 
 from __future__ import annotations
 
 import keyword
 import math
 import re
-from collections.abc import Collection, Iterator
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Strict, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
+from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, refuse
 from mpidata.native.library import Dtype
 
-__all__ = ["Buffer", "Case", "Checkpoint", "FieldEntry", "FieldName", "Output", "Record", "Validation", "identifier"]
+__all__ = ["Buffer", "Checkpoint", "FieldEntry", "FieldName", "Record", "Validation", "identifier"]
 
 MAX_DIMENSIONS = 6
 MAX_NAME = 127  # MPIDATA_NAME_MAX of the library, with its end
@@ -168,131 +166,4 @@ class Record(Model):
         description="What happens when samples come faster than the disk can write them: `slow_down` "
         "makes the solvers wait, `skip` leaves samples out of the files. The log says that "
         "this has happened.",
-    )
-
-
-_MARKED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::([0-9]*(?:\.[0-9]+)?[eEfFgG]))?\s*")
-
-
-def _marks(given: list[str]) -> list[str]:
-    if len(given) != 2 or not all(re.fullmatch(r"[!-~]{1,15}", mark) for mark in given):
-        refuse([((), f'{{key}} is {given!r}. Give two texts of 1 to 15 letters without blanks: ["<<", ">>"].')])
-    return given
-
-
-class Case(Model):
-    """A folder that each simulation gets as a copy of its own, in which the program runs."""
-
-    folder: Text = Key(description="The folder that is copied.", examples=["case"])
-    fill: list[Text] = Key(
-        default=[],
-        description="Files of it, by patterns, in which `{{alpha}}` stands for the value of a parameter, and "
-        "`{{alpha:.6e}}` for it in a format of printf; also `simulation`, `try`, `group`, `ranks` "
-        "and, with `carried`, `hosts`.",
-        examples=['[input.dat, "system/*"]'],
-        json_schema_extra={"kind": "list of texts", "default": "none"},
-    )
-    link: list[Text] = Key(
-        default=[],
-        description="Files and folders of it that are linked, not copied: those that the program only reads.",
-        examples=["[mesh]"],
-        json_schema_extra={"kind": "list of texts", "default": "none"},
-    )
-    marks: Annotated[list[Text], AfterValidator(_marks)] = Key(
-        default=["{{", "}}"],
-        description="What stands before and after a name in the files of `fill`, where the program's own files have "
-        "double braces.",
-        examples=['["<<", ">>"]'],
-        json_schema_extra={"kind": "list of two texts"},
-    )
-    in_: Text | None = Key(
-        default=None,
-        alias="in",
-        description="The folder that holds the copies.",
-        json_schema_extra={"default": "`cases` in the run folder"},
-    )
-    keep: Literal["none", "failed"] = Key(
-        default="none",
-        description="What is not removed: `failed`, the copies of simulations whose program ended badly, which go to "
-        "`failed` in the run folder.",
-    )
-
-    def filled(self, folder: Path) -> list[str]:
-        """Paths of the files to fill, within the case folder; `folder` is that of the job file."""
-        top = folder / self.folder
-        found = {path for pattern in self.fill for path in top.glob(pattern) if path.is_file()}
-        return sorted(str(path.relative_to(top)) for path in found)
-
-    def problems(self, folder: Path, known: Collection[str]) -> Iterator[Problem]:
-        """Look for the files, and for names in them that are none; `try`, `group` and `ranks` are always known."""
-        top = folder / self.folder
-        if not top.is_dir():
-            yield ("solvers", "case", "folder"), f"'solvers.case.folder' is {self.folder!r}, but {top} is no folder."
-            return
-        for key, names in (("fill", self.fill), ("link", self.link)):
-            for i, name in enumerate(names):
-                if name.startswith("/") or ".." in Path(name).parts or not any(top.glob(name)):
-                    said = f"'solvers.case.{key}[{i}]' is {name!r}, but {top} has no such file"
-                    yield ("solvers", "case", key, i), f"{said}. Correct the name."
-        known = [*known, "try", "group", "ranks"]
-        opens, closes = map(re.escape, self.marks)
-        pattern = re.compile(rf"{opens}((?:(?!{opens}|{closes})[^\n])*){closes}")
-        for name in self.filled(folder):
-            for mark in pattern.finditer((top / name).read_text("utf-8", "replace")):
-                word = _MARKED.fullmatch(mark[1])
-                if word is None:
-                    fix = f"Write {'name'.join(self.marks)} or {'name:.6e'.join(self.marks)}."
-                    yield ("solvers", "case", "fill"), f"{top / name} has '{mark[0]}', which cannot be filled. {fix}"
-                elif word[1] not in known:
-                    fix = f"The names are {', '.join(known)}."
-                    yield ("solvers", "case", "fill"), f"{top / name} has '{mark[0]}', but there is no parameter. {fix}"
-
-    def text(self, folder: Path) -> str:
-        """Write what carriers need to know of it; `folder` is that of the job file."""
-        lines = [f"folder {(folder / self.folder).absolute()}", f"keep {self.keep}", f"marks {' '.join(self.marks)}"]
-        lines += [f"in {(folder / self.in_).absolute()}"] if self.in_ is not None else []
-        lines += [f"fill {name}" for name in self.filled(folder)] + [f"link {name.rstrip('/')}" for name in self.link]
-        return "\n".join(lines) + "\n"
-
-
-def _object_name(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", value):
-        refuse([((), f'{{key}} is {value!r}. Write it as "module:name", for instance "read:fields".')])
-    return value
-
-
-def _expression(text: str) -> str:
-    try:
-        if re.compile(text).groups < 1:
-            refuse([((), f"{{key}} is {text!r}, which has no group. Put the number into parentheses: 't([0-9.]+)'.")])
-    except re.error as error:
-        refuse([((), f"{{key}} is {text!r}, which is no regular expression: {error}. Correct it.")])
-    return text
-
-
-class Output(Model):
-    """What the program of a simulation writes, and how it is read while the program runs; what was read is removed."""
-
-    files: Text | dict[FieldName, Text] = Key(
-        description="Pattern of the files, one a step, in the order of the numbers in their names; or one for each "
-        "field. A file is read when the next one is there, or the program has ended.",
-        examples=['"out/step_*.npy"'],
-        json_schema_extra={"kind": "text, or mapping from field to text"},
-    )
-    reader: Annotated[Text, AfterValidator(_object_name)] | None = Key(
-        default=None,
-        description="A function, `module:function`, called with the path of a file and the simulation. It yields "
-        "`(time, {field: array})`, as often as the file has steps. Without this key npy, npz and HDF5 files are read.",
-        examples=['"read:fields"'],
-    )
-    time: Annotated[Text, AfterValidator(_expression)] | None = Key(
-        default=None,
-        description="A regular expression, whose first group in a file's name is the time of its step.",
-        examples=['"t([0-9.]+)[.]npy"'],
-        json_schema_extra={"default": "the number of the step"},
-    )
-    success: list[Natural] = Key(
-        default=[0],
-        description="Exit statuses of a program that has ended well; another one is a failed try.",
-        json_schema_extra={"kind": "list of whole numbers"},
     )

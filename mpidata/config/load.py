@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mpidata.config import yaml_text
 from mpidata.config.base import Location, Problem, open_regular, origin, stated
-from mpidata.config.check import check
+from mpidata.config.checks import check
 from mpidata.config.describe import key_of
 from mpidata.config.job import Job
 from mpidata.config.notes import drop_without_effect, fit_watermark, new_name, rename, unknown_to_program

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, model_validator
 from typing_extensions import Self
 
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
-from mpidata.config.data import Case, Output
+from mpidata.config.case import Case, Output
 
 __all__ = [
     "Carried",
@@ -115,6 +115,13 @@ class Trainers(Model):
     )
 
 
+_Launcher = Annotated[
+    Annotated[Literal["auto", "none"], BeforeValidator(_auto_or_none), Tag("<word>")]
+    | Annotated[Arguments, Tag("<words>")],
+    Discriminator(lambda value: "<words>" if isinstance(value, list | tuple) else "<word>"),
+]
+
+
 class Carried(Model):
     """Solver programs that are no ranks of the job: each group's rank starts one, and sends what it puts."""
 
@@ -123,7 +130,7 @@ class Carried(Model):
         description="Number of ranks of the program, on the hosts of its group; each calls `mpidata_attach`, see "
         "[programs that are no ranks](solver.md#a-program-that-is-no-rank-of-the-job).",
     )
-    launcher: Literal["auto", "none"] | Annotated[tuple[Text, ...], Key(min_length=1)] = Key(
+    launcher: _Launcher = Key(
         default="auto",
         description="What starts the program's ranks: `none` starts it directly; `auto` does so for one rank, and "
         "else takes srun in an allocation of Slurm, or the mpirun of the MPI that the program is linked with; or a "
@@ -131,13 +138,8 @@ class Carried(Model):
         "and the name of the host, or those of all hosts that have a carrier of the group: `node1,node2`. `{nodes}` is "
         "the number of hosts.",
         examples=['[mpirun, -n, "{ranks}", --host, "{hosts}"]'],
-        json_schema_extra={"kind": "auto, none, or list of texts"},
+        json_schema_extra={"kind": "list of texts, or auto or none"},
     )
-
-    @field_validator("launcher", mode="before")
-    @classmethod
-    def _words(cls, value: Any) -> Any:
-        return printable(argument_list(value)) if isinstance(value, list) else _auto_or_none(value)
 
     @model_validator(mode="after")
     def _one_rank(self) -> Self:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from mpidata.errors import MpidataError
 from mpidata.run.own_files import opener
 
-__all__ = ["append_rows", "read_parameters", "write_parameters"]
+__all__ = ["append_rows", "assignments", "read_parameters", "write_parameters"]
 
 Table = npt.NDArray[np.float64]
 _LEARNED = ("rule", "parent")
@@ -43,6 +43,12 @@ def write_parameters(path: Path, names: Sequence[str], table: Table, first: int 
     with open(path, "w", encoding="utf-8", newline="", opener=opener) as file:
         csv.writer(file, lineterminator="\n").writerow(["simulation", *names, *(_LEARNED if learned else ())])
         _write(file, first, table, [("validation", "") if learned else ()] * len(table))
+
+
+def assignments(names: Sequence[str], row: Sequence[float], whole: Sequence[str]) -> list[str]:
+    """Write the parameters of a simulation as `name=value`, those in `whole` without a decimal point."""
+    values = (f"{value:.0f}" if name in whole else repr(value) for name, value in zip(names, row, strict=True))
+    return [f"{name}={value}" for name, value in zip(names, values, strict=True)]
 
 
 def append_rows(path: Path, first: int, table: Table, more: Sequence[tuple[str, ...]]) -> None:

@@ -24,6 +24,7 @@ from mpidata.run.plan_parts import (
     ranges_of,
     record_path_of,
     statistics_of,
+    whole_of,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Plan:
     recorded; `repeats` is 0 where there is no budget of draws; `replay` is a run folder, or None; `carried` is the
     number of ranks of a program that is none of the job, or 0; `carried_each`: it is started for each simulation.
     `statistics` has for each field the axis of the channels by which its statistics are kept, or -1, and is empty where
-    none are kept; `ranges` is a JSON list of the ranges of the parameters.
+    none are kept; `ranges` is a JSON list of the ranges of the parameters; `whole` names those that are whole numbers.
     """
 
     run: Path
@@ -69,6 +70,7 @@ class Plan:
     parameters: tuple[str, ...]
     fields: tuple[Field, ...]
     programs: Mapping[str, Program]
+    whole: tuple[str, ...] = ()
     start: str = "split"
     lifetime: str = "pool"
     spares: int = 0
@@ -139,6 +141,7 @@ class Plan:
             ranges=ranges_of(job),
             tail=job.buffer.tail,
             parameters=job.parameter_names,
+            whole=whole_of(job),
             fields=tuple(Field(name, field.dtype, field.shape) for name, field in job.fields.items()),
             programs=programs_of(job),
             start=solvers.start,
@@ -186,6 +189,7 @@ class Plan:
             **{key: TYPES.get(key, int)(value) for key, value in reader.single.items()},
             hosts=tuple(reader.hosts),
             parameters=tuple(reader.parameters),
+            whole=tuple(reader.whole),
             fields=tuple(reader.fields),
             programs={
                 role: Program(tuple(arguments), environment)
@@ -207,6 +211,7 @@ class Plan:
         lines = keys_of(self)
         lines += [f"host {host}" for host in self.hosts]
         lines += [f"parameter {name}" for name in self.parameters]
+        lines += [f"whole {name}" for name in self.whole]
         lines += [" ".join(["field", f.name, f.dtype, str(len(f.shape)), *map(str, f.shape)]) for f in self.fields]
         for role in (role for role in ROLES if role in self.programs):
             lines.append(f"program {role}")

@@ -37,6 +37,7 @@ __all__ = [
     "ranges_of",
     "record_path_of",
     "statistics_of",
+    "whole_of",
 ]
 
 ROLES = ("scheduler", "trainer", "solver", "loader")
@@ -178,6 +179,11 @@ def ranges_of(job: Job) -> str:
     return json.dumps([_range_of(axis, columns.get(name)) for name, axis in space.items()])
 
 
+def whole_of(job: Job) -> tuple[str, ...]:
+    """Name the parameters that are whole numbers, which programs are told without a decimal point."""
+    return tuple(name for name, axis in job.parameters.space.items() if getattr(axis, "integers", None) is not None)
+
+
 def _range_of(axis: Any, column: Any) -> list[float] | None:
     values = axis if isinstance(axis, tuple) else column if axis is None else axis.all
     return None if values is None else [float(min(values)), float(max(values))]
@@ -220,6 +226,7 @@ class PlanReader:
         self.single: dict[str, str] = {}
         self.hosts: list[str] = []
         self.parameters: list[str] = []
+        self.whole: list[str] = []
         self.fields: list[Field] = []
         self.programs: dict[str, tuple[list[str], dict[str, str]]] = {}
         self.role = ""
@@ -236,6 +243,8 @@ class PlanReader:
             self.hosts.append(value)
         elif key == "parameter":
             self.parameters.append(value)
+        elif key == "whole":
+            self.whole.append(value)
         elif key == "field":
             name, dtype, ndim, *shape = value.split(" ")
             if int(ndim) != len(shape):

@@ -131,7 +131,7 @@ def prepare_run(
         write_parameters(run.parameters, job.parameter_names, table, first, learned)
         write_text(run.job, resolved_yaml(job))
         if job.solvers.case is not None:
-            write_text(run.case, job.solvers.case.text(job.folder))
+            write_text(run.case, job.solvers.case.text(job.folder, run.path))
         run.write_notes(plan, job.notes)
         run.write_plan(plan)  # last, as it makes a run folder of it
     except BaseException as error:

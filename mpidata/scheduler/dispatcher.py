@@ -12,6 +12,7 @@ from mpidata.metrics.journal import Journal
 from mpidata.native.event import GIVEN_UP, Closed
 from mpidata.run.exits import first_exit
 from mpidata.run.folder import RunFolder
+from mpidata.run.parameters import assignments
 from mpidata.run.plan import Plan
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.losses import Cause, Causes, Losses, UntoldDeaths
@@ -282,7 +283,7 @@ class Dispatcher:
                 simulation = self._simulations.take(group)
                 self._reserved.add(group)
                 row = self._parameters[simulation].tolist()
-                values = [f"{name}={value!r}" for name, value in zip(self._plan.parameters, row, strict=True)]
+                values = assignments(self._plan.parameters, row, self._plan.whole)
                 values += [f"simulation={simulation}", f"try={self._simulations.tries(simulation)}"]
             self._journal.note("spawn", group=group)
             self._messages.spawn(group, values)

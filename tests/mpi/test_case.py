@@ -140,7 +140,13 @@ def test_the_ranks_of_a_spawned_group_share_a_folder(folder: JobFolder, dies: in
     ("text", "more", "sentence"),
     [
         ("{{beta}}", {}, "input.dat has '{{beta}}', but there is no parameter. The names are simulation, alpha,"),
-        ("{{alpha:d}}", {}, "input.dat has '{{alpha:d}}', which cannot be filled. Write {{name}} or {{name:.6e}}."),
+        (
+            "{{alpha:s}}",
+            {},
+            "has '{{alpha:s}}', which cannot be filled. Write {{name}} or {{name:.6e}} or {{name:4d}}:",
+        ),
+        ("{{alpha:d}}", {}, "but alpha is no whole number: give it with 'integers' in 'parameters.space'."),
+        ("{{hosts:.3f}}", {}, "but hosts is no number."),
         ("", {"folder": "cse"}, "'solvers.case.folder' is 'cse', but"),
         ("", {"fill": ["systm/*"]}, "'solvers.case.fill[0]' is 'systm/*', but"),
         ("", {"link": ["../case"]}, "'solvers.case.link[0]' is '../case', but"),

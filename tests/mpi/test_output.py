@@ -9,7 +9,8 @@ from jobs import PROGRAMS, JobFolder
 
 from mpidata.errors import MpidataError
 from mpidata.solver import output
-from mpidata.solver.output import Files, read
+from mpidata.solver.output import read
+from mpidata.solver.written import Files, WrongFilesError
 
 # Knows nothing of mpidata. Of simulation 1 the first try ends badly, with a file that is cut short.
 PROGRAM = """
@@ -21,7 +22,7 @@ for step in range(12):
     np.save(f"u_{step}_t{step / 4}.npy", np.full((4, 6), alpha + step, np.float32))
     if sys.argv[2] == "1" and step == 10 and not os.path.exists(marker):
         open(marker, "x").close()
-        open(f"u_{step + 1}.npy", "wb").write(bytes(10))
+        open(f"u_{step + 1}_t2.75.npy", "wb").write(bytes(10))
         sys.exit(3)
 """
 
@@ -47,7 +48,7 @@ def test_files_of_an_unchanged_program_are_streamed(folder: JobFolder) -> None:
     assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
     assert result.summary["samples"]["received"] == 48
     assert result.run is not None
-    assert sorted(path.name for path in (result.run / "failed" / "1-1").iterdir()) == ["input.txt", "u_11.npy"]
+    assert sorted(path.name for path in (result.run / "failed" / "1-1").iterdir()) == ["input.txt", "u_11_t2.75.npy"]
 
 
 def test_files_come_in_numeric_order_and_the_last_one_when_the_program_has_ended(tmp_path: Path) -> None:
@@ -57,6 +58,7 @@ def test_files_come_in_numeric_order_and_the_last_one_when_the_program_has_ended
     (tmp_path / "v_10.npy").unlink()
     one, both = Files({"": "u_*.npy"}, tmp_path), Files({"u": "u_*.npy", "v": "v_*.npy"}, tmp_path)
     assert [files[""].name for files in one.complete(False)] == ["u_2.npy", "u_9.npy"]
+    one = Files({"": "u_*.npy"}, tmp_path)
     assert [files[""].name for files in one.complete(True)] == ["u_2.npy", "u_9.npy", "u_10.npy"]
     assert [files["v"].name for files in both.complete(False)] == ["v_2.npy"]
 
@@ -83,6 +85,77 @@ def test_times_in_the_names_of_folders_are_numbers(tmp_path: Path) -> None:
         (tmp_path / "rank0" / name / "T").touch()
     found = list(Files({"": "rank0/[0-9]*/T"}, tmp_path).complete(True))
     assert [files[""].parent.name for files in found] == ["0.25", "0.5", "2", "10"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "time", "names"),
+    [
+        ("s_*.txt", None, ["s_5e-05.txt", "s_1.5e-4.txt", "s_5.000e-01.txt", "s_1.000e+00.txt", "s_20.txt"]),
+        ("p0/*/T", None, ["p0/5e-05/T", "p0/0.0001/T", "p0/0.00015/T", "p0/1/T"]),
+        ("T2/out-*.dat", None, ["T2/out-2.dat", "T2/out-10.dat"]),  # a hyphen is no sign
+        ("s_*.npz", r"_t([-+0-9.e]+)", ["s_9_t-1.5.npz", "s_8_t-1.npz", "s_7_t0.npz", "s_1_t1e-1.npz"]),
+    ],
+)
+def test_files_come_in_the_order_of_their_numbers_or_times(
+    tmp_path: Path, pattern: str, time: str | None, names: list[str]
+) -> None:
+    for name in sorted(names, reverse=True):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = Files({"": pattern}, tmp_path, time).complete(True)
+    assert [str(files[""].relative_to(tmp_path)) for files in found] == names
+
+
+def test_files_of_one_step_have_the_same_numbers(tmp_path: Path) -> None:
+    both = {"u": "CO2_*.npy", "e": "e_*.npy"}
+    for step in (1, 2, 3, 4):
+        (tmp_path / f"CO2_{step}.npy").touch()
+    (tmp_path / "e_2.npy").touch()
+    (tmp_path / "e_4.npy").touch()
+    assert list(Files(both, tmp_path).complete(False)) == []
+    with pytest.raises(WrongFilesError, match=r"wrote CO2_1\.npy, but not one file with its number for each of 'CO2_"):
+        list(Files(both, tmp_path).complete(True))
+    for step in (1, 3):
+        (tmp_path / f"e_{step}.npy").touch()
+    assert len(list(Files(both, tmp_path).complete(True))) == 4
+    (tmp_path / "e_4.npy").unlink()
+    with pytest.raises(WrongFilesError, match=r"wrote CO2_4\.npy, but not one"):
+        list(Files(both, tmp_path).complete(True))
+
+
+@pytest.mark.parametrize("again", ["u_1.npy", "u_01.npy", "u_0.npy"])
+def test_a_file_that_comes_too_late_is_refused(tmp_path: Path, again: str) -> None:
+    files = Files({"": "u_*.npy"}, tmp_path)
+    for name in ("u_0.npy", "u_1.npy", "u_2.npy"):
+        (tmp_path / name).touch()
+    for found in files.complete(False):
+        files.remove(found)
+    (tmp_path / again).touch()
+    with pytest.raises(WrongFilesError, match=f"wrote {again} after u_1.npy, by whose numbers or times it comes first"):
+        list(files.complete(True))
+
+
+def test_a_file_that_is_written_again_without_a_number_is_another_step(tmp_path: Path) -> None:
+    files = Files({"": "now.npy"}, tmp_path)
+    for _ in range(3):
+        (tmp_path / "now.npy").touch()
+        assert len(list(files.complete(True))) == 1
+        files.remove({"": tmp_path / "now.npy"})
+
+
+def test_a_folder_is_removed_when_it_was_read(tmp_path: Path) -> None:
+    (tmp_path / "step1" / "parts").mkdir(parents=True)
+    files = Files({"": "step*"}, tmp_path)
+    for found in files.complete(True):
+        files.remove(found)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["u_1.npy", "u_t.npy"])
+def test_a_name_without_a_time_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(WrongFilesError, match=f"wrote {name}, whose name has no time as 'solvers.output.time' has it"):
+        list(Files({"": "u_*.npy"}, tmp_path, "_t([0-9.]*)").complete(True))
 
 
 def test_built_in_readers(tmp_path: Path) -> None:
@@ -136,6 +209,7 @@ def fields(path, simulation):
         ({"files": "u_*.npy", "reader": "reader:fields"}, "raised ValueError: as asked (reader.py line 3)"),
         ({"files": "u_*.npy"}, "raised ValueError: cannot read u_2_t0.5.npy: "),
         ({"files": "w_*.npy"}, "wrote no file of 'w_*.npy'"),
+        ({"files": "u_*.npy", "time": "t=([0-9])"}, ".npy, whose name has no time as 'solvers.output.time' has it"),
     ],
 )
 def test_why_a_simulation_has_failed_is_said(folder: JobFolder, output: dict[str, str], how: str) -> None:

@@ -98,6 +98,10 @@ static int attach(void) {
     if (mpidata_init_f)
         return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_attach: this program is linked with libmpidata, too. Link a carried "
                                                 "program with libmpidata_carried alone.");
+    if ((!address || !*address) && getenv("MPIDATA_RUN") && *getenv("MPIDATA_RUN"))
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_attach: this program is linked with libmpidata_carried, but the job "
+                                                "starts it as one of its ranks. Write `carried: {ranks: 1}` below `solvers` in "
+                                                "the job file, or link it with libmpidata: mpidata config --cflags --libs.");
     rank.process = getpid();
     rank.simulation = -1;
     rank.alone = !address || !*address;

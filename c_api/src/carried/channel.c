@@ -23,6 +23,11 @@ static int gone(void) {
                                           "program's part in the job. End the program: the job starts it again if need be.");
 }
 
+static int closed_here(void) {
+    return mpidata_error(MPIDATA_ERR_JOB, "This process has closed the connection to its carrier. Close no file descriptors "
+                                          "that the program has not opened itself, or do it before mpidata_attach.");
+}
+
 static int cannot(const char *what, const char *where) {
     return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: cannot %s %.200s: %s. Let the job start the program: mpidata run "
                                           "job.yaml.", what, where, strerror(errno));
@@ -99,13 +104,19 @@ static int check_memory(mpidata_channel *channel, uint64_t bytes) {
 static int map_memory(mpidata_channel *channel, const mpidata_carried_welcome *welcome, int memory) {
     struct stat status;
     uint64_t bytes = welcome->bytes;
-    if (memory < 0 || fstat(memory, &status)) return cannot("take", "the carrier's memory");
+    if (memory < 0)
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier's memory has not come with its message, as where a "
+                                              "process has as many files open as it may. See `ulimit -n`.");
+    if (fstat(memory, &status)) return cannot("take", "the carrier's memory");
     if (bytes < sizeof(mpidata_carried) || (uint64_t)status.st_size != bytes)
         return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier's memory has another size than it says.");
     void *mapped = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     if (mapped == MAP_FAILED)
         return mpidata_error(MPIDATA_ERR_MEMORY, "mpidata_attach: cannot map %llu bytes of the carrier's memory: %s.",
                              (unsigned long long)bytes, strerror(errno));
+#ifdef MADV_HUGEPAGE
+    (void)madvise(mapped, (size_t)bytes, MADV_HUGEPAGE); /* a wish, as in the carrier */
+#endif
     channel->shared = mapped;
     return check_memory(channel, bytes);
 }
@@ -160,7 +171,8 @@ int mpidata_channel_check(mpidata_channel *channel) {
     ssize_t got;
     do got = recv(channel->socket, bytes, sizeof bytes, MSG_DONTWAIT);
     while (got > 0 || (got < 0 && errno == EINTR));
-    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? MPIDATA_SUCCESS : gone();
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return MPIDATA_SUCCESS;
+    return got < 0 && (errno == EBADF || errno == ENOTSOCK) ? closed_here() : gone();
 }
 
 static void wake_carrier(mpidata_channel *channel) {

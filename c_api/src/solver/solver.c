@@ -154,6 +154,10 @@ static int join(MPI_Comm world, MPI_Comm *group) {
     if (solver.state != OUTSIDE)
         return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_init: called a second time. Call it once per program.");
     solver.alone = !mpidata_in_job();
+    if (solver.alone && getenv("MPIDATA_CARRIER"))
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_init: the job carries this program (solvers.carried), which is linked "
+                                                "with libmpidata. Link it with libmpidata_carried and call mpidata_attach: "
+                                                "mpidata config --carried. Or remove 'carried' from the job file.");
     if (solver.alone) {
         int rank = 1;
         MPIDATA_TRY_MPI(MPI_Comm_rank(world, &rank));

@@ -50,6 +50,14 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
         ("solvers={program: [./heat2d], carried: {}, ranks_per_group: 2}", "it is the number of carriers."),
         ("solvers={program: [./heat2d], carried: {ranks: 1}, start: spawn}", "'solvers.start' is 'spawn', but carried"),
         ("solvers={program: [./heat2d], carried: {ranks: 2, launcher: none}}", "but there are 2. Write 'auto'"),
+        (
+            "solvers={program: [./heat2d], carried: {launcher: [env, '{rank}']}}",
+            "but there is no 'rank'. Did you mean 'ranks'?",
+        ),
+        (
+            "solvers={program: [./heat2d], carried: {launcher: []}}",
+            "'solvers.carried.launcher' is []. It must be a list",
+        ),
         ("solvers={program: [./heat2d], carried: {launcher: mpirun}}", "It must be auto, none, or a list of texts"),
         ("solvers={function: 'json:loads', carried: {}}", "'solvers.carried' needs 'solvers.program'."),
         ("trainers.ranks=two", "'trainers.ranks' is 'two'. It must be a whole number, at least 1."),

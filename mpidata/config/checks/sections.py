@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import ast
-import importlib.machinery
 import os
-import re
-import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from mpidata.config.base import Location, Problem
+from mpidata.config.checks.programs import (
+    check_launcher,
+    check_object,
+    check_placeholders,
+    check_program,
+    check_starts,
+)
 from mpidata.config.data import Checkpoint
 from mpidata.config.job import STREAM
-from mpidata.config.programs import Solvers, find_program, is_object_name
+from mpidata.config.parameters import Points
 from mpidata.config.sentences import missing, sampler_problems, shown, suggestion
-from mpidata.native.own_launcher import most_steps, starts_by_srun
 
 __all__ = ["check"]
 
@@ -26,8 +27,6 @@ _MOST_SIMULATIONS = 10_000_000
 _MOST_NUMBERS = 100_000_000  # parameters of all simulations
 _MOST_RANKS = 10_000_000
 _MOST_CHANNELS = 4000  # of the statistics of all fields
-
-_BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>\w+)\}|\{|\}")
 
 
 def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Problem], dict[str, Any]]:
@@ -53,7 +52,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     problems += sampler_problems(parameters.get("sampler"))
     problems += _buffer(sections)
     problems += _statistics(sections)
-    problems += _starts(sections)
+    problems += check_starts(sections)
     if "slurm" in sections:
         saving = sections.get("checkpoint") or Checkpoint()
         problems += sections["slurm"].problems(saving.within_s)
@@ -64,12 +63,12 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
         problems.append((("folder",), f"'folder' is {str(folder)!r}, which is no folder. Correct or remove it."))
         return problems, filled
     problems += _output(sections, folder)
-    problems += _program(("trainers", "program"), trainers.get("program"), folder)
-    problems += _program(("solvers", "program"), solvers.get("program"), folder)
-    problems += _object(("solvers", "function"), solvers.get("function"), folder)
-    problems += _object(("parameters", "sampler"), parameters.get("sampler"), folder)
+    problems += check_program(("trainers", "program"), trainers.get("program"), folder)
+    problems += check_program(("solvers", "program"), solvers.get("program"), folder)
+    problems += check_object(("solvers", "function"), solvers.get("function"), folder)
+    problems += check_object(("parameters", "sampler"), parameters.get("sampler"), folder)
     for i, logger in enumerate(sections.get("log", ())):
-        problems += _object(("log", i), logger, folder)
+        problems += check_object(("log", i), logger, folder)
         if logger == "tensorboard" and find_spec("tensorboard") is None:
             fix = "which is not installed. Get it with: pip install 'mpidata[tensorboard]'"
             problems.append((("log", i), f"'log' has 'tensorboard', {fix}"))
@@ -80,13 +79,27 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
         found, filled = fit(table, sections["validation"].count if "validation" in sections else 0, folder)
         problems += found
     problems += _sizes(sections, filled)
-    if "solvers" in sections and table is not None:
-        space = filled.get("space", table.space)
-        problems += _placeholders(sections["solvers"], ["simulation", *space])
-        if sections["solvers"].case is not None:
-            more = ["hosts"] if sections["solvers"].carried is not None else []
-            problems += sections["solvers"].case.problems(folder, ["simulation", *space, *more])
+    if "solvers" in sections:
+        problems += _solvers(sections, filled, folder)
     return problems, filled
+
+
+def _solvers(sections: Mapping[str, Any], filled: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
+    """Look at what the program of the solvers reads and writes, and at what starts it."""
+    solvers, table = sections["solvers"], sections.get("parameters")
+    yield from check_launcher(solvers)
+    if solvers.output is not None:
+        yield from check_object(("solvers", "output", "reader"), solvers.output.reader, folder)
+        if solvers.case is not None and "fields" in sections:
+            yield from solvers.output.problems(folder / solvers.case.folder, sections["fields"])
+    if table is None:
+        return
+    space = filled.get("space", table.space)
+    yield from check_placeholders(solvers, ["simulation", *space])
+    if solvers.case is not None:
+        more = ["hosts"] if solvers.carried is not None else []
+        whole = [name for name, axis in space.items() if isinstance(axis, Points) and axis.integers is not None]
+        yield from solvers.case.problems(folder, ["simulation", *space, *more], ["simulation", *whole])
 
 
 def _stream(data: Mapping[str, Any]) -> Iterator[Problem]:
@@ -120,20 +133,6 @@ def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:
     )
 
 
-def _starts(sections: Mapping[str, Any]) -> Iterator[Problem]:
-    """Compare the number of starts of a carried program by srun with what Slurm allows."""
-    solvers, parameters = sections.get("solvers"), sections.get("parameters")
-    if solvers is None or parameters is None or solvers.carried is None or solvers.lifetime == "pool":
-        return
-    if solvers.carried.launcher != "auto" or solvers.carried.ranks == 1 or not starts_by_srun():
-        return
-    most = most_steps()
-    if most is not None and (parameters.count or 0) > most:
-        said = f"'solvers.lifetime' is 'simulation': srun would start the program {parameters.count} times"
-        fix = "Write 'lifetime: pool', or the mpirun of the program's MPI as 'solvers.carried.launcher'."
-        yield ("solvers", "lifetime"), f"{said}, but Slurm lets a job make {most} steps (MaxStepCount). {fix}"
-
-
 def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:
     """Find statistics by channels that the fields do not have, and what they do not go with."""
     samples, fields = sections.get("samples"), sections.get("fields")
@@ -159,59 +158,9 @@ def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:
             yield at, f"{key}: there are {channels} channels so far, and {_MOST_CHANNELS} can be. Leave out an axis."
 
 
-def _placeholders(solvers: Solvers, known: list[str]) -> Iterator[Problem]:
-    """Look for `{name}` in the arguments of a program that is started for each simulation."""
-    if solvers.lifetime != "simulation" or solvers.program is None:
-        return
-    for number, argument in enumerate(solvers.program[1:], start=1):
-        key = f"'solvers.program[{number}]' is {argument!r}"
-        for brace in _BRACES.finditer(argument):
-            name = brace["name"]
-            if name is None and brace[0] not in ("{{", "}}"):
-                fix = f"Write '{{name}}' for the value of a parameter, and '{2 * brace[0]}' for a brace"
-                yield ("solvers", "program", number), f"{key}. {fix}."
-            elif name is not None and name not in known:
-                fix = suggestion(name, known) or f"The names are {', '.join(known)}."
-                yield ("solvers", "program", number), f"{key}, but there is no parameter {name!r}. {fix}"
-
-
 def _section(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     section = data.get(name)
     return section if isinstance(section, dict) else {}
-
-
-def _program(location: Location, program: object, folder: Path) -> Iterator[Problem]:
-    if (
-        not isinstance(program, list)
-        or not program
-        or not all(isinstance(part, str) and part and part.isprintable() for part in program)
-    ):
-        return  # absent, or refused already
-    name = ".".join(map(str, location))
-    executable, *rest = find_program(program, folder)
-    here = folder / executable
-    if os.path.isfile(here) and not os.access(here, os.X_OK):
-        yield location, f"'{name}' names {program[0]!r}, which is not executable. Run `chmod +x {here}`."
-    elif "/" in executable:
-        if not os.path.exists(here):
-            yield (
-                location,
-                f"'{name}' names {program[0]!r}, but {os.path.normpath(here)} does not exist. Build or correct it.",
-            )
-        elif not os.path.isfile(here):
-            yield location, f"'{name}' names {program[0]!r}, which exists but cannot be executed. Name a program."
-    elif shutil.which(executable) is None:
-        yield (
-            location,
-            f"'{name}' names {shown(program[0])}, which is neither in {folder} nor on PATH. Build or correct it.",
-        )
-    script = rest[0] if rest and executable == sys.executable else "-"
-    if script.startswith("-"):
-        return
-    if not os.path.exists(folder / script):
-        yield location, f"'{name}' runs {shown(script)}, but {folder / script} does not exist. Correct the name."
-    elif os.path.isdir(folder / script) and not os.path.isfile(folder / script / "__main__.py"):
-        yield location, f"'{name}' runs {script!r}, which is a folder without a `__main__.py`. Name a script."
 
 
 def _output(sections: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
@@ -255,44 +204,3 @@ def _sizes(sections: Mapping[str, Any], filled: Mapping[str, Any]) -> Iterator[P
         where = ("parameters", "space" if grid else "count")
         most = f"at most {_MOST_SIMULATIONS} simulations and {_MOST_NUMBERS} values of parameters"
         yield where, f"the job has {count} simulations with {numbers} values of parameters. There can be {most}."
-
-
-def _object(location: Location, spec: object, folder: Path) -> Iterator[Problem]:
-    """Look for `module:name` without running any of it."""
-    if not isinstance(spec, str) or not is_object_name(spec):
-        return  # absent, or refused already
-    key = ".".join(map(str, location))
-    module, _, name = spec.partition(":")
-    search, found = [str(folder), *sys.path], None
-    for part in module.split("."):
-        # Part by part: importlib.util.find_spec("a.b") would run a.
-        found = importlib.machinery.PathFinder.find_spec(part, search)
-        if found is None:
-            yield location, f"'{key}' is {spec!r}, but there is no module {module!r} in {folder}. Correct the name."
-            return
-        search = list(found.submodule_search_locations or ())
-    names = _names(found.origin) if found is not None and found.origin else None
-    if names is not None and name not in names:
-        fix = suggestion(name, names) or "Correct the name."
-        yield location, f"'{key}' is {spec!r}, but {found.origin if found else module} has no {name!r}. {fix}"
-
-
-def _names(source: str) -> set[str] | None:
-    """Names that a Python file may define, or None if only running it would tell."""
-    if not source.endswith(".py"):
-        return None
-    try:
-        tree = ast.parse(Path(source).read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return None  # Python itself says this best
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.alias):
-            if node.name == "*":
-                return None
-            names.add((node.asname or node.name).partition(".")[0])
-    return names

@@ -1,0 +1,146 @@
+"""What a job file says about programs and functions: whether they are there, and what stands in their arguments."""
+
+from __future__ import annotations
+
+import ast
+import importlib.machinery
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mpidata.config.base import Location, Problem
+from mpidata.config.programs import Solvers, find_program, is_object_name
+from mpidata.config.sentences import shown, suggestion
+from mpidata.native.own_launcher import most_steps, starts_by_srun
+
+__all__ = ["check_launcher", "check_object", "check_placeholders", "check_program", "check_starts"]
+
+_BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>\w+)\}|\{|\}")
+_OF_LAUNCHER = ("ranks", "hosts", "nodes")
+
+
+def check_starts(sections: Mapping[str, Any]) -> Iterator[Problem]:
+    """Compare the number of starts of a carried program by srun with what Slurm allows."""
+    solvers, parameters = sections.get("solvers"), sections.get("parameters")
+    if solvers is None or parameters is None or solvers.carried is None or solvers.lifetime == "pool":
+        return
+    if solvers.carried.launcher != "auto" or solvers.carried.ranks == 1 or not starts_by_srun():
+        return
+    most = most_steps()
+    if most is not None and (parameters.count or 0) > most:
+        said = f"'solvers.lifetime' is 'simulation': srun would start the program {parameters.count} times"
+        fix = "Write 'lifetime: pool', or the mpirun of the program's MPI as 'solvers.carried.launcher'."
+        yield ("solvers", "lifetime"), f"{said}, but Slurm lets a job make {most} steps (MaxStepCount). {fix}"
+
+
+def check_placeholders(solvers: Solvers, known: list[str]) -> Iterator[Problem]:
+    """Look for `{name}` in the arguments of a program that is started for each simulation."""
+    if solvers.lifetime != "simulation" or solvers.program is None:
+        return
+    for number, argument in enumerate(solvers.program[1:], start=1):
+        key = f"'solvers.program[{number}]' is {argument!r}"
+        for brace in _BRACES.finditer(argument):
+            name = brace["name"]
+            if name is None and brace[0] not in ("{{", "}}"):
+                fix = f"Write '{{name}}' for the value of a parameter, and '{2 * brace[0]}' for a brace"
+                yield ("solvers", "program", number), f"{key}. {fix}."
+            elif name is not None and name not in known:
+                fix = suggestion(name, known) or f"The names are {', '.join(known)}."
+                yield ("solvers", "program", number), f"{key}, but there is no parameter {name!r}. {fix}"
+
+
+def check_launcher(solvers: Solvers) -> Iterator[Problem]:
+    """Look whether the launcher of a carried program is there, and what stands in braces in its words."""
+    launcher = solvers.carried.launcher if solvers.carried is not None else "none"
+    if isinstance(launcher, str):
+        return
+    location = ("solvers", "carried", "launcher")
+    if shutil.which(launcher[0]) is None:
+        said = f"'solvers.carried.launcher' begins with {shown(launcher[0])}, which is not on PATH"
+        yield location, f"{said}. Correct the name, or give the whole path."
+    for number, word in enumerate(launcher):
+        for brace in _BRACES.finditer(word):
+            if brace["name"] is not None and brace["name"] not in _OF_LAUNCHER:
+                fix = suggestion(brace["name"], _OF_LAUNCHER) or f"The names are {', '.join(_OF_LAUNCHER)}."
+                said = f"'solvers.carried.launcher[{number}]' is {word!r}, but there is no {brace['name']!r}"
+                yield (*location, number), f"{said}. {fix}"
+
+
+def check_program(location: Location, program: object, folder: Path) -> Iterator[Problem]:
+    """Look for a program, as seen from the job file's folder, and for the script that it runs."""
+    if (
+        not isinstance(program, list)
+        or not program
+        or not all(isinstance(part, str) and part and part.isprintable() for part in program)
+    ):
+        return  # absent, or refused already
+    name = ".".join(map(str, location))
+    executable, *rest = find_program(program, folder)
+    here = folder / executable
+    if os.path.isfile(here) and not os.access(here, os.X_OK):
+        yield location, f"'{name}' names {program[0]!r}, which is not executable. Run `chmod +x {here}`."
+    elif "/" in executable:
+        if not os.path.exists(here):
+            yield (
+                location,
+                f"'{name}' names {program[0]!r}, but {os.path.normpath(here)} does not exist. Build or correct it.",
+            )
+        elif not os.path.isfile(here):
+            yield location, f"'{name}' names {program[0]!r}, which exists but cannot be executed. Name a program."
+    elif shutil.which(executable) is None:
+        yield (
+            location,
+            f"'{name}' names {shown(program[0])}, which is neither in {folder} nor on PATH. Build or correct it.",
+        )
+    script = rest[0] if rest and executable == sys.executable else "-"
+    if script.startswith("-"):
+        return
+    if not os.path.exists(folder / script):
+        yield location, f"'{name}' runs {shown(script)}, but {folder / script} does not exist. Correct the name."
+    elif os.path.isdir(folder / script) and not os.path.isfile(folder / script / "__main__.py"):
+        yield location, f"'{name}' runs {script!r}, which is a folder without a `__main__.py`. Name a script."
+
+
+def check_object(location: Location, spec: object, folder: Path) -> Iterator[Problem]:
+    """Look for `module:name` without running any of it."""
+    if not isinstance(spec, str) or not is_object_name(spec):
+        return  # absent, or refused already
+    key = ".".join(map(str, location))
+    module, _, name = spec.partition(":")
+    search, found = [str(folder), *sys.path], None
+    for part in module.split("."):
+        # Part by part: importlib.util.find_spec("a.b") would run a.
+        found = importlib.machinery.PathFinder.find_spec(part, search)
+        if found is None:
+            yield location, f"'{key}' is {spec!r}, but there is no module {module!r} in {folder}. Correct the name."
+            return
+        search = list(found.submodule_search_locations or ())
+    names = _names(found.origin) if found is not None and found.origin else None
+    if names is not None and name not in names:
+        fix = suggestion(name, names) or "Correct the name."
+        yield location, f"'{key}' is {spec!r}, but {found.origin if found else module} has no {name!r}. {fix}"
+
+
+def _names(source: str) -> set[str] | None:
+    """Names that a Python file may define, or None if only running it would tell."""
+    if not source.endswith(".py"):
+        return None
+    try:
+        tree = ast.parse(Path(source).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None  # Python itself says this best
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            if node.name == "*":
+                return None
+            names.add((node.asname or node.name).partition(".")[0])
+    return names

@@ -1,0 +1,125 @@
+"""What a program writes: which files are complete, which belong to one step, and in which order they come."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from mpidata.solver.renames import Renames
+
+__all__ = ["Files", "WrongFilesError"]
+
+_WILD = re.compile(r"(\*+|\?|\[[^\]]+\])")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+
+class WrongFilesError(Exception):
+    """What a program has written is no sequence of steps; says what it has done."""
+
+
+class Files:
+    """The files that a program writes, by the numbers in their names, or by their times.
+
+    Parameters
+    ----------
+    patterns : mapping of str to str
+        Pattern for each field; for "" one whose files have all fields.
+    folder : Path
+        Where they are looked for.
+    time : str, optional
+        Regular expression whose first group in a file's name is its time.
+    """
+
+    def __init__(self, patterns: Mapping[str, str], folder: Path, time: str | None = None) -> None:
+        self._patterns = patterns
+        self._wild = {field: re.compile(_as_expression(pattern), re.DOTALL) for field, pattern in patterns.items()}
+        self._folder = folder
+        self._time = time
+        self._taken: tuple[Sequence[float], str] = (), ""  # place of the last one, and its name
+        self._renames = Renames()
+        self._renames.watch(folder)
+
+    def complete(self, ended: bool) -> Iterator[dict[str, Path]]:
+        """Yield those that are complete, by field.
+
+        They were renamed to their names, or the next ones are there, or the program has ended well.
+
+        Raises
+        ------
+        WrongFilesError
+            One comes before those that were yielded, has none of another field at its end, or has no time.
+        """
+        found = {field: self._sorted(field) for field in self._patterns}
+        for folder in {path.parent for paths in found.values() for path in paths}:
+            self._renames.watch(folder)
+        count = min(map(len, found.values()))
+        for i in range(count):
+            files = {field: paths[i] for field, paths in found.items()}
+            if not self._are_of_one_step(files):
+                break
+            if i == count - 1 and not ended and not all(map(self._renames.take, files.values())):
+                return
+            self._take(files)
+            yield files
+        else:
+            i = count
+        if ended:
+            left = [path for paths in found.values() for path in paths[i:]]
+            self._refuse_unpaired(left)
+
+    def remove(self, files: Mapping[str, Path]) -> None:
+        """Remove files that were read, or folders."""
+        for path in files.values():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+            self._renames.forget(path)
+
+    def time_of(self, path: Path) -> float | None:
+        """Read the time in a file's name; None where names have none. Raises WrongFilesError if this one lacks it."""
+        if self._time is None:
+            return None
+        found = re.search(self._time, path.name)
+        try:
+            return float(found[1].rstrip(".")) if found else float("")
+        except ValueError:
+            said = f"wrote {path.name}, whose name has no time as 'solvers.output.time' has it, {self._time!r}"
+            raise WrongFilesError(said) from None
+
+    def _sorted(self, field: str) -> list[Path]:
+        paths = self._folder.glob(self._patterns[field])
+        return sorted(paths, key=lambda path: (self._place(field, path), str(path)))
+
+    def _numbers(self, field: str, path: Path) -> list[float]:
+        """Read the numbers where the pattern leaves it open: 2 before 10, and 5e-05 before 0.0001."""
+        name = str(path.relative_to(self._folder))
+        found = self._wild[field].fullmatch(name)
+        return [float(number) for number in _NUMBER.findall(" ".join(found.groups()) if found else name)]
+
+    def _place(self, field: str, path: Path) -> Sequence[float]:
+        time = self.time_of(path)
+        return self._numbers(field, path) if time is None else (time,)
+
+    def _are_of_one_step(self, files: Mapping[str, Path]) -> bool:
+        places = [self._place(field, path) for field, path in files.items()]
+        return all(place == places[0] for place in places)
+
+    def _take(self, files: Mapping[str, Path]) -> None:
+        field, path = next(iter(files.items()))
+        place, (last, name) = self._place(field, path), self._taken
+        if last and place and list(place) <= list(last):
+            raise WrongFilesError(f"wrote {path.name} after {name}, by whose numbers or times it comes first")
+        self._taken = place, path.name
+
+    def _refuse_unpaired(self, left: Sequence[Path]) -> None:
+        if left:
+            others = ", ".join(repr(pattern) for pattern in self._patterns.values())
+            raise WrongFilesError(f"wrote {left[0].name}, but not one file with its number for each of {others}")
+
+
+def _as_expression(pattern: str) -> str:
+    parts = enumerate(_WILD.split(pattern))
+    return "".join("(.*)" if number % 2 else re.escape(part) for number, part in parts)

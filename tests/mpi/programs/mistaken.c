@@ -1,0 +1,43 @@
+/* A carried program that does what it should not. Argument: "whole": each rank puts all of the field, as if it were the only
+ * one; "lingers": it does not end after its ranks have finalized; "closes": the file descriptors that are not its own; "few":
+ * as many files are open as may be. */
+#ifdef CARRIED
+#include <mpidata_carried.h>
+#else
+#include <mpidata.h>
+#endif
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static int refused(void) {
+    (void)fprintf(stderr, "mistaken: %s\n", mpidata_last_error());
+    return 3;
+}
+
+static int enter(int argc, char **argv) {
+#ifdef CARRIED
+    (void)argc, (void)argv;
+    return mpidata_attach();
+#else
+    MPI_Comm group;
+    (void)MPI_Init(&argc, &argv);
+    return mpidata_init(MPI_COMM_WORLD, &group);
+#endif
+}
+
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "";
+    const float u[24] = {0};
+    int64_t simulation;
+    if (!strcmp(how, "few") && setrlimit(RLIMIT_NOFILE, &(struct rlimit){4, 4})) return 2;
+    if (enter(argc, argv)) return refused();
+    for (int file = 3; file < 64 && !strcmp(how, "closes"); file++) (void)close(file);
+    while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
+        for (int step = 0; step < 5; step++)
+            if (mpidata_put("u", u, MPIDATA_FLOAT32, 2, (int64_t[]){4, 6}) || mpidata_step(step)) return refused();
+    if (mpidata_finalize()) return refused();
+    if (!strcmp(how, "lingers")) (void)sleep(100);
+    return 0;
+}

@@ -1,0 +1,73 @@
+"""Mistakes of carried programs, and of jobs about them, are named."""
+
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from jobs import BIN, PROGRAMS, JobFolder, Result, mpicc
+
+Build = Callable[..., Path]
+BOTH = ["sh", "-c", '"$@" & "$@"; wait', "sh"]  # two ranks, neither of which knows of the other
+
+
+def run(folder: JobFolder, program: Path, *arguments: str, **solvers: object) -> Result:
+    """Run a job with the program, in which nothing is tried twice."""
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={"program": [str(program), *arguments], "retries": 0, "tolerate": 0, **solvers},
+    )
+    return folder.run(timeout=90)
+
+
+@pytest.mark.parametrize(
+    ("how", "solvers", "sentence"),
+    [
+        (
+            "whole",
+            {"carried": {"ranks": 2, "launcher": BOTH}},
+            "2 ranks of the carried program have put the whole of field 'u'. Solver rank 2 (group 0, its rank 0), "
+            "simulation 0. Let one of them do so, or each put its own part. If each takes itself for the only rank, "
+            "they were not started by the mpirun of their MPI: give it as solvers.carried.launcher.",
+        ),
+        (
+            "closes",
+            {"carried": {}},
+            "This process has closed the connection to its carrier. Close no file descriptors",
+        ),
+        ("few", {"carried": {}}, "has not come with its message, as where a process has as many files open as it may"),
+        (
+            "none",
+            {},
+            "linked with libmpidata_carried, but the job starts it as one of its ranks. Write `carried: {ranks: 1}`",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(
+    folder: JobFolder, carried: Build, how: str, solvers: dict[str, object], sentence: str
+) -> None:
+    result = run(folder, carried("mistaken"), how, **solvers)
+    assert result.status == 1
+    assert sentence in " ".join(result.logs().split()), result.logs()
+
+
+def test_a_carried_program_with_libmpidata_is_told_of_the_other_library(folder: JobFolder) -> None:
+    flags = subprocess.run(
+        [BIN / "mpidata", "config", "--cflags", "--libs"], capture_output=True, text=True, check=True
+    )
+    program = folder.path / "mistaken"
+    command = [mpicc(), PROGRAMS / "mistaken.c", "-o", program, *shlex.split(flags.stdout)]
+    subprocess.run(command, check=True)
+    result = run(folder, program, carried={})
+    assert result.status == 1
+    said = " ".join(result.logs().split())
+    assert "the job carries this program (solvers.carried), which is linked with libmpidata." in said, result.logs()
+
+
+def test_a_program_that_goes_on_after_its_end_is_ended(folder: JobFolder, carried: Build) -> None:
+    result = run(folder, carried("mistaken"), "lingers", carried={}, start_timeout_s=7, timeout_s=5)
+    assert result.status == 0 and result.seconds < 60
+    log = " ".join(result.log("solver").split())
+    assert "the job is done, and waits for the end of its program." in log, log
+    assert "did not end within solvers.start_timeout_s after mpidata_finalize, and was ended." in log, log

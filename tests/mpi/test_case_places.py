@@ -1,0 +1,112 @@
+"""Where the copies of a case are made: two jobs may name one place, and nothing stays there, however a job ends."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from jobs import PROGRAMS, JobFolder
+
+SOLVER = """
+import os, sys, time
+import numpy as np
+import mpidata
+here = os.getcwd()
+for simulation in mpidata.solver.simulations():
+    alpha, number, ranks, padded = open("input.dat").read().split(maxsplit=3)
+    assert float(alpha) == simulation.parameters["alpha"] and int(number) == simulation.id
+    assert padded == f"{simulation.id:04d}|{simulation.id:<3d}|", padded
+    n = int(simulation.parameters["n"])
+    assert int(open("n.dat").read()) == n == int(os.environ["MPIDATA_PARAM_N"]) == int(sys.argv[1])
+    open("written", "x").close()
+    for step in range(5):
+        time.sleep(0.1)
+        assert open("written").read() == "" and os.getcwd() == here
+        simulation.put(u=np.zeros({shape}))
+        simulation.step(float(step))
+    if simulation.id == 1 and "/1-g" in here and not os.path.exists("{marker}"):
+        open("{marker}", "x").close()
+        raise ValueError("as asked")
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder in memory: of another file system than the run folder's."""
+    path = Path(tempfile.mkdtemp(prefix="mpidata-test-", dir="/dev/shm"))
+    yield path
+    shutil.rmtree(path)
+
+
+def write(job: JobFolder, place: Path, shape: str = "(4, 6)") -> None:
+    (job.path / "case").mkdir(parents=True)
+    (job.path / "case" / "input.dat").write_text(
+        "{{alpha}} {{simulation:d}} {{ranks}} {{simulation:04d}}|{{simulation:-3d}}|"
+    )
+    (job.path / "case" / "n.dat").write_text("{{n}}")
+    text = SOLVER.replace("{shape}", shape).replace("{marker}", str(job.path / "raised"))
+    job.write(solver=text)
+    job.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={
+            "groups": 2,
+            "carried": {},
+            "lifetime": "simulation",
+            "program": ["python", "solver.py", "{n}"],
+            "case": {"folder": "case", "fill": ["*.dat"], "in": str(place / "cases"), "keep": "failed"},
+        },
+    )
+    job_file = yaml.safe_load((job.path / "job.yaml").read_text())
+    job_file["parameters"] = {"count": 4, "space": {"alpha": [0.0, 1.0], "n": {"integers": [2, 9]}}}
+    (job.path / "job.yaml").write_text(yaml.safe_dump(job_file))
+
+
+def test_two_jobs_at_once_do_not_share_copies(tmp_path: Path, place: Path) -> None:
+    jobs = [JobFolder(tmp_path / name) for name in ("one", "other")]
+    started = time.monotonic()
+    for job in jobs:
+        write(job, place)
+    running = [job.start() for job in jobs]
+    for job, process in zip(jobs, running, strict=True):
+        result = job.finish(process, 60, started)
+        assert result.status == 0, result.logs()
+        assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
+        assert result.run is not None
+        kept = result.run / "failed" / "1-1"  # from one file system to another
+        assert sorted(path.name for path in kept.iterdir()) == ["input.dat", "n.dat", "written"]
+        assert kept.joinpath("input.dat").read_text().split()[1] == "1"
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("end", ["error", "interrupted", "killed"])
+def test_no_copy_is_left(folder: JobFolder, place: Path, end: str) -> None:
+    write(folder, place, "(6, 4)" if end == "error" else "(4, 6)")
+    started, job = time.monotonic(), folder.start()
+    while not list(place.glob("cases/*/*/written")):
+        assert time.monotonic() - started < 30
+        time.sleep(0.02)
+    if end == "interrupted":
+        job.send_signal(signal.SIGINT)
+    elif end == "killed":
+        _kill_launcher(job)
+    result = folder.finish(job, 60, started)
+    assert result.status != 0
+    deadline = time.monotonic() + 5
+    while list(place.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert list(place.iterdir()) == []
+
+
+def _kill_launcher(job: "subprocess.Popen[str]") -> None:
+    import psutil
+
+    launcher = next(
+        child for child in psutil.Process(job.pid).children() if "prterun" in child.name() or "mpi" in child.name()
+    )
+    os.kill(launcher.pid, signal.SIGKILL)
