@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -67,6 +68,17 @@ class Case(Model):
         top = folder / self.folder
         found = {path for pattern in self.fill for path in top.glob(pattern) if path.is_file()}
         return sorted(str(path.relative_to(top)) for path in found)
+
+    def misplaced(self, folder: Path, output: str) -> Iterator[Problem]:
+        """Look whether the copies would go into the folder that is copied; `output` is the key of the job file."""
+        top, key = Path(os.path.realpath(folder / self.folder)), "'output'" if self.in_ is None else "'solvers.case.in'"
+        place = Path(os.path.realpath(folder / (output if self.in_ is None else self.in_)))
+        if place.is_relative_to(top):
+            said = f"'solvers.case.folder' is {self.folder!r}, and the copies of it would go into itself, to {place}"
+            yield (
+                ("solvers", "case", "folder"),
+                f"{said}. Name a folder with the files of the case alone, or correct {key}.",
+            )
 
     def problems(self, folder: Path, known: Collection[str], whole: Collection[str]) -> Iterator[Problem]:
         """Look for the files, and for names in them that are none; `try`, `group` and `ranks` are always known.

@@ -92,6 +92,10 @@ def _solvers(sections: Mapping[str, Any], filled: Mapping[str, Any], folder: Pat
         yield from check_object(("solvers", "output", "reader"), solvers.output.reader, folder)
         if solvers.case is not None and "fields" in sections:
             yield from solvers.output.problems(folder / solvers.case.folder, sections["fields"])
+    if solvers.case is not None:
+        yield from solvers.case.misplaced(folder, sections.get("output", "runs"))
+        if solvers.case.in_ is not None:
+            yield from _can_be_made(("solvers", "case", "in"), solvers.case.in_, folder / solvers.case.in_)
     if table is None:
         return
     space = filled.get("space", table.space)
