@@ -2,6 +2,10 @@
 
 import sys
 
+from mpidata.errors import MpidataError
 from mpidata.reporting.make import make_report
 
-make_report(sys.argv[1:2])
+try:
+    make_report(sys.argv[1:2])
+except MpidataError as error:
+    sys.exit(str(error))

@@ -36,6 +36,6 @@ def report_at_end(run: RunFolder) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"no report: {error}. `mpidata report {run.path}` makes it"
     if done.returncode:
-        why = done.stderr.strip().splitlines()
-        return f"no report: {why[-1] if why else done.returncode}. `mpidata report {run.path}` tries it again"
+        why = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1].rstrip(".")
+        return f"no report: {why}. `mpidata report {run.path}` tries it again"
     return f"report {run.report}"
