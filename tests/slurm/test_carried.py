@@ -1,13 +1,16 @@
 """A carried program in an allocation: srun starts its ranks, in steps of their own."""
 
+import contextlib
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import carried_job
+import psutil
 import pytest
 import yaml
 from batch import BatchFolder
-from jobs import BIN
+from jobs import BIN, ranks_of
 
 
 @pytest.mark.full
@@ -24,6 +27,45 @@ def test_srun_starts_the_ranks_where_their_carriers_are(folder: BatchFolder, car
     carried_job.check(folder, result)
     places = folder.hosts(result.run)
     assert places["solver-0-0"] == places["solver-0-1"] != places["solver-0-2"], places
+
+
+def strike(folder: BatchFolder, what: str, job: str) -> None:
+    """Kill a rank of the program, or the srun that has started it."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert folder.state(job).get("JobState") in ("PENDING", "RUNNING"), folder.output(job)
+        with contextlib.suppress(psutil.Error):
+            carriers = [rank for rank in ranks_of(folder.path) if rank.name() == "mpidata-carrier"]
+            launchers = [child for rank in carriers for child in rank.children() if child.name() == "srun"]
+            for process in psutil.process_iter() if launchers else ():
+                with contextlib.suppress(psutil.Error):
+                    ours = process.name().startswith("pattern") and str(folder.path) in str(process.environ())
+                    if ours and time.time() - process.create_time() > 1.5:  # it runs a simulation
+                        (launchers[0] if what == "srun" else process).kill()
+                        return
+        time.sleep(0.2)
+    raise AssertionError(f"no {what} to kill")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("what", ["rank", "srun"])
+def test_a_death_in_a_step_costs_a_try(folder: BatchFolder, carried: Callable[..., Path], what: str) -> None:
+    program = carried("pattern", str(BIN / "mpicc"))
+    keys = {"carried": {"ranks": 2}, "groups": 1, "timeout_s": 20, "start_timeout_s": 40}
+    carried_job.write_job(folder, program, "slow", "9", depth=9, **keys)
+    yaml_file = folder.path / "job.yaml"
+    job_file = yaml.safe_load(yaml_file.read_text())
+    own = ["export TMPDIR=/dev/shm", "export SLURM_MPI_TYPE=pmix", "export OMPI_MCA_btl_tcp_if_include=lo"]
+    job_file["slurm"] = {"setup": own}
+    yaml_file.write_text(yaml.safe_dump(job_file))
+    job = folder.submit("--set", "slurm.nodes=2", "--set", "trainers.per_node=1")
+    folder.wait_for_start(job)
+    strike(folder, what, job)
+    result = folder.wait(job, timeout=120)
+    carried_job.check(folder, result)
+    assert result.summary["retries"] and result.summary["lost_groups"] == 0
+    steps = folder.call("squeue", "--steps", "--noheader", "--job", job).stdout
+    assert not steps.strip(), steps
 
 
 @pytest.mark.full

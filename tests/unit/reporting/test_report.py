@@ -119,7 +119,9 @@ def test_at_the_end_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert report_at_end(run) == f"report {run.report}" and run.report.exists()
     run.job.unlink()
     said = report_at_end(run)
-    assert "is no run folder" in said and "MpidataError" not in said and ".." not in said.replace(str(run.path), ""), said
+    assert "is no run folder" in said and "MpidataError" not in said and ".." not in said.replace(str(run.path), ""), (
+        said
+    )
 
 
 def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
