@@ -53,13 +53,16 @@ def check_placeholders(solvers: Solvers, known: list[str]) -> Iterator[Problem]:
                 yield ("solvers", "program", number), f"{key}, but there is no parameter {name!r}. {fix}"
 
 
-def check_launcher(solvers: Solvers) -> Iterator[Problem]:
-    """Look whether the launcher of a carried program is there, and what stands in braces in its words."""
+def check_launcher(solvers: Solvers, is_here: bool) -> Iterator[Problem]:
+    """Look at the launcher of a carried program, and at what stands in braces in its words.
+
+    `is_here` is false where only the job's own shell, whose modules are loaded later, knows where it is.
+    """
     launcher = solvers.carried.launcher if solvers.carried is not None else "none"
     if isinstance(launcher, str):
         return
     location = ("solvers", "carried", "launcher")
-    if shutil.which(launcher[0]) is None:
+    if is_here and shutil.which(launcher[0]) is None:
         said = f"'solvers.carried.launcher' begins with {shown(launcher[0])}, which is not on PATH"
         yield location, f"{said}. Correct the name, or give the whole path."
     for number, word in enumerate(launcher):

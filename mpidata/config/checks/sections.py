@@ -87,7 +87,8 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
 def _solvers(sections: Mapping[str, Any], filled: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
     """Look at what the program of the solvers reads and writes, and at what starts it."""
     solvers, table = sections["solvers"], sections.get("parameters")
-    yield from check_launcher(solvers)
+    slurm = sections.get("slurm")
+    yield from check_launcher(solvers, is_here=slurm is None or not slurm.setup)
     if solvers.output is not None:
         yield from check_object(("solvers", "output", "reader"), solvers.output.reader, folder)
         if solvers.case is not None and "fields" in sections:
