@@ -198,6 +198,6 @@ class Output(Model):
             elif (own := next(top.glob(pattern), None)) is not None:
                 fix = "Correct the pattern, or rename the file."
                 yield at, f"{said}, and {own} would be taken for what the program has written. {fix}"
-        if isinstance(self.files, dict) and self.files.keys() != fields.keys():
+        if self.reader is None and isinstance(self.files, dict) and self.files.keys() != fields.keys():
             said = f"'solvers.output.files' has patterns for {', '.join(self.files)}"
             yield ("solvers", "output", "files"), f"{said}, and the fields are {', '.join(fields)}. Give one for each."

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from jobs import PROGRAMS, JobFolder
 
-from mpidata.errors import MpidataError
+from mpidata.config import load_job
+from mpidata.errors import JobFileError, MpidataError
 from mpidata.solver import output
 from mpidata.solver.output import read
 from mpidata.solver.written import Files, WrongFilesError
@@ -194,6 +195,41 @@ def test_a_function_may_give_several_steps_of_one_file(tmp_path: Path, monkeypat
     simulation = types.SimpleNamespace(id=3)
     found = list(output._samples({"": tmp_path / "all.txt"}, 0, simulation, settings, ["u"]))
     assert found == [(0.5, {"u": 3.5}), (0.75, {"u": 3.75})]
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        ({"files": "../u_*.npy"}, "which is not within the folder of the simulation."),
+        ({"files": "/tmp/u_*.npy"}, "which is not within the folder of the simulation."),
+        ({"files": "in*"}, "input.txt would be taken for what the program has written. Correct the pattern"),
+        (
+            {"files": {"v": "u_*.npy"}},
+            "'solvers.output.files' has patterns for v, and the fields are u. Give one for each.",
+        ),
+        ({"files": ""}, "'solvers.output.files' is ''. It must be a text, or mapping from field to text"),
+        ({"files": "u_*.npy", "reader": "nowhere:fields"}, "but there is no module 'nowhere' in"),
+        ({"files": "u_*.npy", "success": []}, "'solvers.output.success' is []. It must be a list of whole numbers."),
+    ],
+)
+def test_a_mistake_in_what_is_read_is_said_before_the_start(
+    folder: JobFolder, output: dict[str, object], sentence: str
+) -> None:
+    (folder.path / "case").mkdir()
+    (folder.path / "case" / "input.txt").write_text("{{alpha}}")
+    folder.write(program=PROGRAM, train="")
+    folder.job(
+        solvers={
+            "carried": {},
+            "lifetime": "simulation",
+            "program": ["python", "program.py"],
+            "case": {"folder": "case"},
+            "output": output,
+        },
+    )
+    with pytest.raises(JobFileError) as caught:
+        load_job(folder.path / "job.yaml")
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
 
 
 READER = """
