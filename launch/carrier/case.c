@@ -100,15 +100,26 @@ static int write_mark(FILE *out, char **values, const char *mark, size_t length)
 #pragma GCC diagnostic pop
 }
 
+/* Where the search goes on, if what is between an opening sign and the next closing one is no mark, as another opening sign or
+ * the end of the line comes first; else NULL. */
+static const char *no_mark_until(const char *name, const char *close) {
+    const char *open = memmem(name, (size_t)(close - name), copying.source->opens, strlen(copying.source->opens));
+    const char *line = memchr(name, '\n', (size_t)(close - name));
+    return open && (!line || open < line) ? open : line;
+}
+
 static int write_filled(FILE *out, char **values, const char *text, size_t length) {
     const size_t opens = strlen(copying.source->opens), closes = strlen(copying.source->closes);
     for (const char *end = text + length; text < end;) {
         const char *open = memmem(text, (size_t)(end - text), copying.source->opens, opens);
         const char *name = open ? open + opens : NULL;
         const char *close = open ? memmem(name, (size_t)(end - name), copying.source->closes, closes) : NULL;
-        const size_t plain = (size_t)((close ? open : end) - text);
+        const char *other = close ? no_mark_until(name, close) : NULL;
+        const size_t plain = (size_t)((other ? other : close ? open : end) - text);
         if (fwrite(text, 1, plain, out) != plain) return 0;
         if (!close) break;
+        text = other;
+        if (other) continue;
         text = close + closes;
         /* What is no mark stays, as the check before the start has let it pass. */
         if (!write_mark(out, values, name, (size_t)(close - name)) &&
@@ -173,7 +184,24 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
     return 0;
 }
 
-static void remove_tree(const char *path) { (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
+static int opened; /* by open_entry */
+
+/* A program may have made folders that not even their owner may write, or read. */
+static int open_entry(const char *path, const struct stat *status, int type, struct FTW *place) {
+    (void)place;
+    if ((type == FTW_D || type == FTW_DNR) && (status->st_mode & 0700) != 0700 && !chmod(path, 0700)) opened += type == FTW_DNR;
+    return 0;
+}
+
+static void remove_tree(const char *path) {
+    (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (access(path, F_OK)) return;
+    do {
+        opened = 0;
+        (void)nftw(path, open_entry, 16, FTW_PHYS);
+    } while (opened);
+    (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
 
 /* Also to another file system. */
 static int move_tree(const char *path, const char *to) {

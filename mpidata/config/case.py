@@ -18,6 +18,17 @@ __all__ = ["Case", "Output"]
 
 _MARKED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::([-+0]*[0-9]*(?:\.[0-9]+)?[eEfFgGd]))?\s*")
 _ALWAYS = ("try", "group", "ranks")
+_MOST_FORMAT = 15  # launch/carrier/case.c has room for it, and for this:
+_MOST_FILLED = 64 << 20
+_READ = (".npy", ".npz", ".h5", ".hdf5")
+
+
+def _found(top: Path, pattern: str) -> list[Path]:
+    """List the files of a pattern; none where it is no pattern."""
+    try:
+        return list(top.glob(pattern))
+    except (ValueError, NotImplementedError):
+        return []
 
 
 def _marks(given: list[str]) -> list[str]:
@@ -66,7 +77,7 @@ class Case(Model):
     def filled(self, folder: Path) -> list[str]:
         """Paths of the files to fill, within the case folder; `folder` is that of the job file."""
         top = folder / self.folder
-        found = {path for pattern in self.fill for path in top.glob(pattern) if path.is_file()}
+        found = {path for pattern in self.fill for path in _found(top, pattern) if path.is_file()}
         return sorted(str(path.relative_to(top)) for path in found)
 
     def misplaced(self, folder: Path, output: str) -> Iterator[Problem]:
@@ -79,6 +90,11 @@ class Case(Model):
                 ("solvers", "case", "folder"),
                 f"{said}. Name a folder with the files of the case alone, or correct {key}.",
             )
+        if self.in_ is not None:
+            above = next(parent for parent in (place, *place.parents) if os.path.lexists(parent))
+            if not os.access(above, os.W_OK):
+                said = f"'solvers.case.in' is {self.in_!r}, but you may not write in {above}"
+                yield ("solvers", "case", "in"), f"{said}. Name a folder of your own."
 
     def problems(self, folder: Path, known: Collection[str], whole: Collection[str]) -> Iterator[Problem]:
         """Look for the files, and for names in them that are none; `try`, `group` and `ranks` are always known.
@@ -98,9 +114,19 @@ class Case(Model):
             return
         for key, names in (("fill", self.fill), ("link", self.link)):
             for i, name in enumerate(names):
-                if name.startswith("/") or ".." in Path(name).parts or not any(top.glob(name)):
+                if name.startswith("/") or ".." in Path(name).parts or not _found(top, name):
                     said = f"'solvers.case.{key}[{i}]' is {name!r}, but {top} has no such file"
                     yield ("solvers", "case", key, i), f"{said}. Correct the name."
+        for name in self.filled(folder):
+            said = f"'solvers.case.fill' names {top / name}"
+            if any(Path(name).is_relative_to(link.rstrip("/")) for link in self.link):
+                yield (
+                    ("solvers", "case", "fill"),
+                    f"{said}, which 'solvers.case.link' links. Remove it from one of them.",
+                )
+            elif (top / name).stat().st_size > _MOST_FILLED:
+                most = f"{_MOST_FILLED >> 20} MiB"
+                yield ("solvers", "case", "fill"), f"{said}, which has more than {most}. Fill a smaller file."
         opens, closes = map(re.escape, self.marks)
         pattern = re.compile(rf"{opens}((?:(?!{opens}|{closes})[^\n])*){closes}")
         for name in self.filled(folder):
@@ -112,7 +138,7 @@ class Case(Model):
     def _wrong(self, mark: str, known: Collection[str], whole: Collection[str]) -> str:
         """Say what is wrong with what stands between the marks; an empty text if nothing is."""
         word = _MARKED.fullmatch(mark)
-        if word is None:
+        if word is None or len(word[2] or "") > _MOST_FORMAT:
             ways = " or ".join(way.join(self.marks) for way in ("name", "name:.6e", "name:4d"))
             return (
                 f"which cannot be filled. Write {ways}: a format of printf for a number, which ends with e, f, g or d."
@@ -180,7 +206,7 @@ class Output(Model):
         examples=['"t([0-9.]+)[.]npy"'],
         json_schema_extra={"default": "the number of the step"},
     )
-    success: list[Natural] = Key(
+    success: list[Annotated[Natural, Key(le=255)]] = Key(
         default=[0],
         min_length=1,
         description="Exit statuses of a program that has ended well; another one is a failed try.",
@@ -193,9 +219,15 @@ class Output(Model):
         for field, pattern in patterns.items():
             at = ("solvers", "output", "files", field) if field else ("solvers", "output", "files")
             said = f"'{'.'.join(at)}' is {pattern!r}"
+            suffix = Path(pattern).suffix
             if pattern.startswith("/") or ".." in Path(pattern).parts:
                 yield at, f"{said}, which is not within the folder of the simulation. Write it as seen from there."
-            elif (own := next(top.glob(pattern), None)) is not None:
+            elif "**" in pattern.replace("**/", ""):
+                yield at, f"{said}, but '**' stands for folders alone: '**/step_*.npy'. Correct it."
+            elif self.reader is None and suffix[1:].isalnum() and suffix not in _READ:
+                fix = "Name a function that reads the files: 'reader: read:fields'."
+                yield at, f"{said}, but without a reader {', '.join(_READ)} are read. {fix}"
+            elif (own := next(iter(_found(top, pattern)), None)) is not None:
                 fix = "Correct the pattern, or rename the file."
                 yield at, f"{said}, and {own} would be taken for what the program has written. {fix}"
         if self.reader is None and isinstance(self.files, dict) and self.files.keys() != fields.keys():

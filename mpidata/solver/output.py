@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -79,7 +79,16 @@ def _samples(
     module, _, name = settings["reader"].partition(":")
     path = next(iter(files.values()))
     try:
-        yield from getattr(importlib.import_module(module), name)(path, simulation)
+        given = getattr(importlib.import_module(module), name)(path, simulation)
+        for step in given if isinstance(given, Iterable) else [given]:
+            if not isinstance(step, tuple) or len(step) != 2 or not isinstance(step[1], Mapping):
+                said = (
+                    f"{settings['reader']} (solvers.output.reader) must yield (time, {{field: array}}), but has given"
+                )
+                raise TypeError(f"{said} {step!r:.60}")
+            yield step
+    except SystemExit as error:
+        raise RuntimeError(f"{settings['reader']} (solvers.output.reader) has called exit({error.code})") from error
     except Exception:
         print(f"mpidata: {settings['reader']} was reading {path}", file=sys.stderr)
         raise
@@ -94,6 +103,7 @@ class _Reading:
         self._simulation, self._settings = simulation, settings
         patterns = settings["files"] if isinstance(settings["files"], dict) else {"": settings["files"]}
         self._written = Files(patterns, Path.cwd(), settings["time"])
+        self._files = 0
 
     def take(self, ended_well: bool) -> int:
         """Send what is complete, and remove it; returns how many steps had files. Raises WrongFilesError."""
@@ -106,12 +116,16 @@ class _Reading:
                 self._simulation.step(when)
             self._written.remove(files)
             taken += 1
+        self._files += taken
         return taken
 
-    @property
-    def found_none(self) -> bool:
-        """Whether there was nothing to read."""
-        return not self._rank.steps
+    def why_nothing(self) -> str | None:
+        """Say why there was no step; None where there was one."""
+        if self._rank.steps:
+            return None
+        if self._files:
+            return f"wrote files of which {self._settings['reader']} gave no step"
+        return f"wrote no file of {self._settings['files']!r}"
 
 
 def _run(command: list[str], simulation: Simulation, settings: Mapping[str, Any]) -> str | None:
@@ -133,7 +147,7 @@ def _run(command: list[str], simulation: Simulation, settings: Mapping[str, Any]
             time.sleep(_LOOK_EVERY_S)
     if not well:
         return f"ended with {f'signal {-status}' if status < 0 else f'exit status {status}'}"
-    return f"wrote no file of {settings['files']!r}" if reading.found_none else None
+    return reading.why_nothing()
 
 
 def main(arguments: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,8 @@ from mpidata.solver.renames import Renames
 __all__ = ["Files", "WrongFilesError"]
 
 _WILD = re.compile(r"(\*+|\?|\[[^\]]+\])")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+# A minus or a point belongs to a number where no letter or digit stands before it: not in "out-5" and "out.5".
+_NUMBER = re.compile(r"(?:(?<![A-Za-z0-9])-)?(?:\d+(?:\.\d+)?|(?<![A-Za-z0-9])\.\d+)(?:[eEdD][-+]?\d+)?")
 
 
 class WrongFilesError(Exception):
@@ -37,7 +39,7 @@ class Files:
         self._wild = {field: re.compile(_as_expression(pattern), re.DOTALL) for field, pattern in patterns.items()}
         self._folder = folder
         self._time = time
-        self._taken: tuple[Sequence[float], str] = (), ""  # place of the last one, and its name
+        self._taken: tuple[Sequence[float], str] | None = None  # place of the last one, and its name
         self._renames = Renames()
         self._renames.watch(folder)
 
@@ -84,10 +86,13 @@ class Files:
             return None
         found = re.search(self._time, path.name)
         try:
-            return float(found[1].rstrip(".")) if found else float("")
+            time = _value(found[1].rstrip(".")) if found else math.nan
         except ValueError:
+            time = math.nan
+        if not math.isfinite(time):
             said = f"wrote {path.name}, whose name has no time as 'solvers.output.time' has it, {self._time!r}"
-            raise WrongFilesError(said) from None
+            raise WrongFilesError(said)
+        return float(time)
 
     def _sorted(self, field: str) -> list[Path]:
         paths = self._folder.glob(self._patterns[field])
@@ -97,7 +102,9 @@ class Files:
         """Read the numbers where the pattern leaves it open: 2 before 10, and 5e-05 before 0.0001."""
         name = str(path.relative_to(self._folder))
         found = self._wild[field].fullmatch(name)
-        return [float(number) for number in _NUMBER.findall(" ".join(found.groups()) if found else name)]
+        wild = [found.span(number + 1) for number in range(len(found.groups()))] if found else [(0, len(name))]
+        numbers = _NUMBER.finditer(name)
+        return [_value(n[0]) for n in numbers if any(n.start() < end and n.end() > start for start, end in wild)]
 
     def _place(self, field: str, path: Path) -> Sequence[float]:
         time = self.time_of(path)
@@ -109,15 +116,23 @@ class Files:
 
     def _take(self, files: Mapping[str, Path]) -> None:
         field, path = next(iter(files.items()))
-        place, (last, name) = self._place(field, path), self._taken
-        if last and place and list(place) <= list(last):
-            raise WrongFilesError(f"wrote {path.name} after {name}, by whose numbers or times it comes first")
-        self._taken = place, path.name
+        place, name = self._place(field, path), str(path.relative_to(self._folder))
+        if self._taken is not None:
+            last, before = self._taken
+            # Without a number a file that is written again is the next step.
+            if list(place) <= list(last) if place else name < before:
+                raise WrongFilesError(f"wrote {name} after {before}, by whose number, time or name it comes first")
+        self._taken = place, name
 
     def _refuse_unpaired(self, left: Sequence[Path]) -> None:
         if left:
             others = ", ".join(repr(pattern) for pattern in self._patterns.values())
             raise WrongFilesError(f"wrote {left[0].name}, but not one file with its number for each of {others}")
+
+
+def _value(number: str) -> float:
+    """Read a number, a whole one exactly; Fortran writes 5.0D-01."""
+    return int(number) if number.lstrip("-").isdecimal() else float(number.replace("D", "e").replace("d", "e"))
 
 
 def _as_expression(pattern: str) -> str:

@@ -1,6 +1,8 @@
 """Each simulation runs in a copy of the case folder, with its parameters in the files."""
 
 import os
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from jobs import PROGRAMS, JobFolder
 
 from mpidata.config import load_job
 from mpidata.errors import JobFileError
+from mpidata.native.build_flags import carrier_program
 
 SOLVER = """
 import os, stat
@@ -101,7 +104,7 @@ def test_each_simulation_has_its_own_folder_and_failed_ones_are_kept(folder: Job
 
 
 RANKS = """
-import os, signal, sys
+import os, signal, sys, time
 import numpy as np
 import mpidata
 group = mpidata.solver.group()
@@ -113,6 +116,7 @@ for simulation in mpidata.solver.simulations():
     simulation.step(0.0)
     if simulation.id == 1 and by_try == "1" and group.Get_rank() == int(sys.argv[1]):
         os.kill(int(os.environ.get("OF", os.getpid())), signal.SIGKILL)
+        time.sleep(30)  # until it has gone with its parent
     simulation.put_block("u", np.full((2, 6), -1, "f4"), (2 * group.Get_rank(), 0))
     simulation.step(1.0)
 """
@@ -147,6 +151,7 @@ def test_the_ranks_of_a_spawned_group_share_a_folder(folder: JobFolder, dies: in
         ),
         ("{{alpha:d}}", {}, "but alpha is no whole number: give it with 'integers' in 'parameters.space'."),
         ("{{hosts:.3f}}", {}, "but hosts is no number."),
+        ("{{alpha:0000000000000020.10e}}", {}, "which cannot be filled. Write {{name}}"),
         ("", {"folder": "cse"}, "'solvers.case.folder' is 'cse', but"),
         ("", {"folder": ".", "fill": []}, "and the copies of it would go into itself, to"),
         ("", {"in": "case/mesh/copies"}, "alone, or correct 'solvers.case.in'."),
@@ -164,3 +169,55 @@ def test_what_cannot_be_filled_is_said_before_the_start(
     with pytest.raises(JobFileError) as caught:
         load_job(tmp_path / "job.yaml", [])
     assert sentence in str(caught.value)
+
+
+def test_a_stray_sign_is_no_mark_and_the_innermost_is_filled(folder: JobFolder) -> None:
+    text = "cat << END > in.txt\n<<alpha:.6e>> x << 3; <<simulation:04d>> << <<simulation>>\n<<"
+    write(folder, text, marks=["<<", ">>"])
+    (folder.path / "solver.py").write_text(
+        "import numpy as np, mpidata\n"
+        "for simulation in mpidata.solver.simulations():\n"
+        "    text = open('system/input.dat').read()\n"
+        "    filled = f\"{simulation.parameters['alpha']:.6e} x << 3; {simulation.id:04d} << {simulation.id}\"\n"
+        "    assert text == f'cat << END > in.txt\\n{filled}\\n<<', text\n"
+        "    simulation.put(u=np.zeros((4, 6)))\n"
+        "    simulation.step(0.0)\n"
+    )
+    result = folder.run()
+    assert result.status == 0, result.logs()
+
+
+@pytest.mark.parametrize(("mode", "user"), [(0o555, 65534), (0o500, 65534), (0o000, 65534), (0o000, 0)])
+def test_a_copy_with_folders_that_may_not_be_written_is_removed(tmp_path: Path, mode: int, user: int) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("to become another user needs root")
+    with tempfile.TemporaryDirectory(prefix="mpidata-test-") as name:
+        run = Path(name)
+        (run / "private").mkdir()
+        (run / "template" / "mesh" / "deep").mkdir(parents=True)
+        (run / "template" / "mesh" / "deep" / "points").touch()
+        (run / "private" / "case").write_text(f"folder {run / 'template'}\nkeep none\nmarks {{{{ }}}}\n")
+        for path in (run, *run.rglob("*")):
+            os.chown(path, user, user)
+        for what in ("--make-case", "--end-case"):
+            command = [str(carrier_program()), what, str(run), "0", "simulation=3", "try=1"]
+            done = subprocess.run(command, user=user, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            copy = run / "cases" / "3-g0"
+            assert copy.exists() == (what == "--make-case")
+            if copy.exists():
+                (copy / "mesh" / "deep").chmod(mode)
+                (copy / "mesh").chmod(mode)
+        assert not (run / "cases").exists()
+
+
+def test_what_is_linked_or_too_large_is_not_filled(tmp_path: Path) -> None:
+    folder = JobFolder(tmp_path)
+    write(folder, fill=["mesh/points"], link=["mesh"])
+    folder.write(train="")
+    with pytest.raises(JobFileError, match="which 'solvers.case.link' links. Remove it from one of them"):
+        load_job(tmp_path / "job.yaml", [])
+    write(folder, fill=["plain"])
+    os.truncate(tmp_path / "case" / "plain", (64 << 20) + 1)
+    with pytest.raises(JobFileError, match="plain, which has more than 64 MiB. Fill a smaller file"):
+        load_job(tmp_path / "job.yaml", [])

@@ -1,5 +1,6 @@
 """Programs that only write files: what they write is streamed while they run, and removed."""
 
+import sys
 import types
 from pathlib import Path
 
@@ -92,8 +93,14 @@ def test_times_in_the_names_of_folders_are_numbers(tmp_path: Path) -> None:
     ("pattern", "time", "names"),
     [
         ("s_*.txt", None, ["s_5e-05.txt", "s_1.5e-4.txt", "s_5.000e-01.txt", "s_1.000e+00.txt", "s_20.txt"]),
+        ("p0/0.*/T", None, ["p0/0.05/T", "p0/0.1/T", "p0/0.15/T", "p0/0.5/T"]),
         ("p0/*/T", None, ["p0/5e-05/T", "p0/0.0001/T", "p0/0.00015/T", "p0/1/T"]),
         ("T2/out-*.dat", None, ["T2/out-2.dat", "T2/out-10.dat"]),  # a hyphen is no sign
+        ("out.*", None, ["out.5", "out.10"]),
+        ("s_*.npy", None, ["s_-10.npy", "s_-5.npy", "s_0.npy", "s_.5.npy", "s_1.5.npy"]),
+        ("*.npy", None, ["2.5D-01.npy", "5.0D-01.npy", "1.0D+00.npy"]),
+        ("s_*", None, ["s_1700000000000000001", "s_1700000000000000002", "s_1700000000000000003"]),
+        ("s_*", None, ["s_a", "s_b", "s_c"]),
         ("s_*.npz", r"_t([-+0-9.e]+)", ["s_9_t-1.5.npz", "s_8_t-1.npz", "s_7_t0.npz", "s_1_t1e-1.npz"]),
     ],
 )
@@ -132,7 +139,9 @@ def test_a_file_that_comes_too_late_is_refused(tmp_path: Path, again: str) -> No
     for found in files.complete(False):
         files.remove(found)
     (tmp_path / again).touch()
-    with pytest.raises(WrongFilesError, match=f"wrote {again} after u_1.npy, by whose numbers or times it comes first"):
+    with pytest.raises(
+        WrongFilesError, match=f"wrote {again} after u_1.npy, by whose number, time or name it comes first"
+    ):
         list(files.complete(True))
 
 
@@ -152,11 +161,11 @@ def test_a_folder_is_removed_when_it_was_read(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["u_1.npy", "u_t.npy"])
+@pytest.mark.parametrize("name", ["u_1.npy", "u_t.npy", "u_tnan.npy"])
 def test_a_name_without_a_time_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(WrongFilesError, match=f"wrote {name}, whose name has no time as 'solvers.output.time' has it"):
-        list(Files({"": "u_*.npy"}, tmp_path, "_t([0-9.]*)").complete(True))
+        list(Files({"": "u_*.npy"}, tmp_path, "_t([0-9.na]*)").complete(True))
 
 
 def test_built_in_readers(tmp_path: Path) -> None:
@@ -198,10 +207,32 @@ def test_a_function_may_give_several_steps_of_one_file(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (
+            "return None",
+            r"own:fields \(solvers.output.reader\) must yield \(time, \{field: array\}\), but has given None",
+        ),
+        ("yield {'u': 1}", r"must yield \(time, \{field: array\}\), but has given \{'u': 1\}"),
+        ("yield 0.5, 1, 2", r"must yield \(time, \{field: array\}\), but has given \(0.5, 1, 2\)"),
+        ("raise SystemExit(0); yield", r"own:fields \(solvers.output.reader\) has called exit\(0\)"),
+    ],
+)
+def test_what_a_reader_must_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, sentence: str) -> None:
+    monkeypatch.setitem(sys.modules, "own", module := types.ModuleType("own"))
+    exec(f"def fields(path, simulation):\n    {body}\n", module.__dict__)
+    with pytest.raises((TypeError, RuntimeError), match=sentence):
+        list(output._samples({"": tmp_path}, 0, types.SimpleNamespace(id=3), {"reader": "own:fields"}, ["u"]))
+
+
+@pytest.mark.parametrize(
     ("output", "sentence"),
     [
         ({"files": "../u_*.npy"}, "which is not within the folder of the simulation."),
         ({"files": "/tmp/u_*.npy"}, "which is not within the folder of the simulation."),
+        ({"files": "step_**.npy"}, "but '**' stands for folders alone: '**/step_*.npy'. Correct it."),
+        ({"files": "step_*.txt"}, "but without a reader .npy, .npz, .h5, .hdf5 are read. Name a function"),
+        ({"files": "u_*.npy", "success": [300]}, "'solvers.output.success[0]' is 300."),
         ({"files": "in*"}, "input.txt would be taken for what the program has written. Correct the pattern"),
         (
             {"files": {"v": "u_*.npy"}},

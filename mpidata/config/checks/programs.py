@@ -67,7 +67,10 @@ def check_launcher(solvers: Solvers, is_here: bool) -> Iterator[Problem]:
         yield location, f"{said}. Correct the name, or give the whole path."
     for number, word in enumerate(launcher):
         for brace in _BRACES.finditer(word):
-            if brace["name"] is not None and brace["name"] not in _OF_LAUNCHER:
+            if brace["name"] is None and brace[0] not in ("{{", "}}"):
+                said = f"'solvers.carried.launcher[{number}]' is {word!r}"
+                yield (*location, number), f"{said}. Write '{{ranks}}', and '{2 * brace[0]}' for a brace."
+            elif brace["name"] is not None and brace["name"] not in _OF_LAUNCHER:
                 fix = suggestion(brace["name"], _OF_LAUNCHER) or f"The names are {', '.join(_OF_LAUNCHER)}."
                 said = f"'solvers.carried.launcher[{number}]' is {word!r}, but there is no {brace['name']!r}"
                 yield (*location, number), f"{said}. {fix}"

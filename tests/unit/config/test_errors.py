@@ -55,6 +55,10 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
             "but there is no 'rank'. Did you mean 'ranks'?",
         ),
         (
+            "solvers={program: [./heat2d], carried: {launcher: [env, '{ranks']}}",
+            "Write '{ranks}', and '{{' for a brace.",
+        ),
+        (
             "solvers={program: [./heat2d], carried: {launcher: []}}",
             "'solvers.carried.launcher' is []. It must be a list",
         ),
