@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["launcher_of", "most_steps", "starts_by_srun"]
+__all__ = ["is_linked_with", "launcher_of", "most_steps", "starts_by_srun"]
 
 _LIBRARIES = {"libmpi.so": "openmpi", "libmpich.so": "mpich", "libmpi_cray.so": "cray"}
 _TIMEOUT_S = 10.0
@@ -60,6 +60,11 @@ def most_steps() -> int | None:
     told = _told("scontrol", "show", "config")
     found = re.search(r"^MaxStepCount\s*=\s*(\d+)", told, re.MULTILINE)
     return int(found[1]) if found else None
+
+
+def is_linked_with(program: str, library: str) -> bool:
+    """Whether an executable is linked with a library, "libmpidata.so" say, as far as the loader of this host tells."""
+    return any(line.strip().startswith(f"{library}.") for line in _told("ldd", program).splitlines())
 
 
 def _told(*command: str) -> str:

@@ -47,22 +47,34 @@ def run(folder: JobFolder, program: Path, *arguments: str, **solvers: object) ->
 def test_what_is_wrong_is_said(
     folder: JobFolder, carried: Build, how: str, solvers: dict[str, object], sentence: str
 ) -> None:
-    result = run(folder, carried("mistaken"), how, **solvers)
+    result = run(folder, Path("env"), str(carried("mistaken")), how, **solvers)  # `env` hides what it is linked with
     assert result.status == 1
     assert sentence in " ".join(result.logs().split()), result.logs()
 
 
-def test_a_carried_program_with_libmpidata_is_told_of_the_other_library(folder: JobFolder) -> None:
-    flags = subprocess.run(
-        [BIN / "mpidata", "config", "--cflags", "--libs"], capture_output=True, text=True, check=True
-    )
+@pytest.fixture
+def with_libmpidata(folder: JobFolder) -> Path:
+    """The same, linked with the library for ranks of the job."""
+    told = [BIN / "mpidata", "config", "--cflags", "--libs"]
+    flags = subprocess.run(told, capture_output=True, text=True, check=True)
     program = folder.path / "mistaken"
     command = [mpicc(), PROGRAMS / "mistaken.c", "-o", program, *shlex.split(flags.stdout)]
     subprocess.run(command, check=True)
-    result = run(folder, program, carried={})
+    return program
+
+
+def test_a_program_with_libmpidata_is_told_of_the_other_library(folder: JobFolder, with_libmpidata: Path) -> None:
+    result = run(folder, Path("env"), str(with_libmpidata), carried={})
     assert result.status == 1
     said = " ".join(result.logs().split())
     assert "the job carries this program (solvers.carried), which is linked with libmpidata." in said, result.logs()
+
+
+def test_the_wrong_library_is_seen_before_the_start(folder: JobFolder, carried: Build, with_libmpidata: Path) -> None:
+    result = run(folder, with_libmpidata, carried={})
+    assert result.status == 2 and "which is linked with libmpidata, though with 'solvers.carried'" in result.output
+    result = run(folder, carried("mistaken"))
+    assert result.status == 2 and "is linked with libmpidata_carried, which is for programs that" in result.output
 
 
 def test_a_program_that_goes_on_after_its_end_is_ended(folder: JobFolder, carried: Build) -> None:

@@ -15,9 +15,16 @@ from typing import Any
 from mpidata.config.base import Location, Problem
 from mpidata.config.programs import Solvers, find_program, is_object_name
 from mpidata.config.sentences import shown, suggestion
-from mpidata.native.own_launcher import most_steps, starts_by_srun
+from mpidata.native.own_launcher import is_linked_with, most_steps, starts_by_srun
 
-__all__ = ["check_launcher", "check_object", "check_placeholders", "check_program", "check_starts"]
+__all__ = [
+    "check_launcher",
+    "check_library",
+    "check_object",
+    "check_placeholders",
+    "check_program",
+    "check_starts",
+]
 
 _BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>\w+)\}|\{|\}")
 _OF_LAUNCHER = ("ranks", "hosts", "nodes")
@@ -74,6 +81,20 @@ def check_launcher(solvers: Solvers, is_here: bool) -> Iterator[Problem]:
                 fix = suggestion(brace["name"], _OF_LAUNCHER) or f"The names are {', '.join(_OF_LAUNCHER)}."
                 said = f"'solvers.carried.launcher[{number}]' is {word!r}, but there is no {brace['name']!r}"
                 yield (*location, number), f"{said}. {fix}"
+
+
+def check_library(solvers: Solvers, folder: Path) -> Iterator[Problem]:
+    """Look whether the solver program is linked with the library that is for it."""
+    if solvers.program is None:
+        return
+    executable = find_program(solvers.program, folder)[0]
+    at, said = ("solvers", "program"), f"'solvers.program' names {solvers.program[0]!r}, which is linked with"
+    if solvers.carried is not None and is_linked_with(executable, "libmpidata.so"):
+        fix = "Link it with libmpidata_carried (`mpidata config --carried`), or remove 'solvers.carried'."
+        yield at, f"{said} libmpidata, though with 'solvers.carried' it is no rank of the job. {fix}"
+    elif solvers.carried is None and is_linked_with(executable, "libmpidata_carried.so"):
+        fix = "Write 'carried: {ranks: 1}', or link it with libmpidata (`mpidata config --cflags --libs`)."
+        yield at, f"{said} libmpidata_carried, which is for programs that are no ranks of the job. {fix}"
 
 
 def check_program(location: Location, program: object, folder: Path) -> Iterator[Problem]:

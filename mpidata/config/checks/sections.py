@@ -11,6 +11,7 @@ from typing import Any
 from mpidata.config.base import Location, Problem
 from mpidata.config.checks.programs import (
     check_launcher,
+    check_library,
     check_object,
     check_placeholders,
     check_program,
@@ -88,6 +89,7 @@ def _solvers(sections: Mapping[str, Any], filled: Mapping[str, Any], folder: Pat
     """Look at what the program of the solvers reads and writes, and at what starts it."""
     solvers, table = sections["solvers"], sections.get("parameters")
     slurm = sections.get("slurm")
+    yield from check_library(solvers, folder)
     yield from check_launcher(solvers, is_here=slurm is None or not slurm.setup)
     if solvers.output is not None:
         yield from check_object(("solvers", "output", "reader"), solvers.output.reader, folder)
