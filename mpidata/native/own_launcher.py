@@ -13,6 +13,7 @@ __all__ = ["is_linked_with", "launcher_of", "most_steps", "starts_by_srun"]
 
 _LIBRARIES = {"libmpi.so": "openmpi", "libmpich.so": "mpich", "libmpi_cray.so": "cray"}
 _TIMEOUT_S = 10.0
+_HEAD_BYTES = 16 << 20  # of an executable, with the names of its libraries
 
 
 def launcher_of(program: Sequence[str], ranks: int, carriers: int = 1) -> tuple[str, ...]:
@@ -63,8 +64,14 @@ def most_steps() -> int | None:
 
 
 def is_linked_with(program: str, library: str) -> bool:
-    """Whether an executable is linked with a library, "libmpidata.so" say, as far as the loader of this host tells."""
-    return any(line.strip().startswith(f"{library}.") for line in _told("ldd", program).splitlines())
+    """Whether an executable names a library, "libmpidata.so" say, among those that it needs."""
+    path = shutil.which(program)
+    try:
+        with open(path or program, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+    return head.startswith(b"\x7fELF") and f"\0{library}.".encode() in head
 
 
 def _told(*command: str) -> str:
