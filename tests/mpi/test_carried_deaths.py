@@ -147,6 +147,7 @@ def left_behind(folder: JobFolder) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.full
 def test_what_a_lost_group_leaves_behind_is_ended_by_the_next_one(folder: JobFolder) -> None:
     write_script(folder)
     started, job = time.monotonic(), folder.start()

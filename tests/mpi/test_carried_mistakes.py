@@ -31,12 +31,18 @@ def run(folder: JobFolder, program: Path, *arguments: str, **solvers: object) ->
             "simulation 0. Let one of them do so, or each put its own part. If each takes itself for the only rank, "
             "they were not started by the mpirun of their MPI: give it as solvers.carried.launcher.",
         ),
-        (
+        pytest.param(
             "closes",
             {"carried": {}},
             "This process has closed the connection to its carrier. Close no file descriptors",
+            marks=pytest.mark.full,
         ),
-        ("few", {"carried": {}}, "has not come with its message, as where a process has as many files open as it may"),
+        pytest.param(
+            "few",
+            {"carried": {}},
+            "has not come with its message, as where a process has as many files open as it may",
+            marks=pytest.mark.full,
+        ),
         (
             "none",
             {},

@@ -84,7 +84,9 @@ def test_two_jobs_at_once_do_not_share_copies(tmp_path: Path, place: Path) -> No
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.parametrize("end", ["error", "interrupted", "killed"])
+@pytest.mark.parametrize(
+    "end", ["error", *(pytest.param(end, marks=pytest.mark.full) for end in ("interrupted", "killed"))]
+)
 def test_no_copy_is_left(folder: JobFolder, place: Path, end: str) -> None:
     write(folder, place, "(6, 4)" if end == "error" else "(4, 6)")
     started, job = time.monotonic(), folder.start()
