@@ -71,10 +71,10 @@ def _read_file(path: Path, wanted: list[str]) -> dict[str, npt.NDArray[Any]]:
 
 
 def _samples(
-    files: Mapping[str, Path], time: float | None, simulation: Simulation, settings: Mapping[str, Any], names: list[str]
+    files: Mapping[str, Path], at: float, simulation: Simulation, settings: Mapping[str, Any], names: list[str]
 ) -> Iterator[tuple[float, Fields]]:
     if settings["reader"] is None:
-        yield time or 0.0, read(files, names)
+        yield at, read(files, names)
         return
     module, _, name = settings["reader"].partition(":")
     path = next(iter(files.values()))
@@ -109,8 +109,8 @@ class _Reading:
         """Send what is complete, and remove it; returns how many steps had files. Raises WrongFilesError."""
         taken = 0
         for files in self._written.complete(ended_well):
-            time = self._written.time_of(next(iter(files.values())))
-            at = float(self._rank.steps) if time is None else time
+            named = self._written.time_of(next(iter(files.values())))
+            at = float(self._rank.steps) if named is None else named
             for when, fields in _samples(files, at, self._simulation, self._settings, self._names):
                 self._simulation.put(**fields)
                 self._simulation.step(when)
