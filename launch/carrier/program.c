@@ -117,26 +117,33 @@ static _Noreturn void become(char **arguments, char **variables, const command_t
     _exit(127);
 }
 
-int program_start(program_t *program, const command_t *command, char **assignments) {
+static int start(program_t *program, const command_t *command, char **whole, char **variables) {
     int ends[2], error = 0;
     const pid_t parent = getpid();
-    char **whole = whole_command(command, assignments), **variables = environment(assignments);
-    if (!whole || !variables) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for starting the program.");
     if (pipe2(ends, O_CLOEXEC)) return mpidata_error(MPIDATA_ERR_JOB, "Cannot make a pipe: %s.", strerror(errno));
-    *program = (program_t){.descriptor = -1, .is_launched = command->n_launcher > 0};
-    program->pid = fork();
-    if (program->pid < 0) return mpidata_error(MPIDATA_ERR_JOB, "Cannot start a process: %s. See `ulimit -u`.", strerror(errno));
-    if (program->pid == 0) become(whole, variables, command, parent, ends[1]);
+    const pid_t child = fork();
+    if (child == 0) become(whole, variables, command, parent, ends[1]);
+    if (child < 0) error = errno;
     close(ends[1]);
-    const int failed = read(ends[0], &error, sizeof error) == (ssize_t)sizeof error;
+    const int failed = child > 0 && read(ends[0], &error, sizeof error) == (ssize_t)sizeof error;
     close(ends[0]);
+    /* Never -1: what is signalled with that is every process of the user. */
+    *program = (program_t){.pid = child > 0 ? child : 0, .descriptor = -1, .is_launched = command->n_launcher > 0};
+    if (child < 0) return mpidata_error(MPIDATA_ERR_JOB, "Cannot start a process: %s. See `ulimit -u`.", strerror(error));
     if (failed)
-        (void)mpidata_error(MPIDATA_ERR_JOB, "Cannot start '%.200s': %s. Build it, or correct solvers.%s in the job file.",
-                            whole[0], strerror(error), program->is_launched ? "carried.launcher" : "program");
-    else program->descriptor = (int)syscall(SYS_pidfd_open, program->pid, 0);
+        return mpidata_error(MPIDATA_ERR_JOB, "Cannot start '%.200s': %s. Build it, or correct solvers.%s in the job file.",
+                             whole[0], strerror(error), program->is_launched ? "carried.launcher" : "program");
+    program->descriptor = (int)syscall(SYS_pidfd_open, child, 0);
+    return MPIDATA_SUCCESS;
+}
+
+int program_start(program_t *program, const command_t *command, char **assignments) {
+    char **whole = whole_command(command, assignments), **variables = environment(assignments);
+    const int status = whole && variables ? start(program, command, whole, variables)
+                                          : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for starting the program.");
     free(whole);
     free(variables);
-    return failed ? MPIDATA_ERR_JOB : MPIDATA_SUCCESS;
+    return status;
 }
 
 /* What the program's processes have left behind comes to this process, which is a subreaper. */
@@ -161,7 +168,7 @@ static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 100
 void program_end(program_t *program, const ranks_t *ranks) {
     enum { PATIENCE_S = 3 };
     /* A launcher ends its ranks by itself, and removes its own files. */
-    if (program->pid && program->is_launched) {
+    if (program->pid > 0 && program->is_launched) {
         kill(program->pid, SIGTERM);
         for (const double until = mpidata_now() + PATIENCE_S; mpidata_now() < until && !program_has_ended(program);) pause_ms(10);
     }

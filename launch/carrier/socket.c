@@ -87,13 +87,14 @@ static int hold(ranks_t *ranks) {
 }
 
 static void end_program_of_dead(const ranks_t *ranks, const char *name, int group) {
+    enum { TRIES = 400 }; /* what waits for a disk may not be killed for long */
     char mark[sizeof ranks->group_mark];
     struct stat status;
     const int file = openat(ranks->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) return;
     if (!flock(file, LOCK_EX | LOCK_NB) && !fstat(file, &status) && !status.st_size) {
         (void)snprintf(mark, sizeof mark, MPIDATA_CARRIED_GROUP "=%d", group);
-        while (kill_marked(ranks->mark, mark)) usleep(5000);
+        for (int tries = 0; tries < TRIES && kill_marked(ranks->mark, mark); tries++) usleep(5000);
         (void)ftruncate(file, 1);
     }
     close(file);
