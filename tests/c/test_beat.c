@@ -1,10 +1,12 @@
 #define _GNU_SOURCE
 #include "base/beat.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -108,6 +110,33 @@ static void nonsense(void) {
     mpidata_beat();
 }
 
+static atomic_int slow;
+
+/* In place of the system's: while one thread maps the page, the others come. */
+void *mmap(void *at, size_t bytes, int protection, int flags, int descriptor, off_t offset) {
+    if (atomic_load(&slow)) (void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, descriptor, offset);
+}
+
+static void *look(void *unused) {
+    (void)unused;
+    return mpidata_pulse_page();
+}
+
+static void several_threads_at_once(void) {
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    make_page(sizeof *page, MPIDATA_PULSE_MAGIC, 0);
+    atomic_store(&slow, 1);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, look, NULL) == 0);
+    mpidata_pulse *first = look(NULL);
+    CHECK(first);
+    for (int i = 0; i < THREADS; i++) {
+        void *found = NULL;
+        CHECK(pthread_join(threads[i], &found) == 0 && found == first);
+    }
+}
+
 /* In a process of its own, as the page is looked for once. */
 static void apart(void (*test)(void)) {
     int status = 0;
@@ -128,5 +157,6 @@ int main(void) {
     apart(no_page);
     apart(too_short);
     apart(nonsense);
+    apart(several_threads_at_once);
     return 0;
 }

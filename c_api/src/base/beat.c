@@ -25,8 +25,12 @@ static mpidata_pulse *map_page(void) {
 
 mpidata_pulse *mpidata_pulse_page(void) {
     static _Atomic(mpidata_pulse *) found;
-    static atomic_flag looked = ATOMIC_FLAG_INIT;
-    if (!atomic_flag_test_and_set(&looked)) atomic_store(&found, map_page());
+    static atomic_int looked;
+    if (!atomic_load(&looked)) { /* threads that come at once look each for themselves */
+        mpidata_pulse *none = NULL, *page = map_page();
+        if (page && !atomic_compare_exchange_strong(&found, &none, page)) (void)munmap(page, sizeof *page);
+        atomic_store(&looked, 1);
+    }
     return atomic_load(&found);
 }
 
