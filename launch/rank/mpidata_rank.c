@@ -131,6 +131,7 @@ static void take_signals(sigset_t *mask)
     sigemptyset(&signals);
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) sigaddset(&signals, taken[i]);
     sigprocmask(SIG_BLOCK, &signals, mask);
+    signal(SIGCHLD, SIG_DFL); /* where a launcher ignores it, which is inherited, no child could be waited for */
     prctl(PR_SET_PDEATHSIG, SIGRTMIN);
     if (getppid() != launcher) exit(1);
 }

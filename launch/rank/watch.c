@@ -55,9 +55,12 @@ int end_carried(void)
 
 _Noreturn void die(pid_t child)
 {
+    const char *pulse = getenv(MPIDATA_PULSE_VARIABLE);
+    /* Not the process group: Slurm puts all ranks of a host into that of the first one. */
+    (void)kill_family();
     if (child > 0) kill(child, SIGKILL);
     if (me.carries) end_carried();
-    if (getpgrp() == getpid()) kill(0, SIGKILL); /* launchers give each rank a process group of its own */
+    if (pulse) (void)kill_marked(print("MPIDATA_RUN=%s", me.run_folder), print(MPIDATA_PULSE_VARIABLE "=%s", pulse));
     for (;;) kill(getpid(), SIGKILL);
 }
 

@@ -230,3 +230,27 @@ def test_python_says_its_last_words(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {"trainer": [shutil.which("python3") or sys.executable, "-c", code]})
     assert run_rank(shim, plan.run, 1).returncode == -signal.SIGKILL
     assert (plan.run / "logs" / "rank-0001-trainer-0.log").read_text() == "last words\n"
+
+
+def test_a_bad_end_leaves_the_other_ranks_of_its_process_group_alone(shim: Path, tmp_path: Path) -> None:
+    """As under Slurm, which puts all ranks of a host into the process group of the first one."""
+    left = tmp_path / "left"
+    script = f"sleep 60 & echo $! >{left}; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 3"
+    other = f"{JOIN_AND_LEAVE}; echo here >{tmp_path}/other; sleep 2; echo done >{tmp_path}/other"
+    plan = make_plan(tmp_path, {"trainer": ["sh", "-c", script], "solver": ["sh", "-c", other]})
+    first = start_rank(shim, plan.run, 1)
+    variables = clean_environment(OMPI_COMM_WORLD_RANK="5", OMPI_COMM_WORLD_SIZE="7")
+    second = subprocess.Popen([shim, plan.run], env=variables, preexec_fn=lambda: os.setpgid(0, first.pid))
+    wait_for(lambda: (tmp_path / "other").exists() and left.exists() and left.read_text())
+    (tmp_path / "go").touch()
+    assert first.wait(20) == -signal.SIGKILL and exit_note(plan.run, 1)["exit"] == 3
+    wait_for(lambda: not psutil.pid_exists(int(left.read_text())))
+    assert second.wait(20) != -signal.SIGKILL and (tmp_path / "other").read_text() == "done\n"
+
+
+def test_a_rank_whose_launcher_ignores_the_ends_of_children(shim: Path, tmp_path: Path) -> None:
+    plan = make_plan(tmp_path, {"trainer": ["sh", "-c", "exit 3"]})
+    variables = clean_environment(OMPI_COMM_WORLD_RANK="1", OMPI_COMM_WORLD_SIZE="7")
+    command = ["env", "--ignore-signal=CHLD", str(shim), str(plan.run)]
+    assert subprocess.run(command, env=variables, timeout=20, stderr=subprocess.DEVNULL).returncode == -signal.SIGKILL
+    assert exit_note(plan.run, 1)["exit"] == 3
