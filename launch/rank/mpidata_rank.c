@@ -262,6 +262,7 @@ int main(int argc, char **argv)
     if (chdir(folder)) refuse("Cannot enter %s: %s. Host of rank %ld.", folder, strerror(errno), me.rank);
     if (own_case && strchr(arguments[0], '/') && *arguments[0] != '/') arguments[0] = print("%s/%s", plan.folder, arguments[0]);
     say_host(log);
+    show_alive();
     set_environment(&plan);
     tell_solver(&plan, assignments);
     char *unprotected = plan.fault_tolerant && is_replaced() && !plan.carried ? preload() : NULL;
@@ -291,7 +292,10 @@ int main(int argc, char **argv)
     const int left = (flags & MPIDATA_PULSE_LEFT) && !(flags & MPIDATA_PULSE_FINALIZING);
     if (in_order && !end.told && left && me.role != MPIDATA_ROLE_SCHEDULER)
         sentence = without_finalize(&plan, log_path, log);
-    if (in_order && !sentence && (end.told || flags & MPIDATA_PULSE_LEFT)) return 0;
+    if (in_order && !sentence && (end.told || flags & MPIDATA_PULSE_LEFT)) {
+        end_alive();
+        return 0;
+    }
     if (in_order && !sentence) sentence = unfinished(end.joined);
     else if (!sentence && WIFEXITED(end.status)) {
         int at_end = 0;
@@ -302,5 +306,6 @@ int main(int argc, char **argv)
     if (sentence) end.error = sentence;
     const char *unwritten = write_exit_note(&end);
     say(&end, log_path, unwritten);
+    if (!unwritten) end_alive();
     die(0);
 }

@@ -88,6 +88,12 @@ void leave_word(const char *refusal);       /* a note of a spawned rank that can
 char *own_word(const char *log, long begun, int *at_end);
 char *unfinished(int joined); /* what is wrong with a program that ended with status 0 but did not leave the job */
 
+/* alive.c. The folder `private/alive` has a file of each rank, locked as long as its mpidata-rank lives, which removes it at
+ * its end. */
+void show_alive(void);
+void end_alive(void);
+int note_vanished(void); /* leave a note of each rank that was killed without one; returns how many. Opens all files */
+
 /* mates.c. What is known of the other ranks of the group; 0 at first. */
 typedef struct {
     uint64_t looked, waited; /* when it was last looked for them, and seen that one waits for the trainers */

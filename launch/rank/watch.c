@@ -40,6 +40,7 @@ typedef struct {
     uint64_t told_at;             /* when a signal asked the rank to end on behalf of the job, 0 before */
     uint64_t counted;             /* when the dead were looked for last */
     int dead;                     /* whether a rank of this start of the run has died */
+    long looks;                   /* how often they were looked for */
     uint64_t watched, watched_at; /* since when it is watched without a gap, and when it was last */
     mates_t mates;
 } watch_t;
@@ -97,14 +98,17 @@ static double too_long(watch_t *watch, unsigned flags, uint64_t now, const char 
     return allowed_s > 0 && silent_s > allowed_s ? silent_s : 0;
 }
 
-/* Whether a rank has died: each one that dies leaves an exit note, or the scheduler leaves one in its place. */
+/* Whether a rank has died: each one that dies leaves an exit note, or those that miss it leave one in its place. A few
+ * ranks look for that; the others only where the first ones are not there to do so, as thousands would open all files. */
 static int somebody_died(watch_t *watch, uint64_t now)
 {
+    enum { AT_ONCE = 8 };
     if (watch->dead || now - watch->counted < LOOK_EVERY) return watch->dead;
     watch->counted = now;
     DIR *folder = opendir(watch->exits);
     for (struct dirent *entry; folder && !watch->dead && (entry = readdir(folder));) watch->dead = *entry->d_name != '.';
     if (folder) closedir(folder);
+    if (!watch->dead && watch->looks++ >= me.rank / AT_ONCE) watch->dead = note_vanished() > 0;
     return watch->dead;
 }
 

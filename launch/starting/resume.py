@@ -174,7 +174,8 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
             with contextlib.suppress(FileNotFoundError):
                 run.exits.rename(kept)
         run.exits.mkdir(FOLDER_MODE, exist_ok=True)
-        beside = (*run.path.glob(".*.new"), *run.private.glob(".*.new"), *run.private.glob("scale*-*"))  # left there
+        patterns = (".*.new", "scale*-*", f"{run.alive.name}/*")  # of what was left there
+        beside = (*run.path.glob(".*.new"), *(path for pattern in patterns for path in run.private.glob(pattern)))
         afresh = () if resume.checkpoint else (run.losses,)
         for path in (run.stop, run.over, run.progress, *afresh, *beside):
             path.unlink(missing_ok=True)

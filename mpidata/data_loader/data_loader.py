@@ -149,7 +149,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         indices = self._indices(seed, epoch)
         settings = Settings(self._ahead, self.in_order, self.timeout, self.pin_memory and torch.cuda.is_available())
         self._tally.begin(epoch)
-        seeds, turn = (lambda n: derived_seed(seed, epoch, n, trainer)), self._place.turns.begin()
+        seeds = lambda n: derived_seed(seed, epoch, n, trainer)  # noqa: E731
+        turn = self._place.turns.begin(together=self.share)
         return Epoch(self._on_loaders(), indices, seeds, given, settings, self._tally, turn)
 
     def set_epoch(self, epoch: int) -> None:

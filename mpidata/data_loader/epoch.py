@@ -106,6 +106,8 @@ class Epoch(Iterator[Any]):
             if self._exhausted and not self._orders:
                 self._given(None)
                 self._tally.end()
+                if self._turn is not None:
+                    self._turn.end()
                 self._turn = None
                 raise StopIteration
             left_s = (self._settings.timeout_s or math.inf) - (time.monotonic() - begun)
@@ -121,6 +123,8 @@ class Epoch(Iterator[Any]):
             self._ahead = max(_FEWEST_AHEAD, min(_MOST_AHEAD, _BYTES_AHEAD // order.parcel.size))
         self._ask()
         batch = unpack(order.parcel)
+        if self._turn is not None:
+            self._turn.given()
         return pin_memory(batch) if self._settings.pinned else batch  # type: ignore[no-untyped-call]
 
     def _ready(self) -> Order | None:

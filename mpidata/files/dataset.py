@@ -105,6 +105,7 @@ class FileDataset:
         self._remote = Remote(place.loaders, place.workers, place.retries, parts, files)
         self._tally = Tally(place.report, place.trainer == 0)
         self._counts = self._count()
+        self._share = share
         self._trainer, trainers = (place.trainer, place.trainers) if share else (0, 1)
         self._global_batch = batch_size * trainers
         self._shares = Shares(sum(self._counts), batch_size, trainers, drop_last)
@@ -213,7 +214,7 @@ class FileDataset:
             self._tally.flush()
 
     def _batches_of(self, epoch: int) -> Iterator[dict[str, torch.Tensor]]:
-        turn = self._turns.begin()
+        turn = self._turns.begin(together=self._share)
         for number in range(self._batches, len(self)):
             turn.next()
             begun = time.monotonic()
@@ -227,7 +228,9 @@ class FileDataset:
             self._tally.read_again(len(self._remote.read_again))
             rows = len(next(iter(tensors.values())))
             self._tally.batch(rows, time.monotonic() - begun)
+            turn.given()
             yield {name: tensor.pin_memory() for name, tensor in tensors.items()} if self._pin else tensors
+        turn.end()
 
 
 def _refuse(batch_size: Any, transform: Any, reader: Any, shuffle: Any, open_parts: Any) -> None:

@@ -18,17 +18,30 @@ class Turns:
     ----------
     count : callable
         Counts a batch; may take a checkpoint.
+
+    Attributes
+    ----------
+    given : int
+        Batches of all iterations that were given out.
+    in_epoch : bool
+        Whether the iteration that began last, of those that all trainers make together, has not come to its end; one
+        that is left by `break` never does.
     """
 
     def __init__(self, count: Callable[[], None]) -> None:
+        self.given = 0
+        self.in_epoch = False
         self._count = count
         self._first: weakref.ref[Turn] | None = None
+        self._open: weakref.WeakSet[Turn] = weakref.WeakSet()
 
-    def begin(self) -> Turn:
-        """Begin an iteration, which lasts as long as somebody has what is returned."""
-        turn = Turn(self)
+    def begin(self, together: bool = False) -> Turn:
+        """Begin an iteration, which lasts as long as somebody has what is returned; `together`: of all trainers."""
+        turn = Turn(self, together)
+        self._open.add(turn)
         if self._first is None or self._first() is None:
             self._first = weakref.ref(turn)
+        self.in_epoch |= together
         return turn
 
     def count(self, turn: Turn) -> None:
@@ -38,13 +51,41 @@ class Turns:
         if self._first() is turn:
             self._count()
 
+    def is_computing(self) -> bool:
+        """Whether the script is within a loop, with the batch that came last; may be called from any thread."""
+        turns = [turn for turn in tuple(self._open) if not turn.over]
+        return bool(turns) and not any(turn.waits for turn in turns)
+
 
 class Turn:
-    """One iteration."""
+    """One iteration.
 
-    def __init__(self, turns: Turns) -> None:
+    Attributes
+    ----------
+    waits : bool
+        Whether the script waits for a batch of it.
+    over : bool
+        Whether it has come to its end.
+    """
+
+    def __init__(self, turns: Turns, together: bool) -> None:
+        self.waits = False
+        self.over = False
         self._turns = turns
+        self._together = together
 
     def next(self) -> None:
         """Say that a batch is about to be given out, all before it being in use or used."""
+        self.waits = True
         self._turns.count(self)
+
+    def given(self) -> None:
+        """Say that it is given out now."""
+        self.waits = False
+        self._turns.given += 1
+
+    def end(self) -> None:
+        """Say that there is no further batch."""
+        self.waits, self.over = False, True
+        if self._together:
+            self._turns.in_epoch = False

@@ -12,7 +12,7 @@ LOOKED_AT_DATA_S = 60.0  # the same after the first batch of all: mostly a look 
 FAILED_RECORDER_S = 1.0  # for what it has recorded, once its script has failed; the job ends meanwhile
 
 # A rank that has reported an error stays so long: dying first would end the job before the scheduler has told why.
-AFTER_ERROR_S = 3.0
+AFTER_ERROR_S = 4.0
 
 # The scheduler.
 STOP_S = 7.0  # from a stop to the end of what has not left
@@ -27,6 +27,9 @@ LEAVE_SHARE = 0.3  # of checkpoint.within_s: for the ranks to leave when the che
 WHY_LOST_S = 3.0  # from MPI's word that a group is lost to the file that says why
 WHY_LOST_IN_START_S = 2.0  # the same while the ranks join
 WHY_TRAINER_DIED_S = 2.0  # the same where it is a trainer, which ends the job
+WHY_TRAINER_FAILED_S = 1.0  # from the report of a trainer's script to the word that another trainer died, which is why
+LEFT_EARLY_S = 10.0  # for which trainers wait for one that left in the middle of an epoch, until the job is stopped
+SILENT_S = 60.0  # without a sign of life of a trainer, or of a rank that is to join, until it is named
 MPI_TELLS_S = 3.0  # from the file to MPI's word; past it the scheduler does without
 
 # Groups that are spawned.

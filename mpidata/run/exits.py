@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import json
+import os
 import signal
 from pathlib import Path
 
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["ANOTHER_START", "Exit", "first_exit", "last_lines", "read_exit", "read_exit_note", "signal_name", "tail"]
+__all__ = [
+    "ANOTHER_START",
+    "Exit",
+    "first_exit",
+    "has_vanished",
+    "last_lines",
+    "read_exit",
+    "read_exit_note",
+    "signal_name",
+    "tail",
+]
 
 ANOTHER_START = "mpidata: Another start of this run."
 """The line of a log between what the programs of two starts have printed; mpidata-rank writes it."""
@@ -149,6 +162,31 @@ def read_exit_note(path: Path) -> Exit | None:
     else:
         cause = "signal" if number is not None else "exit" if status is not None else "unknown"
     return Exit(cause, number, status, silent_s, joined, told, error, rank, at, silent_key, raised, item)
+
+
+def has_vanished(run: RunFolder, name: str) -> bool:
+    """Whether a rank was killed with its mpidata-rank: its file in `private/alive` is there, and not locked any more.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Of the job.
+    name : str
+        Of its exit note: `rank-0002`.
+
+    Returns
+    -------
+    bool
+        False also where it ended in order, or where the file system has no locks.
+    """
+    with contextlib.suppress(OSError):
+        descriptor = os.open(run.alive / name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return os.fstat(descriptor).st_nlink > 0
+        finally:
+            os.close(descriptor)
+    return False
 
 
 def last_lines(run: Path, plan: Plan, group: int, rank_in_group: int, n: int = 10) -> list[str]:

@@ -52,6 +52,11 @@ class RunFolder:
         return self.private / "plan"
 
     @property
+    def alive(self) -> Path:
+        """Folder with a file of each rank, locked as long as its mpidata-rank lives, which removes it at its end."""
+        return self.private / "alive"
+
+    @property
     def case(self) -> Path:
         """What carriers copy for each simulation, where that is something."""
         return self.private / "case"

@@ -13,15 +13,16 @@ from mpidata.run.exits import last_lines, read_exit, read_exit_note, tail
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["GIVEN_UP", "Cause", "Causes", "DeadTrainer", "Losses", "UntoldDeaths"]
+__all__ = ["GIVEN_UP", "VANISHED", "Cause", "Causes", "Losses", "UntoldDeaths"]
 
 _LOOK_S = 1.0
 # If nothing has come to its end by then, and every group has failed, the program is at fault and not a simulation.
 _HOPELESS = 3
-_VANISHED = (
+VANISHED = (
     "vanished without an exit note: its mpidata-rank was killed with it, its host is gone, or the run folder cannot be "
     "written"
 )
+"""How a rank has ended of which nothing is known, to stand behind its name."""
 
 _Entries = Sequence[Mapping[str, Any]]
 
@@ -78,7 +79,7 @@ class Cause:
         for ended, rank in sorted(known, key=lambda entry: entry[0].follows):
             output = last_lines(plan.run, plan, group, rank)
             return cls(ended.cause, ended.sentence(), rank, ended.signal, ended.status, output)
-        return cls("unknown", _VANISHED, rank_in_group, output=last_lines(plan.run, plan, group, rank_in_group))
+        return cls("unknown", VANISHED, rank_in_group, output=last_lines(plan.run, plan, group, rank_in_group))
 
     @classmethod
     def of_loader(cls, plan: Plan, loader: int) -> Cause:
@@ -86,14 +87,8 @@ class Cause:
         run = RunFolder(plan.run)
         ended, output = read_exit_note(run.loader_exit(plan, loader)), tail(run.loader_log(plan, loader), 10)
         if ended is None or ended.told:
-            return cls("unknown", _VANISHED, 0, output=output)
+            return cls("unknown", VANISHED, 0, output=output)
         return cls(ended.cause, ended.sentence(), 0, ended.signal, ended.status, output, ended.item)
-
-    @classmethod
-    def of_trainer(cls, plan: Plan, rank: int) -> Cause:
-        """Find out why a trainer died, from its exit note."""
-        ended = read_exit_note(RunFolder(plan.run).rank_exit(rank))
-        return cls("unknown", _VANISHED) if ended is None else cls(ended.cause, ended.sentence())
 
     @classmethod
     def given_up(cls, plan: Plan, group: int, reason: str) -> Cause:
@@ -229,31 +224,6 @@ class Causes:
                     RunFolder(self._plan.run).vanished(group, self._kind).touch()
             causes.append((group, cause))
         return causes
-
-
-class DeadTrainer:
-    """Finds out why a trainer died, which ends the job.
-
-    Attributes
-    ----------
-    rank : int
-        That of the first trainer of whose death MPI has told; -1 before.
-    """
-
-    def __init__(self, plan: Plan) -> None:
-        self.rank = -1
-        self._plan = plan
-        self._by = 0.0
-
-    def look_for(self, rank: int, now: float) -> None:
-        """Look from now on why this trainer died."""
-        if self.rank < 0:
-            self.rank, self._by = rank, now + deadlines.WHY_TRAINER_DIED_S
-
-    def why(self, now: float) -> Cause | None:
-        """Tell the cause, once it is known or will not be; None before."""
-        cause = None if self.rank < 0 else Cause.of_trainer(self._plan, self.rank)
-        return None if cause and cause.kind == "unknown" and now < self._by else cause
 
 
 class UntoldDeaths:

@@ -24,11 +24,12 @@ from mpidata.scheduler.dispatcher import Dispatcher
 from mpidata.scheduler.ending import Ending, OutsideStop, Stream
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.loaders import Loaders
-from mpidata.scheduler.losses import DeadTrainer, Losses
+from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.messages import Messages, index_of, log_of
 from mpidata.scheduler.relief import Relief
 from mpidata.scheduler.restore import restore, state_of
 from mpidata.scheduler.simulations import Simulations
+from mpidata.scheduler.trainers import FirstCause, Leavers, Silence, Verdict
 
 if TYPE_CHECKING:
     from mpidata.learning.learner import Learner
@@ -85,7 +86,8 @@ class Scheduler:
             plan, parameters, messages, self._journal, self.simulations, self.groups, self.losses
         )
         self._relief = Relief(plan.trainers)
-        self._dead_trainer = DeadTrainer(plan)
+        self._silence, self._leavers = Silence(plan), Leavers()
+        self._first_cause, self._told_why = FirstCause(plan, self._silence), False
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.ended)
         for sentence in self._journal.figures.record_stopped:
@@ -100,7 +102,7 @@ class Scheduler:
             kinds.Finalized: lambda event: self._keeper_of(event).finalized(event.index, event),
             kinds.Held: self._on_held,
             kinds.Status: self._on_status,
-            kinds.Report: lambda event: self._journal.reported(event.index, event.values),
+            kinds.Report: self._on_report,
             kinds.Losses: lambda event: self._journal.figures.losses.add(event.sums),
             kinds.Stop: self._on_stop,
             kinds.Goodbye: self._on_goodbye,
@@ -131,7 +133,7 @@ class Scheduler:
             while not self._over:
                 self._turn()
         except MpidataError as error:
-            if not self._trainer_died():
+            if not self._trainer_failed(self._clock(), final=True):
                 self.ending.conclusion["died"] = isinstance(error, RankDiedError)
                 self._fail_now(str(error))
         except Exception as error:
@@ -142,12 +144,12 @@ class Scheduler:
 
     def _turn(self) -> None:
         event = self._messages.poll(_POLL_S)
-        if event is not None and self._dead_trainer.rank < 0:  # what follows from its death is no cause
+        if event is not None and self._first_cause.dead < 0:  # what follows from its death is no cause
             self._on[type(event)](event)
         now = self._clock()
         if event is None or now >= self._next_tick:
             self._tick(now)
-        if self._over or self._trainer_died(now):
+        if self._over or self._trainer_failed(now):
             return
         for keeper in (self._dispatcher, self.loaders):
             if keeper.error and not self.ending.stopping:
@@ -167,6 +169,8 @@ class Scheduler:
             keeper.blameless = self._outside.by_terminate
             keeper.tick(now)
         self._scaling.tick(now)
+        for trainer in self._silence.tick(now, self.ending.trainers):
+            self._journal.note("trainer_silent", trainer=trainer)
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
         if self._learner and (seconds := self._learner.slow_s(now)):
             self._journal.note("sampler_slow", seconds=round(seconds, 1))
@@ -178,6 +182,8 @@ class Scheduler:
         elif (reason := self._outside.tick(now)) and not self.ending.stopping:
             self.ending.stop_from_outside(reason, self._outside.by)
             self._tell_all_to_leave()
+        elif not self.ending.stopping and (reason := self._leavers.reason(self.ending.trainers)):
+            self._stop(reason)
         elif self.ending.is_due(now):
             alive = {"groups": self.groups.alive, "loaders": self.loaders.groups.alive}
             self._journal.note("overdue", **alive, trainers=self.ending.trainers)
@@ -207,22 +213,30 @@ class Scheduler:
             self._keeper_of(event).died(event.index, event.rank_in_group, self._clock())
             return
         if index_of(event, self.plan.trainers) in self.ending.trainers:  # else it had nothing more to do
-            self._dead_trainer.look_for(event.rank, self._clock())
+            self._first_cause.died(event.rank, self._clock())
 
-    def _trainer_died(self, now: float = float("inf")) -> bool:
-        """End the job if a trainer has died, and it is known why, or not waited for."""
-        rank, cause = self._dead_trainer.rank, self._dead_trainer.why(now)
-        if cause is None:
+    def _trainer_failed(self, now: float, final: bool = False) -> bool:
+        """End the job if a trainer has died or failed, and the first cause is known, or not waited for."""
+        verdict = self._verdict(now, final)
+        if verdict is None:
             return False
-        log = RunFolder(self.plan.run).log(self.plan, rank)
-        self.ending.conclusion.update({"died": True} if cause.kind in ("unknown", "signal") else {})
-        told = f"Trainer {rank - 1} (rank {rank}) {cause.sentence}. Its output is in {log}."
-        self._fail_now(f"{told} Resume the job with `mpidata run --resume {self.plan.run}`.", log)
+        if verdict.by_script:
+            self._fail(verdict.error, verdict.log)
+            return False
+        self._fail_now(verdict.error, verdict.log)
         return True
+
+    def _verdict(self, now: float, final: bool) -> Verdict | None:
+        verdict = None if self._told_why else self._first_cause.verdict(now, final)
+        if verdict is not None:
+            self._told_why = True
+            self.ending.conclusion.update({"died": True} if verdict.died else {})
+        return verdict
 
     def _on_status(self, event: kinds.Status) -> None:
         trainer = index_of(event, self.plan.trainers)
         self.ending.status_came(trainer)
+        self._silence.heard(trainer, self._clock())
         if event.ended:
             self.ending.trainer_left_loop(trainer)
         statistics = self._journal.figures.status(trainer, event.statistics, event.waited_us, event.usage)
@@ -235,20 +249,28 @@ class Scheduler:
             reason = f"{what} while the groups wait for room on trainer {relieved}"
             self._journal.note("relief", trainer=relieved, samples=samples, reason=reason)
 
+    def _on_report(self, event: kinds.Report) -> None:
+        self._leavers.reported(event.index, event.values)
+        self._journal.reported(event.index, event.values)
+
     def _on_stop(self, event: kinds.Stop) -> None:
         trainer = index_of(event, self.plan.trainers)
         text = event.text.rstrip(".") or "no reason given"
         self.ending.trainer_left_loop(trainer)
         self._journal.note("stop", trainer=trainer, failed=event.failed, reason=text)
         if event.failed:
-            log = log_of(event, self.plan)
-            self._fail(f"{text}. The script of trainer {trainer} failed; {log} has the whole story.", log)
+            self._first_cause.reported(trainer, text, self._clock())
         else:
+            self._first_cause.left(trainer, text)
             self._stop(f"trainer {trainer}: {text}")
 
     def _on_goodbye(self, event: kinds.Goodbye) -> None:
         trainer = index_of(event, self.plan.trainers)
         self.ending.trainer_left(trainer, self._clock())
+        self._silence.left(trainer)
+        self._leavers.left(trainer)
+        if how := self._leavers.how(trainer):
+            self._first_cause.left(trainer, how)
         self._journal.note("trainer_left", trainer=trainer)
         if not self._stream.ended and not self.ending.stopping:
             self._stop(f"trainer {trainer} left before the stream had ended")
@@ -286,6 +308,9 @@ class Scheduler:
 
     def _finish(self, abort: int | None) -> None:
         """End the job: in order, or the ranks that are left with this status."""
+        if verdict := self._verdict(self._clock(), final=True):
+            self.ending.fail(self._clock(), verdict.error, verdict.log)
+            abort = 1
         if abort is None:
             self._messages.all_gone()
         self.checkpoints.close(self._clock())

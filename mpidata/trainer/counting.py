@@ -16,7 +16,8 @@ __all__ = ["count_batch", "turns"]
 def turns() -> Turns:
     """Get the turns of this process's iterations; joins the job. Beside a stream only its own batches count."""
     trainer = join.join()
-    return Turns((lambda: None) if trainer.plan.has_stream else functools.partial(count_batch, trainer))
+    trainer.turns = Turns((lambda: None) if trainer.plan.has_stream else functools.partial(count_batch, trainer))
+    return trainer.turns
 
 
 def count_batch(trainer: Trainer) -> None:

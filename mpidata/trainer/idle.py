@@ -1,44 +1,63 @@
-"""A trainer that takes nothing while the solvers wait for room in its buffer: the user is told where it stands."""
+"""A trainer that takes no batch for long, though it could have one: the user is told where it stands."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from mpidata.native.library import Library, Statistics
+from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
-__all__ = ["IdleWatch"]
+__all__ = ["IdleWatch", "Pace"]
 
-"""File among the logs for what the user is to see of other trainers than the first, whose log `mpidata run` shows."""
-
-_AFTER_S = 60.0
 _LOOK_EVERY_S = 5.0
+_BUSY = 0.2  # of a core: who computes so much does not wait
+# Files of torch in whose functions a trainer waits for the others.
+_COLLECTIVES = ("/torch/distributed/", "/torch/nn/parallel/distributed", "/torch/autograd/")
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How far a trainer's script is.
+
+    Attributes
+    ----------
+    batches : int
+        That it has taken.
+    holds_up : bool
+        Whether the next one is there, and it does not ask for it.
+    why : str
+        What that keeps waiting, to stand behind "has drawn nothing for 60 s".
+    """
+
+    batches: int
+    holds_up: bool
+    why: str
 
 
 class IdleWatch:
-    """Tells once, with its threads' stacks, that this trainer has drawn nothing for long though its buffer is full.
+    """Tells once, with its threads' stacks, that this trainer has taken no batch for long though it holds others up.
 
     Parameters
     ----------
     plan : Plan
         Of the job.
-    library : Library
-        Opened as a trainer.
     index : int
         Number of this trainer.
-    in_draw : callable
-        Whether the script waits for a batch just now: then others hold it up.
+    pace : callable
+        Gives its `Pace`; None when there is nothing more to watch.
+    waits : callable, optional
+        Told, again and again, for how many seconds the script has waited for the other trainers; 0.0 when it goes on.
     after_s, every_s : float
-        How long it may draw nothing, and how often to look.
+        How long it may take nothing, and how often to look.
 
     Notes
     -----
@@ -48,18 +67,19 @@ class IdleWatch:
     def __init__(
         self,
         plan: Plan,
-        library: Library,
         index: int,
-        in_draw: Callable[[], bool],
-        after_s: float = _AFTER_S,
+        pace: Callable[[], Pace | None],
+        waits: Callable[[float], object] = lambda seconds: None,
+        after_s: float = deadlines.SILENT_S,
         every_s: float = _LOOK_EVERY_S,
     ) -> None:
         self._plan = plan
-        self._library = library
         self._index = index
-        self._in_draw = in_draw
+        self._pace = pace
+        self._waits = waits
         self._after_s = after_s
         self._every_s = every_s
+        self._told = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="mpidata-idle", daemon=True)
 
@@ -72,38 +92,61 @@ class IdleWatch:
         self._stopped.set()
 
     def _watch(self) -> None:
-        drawn, since = -1, time.monotonic()
-        figures = Statistics()
+        taken, since, waited, looked, used = -1, time.monotonic(), False, time.monotonic(), time.process_time()
         while not self._stopped.wait(self._every_s):
-            if self._library.mpidata_trainer_statistics(ctypes.byref(figures)):
+            pace = self._pace()
+            if pace is None:
                 return
-            moves = figures.drawn != drawn or figures.fill < figures.capacity or self._in_draw()
-            if moves:
-                drawn, since = figures.drawn, time.monotonic()
-            elif time.monotonic() - since >= self._after_s:
-                self._tell(figures.drawn)
-                return
+            now, cpu = time.monotonic(), time.process_time()
+            rests = cpu - used < _BUSY * (now - looked)
+            looked, used = now, cpu
+            if pace.batches != taken or not pace.holds_up:
+                taken, since = pace.batches, now
+            idle_s = now - since
+            in_collective = idle_s > 0 and rests and _is_in_collective()
+            if in_collective or waited:
+                self._waits(idle_s if in_collective else 0.0)
+            waited = in_collective
+            if idle_s >= self._after_s and not self._told:
+                self._told = True
+                self._tell(pace, in_collective)
 
-    def _tell(self, drawn: int) -> None:
+    def _tell(self, pace: Pace, in_collective: bool) -> None:
         text = (
-            f"mpidata: Trainer {self._index} has drawn nothing for {self._after_s:g} s (after {drawn} batches), though "
-            "its buffer is full, so the solvers wait for it. If it does not compute, it waits for the other trainers: "
-            "each must draw from its own stream, all the same number of batches. Its threads are here:\n"
+            f"mpidata: Trainer {self._index} has drawn nothing for {self._after_s:g} s (after {pace.batches} batches), "
+            f"though {pace.why}. "
         )
-        text += "".join(self._stacks())
+        if in_collective:
+            text += "It waits for the other trainers, in a collective of torch.distributed. "
+        else:
+            text += "If it does not compute, it waits for the other trainers: "
+            text += "each must draw from its own stream, all the same number of batches. "
+        text += "Its threads are here:\n" + "".join(_stacks())
         print(text, end="", file=sys.stderr, flush=True)
-        if self._index > 0:
-            _append(RunFolder(self._plan.run).idle_log, text)
+        log = RunFolder(self._plan.run).idle_log
+        if self._index > 0 and not in_collective:  # one that waits is not the one that holds up the job
+            _append(log, text)
 
-    def _stacks(self) -> list[str]:
-        names = {thread.ident: thread.name for thread in threading.enumerate()}
-        own = threading.get_ident()
-        stacks = []
-        for number, frame in sys._current_frames().items():
-            if number != own:
-                stacks.append(f"  Thread {names.get(number, number)}:\n")
-                stacks += [f"  {line}" for line in traceback.format_stack(frame)]
-        return stacks
+
+def _is_in_collective() -> bool:
+    """Whether the main thread is in a function of torch in which trainers wait for one another."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if any(part in frame.f_code.co_filename for part in _COLLECTIVES):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _stacks() -> list[str]:
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    own = threading.get_ident()
+    stacks = []
+    for number, frame in sys._current_frames().items():
+        if number != own:
+            stacks.append(f"  Thread {names.get(number, number)}:\n")
+            stacks += [f"  {line}" for line in traceback.format_stack(frame)]
+    return stacks
 
 
 def _append(path: Path, text: str) -> None:

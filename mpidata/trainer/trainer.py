@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from mpidata.errors import MpidataError, StreamError
 from mpidata.field_statistics.statistics import write_statistics
 from mpidata.learning.telling import Telling
+from mpidata.loader.figures import LEFT_EARLY, WAITS_S
+from mpidata.loader.turns import Turns
 from mpidata.native.forked import ForkedLibrary, forked_error, when_forked
-from mpidata.native.library import AGAIN, CHECKPOINT, END, Library, check
+from mpidata.native.library import AGAIN, CHECKPOINT, END, Library, Statistics, check
 from mpidata.run import deadlines
 from mpidata.run.plan import Plan
 from mpidata.trainer.expected import expected_batches
-from mpidata.trainer.idle import IdleWatch
+from mpidata.trainer.idle import IdleWatch, Pace
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -56,6 +58,8 @@ class Trainer:
         The part of this trainer in them.
     losses : Telling
         Takes those of batches to the scheduler.
+    turns : Turns
+        The loops over batches of loaders.
     recorder : Recorder or None
         Writes what is received to a file, where the job asks for that.
 
@@ -78,7 +82,8 @@ class Trainer:
         self._index = communicator.Get_rank() if communicator else 0
         self.checkpoints = Checkpoints(plan, library, self._index)
         self._waiting = False
-        self._idle = IdleWatch(plan, library, self._index, lambda: self._waiting)
+        self.turns = Turns(lambda: None)
+        self._idle = IdleWatch(plan, self._index, self._pace, self._wait_for_others)
         self._started: tuple[int | None] | None = None
         self._left = ""
         self._failed = False
@@ -250,6 +255,20 @@ class Trainer:
             self._timer.daemon = True
             self._timer.start()
 
+    def _pace(self) -> Pace | None:
+        """Tell, in another thread, how far the script is."""
+        if not self.plan.has_stream:
+            return Pace(self.turns.given, self.turns.is_computing(), "it is within a loop over its batches")
+        figures = Statistics()
+        if self.library.mpidata_trainer_statistics(ctypes.byref(figures)):
+            return None
+        holds_up = figures.fill >= figures.capacity and not self._waiting
+        return Pace(figures.drawn, holds_up, "its buffer is full, so the solvers wait for it")
+
+    def _wait_for_others(self, seconds: float) -> None:
+        if not self.plan.has_stream:
+            self.library.mpidata_trainer_report(WAITS_S.encode(), seconds)
+
     def _progress(self) -> str:
         return f"{'sample' if self._started == (None,) else 'batch'} {self.drawn}"
 
@@ -288,6 +307,8 @@ class Trainer:
             if not self.ended and not self._left:
                 reason = f"the script ended after {self._progress()}, before the stream was over"
                 self.library.mpidata_trainer_stop(0, reason.encode())
+            if self.turns.in_epoch:
+                self.library.mpidata_trainer_report(LEFT_EARLY.encode(), self.turns.given)
         self.checkpoints.finish()
         check(self.library, self._part(math.inf, _CLOSE_S))
 

@@ -5,7 +5,7 @@
 
 enum {
     /* A rank that has reported an error stays so long: dying first would end the job before the scheduler has told why. */
-    MPIDATA_AFTER_ERROR_MS = 3000,
+    MPIDATA_AFTER_ERROR_MS = 4000,
     /* From one status of a trainer to the next, the last of them after its goodbye. */
     MPIDATA_STATUS_EVERY_MS = 200,
     /* mpidata-rank: from one look for the end of the job, and for ranks that have died, to the next. */

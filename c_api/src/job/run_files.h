@@ -6,6 +6,8 @@
 #define MPIDATA_RUN_CASE "private/case"
 #define MPIDATA_RUN_EXITS "exits"
 #define MPIDATA_RUN_LATE "exits/late"
+#define MPIDATA_RUN_ALIVE "private/alive"
+#define MPIDATA_VANISHED "vanished-" /* in `exits`, with the name that an exit note would have */
 #define MPIDATA_RUN_LOGS "logs"
 #define MPIDATA_RUN_HOSTS "hosts"
 #define MPIDATA_RUN_JOURNAL "journal"

@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from launch_job import JOIN_AND_LEAVE, clean_environment, make_plan, pulse  # noqa: E402
+from shim_run import wait_for
 
 JOINED, LEFT, FINALIZING, LOST, STARTING = 1, 2, 4, 8, 64
 
@@ -199,6 +200,28 @@ def test_a_finalize_that_hangs(shim: Path, tmp_path: Path) -> None:
         said = waits.process.stderr.read()
         assert "as happens where a rank has died" in said and said in next((waits.run / "logs").iterdir()).read_text()
     assert plain.end() == (0, {}) and plain.seconds > 2  # ending it would end the job
+
+
+def test_a_rank_that_was_killed_with_its_mpidata_rank_is_missed_in_finalize(shim: Path, tmp_path: Path) -> None:
+    left, saves = JOINED | LEFT | FINALIZING, JOINED | LEFT
+    waits = _Rank(shim, tmp_path, "time.sleep(60)", left, fault_tolerance="ulfm")
+    wait_for(lambda: (waits.run / "private" / "alive" / "rank-0003").exists())
+    others = [  # of the same job
+        subprocess.Popen([shim, waits.run], env=clean_environment(OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE="7"))
+        for rank in ("4", "5")
+    ]
+    wait_for(lambda: len(list((waits.run / "private" / "alive").glob("rank-*"))) == 3)
+    (waits.run / "summary.json").touch()
+    time.sleep(1.5)
+    assert waits.process.poll() is None and not list((waits.run / "exits").iterdir())
+    others[0].kill()
+    assert waits.process.wait(20) == 0 and others[1].wait(20) == 0
+    assert os.listdir(waits.run / "exits") == ["vanished-rank-0004"]
+    assert os.listdir(waits.run / "private" / "alive") == ["rank-0004"]
+    working = _Rank(shim, tmp_path / "b", "time.sleep(2)", saves, fault_tolerance="ulfm")
+    (working.run / "summary.json").touch()
+    (working.run / "exits" / "vanished-rank-0004").touch()
+    assert working.process.wait(20) == 0 and working.process.stderr.read().count("without MPI_Finalize")  # to its end
 
 
 @pytest.mark.parametrize("then", ["sys.exit(0)", "sys.exit(3)", "os.abort()"])

@@ -39,3 +39,24 @@ def test_one_that_begins_when_no_other_goes_on_is_the_first() -> None:
         turn = turns.begin()
         assert [turns.by(turn), turns.by(turn)] == [1, 1]
         del turn
+
+
+def test_a_loop_of_all_trainers_that_was_left_and_who_computes() -> None:
+    turns = Turns(lambda: None)
+    assert not turns.in_epoch and not turns.is_computing()
+    alone = turns.begin()
+    alone.next()
+    assert not turns.is_computing()
+    alone.given()
+    assert turns.is_computing() and turns.given == 1 and not turns.in_epoch
+    del alone  # by `break`
+    gc.collect()
+    assert not turns.is_computing()
+    together = turns.begin(together=True)
+    together.next()
+    together.given()
+    assert turns.is_computing() and turns.in_epoch
+    together.end()
+    assert not turns.is_computing() and not turns.in_epoch
+    turns.begin(together=True)  # and left at once
+    assert turns.in_epoch

@@ -29,7 +29,11 @@ ALL = {**of_python(), **of_c(), "SLURM": float(launching.AFTER_CHECKPOINT_S)}
         ("STATUS_EVERY", "LAST_FIGURES", "the status after a goodbye is waited for"),
         ("LEFT_LOOP STOP", "GRACE", "the scheduler ends a job that a trainer has left before `mpidata run` does"),
         ("MORE_ERRORS", "FAIL", "ending at once is the shorter way"),
-        ("FAIL", "AFTER_ERROR", "the scheduler tells why before the rank at fault ends, which takes the job with it"),
+        (
+            "WHY_TRAINER_FAILED FAIL",
+            "AFTER_ERROR",
+            "the scheduler tells why before the rank at fault ends, which takes the job with it",
+        ),
         ("WHY_TRAINER_DIED", "AFTER_ERROR", "what a dead trainer makes others report is not told before its death"),
         ("AFTER_ERROR", "AFTER_OVER", "a rank that has reported an error leaves by itself"),
         ("LOOK_EVERY AFTER_OVER", "GRACE", "ranks, on other hosts too, have ended when the launcher is ended"),

@@ -110,4 +110,4 @@ def test_c_has_the_same_names() -> None:
     folder = RunFolder(Path())
     assert in_c.pop("late") == folder.exits / "late" and in_c.pop("given_up") == folder.given_up(0).parent
     assert in_c.pop("waiting") == Path("waiting")  # for C alone
-    assert in_c == {name: getattr(folder, name) for name in in_c} and len(in_c) == 8
+    assert in_c == {name: getattr(folder, name) for name in in_c} and len(in_c) == 9

@@ -99,12 +99,13 @@ def test_late_groups_are_ended_after_a_stop(make_job: MakeJob) -> None:
 
 def test_a_failed_script_fails_the_job(make_job: MakeJob) -> None:
     job = make_job(trainers=2, groups=2, simulations=100)
+    job.before["dispatch"] = lambda group, simulation: False
     job.event(Stop, 1, failed=1, text="ValueError: no such thing (train.py line 7)")
     assert job.run() == 1
     assert job.summary["status"] == "failed"
     assert job.summary["error"].startswith("ValueError: no such thing (train.py line 7). ")
     assert "trainer 1" in job.summary["error"]
-    assert job.called("stop") == [()] and job.now < 1001
+    assert job.called("stop") == [()] and job.now < 1002
 
 
 def test_a_failed_script_while_the_others_hang(make_job: MakeJob) -> None:
@@ -112,7 +113,7 @@ def test_a_failed_script_while_the_others_hang(make_job: MakeJob) -> None:
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     job.event(Stop, 1, failed=1, text="ValueError: no such thing")
     assert job.run() == 1
-    assert job.now <= 1003
+    assert job.now <= 1004
 
 
 def test_a_failure_while_stopping_counts(make_job: MakeJob) -> None:
@@ -121,9 +122,10 @@ def test_a_failure_while_stopping_counts(make_job: MakeJob) -> None:
     job.event(Stop, 0, text="left")
     job.event(Stop, 1, after=2.0, failed=1, text="RuntimeError: connection closed by peer")
     assert job.run() == 1
-    assert job.summary["error"].startswith("RuntimeError: connection closed by peer")
+    first = "Trainer 0 (rank 1) left before the others (left). Trainer 1 failed then: RuntimeError: connection closed"
+    assert job.summary["error"].startswith(first)
     assert job.summary["reason"] == "trainer 0: left"
-    assert job.called("stop") == [()] and job.now <= 1005
+    assert job.called("stop") == [()] and job.now <= 1006
 
 
 def test_a_stop_while_the_trainers_drain_is_no_failure(make_job: MakeJob) -> None:

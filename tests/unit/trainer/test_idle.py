@@ -11,20 +11,21 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from fake_library import make_plan  # noqa: E402
 
-from mpidata.trainer.idle import IdleWatch  # noqa: E402
+from mpidata.trainer import idle  # noqa: E402
+from mpidata.trainer.idle import IdleWatch, Pace  # noqa: E402
 
 
-class Statistics:
-    """A library whose trainer has these figures."""
+class Script:
+    """One that has taken so many batches, and takes no more."""
 
-    def __init__(self, fill: int = 10, drawn: int = 3) -> None:
-        self.fill, self.capacity, self.drawn = fill, 10, drawn
+    def __init__(self, batches: int = 3, holds_up: bool = True) -> None:
+        self.batches, self.holds_up = batches, holds_up
         self.looks = 0
+        self.waited: list[float] = []
 
-    def mpidata_trainer_statistics(self, figures) -> int:
+    def pace(self) -> Pace:
         self.looks += 1
-        figures._obj.fill, figures._obj.capacity, figures._obj.drawn = self.fill, self.capacity, self.drawn
-        return 0
+        return Pace(self.batches, self.holds_up, "its buffer is full")
 
     def wait_for_looks(self, count: int) -> None:
         wanted, deadline = self.looks + count, time.monotonic() + 30
@@ -33,11 +34,21 @@ class Statistics:
             time.sleep(0.001)
 
 
-def watch(run: Path, library: Statistics, index: int = 1, in_draw=lambda: False, after_s: float = 0.05) -> IdleWatch:
+def watch(run: Path, script: Script, index: int = 1, after_s: float = 0.05) -> IdleWatch:
     (run / "logs").mkdir(exist_ok=True)
-    watching = IdleWatch(make_plan(run=run, trainers=2), library, index, in_draw, after_s, every_s=0.01)
+    plan = make_plan(run=run, trainers=2)
+    watching = IdleWatch(plan, index, script.pace, script.waited.append, after_s, every_s=0.01)
     watching.start()
     return watching
+
+
+def wait_until_told(watching: IdleWatch) -> None:
+    deadline = time.monotonic() + 30
+    while not watching._told:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    watching.stop()
+    watching._thread.join(30)
 
 
 def waits_for_the_others(release: threading.Event) -> None:
@@ -48,8 +59,7 @@ def test_it_tells_once_with_the_stacks(tmp_path: Path, capfd: pytest.CaptureFixt
     release = threading.Event()
     other = threading.Thread(target=waits_for_the_others, args=[release], name="training")
     other.start()
-    watching = watch(tmp_path, Statistics())
-    watching._thread.join(30)
+    wait_until_told(watch(tmp_path, Script()))
     release.set()
     told = capfd.readouterr().err
     assert told.startswith(
@@ -63,20 +73,28 @@ def test_it_tells_once_with_the_stacks(tmp_path: Path, capfd: pytest.CaptureFixt
 
 
 def test_the_log_of_the_first_trainer_is_shown_anyway(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    watch(tmp_path, Statistics(), index=0)._thread.join(30)
+    wait_until_told(watch(tmp_path, Script(), index=0))
     assert "Trainer 0 has drawn nothing" in capfd.readouterr().err and not (tmp_path / "logs" / "idle.log").exists()
 
 
-@pytest.mark.parametrize("why", ["room", "waits in a draw", "draws"])
-def test_others_are_left_in_peace(tmp_path: Path, capfd: pytest.CaptureFixture[str], why: str) -> None:
-    library = Statistics(fill=9 if why == "room" else 10)
-    watching = watch(
-        tmp_path, library, in_draw=lambda: why == "waits in a draw", after_s=0.3 if why == "draws" else 0.03
-    )
-    for _ in range(20):
-        library.wait_for_looks(2)
-        library.drawn += why == "draws"
-    assert watching._thread.is_alive()
-    watching.stop()
-    watching._thread.join(30)
+def test_others_are_left_in_peace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for script, draws, after_s in (Script(holds_up=False), False, 0.03), (Script(), True, 0.3):
+        watching = watch(tmp_path, script, after_s=after_s)
+        for _ in range(20):
+            script.wait_for_looks(2)
+            script.batches += draws
+        assert watching._thread.is_alive()
+        watching.stop()
+        watching._thread.join(30)
     assert capfd.readouterr().err == ""
+
+
+def test_one_that_waits_in_a_collective_is_not_named_to_the_user(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle, "_COLLECTIVES", (__file__,))  # as if this were torch.distributed
+    script = Script()
+    wait_until_told(watch(tmp_path, script))
+    assert "It waits for the other trainers, in a collective" in capfd.readouterr().err
+    assert not (tmp_path / "logs" / "idle.log").exists()
+    assert script.waited and script.waited == sorted(script.waited) and script.waited[-1] >= 0.05

@@ -1,0 +1,264 @@
+"""Which trainer is at fault where several fail: one that died, hangs or left fails the others, who report it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpidata.loader.figures import LEFT_EARLY, WAITS_S
+from mpidata.run import deadlines
+from mpidata.run.exits import has_vanished, read_exit_note
+from mpidata.run.folder import RunFolder
+from mpidata.run.own_files import opener
+from mpidata.run.plan import Plan
+from mpidata.scheduler.losses import VANISHED
+
+__all__ = ["FirstCause", "Leavers", "Silence", "Verdict"]
+
+_SIGN_S = 3.0
+_LOST_PEER = re.compile(r"gloo|nccl|mpi|peer|timed? ?out|connection|socket", re.IGNORECASE)  # of torch.distributed
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Why the trainers have failed.
+
+    Attributes
+    ----------
+    error : str
+        For the user.
+    log : Path
+        Which log it is about.
+    died : bool
+        Whether a process died, not because of what its program did.
+    by_script : bool
+        Whether it is what a script has reported: the others may leave in order then.
+    """
+
+    error: str
+    log: Path
+    died: bool = False
+    by_script: bool = False
+
+
+class Silence:
+    """Notices trainers that give no sign of life any more: they were stopped, or their host hangs.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+
+    Notes
+    -----
+    For one thread. Times are in seconds, of a clock that never goes back.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._heard: dict[int, float] = {}
+        self._named: set[int] = set()
+        self._left: set[int] = set()
+        self._looked = float("inf")
+
+    def heard(self, trainer: int, now: float) -> None:
+        """Note a sign of life, as trainers give five times a second."""
+        self._heard[trainer] = now
+        self._named.discard(trainer)
+
+    def left(self, trainer: int) -> None:
+        """Expect nothing of a trainer any more."""
+        self._left.add(trainer)
+
+    def since(self, trainer: int, now: float) -> float:
+        """Tell for how long nothing was heard; 0.0 where that is not long, or nothing is expected yet."""
+        silent_s = now - self._heard.get(trainer, now) if trainer not in self._left else 0.0
+        return silent_s if silent_s > _SIGN_S else 0.0
+
+    def tick(self, now: float, trainers: Iterable[int]) -> list[int]:
+        """Name those of these trainers that were silent for long, each once; returns them."""
+        if now - self._looked > _SIGN_S:  # this process was stopped itself
+            self._heard = dict.fromkeys(self._heard, now)
+        self._looked = now
+        named = [one for one in trainers if self.since(one, now) > deadlines.SILENT_S and one not in self._named]
+        self._named.update(named)
+        for trainer in named:
+            _say(self._plan, f"mpidata: {_who(trainer)} {_silent(deadlines.SILENT_S)}. The job waits for it.\n")
+        return named
+
+
+class Leavers:
+    """Notices that a trainer has left while the others wait for it, in a collective say: that job would never end.
+
+    It is told of this in jobs that train on what loaders read; in others a trainer that leaves ends the stream.
+
+    Notes
+    -----
+    For one thread.
+    """
+
+    def __init__(self) -> None:
+        self._waits_s: dict[int, float] = {}
+        self._early: dict[int, int] = {}  # batches of those that left in the middle of an epoch
+        self._left: list[int] = []
+
+    def reported(self, trainer: int, values: Iterable[tuple[str, int, float]]) -> None:
+        """Take in what a trainer has reported: each value with its name and batch."""
+        for name, _, value in values:
+            if name == WAITS_S:
+                self._waits_s[trainer] = value
+            elif name == LEFT_EARLY:
+                self._early[trainer] = int(value)
+
+    def left(self, trainer: int) -> None:
+        """Take in that a trainer has left."""
+        self._left.append(trainer)
+
+    def how(self, trainer: int) -> str:
+        """Tell how a trainer has left: "in the middle of an epoch, after 3 batches"; "" where in order."""
+        return f"in the middle of an epoch, after {self._early[trainer]} batches" if trainer in self._early else ""
+
+    def reason(self, remaining: Sequence[int]) -> str:
+        """Tell why the job is to be stopped, as all that remain wait for one that has left; "" where it is not."""
+        if not remaining or not self._left:
+            return ""
+        waited_s = min(self._waits_s.get(trainer, 0.0) for trainer in remaining)
+        early = [trainer for trainer in self._left if trainer in self._early]
+        if waited_s < (deadlines.LEFT_EARLY_S if early else deadlines.SILENT_S):
+            return ""
+        trainer = (early or self._left)[0]
+        return f"trainer {trainer} left the job {self.how(trainer) or 'before the others'}".rstrip()
+
+
+class FirstCause:
+    """Finds out why trainers failed, from what MPI and they tell and what their mpidata-ranks have left.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    silence : Silence
+        Knows which trainers give no sign of life.
+
+    Attributes
+    ----------
+    dead : int
+        Rank of the first trainer of whose death MPI has told; -1 before.
+
+    Notes
+    -----
+    For one thread. Times are in seconds, of a clock that never goes back.
+    """
+
+    def __init__(self, plan: Plan, silence: Silence) -> None:
+        self.dead = -1
+        self._plan = plan
+        self._silence = silence
+        self._by = 0.0
+        self._report: tuple[int, str] | None = None
+        self._left: dict[int, str] = {}
+
+    def left(self, trainer: int, how: str) -> None:
+        """Note that a trainer has left while others may wait for it; how: "the script ended after batch 3", say."""
+        self._left.setdefault(trainer, how)
+
+    def died(self, rank: int, now: float) -> None:
+        """Take in that a trainer has died, as MPI tells."""
+        if self.dead < 0:
+            self.dead, self._by = rank, now + deadlines.WHY_TRAINER_DIED_S
+
+    def reported(self, trainer: int, text: str, now: float) -> None:
+        """Take the report of a trainer whose script has failed; the first one counts."""
+        if self._report is None:
+            self._report = trainer, text
+            self._by = now if self._plan.trainers == 1 else max(self._by, now + deadlines.WHY_TRAINER_FAILED_S)
+
+    def verdict(self, now: float, final: bool = False) -> Verdict | None:
+        """Tell the first cause, once it is known, or waited for no longer; None before, or where nothing has failed.
+
+        `final`: there is no time to wait.
+        """
+        if self.dead < 0 and self._report is None:
+            return None
+        reporter, text = self._report or (-1, "")
+        then = f" Trainer {reporter} failed then: {text}." if self._report else ""
+        others = [trainer for trainer in range(self._plan.trainers) if trainer != reporter]
+        found = self._first_death(others, then) or self._vanished(others, then)
+        if found is not None or (now < self._by and not final):
+            return found
+        return self._dead(then) or self._silent(others, now, then) or self._left_before(text, then) or self._own()
+
+    def _dead(self, then: str) -> Verdict | None:
+        if self.dead < 0:
+            return None
+        trainer, ended = self.dead - 1, read_exit_note(self._run.rank_exit(self.dead))
+        how, died = (VANISHED, True) if ended is None else (ended.sentence(), ended.cause == "signal")
+        return self._of(trainer, how, then, died)
+
+    def _silent(self, trainers: Iterable[int], now: float, then: str) -> Verdict | None:
+        for trainer in trainers:
+            if silent_s := self._silence.since(trainer, now):
+                return self._of(trainer, _silent(silent_s), then, died=True)
+        return None
+
+    def _left_before(self, text: str, then: str) -> Verdict | None:
+        """Blame a trainer that has left where another one reports that it has lost its connections."""
+        if not self._left or _LOST_PEER.search(text) is None:
+            return None
+        trainer, how = next(iter(self._left.items()))
+        return self._of(trainer, f"left before the others ({how})", then)
+
+    def _own(self) -> Verdict | None:
+        """Take the report at its word, as nothing else is known."""
+        if self._report is None:
+            return None
+        reporter, text = self._report
+        log = self._log(reporter)
+        return Verdict(
+            f"{text}. The script of trainer {reporter} failed; {log} has the whole story.", log, by_script=True
+        )
+
+    def _first_death(self, trainers: Iterable[int], then: str) -> Verdict | None:
+        """Find the first of these that ended badly though nobody had asked it to."""
+        found = [(trainer, read_exit_note(self._run.rank_exit(1 + trainer))) for trainer in trainers]
+        own = [(ended.at, trainer, ended) for trainer, ended in found if ended is not None and not ended.told]
+        if not own:
+            return None
+        _, trainer, ended = min(own, key=lambda entry: entry[0])
+        return self._of(trainer, ended.sentence(), then, ended.cause == "signal")
+
+    def _vanished(self, trainers: Iterable[int], then: str) -> Verdict | None:
+        for trainer in trainers:
+            if has_vanished(self._run, self._run.rank_exit(1 + trainer).name):
+                return self._of(trainer, VANISHED, then, died=True)
+        return None
+
+    def _of(self, trainer: int, how: str, then: str, died: bool = False) -> Verdict:
+        log = self._log(trainer)
+        see = f"Its output is in {log}. Resume the job with `mpidata run --resume {self._plan.run}`."
+        return Verdict(f"{_who(trainer)} {how}.{then} {see}", log, died)
+
+    @property
+    def _run(self) -> RunFolder:
+        return RunFolder(self._plan.run)
+
+    def _log(self, trainer: int) -> Path:
+        return self._run.log(self._plan, 1 + trainer)
+
+
+def _who(trainer: int) -> str:
+    return f"Trainer {trainer} (rank {1 + trainer})"
+
+
+def _silent(seconds: float) -> str:
+    return f"has given no sign of life for {seconds:.0f} s: it was stopped by a signal, or its host hangs"
+
+
+def _say(plan: Plan, text: str) -> None:
+    """Say it in this log, and where `mpidata run` shows it."""
+    print(text, end="", flush=True)
+    with contextlib.suppress(OSError), open(RunFolder(plan.run).idle_log, "a", encoding="utf-8", opener=opener) as log:
+        log.write(text)

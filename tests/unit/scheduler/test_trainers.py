@@ -1,0 +1,150 @@
+"""Of several trainers that fail the first cause is named, and one that gives no sign of life is."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpidata.loader.figures import LEFT_EARLY, WAITS_S
+from mpidata.native.event import Died, Goodbye, Report, Status, Stop
+
+MakeJob = Callable[..., Any]
+PEER = "RuntimeError: [gloo] Read error: Connection reset by peer (train.py line 9)"
+
+
+def leave_note(run: Path, rank: int, **note: Any) -> None:
+    record = {"rank": rank, "exit": None, "signal": None, "joined": True, "told": False} | note
+    (run / "exits").mkdir(exist_ok=True)
+    (run / "exits" / f"rank-{rank:04}").write_text(json.dumps(record))
+
+
+def reporting(make_job: MakeJob, **more: Any) -> Any:
+    """A job of three trainers in which the first one reports what the death of another makes of it."""
+    job = make_job(trainers=3, simulations=100, **more)
+    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
+    job.event(Stop, 0, after=1.0, failed=1, text=PEER)
+    return job
+
+
+@pytest.mark.parametrize(
+    "note, how",
+    [
+        ({"signal": 9}, "was killed by SIGKILL"),
+        ({"exit": 0}, "ended with exit status 0"),
+        ({"exit": 3}, "ended with exit status 3"),
+    ],
+)
+def test_a_trainer_that_has_died_is_named_and_not_who_reports(
+    make_job: MakeJob, note: dict[str, Any], how: str
+) -> None:
+    job = reporting(make_job)
+    leave_note(job.plan.run, 1, exit=1, told=True)
+    leave_note(job.plan.run, 3, **note)
+    assert job.run() == 1
+    assert job.summary["error"].startswith(f"Trainer 2 (rank 3) {how}")
+    assert f". Trainer 0 failed then: {PEER}. Its output is in {job.plan.run}/logs/rank-0003" in job.summary["error"]
+    assert job.summary["log"].endswith("rank-0003-trainer-2.log")
+
+
+def test_the_note_may_come_after_the_report(make_job: MakeJob) -> None:
+    job = reporting(make_job)
+    poll = job.poll
+
+    def late(timeout_s: float) -> Any:
+        if job.now > 1001.5:
+            leave_note(job.plan.run, 2, signal=9)
+        return poll(timeout_s)
+
+    job.poll = late
+    assert job.run() == 1 and job.summary["error"].startswith("Trainer 1 (rank 2) was killed by SIGKILL")
+
+
+def test_the_first_of_two_deaths_is_named_whatever_mpi_tells_first(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, simulations=100)
+    job.before["dispatch"] = lambda group, simulation: False
+    leave_note(job.plan.run, 2, signal=9)
+    leave_note(job.plan.run, 1, signal=6)
+    os.utime(job.plan.run / "exits" / "rank-0002", (1, 1))
+    job.event(Died, 0, of_solver=False, rank=1, rank_in_group=0)
+    assert job.run() == 1 and job.summary["error"].startswith("Trainer 1 (rank 2) was killed by SIGKILL")
+
+
+def test_one_that_was_killed_with_its_mpidata_rank_is_named(make_job: MakeJob) -> None:
+    job = reporting(make_job)
+    alive = job.plan.run / "private" / "alive"
+    alive.mkdir(parents=True)
+    files = [os.open(alive / f"rank-{rank:04}", os.O_RDWR | os.O_CREAT) for rank in (1, 2, 3)]
+    for held in (files[0], files[2]):
+        fcntl.flock(held, fcntl.LOCK_EX)
+    assert job.run() == 1
+    assert job.summary["error"].startswith("Trainer 1 (rank 2) vanished without an exit note")
+    for file in files:
+        os.close(file)
+
+
+def test_one_that_is_stopped_is_named_and_not_who_reports(make_job: MakeJob) -> None:
+    job = reporting(make_job)
+    job.event(Status, 1)
+    for tenth in range(250):
+        job.event(Status, 0, after=tenth / 10)
+        job.event(Status, 2, after=tenth / 10)
+    job.later = [(at + 20 * (not isinstance(event, Status)), number, event) for at, number, event in job.later]
+    assert job.run() == 1
+    assert job.summary["error"].startswith("Trainer 1 (rank 2) has given no sign of life for 2")
+
+
+def test_a_script_that_fails_by_itself(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, simulations=100)
+    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
+    job.event(Stop, 0, text="the script left its loop early")
+    job.event(Stop, 1, after=1.0, failed=1, text="ValueError: no such thing (train.py line 7)")
+    assert job.run() == 1 and job.summary["error"].startswith("ValueError: no such thing (train.py line 7). The script")
+
+
+def test_silence_is_told_once(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, simulations=100)
+    (job.plan.run / "logs").mkdir()
+    job.before["dispatch"] = lambda group, simulation: False
+    job.event(Status, 0)
+    job.event(Status, 1)
+    for second in range(1, 200):
+        job.event(Status, 0, after=float(second))
+    job.event(Stop, 0, after=150.0, failed=1, text="ValueError: enough")
+    assert job.run() == 1
+    (silent,) = job.events("trainer_silent")
+    assert silent["trainer"] == 1
+    assert (
+        (job.plan.run / "logs" / "idle.log").read_text().count("Trainer 1 (rank 2) has given no sign of life for 60 s")
+    )
+
+
+@pytest.mark.parametrize(("early", "after_s"), [(True, 10), (False, 60)])
+def test_a_trainer_that_leaves_a_job_without_a_stream_while_others_wait(
+    make_job: MakeJob, early: bool, after_s: int
+) -> None:
+    job = make_job(trainers=2, groups=0, simulations=0, loaders=1)
+    job.before |= {"stop": lambda: False, "end_of_stream": lambda: False}
+    if early:
+        job.event(Report, 1, after=1.0, values=((LEFT_EARLY, 0, 21.0),))
+    job.event(Goodbye, 1, after=1.0)
+    for second in range(100):
+        job.event(Report, 0, after=2.0 + second, values=((WAITS_S, 0, float(second)),))
+    assert job.run() == 1
+    how = "in the middle of an epoch, after 21 batches" if early else "before the others"
+    assert job.summary["error"].startswith(f"The job was stopped (trainer 1 left the job {how}), but trainer 0 did not")
+    assert after_s < job.now - 1000 < after_s + 12
+
+
+def test_a_trainer_may_work_on_when_others_have_left(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=0, simulations=0, loaders=1)
+    job.before["stop"] = lambda: False
+    job.event(Report, 1, after=1.0, values=((LEFT_EARLY, 0, 21.0),))
+    job.event(Goodbye, 1, after=1.0)
+    job.event(Report, 0, after=2.0, values=((WAITS_S, 0, 9.0),))
+    job.event(Report, 0, after=3.0, values=((WAITS_S, 0, 0.0),))
+    job.event(Goodbye, 0, after=500.0)
+    assert job.run() == 0 and job.summary["status"] == "complete"
