@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import pickle
 import struct
 import sys
@@ -16,6 +18,7 @@ from mpidata.errors import StreamError, as_line
 from mpidata.files.blocks import Block
 from mpidata.files.columns import Choice
 from mpidata.files.parts import Part
+from mpidata.loader.item import item_of
 from mpidata.loader.parcels import pack_exception, reraise
 
 __all__ = [
@@ -65,9 +68,10 @@ class Hold:
     still: frozenset[tuple[int, int]]
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def part_text(part: Part) -> str:
     """Name a part, for the note of a loader that dies at it."""
-    return f"part {part.path}"
+    return item_of("part", os.fsencode(part.path), f"part {part.path}")
 
 
 def pack_files(files: Files) -> bytes:

@@ -240,6 +240,9 @@ class Remote:
             self._unsent.add(number)
 
     def _count(self, part: int) -> None:
+        if part in self.left_out:
+            self.counts[part] = 0
+            return
         number = next(self._numbers)
         loader = self._alive[part * len(self._alive) // len(self._parts)] if self._alive else -1
         self._counting[number] = part, loader

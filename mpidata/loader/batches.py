@@ -16,24 +16,28 @@ from torch.utils.data import default_collate, default_convert
 from torch.utils.data._utils import worker as torch_worker
 
 from mpidata.loader.definition import Definition, digest, unpack_definition
+from mpidata.loader.item import item_of
 from mpidata.loader.parcels import pack, pack_exception
 from mpidata.loader.transport import Kind, Request, Requests, Status
 
 __all__ = ["Batches", "building_text", "item_text", "pack_batch"]
 
 _HEAD = struct.Struct("<IIQ?")
-_LONGEST, _NAMED = 100, 16
+_NAMED = 16
 _AT_ONCE = (default_collate, default_convert)
 
 
 def item_text(dataset: int, index: Any) -> str:
     """Name an index, for the note of a loader that dies at it: the same from whatever trainer."""
-    return f"index {index!r:.{_LONGEST}} of DataLoader {dataset}"
+    text = repr(index)
+    return item_of(
+        f"DataLoader {dataset}", text.encode(errors="backslashreplace"), f"index {text} of DataLoader {dataset}"
+    )
 
 
 def building_text(dataset: int) -> str:
     """Name the making of a dataset, likewise."""
-    return f"building DataLoader {dataset}"
+    return item_of("building", str(dataset).encode(), f"building DataLoader {dataset}")
 
 
 def pack_batch(worker: int, workers: int, seed: int, singly: bool, indices: bytes) -> bytes:

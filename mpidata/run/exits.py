@@ -10,6 +10,7 @@ import os
 import signal
 from pathlib import Path
 
+from mpidata.loader.item import text_of
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
@@ -78,7 +79,7 @@ class Exit:
 
     def sentence(self) -> str:
         """Say how it ended, to stand behind its name: `was killed by SIGSEGV`."""
-        return f"{self._sentence()}, while it worked on {self.item}" if self.item else self._sentence()
+        return f"{self._sentence()}, while it worked on {text_of(self.item)}" if self.item else self._sentence()
 
     def _sentence(self) -> str:
         if self.cause == "silent":
@@ -141,7 +142,8 @@ def read_exit_note(path: Path) -> Exit | None:
     """Read one file of the folder `exits`; None if it is not there or makes no sense."""
     try:
         at = path.stat().st_mtime_ns
-        note = json.loads(path.read_text(encoding="utf-8"))
+        # What a program said, and the names that it has, may be in any encoding.
+        note = json.loads(path.read_text(encoding="utf-8", errors="replace"))
         number, status, silent_s = note["signal"], note["exit"], note.get("silent_s")
         joined, told, error = bool(note.get("joined")), bool(note.get("told")), note.get("error")
         rank, silent_key, raised = note.get("rank"), note.get("silent_key"), note.get("raised")

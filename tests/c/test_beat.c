@@ -55,6 +55,9 @@ static void the_page_of_the_parent(void) {
     longer[sizeof longer - 1] = '\0';
     mpidata_beat_at(longer);
     CHECK(strlen(page->at) == sizeof page->at - 1);
+    memcpy(longer + sizeof page->at - 3, "\xe2\x82\xac", 3); /* a letter of three bytes, of which two have room */
+    mpidata_beat_at(longer);
+    CHECK(strlen(page->at) == sizeof page->at - 3);
     mpidata_beat_at("");
     CHECK(!*page->at);
 }

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -44,7 +45,9 @@ void mpidata_beat(void) {
 
 void mpidata_beat_at(const char *what) {
     mpidata_pulse *page = mpidata_pulse_page();
-    if (page) (void)snprintf(page->at, sizeof page->at, "%s", what);
+    size_t length = strnlen(what, sizeof page->at - 1);
+    while (what[length] && length && ((unsigned char)what[length] & 0xc0) == 0x80) length--; /* not within a letter */
+    if (page) (void)snprintf(page->at, sizeof page->at, "%.*s", (int)length, what);
     mpidata_beat();
 }
 

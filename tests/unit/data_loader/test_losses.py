@@ -14,6 +14,7 @@ from fake_loaders import FakeRequests
 
 from mpidata.data_loader.data_loader import DataLoader
 from mpidata.errors import StreamError
+from mpidata.loader.item import text_of
 from mpidata.loader.transport import Kind
 
 BYTES = 4096
@@ -189,7 +190,8 @@ def test_an_index_at_which_loaders_die_again_and_again_is_left_out(job_of, monke
     died = []
 
     def say(requests, at, long=False):
-        if at.startswith("index 9 ") or (at.startswith("index [") and ", 9," in at):
+        text = text_of(at)
+        if text.startswith("index 9 ") or (text.startswith("index [") and ", 9," in text):
             died.append(at)
             network.kill(requests.number, at)
             network.start()
@@ -206,7 +208,7 @@ def test_a_dataset_whose_making_kills_loaders_is_an_error(job_of, monkeypatch):
     network = job_of(loaders=1).network
 
     def say(requests, at, long=False):
-        if at.startswith("building"):
+        if text_of(at).startswith("building"):
             network.kill(requests.number, at)
             network.start()
 

@@ -4,6 +4,7 @@ import functools
 import pickle
 import random
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,7 +13,10 @@ from part_files import ROWS, SIZES, WRITERS, make_parts, write_npz
 from mpidata.errors import StreamError
 from mpidata.files import work
 from mpidata.files.blocks import order_of
-from mpidata.files.messages import WANTED
+from mpidata.files.holding import Copy
+from mpidata.files.messages import WANTED, part_text
+from mpidata.files.parts import Part
+from mpidata.loader.item import text_of
 from mpidata.loader.transport import Kind
 
 
@@ -247,10 +251,10 @@ def test_a_loader_says_at_which_part_it_is(job, tmp_path):
     current = job(1)
     data = current.dataset(0, make_parts(tmp_path), 8)
     (loader,) = current.network.alive.values()
-    assert set(loader.at) == {"", *(f"part {tmp_path / f'part{number}.npz'}" for number in range(5))}
+    assert set(map(text_of, loader.at)) == {"", *(f"part {tmp_path / f'part{number}.npz'}" for number in range(5))}
     loader.at.clear()
     next(iter(data))
-    read = list(dict.fromkeys(text for text in loader.at if text))
+    read = list(dict.fromkeys(text_of(text) for text in loader.at if text))
     assert read == sorted(read) and len(read) == 5
 
 
@@ -258,10 +262,32 @@ def test_a_part_at_which_loaders_die_is_left_out(job, tmp_path):
     make_parts(tmp_path)
     current = job(2, retries=0)
     data = current.dataset(0, tmp_path, 20)
-    current.network.kill(0, f"part {tmp_path / 'part2.npz'}")
+    current.network.kill(0, part_text(Part(str(tmp_path / "part2.npz"), 0, 0)))
     current.network.start()
     for _ in range(2):
         assert sorted(y for batch in data for y in batch["y"].tolist()) == [*range(14), *range(54, ROWS)]
+
+
+def test_a_part_at_which_loaders_die_while_it_is_counted_is_left_out(job, tmp_path, monkeypatch):
+    make_parts(tmp_path)
+    current = job(1, retries=1)
+    lost: list[int] = []
+
+    def dies(copy: Copy, number: int, alive: Callable[[str], None]) -> int:
+        if number != 2:
+            return count(copy, number, alive)
+        loader = max(current.network.alive)
+        lost.append(loader)
+        assert len(lost) < 10, "loaders are lost without end"
+        current.network.start()
+        current.network.kill(loader, part_text(copy.files.parts[number]))
+        return 0  # nobody gets this
+
+    count = Copy.count
+    monkeypatch.setattr(Copy, "count", dies)
+    data = current.dataset(0, tmp_path, 20)
+    assert len(lost) == 2
+    assert sorted(y for batch in data for y in batch["y"].tolist()) == [*range(14), *range(54, ROWS)]
 
 
 def test_how_far_reading_is_and_what_was_given_out_is_reported(job, tmp_path):

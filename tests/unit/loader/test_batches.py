@@ -8,6 +8,7 @@ from torch.utils.data import default_collate
 
 from mpidata.loader.batches import Batches, pack_batch
 from mpidata.loader.definition import Definition, pack_definition
+from mpidata.loader.item import text_of
 from mpidata.loader.transport import Kind, Request, Status
 
 
@@ -82,7 +83,7 @@ def test_signs_of_life_name_the_index_and_an_exception_is_an_answer(loader):
     define(batches, 2, 3, pack_definition(Definition(Data(), default_collate, None, True)))
     ask(batches, 17, (4, 8), trainer=2, dataset=3)
     assert batches.work()
-    assert requests.at[-3:] == ["index 4 of DataLoader 3", "index 8 of DataLoader 3", ""]
+    assert [text_of(at) for at in requests.at[-3:]] == ["index 4 of DataLoader 3", "index 8 of DataLoader 3", ""]
     assert requests.answers[-1] == (2, 3, 17, Status.EXCEPTION)
     assert not batches.work()
 
@@ -99,4 +100,4 @@ def test_with_getitems_each_index_is_named_only_when_asked_for_singly(loader, si
     requests.at.clear()
     ask(batches, 1, (4, 5), singly=singly)
     assert batches.work()
-    assert requests.at == [f"index {index} of DataLoader 0" for index in at] + [""]
+    assert [text_of(at) for at in requests.at] == [f"index {index} of DataLoader 0" for index in at] + [""]

@@ -196,10 +196,10 @@ print("after the loop")
             [
                 "error ZeroDivisionError: division by zero (heat.py line 20). Solver rank 3 (group 0, its rank 1), "
                 "simulation 8, step 2. The traceback is in this rank's log.",
-                "stay 3.0",
+                "stay 4.0",
             ],
         ),
-        ("simulation.put(unknown=1)", None, 1, ["stay 3.0"]),
+        ("simulation.put(unknown=1)", None, 1, ["stay 4.0"]),
         (
             "simulation.put_block('u', [1], [])",
             None,
@@ -207,7 +207,7 @@ print("after the loop")
             [
                 "error The block of field 'u' has 1 dimensions, but start=() has 0. Solver rank 3 (group 0, its rank "
                 "1), simulation 8, step 2. Give one index for each dimension.",
-                "stay 3.0",
+                "stay 4.0",
             ],
         ),
     ],
@@ -235,5 +235,5 @@ def test_failure_to_finalize_at_exit_ends_the_program_with_status_1(tmp_path):
     script = SCRIPT.format(here=str(HERE), then="library.mpidata_finalize = lambda: 10; break", end=None, ft="none")
     path.write_text(script)
     result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
-    assert (result.returncode, result.stdout.splitlines()) == (1, ["after the loop", "stay 3.0"])
+    assert (result.returncode, result.stdout.splitlines()) == (1, ["after the loop", "stay 4.0"])
     assert result.stderr.strip() == "The sentence. Where. What to do."

@@ -218,7 +218,7 @@ def test_function_with_group_runs_on_all_ranks(tmp_path):
 def test_function_that_fails_ends_the_job(tmp_path, body, sentence, traceback):
     status, output, errors = run(tmp_path, body)
     assert status == 1
-    assert output[-2:] == [f"error {sentence}", "stay 3.0"]
+    assert output[-2:] == [f"error {sentence}", "stay 4.0"]
     assert errors.splitlines()[-1] == sentence
     assert ("Traceback" in errors) == traceback
 
@@ -257,4 +257,4 @@ def test_a_simulation_is_given_up_on_all_ranks(tmp_path):
 
 def test_misuse_is_reported_by_the_library_alone(tmp_path):
     status, output, errors = run(tmp_path, "def simulate(alpha, beta):\n    yield {'unknown': 1}\n")
-    assert (status, output, errors.strip()) == (1, ["stay 3.0"], "The sentence. Where. What to do.")
+    assert (status, output, errors.strip()) == (1, ["stay 4.0"], "The sentence. Where. What to do.")

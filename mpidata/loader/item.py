@@ -1,0 +1,51 @@
+"""What a loader works on, as it is told of one that dies: a key that is compared, and a text for people.
+
+Both share the room that the page of c_api/src/base/pulse.h has, so the text may be cut; the key never is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+__all__ = ["item_of", "text_of"]
+
+_MOST_BYTES = 231  # `at` of pulse.h, without its end
+_KEY_BYTES = 8
+_KEYED = re.compile(rf"[0-9a-f]{{{2 * _KEY_BYTES}}} ")
+_CUT = "..."
+
+
+def item_of(kind: str, identity: bytes, text: str) -> str:
+    """Name what a loader works on.
+
+    Parameters
+    ----------
+    kind : str
+        Of thing; another kind has other keys.
+    identity : bytes
+        What tells it from others of its kind, in full.
+    text : str
+        For people; its middle is left out where it is too long, and what is no letter is replaced.
+
+    Returns
+    -------
+    str
+        The key, a blank and the text: at most 231 bytes of UTF-8 in one line.
+    """
+    key = hashlib.blake2b(kind.encode() + b"\0" + identity, digest_size=_KEY_BYTES).hexdigest()
+    line = "".join(letter if letter.isprintable() else "?" for letter in text)
+    room = _MOST_BYTES - len(key) - 1
+    if len(line.encode()) > room:
+        half = (room - len(_CUT)) // 2
+        line = _first(line, half) + _CUT + _first(line[::-1], half)[::-1]
+    return f"{key} {line}"
+
+
+def text_of(item: str) -> str:
+    """Return the text of what `item_of` has made."""
+    return item[2 * _KEY_BYTES + 1 :] if _KEYED.match(item) else item
+
+
+def _first(text: str, most_bytes: int) -> str:
+    return text.encode()[:most_bytes].decode(errors="ignore")
