@@ -20,9 +20,9 @@ from mpidata.run.plan import Plan
 if TYPE_CHECKING:
     from mpidata.config import Job
 
-__all__ = ["Resume", "find_run", "is_complete", "look_at", "make_ready"]
+_LONGEST = 60
 
-_FIXED = ("name", "output", "seed", "parameters", "validation", "fields")
+__all__ = ["Resume", "find_run", "is_complete", "look_at", "make_ready"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +116,7 @@ def look_at(
         newest_valid,
     )  # these load pydantic and more, which a rank that only joins never needs
     from mpidata.config import load_job
+    from mpidata.config.base import changed_fixed_keys
 
     run = find_run(path)
     before = Plan.read(run.plan)
@@ -124,12 +125,12 @@ def look_at(
     if is_complete(run):
         raise LaunchError(f"{run.path} is complete, so there is nothing to resume. Start a new run of the job file.")
     job, old = load_job(run.job, overrides), load_job(run.job) if overrides else None
-    changed = [key for key in _FIXED if old is not None and getattr(job, key) != getattr(old, key)]
+    changed = list(changed_fixed_keys(old, job)) if old is not None else []
     if changed:
         raise JobFileError(
-            f"{named or run.job.name}: '{key}' cannot be changed when a run is resumed, as it says which simulations "
-            "it has. Leave it, or start a new run."
-            for key in changed
+            f"{named or run.job.name}: '{key}' cannot be changed when a run is resumed: it is {_shown(before)} in "
+            f"{run.path}, and {_shown(now)} was asked for. Leave it, or start a new run."
+            for key, before, now in changed
         )
     checkpoint, problems = newest_valid(run.checkpoints)
     set_aside = [int(entry["simulation"]) for entry in read_losses(run.events)["set_aside"]]
@@ -191,6 +192,14 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
     except OSError as error:
         raise LaunchError(f"Cannot write into {run.path}: {error.strerror}. Make room, or make it writable.") from None
     return plan
+
+
+def _shown(value: object) -> str:
+    """Write a value of the job file in a sentence."""
+    if value is None:
+        return "not set"
+    text = json.dumps(value, default=lambda inner: getattr(inner, "model_dump", inner.__str__)())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def is_complete(run: RunFolder) -> bool:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Strict
 from pydantic import Field as Key
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, PydanticUndefined
 
 __all__ = [
+    "FIXED",
     "MOST",
     "Boolean",
     "Count",
@@ -25,6 +26,9 @@ __all__ = [
     "Positive",
     "Problem",
     "Text",
+    "changed_fixed_keys",
+    "fixed_key",
+    "free_key",
     "open_regular",
     "origin",
     "refuse",
@@ -36,6 +40,9 @@ Location = tuple[str | int, ...]
 
 Problem = tuple[Location, str]
 """A sentence about the value at a location."""
+
+FIXED = "fixed"
+"""Where a key's declaration says whether a resume may not change it: in `json_schema_extra`."""
 
 MOST = 2**31 - 1
 """Of a whole number for which nothing else is said."""
@@ -53,6 +60,43 @@ class Model(BaseModel):
     """A mapping of the job file with a fixed set of keys; frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def fixed_key(default: Any = PydanticUndefined, **more: Any) -> Any:
+    """Declare a key that a resume may not change: the checkpoints, or what is written already, depend on it.
+
+    Parameters
+    ----------
+    default, **more
+        As of pydantic's Field.
+    """
+    return _declared(True, default, more)
+
+
+def free_key(default: Any = PydanticUndefined, **more: Any) -> Any:
+    """Declare a key that a resume may change; parameters as those of `fixed_key`. Of a section its keys say it."""
+    return _declared(False, default, more)
+
+
+def _declared(fixed: bool, default: Any, more: dict[str, Any]) -> Any:
+    extra = {**more.pop("json_schema_extra", {}), FIXED: fixed}
+    return (
+        Key(default, json_schema_extra=extra, **more)
+        if "default_factory" not in more
+        else Key(json_schema_extra=extra, **more)
+    )
+
+
+def changed_fixed_keys(old: Model, new: Model, above: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Find the keys that differ though a resume may not change them: name, old and new value of each."""
+    for name, info in type(old).model_fields.items():
+        before, now, key = getattr(old, name), getattr(new, name), f"{above}{info.alias or name}"
+        if before == now:
+            continue
+        if isinstance(before, Model) and isinstance(now, Model):
+            yield from changed_fixed_keys(before, now, f"{key}.")
+        elif isinstance(info.json_schema_extra, dict) and info.json_schema_extra[FIXED]:
+            yield key, before, now
 
 
 def refuse(problems: Iterable[Problem]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Tag
 
-from mpidata.config.base import Key, Model, Natural, Problem, Text, refuse
+from mpidata.config.base import Key, Model, Natural, Problem, Text, free_key, refuse
 from mpidata.config.data import FieldName
 
 __all__ = ["Case", "Output"]
@@ -40,8 +40,8 @@ def _marks(given: list[str]) -> list[str]:
 class Case(Model):
     """A folder that each simulation gets as a copy of its own, in which the program runs."""
 
-    folder: Text = Key(description="The folder that is copied.", examples=["case"])
-    fill: list[Text] = Key(
+    folder: Text = free_key(description="The folder that is copied.", examples=["case"])
+    fill: list[Text] = free_key(
         default=[],
         description="Files of it, by patterns, in which `{{alpha}}` stands for the value of a parameter, and "
         "`{{alpha:.6e}}` for it in a format of printf, which ends with e, f or g, or of a whole number, `{{n:04d}}`, "
@@ -49,26 +49,26 @@ class Case(Model):
         examples=['[input.dat, "system/*"]'],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
-    link: list[Text] = Key(
+    link: list[Text] = free_key(
         default=[],
         description="Files and folders of it that are linked, not copied: those that the program only reads.",
         examples=["[mesh]"],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
-    marks: Annotated[list[Text], AfterValidator(_marks)] = Key(
+    marks: Annotated[list[Text], AfterValidator(_marks)] = free_key(
         default=["{{", "}}"],
         description="What stands before and after a name in the files of `fill`, where the program's own files have "
         "double braces.",
         examples=['["<<", ">>"]'],
         json_schema_extra={"kind": "list of two texts"},
     )
-    in_: Text | None = Key(
+    in_: Text | None = free_key(
         default=None,
         alias="in",
         description="The folder that holds the copies, in a folder of their own for each run.",
         json_schema_extra={"default": "`cases` in the run folder"},
     )
-    keep: Literal["none", "failed"] = Key(
+    keep: Literal["none", "failed"] = free_key(
         default="none",
         description="What is not removed: `failed`, the copies of simulations whose program ended badly, which go to "
         "`failed` in the run folder.",
@@ -186,27 +186,27 @@ _Patterns = Annotated[
 class Output(Model):
     """What the program of a simulation writes, and how it is read while the program runs; what was read is removed."""
 
-    files: _Patterns = Key(
+    files: _Patterns = free_key(
         description="Pattern of the files, one a step, in the order of the numbers in their names, or of `time`; or a "
         "pattern for each field: files with the same numbers are of one step. A file is read when it was renamed to "
         "its name, when the next one is there, or when the program has ended.",
         examples=['"out/step_*.npy"'],
         json_schema_extra={"kind": "text, or mapping from field to text"},
     )
-    reader: Annotated[Text, AfterValidator(_object_name)] | None = Key(
+    reader: Annotated[Text, AfterValidator(_object_name)] | None = free_key(
         default=None,
         description="A function, `module:function`, called with the path of a file and the simulation. It yields "
         "`(time, {field: array})`, as often as the file has steps. Without this key npy, npz and HDF5 files are read.",
         examples=['"read:fields"'],
     )
-    time: Annotated[Text, AfterValidator(_expression)] | None = Key(
+    time: Annotated[Text, AfterValidator(_expression)] | None = free_key(
         default=None,
         description="A regular expression, whose first group in a file's name is the time of its step. Each name must "
         "match.",
         examples=['"t([0-9.]+)[.]npy"'],
         json_schema_extra={"default": "the number of the step"},
     )
-    success: list[Annotated[Natural, Key(le=255)]] = Key(
+    success: list[Annotated[Natural, Key(le=255)]] = free_key(
         default=[0],
         min_length=1,
         description="Exit statuses of a program that has ended well; another one is a failed try.",

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Strict, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, refuse
+from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, fixed_key, free_key, refuse
 from mpidata.native.library import Dtype
 
 __all__ = ["Buffer", "Checkpoint", "FieldEntry", "FieldName", "Record", "Validation", "identifier"]
@@ -56,7 +56,7 @@ def _size(shape: tuple[int, ...]) -> tuple[int, ...]:
 class FieldEntry(Model):
     """An array that the solver sends at every step."""
 
-    dtype: Dtype = Key(
+    dtype: Dtype = fixed_key(
         "float32", description="Type of the elements on the trainers. If it is float32, a solver may also send float64."
     )
     shape: Annotated[
@@ -64,7 +64,7 @@ class FieldEntry(Model):
         BeforeValidator(_extents),
         AfterValidator(_size),
         Key(max_length=MAX_DIMENSIONS, json_schema_extra={"kind": "list of 0 to 6 whole numbers, each at least 1"}),
-    ] = Key(
+    ] = fixed_key(
         description="Extents of the whole field in C order: the last index is the fastest in memory "
         "(a Fortran array `u(nx, ny)` has `shape: [ny, nx]`). `[]` for a scalar. At most "
         "2147483647 elements.",
@@ -86,30 +86,30 @@ def _default_watermark(data: dict[str, Any]) -> int:
 class Buffer(Model):
     """The buffer of each trainer, in which samples wait to be drawn into batches."""
 
-    policy: Literal["fifo", "firo", "reservoir"] = Key(
+    policy: Literal["fifo", "firo", "reservoir"] = fixed_key(
         default="reservoir",
         description="Which sample is drawn. `fifo`: the oldest, each sample once. `firo`: any that is "
         "present, each sample once. `reservoir`: any that is present, again and again; a new "
         "sample replaces one that has been drawn.",
     )
-    capacity: Count = Key(
+    capacity: Count = free_key(
         default=1000, description="Number of samples that the buffer of each trainer holds; at least the batch size."
     )
-    watermark: Natural = Key(
+    watermark: Natural = free_key(
         default_factory=_default_watermark,
         description="Number of samples that must be present before one is drawn, as long as solvers "
         "still send. For firo less than the capacity, for reservoir at most the capacity; "
         "no effect with fifo.",
         json_schema_extra={"default": "a tenth of `capacity`; 0 for fifo"},
     )
-    tail: Literal["drop", "repeat"] = Key(
+    tail: Literal["drop", "repeat"] = free_key(
         default="drop",
         description="What happens to the last samples if they do not make the same number of full "
         "batches on each trainer: `drop` leaves them out, `repeat` fills the batches up with "
         "samples that were drawn before.",
     )
 
-    repeats: Annotated[float, Strict(), Key(ge=1, allow_inf_nan=False)] | None = Key(
+    repeats: Annotated[float, Strict(), Key(ge=1, allow_inf_nan=False)] | None = free_key(
         default=None,
         description="With a reservoir: how often a sample is drawn in the mean. Training then waits for samples, and "
         "solvers for training, so that there are this many draws for each sample received; `tail` has no effect. "
@@ -132,7 +132,7 @@ class Buffer(Model):
 class Validation(Model):
     """Simulations whose samples are never trained on."""
 
-    count: Natural = Key(
+    count: Natural = fixed_key(
         default=0,
         description="Number of further simulations, besides `parameters.count`, whose samples never enter "
         "the buffer: `stream.validation()` has them.",
@@ -142,11 +142,11 @@ class Validation(Model):
 class Checkpoint(Model):
     """Checkpoints: the buffers, the ledger, the state of all simulations and what the training script registered."""
 
-    every_s: Annotated[float, Strict(), Key(ge=0, allow_inf_nan=False)] = Key(
+    every_s: Annotated[float, Strict(), Key(ge=0, allow_inf_nan=False)] = free_key(
         default=300.0, description="Seconds from one checkpoint to the next; with 0 none is written periodically."
     )
-    keep: Count = Key(default=2, description="Number of checkpoints that are kept: the latest ones.")
-    within_s: Positive = Key(
+    keep: Count = free_key(default=2, description="Number of checkpoints that are kept: the latest ones.")
+    within_s: Positive = free_key(
         default=60.0,
         description="Longest time in seconds from SIGTERM, SIGUSR1 or Ctrl-C to the job's end, with the checkpoint.",
     )
@@ -155,13 +155,15 @@ class Checkpoint(Model):
 class Record(Model):
     """Files with the samples that the trainers receive, which `mpidata.RecordedDataset` reads."""
 
-    path: Text | None = Key(
+    path: Text | None = fixed_key(
         default=None,
         description="Folder of the files, one for each trainer.",
         json_schema_extra={"default": "`record` in the run folder"},
     )
-    every: Count = Key(default=1, description="A sample is written every so many steps of a simulation; 1 for all.")
-    when_slow: Literal["slow_down", "skip"] = Key(
+    every: Count = fixed_key(
+        default=1, description="A sample is written every so many steps of a simulation; 1 for all."
+    )
+    when_slow: Literal["slow_down", "skip"] = free_key(
         default="slow_down",
         description="What happens when samples come faster than the disk can write them: `slow_down` "
         "makes the solvers wait, `skip` leaves samples out of the files. The log says that "

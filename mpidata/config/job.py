@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, PrivateAttr, Strict
 
-from mpidata.config.base import Boolean, Key, Model, Text, refuse
+from mpidata.config.base import Boolean, Key, Model, Text, fixed_key, free_key, refuse
 from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, Record, Validation
 from mpidata.config.launching import Launch, Loaders, Slurm
 from mpidata.config.parameters import Parameters, Samples
@@ -41,42 +41,42 @@ def _logger(name: str) -> str:
 class Job(Model):
     """A checked job file. Equal jobs have equal keys; which file they came from does not count."""
 
-    name: Annotated[Text, AfterValidator(_file_name)] = Key(
+    name: Annotated[Text, AfterValidator(_file_name)] = fixed_key(
         default="job",
         description="Name of the job and of the folder of its runs.",
         json_schema_extra={"default": "the job file's name without suffix"},
     )
-    seed: Annotated[int, Strict(), Key(ge=0, le=2**63 - 1)] = Key(
+    seed: Annotated[int, Strict(), Key(ge=0, le=2**63 - 1)] = fixed_key(
         default=0, description="Seed of everything that is drawn at random: parameters and batches."
     )
-    output: Text = Key(default="runs", description="Where run folders go: `<output>/<name>/1`, `2`, ...")
-    folder: Path = Key(
+    output: Text = fixed_key(default="runs", description="Where run folders go: `<output>/<name>/1`, `2`, ...")
+    folder: Path = free_key(
         default=Path("."),
         description="The folder that relative paths start from, and in which all programs run. The job "
         "file in a run folder has this key, so that it can be run again as it is.",
         json_schema_extra={"kind": "path", "default": "the job file's folder"},
     )
-    trainers: Trainers = Key(description="The ranks that train.", examples=["{program: [python, train.py]}"])
-    solvers: Solvers = Key(
+    trainers: Trainers = free_key(description="The ranks that train.", examples=["{program: [python, train.py]}"])
+    solvers: Solvers = free_key(
         default=_NO_SOLVERS,
         description="The ranks that simulate. Required, with `parameters` and `fields`, if there are no `loaders`.",
         examples=["{program: [./heat2d]}"],
         json_schema_extra={"default": "none"},
     )
-    parameters: Parameters = Key(
+    parameters: Parameters = fixed_key(
         default=_NO_PARAMETERS,
         description="The simulations to run; required if there are `solvers`.",
         examples=["{count: 200, space: {alpha: [0.01, 0.1]}}"],
         json_schema_extra={"default": "none"},
     )
-    loaders: Loaders | None = Key(
+    loaders: Loaders | None = free_key(
         default=None,
         description="The ranks that read and prepare data which already exists, beside `solvers` or instead of them. "
         "Without this key there are none.",
         examples=["{ranks: 8}"],
     )
-    validation: Validation = Key(default=Validation(), description="Simulations that are never trained on.")
-    fields: dict[FieldName, FieldEntry] = Key(
+    validation: Validation = fixed_key(default=Validation(), description="Simulations that are never trained on.")
+    fields: dict[FieldName, FieldEntry] = fixed_key(
         default={},
         min_length=1,
         description="The arrays of a sample, by name; required if there are `solvers`. A name has at "
@@ -85,26 +85,26 @@ class Job(Model):
         examples=["{temperature: {shape: [64, 64]}}"],
         json_schema_extra={"kind": "mapping from name to field, at least one", "default": "none"},
     )
-    samples: Samples = Key(default=Samples(), description="What a sample is: one step, or a window of several.")
-    buffer: Buffer = Key(default=Buffer(), description="The buffer in which samples wait on a trainer.")
-    checkpoint: Checkpoint | None = Key(
+    samples: Samples = fixed_key(default=Samples(), description="What a sample is: one step, or a window of several.")
+    buffer: Buffer = free_key(default=Buffer(), description="The buffer in which samples wait on a trainer.")
+    checkpoint: Checkpoint | None = free_key(
         default=None,
         description="Checkpoints, from which a job that was interrupted resumes. Without this key they "
         "are written only when the job is told to end (SIGTERM, SIGUSR1), and when the "
         "training script asks for one.",
         examples=["{every_s: 300, keep: 2}"],
     )
-    record: Record | None = Key(
+    record: Record | None = fixed_key(
         default=None,
         description="Files to which the trainers write the samples that they receive. Without this key there are none.",
         examples=["{path: samples}"],
     )
-    journal: Boolean = Key(
+    journal: Boolean = fixed_key(
         default=False,
         description="Whether each trainer keeps a journal in the run folder, with which `mpidata run --replay RUN` "
         "hands out the same batches again.",
     )
-    log: Annotated[tuple[Annotated[Text, AfterValidator(_logger)], ...], BeforeValidator(argument_list)] = Key(
+    log: Annotated[tuple[Annotated[Text, AfterValidator(_logger)], ...], BeforeValidator(argument_list)] = free_key(
         default=(),
         description="Where the values that the script reports go while the job runs, beside the run folder. "
         "`tensorboard` writes TensorBoard's event files into `tensorboard/` there, `module:Class` gives them "
@@ -112,8 +112,8 @@ class Job(Model):
         examples=['[tensorboard, "tracking:Tracker"]'],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
-    launch: Launch = Key(default=Launch(), description="How the job is started.")
-    slurm: Slurm = Key(default=Slurm(), description="What `mpidata submit` asks Slurm for.")
+    launch: Launch = free_key(default=Launch(), description="How the job is started.")
+    slurm: Slurm = free_key(default=Slurm(), description="What `mpidata submit` asks Slurm for.")
 
     _path: Path = PrivateAttr(default=Path("job.yaml"))
     _notes: tuple[str, ...] = PrivateAttr(default=())

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 
-from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
+from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, free_key, refuse
 from mpidata.config.programs import argument_list, printable
 
 __all__ = ["AFTER_CHECKPOINT_S", "Launch", "Loaders", "Slurm"]
@@ -128,7 +128,7 @@ def _hosts(values: tuple[str, ...]) -> tuple[str, ...]:
 class Launch(Model):
     """How the job is started."""
 
-    with_: Literal["auto", "mpirun", "srun"] = Key(
+    with_: Literal["auto", "mpirun", "srun"] = free_key(
         default="auto",
         alias="with",
         description="What starts the ranks: `mpirun`, `srun` (within a Slurm allocation), or `auto`, which is `srun` "
@@ -139,7 +139,7 @@ class Launch(Model):
         BeforeValidator(argument_list),
         AfterValidator(_hosts),
         Key(json_schema_extra={"kind": "list of texts"}),
-    ] = Key(
+    ] = free_key(
         default=(),
         description="Without Slurm: the hosts to run on, each with the number of its CPUs that the job may use. "
         "Trainers go to the first hosts, solvers to the others. mpirun must be able to log in to them without a "
@@ -147,13 +147,13 @@ class Launch(Model):
         examples=["[node1:8, node2:8]"],
         json_schema_extra={"kind": "list of texts", "default": "this machine"},
     )
-    join_timeout_s: Positive = Key(
+    join_timeout_s: Positive = free_key(
         default=600.0,
         description="Seconds after its start within which a rank must call `mpidata_init`, or create its "
         "`MPIStreamDataset`. If it has not, the job ends, because all other ranks wait for it, and the error says "
         "what the rank was doing. The usual cause is a solver that [uses MPI_COMM_WORLD](solver.md).",
     )
-    host_timeout_s: Annotated[Positive, Key(ge=3.0, le=3600.0)] = Key(
+    host_timeout_s: Annotated[Positive, Key(ge=3.0, le=3600.0)] = free_key(
         default=30.0,
         description="If the job runs on several hosts and Open MPI's mpirun starts it: seconds of silence after "
         "which a host counts as lost. The job then ends, or with `--restarts` goes on from its last checkpoint "
@@ -164,13 +164,13 @@ class Launch(Model):
         BeforeValidator(argument_list),
         AfterValidator(printable),
         Key(json_schema_extra={"kind": "list of texts"}),
-    ] = Key(
+    ] = free_key(
         default=(),
         description="Further arguments for mpirun or srun, behind those of mpidata.",
         examples=["[--mca, pml, ucx]"],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
-    fault_tolerance: Annotated[bool | Literal["auto"], BeforeValidator(_auto_or_boolean)] = Key(
+    fault_tolerance: Annotated[bool | Literal["auto"], BeforeValidator(_auto_or_boolean)] = free_key(
         default="auto",
         description="Whether the job survives the death of a solver. With `auto` it does if the MPI can do it (Open "
         "MPI from version 5 on, with ULFM). `false` may be faster, and helps with debugging.",
@@ -181,58 +181,58 @@ class Launch(Model):
 class Loaders(Model):
     """The ranks that read and prepare data which already exists."""
 
-    ranks: Count = Key(default=1, description="Number of loaders that work at once (one process each).")
-    spares: Natural = Key(default=0, description="What `solvers.spares` is for groups.")
-    retries: Natural = Key(
+    ranks: Count = free_key(default=1, description="Number of loaders that work at once (one process each).")
+    spares: Natural = free_key(default=0, description="What `solvers.spares` is for groups.")
+    retries: Natural = free_key(
         default=2, description="Further tries of work whose loader died or fell silent, and of starting a loader."
     )
-    timeout_s: Positive = Key(
+    timeout_s: Positive = free_key(
         default=60.0, description="Seconds of silence after which a loader is ended as hung: the most for one item."
     )
-    start_timeout_s: Positive = Key(
+    start_timeout_s: Positive = free_key(
         default=600.0, description="The same while a loader builds a dataset or counts the rows of its files."
     )
-    tolerate: Natural = Key(
+    tolerate: Natural = free_key(
         default=0,
         description="Number of items that may be left out, as every loader was lost at them, without failing.",
     )
-    start: Literal["split", "spawn"] = Key(default="split", description="What `solvers.start` is for groups.")
+    start: Literal["split", "spawn"] = free_key(default="split", description="What `solvers.start` is for groups.")
 
 
 class Slurm(Model):
     """How `mpidata submit` makes a batch script of the job. Nothing here counts for `mpidata run`."""
 
-    template: Text = Key(
+    template: Text = free_key(
         default="homogeneous",
         description="The template of the script: `homogeneous` (nodes of one kind), `heterogeneous` "
         "(trainers and solvers on nodes of different kinds), `preemptible` (for a job that "
         "may be interrupted, or takes longer than its time limit: it is put back into the "
         "queue and goes on), or a file of your own.",
     )
-    nodes: Count | None = Key(
+    nodes: Count | None = free_key(
         default=None,
         description="Number of nodes; in a heterogeneous job, number of nodes for the solvers.",
         json_schema_extra={"default": "as Slurm chooses"},
     )
-    time: Annotated[Text, BeforeValidator(_minutes), AfterValidator(_time)] | None = Key(
+    time: Annotated[Text, BeforeValidator(_minutes), AfterValidator(_time)] | None = free_key(
         default=None,
         description="Time limit. `preemptible` needs it.",
         examples=["12:00:00"],
         json_schema_extra={"kind": "text: minutes, hours:minutes:seconds, or days-hours:minutes:seconds"},
     )
-    options: Options = Key(
+    options: Options = free_key(
         default={},
         description="Options of sbatch, for all nodes; `true` for one that takes no value.",
         examples=["{account: abc, partition: cpu, exclusive: true}"],
         json_schema_extra=_KIND,
     )
-    trainer_options: Options = Key(
+    trainer_options: Options = free_key(
         default={},
         description="The same, for the trainers' nodes of a heterogeneous job only.",
         examples=["{partition: gpu}"],
         json_schema_extra=_KIND,
     )
-    solver_options: Options = Key(
+    solver_options: Options = free_key(
         default={},
         description="The same, for the solvers' nodes of a heterogeneous job only.",
         json_schema_extra=_KIND,
@@ -242,13 +242,13 @@ class Slurm(Model):
         BeforeValidator(_list),
         AfterValidator(_lines),
         Key(json_schema_extra={"kind": "list of texts"}),
-    ] = Key(
+    ] = free_key(
         default=(),
         description="Shell commands that the script runs first.",
         examples=["[module load gcc]"],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
-    signal_s: Natural | None = Key(
+    signal_s: Natural | None = free_key(
         default=None,
         description="So many seconds before the time limit the job is told to write its checkpoint and "
         "end; less than `time`.",
@@ -256,7 +256,7 @@ class Slurm(Model):
     )
     values: Annotated[
         dict[str, Value], AfterValidator(_values), Key(json_schema_extra={"kind": "mapping from name to value"})
-    ] = Key(
+    ] = free_key(
         default={},
         description="Values for placeholders of a template of your own: `{{queue}}` for `queue`.",
         examples=["{queue: long}"],

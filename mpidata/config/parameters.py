@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, JsonValue, 
 from pydantic_core import PydanticCustomError
 from typing_extensions import Self
 
-from mpidata.config.base import MOST, Boolean, Count, Key, Model, Number, Positive, Problem, Text, refuse
+from mpidata.config.base import MOST, Boolean, Count, Key, Model, Number, Positive, Problem, Text, fixed_key, refuse
 from mpidata.config.data import identifier
 from mpidata.config.programs import object_name
 
@@ -63,17 +63,17 @@ _Whole = Annotated[int, Strict(), Key(ge=-MOST, le=MOST)]
 class Points(Model):
     """What one parameter may be, other than any number of a range: exactly one of these keys."""
 
-    integers: Annotated[tuple[_Whole, _Whole], BeforeValidator(_pair), AfterValidator(_ordered)] | None = Key(
+    integers: Annotated[tuple[_Whole, _Whole], BeforeValidator(_pair), AfterValidator(_ordered)] | None = fixed_key(
         default=None,
         description="The whole numbers from the first to the last one, both included.",
         examples=["[1, 8]"],
         json_schema_extra={"kind": "[low, high]"},
     )
-    choices: _List | None = Key(
+    choices: _List | None = fixed_key(
         default=None, description="One of these numbers.", examples=["[0.5, 2, 8]"], json_schema_extra=_LIST_KIND
     )
-    value: Number | None = Key(default=None, description="The same in all simulations.", examples=["3"])
-    values: _List | None = Key(
+    value: Number | None = fixed_key(default=None, description="The same in all simulations.", examples=["3"])
+    values: _List | None = fixed_key(
         default=None,
         description="As `choices`, for `sampler: grid` alone; for validation any number between the least and the "
         "greatest.",
@@ -133,23 +133,25 @@ _Share = Annotated[float, Strict(), Key(ge=0, le=1)]
 class BreedKeys(Model):
     """For `sampler: breed`, which [samplers](samplers.md#breed) explains."""
 
-    window: Count = Key(default=200, description="How many simulations, the newest, may be parents.")
-    sigma: Annotated[float, Strict(), Key(gt=0, le=1)] = Key(
+    window: Count = fixed_key(default=200, description="How many simulations, the newest, may be parents.")
+    sigma: Annotated[float, Strict(), Key(gt=0, le=1)] = fixed_key(
         default=0.1, description="Standard deviation of children around their parent, as a part of each range."
     )
-    start: _Share = Key(default=0.1, description="Which part of the first generation is bred; the rest is uniform.")
-    end: _Share = Key(default=0.9, description="Which part of the last ones is bred.")
-    breakpoint: Count = Key(default=10, description="After how many generations `end` is reached.")
+    start: _Share = fixed_key(
+        default=0.1, description="Which part of the first generation is bred; the rest is uniform."
+    )
+    end: _Share = fixed_key(default=0.9, description="Which part of the last ones is bred.")
+    breakpoint: Count = fixed_key(default=10, description="After how many generations `end` is reached.")
 
 
 class PowerKeys(Model):
     """For `sampler: power`, which [samplers](samplers.md#power) explains."""
 
-    window: Count = Key(default=500, description="From how many simulations, the newest, losses are estimated.")
-    candidates: Annotated[Count, Key(le=100_000)] = Key(
+    window: Count = fixed_key(default=500, description="From how many simulations, the newest, losses are estimated.")
+    candidates: Annotated[Count, Key(le=100_000)] = fixed_key(
         default=1000, description="In how many candidates each generation is chosen; at least as many as it has."
     )
-    exponent: Positive = Key(
+    exponent: Positive = fixed_key(
         default=2.0, description="The power: 0 would be uniform, and with a large one only the worst are chosen."
     )
 
@@ -157,14 +159,14 @@ class PowerKeys(Model):
 class Parameters(Model):
     """The parameters of the simulations, and how their values are chosen."""
 
-    count: Count | None = Key(
+    count: Count | None = fixed_key(
         default=None,
         description="Number of simulations to train on. Required, with two exceptions: `sampler: grid` "
         "runs every combination of its values, and this key has no effect; with `sampler: "
         "file` the default is all rows that are not for validation.",
         examples=["200"],
     )
-    sampler: Annotated[Text, AfterValidator(_sampler)] = Key(
+    sampler: Annotated[Text, AfterValidator(_sampler)] = fixed_key(
         default="uniform",
         description="How values are drawn: `uniform` (independent), `latin_hypercube`, `halton`, `sobol` "
         "(these three cover the space more evenly), `grid` (all combinations), `file` (rows "
@@ -177,22 +179,22 @@ class Parameters(Model):
             "kind": f"one of {', '.join(SAMPLERS)}, or module:Class",
         },
     )
-    generation: Count | None = Key(
+    generation: Count | None = fixed_key(
         default=None,
         description="For samplers that learn, else without effect: for how many simulations they are asked at a time.",
         examples=["16"],
         json_schema_extra={"default": "`solvers.groups`"},
     )
-    breed: BreedKeys | None = Key(
+    breed: BreedKeys | None = fixed_key(
         default=None, description="For `sampler: breed`, else without effect.", examples=["{end: 0.7, breakpoint: 20}"]
     )
-    power: PowerKeys | None = Key(
+    power: PowerKeys | None = fixed_key(
         default=None, description="For `sampler: power`, else without effect.", examples=["{exponent: 1}"]
     )
     space: Annotated[
         dict[Annotated[str, AfterValidator(_parameter_name)], Axis],
         Key(json_schema_extra={"kind": "mapping from name to [low, high] or a mapping"}),
-    ] = Key(
+    ] = fixed_key(
         default_factory=dict,
         description="The parameters, in the order in which samples have them, each with its range "
         "`[low, high]`, or with whole numbers (`{integers: [1, 8]}`), a few values (`{choices: [...]}`) or "
@@ -202,7 +204,7 @@ class Parameters(Model):
         "against which its values are checked, and a parameter with `value` needs no column.",
         examples=["{alpha: [0.01, 0.1], left: [100, 500]}"],
     )
-    path: Text | None = Key(
+    path: Text | None = fixed_key(
         default=None,
         description="For `sampler: file`, else without effect: a CSV file whose first line has the "
         "names of the parameters, or an HDF5 file with one 1-D dataset for each parameter, "
@@ -248,16 +250,16 @@ class Parameters(Model):
 class Samples(Model):
     """What a sample is: one step of a simulation, or a window of several."""
 
-    window: Annotated[Count, Key(le=1024)] = Key(
+    window: Annotated[Count, Key(le=1024)] = fixed_key(
         default=1,
         description="Number of steps in a sample: 1, or a [window](buffers.md#windows-of-several-steps) of steps of "
         "one simulation. A window begins at each step after which the simulation has enough others.",
         examples=["3"],
     )
-    stride: Annotated[Count, Key(le=1_000_000)] = Key(
+    stride: Annotated[Count, Key(le=1_000_000)] = fixed_key(
         default=1, description="How many steps apart the steps of a window are: 1 for steps one after the other."
     )
-    run: Annotated[Count, Key(le=1_000_000_000)] | None = Key(
+    run: Annotated[Count, Key(le=1_000_000_000)] | None = fixed_key(
         default=None,
         description="With windows: how many windows that begin one after the other go to the same trainer. Of these, "
         "the last ones need (`window` - 1) × `stride` steps of the next run; they are sent to both trainers. At "
@@ -269,7 +271,7 @@ class Samples(Model):
         Annotated[Boolean, Tag("<switch>")] | Annotated[dict[str, Annotated[int, Strict()]], Tag("<axes>")],
         Discriminator(lambda value: "<axes>" if isinstance(value, dict) else "<switch>"),
         Key(json_schema_extra={"kind": "true or false, or mapping from field to the number of its axis"}),
-    ] = Key(
+    ] = fixed_key(
         default=False,
         description="Whether the mean, the standard deviation, the least and the greatest value of each field are "
         "kept, for [`stream.statistics()`](training.md#scales). A mapping names fields whose statistics are kept by "

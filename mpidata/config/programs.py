@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, refuse
+from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, free_key, refuse
 from mpidata.config.case import Case, Output
 
 __all__ = [
@@ -93,22 +93,22 @@ Arguments = Annotated[
 class Trainers(Model):
     """The ranks that train, and what they run."""
 
-    ranks: Count = Key(
+    ranks: Count = free_key(
         default=1, description="Number of trainer ranks: one process each, and one GPU each if there are GPUs."
     )
-    program: Arguments = Key(
+    program: Arguments = free_key(
         description="The command that runs the training script: the executable, then its arguments. The script is an "
         "ordinary one that uses `mpidata.MPIStreamDataset`. `python` means the Python that runs mpidata; other "
         "names are looked for in the job file's folder, then on PATH. The script runs in the job file's folder.",
         examples=["[python, train.py]"],
     )
-    per_node: Count | None = Key(
+    per_node: Count | None = free_key(
         default=None,
         description="In an allocation: number of trainers on each node that has any. Solvers go to the "
         "other nodes, and to the trainers' nodes only when the others are full.",
         json_schema_extra={"default": "as many as fit"},
     )
-    gpus_per_rank: Natural = Key(
+    gpus_per_rank: Natural = free_key(
         default=0,
         description="Number of GPUs that `mpidata submit` asks for, for each trainer. A trainer sees "
         "all GPUs of its node; the number of its first one is LOCAL_RANK times this.",
@@ -125,12 +125,12 @@ _Launcher = Annotated[
 class Carried(Model):
     """Solver programs that are no ranks of the job: each group's rank starts one, and sends what it puts."""
 
-    ranks: Count = Key(
+    ranks: Count = free_key(
         default=1,
         description="Number of ranks of the program, on the hosts of its group; each calls `mpidata_attach`, see "
         "[programs that are no ranks](solver.md#a-program-that-is-no-rank-of-the-job).",
     )
-    launcher: _Launcher = Key(
+    launcher: _Launcher = free_key(
         default="auto",
         description="What starts the program's ranks: `none` starts it directly; `auto` does so for one rank, and "
         "else takes srun in an allocation of Slurm, or the mpirun of the MPI that the program is linked with; or a "
@@ -152,20 +152,20 @@ class Carried(Model):
 class Solvers(Model):
     """The groups of ranks that simulate, and what they run. Exactly one of `program` and `function` is given."""
 
-    groups: Count = Key(default=1, description="Number of solver groups: simulations that run at once.")
-    ranks_per_group: Count = Key(
+    groups: Count = free_key(default=1, description="Number of solver groups: simulations that run at once.")
+    ranks_per_group: Count = free_key(
         default=1,
         description="Number of ranks that run one simulation together. With `carried`: number of carriers of a "
         "program; it needs one on each host that it runs on.",
     )
-    program: Arguments | None = Key(
+    program: Arguments | None = free_key(
         default=None,
         description="An executable linked with libmpidata (or a Python script that uses `mpidata.solver`) and its "
         "arguments. Looked for and run as `trainers.program`.",
         examples=["[./heat2d]"],
         json_schema_extra={"kind": "list of texts"},
     )
-    function: Annotated[Text, AfterValidator(object_name)] | None = Key(
+    function: Annotated[Text, AfterValidator(object_name)] | None = free_key(
         default=None,
         description="Instead of `program`: a Python generator function, written `module:function`, that can be "
         "imported from the job file's folder. It gets the parameters by name and yields `{field: array}` or `(time, "
@@ -173,68 +173,68 @@ class Solvers(Model):
         "group, else it runs on the first one.",
         examples=['"heat:simulate"'],
     )
-    carried: Carried | None = Key(
+    carried: Carried | None = free_key(
         default=None,
         description="The program is no rank of the job: it is linked with libmpidata_carried, and may be of any MPI or "
         "of none.",
         examples=["{ranks: 1}"],
     )
-    case: Case | None = Key(
+    case: Case | None = free_key(
         default=None,
         description="A folder that each simulation gets a copy of. Needs `lifetime: simulation`, and `carried` or "
         "`start: spawn`.",
         examples=["{folder: case, fill: [input.dat]}"],
     )
-    output: Output | None = Key(
+    output: Output | None = free_key(
         default=None,
         description="The program is not linked with anything: what it writes to files is read. Needs `case` "
         "and `carried`.",
         examples=['{files: "step_*.npy"}'],
     )
-    in_flight: Annotated[Count, Key(le=1024)] | None = Key(
+    in_flight: Annotated[Count, Key(le=1024)] | None = free_key(
         default=None,
         description="Number of samples that one solver rank may have under way to the trainers before it waits. If a "
         "rank's parts are small (up to 32 KB), the samples of a fast solver share messages (up to 256 KB), and this "
         "is the number of messages.",
         json_schema_extra={"default": "8, but 4 where 8 of a rank's parts exceed 4 MB"},
     )
-    start: Literal["split", "spawn"] = Key(
+    start: Literal["split", "spawn"] = free_key(
         default="split",
         description="`split`: all ranks start together; this is faster. `spawn`: the running job starts "
         "the solver groups later.",
     )
-    lifetime: Literal["pool", "simulation"] = Key(
+    lifetime: Literal["pool", "simulation"] = free_key(
         default="pool",
         description="`pool`: a group runs one simulation after the other. `simulation` (with `start: spawn` or "
         "`carried`): the program is started for each simulation, as it can run only one. In its arguments, "
         "`{name}` then stands for the value of a parameter and `{simulation}` for the number of the simulation; "
         "write a literal brace twice.",
     )
-    spares: Natural = Key(
+    spares: Natural = free_key(
         default=0,
         description="Number of groups that start with the others (`start: split`) and wait to take the place of lost "
         "ones. When no spare is left, a new group is started in place of a lost one. With `start: spawn` this is "
         "always so, and the key has no effect.",
     )
-    retries: Natural = Key(
+    retries: Natural = free_key(
         default=2,
         description="Number of further tries, of a simulation whose group died or fell silent or whose Python code "
         "raised an exception, and of starting a group. A simulation that fails on every try is set aside; one that "
         "its own code gives up (`mpidata_fail`) is set aside at once.",
     )
-    timeout_s: Positive = Key(
+    timeout_s: Positive = free_key(
         default=60.0,
         description="Seconds of silence after which a group counts as hung and is ended: the longest time that a "
         "rank may compute between two calls of libmpidata. Waiting inside a call does not count. For the time "
         "before the first step of a simulation there is `start_timeout_s`.",
     )
-    start_timeout_s: Positive | None = Key(
+    start_timeout_s: Positive | None = free_key(
         default=None,
         description="The same before the first step of a simulation: the longest time that a rank may "
         "take to read its mesh and make its first step.",
         json_schema_extra={"kind": "number, more than 0", "default": "the larger of 600 and `timeout_s`"},
     )
-    tolerate: Natural | None = Key(
+    tolerate: Natural | None = free_key(
         default=None,
         description="Number of simulations that may be set aside before the job counts as failed. Without this key "
         "the job fails in two cases only: if three simulations fail on every try, and every group has failed, "
@@ -249,7 +249,7 @@ class Solvers(Model):
             Key(min_length=1, json_schema_extra={"kind": "list of texts"}),
         ]
         | None
-    ) = Key(
+    ) = free_key(
         default=None,
         description="Hosts for the groups that are started later; without this key MPI chooses.",
         examples=["[node3, node4]"],

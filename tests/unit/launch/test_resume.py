@@ -2,11 +2,16 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
-from mpidata.config import load_job
+from mpidata.config import Job, load_job
+from mpidata.config.base import FIXED as FIXED_KEY
+from mpidata.config.describe import models
 from mpidata.errors import JobFileError, LaunchError
 from mpidata.launch.starting.resume import look_at, make_ready
 from mpidata.run.folder import RunFolder
@@ -100,14 +105,72 @@ def test_a_preparation_that_was_interrupted(run: RunFolder) -> None:
     assert Plan.read(run.plan).attempt == 3 and (run.path / "exits-2").is_dir()
 
 
+FIXED = [
+    ("seed=1", "seed", "0", "1"),
+    ("name=x", "name", '"rod"', '"x"'),
+    ("output=x", "output", None, '"x"'),
+    ("parameters.count=9", "parameters.count", "8", "9"),
+    ("parameters.space={alpha: [0, 1]}", "parameters.space", None, None),
+    ("validation.count=1", "validation.count", "0", "1"),
+    ("fields.v={shape: []}", "fields", None, None),
+    ("fields.u.dtype=float64", "fields", None, None),
+    ("samples.window=3", "samples.window", "1", "3"),
+    ("samples={window: 2, stride: 3}", "samples.window", "1", "2"),
+    ("samples={window: 2, stride: 3}", "samples.stride", "1", "3"),
+    ("samples={window: 2, run: 7}", "samples.run", None, "7"),
+    ("samples.statistics=true", "samples.statistics", None, None),
+    ("buffer.policy=firo", "buffer.policy", '"reservoir"', '"firo"'),
+    ("record={path: other}", "record", "not set", None),
+    ("journal=true", "journal", "false", "true"),
+]
+
+
+@pytest.mark.parametrize(("setting", "key", "before", "now"), FIXED)
+def test_what_checkpoints_and_files_depend_on_stays(
+    run: RunFolder, setting: str, key: str, before: str | None, now: str | None
+) -> None:
+    files = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    with pytest.raises(JobFileError) as refused:
+        look_at(run.path, [setting])
+    (sentence,) = [one for one in str(refused.value).splitlines() if f"'{key}'" in one]
+    start = f"job.yaml: '{key}' cannot be changed when a run is resumed: it is {before or ''}"
+    assert sentence.startswith(start) and f"and {now or ''}" in sentence and str(run.path) in sentence
+    assert sentence.endswith("was asked for. Leave it, or start a new run.")
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == files
+
+
 @pytest.mark.parametrize(
     "setting",
-    ["seed=1", "name=x", "output=x", "parameters.count=9", "validation.count=1", "fields.v={shape: []}"],
+    [
+        *("trainers.ranks=3", "solvers.groups=4", "solvers.program=[./heat2d, '1']", "solvers.retries=7"),
+        *(
+            "buffer.capacity=5000",
+            "buffer.tail=repeat",
+            "buffer.watermark=3",
+            "checkpoint={every_s: 1}",
+            "log=[tensorboard]",
+        ),
+        *("launch.join_timeout_s=9", "slurm.nodes=2", "loaders={ranks: 1}", "solvers={groups: 1, program: [./heat2d]}"),
+    ],
 )
-def test_what_defines_the_simulations_stays(run: RunFolder, setting: str) -> None:
-    key = setting.partition("=")[0].partition(".")[0]
-    with pytest.raises(JobFileError, match=f"job.yaml: '{key}' cannot be changed when a run is resumed"):
-        look_at(run.path, [setting])
+def test_how_the_job_runs_may_change(run: RunFolder, setting: str) -> None:
+    make_ready(look_at(run.path, [setting]), "none")
+    assert look_at(run.path).attempt == 3
+
+
+def declarations(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Give all keys of the job file with what is declared of them."""
+    for name, info in model.model_fields.items():
+        yield f"{above}{name}", info
+        for inner in models(info.annotation):
+            yield from declarations(inner, f"{above}{name}.")
+
+
+def test_every_key_says_whether_a_resume_may_change_it() -> None:
+    all_keys = dict(declarations(Job))
+    assert len(all_keys) > 100
+    unsaid = [key for key, info in all_keys.items() if FIXED_KEY not in (info.json_schema_extra or {})]
+    assert not unsaid, f"declare them by fixed_key or free_key: {unsaid}"
 
 
 def test_what_cannot_be_resumed(run: RunFolder, tmp_path: Path) -> None:
