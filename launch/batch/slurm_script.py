@@ -138,4 +138,4 @@ def _text(value: Any) -> str:
 def _mpidata() -> list[str]:
     """Start of the command, such that the script needs no activated environment."""
     beside = Path(os.path.dirname(sys.executable)) / "mpidata"
-    return [str(beside)] if beside.exists() else [sys.executable, "-c", "from mpidata.cli import main; main()"]
+    return [str(beside)] if beside.exists() else [sys.executable, "-c", "from mpidata.__main__ import main; main()"]

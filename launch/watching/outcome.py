@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from mpidata.early import AGAIN
 from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.fault import find_fault, first_fault
 from mpidata.launch.watching.supervise import LauncherEnd
@@ -18,10 +19,7 @@ from mpidata.run.exits import Exit, signal_name
 from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import read_losses
 
-__all__ = ["AGAIN", "Outcome", "settle"]
-
-AGAIN = 75
-"""Exit status of a run that was told to end and can be run again: EX_TEMPFAIL."""
+__all__ = ["Outcome", "settle"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
+from mpidata.early import stop_early
 from mpidata.run.exits import signal_name
 
 __all__ = ["Signals"]
@@ -63,7 +64,8 @@ class Signals:
     def __exit__(self, *_: object) -> None:
         """Give them back to who had them."""
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            # The job has ended: a signal that comes now does not ask for another start of it.
+            signal.signal(number, signal.SIG_DFL if handler is stop_early else handler)  # type: ignore[arg-type]
 
     def _take(self, number: int, _: FrameType | None) -> None:
         self.first = self.first or number

@@ -77,6 +77,29 @@ def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -
     assert process.communicate(timeout=20) == ("", "") and process.returncode == 130
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_while_modules_are_loaded_asks_for_another_start(tmp_path: Path, number: int) -> None:
+    loads = tmp_path / "loads"
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "click.py").write_text(f"import time\nopen({str(loads)!r}, 'w').close()\ntime.sleep(60)\n")
+    command = [Path(sys.executable).with_name("mpidata"), "run", write_job(tmp_path)]
+    variables = clean_environment(PYTHONPATH=str(tmp_path / "slow"))
+    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20
+    while not loads.exists():
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(number)
+    said = f"mpidata: {signal.Signals(number).name} came before the job was started. Run the same command again.\n"
+    assert process.communicate(timeout=20)[1] == said and process.returncode == 75
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_command_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "mpidata", "--version"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith(f"mpidata {mpidata.__version__}")
+
+
 def test_no_job_file(tmp_path: Path, run: CliRunner) -> None:
     result = run.invoke(cli.main, ["check", str(tmp_path / "gone.yaml")])
     assert result.exit_code == 2 and "gone.yaml" in result.stderr
