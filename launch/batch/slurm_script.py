@@ -14,6 +14,7 @@ from mpidata.config import Job
 from mpidata.errors import LaunchError
 from mpidata.launch.batch.placement import Layout, tasks_per_node
 from mpidata.launch.batch.template import read_template, render
+from mpidata.run_module import module_command
 
 __all__ = ["batch_script"]
 
@@ -138,4 +139,4 @@ def _text(value: Any) -> str:
 def _mpidata() -> list[str]:
     """Start of the command, such that the script needs no activated environment."""
     beside = Path(os.path.dirname(sys.executable)) / "mpidata"
-    return [str(beside)] if beside.exists() else [sys.executable, "-c", "from mpidata.__main__ import main; main()"]
+    return [str(beside)] if beside.exists() else list(module_command("mpidata"))

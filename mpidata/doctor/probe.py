@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from mpidata.launch.starting.command import mpirun_environment, mpirun_options
 from mpidata.launch.starting.everywhere import on_each
 from mpidata.launch.watching.cleanup import end_processes, make_folders
 from mpidata.native.mpi_name import OPEN_MPI, MpiName
+from mpidata.run_module import module_command
 
 __all__ = ["ask", "ask_ranks", "run_on_each", "slurm_plugins"]
 
@@ -31,7 +31,7 @@ _NODES_S = 60.0
 
 def ask(what: str) -> tuple[dict[str, Any] | None, str]:
     """Run `mpidata.doctor.ranks` in a process of its own; what it reports (None: nothing), and all it printed."""
-    output = _run([sys.executable, "-m", "mpidata.doctor.ranks", what], {}, _PROCESS_S)
+    output = _run(module_command("mpidata.doctor.ranks", what), {}, _PROCESS_S)
     return read(output), output
 
 
@@ -44,7 +44,7 @@ def ask_ranks(what: str, ranks: int, mpirun: Path, mpi: MpiName, ulfm: bool) -> 
             root, old = os.geteuid() == 0, mpi.major == "4"
             variables = mpirun_environment(root, folders.session, folders.segments, os.environ, old)
         command = [str(mpirun), "-n", str(ranks), *(mpirun_options(ulfm) if is_open_mpi else [])]
-        output = _run([*command, sys.executable, "-m", "mpidata.doctor.ranks", what], variables, _RANKS_S)
+        output = _run([*command, *module_command("mpidata.doctor.ranks", what)], variables, _RANKS_S)
     result = read(output)
     if result is not None:
         result.setdefault("seconds", time.monotonic() - started)
@@ -60,7 +60,7 @@ def run_on_each(program: Path, mpi: MpiName, allocation: Allocation, what: str) 
         if mpi.name == OPEN_MPI:
             root, old = os.geteuid() == 0, mpi.major == "4"
             variables |= mpirun_environment(root, folders.session, None, os.environ, old, one_host=False)
-        command = [sys.executable, "-m", "mpidata.doctor.ranks", "node", what]
+        command = module_command("mpidata.doctor.ranks", "node", what)
         return _run(on_each(program, mpi, allocation, Path(hosts.name), command), variables, _NODES_S)
 
 

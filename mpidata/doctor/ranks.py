@@ -1,4 +1,4 @@
-"""What the doctor starts as ranks, and in processes of their own: `python -m mpidata.doctor.ranks pair|spawn|node|gpu`.
+"""What the doctor starts as ranks, and in processes of their own, with one argument: pair, spawn, node or gpu, say.
 
 Each prints one line of JSON after a mark: others may print too, mpirun for one.
 """
@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from mpidata.run_module import module_command
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -138,9 +140,10 @@ def _spawn() -> None:
     if "Open MPI" in MPI.Get_library_version():
         info.Set("map_by", ":OVERSUBSCRIBE")
         info.Set("bind_to", "none")
+    program, *arguments = module_command("mpidata.doctor.ranks", "child")
     started = time.perf_counter()
     try:
-        child = MPI.COMM_SELF.Spawn(sys.executable, ["-m", __spec__.name, "child"], maxprocs=1, info=info)
+        child = MPI.COMM_SELF.Spawn(program, arguments, maxprocs=1, info=info)
         both = child.Merge()
         both.Barrier()
         _report(spawned=both.size == 2, seconds=time.perf_counter() - started)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import sys
 from pathlib import Path
 
 from mpidata import __version__
@@ -31,10 +32,23 @@ def find() -> Path:
         raise LibraryError(
             f"MPIDATA_LIBRARY names {named}, which is no file. Unset it, or give the path of libmpidata.so.0."
         )
+    if (hidden := _hidden_installation()) is not None:
+        raise LibraryError(
+            f"{path.parents[1]} is a source folder without libmpidata, and hides the mpidata that is installed in "
+            f"{hidden}: Python looks into {path.parents[2]} first. Start it in another folder, or take that one out of "
+            "PYTHONPATH."
+        )
     raise LibraryError(
         f"libmpidata is not built: there is no {path}. Run `pip install .` in the source tree, or name the library in "
         "MPIDATA_LIBRARY."
     )
+
+
+def _hidden_installation() -> Path | None:
+    """Find another mpidata, with its library, further behind in the module path."""
+    own = Path(__file__).parents[1]
+    others = (Path(entry or ".").absolute() / "mpidata" for entry in sys.path)
+    return next((one for one in others if one != own and (one / "lib" / "libmpidata.so.0").is_file()), None)
 
 
 @functools.cache

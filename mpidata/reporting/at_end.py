@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 
 from mpidata.reporting.plots import MISSING, has_matplotlib
 from mpidata.run.folder import RunFolder
+from mpidata.run_module import module_command
 
 __all__ = ["OFF", "report_at_end"]
 
@@ -28,7 +28,7 @@ def report_at_end(run: RunFolder) -> str:
         return ""
     if not has_matplotlib():
         return f"no report: {MISSING}, then `mpidata report {run.path}`"
-    command = [sys.executable, "-m", "mpidata.reporting", str(run.path)]
+    command = module_command("mpidata.reporting", str(run.path))
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_LONGEST_S

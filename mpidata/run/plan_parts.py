@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mpidata.native.build_flags import carrier_program
 from mpidata.native.own_launcher import launcher_of
 from mpidata.run.folder import RunFolder
+from mpidata.run_module import module_command
 
 if TYPE_CHECKING:
     from mpidata.config import Job
@@ -106,11 +107,13 @@ def programs_of(job: Job) -> dict[str, Program]:
         busy += job.loaders.ranks if job.loaders is not None else 0
         threads["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // busy))
     programs = {
-        "scheduler": Program((sys.executable, "-m", "mpidata.scheduler")),
+        "scheduler": Program(module_command("mpidata.scheduler", folder=job.folder)),
         "trainer": Program(find_program(job.trainers.program, job.folder), threads),
     }
     if job.solvers.function is not None:
-        programs["solver"] = Program((sys.executable, "-m", "mpidata.solver.function", job.solvers.function), threads)
+        programs["solver"] = Program(
+            module_command("mpidata.solver.function", job.solvers.function, folder=job.folder), threads
+        )
     elif job.solvers.program is not None:
         command = find_program(job.solvers.program, job.folder)
         if job.solvers.case is not None and command[0] == sys.executable and (job.folder / command[1]).is_file():
@@ -120,13 +123,13 @@ def programs_of(job: Job) -> dict[str, Program]:
             launcher = _launcher(job.solvers, command)
             if job.solvers.output is not None:  # one process of mpidata's runs the program, and attaches in its place
                 settings = {**job.solvers.output.model_dump(mode="json"), "folder": str(job.folder.absolute())}
-                reading = (sys.executable, "-m", "mpidata.solver.output", _encoded(settings))
+                reading = module_command("mpidata.solver.output", _encoded(settings), folder=job.folder)
                 command, launcher, ranks = (*reading, *launcher, *command), (), 1
             command = (str(carrier_program()), str(ranks), str(len(launcher)), *launcher, *command)
             threads = {**threads, **_own_environment()}
         programs["solver"] = Program(command, threads)
     if job.loaders is not None:
-        programs["loader"] = Program((sys.executable, "-m", "mpidata.loader"), threads)
+        programs["loader"] = Program(module_command("mpidata.loader", folder=job.folder), threads)
     return programs
 
 

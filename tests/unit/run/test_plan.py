@@ -9,6 +9,7 @@ from mpidata.config import load_job
 from mpidata.config.programs import find_program
 from mpidata.errors import LaunchError, MpidataError
 from mpidata.run.plan import Field, Plan, Program
+from mpidata.run_module import module_command
 
 JOB = """\
 seed: 7
@@ -19,6 +20,8 @@ validation: {count: 2}
 fields: {temperature: {shape: [2, 64]}, scalar: {dtype: float64, shape: []}}
 buffer: {policy: firo, capacity: 20, watermark: 3, tail: repeat}
 """
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -71,7 +74,8 @@ field temperature float32 2 2 64
 field scalar float64 0
 program scheduler
 argument {sys.executable}
-argument -m
+argument {ROOT}/mpidata/run_module.py
+argument {folder}
 argument mpidata.scheduler
 program trainer
 argument {sys.executable}
@@ -164,7 +168,8 @@ def test_a_function_is_run_by_mpidata(folder: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     (folder / "heat.py").write_text("def simulate(): yield")
     plan = Plan.of(load_job(folder / "job.yaml", ["solvers={function: 'heat:simulate'}"]), folder)
-    assert plan.programs["solver"].arguments == (sys.executable, "-m", "mpidata.solver.function", "heat:simulate")
+    command = module_command("mpidata.solver.function", "heat:simulate", folder=folder)
+    assert plan.programs["solver"].arguments == command and command[2:] == (str(folder), *command[3:])
     assert int(plan.programs["solver"].environment["OMP_NUM_THREADS"]) >= 1
 
 

@@ -3,7 +3,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from mpidata.native.event import Error, Held, Next, Status, Stop
 from mpidata.run import deadlines, event_log
 from mpidata.run.aside import ASIDE, STARTED, read_summary
 from mpidata.run.folder import RunFolder
+from mpidata.run_module import module_command
 from mpidata.scheduler import __main__ as rank_zero
 
 MakeJob = Callable[..., Any]
@@ -155,7 +155,7 @@ def test_an_error_in_the_last_message_ends_the_job(make_job: MakeJob) -> None:
 
 def run_module(run: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"MPIDATA_RUN": run}
-    command = [sys.executable, "-m", "mpidata.scheduler"]
+    command = module_command("mpidata.scheduler", folder=run)
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
