@@ -165,6 +165,11 @@ module mpidata
       import :: c_int, c_double
       real(c_double), value :: time
     end function c_step
+    integer(c_int) function c_misuse(status, what, advice) bind(c, name='mpidata_misuse')
+      import :: c_int, c_char
+      integer(c_int), value :: status
+      character(kind=c_char), intent(in) :: what(*), advice(*)
+    end function c_misuse
     integer(c_int) function c_fail(reason) bind(c, name='mpidata_fail')
       import :: c_int, c_char
       character(kind=c_char), intent(in) :: reason(*)
@@ -184,9 +189,6 @@ module mpidata
       type(c_ptr), value :: text
     end function c_strlen
   end interface
-
-  !> Sentence of an error found here, before the library was called; unallocated when the last error is the library's.
-  character(:), allocatable, save :: own_error
 
 contains
 
@@ -385,11 +387,7 @@ contains
   function mpidata_last_error() result(text)
     character(:), allocatable :: text
 
-    if (allocated(own_error)) then
-      text = own_error
-    else
-      text = f_string(c_last_error())
-    end if
+    text = f_string(c_last_error())
   end function mpidata_last_error
 
   subroutine put(field, values, dtype, extents, start, ierror)
@@ -424,8 +422,8 @@ contains
 
     if (.not. fits(field, extents, start, ierror)) return
     if (.not. whole) then
-      call refuse("mpidata_iput of field '" // trim(field) // "' got an array section that is not contiguous. It is " // &
-        'sent from where it lies. Pass a contiguous array, or use mpidata_put.', ierror)
+      call refuse("Field '" // trim(field) // "': mpidata_iput got an array section that is not contiguous", &
+        'It is sent from where it lies: pass a contiguous array, or use mpidata_put.', ierror)
       return
     end if
     place = c_null_ptr
@@ -449,8 +447,8 @@ contains
     fits = size(start) == size(extents)
     if (fits) return
     write (counts, '(a, i0, a, i0, a)') ' has ', size(extents), ' dimensions but start has ', size(start), ' indices'
-    call refuse("mpidata_put of field '" // trim(field) // "': the block" // trim(counts) // &
-      '. Give one index per dimension, from 1.', ierror)
+    call refuse("Field '" // trim(field) // "': the block" // trim(counts), &
+      'Give one index per dimension, from 1.', ierror)
   end function fits
 
   !> End a call: hand the status over, or stop the program on an error.
@@ -459,7 +457,6 @@ contains
     integer, intent(out), optional :: ierror
     character(:), allocatable :: sentence
 
-    if (allocated(own_error)) deallocate (own_error)
     if (present(ierror)) then
       ierror = int(status)
     else if (status /= MPIDATA_SUCCESS .and. status /= MPIDATA_END) then
@@ -468,14 +465,12 @@ contains
     end if
   end subroutine finish
 
-  !> As finish, for an error found in this module.
-  subroutine refuse(sentence, ierror)
-    character(*), intent(in) :: sentence
+  !> As finish, for a mistake found in this module: the job ends with it, as with those that the library finds.
+  subroutine refuse(what, advice, ierror)
+    character(*), intent(in) :: what, advice
     integer, intent(out), optional :: ierror
 
-    own_error = sentence
-    if (.not. present(ierror)) error stop 'mpidata: ' // sentence
-    ierror = MPIDATA_ERR_ARGUMENT
+    call finish(c_misuse(int(MPIDATA_ERR_ARGUMENT, c_int), c_string(what), c_string(advice)), ierror)
   end subroutine refuse
 
   !> C lists dimensions slowest first, Fortran fastest first.

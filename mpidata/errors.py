@@ -11,6 +11,7 @@ __all__ = [
     "LaunchError",
     "LibraryError",
     "MpidataError",
+    "NotFiniteError",
     "RankDiedError",
     "StreamError",
     "as_line",
@@ -64,6 +65,10 @@ class LaunchError(MpidataError):
 
 class LibraryError(MpidataError):
     """A call of libmpidata failed, or the library cannot be loaded."""
+
+
+class NotFiniteError(LibraryError):
+    """The time of a step is not finite: this try of the simulation has failed, and another one follows."""
 
 
 class RankDiedError(LibraryError):

@@ -31,6 +31,7 @@ typedef struct {
     int n, room; /* n: those that have connected, room: that the program has, here and at the group's other carriers */
     int64_t sent; /* samples, in this start of the program */
     int64_t seen; /* samples that all ranks here have committed, as ranks_take has found it */
+    int diverged; /* the next one has a time that is not finite */
     int beside, turn; /* carriers of the group that share out the ranks of this host, and how many ranks have come so far */
     rank_t *all;
     double listened; /* to the sockets, last; s */

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,6 +233,18 @@ static int64_t samples_of_all(const ranks_t *ranks) {
     return least < INT64_MAX ? (int64_t)least : 0;
 }
 
+/* The first sample that ranks have committed with a time that is not finite, INT64_MAX: none. */
+static int64_t first_not_finite(const ranks_t *ranks, int64_t seen) {
+    for (int64_t number = ranks->sent; number < seen; number++)
+        for (int i = 0; i < ranks->n; i++) {
+            const char *values;
+            const rank_t *rank = &ranks->all[i];
+            const uint64_t slot = rank->taken + (uint64_t)(number - ranks->sent);
+            if (rank->shared && !isfinite(ranks_slot(ranks, rank, slot, &values)->time)) return number;
+        }
+    return INT64_MAX;
+}
+
 const char *ranks_take(ranks_t *ranks, double now) {
     const char *wrong = NULL;
     const int listens = now - ranks->listened > LISTEN_EVERY_S; /* not before each of many short steps */
@@ -250,6 +263,9 @@ const char *ranks_take(ranks_t *ranks, double now) {
         if (what) wrong = what;
     }
     ranks->seen = samples_of_all(ranks);
+    const int64_t bad = first_not_finite(ranks, ranks->seen);
+    ranks->diverged = bad < ranks->seen;
+    if (ranks->diverged) ranks->seen = bad; /* it is not sent */
     return wrong;
 }
 
@@ -341,7 +357,7 @@ int ranks_have_news(const ranks_t *ranks) {
         if (rank->shared && MPIDATA_CARRIED_GET(rank->shared->request) != rank->request &&
             MPIDATA_CARRIED_GET(rank->shared->committed) == rank->taken) return 1;
     }
-    return samples_of_all(ranks) > ranks->seen;
+    return !ranks->diverged && samples_of_all(ranks) > ranks->seen;
 }
 
 int ranks_poll(const ranks_t *ranks, struct pollfd *polled) {

@@ -53,6 +53,8 @@ static void find_silent(carrier_t *carrier, double now) {
     const mpidata_plan *plan = carrier->ranks.plan;
     const double allowed = makes_steps ? plan->timeout_s : plan->start_timeout_s;
     *carrier->view.silent = '\0';
+    if (carrier->ranks.diverged)
+        snprintf(carrier->view.silent, sizeof carrier->view.silent, "made a step at a time that is not finite, and was ended");
     for (int i = 0; i < carrier->ranks.n; i++) {
         const rank_t *rank = &carrier->ranks.all[i];
         if (!rank->shared || rank->gone || rank->left || now - rank->alive <= allowed) continue;

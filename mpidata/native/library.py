@@ -18,6 +18,8 @@ __all__ = [
     "DTYPES",
     "Dtype",
     "END",
+    "ERR_ARGUMENT",
+    "ERR_DTYPE",
     "SUCCESS",
     "Library",
     "RecordFigures",
@@ -30,6 +32,8 @@ __all__ = [
 
 SUCCESS = 0
 END = 1
+ERR_ARGUMENT = 3
+ERR_DTYPE = 6
 AGAIN = 13
 DIED = 15
 CHECKPOINT = 14
@@ -126,6 +130,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_finalize": (c_int, []),
     "mpidata_strerror": (c_char_p, [c_int]),
     "mpidata_last_error": (c_char_p, []),
+    "mpidata_misuse": (c_int, [c_int, c_char_p, c_char_p]),
     "mpidata_report_error": (c_int, [c_char_p]),
     # identity.h
     "mpidata_version": (c_char_p, []),
@@ -223,7 +228,7 @@ SIGNATURES: dict[str, _Signature] = {
 # Those of libmpidata_carried.
 _SHARED = (
     *("next", "param", "put", "put_block", "iput", "wait", "wait_for", "step", "fail", "fail_try", "finalize"),
-    *("strerror", "last_error", "report_error"),
+    *("strerror", "last_error", "misuse", "report_error"),
 )
 CARRIED: dict[str, _Signature] = {
     "mpidata_attach": (c_int, []),

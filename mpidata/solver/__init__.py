@@ -29,7 +29,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mpidata.errors import LibraryError, MpidataError
+from mpidata.errors import LibraryError, MpidataError, NotFiniteError
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
@@ -150,7 +150,9 @@ def _finalize_at_exit(process: int) -> None:
 def _report(error: BaseException, sentence: str) -> None:
     if _rank is None:
         return
-    if isinstance(error, LibraryError):  # which the library has reported itself
+    if isinstance(error, NotFiniteError) and _rank.may_die:
+        _rank.say_raised(error)
+    elif isinstance(error, LibraryError):  # which the library has reported itself
         _rank.end_job(None)
     elif isinstance(error, MpidataError):
         _rank.end_job(str(error))

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from mpidata import solver
-from mpidata.errors import GiveUp, LibraryError, MpidataError
+from mpidata.errors import GiveUp, LibraryError, MpidataError, NotFiniteError
 from mpidata.native.uncaught import describe, fail
 from mpidata.native.waiting import wait
 from mpidata.solver.group_rank import GroupRank, Simulation, StopSimulation
@@ -187,6 +187,8 @@ def _run(name: str, rank: GroupRank) -> None:
             _end_child(process, reason)
             end = _GIVEN_UP
             simulation.fail(str(reason) or "no reason given")
+        except NotFiniteError as error:
+            print(f"mpidata: {rank.place()}: {error}", file=sys.stderr, flush=True)
         except (MpidataError, StopSimulation):
             raise
         except (Exception, SystemExit) as error:
@@ -243,7 +245,8 @@ def _follow(simulation: Simulation, group: MPI.Intracomm, beat: Callable[[], obj
     while True:
         wait(group.Ibcast(message, root=0), beat=beat)
         if message[0] == _STEP:
-            simulation.step(float(message[1]))
+            with contextlib.suppress(NotFiniteError):  # on all ranks, and rank 0 ends the simulation
+                simulation.step(float(message[1]))
             continue
         if message[0] == _GIVEN_UP:
             simulation.fail("")  # rank 0 says why

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import operator
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from mpidata.errors import MpidataError
-from mpidata.native.library import DTYPES, END, Library, check
+from mpidata.errors import MpidataError, NotFiniteError, as_line
+from mpidata.native.library import DTYPES, END, ERR_ARGUMENT, ERR_DTYPE, Library, check
 from mpidata.native.uncaught import describe
 from mpidata.run import deadlines
 from mpidata.run.plan import Plan
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 __all__ = ["GroupRank", "Simulation", "StopSimulation"]
+
+
+_CONVERT = "Put an array of numbers of the declared shape; of a tensor of torch, tensor.detach().cpu().numpy()."
 
 
 class StopSimulation(SystemExit):
@@ -75,6 +80,22 @@ class GroupRank:
             self.library.mpidata_report_error(sentence.encode())
         if self.plan is not None:
             time.sleep(deadlines.AFTER_ERROR_S)
+
+    def misuse(self, status: int, what: str, advice: str) -> NoReturn:
+        """Refuse a call as the library does: the job ends with it, and later calls fail; raises LibraryError.
+
+        Parameters
+        ----------
+        status : int
+            ERR_ARGUMENT, say.
+        what, advice : str
+            What is wrong, without a full stop, and a sentence.
+        """
+        status = self.library.mpidata_misuse(status, what.encode(), advice.encode())
+        if status == END:
+            raise StopSimulation
+        check(self.library, status)
+        raise MpidataError(f"{what}. {advice}")
 
     @property
     def may_die(self) -> bool:
@@ -176,9 +197,8 @@ class Simulation:
         Raises
         ------
         LibraryError
-            A field that is not declared, or a wrong shape or dtype.
-        MpidataError
-            A dtype that no field can have.
+            A field that is not declared, a wrong shape or dtype, or what NumPy makes no array of. The job ends with it,
+            also where it is caught.
 
         Notes
         -----
@@ -241,15 +261,23 @@ class Simulation:
         StopSimulation
             The job is stopping.
         LibraryError
-            A field is missing, or the time is not finite.
+            A field is missing, or the time is no number. The job ends with it.
+        NotFiniteError
+            The time is not finite: this try of the simulation has failed. Go on with the next simulation.
 
         Notes
         -----
         Collective over the group. Blocks only while `solvers.in_flight` samples are under way.
         """
-        status = self._rank.library.mpidata_step(float(time))
+        try:
+            number = float(time)
+        except (TypeError, ValueError):
+            self._rank.misuse(ERR_ARGUMENT, f"step: the time is {time!r:.100}", "Pass a number.")
+        status = self._rank.library.mpidata_step(number)
         if status == END:
             raise StopSimulation
+        if status == ERR_ARGUMENT and not math.isfinite(number):
+            raise NotFiniteError((self._rank.library.mpidata_last_error() or b"").decode())
         check(self._rank.library, status)
         self._rank.committed()
 
@@ -258,13 +286,23 @@ class Simulation:
         self._rank.fail(self._rank.library.mpidata_fail, reason)
 
     def _array(self, field: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-        array = np.asarray(values, order="C")
+        try:
+            array = np.asarray(values, order="C")
+        except Exception as error:  # whatever can be put may raise anything
+            what = f"Field {field!r}: {_kind(values)} was put, of which NumPy makes no array ({as_line(error)})"
+            self._rank.misuse(ERR_ARGUMENT, what, _CONVERT)
         if array.dtype.newbyteorder("=").name not in DTYPES:
-            raise MpidataError(
-                f"Field {field!r} has dtype {array.dtype}, which cannot be sent. {self._rank.place()}. Convert it to "
-                f"one of {', '.join(DTYPES)}."
-            )
+            self._refuse_dtype(field, array.dtype)
         return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+    def _refuse_dtype(self, field: str, dtype: np.dtype[Any]) -> NoReturn:
+        declared = {one.name: one.dtype for one in self._rank.plan.fields} if self._rank.plan else {}
+        if declared and field not in declared:  # which the library says better
+            self._send(self._rank.library.mpidata_put, field, np.zeros(()))
+        what = f"Field {field!r}: {dtype} was put, a dtype that no field has"
+        if field in declared:
+            what = f"Field {field!r} has dtype {declared[field]}, but {dtype} was put"
+        self._rank.misuse(ERR_DTYPE, what, f"Convert it to one of {', '.join(DTYPES)}.")
 
     def _send(self, function: Any, field: str, array: npt.NDArray[Any], *start: Any) -> None:
         dtype = DTYPES[array.dtype.name]
@@ -272,12 +310,19 @@ class Simulation:
         check(self._rank.library, function(*arguments))
 
     def _start(self, field: str, array: npt.NDArray[Any], start: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
-        if len(start) != array.ndim:
-            raise MpidataError(
-                f"The block of field {field!r} has {array.ndim} dimensions, but start={tuple(start)} has {len(start)}. "
-                f"{self._rank.place()}. Give one index for each dimension."
-            )
-        return _extents(start)
+        try:
+            first = [operator.index(index) for index in start]
+        except TypeError:
+            first = []
+        if len(first) != array.ndim:
+            what = f"Field {field!r}: the block has {array.ndim} dimensions but start is {start!r:.100}"
+            self._rank.misuse(ERR_ARGUMENT, what, "Give one index per dimension, a whole number from 0.")
+        return _extents(first)
+
+
+def _kind(values: object) -> str:
+    kind = type(values)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 def _extents(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:

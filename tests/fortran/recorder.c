@@ -52,6 +52,11 @@ static void record(const char *verb, const char *field, const void *values, mpid
     fflush(out);
 }
 
+int mpidata_misuse(int status, const char *what, const char *advice) {
+    snprintf(last_error, sizeof last_error, "%s. %s", what, advice);
+    return status;
+}
+
 static int refused(const char *field) {
     if (strcmp(field, "refused")) return 0;
     snprintf(last_error, sizeof last_error, "The field '%s' is refused. A test. Use another name.", field);

@@ -89,3 +89,11 @@ def test_a_program_that_goes_on_after_its_end_is_ended(folder: JobFolder, carrie
     log = " ".join(result.log("solver").split())
     assert "the job is done, and waits for the end of its program." in log, log
     assert "did not end within solvers.start_timeout_s after mpidata_finalize, and was ended." in log, log
+
+
+def test_a_time_that_is_not_finite_is_a_failed_try(folder: JobFolder, carried: Build) -> None:
+    result = run(folder, carried("mistaken"), "diverges", carried={}, tolerate=1)
+    assert result.status == 0, result.logs()
+    (failed,) = result.summary["set_aside"]
+    assert failed["simulation"] == 0 and "made a step at a time that is not finite, and was ended" in failed["how"]
+    assert result.summary["simulations"]["complete"] == 3 and result.summary["samples"]["received"] == 2 + 3 * 5

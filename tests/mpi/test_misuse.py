@@ -19,7 +19,6 @@ MISTAKES = {
     "outside": ["A block of field 'u' covers 3 to 4 in dimension 0, the field has 0 to 3", "group 0, its rank 1)"],
     "before-init": ["mpidata_put was called before mpidata_init", "Solver rank"],  # both ranks: either comes first
     "parameter": ["Unknown parameter 'alhpa'; the job declares 'alpha'", "simulation 0, step 2"],
-    "time": ["mpidata_step: time is nan", "simulation 0, step 2"],
     "next-without-step": ["Field 'u' was put, but no mpidata_step followed", "simulation 0, step 2"],
 }  # fmt: skip
 
@@ -42,6 +41,29 @@ def test_mistake_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path],
     )
     result = folder.run(timeout=30)
     assert_failed(result, *MISTAKES[mistake])
+
+
+@pytest.mark.parametrize(("ranks", "mistake"), [(1, "time"), (2, "time"), (4, "time"), (2, "time-of-one")])
+def test_a_time_that_is_not_finite_is_a_failed_try(
+    folder: JobFolder, compiled: Callable[[str], Path], ranks: int, mistake: str
+) -> None:
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={
+            "ranks_per_group": ranks,
+            "program": [str(compiled("misuse")), mistake],
+            "retries": 2,
+            "spares": 3 * (mistake == "time-of-one"),
+        },
+    )
+    result = folder.run(timeout=90)
+    assert result.status == 0, result.logs()
+    (failed,) = result.summary["set_aside"]
+    how = "raised a time that is not finite" if mistake == "time-of-one" else "made step 2 at the time nan"
+    assert (failed["simulation"], failed["tries"], failed["cause"], failed["how"]) == (0, 3, "raised", how)
+    # Where one rank alone has such a time, the trainers have parts of a sample, which go with the group.
+    assert result.summary["simulations"]["complete"] == 3
+    assert result.summary["lost_groups"] == (3 if mistake == "time-of-one" else 0)
 
 
 def test_capacity_smaller_than_the_batch(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
@@ -160,3 +182,59 @@ def test_a_forked_child_of_a_trainer_ends_by_itself(folder: JobFolder) -> None:
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     log = result.log("trainer")
     assert "children [1, 0]" in log and log.count("The stream cannot be used in a forked process") == 1, log
+
+
+CAUGHT = """import numpy as np
+import mpidata
+
+for simulation in mpidata.solver.simulations():
+    try:
+        for step in range(5):
+            simulation.put(u=BAD if step == 2 else np.ones((4, 6), np.float32))
+            simulation.step(TIME if step == 2 else step)
+    except Exception as error:
+        print("caught", error, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        (
+            "np.ones((4, 6), bool)",
+            "Field 'u' has dtype float32, but bool was put. Solver rank 2 (group 0, its rank 0), ",
+        ),
+        ("[[1], [2, 3]]", "Field 'u': list was put, of which NumPy makes no array ("),
+        ("np.ones((4, 5), np.float32)", "Field 'u' has shape (4, 6), but (4, 5) was put. Solver rank 2 (group 0, "),
+    ],
+)
+def test_a_mistake_that_a_python_program_catches_ends_the_job(folder: JobFolder, bad: str, sentence: str) -> None:
+    folder.write(solver=CAUGHT.replace("BAD", bad).replace("TIME", "step"))
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"program": ["python", "solver.py"]}
+    )
+    result = folder.run(timeout=60)
+    assert_failed(result, sentence, "simulation 0, step 2")
+
+
+@pytest.mark.parametrize("kind", ["caught", "uncaught", "function"])
+def test_a_time_of_python_that_is_not_finite(folder: JobFolder, kind: str) -> None:
+    good = "np.ones((4, 6), np.float32)"
+    text = CAUGHT.replace("BAD", good).replace("TIME", "simulation.id / 0 if not simulation.id else step")
+    text = text.replace("simulation.id / 0", "float('nan')")
+    function = f"""import numpy as np
+def simulate(alpha, simulation):
+    for step in range(5):
+        yield float("nan") if step == 2 and not simulation else step, {{"u": {good}}}
+"""
+    folder.write(solver=text.replace("Exception", "Exception" if kind == "caught" else "ZeroDivisionError"), f=function)
+    program = {"function": "f:simulate"} if kind == "function" else {"program": ["python", "solver.py"]}
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={**program, "retries": 1, "spares": 2 * (kind == "uncaught")},
+    )
+    result = folder.run(timeout=60)
+    assert result.status == 0, result.logs()
+    (failed,) = result.summary["set_aside"]
+    assert failed["simulation"] == 0 and failed["tries"] == 2 and failed["cause"] == "raised", failed
+    assert result.summary["simulations"]["complete"] == 3

@@ -79,8 +79,14 @@ class FakeLibrary:
         self.known_steps = -1
         self.pages = None  # a list: batches are handed out without a copy, and come back into it
 
+    last_error = b"The sentence. Where. What to do."
+
     def mpidata_last_error(self):
-        return b"The sentence. Where. What to do."
+        return self.last_error
+
+    def mpidata_misuse(self, status, what, advice):
+        self.last_error = what + b". Where. " + advice
+        return status
 
     def mpidata_report_error(self, sentence):
         self.errors.append(sentence.decode())

@@ -149,6 +149,13 @@ static int need_simulation(const char *call) {
     return misuse(MPIDATA_ERR_ORDER, "Call mpidata_next first.");
 }
 
+int mpidata_misuse(int status, const char *what, const char *advice) {
+    if (rank.state == ATTACHED && rank.stopping) return MPIDATA_END;
+    MPIDATA_TRY(need_simulation("mpidata_put"));
+    (void)mpidata_error(status, "%s", what);
+    return settle(misuse(status, advice));
+}
+
 static int param(const char *name, double *value) {
     const char *advice = "Set it to one, or unset it.";
     int index, status;
@@ -251,10 +258,10 @@ static void empty_sample(void) {
 static int step(double time) {
     if (rank.state == ATTACHED && rank.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_step"));
-    if (!isfinite(time)) {
-        (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_step: time is %g", time);
-        return misuse(MPIDATA_ERR_ARGUMENT, "Pass a finite time; call mpidata_fail where the simulation diverged.");
-    }
+    /* In a job the carrier ends the program for it, on all ranks: this try has failed. */
+    if (!isfinite(time) && rank.alone)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_step: the time is not finite. Pass a finite time; call mpidata_fail "
+                                                   "where the simulation diverged.");
     if (!rank.alone) {
         /* A rank that has put nothing commits an empty slot: the carrier counts. */
         if (!rank.sample) MPIDATA_TRY(mpidata_channel_slot(&rank.channel, &rank.sample, &rank.values));

@@ -11,4 +11,7 @@ void mpidata_carried_last_words(const char *words);
 int mpidata_fail_try(const char *reason);
 int mpidata_report_error(const char *sentence);
 
+/* As solver/solver.h says. */
+int mpidata_misuse(int status, const char *what, const char *advice);
+
 #endif

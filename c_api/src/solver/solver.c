@@ -18,8 +18,8 @@
 #include "job/usage.h"
 #include "solver/sender.h"
 
-enum { OUTSIDE = 0, JOINED, LEFT };
-
+enum { OUTSIDE = 0, JOINED, LEFT, LAME_HERE = 1, LAME_ALL };
+static const char NOT_FINITE[] = "mpidata_step: the time is not finite: this try of the simulation has failed. Call mpidata_next.";
 static const double LISTEN_EVERY_S = 5e-5, PATIENT_S = 1.0;
 
 /* One solver per process, as there is one MPI_COMM_WORLD. */
@@ -32,6 +32,7 @@ static struct {
     int group_size;
     int running;    /* between next and the close of its simulation */
     int failed;     /* MPIDATA_GIVEN_UP or MPIDATA_TRY_FAILED: mpidata_fail, or mpidata_fail_try, was called */
+    int lame;       /* the time was not finite: calls fail until next. LAME_HERE: no other rank knows yet */
     int broken;     /* status of a misuse: the job ends with it, nothing is sent any more */
     int stopping;   /* the scheduler told the group to leave */
     int no_more;    /* next has returned MPIDATA_END */
@@ -200,6 +201,7 @@ static int need_simulation(const char *call) {
         return misuse(MPIDATA_ERR_ORDER, "Call mpidata_init, then mpidata_next, first.");
     }
     if (solver.broken) return solver.broken;
+    if (solver.lame) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%s", NOT_FINITE);
     if (solver.running && !solver.failed) return MPIDATA_SUCCESS;
     (void)mpidata_error(MPIDATA_ERR_ORDER, "%s was called %s", call,
                         solver.failed ? "after mpidata_fail" : "outside a simulation");
@@ -225,7 +227,13 @@ int mpidata_param(const char *name, double *value) {
     return MPIDATA_SUCCESS;
 }
 
-/* -- put ------------------------------------------------------------------------------------------------------------ */
+int mpidata_misuse(int status, const char *what, const char *advice) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
+    if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
+    MPIDATA_TRY(need_simulation("mpidata_put"));
+    (void)mpidata_error(status, "%s", what);
+    return settle(misuse(status, advice));
+}
 
 /* A step that cannot be sent whole ends the job: the trainers would wait for the rest of it. */
 static int cannot_send(int status) {
@@ -284,8 +292,6 @@ int mpidata_wait_for(const void *values) {
     return settle(mpidata_sender_wait_for(&solver.sender, values));
 }
 
-/* -- step ----------------------------------------------------------------------------------------------------------- */
-
 /* Where steps are short, not in each: a call of MPI that finds nothing may give the core away. */
 static int listen_again(void) {
     double now = mpidata_now();
@@ -327,22 +333,50 @@ static int check_cover(const int64_t *elements, int64_t step) {
     return MPIDATA_SUCCESS;
 }
 
+/* The program is not at fault if a simulation diverges: it is tried again. */
+static int fail_here(double time) {
+    (void)snprintf(solver.reason, sizeof solver.reason, "made step %lld at the time %g", (long long)solver.step, time);
+    if (solver.alone) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%s", NOT_FINITE);
+    mpidata_sender_drop(&solver.sender);
+    memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
+    solver.failed = MPIDATA_TRY_FAILED, solver.lame = solver.group_size > 1 ? LAME_HERE : LAME_ALL;
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "%s", NOT_FINITE);
+}
+
+/* All ranks hear of it in the same agreement, and begin no other one in this simulation. Where only some had such a time, or at
+ * other steps, the trainers have parts of a sample, which are dropped with the group. */
+static void fail_all(int together) {
+    char who[128];
+    mpidata_job_who(&solver.job, who, sizeof who);
+    (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "%s, simulation %lld, step %lld, %s", who, (long long)solver.simulation,
+                        (long long)solver.step, solver.lame ? "raised a time that is not finite" : "ends with its group.");
+    if (!together && !solver.lame) end_this_rank();
+    if (!together) (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
+    if (!together) _exit(1);
+    solver.failed = MPIDATA_TRY_FAILED;
+    solver.lame = LAME_ALL;
+}
+
 /* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone hears of a stop, so that all
  * ranks leave at the same step. */
 static int finish_tally(void) {
     mpidata_tally *tally = &solver.tally;
     if (!tally->under_way) return MPIDATA_SUCCESS;
     MPIDATA_TRY(mpidata_wait_request(&tally->request, MPI_STATUS_IGNORE, mpidata_sender_wait, &solver.sender));
-    int steps = tally->under_way, stop = mpidata_tally_finish(tally);
+    int64_t failed, at;
+    int steps = tally->under_way, stop = mpidata_tally_finish(tally, &failed, &at);
     tally->under_way = 0;
     if (stop) solver.stopping = 1;
+    if (failed) fail_all(failed == solver.group_size && at == failed * solver.step);
+    if (failed) return MPIDATA_SUCCESS;
     for (int i = 0; i < steps; i++) MPIDATA_TRY(check_cover(tally->sum + i * tally->n_fields, tally->first + i));
     return MPIDATA_SUCCESS;
 }
 
 static int start_tally(int64_t last) {
     int leads = solver.job.rank_in_group == 0;
-    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, leads);
+    const int64_t failed_at = solver.lame == LAME_HERE ? solver.step : -1;
+    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, failed_at, leads);
 }
 
 static int commit(double time) {
@@ -364,9 +398,11 @@ static int step_of_one(double time) {
 
 static int step_of_many(double time) {
     MPIDATA_TRY(listen_again());
-    if (!mpidata_tally_add(&solver.tally, solver.elements)) return commit(time);
+    if (!isfinite(time)) (void)fail_here(time); /* the others hear of it when this rank closes the simulation */
+    if (!mpidata_tally_add(&solver.tally, solver.elements) && !solver.lame) return commit(time);
+    if (solver.lame) return MPIDATA_ERR_ARGUMENT;
     MPIDATA_TRY(finish_tally());
-    if (solver.stopping) return MPIDATA_END;
+    if (solver.stopping || solver.lame) return solver.stopping ? MPIDATA_END : mpidata_error(MPIDATA_ERR_ARGUMENT, "%s", NOT_FINITE);
     MPIDATA_TRY(start_tally(solver.step));
     return commit(time);
 }
@@ -375,18 +411,13 @@ static int step_now(double time) {
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_step"));
-    if (!isfinite(time)) {
-        (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_step: time is %g", time);
-        return misuse(MPIDATA_ERR_ARGUMENT, "Pass a finite time; call mpidata_fail where the simulation diverged.");
-    }
+    if (!isfinite(time) && (solver.alone || solver.group_size == 1)) return fail_here(time);
     if (!solver.alone) return solver.group_size > 1 ? step_of_many(time) : step_of_one(time);
     solver.step++;
     return MPIDATA_SUCCESS;
 }
 
 int mpidata_step(double time) { return settle(step_now(time)); }
-
-/* -- next, fail, finalize ------------------------------------------------------------------------------------------- */
 
 static int check_committed(void) {
     for (int i = 0; i < solver.job.plan.n_fields && !solver.failed; i++) {
@@ -416,10 +447,11 @@ static void tell_times(mpidata_event *event) {
 static int close_simulation(mpidata_event *event) {
     event->closed.simulation = -1;
     MPIDATA_TRY(finish_tally());
-    if (solver.tally.steps && !solver.stopping) {
+    if (solver.tally.steps && solver.lame != LAME_ALL && !solver.stopping) {
         MPIDATA_TRY(start_tally(solver.step - 1));
         MPIDATA_TRY(finish_tally());
     }
+    if (solver.lame) solver.tally.steps = 0;
     MPIDATA_TRY(mpidata_sender_flush(&solver.sender));
     if (solver.running && !solver.stopping) {
         MPIDATA_TRY(check_committed());
@@ -431,7 +463,7 @@ static int close_simulation(mpidata_event *event) {
     tell_times(event);
     mpidata_sender_drop(&solver.sender);
     memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
-    solver.running = solver.failed = 0;
+    solver.running = solver.failed = solver.lame = 0;
     return MPIDATA_SUCCESS;
 }
 
@@ -556,15 +588,10 @@ int mpidata_solver_look(int *stopping, int *under_way) {
     *under_way = solver.sender.flight.n > 0;
     return status;
 }
-
 void mpidata_solver_stop(void) { solver.stopping = 1; }
-
 int mpidata_solver_lends(const void *values) { return mpidata_sender_lends(&solver.sender, values); }
-
 const double *mpidata_solver_parameters(void) { return solver.task->parameters; }
-
 int64_t mpidata_solver_try(void) { return solver.task->by_try; }
-
 const mpidata_plan *mpidata_solver_plan(void) { return &solver.job.plan; }
 
 int mpidata_solver_who(char *text, size_t size) {

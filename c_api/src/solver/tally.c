@@ -5,10 +5,10 @@
 
 #include "base/wait.h"
 
-enum { MOST = 16 };
+enum { MOST = 16, STOP = 0, INTERVAL, FAILED, FAILED_AT, OTHERS };
 static const double EVERY_S = 2e-3;
 
-static size_t length(const mpidata_tally *tally) { return (size_t)MOST * (size_t)tally->n_fields + 2; }
+static size_t length(const mpidata_tally *tally) { return (size_t)MOST * (size_t)tally->n_fields + OTHERS; }
 
 int mpidata_tally_open(mpidata_tally *tally, int n_fields) {
     *tally = (mpidata_tally){.n_fields = n_fields, .interval = 1, .next_interval = 1, .request = MPI_REQUEST_NULL, .since = mpidata_now()};
@@ -39,13 +39,16 @@ static int next_interval(const mpidata_tally *tally, double now) {
     return steps < 1 ? 1 : steps > MOST ? MOST : (int)steps;
 }
 
-int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int leads) {
+int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int64_t failed_at, int leads) {
     double now = mpidata_now();
     size_t n = (size_t)tally->steps * (size_t)tally->n_fields;
-    int64_t *others = tally->mine + length(tally) - 2;
+    int64_t *others = tally->mine + length(tally) - OTHERS;
+    memset(tally->mine, 0, length(tally) * sizeof *tally->mine);
     memcpy(tally->mine, tally->added, n * sizeof *tally->mine);
-    others[0] = stop;
-    others[1] = leads ? next_interval(tally, now) : 0;
+    others[STOP] = stop;
+    others[INTERVAL] = leads ? next_interval(tally, now) : 0;
+    others[FAILED] = failed_at >= 0;
+    others[FAILED_AT] = failed_at >= 0 ? failed_at : 0;
     tally->since = now;
     tally->interval = tally->next_interval;
     tally->under_way = tally->steps;
@@ -56,8 +59,10 @@ int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int 
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_tally_finish(mpidata_tally *tally) {
-    const int64_t *others = tally->sum + length(tally) - 2;
-    tally->next_interval = (int)others[1];
-    return others[0] != 0;
+int mpidata_tally_finish(mpidata_tally *tally, int64_t *failed, int64_t *failed_at) {
+    const int64_t *others = tally->sum + length(tally) - OTHERS;
+    tally->next_interval = (int)others[INTERVAL];
+    *failed = others[FAILED];
+    *failed_at = others[FAILED_AT];
+    return others[STOP] != 0;
 }

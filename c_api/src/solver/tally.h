@@ -8,7 +8,7 @@
 typedef struct {
     int n_fields;
     int64_t *added;      /* elements by step and field */
-    int64_t *mine, *sum; /* what is agreed on: the same, then whether to stop, and the next interval */
+    int64_t *mine, *sum; /* what is agreed on: the same, then whether to stop, the next interval, and who has failed */
     int steps;           /* added since the last start */
     int interval;        /* steps from the last start to the next; all ranks have the same one */
     int next_interval;   /* that after it, known from the last but one start on */
@@ -25,11 +25,12 @@ void mpidata_tally_close(mpidata_tally *tally);
 int mpidata_tally_add(mpidata_tally *tally, const int64_t *elements);
 
 /* Begin to agree on the steps added, of which `last` is the last. stop: 1 where this rank knows that the group is to leave.
- * leads: on one rank of the group, which times its steps. Collective; tally.request is to be completed. */
-int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int leads);
+ * failed_at: the step at which this rank cannot go on with the simulation, -1: it can. leads: on one rank of the group, which times its steps.
+ * Collective; tally.request is to be completed. */
+int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int64_t failed_at, int leads);
 
-/* After completion, and before the next start: take the interval over; returns whether to stop. tally.sum has the elements
- * of tally.under_way steps from tally.first on. */
-int mpidata_tally_finish(mpidata_tally *tally);
+/* After completion, and before the next start: take the interval over; returns whether to stop. *failed: how many ranks cannot
+ * go on, *failed_at: the sum of their steps. tally.sum has the elements of tally.under_way steps from tally.first on. */
+int mpidata_tally_finish(mpidata_tally *tally, int64_t *failed, int64_t *failed_at);
 
 #endif

@@ -69,6 +69,7 @@ def test_constants_are_those_of_the_headers():
     text = (SOURCE / "include" / "mpidata.h").read_text() + next(SOURCE.rglob("scheduler.h")).read_text()
     constants = {name: int(value) for name, value in re.findall(r"MPIDATA_(\w+) = (\d+)", text)}
     assert (library.SUCCESS, library.END, library.AGAIN) == tuple(constants[n] for n in ("SUCCESS", "END", "ERR_AGAIN"))
+    assert (library.ERR_ARGUMENT, library.ERR_DTYPE) == (constants["ERR_ARGUMENT"], constants["ERR_DTYPE"])
     assert constants["CHECKPOINT"] == library.CHECKPOINT
     assert library.DTYPES == {name.lower(): constants[name] for name in map(str.upper, library.DTYPES)}
 
