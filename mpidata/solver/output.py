@@ -1,6 +1,6 @@
 """A program that only writes files: runs it, and sends what it writes; started in its place by a carrier.
 
-`python -m mpidata.solver.output SETTINGS command...`, with the keys of `solvers.output` in base64, as
+Its arguments are SETTINGS and the command, with the keys of `solvers.output` in base64, as
 braces have a meaning there.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import importlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -24,7 +25,7 @@ import numpy.typing as npt
 import mpidata.solver
 from mpidata.errors import MpidataError
 from mpidata.solver.group_rank import Simulation
-from mpidata.solver.written import Files, WrongFilesError
+from mpidata.solver.written import Files, WrongFilesError, removed_before_read
 
 __all__ = ["read"]
 
@@ -99,7 +100,8 @@ class _Reading:
 
     def __init__(self, simulation: Simulation, settings: Mapping[str, Any]) -> None:
         self._rank = mpidata.solver.joined()
-        self._names = [field.name for field in self._rank.plan.fields] if self._rank.plan else []
+        declared = self._rank.plan.fields if self._rank.plan else ()
+        self._names, self._shapes = [field.name for field in declared], {field.name: field.shape for field in declared}
         self._simulation, self._settings = simulation, settings
         patterns = settings["files"] if isinstance(settings["files"], dict) else {"": settings["files"]}
         self._written = Files(patterns, Path.cwd(), settings["time"])
@@ -111,13 +113,33 @@ class _Reading:
         for files in self._written.complete(ended_well):
             named = self._written.time_of(next(iter(files.values())))
             at = float(self._rank.steps) if named is None else named
-            for when, fields in _samples(files, at, self._simulation, self._settings, self._names):
-                self._simulation.put(**fields)
-                self._simulation.step(when)
+            try:
+                for when, fields in _samples(files, at, self._simulation, self._settings, self._names):
+                    self._check(next(iter(files.values())).name, when, fields)
+                    self._simulation.put(**fields)
+                    self._simulation.step(when)
+            except MpidataError:
+                raise
+            except Exception:
+                if gone := [path for path in files.values() if not path.exists()]:
+                    raise WrongFilesError(removed_before_read(gone[0].name)) from None
+                raise
             self._written.remove(files)
             taken += 1
         self._files += taken
         return taken
+
+    def _check(self, name: str, when: Any, fields: Fields) -> None:
+        """Refuse what a full disk leaves: a file with less in it; and a time that is none."""
+        for field, values in fields.items():
+            shape = np.shape(values)
+            if shape != self._shapes.get(field, shape):
+                said = (
+                    f"wrote {name}, in which field {field!r} has shape {shape}, but {self._shapes[field]} is declared"
+                )
+                raise WrongFilesError(said)
+        if isinstance(when, float) and not math.isfinite(when):
+            raise WrongFilesError(f"wrote {name}, whose time is {when}")
 
     def why_nothing(self) -> str | None:
         """Say why there was no step; None where there was one."""

@@ -40,6 +40,11 @@ class Renames:
         self._read()
         return path in self._seen
 
+    def seen(self) -> set[Path]:
+        """All files that were renamed to their names and are not forgotten, whether or not they are still there."""
+        self._read()
+        return set(self._seen)
+
     def _read(self) -> None:
         try:
             data = os.read(self._file, 65536) if self._folders else b""

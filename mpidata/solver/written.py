@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import shutil
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from mpidata.solver.renames import Renames
 
-__all__ = ["Files", "WrongFilesError"]
+__all__ = ["Files", "WrongFilesError", "removed_before_read"]
 
 _WILD = re.compile(r"(\*+|\?|\[[^\]]+\])")
 # A minus or a point belongs to a number where no letter or digit stands before it: not in "out-5" and "out.5".
@@ -19,6 +20,12 @@ _NUMBER = re.compile(r"(?:(?<![A-Za-z0-9])-)?(?:\d+(?:\.\d+)?|(?<![A-Za-z0-9])\.
 
 class WrongFilesError(Exception):
     """What a program has written is no sequence of steps; says what it has done."""
+
+
+def removed_before_read(name: str) -> str:
+    """Say that a program has removed a file too early, to stand behind its name."""
+    keep = "Let it keep all its files (in OpenFOAM purgeWrite 0): mpidata removes those that are read"
+    return f"removed {name} before it was read. {keep}"
 
 
 class Files:
@@ -40,6 +47,8 @@ class Files:
         self._folder = folder
         self._time = time
         self._taken: tuple[Sequence[float], str] | None = None  # place of the last one, and its name
+        self._known: set[Path] = set()  # files that were there at the last look and are not read yet
+        self._missing: set[Path] = set()  # of those, gone at the last look
         self._renames = Renames()
         self._renames.watch(folder)
 
@@ -51,9 +60,12 @@ class Files:
         Raises
         ------
         WrongFilesError
-            One comes before those that were yielded, has none of another field at its end, or has no time.
+            One comes before those that were yielded, has none of another field at its end, has no time, or was removed
+            before it was read.
         """
         found = {field: self._sorted(field) for field in self._patterns}
+        if self._misses_one(found, ended):
+            return
         for folder in {path.parent for paths in found.values() for path in paths}:
             self._renames.watch(folder)
         count = min(map(len, found.values()))
@@ -74,10 +86,12 @@ class Files:
     def remove(self, files: Mapping[str, Path]) -> None:
         """Remove files that were read, or folders."""
         for path in files.values():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+            with contextlib.suppress(FileNotFoundError):  # the program may clean up, too
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            self._known.discard(path)
             self._renames.forget(path)
 
     def time_of(self, path: Path) -> float | None:
@@ -100,7 +114,7 @@ class Files:
 
     def _numbers(self, field: str, path: Path) -> list[float]:
         """Read the numbers where the pattern leaves it open: 2 before 10, and 5e-05 before 0.0001."""
-        name = str(path.relative_to(self._folder))
+        name = self._name(path)
         found = self._wild[field].fullmatch(name)
         wild = [found.span(number + 1) for number in range(len(found.groups()))] if found else [(0, len(name))]
         numbers = _NUMBER.finditer(name)
@@ -110,13 +124,36 @@ class Files:
         time = self.time_of(path)
         return self._numbers(field, path) if time is None else (time,)
 
+    def _misses_one(self, found: Mapping[str, Sequence[Path]], ended: bool) -> bool:
+        """Whether a file is gone that was there and is not read; if it is at the next look, too, refuse the program.
+
+        One that was renamed has its number under another name; as a folder is not read at once, it may be missed in one
+        look.
+        """
+        here = {path: field for field, paths in found.items() for path in paths}
+        places = [self._place(field, path) for path, field in here.items()]
+        lost = set()
+        for path in (self._known | self._renames.seen()) - here.keys():
+            field = next((f for f, wild in self._wild.items() if wild.fullmatch(self._name(path))), None)
+            place = self._place(field, path) if field is not None else ()
+            if place and place not in places and (self._taken is None or list(place) > list(self._taken[0])):
+                lost.add(path)
+        removed = lost if ended else lost & self._missing
+        if removed:
+            raise WrongFilesError(removed_before_read(self._name(min(removed))))
+        self._known, self._missing = here.keys() | lost, lost
+        return bool(lost)
+
+    def _name(self, path: Path) -> str:
+        return str(path.relative_to(self._folder))
+
     def _are_of_one_step(self, files: Mapping[str, Path]) -> bool:
         places = [self._place(field, path) for field, path in files.items()]
         return all(place == places[0] for place in places)
 
     def _take(self, files: Mapping[str, Path]) -> None:
         field, path = next(iter(files.items()))
-        place, name = self._place(field, path), str(path.relative_to(self._folder))
+        place, name = self._place(field, path), self._name(path)
         if self._taken is not None:
             last, before = self._taken
             # Without a number a file that is written again is the next step.

@@ -12,6 +12,7 @@ from mpidata.config import load_job
 from mpidata.errors import JobFileError, MpidataError
 from mpidata.solver import output
 from mpidata.solver.output import read
+from mpidata.solver.renames import Renames
 from mpidata.solver.written import Files, WrongFilesError
 
 # Knows nothing of mpidata. Of simulation 1 the first try ends badly, with a file that is cut short.
@@ -159,6 +160,45 @@ def test_a_folder_is_removed_when_it_was_read(tmp_path: Path) -> None:
     for found in files.complete(True):
         files.remove(found)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("inotify", [False, True])
+def test_a_program_that_removes_its_older_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed: bool, inotify: bool
+) -> None:
+    if not inotify:  # as on NFS or Lustre
+        monkeypatch.setattr(Renames, "watch", lambda *_: None)
+    files = Files({"": "u_*.npy"}, tmp_path)
+
+    def write(number: int) -> None:
+        (tmp_path / "new").touch()
+        (tmp_path / "new").rename(tmp_path / f"u_{number}.npy") if renamed else (tmp_path / f"u_{number}.npy").touch()
+
+    for number in (0, 1):
+        write(number)
+    for found in files.complete(ended=False):
+        files.remove(found)
+    for number in (2, 3, 4):
+        write(number)
+    for number in (1, 2):
+        (tmp_path / f"u_{number}.npy").unlink(missing_ok=True)
+    gone = "u_2.npy" if renamed and inotify else "u_1.npy"  # the one before was complete
+    assert list(files.complete(ended=False)) == []
+    with pytest.raises(WrongFilesError, match=f"^removed {gone} before it was read. Let it keep all its files"):
+        list(files.complete(ended=False))
+
+
+def test_a_file_that_gets_its_name_later_was_not_removed(tmp_path: Path) -> None:
+    files = Files({"": "u_*"}, tmp_path)
+    (tmp_path / "u_0").touch()
+    (tmp_path / "u_1.part").touch()
+    for found in files.complete(ended=False):
+        assert found[""].name == "u_0"
+        (tmp_path / "u_0").unlink()  # by the program itself, when it was read
+        files.remove(found)
+    (tmp_path / "u_1.part").rename(tmp_path / "u_1")
+    assert [found[""].name for found in files.complete(ended=True)] == ["u_1"]
 
 
 @pytest.mark.parametrize("name", ["u_1.npy", "u_t.npy", "u_tnan.npy"])
