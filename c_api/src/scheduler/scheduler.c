@@ -38,7 +38,7 @@ static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of me
 
 /* With the world, or with a spawned group or loader. */
 static int add_link(MPI_Comm comm, int role, int number) {
-    const int world = !scheduler.links;
+    const int world = !scheduler.n_links;
     mpidata_link **grown = realloc(scheduler.links, (size_t)(scheduler.n_links + 1) * sizeof(void *));
     mpidata_link *link = calloc(1, sizeof *link);
     if (grown) scheduler.links = grown;
@@ -369,6 +369,10 @@ int mpidata_scheduler_close(void) {
     free(scheduler.links);
     free(scheduler.deaths);
     free(scheduler.plan);
+    scheduler.links = NULL;
+    scheduler.deaths = NULL;
+    scheduler.plan = NULL;
+    scheduler.n_links = scheduler.n_deaths = 0;
     mpidata_job_leave(&scheduler.job);
     scheduler.open = 0;
     mpidata_job_left();
