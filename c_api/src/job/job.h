@@ -17,6 +17,7 @@ typedef struct {
     int one_host; /* the ranks of the world are all on one */
     int told_to_stop; /* the scheduler wants this group, or loader, to leave */
     double touched;   /* when mpidata_job_waits left its sign last */
+    struct mpidata_unsent *unsent; /* events that have not left, the newest first */
 } mpidata_job;
 
 /* Is this process part of a job (started by mpidata-rank)? */
@@ -54,7 +55,7 @@ int mpidata_job_listen(mpidata_job *job);
 int mpidata_job_scheduler_gone(const mpidata_plan *plan);
 
 /* Send an event to the scheduler and wait, for at most a second, until the message has left. */
-int mpidata_job_send_event(const mpidata_job *job, const mpidata_event *event);
+int mpidata_job_send_event(mpidata_job *job, const mpidata_event *event);
 
 /* Solver: it has been waiting since `since` for the trainers. Now and then this touches <run>/waiting/group-N, so that its
  * group mates, who wait for it elsewhere, are not taken to hang. */
