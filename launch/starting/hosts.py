@@ -17,7 +17,7 @@ from mpidata.launch.batch.placement import Layout, place
 from mpidata.launch.batch.system import batch_variables
 from mpidata.launch.starting.launcher import Launcher
 
-__all__ = ["answering", "fewer", "on_hosts_left"]
+__all__ = ["answering", "fewer", "on_hosts_left", "working"]
 
 _ANSWER_S = 15.0
 _SESSION = ("PRTE_MCA_prte_local_tmpdir_base", "OMPI_MCA_orte_local_tmpdir_base")
@@ -57,49 +57,70 @@ def on_hosts_left(launcher: Launcher, environ: Mapping[str, str]) -> tuple[Launc
     if not lost:
         return launcher, []
     left = allocation.without(lost)
-    groups, loaders = fewer(Layout.of(launcher.job), left)
+    job, whole = launcher.job, Layout.of(launcher.job)
+    less = fewer(whole, left)
+    groups, loaders = working(less)
     sentences = [f"Without {', '.join(sorted(lost))}, which cannot be reached."]
-    job = launcher.job
-    if groups != job.solvers.groups:
-        sentences.append(f"There is room for {groups} of {job.solvers.groups} groups.")
-        job = job.model_copy(update={"solvers": job.solvers.model_copy(update={"groups": groups})})
-    if job.loaders is not None and loaders != job.loaders.ranks:
-        sentences.append(f"There is room for {loaders} of {job.loaders.ranks} loaders.")
-        job = job.model_copy(update={"loaders": job.loaders.model_copy(update={"ranks": loaders})})
+    for what, room, of in (("groups", groups, job.solvers.groups), ("loaders", loaders, working(whole)[1])):
+        if room != of:
+            sentences.append(f"There is room for {room} of {of} {what}.")
+    for what, room, of in (("groups", less.spares, whole.spares), ("loaders", less.loader_spares, whole.loader_spares)):
+        if room != of:
+            sentences.append(f"There is room for {room} of {of} spare {what}.")
+    solvers = {"groups": groups} | ({"spares": less.spares} if less.spares != whole.spares else {})
+    job = job.model_copy(update={"solvers": job.solvers.model_copy(update=solvers)})
+    if job.loaders is not None:
+        ranks = {"ranks": loaders} | (
+            {"spares": less.loader_spares} if less.loader_spares != whole.loader_spares else {}
+        )
+        job = job.model_copy(update={"loaders": job.loaders.model_copy(update=ranks)})
     placement = place(Layout.of(job), left)
     return dataclasses.replace(launcher, job=job, allocation=left, placement=placement), sentences
 
 
-def fewer(layout: Layout, allocation: Allocation) -> tuple[int, int]:
-    """Say how many groups and loaders, spares not counted, fit on an allocation: all, or as many as there is room for.
+def working(layout: Layout) -> tuple[int, int]:
+    """Count the groups and the loaders that are no spares."""
+    groups = layout.groups + layout.later - layout.spares
+    return groups, layout.loaders + layout.loaders_later - layout.loader_spares
 
-    Whichever has more ranks gives one up first.
+
+def fewer(layout: Layout, allocation: Allocation) -> Layout:
+    """Leave out groups and loaders until the rest fits on an allocation.
+
+    Spares go first. Of groups and loaders, whichever has more ranks gives one up.
 
     Raises
     ------
     LaunchError
-        Not even one of each.
+        Not even one of each fits.
     """
-    groups = layout.groups + layout.later - layout.spares
-    loaders = layout.loaders + layout.loaders_later - layout.loader_spares
-    error: LaunchError | None = None
     while True:
         try:
             place(layout, allocation)
-        except LaunchError as found:
-            error = found
+        except LaunchError as error:
+            less = _one_less(layout)
+            if less is None:
+                raise error
+            layout = less
         else:
-            return groups, loaders
-        if groups > 1 and (groups * layout.ranks_per_group >= loaders or loaders <= 1):
-            groups, layout = groups - 1, _less(layout, "groups" if layout.groups else "later")
-        elif loaders > 1:
-            loaders, layout = loaders - 1, _less(layout, "loaders" if layout.loaders else "loaders_later")
-        else:
-            raise error
+            return layout
 
 
-def _less(layout: Layout, kind: str) -> Layout:
-    return dataclasses.replace(layout, **{kind: getattr(layout, kind) - 1})
+def _one_less(layout: Layout) -> Layout | None:
+    groups, loaders = working(layout)
+    if layout.spares and layout.spares * layout.ranks_per_group >= layout.loader_spares:
+        return _less(layout, "groups", "spares")
+    if layout.loader_spares:
+        return _less(layout, "loaders", "loader_spares")
+    if groups > 1 and (groups * layout.ranks_per_group >= loaders or loaders <= 1):
+        return _less(layout, "groups" if layout.groups else "later")
+    if loaders > 1:
+        return _less(layout, "loaders" if layout.loaders else "loaders_later")
+    return None
+
+
+def _less(layout: Layout, *kinds: str) -> Layout:
+    return dataclasses.replace(layout, **{kind: getattr(layout, kind) - 1 for kind in kinds})
 
 
 def answering(commands: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> set[str]:

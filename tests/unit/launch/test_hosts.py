@@ -1,5 +1,6 @@
 """Jobs on hosts that the job file names, and going on without one that is lost. Needs no other hosts."""
 
+import dataclasses
 import os
 import socket
 from pathlib import Path
@@ -13,7 +14,7 @@ from mpidata.launch.batch.placement import Layout
 from mpidata.launch.starting import hosts
 from mpidata.launch.starting import launcher as module
 from mpidata.launch.starting.command import silence_environment
-from mpidata.launch.starting.hosts import answering, fewer, on_hosts_left
+from mpidata.launch.starting.hosts import answering, fewer, on_hosts_left, working
 from mpidata.launch.starting.launcher import Launcher, find_launcher
 from mpidata.launch.watching import connections
 from mpidata.launch.watching.connections import Connections
@@ -94,24 +95,34 @@ def test_hosts_are_asked_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answering(commands, os.environ) == {"up"}
 
 
+def left(layout: Layout, *names: str) -> tuple[int, int, int, int]:
+    """Groups and spare ones, loaders and spare ones, that fit on these hosts."""
+    less = fewer(layout, named_hosts(names))
+    groups, loaders = working(less)
+    return groups, less.spares, loaders, less.loader_spares
+
+
 def test_fewer_groups_where_there_is_less_room() -> None:
     layout = Layout(trainers=2, groups=5, ranks_per_group=1, per_node=1, spares=1)
-    assert fewer(layout, named_hosts(["n1:4", "n2:4"])) == (4, 0)
-    assert fewer(layout, named_hosts(["n1:3", "n2:2"])) == (2, 0)
+    assert left(layout, "n1:4", "n2:4") == (4, 1, 0, 0)
+    assert left(layout, "n1:3", "n2:2") == (3, 0, 0, 0)  # what works goes last
+    assert left(dataclasses.replace(layout, groups=7, spares=3), "n1:3", "n2:3") == (4, 0, 0, 0)
     with pytest.raises(LaunchError, match="room for 1 of 2 trainers"):
         fewer(layout, named_hosts(["n1:9"]))
     later = Layout(trainers=1, groups=0, ranks_per_group=2, later=3)
-    assert fewer(later, named_hosts(["n1:6"])) == (2, 0)
+    assert left(later, "n1:6") == (2, 0, 0, 0)
 
 
 def test_fewer_loaders_where_there_is_less_room() -> None:
     alone = Layout(trainers=1, groups=0, ranks_per_group=1, loaders=5, loader_spares=1)
-    assert fewer(alone, named_hosts(["n1:7"])) == (0, 4)
-    assert fewer(alone, named_hosts(["n1:4"])) == (0, 2)
-    with pytest.raises(LaunchError, match="have 2 CPUs, but the job needs 3"):
-        fewer(alone, named_hosts(["n1:2"]))
+    assert left(alone, "n1:7") == (0, 0, 4, 1)
+    assert left(alone, "n1:5") == (0, 0, 4, 0)
+    assert left(alone, "n1:4") == (0, 0, 3, 0)
+    assert left(alone, "n1:2") == (0, 0, 1, 0)
+    with pytest.raises(LaunchError, match="but the job needs"):
+        fewer(alone, named_hosts(["n1:1"]))
     both = Layout(trainers=1, groups=2, ranks_per_group=2, loaders_later=6)
-    assert fewer(both, named_hosts(["n1:10"])) == (2, 5) and fewer(both, named_hosts(["n1:4"])) == (1, 1)
+    assert left(both, "n1:10") == (2, 0, 5, 0) and left(both, "n1:4") == (1, 0, 1, 0)
 
 
 def test_going_on_without_a_host(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,8 +138,9 @@ def test_going_on_without_a_host(launcher: Launcher, monkeypatch: pytest.MonkeyP
     assert asked["n2"][:3] == ["/mpi/mpirun", "--host", "n2:1"]
     left = {"n1", "n3"}
     later, sentences = on_hosts_left(launcher, {})
-    assert later.job.solvers.groups == 3 and set(later.placement.hosts if later.placement else ()) == {"n1", "n3"}
-    assert sentences == ["Without n2, which cannot be reached.", "There is room for 3 of 4 groups."]
+    assert (later.job.solvers.groups, later.job.solvers.spares) == (4, 0)
+    assert set(later.placement.hosts if later.placement else ()) == {"n1", "n3"}
+    assert sentences == ["Without n2, which cannot be reached.", "There is room for 0 of 1 spare groups."]
     left = {"n1"}
     with pytest.raises(LaunchError, match="room for 1 of 2 trainers"):
         on_hosts_left(launcher, {})
