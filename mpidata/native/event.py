@@ -32,6 +32,7 @@ __all__ = [
     "Losses",
     "Next",
     "RawEvent",
+    "Ready",
     "RecordStopped",
     "Report",
     "Status",
@@ -141,6 +142,14 @@ class Stop(Event):
     text: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ready(Event):
+    """A trainer would join the spawned group, or loader, of this number at once."""
+
+    loader: bool
+    number: int
+
+
 class Goodbye(Event):
     """A trainer has closed its stream."""
 
@@ -222,6 +231,7 @@ class _Content(ctypes.Union):
         ("written", _structure(number=c_int64, batch=c_int64, bytes=c_int64, failed=c_int32)),
         ("died", _structure(rank_in_group=c_int32)),
         ("losses", _structure(count=c_int32)),
+        ("ready", _structure(role=c_int32, group=c_int32)),
     ]
 
 
@@ -302,4 +312,5 @@ READERS: dict[int, Callable[[Any, dict[str, Any]], Event]] = {
     11: lambda raw, sender: Died(**sender, rank_in_group=raw.died.rank_in_group),
     12: lambda raw, sender: RecordStopped(**sender, text=_text(raw)),
     13: _losses,
+    14: lambda raw, sender: Ready(**sender, loader=raw.ready.role == _LOADER, number=raw.ready.group),
 }

@@ -1,4 +1,7 @@
-"""Words for who started the job that do not go through the run folder, which may be what cannot be written."""
+"""Words for who started the job: those that do not go through the run folder, which may be what cannot be written.
+
+And about ranks that others wait for, which any rank of any host may say, through a log in the run folder.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ASIDE", "STARTED", "read_summary", "said_aside", "say_aside"]
+from mpidata.run.folder import RunFolder
+
+__all__ = ["ASIDE", "STARTED", "append", "read_summary", "said_aside", "say_aside", "say_late"]
 
 ASIDE = "MPIDATA_ASIDE"
 """Variable that names a file for them: one in memory that `mpidata run` reads, or the launcher's standard error."""
@@ -44,3 +49,20 @@ def read_summary(aside: Path) -> dict[str, Any] | None:
                 found: dict[str, Any] = json.loads(line)
                 return found
     return None
+
+
+def say_late(run: Path, sentence: str) -> None:
+    """Have `mpidata run` show a sentence, and print it to this rank's log."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"mpidata: {sentence}", file=sys.stderr, flush=True)
+    append(RunFolder(run).idle_log, f"mpidata: {sentence}\n")
+
+
+def append(path: Path, text: str) -> None:
+    """Add to a file that other ranks write to as well; where that cannot be done, the log has it."""
+    with contextlib.suppress(OSError):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            os.write(file, text.encode(errors="replace"))
+        finally:
+            os.close(file)

@@ -29,13 +29,14 @@ WHY_LOST_IN_START_S = 2.0  # the same while the ranks join
 WHY_TRAINER_DIED_S = 2.0  # the same where it is a trainer, which ends the job
 WHY_TRAINER_FAILED_S = 1.0  # from the report of a trainer's script to the word that another trainer died, which is why
 LEFT_EARLY_S = 10.0  # for which trainers wait for one that left in the middle of an epoch, until the job is stopped
-SILENT_S = 60.0  # without a sign of life of a trainer, or of a rank that is to join, until it is named
+SILENT_S = 60.0  # without a sign of life of a trainer, or a new batch of one that could have it, until it is named
 MPI_TELLS_S = 3.0  # from the file to MPI's word; past it the scheduler does without
 
 # Groups that are spawned.
 SPAWN_S = 120.0  # MPI_Comm_spawn of a program that never joins does not return
 SPAWN_HOPELESS_S = 100.0  # from a first spawn that failed to one that is the last, if none has joined in between
-JOIN_GROUP_S = 15.0  # for the trainers to join a group that has answered; if it dies just then, they may hang
+JOIN_GROUP_S = 15.0  # for the trainers to join a group that has answered; if it has died just then, they may hang
+SAY_JOIN_S = 60.0  # from asking who is to join, or be joined, to naming who does not answer
 
 # `mpidata run`.
 GRACE_S = 10.0  # from the end of a rank on which all depends, or of a stop, to the end of all ranks

@@ -83,6 +83,9 @@ class Messages(Protocol):
         `invite`: groups that are ready may join. Or, by `kind`, the loaders.
         """
 
+    def ready(self, trainer: int, group: int, kind: str) -> None:
+        """Take in that a trainer would join this group, or `loader`, at once."""
+
     @property
     def joining(self) -> bool:
         """Whether the trainers are just joining what was spawned, in which nothing may interrupt them."""
@@ -234,6 +237,11 @@ class LibraryMessages:
         `invite`: groups that are ready may join. Or, by `kind`, the loaders.
         """
         return self._spawner.news(invite, kind) if self._spawner is not None else []
+
+    def ready(self, trainer: int, group: int, kind: str) -> None:
+        """Take in that a trainer would join this group, or `loader`, at once."""
+        if self._spawner is not None:
+            self._spawner.ready(trainer, group, kind)
 
     @property
     def joining(self) -> bool:

@@ -105,6 +105,9 @@ class Scheduler:
             kinds.Report: self._on_report,
             kinds.Losses: lambda event: self._journal.figures.losses.add(event.sums),
             kinds.Stop: self._on_stop,
+            kinds.Ready: lambda event: self._messages.ready(
+                index_of(event, plan.trainers), event.number, "loader" if event.loader else "group"
+            ),
             kinds.Goodbye: self._on_goodbye,
             kinds.Error: self._on_error,
             kinds.Died: self._on_died,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from pathlib import Path
 
 from mpidata.loader.figures import LEFT_EARLY, WAITS_S
 from mpidata.run import deadlines
+from mpidata.run.aside import say_late
 from mpidata.run.exits import has_vanished, read_exit_note
 from mpidata.run.folder import RunFolder
-from mpidata.run.own_files import opener
 from mpidata.run.plan import Plan
 from mpidata.scheduler.losses import VANISHED
 
@@ -86,7 +85,7 @@ class Silence:
         named = [one for one in trainers if self.since(one, now) > deadlines.SILENT_S and one not in self._named]
         self._named.update(named)
         for trainer in named:
-            _say(self._plan, f"mpidata: {_who(trainer)} {_silent(deadlines.SILENT_S)}. The job waits for it.\n")
+            say_late(self._plan.run, f"{_who(trainer)} {_silent(deadlines.SILENT_S)}. The job waits for it.")
         return named
 
 
@@ -255,10 +254,3 @@ def _who(trainer: int) -> str:
 
 def _silent(seconds: float) -> str:
     return f"has given no sign of life for {seconds:.0f} s: it was stopped by a signal, or its host hangs"
-
-
-def _say(plan: Plan, text: str) -> None:
-    """Say it in this log, and where `mpidata run` shows it."""
-    print(text, end="", flush=True)
-    with contextlib.suppress(OSError), open(RunFolder(plan.run).idle_log, "a", encoding="utf-8", opener=opener) as log:
-        log.write(text)

@@ -16,6 +16,7 @@ from mpidata.native.library import Library, check
 from mpidata.native.linked_mpi import linked_mpi
 from mpidata.native.mpi_name import OPEN_MPI
 from mpidata.run import deadlines
+from mpidata.run.aside import say_late
 from mpidata.run.exits import Exit, first_exit, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -31,16 +32,25 @@ ROLES = {"group": 2, "loader": 3}
 
 
 class _Start:
-    """One group, or loader, on its way into the job; the thread sets what the scheduler reads."""
+    """One group, or loader, on its way into the job; the thread sets what the scheduler reads.
+
+    Its thread has spawned it when it is `greeted`. In its turn all trainers are asked whether they are `ready`, and then
+    it is `called`: nobody is to wait in MPI for one that hangs or is dead. When it `answers`, it is `invited`.
+    """
 
     def __init__(self, group: int, kind: str) -> None:
         self.group = group
         self.kind = kind
         self.since = math.inf
         self.greeted = threading.Event()
+        self.ready: set[int] = set()  # trainers
+        self.called = threading.Event()
+        self.answers = threading.Event()
         self.invited = threading.Event()
         self.joined = threading.Event()
         self.error = ""
+        self.said = False
+        self.bridge = ctypes.c_int()
         self.comm = ctypes.c_int()
 
 
@@ -105,7 +115,13 @@ class Spawner:
     @property
     def joining(self) -> bool:
         """Whether the trainers are just joining one, in which nothing may interrupt them."""
-        return self._joining is not None and not self._joining.joined.is_set()
+        joining = self._joining
+        return joining is not None and joining.invited.is_set() and not joining.joined.is_set()
+
+    def ready(self, trainer: int, group: int, kind: str) -> None:
+        """Note that a trainer would join this group, or loader, at once."""
+        if (start := self._starts.get((kind, group))) is not None:
+            start.ready.add(trainer)
 
     def news(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
         """Take the groups, or loaders, that have joined, with "", and those that could not be started, with a sentence.
@@ -128,7 +144,7 @@ class Spawner:
             if start.joined.is_set() and not start.error:
                 check(self._library, self._library.mpidata_scheduler_link(ROLES[kind], start.group, start.comm))
                 found.append((start.group, ""))
-            elif start is not self._joining and (error := self._failure(start, now)):
+            elif not start.invited.is_set() and (error := self._failure(start, now)):
                 found.append((start.group, error))
         for group, _ in found:
             del self._starts[kind, group]
@@ -136,29 +152,68 @@ class Spawner:
         return found
 
     def _let_join(self, now: float, invite: bool, kind: str) -> None:
-        """Let the next one in: all trainers must join in one order, so only one at a time."""
+        """Bring the next one in: all trainers must join in one order, so only one at a time."""
         joining = self._joining
-        joined = joining is None or joining.joined.is_set()  # an error is there before this
-        if joining is not None and (joining.error or (not joined and now - joining.since > deadlines.JOIN_GROUP_S)):
+        if joining is not None and joining.invited.is_set():
+            self._look_after(joining, now)
+        if joining is None or joining.joined.is_set() or (joining.kind, joining.group) not in self._starts:
+            waiting = [s for s in self._starts.values() if s.kind == kind and not s.invited.is_set()]
+            ready = [start for start in waiting if start.greeted.is_set() and not start.error]
+            joining = self._joining = ready[0] if ready and invite else None
+            if joining is not None:
+                joining.since = now
+                check(self._library, self._library.mpidata_scheduler_prepare(ROLES[kind], joining.group))
+        elif joining.kind != kind or joining.invited.is_set():
+            return
+        elif not joining.called.is_set() and len(joining.ready) == self._plan.trainers:
+            joining.since = now
+            joining.called.set()
+        elif joining.answers.is_set() and invite and not joining.error:
+            joining.since = now
+            check(self._library, self._library.mpidata_scheduler_invite(ROLES[kind], joining.group))
+            joining.invited.set()
+        else:
+            self._say_if_late(joining, now)
+
+    def _look_after(self, joining: _Start, now: float) -> None:
+        """Raise RankDiedError where one died just when it joined; one that is only stopped is waited for."""
+        late = not joining.joined.is_set() and now - joining.since > deadlines.JOIN_GROUP_S
+        if joining.error or (late and (self._exit_of(joining) is not None or self._has_vanished(joining))):
             raise RankDiedError(
                 f"The spawned {joining.kind} {joining.group} died while it joined the job "
                 f"({joining.error or 'no answer'}), and the trainers may wait for it. Resume the job with "
                 f"`mpidata run --resume {self._plan.run}`."
             )
-        if invite and joined:
-            waiting = [s for s in self._starts.values() if s.kind == kind and not s.invited.is_set()]
-            ready = [start for start in waiting if start.greeted.is_set() and not start.error]
-            self._joining = ready[0] if ready else None
-            if ready:
-                ready[0].since = now
-                check(self._library, self._library.mpidata_scheduler_invite(ROLES[kind], ready[0].group))
-                ready[0].invited.set()
+        self._say_if_late(joining, now)
+
+    def _has_vanished(self, joining: _Start) -> bool:
+        """Whether MPI says that one has died, of which there is no exit note."""
+        yes = ctypes.c_int()
+        check(self._library, self._library.mpidata_scheduler_has_died(joining.bridge, ctypes.byref(yes)))
+        return bool(yes.value)
+
+    def _say_if_late(self, joining: _Start, now: float) -> None:
+        """Name, once, who keeps one from joining."""
+        if joining.said or joining.joined.is_set() or now - joining.since < deadlines.SAY_JOIN_S:
+            return
+        joining.said = True
+        late = sorted(set(range(self._plan.trainers)) - joining.ready)
+        who = f"The spawned {joining.kind} {joining.group}"
+        if late:
+            who = f"Trainer{'s' if len(late) > 1 else ''} {', '.join(map(str, late))}"
+        elif joining.invited.is_set():
+            who = f"A trainer or the spawned {joining.kind} {joining.group}"
+        say_late(
+            self._plan.run,
+            f"{who} has not answered for {deadlines.SAY_JOIN_S:g} s, so that the spawned {joining.kind} "
+            f"{joining.group} cannot join the job. Perhaps it was stopped (SIGSTOP), or its host hangs.",
+        )
 
     def _failure(self, start: _Start, now: float) -> str:
         ended = self._exit_of(start)
         if ended is not None:
             return (ended.error or f"Its program {ended.sentence()} before it joined the job").rstrip(".")
-        if start.error or start.greeted.is_set():
+        if start.error or (start.greeted.is_set() and not (start.called.is_set() and not start.answers.is_set())):
             return start.error
         late = now - start.since > deadlines.SPAWN_S
         return f"It did not join the job within {deadlines.SPAWN_S:g} s" if late else ""
@@ -195,10 +250,13 @@ class Spawner:
 
         ranks = 1 if start.kind == "loader" else self._plan.ranks_per_group
         between = MPI.COMM_SELF.Spawn(str(rank_program()), command, maxprocs=ranks, info=info)
-        bridge, role = ctypes.c_int(), ROLES[start.kind]
+        bridge, role = start.bridge, ROLES[start.kind]
         greeted = self._library.mpidata_scheduler_greet(between.py2f(), role, start.group, ctypes.byref(bridge))
         check(self._library, greeted)
         start.greeted.set()
+        start.called.wait()
+        check(self._library, self._library.mpidata_scheduler_call(bridge))
+        start.answers.set()
         start.invited.wait()
         check(self._library, self._library.mpidata_scheduler_join(bridge, ctypes.byref(start.comm)))
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from mpidata.run import deadlines
+from mpidata.run.aside import append
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
@@ -125,7 +123,7 @@ class IdleWatch:
         print(text, end="", file=sys.stderr, flush=True)
         log = RunFolder(self._plan.run).idle_log
         if self._index > 0 and not in_collective:  # one that waits is not the one that holds up the job
-            _append(log, text)
+            append(log, text)
 
 
 def _is_in_collective() -> bool:
@@ -147,13 +145,3 @@ def _stacks() -> list[str]:
             stacks.append(f"  Thread {names.get(number, number)}:\n")
             stacks += [f"  {line}" for line in traceback.format_stack(frame)]
     return stacks
-
-
-def _append(path: Path, text: str) -> None:
-    """Add to a file that other trainers write to as well; where that cannot be done, the log has it."""
-    with contextlib.suppress(OSError):
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        try:
-            os.write(file, text.encode(errors="replace"))
-        finally:
-            os.close(file)

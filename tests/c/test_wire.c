@@ -159,7 +159,7 @@ static void orders(void) {
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop) == MPIDATA_SUCCESS);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop - 1) == MPIDATA_ERR_WIRE);
     CHECK(mpidata_order_check(&plan, &stop, (int)sizeof stop + 1) == MPIDATA_ERR_WIRE);
-    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_RESTS + 1, 0) == MPIDATA_ERR_WIRE);
+    CHECK(of_group(0, 0) == MPIDATA_ERR_WIRE && of_group(MPIDATA_ORDER_PREPARE + 1, 0) == MPIDATA_ERR_WIRE);
     CHECK(expect(12, 100) == MPIDATA_SUCCESS);
     CHECK(expect(13, 100) == MPIDATA_ERR_WIRE && expect(-1, 1) == MPIDATA_ERR_WIRE);
     CHECK(expect(0, -1) == MPIDATA_ERR_WIRE);
@@ -181,7 +181,7 @@ static int closes(int64_t simulation, int64_t steps) {
 
 /* Each kind from the role that sends it, and with numbers that can be. */
 static void events(void) {
-    for (int kind = MPIDATA_EVENT_NEXT - 1; kind <= MPIDATA_EVENT_LOSSES + 1; kind++) {
+    for (int kind = MPIDATA_EVENT_NEXT - 1; kind <= MPIDATA_EVENT_READY + 1; kind++) {
         int inside = kind >= MPIDATA_EVENT_NEXT && kind < MPIDATA_EVENT_LOSSES && kind != MPIDATA_EVENT_REPORT; /* without contents */
         int of_solver = kind == MPIDATA_EVENT_NEXT || kind == MPIDATA_EVENT_FINALIZED;
         mpidata_event sent = {.kind = kind, .written = {.number = 1}};

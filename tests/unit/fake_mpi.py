@@ -51,6 +51,10 @@ class Library:
         self.calls: list[tuple[str, int]] = []
         self.roles: set[int] = set()
         self.statuses: dict[tuple[str, int], int] = {}
+        self.answers: dict[int, threading.Event] = {}  # when what is called answers, where not at once
+        self.trainers = [0]  # that say at once that they are ready
+        self.ready: Any = lambda trainer, group, kind: None
+        self.dead: set[int] = set()  # of which MPI tells
         self.joins: dict[int, threading.Event] = {}  # when a join returns, where not at once
 
     def _answer(self, name: str, group: int) -> int:
@@ -62,6 +66,22 @@ class Library:
         self.roles.add(role)
         bridge._obj.value = 100 + group
         return self._answer("greet", group)
+
+    def mpidata_scheduler_prepare(self, role: int, group: int) -> int:
+        status = self._answer("prepare", group)
+        for trainer in self.trainers:
+            self.ready(trainer, group, "loader" if role == 3 else "group")
+        return status
+
+    def mpidata_scheduler_call(self, bridge: Any) -> int:
+        group = bridge.value - 100
+        if group in self.answers:
+            self.answers[group].wait(30)
+        return self._answer("call", group)
+
+    def mpidata_scheduler_has_died(self, bridge: Any, yes: Any) -> int:
+        yes._obj.value = bridge.value - 100 in self.dead
+        return SUCCESS
 
     def mpidata_scheduler_invite(self, role: int, group: int) -> int:
         self.roles.add(role)

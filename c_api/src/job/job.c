@@ -154,6 +154,7 @@ static int join_spawned(MPI_Comm world, MPI_Comm parent, int kind, mpidata_job *
                              job->kind == MPIDATA_ROLE_LOADER ? "Loader" : "Group", job->index, size,
                              mpidata_role_name(kind), wanted, mpidata_role_name(job->kind));
     MPIDATA_TRY(mpidata_wait_all_here(bridge));
+    MPIDATA_TRY(mpidata_wait_all_here(bridge)); /* until it is this one's turn, and nobody has died */
     MPIDATA_TRY_MPI(MPI_Intercomm_create(job->role, 0, bridge, 0, TAG_JOIN, &between));
     MPIDATA_TRY_MPI(MPI_Intercomm_merge(between, 1, &job->data));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(job->data, MPI_ERRORS_RETURN));

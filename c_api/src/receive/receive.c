@@ -107,12 +107,21 @@ static int obey_locked(receiver *r, const mpidata_order *order) {
     }
 }
 
+static int say_ready(mpidata_trainer *trainer, int role, int group) {
+    mpidata_event event = {.kind = MPIDATA_EVENT_READY, .ready = {role, group}};
+    mpidata_lock_take(&trainer->lock);
+    int status = mpidata_trainer_post_locked(trainer, &event);
+    mpidata_lock_give(&trainer->lock);
+    return status;
+}
+
 /* Orders about groups and loaders; 0: it is none. Not under the lock. */
 static int obey_for_group(receiver *r, const mpidata_order *order, int *status) {
     int group = order->of_group.group, role = order->of_group.role; /* of those alone */
     MPI_Comm comm = MPI_COMM_NULL;
     *status = MPIDATA_SUCCESS;
     switch (order->kind) {
+    case MPIDATA_ORDER_PREPARE: *status = say_ready(r->trainer, role, group); return 1;
     case MPIDATA_ORDER_JOIN:
         *status = mpidata_job_join_group(&r->trainer->job, MPI_COMM_NULL, &comm);
         if (!*status) *status = mpidata_incoming_add(&r->incoming, comm, role, group);

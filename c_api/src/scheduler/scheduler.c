@@ -319,6 +319,25 @@ int mpidata_scheduler_greet(MPI_Fint intercomm, int role, int number, MPI_Fint *
     return mpidata_job_greet(merged, scheduler.plan, role, number);
 }
 
+int mpidata_scheduler_prepare(int role, int number) {
+    mpidata_order order = {.kind = MPIDATA_ORDER_PREPARE, .of_group = {.group = number, .role = role}};
+    return order_all(&order);
+}
+
+int mpidata_scheduler_call(MPI_Fint bridge) {
+    MPIDATA_TRY(need_open());
+    return mpidata_wait_all_here(MPI_Comm_f2c(bridge));
+}
+
+int mpidata_scheduler_has_died(MPI_Fint bridge, int *yes) {
+    int here = 0;
+    MPIDATA_TRY(need_open());
+    int status = mpidata_check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPIDATA_TAG_EVENT, MPI_Comm_f2c(bridge), &here, MPI_STATUS_IGNORE),
+                                   "MPI_Iprobe");
+    *yes = status == MPIDATA_ERR_DIED;
+    return *yes ? MPIDATA_SUCCESS : status;
+}
+
 int mpidata_scheduler_invite(int role, int number) {
     mpidata_order order = {.kind = MPIDATA_ORDER_JOIN, .of_group = {.group = number, .role = role}};
     return order_all(&order);

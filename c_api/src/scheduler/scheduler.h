@@ -58,12 +58,17 @@ int mpidata_scheduler_gone(int role, int number);
 /* Are all ranks of the world on one host? */
 int mpidata_scheduler_one_host(int *yes);
 
-/* How a group or loader that MPI_Comm_spawn has started joins the job. greet and join may be called from another thread than the
- * rest, one group at a time in join; the order is greet, invite, join, link.
+/* How a group or loader that MPI_Comm_spawn has started joins the job. greet, call and join may be called from another thread
+ * than the rest, one group at a time from prepare to join; the order is greet, prepare, call, invite, join, link. A rank that
+ * hangs or dies while others are in join holds them up, so everyone is asked before.
  * greet: give it the plan and its number. intercomm, *bridge: Fortran handles; blocks until its ranks have answered.
+ * prepare: ask the trainers for MPIDATA_EVENT_READY. call: blocks until its ranks have answered once more.
  * invite: tell the trainers to join it. join: do so with them, blocks for milliseconds; *comm is the new communicator, a
  * Fortran handle. link: listen to it. */
 int mpidata_scheduler_greet(MPI_Fint intercomm, int role, int number, MPI_Fint *bridge);
+int mpidata_scheduler_prepare(int role, int number);
+int mpidata_scheduler_call(MPI_Fint bridge);
+int mpidata_scheduler_has_died(MPI_Fint bridge, int *yes); /* whether one of its ranks has, as MPI says; before join is over */
 int mpidata_scheduler_invite(int role, int number);
 int mpidata_scheduler_join(MPI_Fint bridge, MPI_Fint *comm);
 int mpidata_scheduler_link(int role, int number, MPI_Fint comm);

@@ -33,7 +33,7 @@ static int may_send(int role, int kind) {
     case MPIDATA_EVENT_FINALIZED: return role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER;
     case MPIDATA_EVENT_ERROR: return role != MPIDATA_ROLE_SCHEDULER;
     case MPIDATA_EVENT_DIED: return 0; /* the scheduler's own */
-    default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_LOSSES;
+    default: return role == MPIDATA_ROLE_TRAINER && kind >= MPIDATA_EVENT_NEXT && kind <= MPIDATA_EVENT_READY;
     }
 }
 
@@ -78,6 +78,10 @@ static int reports_fit(const mpidata_event *event, int bytes) {
     return 1;
 }
 
+static int spawned_fits(int role, int group) {
+    return (role == MPIDATA_ROLE_SOLVER || role == MPIDATA_ROLE_LOADER) && in_range(group, 0, INT_MAX - 1);
+}
+
 int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes, int role) {
     int64_t last = plan->simulations + plan->validation - 1;
     event->text[sizeof event->text - 1] = '\0'; /* reports and losses do not reach so far */
@@ -93,6 +97,7 @@ int mpidata_event_fits(const mpidata_plan *plan, mpidata_event *event, int bytes
     case MPIDATA_EVENT_CHECKPOINT_WRITTEN: return event->written.number > 0 && event->written.bytes >= 0;
     case MPIDATA_EVENT_REPORT: return reports_fit(event, bytes);
     case MPIDATA_EVENT_LOSSES: return losses_fit(event, bytes, last);
+    case MPIDATA_EVENT_READY: return spawned_fits(event->ready.role, event->ready.group);
     default: return 1;
     }
 }
@@ -107,12 +112,14 @@ static int order_fits(const mpidata_plan *plan, const mpidata_order *order) {
     case MPIDATA_ORDER_GONE:
     case MPIDATA_ORDER_SERVES:
     case MPIDATA_ORDER_RETIRES:
-    case MPIDATA_ORDER_RESTS: {
-        int role = order->of_group.role, solver = role == MPIDATA_ROLE_SOLVER && order->kind < MPIDATA_ORDER_SERVES;
+    case MPIDATA_ORDER_RESTS:
+    case MPIDATA_ORDER_PREPARE: {
+        int of_loader = order->kind >= MPIDATA_ORDER_SERVES && order->kind <= MPIDATA_ORDER_RESTS;
         if (!memchr(order->of_group.at, 0, sizeof order->of_group.at)) return 0;
-        return (solver || role == MPIDATA_ROLE_LOADER) && in_range(order->of_group.group, 0, INT_MAX - 1);
+        if (of_loader && order->of_group.role != MPIDATA_ROLE_LOADER) return 0;
+        return spawned_fits(order->of_group.role, order->of_group.group);
     }
-    default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_RESTS;
+    default: return order->kind >= MPIDATA_ORDER_EXPECT && order->kind <= MPIDATA_ORDER_PREPARE;
     }
 }
 

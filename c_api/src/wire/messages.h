@@ -34,7 +34,8 @@ enum {
     MPIDATA_EVENT_CHECKPOINT_WRITTEN, /* trainer has written its part of one: written; text: SHA-256, or why it failed */
     MPIDATA_EVENT_DIED,              /* a rank has died, as MPI says: died */
     MPIDATA_EVENT_RECORD_STOPPED,    /* trainer records no more: text, the whole sentence */
-    MPIDATA_EVENT_LOSSES             /* trainer's losses by simulation: losses; in place of text: mpidata_losses */
+    MPIDATA_EVENT_LOSSES,            /* trainer's losses by simulation: losses; in place of text: mpidata_losses */
+    MPIDATA_EVENT_READY              /* trainer would join what was spawned at once: ready */
 };
 
 /* What a process has used since it started. */
@@ -98,6 +99,10 @@ typedef struct {
         struct {
             int32_t count; /* of simulations, from 1 to MPIDATA_LOSSES_MAX */
         } losses;
+        struct {
+            int32_t role; /* of the order to prepare, as is the next */
+            int32_t group;
+        } ready;
     };
     char text[2048]; /* UTF-8, ends with 0; sent up to there */
 } mpidata_event;
@@ -152,7 +157,8 @@ enum {
     MPIDATA_ORDER_GONE,       /* one has left; its communicator, if it was spawned, can be freed: of_group */
     MPIDATA_ORDER_SERVES,     /* a loader takes requests from now on: of_group */
     MPIDATA_ORDER_RETIRES,    /* a loader is to be sent no more requests, and to be told so: of_group */
-    MPIDATA_ORDER_RESTS       /* one that retired has answered all that it had; it may serve again: of_group */
+    MPIDATA_ORDER_RESTS,      /* one that retired has answered all that it had; it may serve again: of_group */
+    MPIDATA_ORDER_PREPARE     /* say that the order to join one would be obeyed at once: of_group */
 };
 
 typedef struct {

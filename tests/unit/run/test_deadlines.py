@@ -43,6 +43,7 @@ ALL = {**of_python(), **of_c(), "SLURM": float(launching.AFTER_CHECKPOINT_S)}
         ("FAILED TERM ORPHANS REAP", "GRACE", "a job that has failed is gone within the time that its ranks have"),
         ("EMPTY", "GRACE", "a launcher without ranks is waited for less than one with ranks"),
         ("LATE TERM ORPHANS REAP", "SLURM", "`mpidata run` has ended what wrote a checkpoint before Slurm ends it"),
+        ("SAY_JOIN", "SPAWN", "what hangs when it is to join is named before it is given up"),
         ("SPAWN_HOPELESS", "SPAWN", "the first spawn of which nothing is heard is the last"),
     ],
 )

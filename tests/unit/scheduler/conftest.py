@@ -256,6 +256,9 @@ class Job:
 
     joining = False
 
+    def ready(self, trainer: int, group: int, kind: str) -> None:
+        self._call("ready", trainer, group, kind)
+
     def spawned(self, invite: bool, kind: str = "group") -> list[tuple[int, str]]:
         if kind == "loader":
             news, self.loader_news = self.loader_news, []
