@@ -81,10 +81,15 @@ int kill_marked(const char *variable, const char *other)
     return for_all(is_marked, end);
 }
 
-void continue_if_stopped(pid_t pid)
+int is_stopped(pid_t pid)
 {
     pid_t parent;
-    if (state_of(pid, &parent) == 'T') (void)kill(pid, SIGCONT);
+    return state_of(pid, &parent) == 'T';
+}
+
+void continue_if_stopped(pid_t pid)
+{
+    if (is_stopped(pid)) (void)kill(pid, SIGCONT);
 }
 
 void continue_family(void) { (void)for_all(is_below, continue_if_stopped); }

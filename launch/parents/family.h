@@ -14,6 +14,8 @@ int kill_family(void);
  * environment; returns how many there were. */
 int kill_marked(const char *variable, const char *other);
 
+int is_stopped(pid_t pid); /* by SIGSTOP, say, not by a debugger */
+
 /* Let go on those that were stopped, by SIGSTOP say, but not by a debugger: who has done his work must not hold up others. */
 void continue_if_stopped(pid_t pid);
 void continue_family(void);

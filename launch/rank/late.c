@@ -25,7 +25,7 @@ static char *first_line(const char *path)
 }
 
 /* "state R (running)", say, and where in the system it sleeps. */
-static char *state_of(pid_t child)
+char *what_it_does(pid_t child)
 {
     static const struct { char letter; const char *meaning; } states[] = {
         {'R', "computes, or waits without sleeping"}, {'S', "sleeps"}, {'D', "waits for a disk or a file system"},
@@ -115,7 +115,7 @@ static const char *advice(int stack)
 
 char *late(const mpidata_plan *plan, pid_t child)
 {
-    const char *log = print("%s/" MPIDATA_RUN_LOGS "/%s", me.run_folder, file_name(1)), *state = state_of(child);
+    const char *log = print("%s/" MPIDATA_RUN_LOGS "/%s", me.run_folder, file_name(1)), *state = what_it_does(child);
     const int stack = log_stack(child, log);
     return print("The program of %s %s %.0f s after its start: %s%s. %s Where it needs so long, raise"
                  " launch.join_timeout_s.", rank_name(),

@@ -76,6 +76,7 @@ uint64_t now_ns(void);
 
 /* late.c. The sentence on a program that has not arrived; its stack goes to its log. May take some seconds. */
 char *late(const mpidata_plan *plan, pid_t child);
+char *what_it_does(pid_t child); /* "it sleeps (state S)", say */
 
 /* preload.c. MPI_Abort of a solver is to end its process, not the job: preload what does so. Returns why it cannot be, or
  * NULL. */
@@ -101,6 +102,14 @@ typedef struct {
 } mates_t;
 /* Look, where this rank has been silent for more than half of what is allowed, whether one waits for the trainers. */
 void look_for_mates(mates_t *mates, double silent_s, double allowed_s, uint64_t now);
+
+/* held_up.c. What is known of a program for which others wait; 0 at first. */
+typedef struct {
+    double stopped_at; /* since when it is seen to be stopped, in s that mpidata-rank was awake; 0: it is not */
+    int said;
+} held_up_t;
+/* Tell, once, who started the job of a program that has been stopped, or has not come to join, for so long. */
+void say_if_held_up(held_up_t *held_up, pid_t child, unsigned flags, double awake_s, double after_s);
 
 /* watch.c: wait for the program's end, or bring it about. */
 end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child);

@@ -22,6 +22,7 @@
 static const uint64_t LOOK_EVERY = MPIDATA_LOOK_EVERY_MS * (MPIDATA_PATIENCE / 1000);
 static const uint64_t AFTER_OVER = MPIDATA_AFTER_OVER_MS * (MPIDATA_PATIENCE / 1000);
 static const uint64_t FINALIZE = MPIDATA_FINALIZE_MS * (MPIDATA_PATIENCE / 1000);
+static const uint64_t HELD_UP = (uint64_t)MPIDATA_SAY_HELD_UP_MS * (MPIDATA_PATIENCE / 1000);
 static const uint64_t BEFORE_DEATH = MPIDATA_BEFORE_DEATH_MS * (SECOND / 1000);
 static const uint64_t ABORT = MPIDATA_ABORT_MS * (SECOND / 1000);
 
@@ -42,7 +43,9 @@ typedef struct {
     int dead;                     /* whether a rank of this start of the run has died */
     long looks;                   /* how often they were looked for */
     uint64_t watched, watched_at; /* since when it is watched without a gap, and when it was last */
+    uint64_t looked_at_child;     /* whether it is stopped */
     mates_t mates;
+    held_up_t held_up;
 } watch_t;
 
 int end_carried(void)
@@ -210,6 +213,13 @@ static void pass_on(watch_t *watch, const siginfo_t *signal_taken, end_t *end)
     }
 }
 
+static void look_at_child(watch_t *watch, unsigned flags, uint64_t now)
+{
+    if (now - watch->looked_at_child < LOOK_EVERY) return;
+    watch->looked_at_child = now;
+    say_if_held_up(&watch->held_up, watch->child, flags, (double)watch->awake / 1e9, (double)HELD_UP / 1e9);
+}
+
 /* Whether the program was ended. */
 static int end_if_due(watch_t *watch, end_t *end)
 {
@@ -219,6 +229,7 @@ static int end_if_due(watch_t *watch, end_t *end)
     const int over = job_is_over(watch, flags, now), final = finalize_is_overdue(watch, flags, now);
     const int stuck = abort_is_overdue(watch, flags, now);
     watch->awake += slept < 3 * SECOND ? slept : 0;
+    look_at_child(watch, flags, now);
     end->late = !over && is_late(watch, flags);
     if (end->late) end->error = late(watch->plan, watch->child);
     if (!over && !final && !silent_s && !stuck && !end->late) return 0;

@@ -34,8 +34,8 @@ ROLES = {"group": 2, "loader": 3}
 class _Start:
     """One group, or loader, on its way into the job; the thread sets what the scheduler reads.
 
-    Its thread has spawned it when it is `greeted`. In its turn all trainers are asked whether they are `ready`, and then
-    it is `called`: nobody is to wait in MPI for one that hangs or is dead. When it `answers`, it is `invited`.
+    Its thread has spawned it when it is `greeted`. In its turn all trainers are asked whether they are `ready`, then it
+    is `called`: nobody is to wait in MPI for one that hangs or is dead. When it `answers`, it is `invited`.
     """
 
     def __init__(self, group: int, kind: str) -> None:

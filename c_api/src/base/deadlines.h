@@ -18,6 +18,8 @@ enum {
     MPIDATA_PMIX_SENDS_MS = 300,
     /* For MPI_Abort to come to its end: what called it may hold a lock that it needs. */
     MPIDATA_ABORT_MS = 1000,
+    /* From its seeing that its program is stopped, or the program's start where it does not come to join, to its saying so. */
+    MPIDATA_SAY_HELD_UP_MS = 60000,
     /* From the SIGKILL of a program to that of its mpidata-rank: the others are to hear of one that does nothing any more. */
     MPIDATA_BEFORE_DEATH_MS = 1000,
     /* From the launcher's SIGTERM to the end of a program that had been killed before: its death takes a moment. */

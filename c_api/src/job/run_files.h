@@ -9,6 +9,7 @@
 #define MPIDATA_RUN_ALIVE "private/alive"
 #define MPIDATA_VANISHED "vanished-" /* in `exits`, with the name that an exit note would have */
 #define MPIDATA_RUN_LOGS "logs"
+#define MPIDATA_RUN_IDLE "logs/idle.log"
 #define MPIDATA_RUN_HOSTS "hosts"
 #define MPIDATA_RUN_JOURNAL "journal"
 #define MPIDATA_RUN_OVER "over"

@@ -326,7 +326,8 @@ int mpidata_scheduler_prepare(int role, int number) {
 
 int mpidata_scheduler_call(MPI_Fint bridge) {
     MPIDATA_TRY(need_open());
-    return mpidata_wait_all_here(MPI_Comm_f2c(bridge));
+    int status = mpidata_wait_all_here(MPI_Comm_f2c(bridge));
+    return status == MPIDATA_ERR_DIED ? mpidata_error(status, "A rank of it died before it joined the job.") : status;
 }
 
 int mpidata_scheduler_has_died(MPI_Fint bridge, int *yes) {

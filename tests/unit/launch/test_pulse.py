@@ -337,3 +337,44 @@ def test_a_scheduler_that_is_killed_is_why_the_job_is_over(shim: Path, tmp_path:
     dies = "open(os.environ['MPIDATA_RUN'] + '/over', 'w'); os.kill(os.getpid(), signal.SIGKILL)"
     _, record = _Rank(shim, tmp_path, dies, rank=rank).end()
     assert (record["signal"], record["told"]) == (9, told)
+
+
+def held_up(rank: _Rank) -> str:
+    """What is said of a rank for which others wait, until it is ended."""
+    log = rank.run / "logs" / "idle.log"
+    try:
+        deadline = time.monotonic() + 15
+        while not (log.exists() and log.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return log.read_text() if log.exists() else ""
+    finally:
+        os.killpg(rank.process.pid, signal.SIGKILL)
+        rank.process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("rank, who", [(1, "rank 1 (trainer 0)"), (0, "rank 0 (the scheduler)")])
+def test_a_program_that_is_stopped_is_named(shim: Path, tmp_path: Path, rank: int, who: str) -> None:
+    stopped = _Rank(shim, tmp_path, "os.kill(os.getpid(), signal.SIGSTOP)", JOINED, rank=rank)
+    told = held_up(stopped)
+    assert told.startswith(
+        f"mpidata: The program of {who} has been stopped, as by SIGSTOP, for 6 s, and others wait for it."
+    )
+    assert "`kill -CONT " in told and told.count("\n") == 1 and time.monotonic() - stopped.started > 6
+
+
+def test_a_program_that_does_not_come_to_join_is_named(shim: Path, tmp_path: Path) -> None:
+    told = held_up(_Rank(shim, tmp_path, "time.sleep(60)", 0, words="--loader 5", rank=0, **LOADER))
+    who = "loader 5, which was spawned"
+    assert told.startswith(f"mpidata: The program of {who} has not come to join the job 6 s after its start: it sleeps")
+
+
+def test_of_ranks_that_do_not_come_to_join_one_is_named(shim: Path, tmp_path: Path) -> None:
+    first = _Rank(shim, tmp_path, "time.sleep(60)", 0, rank=1)
+    (first.run / "waiting").mkdir()
+    (first.run / "waiting" / "for").touch()  # by another one
+    assert held_up(first) == ""
+
+
+@pytest.mark.parametrize("then", ["time.sleep(60)", "os.kill(os.getpid(), signal.SIGSTOP)"])
+def test_a_program_that_has_done_its_work_is_not(shim: Path, tmp_path: Path, then: str) -> None:
+    assert held_up(_Rank(shim, tmp_path, then, JOINED if "sleep" in then else JOINED | LEFT, rank=1)) == ""
