@@ -117,15 +117,16 @@ def _others(layout: Layout) -> str:
 
 
 def _place(layout: Layout, allocation: Allocation, trainer_cpus: int) -> Placement:
-    free = {node.name: node.cpus for node in allocation.nodes}
+    two = len(allocation.components) == 2
+    # Two components may have CPUs on the same node, each its own.
+    free, free_of_rest = ({node.name: node.cpus for node in allocation.components[i]} for i in (0, -1))
     trainers = _place_trainers(layout, allocation, trainer_cpus, free)
-    rest = [node.name for node in allocation.components[-1]]
+    rest, free_of_rest = [node.name for node in allocation.components[-1]], free_of_rest if two else free
     first = [name for name in rest if name not in trainers]
-    others = _place_groups(layout, first, rest, free)
-    others += _place_loaders(layout, first, rest, free)
+    others = _place_groups(layout, first, rest, free_of_rest)
+    others += _place_loaders(layout, first, rest, free_of_rest)
     hosts = (trainers[0], *trainers, *others)
     unused = tuple(node.name for node in allocation.nodes if node.name not in hosts)
-    two = len(allocation.components) == 2
     components = (1 + len(trainers), len(others)) if two else (len(hosts),)
     rooms = [(free[name] + trainer_cpus * trainers.count(name)) // trainers.count(name) for name in trainers]
     return Placement(hosts, components, min(rooms), unused)

@@ -44,6 +44,12 @@ static int add(char ***names, const char *name) {
     return MPIDATA_SUCCESS;
 }
 
+static int set_text(char **text, const char *value) {
+    free(*text);
+    *text = strdup(value);
+    return *text ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the case.");
+}
+
 int case_read(case_t *case_, const char *run) {
     char *line = NULL, path[PATH];
     size_t room = 0;
@@ -58,16 +64,15 @@ int case_read(case_t *case_, const char *run) {
         char *value = strchr(line, ' ');
         if (!value) continue;
         *value++ = '\0';
-        if (!strcmp(line, "folder")) case_->folder = strdup(value);
-        if (!strcmp(line, "in")) {
-            case_->in = strdup(value);
-            case_->is_apart = 1;
-        }
+        if (!strcmp(line, "folder")) status = set_text(&case_->folder, value);
+        if (!strcmp(line, "in")) status = set_text(&case_->in, value);
+        case_->is_apart |= !strcmp(line, "in");
         if (!strcmp(line, "marks")) (void)sscanf(value, "%15s %15s", case_->opens, case_->closes);
         if (!strcmp(line, "keep")) case_->keep_failed = !strcmp(value, "failed");
         if (!strcmp(line, "fill")) status = add(&case_->fill, value);
         if (!strcmp(line, "link")) status = add(&case_->link, value);
     }
+    if (!status && ferror(file)) status = cannot("read", path);
     free(line);
     fclose(file);
     return status;
@@ -131,8 +136,9 @@ static int write_filled(FILE *out, char **values, const char *text, size_t lengt
 static int fill_file(int from, int to, size_t length) {
     char *text = length <= MOST_FILLED ? malloc(length + 1) : NULL;
     size_t got = 0;
-    for (ssize_t n; text && got < length && (n = read(from, text + got, length - got)) > 0;) got += (size_t)n;
-    FILE *out = text ? fdopen(dup(to), "w") : NULL;
+    ssize_t n = 0;
+    while (text && got < length && ((n = read(from, text + got, length - got)) > 0 || (n < 0 && errno == EINTR))) got += n > 0 ? (size_t)n : 0;
+    FILE *out = text && n >= 0 ? fdopen(dup(to), "w") : NULL;
     int good = out && write_filled(out, copying.values, text, got);
     if (out && fclose(out)) good = 0;
     free(text);

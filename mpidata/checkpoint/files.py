@@ -26,7 +26,6 @@ __all__ = [
     "path_of",
     "read_scheduler",
     "remove_unfinished",
-    "sync_folder",
     "trainer_file",
     "unfinished",
 ]
@@ -176,12 +175,3 @@ def read_scheduler(checkpoint: Path) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise MpidataError(f"{path} holds no JSON object. Remove the checkpoint's folder, and resume from another one.")
     return state
-
-
-def sync_folder(path: Path) -> None:
-    """Wait until the disk has the names in a folder; raises OSError."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

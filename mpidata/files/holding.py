@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 from collections.abc import Callable, Iterator
@@ -179,5 +180,6 @@ def _sparse(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     size = int(np.prod(shape)) * dtype.itemsize
     memory = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        memory.madvise(mmap.MADV_HUGEPAGE)
+        with contextlib.suppress(OSError):  # a wish, which a kernel without huge pages refuses
+            memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, dtype, count=int(np.prod(shape))).reshape(shape)

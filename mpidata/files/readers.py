@@ -12,7 +12,7 @@ import numpy as np
 import numpy.lib.format
 import numpy.typing as npt
 
-from mpidata.errors import DAMAGED, MpidataError, StreamError, as_line
+from mpidata.errors import MpidataError, StreamError, as_line
 from mpidata.files import arrow
 from mpidata.files.arrow import Chunk, Names
 from mpidata.record.layout import EMPTY, FORMAT, open_file
@@ -58,10 +58,10 @@ def read_rows(path: str, reader: str | None, names: Names) -> Iterator[Chunk]:
     """
     if reader is not None:
         read = _function(reader)
-        chunks = _named(path, lambda: iter(read(path)))
+        chunks = _named(path, lambda: iter(read(path)), reader)
     else:
         chunks = FORMATS[Path(path).suffix.lower()][1](path, names)
-    while (chunk := _named(path, lambda: next(chunks, None))) is not None:
+    while (chunk := _named(path, lambda: next(chunks, None), reader)) is not None:
         yield {name: np.asarray(chunk[name]) for name in _wanted(path, names, chunk)}
 
 
@@ -86,19 +86,20 @@ def _wanted(path: str, names: Names, chunk: Any) -> Sequence[str]:
     return list(chunk) if names is None else names
 
 
-def _named(path: str, call: Callable[[], Any]) -> Any:
-    """Turn what a damaged file raises into a sentence that names it."""
+def _named(path: str, call: Callable[[], Any], reader: str | None = None) -> Any:
+    """Turn what a damaged file, or the user's reader, raises into a sentence that names it."""
     try:
         return call()
     except StreamError:
         raise
     except MpidataError as error:  # of a file of HDF5
         raise StreamError(str(error)) from None
-    except (*DAMAGED, EOFError) as error:  # pyarrow's errors are some of these
+    except Exception as error:  # readers and the libraries that they use have errors of their own
         why = f"{type(error).__name__}: {as_line(error).rstrip('.'):.300}"
-        raise StreamError(
-            f"{path}: cannot be read: {why}. Make the part anew, or leave it out of the paths."
-        ) from error
+        fix = "Make the part anew, or leave it out of the paths."
+        if reader is not None:
+            raise StreamError(f"{path}: reader {reader} has raised {why}. Correct it. {fix}") from error
+        raise StreamError(f"{path}: cannot be read: {why}. {fix}") from error
 
 
 def _slices(rows: int, row_bytes: int) -> Iterator[slice]:

@@ -15,7 +15,16 @@ from pathlib import Path
 
 from mpidata.errors import LaunchError
 
-__all__ = ["FOLDER_MODE", "check_own", "check_own_folder", "new_file", "opener", "read_own", "write_text"]
+__all__ = [
+    "FOLDER_MODE",
+    "check_own",
+    "check_own_folder",
+    "new_file",
+    "opener",
+    "read_own",
+    "sync_folder",
+    "write_text",
+]
 
 FOLDER_MODE = 0o755  # and the umask; never to be written by others, whatever that says
 _FILE_MODE = 0o644
@@ -50,11 +59,23 @@ def write_text(path: Path, text: str, mode: int = _FILE_MODE) -> None:
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # or a host that loses its power may keep the name and not the text
         os.replace(new, path)
+        sync_folder(path.parent)
     except BaseException:
         with contextlib.suppress(OSError):
             new.unlink()
         raise
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the disk has the names in a folder; raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def read_own(path: Path) -> str:

@@ -19,7 +19,6 @@ from mpidata.checkpoint.files import (
     digest,
     numbers,
     path_of,
-    sync_folder,
     trainer_file,
     unfinished,
 )
@@ -27,6 +26,7 @@ from mpidata.errors import MpidataError, as_line
 from mpidata.native.event import LOOP_OVER, CheckpointWanted, CheckpointWritten
 from mpidata.run.event_log import write_json
 from mpidata.run.folder import RunFolder
+from mpidata.run.own_files import sync_folder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.messages import MIXED, index_of
 

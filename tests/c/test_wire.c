@@ -259,6 +259,13 @@ static void tasks(void) {
     CHECK(task(MPIDATA_TASK_NO_MORE, 0, -1) == MPIDATA_SUCCESS && task(0, 0, 0) == MPIDATA_ERR_WIRE);
     CHECK(task(MPIDATA_TASK_RUN, 0, -1) == MPIDATA_ERR_WIRE && task(MPIDATA_TASK_RUN, 0, 13) == MPIDATA_ERR_WIRE);
     CHECK(task(MPIDATA_TASK_RUN, 1, 9) == MPIDATA_ERR_WIRE);
+    const int head = (int)sizeof(mpidata_task), whole = head + plan.n_parameters * (int)sizeof(double);
+    const mpidata_task run = {.kind = MPIDATA_TASK_RUN}, no_more = {.kind = MPIDATA_TASK_NO_MORE};
+    CHECK(!mpidata_task_fits(&plan, &run, whole) && !mpidata_task_fits(&plan, &no_more, head));
+    for (int bytes = 0; bytes < whole; bytes++) {
+        CHECK(mpidata_task_fits(&plan, &run, bytes) == MPIDATA_ERR_WIRE);
+        CHECK((bytes < head) == (mpidata_task_fits(&plan, &no_more, bytes) == MPIDATA_ERR_WIRE));
+    }
 }
 
 int main(void) {

@@ -504,16 +504,18 @@ static int complete_blocks(mpidata_incoming *in, int *did) {
     return MPIDATA_SUCCESS;
 }
 
-/* When nothing is under way at all, nothing is so with a group that has left. */
+/* When nothing is under way at all, nothing is so with a group that has left or is lost. The communicator of a lost one is left
+ * to MPI: to free it may wait for the dead. */
 static int free_gone(mpidata_incoming *in) {
     if (mpidata_incoming_busy(in)) return MPIDATA_SUCCESS;
     for (int i = in->n_inlets - 1; i > 0; i--) {
         mpidata_inlet *inlet = in->inlets[i];
-        if (!inlet->gone) continue;
+        if (!inlet->gone && !inlet->lost) continue;
         in->inlets[i] = in->inlets[--in->n_inlets];
         MPI_Comm comm = inlet->link.comm;
+        const int lost = inlet->lost;
         close_inlet(inlet);
-        MPIDATA_TRY_MPI(MPI_Comm_free(&comm));
+        if (!lost) MPIDATA_TRY_MPI(MPI_Comm_free(&comm));
     }
     return MPIDATA_SUCCESS;
 }

@@ -480,16 +480,17 @@ static int ask_scheduler(mpidata_event *event) {
     MPIDATA_TRY_MPI(MPI_Irecv(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, MPIDATA_TAG_TASK, solver.job.data,
                               &request));
     MPIDATA_TRY(mpidata_job_send_event(&solver.job, event));
-    return mpidata_wait_request(&request, MPI_STATUS_IGNORE, wait_for_task, &solver.sender);
+    MPI_Status came;
+    int bytes = 0;
+    MPIDATA_TRY(mpidata_wait_request(&request, &came, wait_for_task, &solver.sender));
+    MPIDATA_TRY_MPI(MPI_Get_count(&came, MPI_BYTE, &bytes));
+    return mpidata_task_fits(&solver.job.plan, solver.task, bytes);
 }
 
 static int next_alone(int64_t *simulation) {
-    if (solver.no_more || solver.running) {
-        solver.running = 0;
-        solver.no_more = 1;
-        return MPIDATA_END;
-    }
-    solver.running = 1;
+    solver.no_more |= solver.running;
+    solver.running = !solver.no_more;
+    if (solver.no_more) return MPIDATA_END;
     *simulation = solver.simulation = 0;
     solver.step = 0;
     return MPIDATA_SUCCESS;
@@ -573,8 +574,7 @@ int mpidata_finalize(void) {
     if (!solver.awaits_task) free(solver.task); /* else, after an error, MPI still has it */
     free(solver.elements);
     mpidata_tally_close(&solver.tally);
-    solver.task = NULL;
-    solver.elements = NULL;
+    solver.task = NULL, solver.elements = NULL;
     solver.state = LEFT;
     return status;
 }

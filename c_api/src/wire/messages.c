@@ -129,6 +129,14 @@ int mpidata_order_check(const mpidata_plan *plan, const mpidata_order *order, in
                          bytes < (int)sizeof *order ? 0 : (int)order->kind, bytes);
 }
 
+int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int bytes) {
+    const size_t head = sizeof *task, whole = head + (size_t)plan->n_parameters * sizeof *task->parameters;
+    const size_t needed = bytes >= (int)head && task->kind == MPIDATA_TASK_NO_MORE ? head : whole;
+    if (bytes >= (int)head && (size_t)bytes >= needed) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_WIRE, "The scheduler sent a task of %d bytes, of which %zu are missing.", bytes,
+                         bytes < 0 ? needed : needed - (size_t)bytes);
+}
+
 int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task) {
     int runs = task->kind == MPIDATA_TASK_RUN && mpidata_plan_has(plan, task->simulation) &&
                task->validation == (task->simulation >= plan->simulations) && task->by_try > 0;

@@ -140,6 +140,8 @@ typedef struct {
     double parameters[]; /* n_parameters */
 } mpidata_task;
 
+/* Whether a task is as long as it must be, so that it may be read. */
+int mpidata_task_fits(const mpidata_plan *plan, const mpidata_task *task, int bytes);
 int mpidata_task_check(const mpidata_plan *plan, const mpidata_task *task);
 
 /* -- scheduler -> trainer ------------------------------------------------------------------------------------------- */

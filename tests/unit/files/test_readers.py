@@ -131,3 +131,25 @@ def test_a_file_that_is_cut_short_is_named(tmp_path):
     (tmp_path / "a.npy").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(StreamError, match=r"a\.npy: cannot be read"):
         count_rows(str(tmp_path / "a.npy"), None)
+
+
+class Broken(Exception):
+    """What only a reader of the user's knows."""
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_a_reader_raises_is_a_sentence(tmp_path, monkeypatch, at_once):
+    def read(path):
+        if at_once:
+            raise Broken("no header\nat all")
+        return raise_later()
+
+    def raise_later():
+        yield {"a": np.zeros(3)}
+        raise Broken("no header\nat all")
+
+    monkeypatch.setitem(sys.modules, "own_reader", types.SimpleNamespace(read=read))
+    with pytest.raises(StreamError) as caught:
+        list(read_rows(str(tmp_path / "x.bin"), "own_reader:read", None))
+    said = "x.bin: reader own_reader:read has raised Broken: no header at all. Correct it. Make the part anew, or leave"
+    assert said in str(caught.value)

@@ -157,6 +157,12 @@ def test_a_heterogeneous_job() -> None:
         place(layout, Allocation("Slurm job 7", 3 * allocation.components[:1]))
 
 
+def test_a_node_that_both_components_of_a_heterogeneous_job_share() -> None:
+    layout = Layout(trainers=2, groups=1, ranks_per_group=3)
+    placement = place(layout, Allocation("Slurm job 7", ((Node("n1", 4),), (Node("n1", 3),))))
+    assert placement.hosts == ("n1",) * 6 and placement.components == (3, 3) and placement.trainer_cpus == 2
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 @pytest.mark.parametrize("per_node", [None, 1, 2])
 def test_what_is_asked_for_is_enough(count: int, per_node: int | None) -> None:

@@ -109,5 +109,6 @@ def test_c_has_the_same_names() -> None:
     in_c = {name.lower(): Path(file) for name, file in re.findall(r'MPIDATA_RUN_(\w+) "(.*)"', header)}
     folder = RunFolder(Path())
     assert in_c.pop("late") == folder.exits / "late" and in_c.pop("given_up") == folder.given_up(0).parent
+    assert in_c.pop("idle") == folder.idle_log
     assert in_c.pop("waiting") == Path("waiting")  # for C alone
     assert in_c == {name: getattr(folder, name) for name in in_c} and len(in_c) == 9

@@ -239,3 +239,17 @@ def test_what_rank_0_tells_is_json(tmp_path: Path) -> None:
     assert json.loads(read_own(tmp_path / "told"))["run"] == str(tmp_path)
     with pytest.raises(LaunchError, match=r"Cannot write .*told/x: File exists"):
         by_hand.tell_run(tmp_path / "told" / "x", run=tmp_path)
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    synced, replaced = os.fsync, os.replace
+
+    def sync(descriptor: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        synced(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", lambda *paths: done.append("name") or replaced(*paths))
+    write_text(tmp_path / "plan", "text")
+    assert done == ["file", "name", "folder"] and (tmp_path / "plan").read_text() == "text"
