@@ -14,7 +14,16 @@ from pathlib import Path
 
 from mpidata.errors import LaunchError
 
-__all__ = ["JobFolders", "end_processes", "make_folders", "parent_of", "processes_of", "ranks_of", "remove_abandoned"]
+__all__ = [
+    "JobFolders",
+    "end_processes",
+    "make_folders",
+    "parent_of",
+    "processes_of",
+    "ranks_of",
+    "remove_abandoned",
+    "states_of_children",
+]
 
 _MARKS = ("MPIDATA_RUN", "MPIDATA_CARRIED_RUN")  # of the job; of programs that are no ranks of it
 _RANKS = (b"OMPI_COMM_WORLD_RANK", b"PMIX_RANK", b"PMI_RANK")
@@ -144,10 +153,21 @@ def ranks_of(run: Path) -> dict[int, int]:
 
 def parent_of(pid: int) -> int:
     """Return the process id of a process's parent; 0 where it has none or has ended."""
+    return _state_of(pid)[1]
+
+
+def states_of_children(pid: int) -> list[str]:
+    """List the states of a process's children, as in /proc: Z for one that has ended and is not waited for."""
+    states = (_state_of(int(entry.name)) for entry in os.scandir("/proc") if entry.name.isdecimal())
+    return [state for state, parent in states if parent == pid]
+
+
+def _state_of(pid: int) -> tuple[str, int]:
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        state, parent = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+        return state, int(parent)
     except (OSError, ValueError):
-        return 0
+        return "", 0
 
 
 def end_processes(run: Path, timeout_s: float = 3.0) -> list[int]:

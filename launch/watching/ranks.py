@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mpidata.launch.watching.cleanup import parent_of, processes_of, ranks_of
+from mpidata.launch.watching.cleanup import parent_of, processes_of, ranks_of, states_of_children
 
 __all__ = ["LocalRanks"]
 
 _ALL_WITHIN_S = 10.0  # the launcher starts all ranks of a host at once
+_DEAD_FOR_S = 5.0  # a launcher waits for its children at once
 
 
 class LocalRanks:
@@ -43,6 +44,7 @@ class LocalRanks:
         self._launcher = launcher
         self._clock = clock
         self._last = clock()  # when a rank was found
+        self._dead_since: float | None = None
         self._ranks: dict[int, int] = {}  # by descriptor
         self._poll = select.poll()
 
@@ -74,6 +76,16 @@ class LocalRanks:
         for descriptor, _ in self._poll.poll(0):
             self.gone.add(self._ranks[descriptor])
             self._poll.unregister(descriptor)
+
+    def are_all_dead(self) -> bool:
+        """Whether all that the launcher has started here ended seconds ago, and it does not care. Takes milliseconds."""
+        states = states_of_children(self._launcher)
+        if not states or set(states) != {"Z"}:
+            self._dead_since = None
+            return False
+        if self._dead_since is None:
+            self._dead_since = self._clock()
+        return self._clock() - self._dead_since > _DEAD_FOR_S
 
     def missing(self, world: int) -> int | None:
         """Tell a rank that must have ended before it was found; None if there is none, or ranks run elsewhere, too."""

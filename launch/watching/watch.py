@@ -92,6 +92,8 @@ class Watch:
         if now >= self._next_find:  # the last time when all are there
             self._next_find = float("inf") if joined else now + _FIND_EVERY_S
             self._ranks.find()
+            if not joined and self._ranks.are_all_dead():
+                return True
         self._ranks.look()
         if self._has_lost_host(now):
             return True

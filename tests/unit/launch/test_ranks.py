@@ -6,11 +6,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from mpidata.launch.watching.cleanup import processes_of, ranks_of
+from mpidata.launch.watching.cleanup import processes_of, ranks_of, states_of_children
 from mpidata.launch.watching.ranks import LocalRanks
 
 
@@ -80,3 +81,22 @@ def test_a_rank_that_was_never_seen(ranks: _Ranks) -> None:
     ranks.start("0", "ssh")  # the launcher has a daemon elsewhere
     assert local.missing(3) is None
     local.close()
+
+
+def test_a_launcher_that_does_not_notice_the_end_of_its_children(tmp_path: Path) -> None:
+    code = "import subprocess, sys, time; [subprocess.Popen(['true']) for _ in range(2)]; print(flush=True); time.sleep(60)"
+    launcher = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert launcher.stdout is not None and launcher.stdout.readline()
+    now = 100.0
+    with closing(LocalRanks(tmp_path, launcher.pid, lambda: now)) as ranks:
+        deadline = time.monotonic() + 20
+        while states_of_children(launcher.pid) != ["Z", "Z"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert not ranks.are_all_dead()
+        now += 6
+        assert ranks.are_all_dead()
+    launcher.kill()
+    launcher.wait()
+    with closing(LocalRanks(tmp_path, launcher.pid)) as ranks:
+        assert not ranks.are_all_dead()  # one without children, as on a login node
