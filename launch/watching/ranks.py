@@ -78,7 +78,7 @@ class LocalRanks:
             self._poll.unregister(descriptor)
 
     def are_all_dead(self) -> bool:
-        """Whether all that the launcher has started here ended seconds ago, and it does not care. Takes milliseconds."""
+        """Whether all that the launcher has started here ended seconds ago, and it does not care."""
         states = states_of_children(self._launcher)
         if not states or set(states) != {"Z"}:
             self._dead_since = None

@@ -10,23 +10,11 @@ import time
 from pathlib import Path
 
 import torch
+from batch_count import Batches
 from drawn import begin, used
 
 import mpidata
 from mpidata.run.plan import Plan
-
-
-class Batches:
-    """The number of batches, which goes into the checkpoints."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def state_dict(self) -> dict:
-        return {"number": self.number}
-
-    def load_state_dict(self, state: dict) -> None:
-        self.number = state["number"]
 
 
 def name(sample: dict[str, torch.Tensor]) -> str:

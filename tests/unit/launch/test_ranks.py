@@ -84,7 +84,7 @@ def test_a_rank_that_was_never_seen(ranks: _Ranks) -> None:
 
 
 def test_a_launcher_that_does_not_notice_the_end_of_its_children(tmp_path: Path) -> None:
-    code = "import subprocess, sys, time; [subprocess.Popen(['true']) for _ in range(2)]; print(flush=True); time.sleep(60)"
+    code = "import os, time; [os.fork() or os._exit(0) for _ in range(2)]; print(flush=True); time.sleep(60)"
     launcher = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert launcher.stdout is not None and launcher.stdout.readline()
     now = 100.0
