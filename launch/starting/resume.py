@@ -80,7 +80,11 @@ def find_run(path: str | Path) -> RunFolder:
     LaunchError
         It is no run folder, or one that other users can have changed.
     """
+    from mpidata.config.load import no_utf_8  # loads pydantic, which a rank that only joins never needs
+
     run = RunFolder(Path(os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)))
+    if (name := no_utf_8(str(run.path))) is not None:
+        raise LaunchError(f"The run folder {name} has a name that is no UTF-8, which its files cannot hold. Rename it.")
     run.check()
     return run
 

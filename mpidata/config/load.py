@@ -74,6 +74,15 @@ def resolved_yaml(job: Job) -> str:
     return yaml_text.dump(job.resolved())
 
 
+def no_utf_8(path: str) -> str | None:
+    """Write a path that is no UTF-8 with its odd bytes in hexadecimal; None for one that is."""
+    try:
+        path.encode()
+        return None
+    except UnicodeEncodeError:
+        return os.fsencode(path).decode(errors="backslashreplace")
+
+
 class _Source:
     """The data of a job file on its way to the models, and where each key came from."""
 
@@ -137,6 +146,10 @@ class _Source:
         folder = self.data.get("folder", ".")
         if isinstance(folder, str):
             self.data["folder"] = os.path.abspath(self.path.parent / folder)
+            if (name := no_utf_8(self.data["folder"])) is not None:
+                raise self._fatal(
+                    f"its folder, {name}, has a name that is no UTF-8, which the files of a run cannot hold. Rename it."
+                )
 
     def refuse(self) -> None:
         """Raise JobFileError if there is a problem."""

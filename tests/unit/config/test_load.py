@@ -1,5 +1,6 @@
 """Loading good job files: defaults, overrides, and the resolved file."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -282,3 +283,16 @@ def test_loading_imports_nothing_heavy(folder: Path) -> None:
         [sys.executable, "-c", program, str(folder / "job.yaml")], capture_output=True, text=True, timeout=60
     )
     assert (result.stdout, result.stderr) == ("[]\n", "")
+
+
+def test_a_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/nu\xff"
+    os.mkdir(folder)
+    path = Path(os.fsdecode(folder), "job.yaml")
+    path.write_text("trainers: {program: [python, train.py]}")
+    with pytest.raises(JobFileError) as caught:
+        load_job(path)
+    assert str(caught.value).endswith(
+        "/nu\\xff, has a name that is no UTF-8, which the files of a run cannot hold. Rename it."
+    )
+    assert str(caught.value).isascii()
