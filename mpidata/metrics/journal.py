@@ -20,6 +20,7 @@ from mpidata.scheduler.summary import Conclusion, Figures
 
 __all__ = ["Journal"]
 
+_WELL_S = 5.0  # without a failure, after which the disk counts as well again
 _PROGRESS_S = 0.5
 
 
@@ -50,6 +51,8 @@ class Journal:
         self._short_said = False
         self._started = self._next_progress = now
         self._said = False
+        self._unwritten: OSError | None = None  # why the progress could not be written the last time
+        self._failed_at = now
         self._events = Events(RunFolder(plan.run).events)
         self._loggers = load_loggers(RunFolder(plan.run))
         self._metrics = Metrics(RunFolder(plan.run).metrics)
@@ -95,15 +98,19 @@ class Journal:
     def keep(self, now: float) -> None:
         """Bring the events into their file, and twice a second the figures into theirs, once they are known."""
         self._events.flush()
-        problem = self._events.problem
         if not self.figures.are_known:
-            return self._say_once(problem)
+            return self._say_once(self._events.problem)
         if self._metrics.is_due(now - self._started):
             self._write_metrics(now)
         if now >= self._next_progress:
             self._next_progress = now + _PROGRESS_S
-            problem = self._write_progress(now) or problem
+            self._unwritten = self._write_progress(now)
+        problem = self._events.problem or self._unwritten
+        self._failed_at = now if problem is not None else self._failed_at
         self._say_once(problem)
+        if self._said and now - self._failed_at > _WELL_S:
+            self._said = False
+            say_aside(f"mpidata: {self._plan.run} can be written again.")
 
     def end(self, conclusion: Conclusion, now: float, at_once: bool) -> None:
         """Write the last event and figures, then the summary, which is printed where it cannot be written.

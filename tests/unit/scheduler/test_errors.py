@@ -224,3 +224,30 @@ def test_a_fault_of_the_scheduler_before_it_begins_ends_the_job(
     summary = json.loads(run_main(make_job(), monkeypatch, joining).read_text())
     assert summary["error"] == "The scheduler failed with ImportError: no module. Report it with the log of rank 0."
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_said_once_and_once_more_when_there_is_room(
+    make_job: MakeJob, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(simulations=100)
+    job.before["dispatch"] = lambda group, simulation: False
+    full = [(1000.0, 1010.0), (1011.0, 1012.0), (1030.0, 1031.0)]
+    write = event_log.write_json
+
+    def write_json(path: Path, value: object, durable: bool = False) -> None:
+        if path.name == "progress.json" and any(begin <= job.now < end for begin, end in full):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, value, durable)
+
+    monkeypatch.setattr("mpidata.metrics.journal.write_json", write_json)
+    for second in range(60):
+        job.event(Status, 0, after=float(second))
+    job.event(Error, 0, after=60.0, text="enough")
+    job.run()
+    said = [line for line in capsys.readouterr().err.splitlines() if "written" in line]
+    assert ["again" in line.rpartition(" be ")[2] and "cannot" not in line for line in said] == [
+        False,
+        True,
+        False,
+        True,
+    ], said
