@@ -159,7 +159,7 @@ def run_local(
             console.print(Text(f"{without_ulfm(job.launch.fault_tolerance)} {then}"), soft_wrap=True)
         outcome = _run(launcher, Attempt.of(run, plan), shim, signals, Restarts(restarts), (console, errors))
     show_outcome(outcome, console, errors)
-    if outcome.exit_status in (0, 1):  # who stops it, or ends it, does not want to wait
+    if outcome.exit_status in (0, 1) and not outcome.removed:  # who stops it, or ends it, does not want to wait
         _say(report_at_end(run), console)
     return outcome.exit_status
 
@@ -236,7 +236,8 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
                 console.print(Text(line), soft_wrap=True)
             command = launcher.command(shim, plan)
             end = supervise(attempt, command, variables, signals, progress.look, launcher.silence_s)
-        end = dataclasses.replace(end, unwritten=read_summary(folders.aside))
+        cleaned = None if folders.session.is_dir() else folders.session
+        end = dataclasses.replace(end, unwritten=read_summary(folders.aside), cleaned=cleaned)
     if (batch := batch_job(os.environ)) is not None and not is_complete(run):
         end = dataclasses.replace(end, by_batch_system=batch.is_ending())
     return settle(attempt, end, time.monotonic() - started)

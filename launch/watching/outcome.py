@@ -37,15 +37,31 @@ class Outcome:
         The file to look into for what went wrong.
     died : bool
         Whether it failed because a process died, not because of what a program did: then it may be resumed as it is.
+    removed : bool
+        Whether the run folder is there no more, nor all that hints would name.
     """
 
     summary: dict[str, Any]
     exit_status: int
     log: Path | None
     died: bool = False
+    removed: bool = False
 
 
 def settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
+    """Find out how a run ended, and why, and write its summary if the run could not; parameters as of `_settle`."""
+    outcome = _settle(attempt, end, seconds)
+    if end.cleaned is None or outcome.summary.get("status") != "failed" or attempt.run.is_removed:
+        return outcome
+    cause = (
+        f"The folder for the temporary files of this job, {end.cleaned}, was removed while it ran, as by what cleans "
+        f"{end.cleaned.parent}. Set TMPDIR to a folder that nobody cleans."
+    )
+    error = " ".join(filter(None, [cause, outcome.summary.get("error")]))
+    return dataclasses.replace(outcome, summary=_write(attempt.run, {**outcome.summary, "error": error}))
+
+
+def _settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
     """Find out how a run ended, and write its summary if the run could not.
 
     Parameters
@@ -85,7 +101,7 @@ def _removed(attempt: Attempt, seconds: float) -> Outcome:
         f"The run folder {attempt.run.path} was removed while the job ran, so the job was ended. Start it again, and "
         "remove run folders only when their jobs have ended."
     )
-    return Outcome({**_figures(attempt, seconds), "status": "failed", "error": error}, 1, None)
+    return Outcome({**_figures(attempt, seconds), "status": "failed", "error": error}, 1, None, removed=True)
 
 
 def _is_stop(end: LauncherEnd, summary: dict[str, Any] | None) -> bool:

@@ -35,7 +35,9 @@ def show_outcome(outcome: Outcome, console: Console, errors: Console) -> None:
     summary = outcome.summary
     status = summary["status"]
     rows = _rows(summary)
-    if status == "failed" or (status == "stopped" and outcome.exit_status):
+    if outcome.removed:
+        rows = [row for row in rows if row[0] != "run folder"]
+    elif status == "failed" or (status == "stopped" and outcome.exit_status):
         rows.append(("checkpoint", _checkpoint(Path(summary["run"]))))
     width = max(len(key) for key, _ in rows)
     console.print()

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BufferedWriter
+from pathlib import Path
 from typing import Any
 
 from mpidata.errors import LaunchError
@@ -52,6 +53,8 @@ class LauncherEnd:
         How the batch system ended the whole job, in words.
     unwritten : dict or None
         The summary, where the scheduler could not write it.
+    cleaned : Path or None
+        The folder for the launcher's temporary files, where somebody has removed it before the end.
     """
 
     status: int
@@ -61,6 +64,7 @@ class LauncherEnd:
     lost_host: str | None = None
     by_batch_system: str | None = None
     unwritten: dict[str, Any] | None = None
+    cleaned: Path | None = None
 
 
 def supervise(

@@ -167,3 +167,14 @@ def test_sigterm_to_all_ranks_is_a_stop_without_slurm_too(case: EndedRun) -> Non
     assert case.settle(1, signal.SIGTERM) == (75, "stopped", "")
     case.run.summary.write_text(json.dumps({"status": "failed", "error": "Trainer 0 was killed.", "died": True}))
     assert case.settle(1, signal.SIGUSR1) == (1, "failed", "Trainer 0 was killed.")
+
+
+def test_a_cleaner_of_temporary_files_is_named(case: EndedRun, tmp_path: Path) -> None:
+    case.summary("failed")
+    end = LauncherEnd(1, cleaned=tmp_path / "tmp" / "mpidata-0-x")
+    said = f"The folder for the temporary files of this job, {tmp_path}/tmp/mpidata-0-x, was removed while it ran, "
+    error = settle(case.attempt, end, 1.0).summary["error"]
+    assert error.startswith(f"{said}as by what cleans {tmp_path}/tmp. Set TMPDIR to a folder that nobody cleans.")
+    assert json.loads(case.run.summary.read_text())["error"] == error
+    case.summary("complete")
+    assert settle(case.attempt, end, 1.0).summary["status"] == "complete"

@@ -121,4 +121,6 @@ def test_a_run_folder_that_was_removed(case: EndedRun, capsys: pytest.CaptureFix
     assert (outcome.exit_status, outcome.died, outcome.log) == (1, False, None) and not case.run.path.exists()
     assert outcome.summary["error"].startswith(f"The run folder {case.run.path} was removed while the job ran")
     show_outcome(outcome, Console(), Console(stderr=True))
-    assert capsys.readouterr().err == f"\n{outcome.summary['error']}\n"
+    shown = capsys.readouterr()
+    assert shown.err == f"\n{outcome.summary['error']}\n"
+    assert str(case.run.path) not in shown.out  # no hint names what is gone
