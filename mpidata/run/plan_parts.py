@@ -120,7 +120,7 @@ def programs_of(job: Job) -> dict[str, Program]:
             command = (command[0], str((job.folder / command[1]).absolute()), *command[2:])  # it runs in another folder
         if job.solvers.carried is not None:
             ranks = job.solvers.carried.ranks
-            launcher = _launcher(job.solvers, command)
+            launcher = _launcher(job.solvers, command, job.folder)
             if job.solvers.output is not None:  # one process of mpidata's runs the program, and attaches in its place
                 settings = {**job.solvers.output.model_dump(mode="json"), "folder": str(job.folder.absolute())}
                 reading = module_command("mpidata.solver.output", _encoded(settings), folder=job.folder)
@@ -133,15 +133,17 @@ def programs_of(job: Job) -> dict[str, Program]:
     return programs
 
 
-def _launcher(solvers: Solvers, program: tuple[str, ...]) -> tuple[str, ...]:
-    """Compose what stands before a carried program; the carrier knows the hosts."""
+def _launcher(solvers: Solvers, program: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """Compose what stands before a carried program, which may run in another folder; the carrier knows the hosts."""
+    from mpidata.config.programs import find_program
+
     carried = solvers.carried
     assert carried is not None
     if carried.launcher == "none":
         return ()
     if carried.launcher == "auto":
         return launcher_of(program, carried.ranks, solvers.ranks_per_group)
-    return tuple(word.replace("{ranks}", str(carried.ranks)) for word in carried.launcher)
+    return find_program([word.replace("{ranks}", str(carried.ranks)) for word in carried.launcher], folder)
 
 
 def _encoded(settings: Mapping[str, Any]) -> str:

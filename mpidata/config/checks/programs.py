@@ -60,7 +60,7 @@ def check_placeholders(solvers: Solvers, known: list[str]) -> Iterator[Problem]:
                 yield ("solvers", "program", number), f"{key}, but there is no parameter {name!r}. {fix}"
 
 
-def check_launcher(solvers: Solvers, is_here: bool) -> Iterator[Problem]:
+def check_launcher(solvers: Solvers, folder: Path, is_here: bool) -> Iterator[Problem]:
     """Look at the launcher of a carried program, and at what stands in braces in its words.
 
     `is_here` is false where only the job's own shell, whose modules are loaded later, knows where it is.
@@ -69,7 +69,7 @@ def check_launcher(solvers: Solvers, is_here: bool) -> Iterator[Problem]:
     if isinstance(launcher, str):
         return
     location = ("solvers", "carried", "launcher")
-    if is_here and shutil.which(launcher[0]) is None:
+    if is_here and shutil.which(find_program(launcher, folder)[0]) is None:
         said = f"'solvers.carried.launcher' begins with {shown(launcher[0])}, which is not on PATH"
         yield location, f"{said}. Correct the name, or give the whole path."
     for number, word in enumerate(launcher):

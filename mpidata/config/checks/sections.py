@@ -90,7 +90,7 @@ def _solvers(sections: Mapping[str, Any], filled: Mapping[str, Any], folder: Pat
     solvers, table = sections["solvers"], sections.get("parameters")
     slurm = sections.get("slurm")
     yield from check_library(solvers, folder)
-    yield from check_launcher(solvers, is_here=slurm is None or not slurm.setup)
+    yield from check_launcher(solvers, folder, is_here=slurm is None or not slurm.setup)
     if solvers.output is not None:
         yield from check_object(("solvers", "output", "reader"), solvers.output.reader, folder)
         if solvers.case is not None and "fields" in sections:

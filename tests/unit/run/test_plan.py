@@ -227,3 +227,11 @@ def test_spares_have_ranks_and_spawned_groups_have_none() -> None:
     assert plan.groups_in_world == 0 and plan.rank_of(0, 0) is None
     with pytest.raises(LaunchError, match="There is no rank 3 in this job of 3 ranks."):
         plan.role_of(3)
+
+
+def test_a_launcher_in_the_folder_is_found_from_everywhere(folder: Path) -> None:
+    (folder / "fan.sh").write_text("exec $@")
+    (folder / "fan.sh").chmod(0o755)
+    carried = "solvers.carried={ranks: 2, launcher: [./fan.sh, '{ranks}']}"
+    plan = Plan.of(load_job(folder / "job.yaml", [carried, "solvers.ranks_per_group=1"]), folder)
+    assert plan.programs["solver"].arguments[1:5] == ("2", "2", str(folder / "fan.sh"), "2")
