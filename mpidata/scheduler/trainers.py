@@ -185,17 +185,17 @@ class FirstCause:
         reporter, text = self._report or (-1, "")
         then = f" Trainer {reporter} failed then: {text}." if self._report else ""
         others = [trainer for trainer in range(self._plan.trainers) if trainer != reporter]
-        found = self._first_death(others, then) or self._vanished(others, then)
+        found = self._first_death(others) or self._vanished(others)
         if found is not None or (now < self._by and not final):
             return found
-        return self._dead(then) or self._silent(others, now, then) or self._left_before(text, then) or self._own()
+        return self._dead() or self._silent(others, now, then) or self._left_before(text, then) or self._own()
 
-    def _dead(self, then: str) -> Verdict | None:
+    def _dead(self) -> Verdict | None:
         if self.dead < 0:
             return None
         trainer, ended = self.dead - 1, read_exit_note(self._run.rank_exit(self.dead))
         how, died = (VANISHED, True) if ended is None else (ended.sentence(), ended.cause == "signal")
-        return self._of(trainer, how, then, died)
+        return self._of(trainer, how, died=died)
 
     def _silent(self, trainers: Iterable[int], now: float, then: str) -> Verdict | None:
         for trainer in trainers:
@@ -220,22 +220,22 @@ class FirstCause:
             f"{text}. The script of trainer {reporter} failed; {log} has the whole story.", log, by_script=True
         )
 
-    def _first_death(self, trainers: Iterable[int], then: str) -> Verdict | None:
+    def _first_death(self, trainers: Iterable[int]) -> Verdict | None:
         """Find the first of these that ended badly though nobody had asked it to."""
         found = [(trainer, read_exit_note(self._run.rank_exit(1 + trainer))) for trainer in trainers]
         own = [(ended.at, trainer, ended) for trainer, ended in found if ended is not None and not ended.told]
         if not own:
             return None
         _, trainer, ended = min(own, key=lambda entry: entry[0])
-        return self._of(trainer, ended.sentence(), then, ended.cause == "signal")
+        return self._of(trainer, ended.sentence(), died=ended.cause == "signal")
 
-    def _vanished(self, trainers: Iterable[int], then: str) -> Verdict | None:
+    def _vanished(self, trainers: Iterable[int]) -> Verdict | None:
         for trainer in trainers:
             if has_vanished(self._run, self._run.rank_exit(1 + trainer).name):
-                return self._of(trainer, VANISHED, then, died=True)
+                return self._of(trainer, VANISHED, died=True)
         return None
 
-    def _of(self, trainer: int, how: str, then: str, died: bool = False) -> Verdict:
+    def _of(self, trainer: int, how: str, then: str = "", died: bool = False) -> Verdict:
         log = self._log(trainer)
         see = f"Its output is in {log}. Resume the job with `mpidata run --resume {self._plan.run}`."
         return Verdict(f"{_who(trainer)} {how}.{then} {see}", log, died)
