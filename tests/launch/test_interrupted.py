@@ -145,10 +145,13 @@ def test_a_resume_can_be_prepared_again(
     resume(run)
     expected = contents(run.path)
     assert Plan.read(run.plan).attempt == 2 and expected["exits-1/rank-0003"] == "{}" and "summary-1.json" in expected
+    resume(run)
+    counted = contents(run.path)
     for where in interrupted(traced, lambda: resume(run), reset, fault):
         assert contents(run.path).keys() >= {"job.yaml", "private/plan", "events.jsonl", "parameters.csv"}, where
+        has_its_plan = Plan.read(run.plan).attempt == 2  # what is left to do is to see it safely on the disk
         resume(run)
-        assert contents(run.path) == expected, where
+        assert contents(run.path) == (counted if has_its_plan else expected), where
 
 
 @pytest.mark.parametrize("fault", FAULTS)
