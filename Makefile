@@ -11,8 +11,9 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/mpidata.map c_api/mpidata_carried.map c_api/cmake/* c_api/include/* c_api/src/*/*.[ch] \
     fortran_api/CMakeLists.txt fortran_api/*.f90 launch/carrier/*.[ch] launch/parents/*.[ch] launch/preload/*.c launch/rank/*.[ch]) setup.py
 SLURM := munged=munge slurmctld=slurmctld slurmd=slurmd srun=slurm-client '/usr/lib/*/libpmix.so=libpmix-dev'
-OTHER_MPIS := mpicc.mpich=libmpich-dev mpirun.mpich=mpich mpicc.openmpi=libopenmpi-dev mpirun.openmpi=openmpi-bin
-TEST_COMMANDS := ip=iproute2 unshare=util-linux musl-gcc=musl-tools gfortran=gfortran g++=g++ pkg-config=pkg-config $(SLURM)
+MPICH := mpicc.mpich=libmpich-dev mpirun.mpich=mpich
+OTHER_MPIS := $(MPICH) mpicc.openmpi=libopenmpi-dev mpirun.openmpi=openmpi-bin
+TEST_COMMANDS := ip=iproute2 unshare=util-linux musl-gcc=musl-tools gfortran=gfortran g++=g++ pkg-config=pkg-config $(MPICH) $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help setup demo demo-files unit test test-full campaign bench experiments docs lint format clean distclean test-packages

@@ -205,4 +205,4 @@ def test_a_debugger_runs_the_script_and_torch_distributed_has_one_process(folder
     (folder / "train.py").write_text(script)
     debugger = [sys.executable, "-m", "pdb", "-c", "continue", "-c", "quit", "train.py"]
     status, said = attempt(folder, "--made-up", "job.yaml", "--", *debugger)
-    assert status == 0 and said.startswith("1\n")
+    assert status == 0 and "1" in said.splitlines()
