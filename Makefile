@@ -77,7 +77,8 @@ test-full: test-packages setup
 	$(PYTEST) -m 'full or not full' --timeout 1800
 
 MINUTES ?= 30
-campaign: setup
+campaign: test-packages setup
+	@sh tools/system-packages.sh $(OTHER_MPIS) || echo 'The campaign of carried programs will fail.'
 	$(BIN)/python tests/mpi/campaign.py --minutes $(MINUTES)
 
 # What mpidata is compared with has an environment of its own; what cannot be installed is left out.
