@@ -11,13 +11,15 @@ import torch
 import torch.utils.data
 from torch.utils.data import IterableDataset, Sampler, default_collate, default_convert
 
+from mpidata.data_loader.asked import Asked
 from mpidata.data_loader.epoch import Epoch, Settings, derived_seed
-from mpidata.data_loader.position import Position
-from mpidata.data_loader.remote import Remote
+from mpidata.data_loader.remote import Order, Remote
+from mpidata.data_loader.samplers import UserSampler
 from mpidata.data_loader.share import ShareBatches, ShareSampler
 from mpidata.errors import StreamError
-from mpidata.loader.definition import Definition, pack_definition
+from mpidata.loader.definition import Definition, ToldEpochs, pack_definition
 from mpidata.loader.figures import Tally
+from mpidata.loader.position import Position
 from mpidata.trainer import place as job
 
 __all__ = ["DataLoader"]
@@ -115,19 +117,26 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if collate_fn is None:
             collate_fn = default_collate if batched else default_convert
         self._definition = Definition(dataset, collate_fn, worker_init_fn, batched)
-        self._remote: Remote | None = Remote(self._place, pack_definition(self._definition))
+        self.generator, self.share = generator, share
+        self._seed: int | None = None
+        self._asked = (
+            Asked(self._place, batch_size, bool(shuffle), drop_last) if share and self._place.trainers > 1 else None
+        )
+        self._remote: Remote | None = self._send()
+        self._told_epochs = ToldEpochs(dataset)
         self._tally = Tally(self._place.report, self._place.trainer == 0)
         self._position = Position()
-        self._seed: int | None = None
         self._order = torch.Generator()
-        self.share = share
         if isinstance(dataset, str):
             dataset = _Built(self._remote)
         rest: dict[str, Any] = {"collate_fn": collate_fn, "pin_memory": pin_memory, "timeout": timeout}
         if share:
             assert batch_size is not None
             here, n = self._place, len(dataset)
-            shares = ShareBatches(n, batch_size, here.trainer, here.trainers, bool(shuffle), drop_last)
+            shares = ShareBatches(
+                n, batch_size, here.trainer, here.trainers, bool(shuffle), drop_last,
+                lambda: (self._seed_of_all(), self._position.next_epoch),
+            )  # fmt: skip
             super().__init__(dataset, batch_sampler=shares, worker_init_fn=worker_init_fn, **rest)
             # torch has others where batches are given
             self.__dict__.update(
@@ -140,18 +149,22 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             )  # fmt: skip
         self._place.hold(f"mpidata.DataLoader {next(_numbers)}", self)
         self._ahead = prefetch_factor
-        self.generator, self.in_order, self.prefetch_factor = generator, in_order, prefetch_factor or 2
+        self.generator, self.in_order, self.prefetch_factor = generator, in_order, prefetch_factor
+        self._draws = UserSampler.of(None if sampler is None and batch_sampler is None else self)
 
     def __iter__(self) -> Any:
         """Begin the next epoch, or the one that was set, or go on where a loaded state ends."""
         given = self._position.begin()
         epoch, seed, trainer = self._position.epoch, self._seed_of_all(), self._place.trainer
-        indices = self._indices(seed, epoch)
+        indices, remote, told = self._indices(seed, epoch), self._on_loaders(), self._told_epochs.now()
         settings = Settings(self._ahead, self.in_order, self.timeout, self.pin_memory and torch.cuda.is_available())
+
+        def ask(batch: int, chosen: Any) -> Order:
+            return remote.order(batch, chosen, derived_seed(seed, epoch, batch, trainer), told)
+
         self._tally.begin(epoch)
-        seeds = lambda n: derived_seed(seed, epoch, n, trainer)  # noqa: E731
         turn = self._place.turns.begin(together=self.share)
-        return Epoch(self._on_loaders(), indices, seeds, given, settings, self._tally, turn)
+        return Epoch(remote, indices, ask, settings, self.__len__, given, self._tally, turn)
 
     def set_epoch(self, epoch: int) -> None:
         """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept."""
@@ -181,8 +194,17 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
         Notes
         -----
-        As a StatefulDataLoader of torchdata. Where the sampler or batch sampler has a state_dict, its state is in here.
+        As a StatefulDataLoader of torchdata. Where the sampler or batch sampler has a state_dict, its state is in here;
+        else, where it is the user's, the states of the random generators before it drew this epoch's indices, some 13
+        KB.
+
+        Raises
+        ------
+        StreamError
+            The sampler is the user's, and has neither a state_dict nor a length.
         """
+        if self._draws is not None:
+            self._draws.check_resumable()
         return {**self._position.state(), "seed": self._seed_of_all(), **self._kind()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -205,7 +227,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             raise StreamError(
                 "load_state_dict: this is no state of an mpidata.DataLoader. Give what its state_dict() returned."
             )
-        self._position.load(state)
+        self._position.load(state, "an mpidata.DataLoader", self._length())
         self._seed = state["seed"]
 
     def _kind(self) -> dict[str, int]:
@@ -216,6 +238,12 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             kind = {"global_batch": self.batch_size * self._place.trainers}
         return kind | ({"samples": len(self.dataset)} if hasattr(self.dataset, "__len__") else {})
 
+    def _length(self) -> int | None:
+        try:
+            return len(self)
+        except TypeError:  # of a sampler without a length
+            return None
+
     def _seed_of_all(self) -> int:
         if self._seed is None:
             own = self._place.seed if self.share else torch.initial_seed()
@@ -224,8 +252,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     def _on_loaders(self) -> Remote:
         if self._remote is None:
-            self._remote = Remote(self._place, pack_definition(self._definition))
+            self._remote = self._send()
         return self._remote
+
+    def _send(self) -> Remote:
+        """Send the dataset to the loaders, and what all trainers must ask for likewise."""
+        dataset, seed = self._definition.dataset, self.generator and self.generator.initial_seed()
+        agreement = self._asked.agreement(dataset, seed) if self._asked is not None else b""
+        return Remote(self._place, pack_definition(self._definition), agreement)
 
     def _indices(self, seed: int, epoch: int) -> Iterator[tuple[int, Any]]:
         """Numbered batches of indices of the iteration that has begun."""
@@ -237,7 +271,11 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if owner is not None and self._position.sampler is not None:
             owner.load_state_dict(self._position.sampler)
             first = 0
-        indices = itertools.islice(iter(self._index_sampler), first, None)
+        if self._draws is not None and owner is None:
+            drawn, self._position.random = self._draws.batches(self._position.random)
+        else:
+            drawn = iter(self._index_sampler)
+        indices = itertools.islice(drawn, first, None)
         return self._position.numbered(indices, owner.state_dict if owner is not None else None)
 
 

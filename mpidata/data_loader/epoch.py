@@ -13,9 +13,9 @@ from typing import Any
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from mpidata.data_loader.remote import Order, Remote
-from mpidata.loader.figures import Tally
+from mpidata.loader.iteration import Iteration, Ready
 from mpidata.loader.parcels import unpack
-from mpidata.loader.turns import Turn
+from mpidata.loader.transport import Parcel
 
 __all__ = ["Epoch", "Settings", "derived_seed"]
 
@@ -53,7 +53,7 @@ class Settings:
     pinned: bool
 
 
-class Epoch(Iterator[Any]):
+class Epoch(Iteration):
     """The batches of one epoch.
 
     Parameters
@@ -62,69 +62,68 @@ class Epoch(Iterator[Any]):
         The dataset.
     batches : iterator of (int, object)
         Number of each batch in the epoch, and the indices that it is made of.
-    seed : callable
-        Seed of a batch, by its number.
-    given : callable
-        Told of each batch just before it is given out, by its number; and of the end: None.
+    request : callable
+        Asks for a batch, by its number and indices.
     settings : Settings
         How to go about it.
-    tally : Tally
-        Told of batches and waits, too.
-    turn : Turn, optional
-        Of this iteration.
+    rest
+        As of `Iteration`.
     """
 
     def __init__(
         self,
         remote: Remote,
         batches: Iterator[tuple[int, Any]],
-        seed: Callable[[int], int],
-        given: Callable[[int | None], None],
+        request: Callable[[int, Any], Order],
         settings: Settings,
-        tally: Tally,
-        turn: Turn | None = None,
+        *rest: Any,
     ) -> None:
-        self._remote, self._batches, self._seed, self._given, self._settings = remote, batches, seed, given, settings
-        self._tally, self._turn = tally, turn
+        super().__init__(*rest)
+        self._remote, self._batches, self._request, self._settings = remote, batches, request, settings
         self._orders: dict[int, Order] = {}
-        self._exhausted = False
+        self._drawn: tuple[int, Any] | None = None
         self._ahead = settings.ahead or _FEWEST_AHEAD
         remote.take(0.0)
-        self._ask()
+        self.ask()
 
-    def __next__(self) -> Any:
-        """Wait for a batch; raises what the dataset has raised, and RuntimeError after the timeout."""
-        if self._turn is not None:
-            self._turn.next()
+    def has_more(self) -> bool:
+        """Whether a batch was asked for, or is to be."""
+        if not self._orders and self._drawn is None:
+            self._drawn = next(self._batches, None)
+        return bool(self._orders) or self._drawn is not None
+
+    def wait(self) -> Ready:
+        """Wait for a batch; raises RuntimeError after the timeout."""
         begun = time.monotonic()
         self._remote.take(0.0)
         while True:
-            self._ask()
+            self.ask()
             order = self._ready()
             if order is not None:
                 break
-            if self._exhausted and not self._orders:
-                self._given(None)
-                self._tally.end()
-                if self._turn is not None:
-                    self._turn.end()
-                self._turn = None
-                raise StopIteration
             left_s = (self._settings.timeout_s or math.inf) - (time.monotonic() - begun)
             if left_s <= 0:
                 raise RuntimeError(f"DataLoader timed out after {self._settings.timeout_s} seconds")
             self._remote.take(min(_SLICE_S, left_s))
         del self._orders[order.number]
-        self._given(order.batch)
-        samples = len(order.indices) if isinstance(order.indices, (list, tuple)) else 1
-        self._tally.batch(samples, time.monotonic() - begun)
-        assert order.parcel is not None
+        parcel = order.parcel
+        assert parcel is not None
         if self._settings.ahead is None:
-            self._ahead = max(_FEWEST_AHEAD, min(_MOST_AHEAD, _BYTES_AHEAD // order.parcel.size))
-        self._ask()
-        batch = unpack(order.parcel)
-        if self._turn is not None:
-            self._turn.given()
+            self._ahead = max(_FEWEST_AHEAD, min(_MOST_AHEAD, _BYTES_AHEAD // parcel.size))
+        samples = len(order.indices) if isinstance(order.indices, (list, tuple)) else 1
+        return order.batch, samples, lambda: self._unpacked(parcel)
+
+    def ask(self) -> None:
+        """Ask the loaders for as many batches as they may be asked for."""
+        while self._remote.wants(self._ahead, len(self._orders)):
+            drawn, self._drawn = self._drawn or next(self._batches, None), None
+            if drawn is None:
+                return
+            order = self._request(*drawn)
+            self._orders[order.number] = order
+
+    def _unpacked(self, parcel: Parcel) -> Any:
+        batch = unpack(parcel)
         return pin_memory(batch) if self._settings.pinned else batch  # type: ignore[no-untyped-call]
 
     def _ready(self) -> Order | None:
@@ -134,18 +133,8 @@ class Epoch(Iterator[Any]):
             return order if order is not None and order.parcel is not None else None
         return next((order for order in self._orders.values() if order.parcel is not None), None)
 
-    def _ask(self) -> None:
-        while self._remote.wants(self._ahead, len(self._orders)) and not self._exhausted:
-            drawn = next(self._batches, None)
-            if drawn is None:
-                self._exhausted = True
-                return
-            batch, indices = drawn
-            order = self._remote.order(batch, indices, self._seed(batch))
-            self._orders[order.number] = order
-
     def __del__(self) -> None:
         """Take back what was asked for and not given out."""
         if orders := getattr(self, "_orders", None):
             self._remote.cancel(list(orders.values()))
-            self._tally.flush()
+        super().__del__()

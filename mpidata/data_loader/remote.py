@@ -17,10 +17,11 @@ import numpy as np
 
 from mpidata.data_loader.left_out import LeftOut
 from mpidata.errors import MpidataError, StreamError
+from mpidata.loader.agreement import raise_disagreement
 from mpidata.loader.batches import pack_batch
-from mpidata.loader.definition import dataset_numbers
+from mpidata.loader.definition import Epochs, dataset_numbers
 from mpidata.loader.parcels import unpack
-from mpidata.loader.transport import Joined, Kind, Loaders, Lost, Parcel, Retires, Status
+from mpidata.loader.transport import Joined, Kind, Lost, Parcel, Retires, Status
 from mpidata.trainer.place import Place
 
 __all__ = ["Order", "Remote"]
@@ -40,6 +41,8 @@ class Order:
         What the batch is made of.
     seed : int
         Of random, numpy and torch.
+    epochs : tuple of int or None
+        What the trainer has told the dataset by `set_epoch`, see `epoch_takers`.
     loader : int or None
         Which is to make it; None where it has not been asked for yet.
     losses : int
@@ -52,6 +55,7 @@ class Order:
     batch: int
     indices: Any
     seed: int
+    epochs: Epochs = ()
     loader: int | None = None
     losses: int = 0
     parcel: Parcel | None = None
@@ -66,14 +70,17 @@ class Remote:
         Of this trainer.
     definition : bytes
         For the loaders; kept, as loaders come and go.
+    agreement : bytes, optional
+        What all trainers must ask for likewise, see `pack_agreement`; kept, too.
 
     Notes
     -----
     Any thread. When nothing refers to it any more, the loaders drop the dataset.
     """
 
-    def __init__(self, place: Place, definition: bytes) -> None:
-        self._loaders, self._workers, self._definition = place.loaders, place.workers, definition
+    def __init__(self, place: Place, definition: bytes, agreement: bytes = b"") -> None:
+        self._loaders, self._workers = place.loaders, place.workers
+        self._definition, self._agreement = definition, agreement
         self._dataset = next(dataset_numbers)
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -86,8 +93,7 @@ class Remote:
         self._left_out = LeftOut(self._dataset, place.retries)
         self._failure: Parcel | None = None
         self._length: Parcel | None = None
-        finalizer = weakref.finalize(self, _forget, place.loaders, self._dataset, self._process)
-        finalizer.atexit = False
+        weakref.finalize(self, place.loaders.drop, self._dataset).atexit = False
         self.take(0.0)
 
     def take(self, timeout_s: float) -> None:
@@ -132,9 +138,9 @@ class Remote:
                 self._send(self._homeless.popleft(), loader)
             return orders < ahead * len(self._load) and self._free(ahead) is not None
 
-    def order(self, batch: int, indices: Any, seed: int) -> Order:
+    def order(self, batch: int, indices: Any, seed: int, epochs: Epochs = ()) -> Order:
         """Ask for a batch; arguments are as the attributes of `Order`."""
-        order = Order(next(self._numbers), batch, indices, seed)
+        order = Order(next(self._numbers), batch, indices, seed, epochs)
         with self._lock:
             loader = min(self._load, key=self._load.__getitem__, default=None)
             if loader is None:  # it was lost just now
@@ -172,7 +178,7 @@ class Remote:
     def _send(self, order: Order, loader: int) -> None:
         workers = max(self._workers, 1 + max(self._worker.values()))
         indices = _dumps(self._left_out.without(order.indices))
-        payload = pack_batch(self._worker[loader], workers, order.seed, order.losses > 1, indices)
+        payload = pack_batch(self._worker[loader], workers, order.seed, order.losses > 1, order.epochs, indices)
         if self._loaders.send(loader, self._dataset, Kind.BATCH, order.number, payload):
             order.loader = loader
             self._owed[order.number] = order
@@ -187,6 +193,8 @@ class Remote:
         self._worker[loader] = next(i for i in itertools.count() if i not in self._worker.values())
         self._load[loader] = 0
         self._loaders.send(loader, self._dataset, Kind.DEFINE, 0, self._definition)
+        if self._agreement:
+            self._loaders.send(loader, self._dataset, Kind.AGREE, 0, self._agreement)
 
     def _lose(self, loader: int) -> None:
         """Have others make what a lost loader owed."""
@@ -200,6 +208,8 @@ class Remote:
         self._homeless.extend(lost)
 
     def _receive(self, parcel: Parcel) -> None:
+        if parcel.kind == Kind.AGREE:
+            raise_disagreement(parcel.pickle)
         if parcel.kind == Kind.DEFINE:
             self._length = self._length or parcel
             if parcel.status != Status.OK:
@@ -230,12 +240,3 @@ def _dumps(indices: Any) -> bytes:
     if type(indices) is list and all(type(index) is int for index in indices):
         return pickle.dumps(indices, protocol=5)
     return bytes(cloudpickle.dumps(indices, protocol=5))
-
-
-def _forget(loaders: Loaders, dataset: int, process: int) -> None:
-    if os.getpid() != process:  # a forked child, which MPI does not survive
-        return
-    with contextlib.suppress(MpidataError):  # the job may be over
-        for loader in loaders.alive():
-            loaders.send(loader, dataset, Kind.FORGET, 0, b"")
-        loaders.close(dataset)

@@ -30,9 +30,21 @@ class ShareBatches(Sampler[list[int]]):
         Permute each epoch, as opposed to going through the dataset in order.
     drop_last : bool
         Leave out what does not fill a batch on all trainers.
+    now : callable
+        Gives the seed, and the epoch that is to begin next.
     """
 
-    def __init__(self, n: int, batch_size: int, trainer: int, trainers: int, shuffle: bool, drop_last: bool) -> None:
+    def __init__(
+        self,
+        n: int,
+        batch_size: int,
+        trainer: int,
+        trainers: int,
+        shuffle: bool,
+        drop_last: bool,
+        now: Callable[[], tuple[int, int]] = lambda: (0, 0),
+    ) -> None:
+        self._now = now
         self._n, self._size, self._trainer, self._shuffle = n, batch_size, trainer, shuffle
         self._shares = Shares(n, batch_size, trainers, drop_last)
 
@@ -41,8 +53,8 @@ class ShareBatches(Sampler[list[int]]):
         return self._shares.batches
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Go through the first epoch of seed 0; the DataLoader says which otherwise."""
-        return self.batches(0, 0, 0)
+        """Go through the epoch that is to begin next; for who draws batches without the DataLoader."""
+        return self.batches(*self._now(), 0)
 
     def count(self) -> int:
         """Count this trainer's indices in an epoch."""

@@ -70,13 +70,13 @@ def blocks_of(counts: Sequence[int], shuffle: Shuffle, open_parts: int, seed: in
     seed, epoch : int
         The key of the permutations.
     """
-    order = np.arange(len(counts))
+    order = np.flatnonzero(counts)  # parts without rows are nothing to read
     if shuffle == "parts":
-        order = Permutation(len(counts), seed, epoch).rows(order)
-    size = len(counts) if shuffle == "rows" else open_parts
+        order = order[Permutation(len(order), seed, epoch).rows(np.arange(len(order)))]
+    size = len(order) if shuffle == "rows" else open_parts
     blocks: list[Block] = []
     first = 0
-    for begin in range(0, len(counts), size):
+    for begin in range(0, len(order), size):
         number, parts = begin // size, tuple(order[begin : begin + size].tolist())
         starts = (0, *np.cumsum([counts[part] for part in parts]).tolist())
         stream = 0 if shuffle == "rows" else 1 + number

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -14,12 +15,15 @@ import torch
 from mpidata.errors import StreamError
 from mpidata.files.ahead import Ahead
 from mpidata.files.blocks import Shuffle, blocks_of
-from mpidata.files.columns import Choice
+from mpidata.files.columns import Choice, check_choice, compare_kinds
 from mpidata.files.messages import Files, pack_files
 from mpidata.files.parts import digest_of, find_parts
 from mpidata.files.readers import check_format
 from mpidata.files.remote import Remote
+from mpidata.loader.agreement import hashed, pack_agreement
 from mpidata.loader.figures import Tally
+from mpidata.loader.iteration import Iteration, Ready
+from mpidata.loader.position import Position
 from mpidata.loader.shares import Shares
 from mpidata.trainer import place as job
 
@@ -40,9 +44,9 @@ class FileDataset:
         Part files, patterns as of a shell, or folders, of which all files are taken. All nodes must see them.
     batch_size : int
         Rows in a batch of one trainer.
-    columns : sequence of str, mapping or None
-        Names of columns; or a mapping from new names to a column, or several that are stacked: ``{"x": ["a", "b"], "y":
-        "c"}``. None: all.
+    columns : str, sequence of str, mapping or None
+        Names of columns, also those that folders like ``year=2019/`` say; or a mapping from new names to a column, or
+        several of one dtype that are stacked: ``{"x": ["a", "b"], "y": "c"}``. None: all that are in the files.
     transform : callable, optional
         Runs on the loaders, once for each row: gets a dict of arrays, shape (rows, ...), and returns one with as many
         rows, the same whenever it is called.
@@ -62,16 +66,18 @@ class FileDataset:
     pin_memory : bool
         Put batches into page-locked memory; without CUDA this changes nothing.
     share : bool
-        Deal each epoch out to the trainers; otherwise each trainer gets all rows.
+        Deal each epoch out to the trainers, which must ask for the same; otherwise each trainer gets all rows.
 
     Raises
     ------
     StreamError
-        Not in a job with loaders; no such parts, one that cannot be read or has no rows; fewer rows than trainers.
+        Not in a job with loaders; no such parts, one that cannot be read, parts with other columns, no rows at all;
+        fewer rows than trainers. Later: a value of which no tensor can be made; trainers that ask for different rows.
 
     Notes
     -----
-    Iteration gives dicts of tensors, shape (rows, ...). Each is the next epoch, from 0, unless `set_epoch` says which.
+    Iteration gives dicts of tensors, shape (rows, ...), of the dtypes of the files, never cast. Each is the next
+    epoch, from 0, unless `set_epoch` says which.
     What comes is a function of (seed, epoch, place): the same with any number of loaders, whatever
     became of them.
 
@@ -95,16 +101,21 @@ class FileDataset:
     ) -> None:
         place = job.place()  # first: then the job hears of what is refused
         _refuse(batch_size, transform, reader, shuffle, open_parts)
+        check_choice(columns)
         parts = find_parts(paths)
         for part in parts:
             check_format(part.path, reader)
         self._shuffle, self._open_parts, self._pin = shuffle, open_parts, pin_memory and torch.cuda.is_available()
         self._seed = place.seed if seed is None else seed
-        self._digest = digest_of(parts)
+        self._parts, self._columns = parts, [columns] if isinstance(columns, str) else columns
+        self._order: list[str] | None = None
         files = pack_files(Files(tuple(parts), columns, transform, reader))
-        self._remote = Remote(place.loaders, place.workers, place.retries, parts, files)
+        agreement = self._agreement(place, batch_size, drop_last) if share and place.trainers > 1 else b""
+        self._remote = Remote(place.loaders, place.workers, place.retries, parts, files, agreement)
         self._tally = Tally(place.report, place.trainer == 0)
         self._counts = self._count()
+        if transform is None:
+            self._compare_parts()
         self._share = share
         self._trainer, trainers = (place.trainer, place.trainers) if share else (0, 1)
         self._global_batch = batch_size * trainers
@@ -116,36 +127,34 @@ class FileDataset:
             self._trainer,
             lambda epoch: blocks_of(self._counts, self._shuffle, self._open_parts, self._seed, epoch),
         )
-        self._epoch = self._batches = self._next = 0
-        self._kept = False
-        self._resumed = (0, 0)
+        self._position = Position()
         place.hold(f"mpidata.FileDataset {next(_numbers)}", self)
 
     def __len__(self) -> int:
         """Count this trainer's batches in an epoch: the same on all."""
         return self._shares.batches
 
-    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+    def __iter__(self) -> Iteration:
         """Begin the next epoch, or the one that was set, or go on where a loaded state ends."""
-        if not self._kept:
-            self._epoch, self._batches = self._next, 0
-        self._kept, self._next = False, self._epoch + 1
-        return self._iterate(self._epoch)
+        given = self._position.begin()
+        epoch, first = self._position.epoch, self._position.batches
+        self._tally.begin(epoch)
+        turn = self._turns.begin(together=self._share)
+        return _Epoch(self._batch, self._ahead, epoch, first, self.__len__, given, self._tally, turn)
 
     def set_epoch(self, epoch: int) -> None:
         """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept."""
-        self._kept = self._kept and epoch == self._epoch
-        self._next = epoch
+        self._position.set_epoch(epoch)
 
     @property
     def resumed(self) -> tuple[int, int]:
         """Epoch and number of the batch that a loaded state goes on from; (0, 0) where none was loaded."""
-        return self._resumed
+        return self._position.resumed
 
     def state_dict(self) -> dict[str, Any]:
         """Return the place in the epochs, after the batch that was given out last; a few numbers."""
-        rows = sum(self._counts)
-        return {"seed": self._seed, "epoch": self._epoch, "batches": self._batches, "rows": rows} | self._kind()
+        place = {"epoch": self._position.epoch, "batches": self._position.batches}
+        return {"seed": self._seed, **place, "rows": sum(self._counts), **self._names_of_parts(), **self._kind()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a `state_dict()` with the next iteration.
@@ -162,27 +171,56 @@ class FileDataset:
             raise StreamError(
                 "load_state_dict: this is no state of a FileDataset. Give what its state_dict() returned."
             )
-        if state.get("parts") != self._digest or state["rows"] != sum(self._counts):
+        own = self._names_of_parts()
+        same = state.get("parts") == own["parts"] or (
+            state.get("named") == own["named"] and state.get("contents", "") == own.get("contents")
+        )
+        if not same or state["rows"] != sum(self._counts):
             raise StreamError(
-                "load_state_dict: the part files are not those of the state: names, sizes or times are others. Give "
+                "load_state_dict: the part files are not those of the state: names, sizes or contents are others. Give "
                 "the same parts, or begin anew without the state."
             )
-        for key, own in self._kind().items():
-            if state.get(key) != own:
+        for key, value in self._kind().items():
+            if state.get(key) != value:
                 raise StreamError(
-                    f"load_state_dict: the state has {key} {state.get(key)}, but this FileDataset has {own}. Load it "
+                    f"load_state_dict: the state has {key} {state.get(key)}, but this FileDataset has {value}. Load it "
                     "with the settings that it was made with."
                 )
-        self._seed, self._epoch, self._batches = state["seed"], state["epoch"], state["batches"]
-        if self._batches >= len(self):
-            self._epoch, self._batches = self._epoch + 1, 0
+        self._position.load(state, "a FileDataset", len(self))
+        self._seed = state["seed"]
         self._ahead.clear()
-        self._kept, self._next, self._resumed = True, self._epoch, (self._epoch, self._batches)
 
     def _kind(self) -> dict[str, Any]:
         open_parts = self._open_parts if self._shuffle == "parts" else 0
-        kind = {"shuffle": self._shuffle, "open_parts": open_parts, "global_batch": self._global_batch}
-        return {"parts": self._digest, **kind}
+        return {"shuffle": self._shuffle, "open_parts": open_parts, "global_batch": self._global_batch}
+
+    def _names_of_parts(self) -> dict[str, str]:
+        """Tell the part files apart: by names, sizes and times; and by contents, where these are known of all."""
+        digests = {"parts": digest_of(self._parts), "named": digest_of(self._parts, times=False)}
+        found = [self._remote.counted.get(number) for number in range(len(self._parts))]
+        contents = hashlib.blake2b(b"".join(part.contents for part in found if part), digest_size=16).hexdigest()
+        return digests | ({"contents": contents} if None not in found else {})
+
+    def _agreement(self, place: job.Place, batch_size: int, drop_last: bool) -> bytes:
+        names = [os.path.basename(part.path) for part in self._parts]
+        shown = ", ".join(names[:3]) + (f", ... ({len(names)})" if len(names) > 3 else "")
+        items = {
+            "paths": hashed([(name, part.size) for name, part in zip(names, self._parts, strict=True)], shown),
+            **{"columns": self._columns, "batch_size": batch_size, "drop_last": drop_last, "shuffle": self._shuffle},
+            **({"seed": self._seed} if self._shuffle is not None else {}),
+            **({"open_parts": self._open_parts} if self._shuffle == "parts" else {}),
+        }
+        number = place.shared["FileDataset"]
+        place.shared["FileDataset"] += 1
+        return pack_agreement(f"FileDataset {number}", items)
+
+    def _compare_parts(self) -> None:
+        """Refuse parts whose columns differ; those without rows are none."""
+        kinds = {self._parts[n].path: of.kinds for n, of in sorted(self._remote.counted.items()) if of.rows}
+        known = {path: own for path, own in kinds.items() if own is not None}
+        if known:
+            compare_kinds(known)
+            self._order = list(self._columns or next(iter(known.values())))
 
     def _count(self) -> list[int]:
         """Wait for the loaders, who count the rows of the parts."""
@@ -194,6 +232,9 @@ class FileDataset:
             self._remote.take(_SLICE_S)
             self._tell_of_parts()
         self._tally.wait(time.monotonic() - begun)
+        if not any(self._remote.counts):
+            raise StreamError(f"FileDataset: no rows in {len(self._parts)} parts, {self._parts[0].path} the first.")
+        self._tally.empty_parts(sum(of.rows == 0 for of in self._remote.counted.values()))
         return [count or 0 for count in self._remote.counts]
 
     def _tell_of_parts(self) -> None:
@@ -205,32 +246,49 @@ class FileDataset:
             of = min(self._open_parts, of)
         self._tally.parts(min(counted, of), len(self._remote.read), of)
 
-    def _iterate(self, epoch: int) -> Iterator[dict[str, torch.Tensor]]:
-        self._tally.begin(epoch)
-        try:
-            yield from self._batches_of(epoch)
-            self._tally.end()
-        finally:  # of a loop that is left, too
-            self._tally.flush()
+    def _batch(self, epoch: int, number: int) -> tuple[int, Callable[[], dict[str, torch.Tensor]]]:
+        """Wait for a batch; gives its rows, and what makes it."""
+        stretch = self._ahead.at(epoch, number)
+        while stretch.owed:
+            self._remote.take(_SLICE_S)
+            self._tell_of_parts()
+        tensors = stretch.batch(number, bool(self._remote.left_out))
+        self._tally.read_again(len(self._remote.read_again))
+        return len(next(iter(tensors.values()))), lambda: self._given(tensors)
 
-    def _batches_of(self, epoch: int) -> Iterator[dict[str, torch.Tensor]]:
-        turn = self._turns.begin(together=self._share)
-        for number in range(self._batches, len(self)):
-            turn.next()
-            begun = time.monotonic()
-            stretch = self._ahead.at(epoch, number)
-            while stretch.owed:
-                self._remote.take(_SLICE_S)
-                self._tell_of_parts()
-            tensors = stretch.batch(number, bool(self._remote.left_out))
-            self._ahead.go_on(epoch, number)
-            self._epoch, self._batches = epoch, number + 1
-            self._tally.read_again(len(self._remote.read_again))
-            rows = len(next(iter(tensors.values())))
-            self._tally.batch(rows, time.monotonic() - begun)
-            turn.given()
-            yield {name: tensor.pin_memory() for name, tensor in tensors.items()} if self._pin else tensors
-        turn.end()
+    def _given(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        batch = {name: tensors[name] for name in self._order or tensors}
+        return {name: tensor.pin_memory() for name, tensor in batch.items()} if self._pin else batch
+
+
+class _Epoch(Iteration):
+    """The batches of one epoch, from one on."""
+
+    def __init__(
+        self,
+        batch: Callable[[int, int], tuple[int, Callable[[], Any]]],
+        ahead: Ahead,
+        epoch: int,
+        first: int,
+        *rest: Any,
+    ) -> None:
+        super().__init__(*rest)
+        self._batch, self._ahead, self._epoch, self._number = batch, ahead, epoch, first
+
+    def has_more(self) -> bool:
+        """Whether the epoch has another batch."""
+        return self._number < len(self)
+
+    def wait(self) -> Ready:
+        """Wait for the next batch."""
+        number = self._number
+        rows, make = self._batch(self._epoch, number)
+        self._number += 1
+        return number, rows, make
+
+    def ask(self) -> None:
+        """Ask for more, where this batch was the last of what was asked for together."""
+        self._ahead.go_on(self._epoch, self._number - 1)
 
 
 def _refuse(batch_size: Any, transform: Any, reader: Any, shuffle: Any, open_parts: Any) -> None:

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import StreamError
-from mpidata.files.arrow import Chunk
 from mpidata.files.blocks import Block
-from mpidata.files.columns import Spec, compare, names_of, prepare
-from mpidata.files.messages import Files, part_text
-from mpidata.files.parts import Part
-from mpidata.files.readers import count_rows, read_rows
+from mpidata.files.chunk import Chunk
+from mpidata.files.columns import Spec, conform, names_of, prepare
+from mpidata.files.hive import keys_of
+from mpidata.files.messages import Counted, Files, part_text
+from mpidata.files.parts import Part, contents_of
+from mpidata.files.readers import describe, read_rows
 
 __all__ = ["Copy"]
 
@@ -75,30 +76,36 @@ class Copy:
     ----------
     files : Files
         The dataset.
+
+    Attributes
+    ----------
+    spec_of : str
+        Path of the part that was read first, whose columns the others must have.
     """
 
     def __init__(self, files: Files) -> None:
         self.files = files
-        self._counts: dict[int, int] = {}
+        self.spec_of = ""
+        self._keys = keys_of([part.path for part in files.parts])
+        self._counts: dict[int, Counted] = {}
         self._spaces: dict[tuple[int, ...], _Space] = {}
         self._spec: Spec | None = None
-        self._spec_of = ""
         self._reading: tuple[_Space, Part, Iterator[None]] | None = None
 
-    def count(self, number: int, alive: Callable[[str], None]) -> int:
-        """Count the rows of a part; raises StreamError, with its name, where it has none."""
+    def count(self, number: int, alive: Callable[[str], None]) -> Counted:
+        """Count the rows of a part, and look at what it holds; raises StreamError, with its name, where it cannot."""
         if number not in self._counts:
-            part = self.files.parts[number]
+            part, names = self.files.parts[number], names_of(self.files.columns)
             self._check_unchanged(part)
-            counted = count_rows(part.path, self.files.reader)
-            if counted is None:
-                counted = 0
-                for chunk in read_rows(part.path, self.files.reader, names_of(self.files.columns)):
+            described = describe(part.path, self.files.reader, names, self._keys[number])
+            if described is None:
+                rows, kinds = 0, None
+                for chunk in read_rows(part.path, self.files.reader, names, self._keys[number]):
                     alive(part_text(part))
-                    counted += len(next(iter(chunk.values()), ()))
-            if counted == 0:
-                raise StreamError(f"{part.path}: holds no rows. Leave it out of the paths.")
-            self._counts[number] = counted
+                    rows += len(next(iter(chunk.values())))
+            else:
+                rows, kinds = described
+            self._counts[number] = Counted(rows, kinds, contents_of(part))
         return self._counts[number]
 
     def want(self, wanted: dict[Block, set[int]]) -> None:
@@ -141,8 +148,9 @@ class Copy:
         part, where = self.files.parts[number], space.block.parts.index(number)
         first, end = space.block.starts[where : where + 2]
         self._check_unchanged(part)
-        for raw in read_rows(part.path, self.files.reader, names_of(self.files.columns)):
-            chunk = prepare(part.path, self.files.columns, self.files.transform, raw)
+        begin = first
+        for raw in read_rows(part.path, self.files.reader, names_of(self.files.columns), self._keys[number]):
+            chunk = prepare(part.path, self.files.columns, self.files.transform, raw, first - begin)
             first = self._put(space, part, chunk, first, end)
             yield
         if first != end:
@@ -151,8 +159,8 @@ class Copy:
         self._reading = None
 
     def _put(self, space: _Space, part: Part, chunk: Chunk, first: int, end: int) -> int:
-        self._spec_of = self._spec_of or part.path
-        self._spec = compare(part.path, chunk, self._spec, self._spec_of)
+        self.spec_of = self.spec_of or part.path
+        chunk, self._spec = conform(part.path, chunk, self._spec, self.spec_of)
         rows = len(next(iter(chunk.values())))
         if first + rows > end:
             raise _changed(part)

@@ -9,19 +9,22 @@ import pickle
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import cloudpickle
+import torch
 
 from mpidata.errors import StreamError, as_line
 from mpidata.files.blocks import Block
+from mpidata.files.chunk import Kinds
 from mpidata.files.columns import Choice
 from mpidata.files.parts import Part
 from mpidata.loader.item import item_of
 from mpidata.loader.parcels import pack_exception, reraise
 
 __all__ = [
+    "Counted",
     "Files",
     "Hold",
     "WANTED",
@@ -41,12 +44,32 @@ _HEAD = struct.Struct("<Q")
 
 @dataclass(frozen=True)
 class Files:
-    """A dataset of part files, as its loaders know it: the arguments of FileDataset of the same names."""
+    """A dataset of part files, as its loaders know it: arguments of FileDataset, and torch's default dtype there."""
 
     parts: tuple[Part, ...]
     columns: Choice
     transform: Callable[[dict[str, Any]], Any] | None
     reader: str | None
+    dtype: torch.dtype = field(default_factory=torch.get_default_dtype)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a loader has found in a part.
+
+    Attributes
+    ----------
+    rows : int
+        How many.
+    kinds : dict of str or None
+        Of each column that is wanted, what its values are; None where only the user's reader knows.
+    contents : bytes
+        Tells it from other contents.
+    """
+
+    rows: int
+    kinds: Kinds | None
+    contents: bytes
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpidata.errors import StreamError
+from mpidata.files.hive import is_key
 
-__all__ = ["Part", "digest_of", "find_parts"]
+__all__ = ["Part", "contents_of", "digest_of", "find_parts"]
+
+# What is looked at of a file to tell whether it is the same: its ends, and pieces between.
+_PIECE_BYTES, _PIECES = 64 << 10, 16
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ def find_parts(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
     ----------
     paths : str, Path or sequence of them
         Files, patterns as of a shell, or folders, of which all files are taken whose names do not begin
-        with `.` or `_`.
+        with `.` or `_`, those in folders like `year=2019` included.
 
     Returns
     -------
@@ -57,17 +61,40 @@ def find_parts(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
     return [Part(name, (status := os.stat(name)).st_size, status.st_mtime_ns) for name in sorted(found)]
 
 
-def digest_of(parts: Sequence[Part]) -> str:
-    """Tell sets of part files apart, by their names without folders, sizes and times."""
-    lines = "".join(f"{os.path.basename(part.path)}\0{part.size}\0{part.time_ns}\n" for part in parts)
+def digest_of(parts: Sequence[Part], times: bool = True) -> str:
+    """Tell sets of part files apart, by their names without folders, sizes and, if so said, times."""
+    of = ((os.path.basename(part.path), part.size, *([part.time_ns] if times else [])) for part in parts)
+    lines = "".join("\0".join(map(str, values)) + "\n" for values in of)
     return hashlib.blake2b(lines.encode(errors="surrogateescape"), digest_size=16).hexdigest()
+
+
+def contents_of(part: Part) -> bytes:
+    """Tell contents of a part apart: by 16 bytes of its first and last 64 KiB and 16 such pieces between."""
+    digest = hashlib.blake2b(digest_size=16)
+    last = max(0, part.size - _PIECE_BYTES)
+    with open(part.path, "rb") as file:
+        for place in sorted({last * i // (_PIECES + 1) for i in range(_PIECES + 2)}):
+            file.seek(place)
+            digest.update(file.read(_PIECE_BYTES))
+    return digest.digest()
 
 
 def _files_of(path: str) -> list[str]:
     if os.path.isdir(path):
-        files = [str(p) for p in Path(path).iterdir() if p.is_file() and p.name[0] not in "._"]
-    else:
-        files = [path] if os.path.isfile(path) else [p for p in glob.glob(path, recursive=True) if os.path.isfile(p)]
+        return _files_in(Path(path))
+    files = [path] if os.path.isfile(path) else [p for p in glob.glob(path, recursive=True) if os.path.isfile(p)]
     if not files:
         raise StreamError(f"FileDataset: {path} fits no file. Check its name; it must be there on all nodes.")
+    return files
+
+
+def _files_in(folder: Path) -> list[str]:
+    entries = [entry for entry in folder.iterdir() if entry.name[0] not in "._"]
+    files = [str(entry) for entry in entries if entry.is_file()]
+    files += [file for entry in entries if entry.is_dir() and is_key(entry.name) for file in _files_in(entry)]
+    if not files:
+        folders = sorted(entry.name for entry in entries if entry.is_dir())
+        holds = f"holds folders ({', '.join(folders[:3])}), and no files" if folders else "holds no files"
+        fix = f"Name what is in them: {folder}/**/*.parquet, say." if folders else "Check its name."
+        raise StreamError(f"FileDataset: {folder} {holds}. {fix}")
     return files

@@ -1,26 +1,35 @@
-"""Reading part files, whatever their format: how many rows there are, and the rows, some at a time."""
+"""Reading part files, whatever their format: what is in them, and the rows, some at a time."""
 
 from __future__ import annotations
 
+import functools
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
-import numpy.lib.format
 import numpy.typing as npt
 
 from mpidata.errors import MpidataError, StreamError, as_line
-from mpidata.files import arrow
-from mpidata.files.arrow import Chunk, Names
-from mpidata.record.layout import EMPTY, FORMAT, open_file
+from mpidata.files.arrays import NPY, NPZ
+from mpidata.files.arrow import ARROW, PARQUET
+from mpidata.files.chunk import Chunk, Format, Kinds, Names, check_names
+from mpidata.files.hdf5 import HDF5
+from mpidata.files.hive import Keys
+from mpidata.files.text import CSV
 
-__all__ = ["FORMATS", "check_format", "count_rows", "read_rows"]
+__all__ = ["FORMATS", "as_array", "check_format", "describe", "read_rows"]
 
-_CHUNK_BYTES = 8 << 20
-_NPY = "data"
+FORMATS: dict[str, Format] = {
+    ".parquet": PARQUET,
+    **dict.fromkeys((".feather", ".arrow"), ARROW),
+    ".csv": CSV,
+    **dict.fromkeys((".h5", ".hdf5"), HDF5),
+    ".npy": NPY,
+    ".npz": NPZ,
+}
+"""Ends of file names, and how such files are read."""
 
 
 def check_format(path: str, reader: str | None) -> None:
@@ -32,15 +41,8 @@ def check_format(path: str, reader: str | None) -> None:
         )
 
 
-def count_rows(path: str, reader: str | None) -> int | None:
-    """Count the rows of a part; None where it must be read for that. Raises StreamError, with the file's name."""
-    if reader is not None:
-        return None
-    return int(_named(path, lambda: FORMATS[Path(path).suffix.lower()][0](path)))
-
-
-def read_rows(path: str, reader: str | None, names: Names) -> Iterator[Chunk]:
-    """Read a part.
+def describe(path: str, reader: str | None, names: Names, keys: Keys) -> tuple[int, Kinds] | None:
+    """Give the number of rows of a part, and of each column what its values are.
 
     Parameters
     ----------
@@ -50,19 +52,59 @@ def read_rows(path: str, reader: str | None, names: Names) -> Iterator[Chunk]:
         "module:function", or by the end of the file's name.
     names : sequence of str or None
         Columns; all where None.
+    keys : Keys
+        What the folders of the part say.
+
+    Returns
+    -------
+    (int, dict of str) or None
+        None where the part must be read for that.
+
+    Raises
+    ------
+    StreamError
+        It cannot be read, or has no such columns; with the file's name.
+    """
+    if reader is not None:
+        return None
+    file_format = FORMATS[Path(path).suffix.lower()]
+    own, of_folders = _divide(path, file_format, names, keys)
+    rows, kinds = _named(path, lambda: file_format.describe(path, own))
+    kinds |= {name: str(np.asarray(keys[name]).dtype) for name in of_folders}
+    return rows, kinds if names is None else {name: kinds[name] for name in names}
+
+
+def read_rows(path: str, reader: str | None, names: Names, keys: Keys) -> Iterator[Chunk]:
+    """Read a part; arguments are as for `describe`.
 
     Yields
     ------
     dict of ndarray
-        Columns of some rows, of any dtype.
+        Columns of some rows, at least one, of any dtype.
     """
+    own, of_folders = names, list[str]()
     if reader is not None:
         read = _function(reader)
         chunks = _named(path, lambda: iter(read(path)), reader)
     else:
-        chunks = FORMATS[Path(path).suffix.lower()][1](path, names)
-    while (chunk := _named(path, lambda: next(chunks, None), reader)) is not None:
-        yield {name: np.asarray(chunk[name]) for name in _wanted(path, names, chunk)}
+        file_format = FORMATS[Path(path).suffix.lower()]
+        own, of_folders = _divide(path, file_format, names, keys)
+        chunks = file_format.read(path, own)
+    while (raw := _named(path, lambda: next(chunks, None), reader)) is not None:
+        chunk: Chunk = _named(path, functools.partial(_columns, path, own, raw), reader)
+        rows = len(next(iter(chunk.values()), ()))
+        chunk |= {name: np.full(rows, keys[name]) for name in of_folders}
+        if rows:
+            yield chunk if names is None else {name: chunk[name] for name in names}
+
+
+def _divide(path: str, file_format: Format, names: Names, keys: Keys) -> tuple[Names, list[str]]:
+    """Tell what is in the file from what its folders say; what is in both is the file's."""
+    asked = [name for name in names or () if name in keys]
+    there = _named(path, lambda: file_format.columns(path)) if asked else []
+    of_folders = [name for name in asked if name not in there]
+    own = names and [name for name in names if name not in of_folders]
+    return there[:1] if own == [] else own, of_folders  # one at least, which has the number of rows
 
 
 def _function(reader: str) -> Callable[[str], Any]:
@@ -77,13 +119,17 @@ def _function(reader: str) -> Callable[[str], Any]:
     return found
 
 
-def _wanted(path: str, names: Names, chunk: Any) -> Sequence[str]:
+def _columns(path: str, names: Names, chunk: Any) -> Chunk:
     if not isinstance(chunk, dict):
         raise StreamError(f"{path}: the reader gave {type(chunk).__name__}, not a dict of arrays.")
-    for name in names or ():
-        if name not in chunk:
-            raise StreamError(f"{path}: there is no column {name!r}. It has {', '.join(map(repr, chunk))}.")
-    return list(chunk) if names is None else names
+    return {name: as_array(path, name, chunk[name]) for name in check_names(path, names, list(chunk))}
+
+
+def as_array(path: str, name: str, column: Any) -> npt.NDArray[Any]:
+    """Make an array of what a reader or transform gave; raises StreamError where something of it would get lost."""
+    if isinstance(column, np.ma.MaskedArray) and np.ma.getmaskarray(column).any():
+        raise StreamError(f"{path}: column {name!r} has masked values, of which no tensor can be made. Fill them.")
+    return np.asarray(column)
 
 
 def _named(path: str, call: Callable[[], Any], reader: str | None = None) -> Any:
@@ -96,102 +142,11 @@ def _named(path: str, call: Callable[[], Any], reader: str | None = None) -> Any
         raise StreamError(str(error)) from None
     except Exception as error:  # readers and the libraries that they use have errors of their own
         why = f"{type(error).__name__}: {as_line(error).rstrip('.'):.300}"
-        fix = "Make the part anew, or leave it out of the paths."
         if reader is not None:
-            raise StreamError(f"{path}: reader {reader} has raised {why}. Correct it. {fix}") from error
-        raise StreamError(f"{path}: cannot be read: {why}. {fix}") from error
-
-
-def _slices(rows: int, row_bytes: int) -> Iterator[slice]:
-    step = max(1, _CHUNK_BYTES // max(1, row_bytes))
-    return (slice(first, first + step) for first in range(0, rows, step))
-
-
-def _open_npy(path: str) -> npt.NDArray[Any]:
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
-    if array.ndim == 0:
-        raise StreamError(f"{path}: holds a single number, no rows.")
-    return array  # type: ignore[no-any-return]
-
-
-def _read_npy(path: str, names: Names) -> Iterator[Chunk]:
-    array = _open_npy(path)
-    fields = array.dtype.names
-    for part in _slices(len(array), array[:1].nbytes):
-        rows = array[part]
-        yield {name: rows[name] for name in fields} if fields else {_NPY: rows}
-
-
-def _count_npz(path: str) -> int:
-    with np.load(path, allow_pickle=False) as file:
-        return _same_length(path, {name: len(file[name]) for name in file.files})
-
-
-def _read_npz(path: str, names: Names) -> Iterator[Chunk]:
-    with np.load(path, allow_pickle=False) as file:
-        _wanted(path, names, dict.fromkeys(file.files))
-        columns = {name: file[name] for name in (names or file.files)}
-    _same_length(path, {name: len(column) for name, column in columns.items()})
-    yield columns
-
-
-def _same_length(path: str, lengths: dict[str, int]) -> int:
-    if not lengths:
-        raise StreamError(f"{path}: holds no columns.")
-    (first, rows), *_ = lengths.items()
-    for name, length in lengths.items():
-        if length != rows:
             raise StreamError(
-                f"{path}: {name!r} has {length} rows, but {first!r} has {rows}. Name the columns that belong together."
-            )
-    return rows
-
-
-def _datasets(path: str, file: h5py.File, names: Names) -> dict[str, h5py.Dataset]:
-    found: dict[str, h5py.Dataset] = {}
-
-    def visit(name: str, thing: Any) -> None:
-        if isinstance(thing, h5py.Dataset) and thing.shape and (names is None or name in names):
-            found[name] = thing
-
-    file.visititems(visit)
-    return {name: found[name] for name in _wanted(path, names, found)}
-
-
-def _filled(file: h5py.File) -> npt.NDArray[np.bool_] | None:
-    """Tell which rows of a file of the project's own records hold a sample; None: another file."""
-    if file.attrs.get("format") != FORMAT:
-        return None
-    return np.asarray(file["simulation"][:] != EMPTY)
-
-
-def _count_hdf5(path: str) -> int:
-    with open_file(Path(path)) as file:
-        filled = _filled(file)
-        if filled is not None:
-            return int(filled.sum())
-        return _same_length(path, {name: len(column) for name, column in _datasets(path, file, None).items()})
-
-
-def _read_hdf5(path: str, names: Names) -> Iterator[Chunk]:
-    with open_file(Path(path)) as file:
-        filled = _filled(file)
-        columns = _datasets(path, file, names)
-        lengths = {name: len(column) for name, column in columns.items()}
-        rows = _same_length(path, lengths) if filled is None else len(filled)
-        row_bytes = sum(c.dtype.itemsize * int(np.prod(c.shape[1:])) for c in columns.values())
-        for part in _slices(rows, row_bytes):
-            chunk = {name: column[part] for name, column in columns.items()}
-            yield chunk if filled is None else {name: column[filled[part]] for name, column in chunk.items()}
-
-
-_Format = tuple[Callable[[str], int], Callable[[str, Names], Iterator[Chunk]]]
-FORMATS: dict[str, _Format] = {
-    ".parquet": (arrow.count_parquet, arrow.read_parquet),
-    **dict.fromkeys((".feather", ".arrow"), (arrow.count_feather, arrow.read_feather)),
-    ".csv": (arrow.count_csv, arrow.read_csv),
-    **dict.fromkeys((".h5", ".hdf5"), (_count_hdf5, _read_hdf5)),
-    ".npy": (lambda path: len(_open_npy(path)), _read_npy),
-    ".npz": (_count_npz, _read_npz),
-}
-"""Ends of file names, and how such files are counted and read."""
+                f"{path}: reader {reader} has raised {why}. Correct it, or leave the part out of the paths."
+            ) from error
+        raise StreamError(
+            f"{path}: cannot be read: {why}. If it is damaged, make the part anew; else leave it out of the paths, or "
+            "give a `reader` that can."
+        ) from error

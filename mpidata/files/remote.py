@@ -11,10 +11,12 @@ import numpy as np
 
 from mpidata.errors import StreamError
 from mpidata.files.blocks import Block
-from mpidata.files.messages import WANTED, Hold, part_text, raise_error
+from mpidata.files.columns import Spec, refuse_others
+from mpidata.files.messages import WANTED, Counted, Hold, part_text, raise_error
 from mpidata.files.owners import Owners, balance, deal, hand_over
 from mpidata.files.parts import Part
 from mpidata.files.stretch import Segment, Stretch
+from mpidata.loader.agreement import raise_disagreement
 from mpidata.loader.definition import dataset_numbers
 from mpidata.loader.transport import Joined, Kind, Loaders, Lost, Parcel, Retires, Status
 
@@ -36,11 +38,15 @@ class Remote:
         Those of the dataset.
     definition : bytes
         For the loaders; kept, as they come and go.
+    agreement : bytes
+        What all trainers must ask for likewise, see `pack_agreement`, or empty; kept, too.
 
     Attributes
     ----------
     counts : list of int or None
         Rows of each part; None: not counted yet.
+    counted : dict of Counted
+        What is known of each part, but for those that are left out.
     left_out : set of int
         Parts at which loaders have died again and again.
     read : set of bytes
@@ -54,24 +60,29 @@ class Remote:
     yet, so what a lost one owed is asked of another.
     """
 
-    def __init__(self, loaders: Loaders, first: int, retries: int, parts: Sequence[Part], definition: bytes) -> None:
-        self._loaders, self._first, self._retries, self._definition = loaders, first, retries, definition
-        self._parts = parts
+    def __init__(
+        self, loaders: Loaders, first: int, retries: int, parts: Sequence[Part], definition: bytes, agreement: bytes
+    ) -> None:
+        self._loaders, self._first, self._retries, self._parts = loaders, first, retries, parts
+        self._definition, self._agreement = definition, agreement
         self._dataset = next(dataset_numbers)
         self._numbers = itertools.count(2)
         self._alive: list[int] = []
         self._joined = 0
         self.counts: list[int | None] = [None] * len(parts)
+        self.counted: dict[int, Counted] = {}
         self.left_out: set[int] = set()
         self.read: set[bytes] = set()
         self.read_again: list[int] = []
+        self._spec: Spec = ()
+        self._spec_of = ""
         self._losses: dict[str, int] = {}
         self._counting: dict[int, tuple[int, int]] = {}
         self._holds: dict[Block, Owners] = {}
         self._owed: dict[int, tuple[int, Stretch, Segment, tuple[int, ...]]] = {}
         self._unsent: set[int] = set()  # of them, to loaders that retire or are lost, which is told next
         self._homeless: list[tuple[Stretch, Segment, tuple[int, ...]]] = []
-        weakref.finalize(self, _forget, loaders, self._dataset).atexit = False
+        weakref.finalize(self, loaders.drop, self._dataset).atexit = False
 
     @property
     def ready(self) -> bool:
@@ -133,6 +144,16 @@ class Remote:
         for loader, gone in numbers.items():
             self._loaders.send(loader, self._dataset, Kind.FORGET, 0, np.array(gone, np.int64).tobytes())
 
+    def _in_order(self, path: str, spec: Spec, buffers: list[memoryview]) -> list[memoryview]:
+        """Give the columns of an answer in the order of the first one's; raises StreamError where they are others."""
+        if not self._spec:
+            self._spec, self._spec_of = spec, path
+        elif spec != self._spec:
+            refuse_others(path, spec, self._spec, self._spec_of)
+            of = dict(zip(spec, buffers[-len(spec) :], strict=True))
+            return buffers[: -len(spec)] + [of[column] for column in self._spec]
+        return buffers
+
     def _rows(self) -> list[int]:
         return [count or 0 for count in self.counts]
 
@@ -142,6 +163,8 @@ class Remote:
             return  # that it was lost is told next
         self._alive.append(loader)
         self._loaders.send(loader, self._dataset, Kind.DEFINE, 1, self._definition)
+        if self._agreement:
+            self._loaders.send(loader, self._dataset, Kind.AGREE, 0, self._agreement)
         homeless, self._homeless = self._homeless, []
         for stretch, segment, parts in homeless:
             self._ask_others(stretch, segment, parts)
@@ -250,19 +273,18 @@ class Remote:
             self._loaders.send(loader, self._dataset, Kind.COUNT, number, part.to_bytes(8, "little"))
 
     def _receive(self, parcel: Parcel) -> None:
+        if parcel.kind == Kind.AGREE:
+            raise_disagreement(parcel.pickle)
         if parcel.status != Status.OK:
             raise_error(parcel.pickle)
         if parcel.kind == Kind.COUNT and parcel.number in self._counting:
             part, _ = self._counting.pop(parcel.number)
-            self.counts[part] = pickle.loads(parcel.pickle)
+            self.counted[part] = pickle.loads(parcel.pickle)
+            self.counts[part] = self.counted[part].rows
         elif parcel.kind == Kind.CREDIT and parcel.number in self._owed:
             _, stretch, segment, _ = self._owed.pop(parcel.number)
-            stretch.receive(parcel, segment)
+            spec, path, rows = pickle.loads(parcel.pickle)
+            buffers = self._in_order(path, spec, list(parcel.buffers)) if rows else []
+            stretch.receive(parcel.number, self._spec, rows, buffers, segment)
         elif parcel.kind == Kind.PARTS:
             self.read.add(bytes(parcel.pickle))
-
-
-def _forget(loaders: Loaders, dataset: int) -> None:
-    for loader in loaders.alive():
-        loaders.send(loader, dataset, Kind.FORGET, 0, b"")
-    loaders.close(dataset)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,6 @@ import torch
 from mpidata.errors import StreamError
 from mpidata.files.blocks import Block
 from mpidata.files.columns import Spec
-from mpidata.loader.transport import Parcel
 from mpidata.native.loading import load
 
 __all__ = ["Segment", "Stretch"]
@@ -71,23 +69,33 @@ class Stretch:
         """Whether this batch is one of them."""
         return self.epoch == epoch and self.first <= number < self.end
 
-    def receive(self, parcel: Parcel, segment: Segment) -> None:
-        """Put the rows of an answer to their places; raises StreamError where they do not fit."""
-        self.owed.discard(parcel.number)
-        spec, rows = pickle.loads(parcel.pickle)
+    def receive(self, number: int, spec: Spec, rows: int, buffers: list[memoryview], segment: Segment) -> None:
+        """Put the rows of an answer to their places; raises StreamError where they do not fit.
+
+        Parameters
+        ----------
+        number : int
+            Of the request.
+        spec : Spec
+            The columns, in the same order at each call.
+        rows : int
+            How many rows there are.
+        buffers : list of memoryview
+            One for each column, and first one of places where they are not all that was asked for.
+        segment : Segment
+            What was asked for.
+        """
+        self.owed.discard(number)
         if not rows:
             return
-        if self._spec is not None and spec != self._spec:
-            raise StreamError(f"FileDataset: loaders read parts of different columns: {spec} and {self._spec}.")
         self._came += rows
         if rows == self.rows:  # one answer is all of it, in order
             self._spec = spec
-            self._tensors = dict(zip((name for name, _, _ in spec), _views(spec, rows, parcel.buffers), strict=True))
-            self.row_bytes = sum(len(buffer) for buffer in parcel.buffers) // rows
+            self._tensors = dict(zip((name for name, _, _ in spec), _views(spec, rows, buffers), strict=True))
+            self.row_bytes = sum(len(buffer) for buffer in buffers) // rows
             return
         if self._spec is None:
             self._make_room(spec)
-        buffers = list(parcel.buffers)
         if rows == segment.rows:
             places = np.arange(rows, dtype=np.uint32)
         else:

@@ -17,7 +17,7 @@ from mpidata.files.blocks import Block, order_of
 from mpidata.files.holding import Copy
 from mpidata.files.messages import WANTED, Hold, pack_error, part_text, unpack_files
 from mpidata.files.parts import Part
-from mpidata.loader.definition import digest
+from mpidata.loader.definition import default_dtype, digest
 from mpidata.loader.transport import Kind, Request, Requests, Status
 
 __all__ = ["FileWork"]
@@ -85,7 +85,7 @@ class FileWork:
             self._hold(held, request)
         elif request.kind == Kind.CREDIT:
             self._want(held, request)
-        else:
+        elif request.kind == Kind.FORGET:
             self._forget(key, set(np.frombuffer(request.payload, np.int64).tolist()))
         return True
 
@@ -100,7 +100,8 @@ class FileWork:
             request, copy = self._counts.popleft()
             number = int.from_bytes(request.payload, "little")
             self._alive(part_text(copy.files.parts[number]))
-            self._answer(request, lambda: copy.count(number, self._alive))
+            with default_dtype(copy.files.dtype):
+                self._answer(request, lambda: copy.count(number, self._alive))
             return True
         for copy in self._copies.values():
             if (reading := copy.reading()) is not None:
@@ -173,7 +174,7 @@ class FileWork:
         try:
             rows, beside = self._chosen(wanted)
             store = wanted.held.copy.store(wanted.block)
-            answer = pickle.dumps((store.spec if store else None, len(rows)))
+            answer = pickle.dumps((store.spec if store else None, wanted.held.copy.spec_of, len(rows)))
             taken = store.take(rows) if store else []
         except Exception as error:  # a block too large, no memory
             self._requests.answer(wanted.request, Status.EXCEPTION, pack_error(error))
@@ -201,7 +202,9 @@ class FileWork:
         """Read some rows; what that raises goes to all trainers whose dataset it is."""
         self._requests.sign_of_life(part_text(part), long=True)
         try:
-            if next(steps, part) is part:
+            with default_dtype(copy.files.dtype):
+                ended = next(steps, part) is part
+            if ended:
                 self._tell_read(copy, part)
             self._requests.sign_of_life("")
         except Exception as error:  # readers and transforms may raise anything

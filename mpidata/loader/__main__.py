@@ -6,9 +6,10 @@ import sys
 
 from mpidata.files.work import FileWork
 from mpidata.loader import over_mpi
+from mpidata.loader.agreement import Agreements
 from mpidata.loader.batches import Batches
 from mpidata.loader.memory import give_back_freed, keep_freed
-from mpidata.loader.serve import serve
+from mpidata.loader.serve import Worker, serve
 from mpidata.native.library import check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail
@@ -30,14 +31,18 @@ def main() -> int:
     torch.set_num_threads(1)  # as torch's own workers: there is one loader for each core
     requests = over_mpi.MpiRequests(library)
     try:
-        serve(requests, [Batches(requests), FileWork(requests)])
+        serve(requests, _workers(requests))
         while requests.rest():  # with nothing in memory
             give_back_freed()
-            serve(requests, [Batches(requests), FileWork(requests)])
+            serve(requests, _workers(requests))
     except SystemExit:  # else Python's end would finalise MPI, which waits for the other ranks
         fail("mpidata: the dataset has ended this loader by sys.exit().")
     requests.close()
     return 0
+
+
+def _workers(requests: over_mpi.MpiRequests) -> list[Worker]:
+    return [Agreements(requests), Batches(requests), FileWork(requests)]
 
 
 if __name__ == "__main__":

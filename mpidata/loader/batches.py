@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import random
 import struct
@@ -15,14 +16,14 @@ import torch
 from torch.utils.data import default_collate, default_convert
 from torch.utils.data._utils import worker as torch_worker
 
-from mpidata.loader.definition import Definition, digest, unpack_definition
+from mpidata.loader.definition import Definition, Epochs, default_dtype, digest, epoch_takers, unpack_definition
 from mpidata.loader.item import item_of
 from mpidata.loader.parcels import pack, pack_exception
 from mpidata.loader.transport import Kind, Request, Requests, Status
 
 __all__ = ["Batches", "building_text", "item_text", "pack_batch"]
 
-_HEAD = struct.Struct("<IIQ?")
+_HEAD = struct.Struct("<IIQ??")
 _NAMED = 16
 _AT_ONCE = (default_collate, default_convert)
 
@@ -40,7 +41,7 @@ def building_text(dataset: int) -> str:
     return item_of("building", str(dataset).encode(), f"building DataLoader {dataset}")
 
 
-def pack_batch(worker: int, workers: int, seed: int, singly: bool, indices: bytes) -> bytes:
+def pack_batch(worker: int, workers: int, seed: int, singly: bool, epochs: Epochs, indices: bytes) -> bytes:
     """Make the payload of a request for a batch.
 
     Parameters
@@ -51,10 +52,12 @@ def pack_batch(worker: int, workers: int, seed: int, singly: bool, indices: byte
         Of random, numpy and torch for this batch; 64 bits.
     singly : bool
         Use ``__getitems__`` for one index at a time, so that one at which a loader dies is known.
+    epochs : tuple of int or None
+        For `set_epoch` of the dataset, see `epoch_takers`; may be empty.
     indices : bytes
         Pickle of what the batch sampler gave.
     """
-    return _HEAD.pack(worker, workers, seed, singly) + indices
+    return _HEAD.pack(worker, workers, seed, singly, bool(epochs)) + (pickle.dumps(epochs) if epochs else b"") + indices
 
 
 class Batches:
@@ -97,11 +100,16 @@ class Batches:
         copy = self._copies.get(name) if name else None
         if copy is None:
             return True  # it could not be made, or is not wanted any more: the trainer knows
-        worker, workers, seed, singly = _HEAD.unpack_from(request.payload)
+        worker, workers, seed, singly, told = _HEAD.unpack_from(request.payload)
         try:
-            indices = pickle.loads(request.payload[_HEAD.size :])
+            pickles = io.BytesIO(request.payload[_HEAD.size :])
+            if told:
+                copy.tell_epochs(pickle.load(pickles))
+            indices = pickle.load(pickles)
             alive = partial(self._alive, request.dataset)
-            status, answer = Status.OK, pack(copy.make(worker, workers, seed, singly, indices, alive))
+            with default_dtype(copy.definition.dtype):
+                batch = copy.make(worker, workers, seed, singly, indices, alive)
+            status, answer = Status.OK, pack(batch)
         except Exception:  # a dataset may raise anything
             status, answer = Status.EXCEPTION, (pack_exception(f"in loader {worker}"), [])
         self._requests.answer(request, status, *answer)
@@ -144,13 +152,22 @@ class _Copy:
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
         self._begun = False
+        self._epochs: Epochs = ()
+
+    def tell_epochs(self, epochs: Epochs) -> None:
+        """Call `set_epoch` where the trainer has."""
+        if epochs == self._epochs:
+            return
+        self._epochs = epochs
+        for taker, epoch in zip(epoch_takers(self.definition.dataset), epochs, strict=False):
+            if epoch is not None:
+                taker.set_epoch(epoch)
 
     def make(
         self, worker: int, workers: int, seed: int, singly: bool, indices: Any, alive: Callable[[Any], None]
     ) -> Any:
         """Fetch the samples of a batch and collate them, as a worker of torch's DataLoader does."""
         definition = self.definition
-        _seed_all(seed)
         torch_worker._worker_info = torch_worker.WorkerInfo(
             id=worker, num_workers=workers, seed=seed, dataset=definition.dataset
         )
@@ -158,6 +175,7 @@ class _Copy:
             if not self._begun and definition.worker_init_fn is not None:
                 definition.worker_init_fn(worker)
             self._begun = True
+            _seed_all(seed)  # last, as what was called may have
             samples = self._fetch(indices, singly, alive)
             if definition.collate_fn in _AT_ONCE:
                 torch_worker._worker_info = None  # else the batch is made in shared memory, for which there is no use

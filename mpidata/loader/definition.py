@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import itertools
@@ -9,15 +10,30 @@ import json
 import pickle
 import struct
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import cloudpickle
+import torch
+from torch.utils.data import Dataset
 
 from mpidata.errors import StreamError, as_line
 
-__all__ = ["Definition", "dataset_numbers", "digest", "pack_definition", "unpack_definition"]
+__all__ = [
+    "Definition",
+    "Epochs",
+    "ToldEpochs",
+    "dataset_numbers",
+    "default_dtype",
+    "digest",
+    "epoch_takers",
+    "pack_definition",
+    "unpack_definition",
+]
+
+Epochs: TypeAlias = "tuple[int | None, ...]"
+"""What each of `epoch_takers` was told; None: nothing."""
 
 dataset_numbers = itertools.count()
 """Numbers for this trainer's datasets, of whatever class."""
@@ -39,12 +55,15 @@ class Definition:
         Called on each loader before its first batch, with the loader's number.
     batched : bool
         Whether it is asked for lists of indices, as opposed to single ones.
+    dtype : torch.dtype
+        torch's default where it was made.
     """
 
     dataset: Any
     collate_fn: Callable[[Any], Any]
     worker_init_fn: Callable[[int], None] | None
     batched: bool
+    dtype: torch.dtype = field(default_factory=torch.get_default_dtype)
 
 
 def pack_definition(definition: Definition) -> bytes:
@@ -80,5 +99,70 @@ def unpack_definition(payload: memoryview) -> Definition:
     if not isinstance(definition.dataset, str):
         return definition
     module, _, function = definition.dataset.partition(":")
-    dataset = getattr(importlib.import_module(module), function)()
-    return Definition(dataset, definition.collate_fn, definition.worker_init_fn, definition.batched)
+    with default_dtype(definition.dtype):
+        return replace(definition, dataset=getattr(importlib.import_module(module), function)())
+
+
+@contextlib.contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Have torch's default dtype be this one."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def epoch_takers(dataset: Any) -> list[Any]:
+    """List a dataset and those that it is made of, as Subset and ConcatDataset are, as far as they have `set_epoch`."""
+    parts = [dataset]
+    for part in parts:
+        within = [getattr(part, "dataset", None), *(getattr(part, "datasets", None) or ())]
+        parts += [thing for thing in within if isinstance(thing, Dataset) and not any(thing is p for p in parts)]
+    return [part for part in parts if callable(getattr(part, "set_epoch", None))]
+
+
+class ToldEpochs:
+    """What a script tells its dataset by `set_epoch`, which the loaders' copies are to hear, too.
+
+    Parameters
+    ----------
+    dataset : object
+        Gets an attribute `set_epoch` that notes the epoch and calls its own; pickled, it is its own.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self._noted = [_Noted.of(taker) for taker in epoch_takers(dataset)]
+
+    def now(self) -> Epochs:
+        """Give the epoch of each that takes some; empty where nothing was told."""
+        epochs = tuple(None if noted is None else noted.epoch for noted in self._noted)
+        return epochs if any(epoch is not None for epoch in epochs) else ()
+
+
+class _Noted:
+    """Stands for the method `set_epoch` of a dataset."""
+
+    @classmethod
+    def of(cls, dataset: Any) -> _Noted | None:
+        """Stand for that of a dataset; None where it takes no attributes."""
+        if isinstance(dataset.set_epoch, cls):
+            return dataset.set_epoch
+        noted = cls(dataset, dataset.set_epoch)
+        try:
+            dataset.set_epoch = noted
+        except AttributeError:
+            return None
+        return noted
+
+    def __init__(self, dataset: Any, method: Callable[[int], Any]) -> None:
+        self._dataset, self._method = dataset, method
+        self.epoch: int | None = None
+
+    def __call__(self, epoch: int) -> Any:
+        self.epoch = int(epoch)
+        return self._method(epoch)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self._dataset, "set_epoch")

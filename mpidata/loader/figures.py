@@ -22,7 +22,7 @@ Report = Callable[[str, float], object]
 
 _EVERY_S = 0.5
 _RATE_OVER_S = 3.0
-_ADDED = ("batches", "samples", "wait_s", "parts_read_again")
+_ADDED = ("batches", "samples", "wait_s", "parts_read_again", "parts_without_rows")
 _READING = ("parts", "counted", "read")
 
 
@@ -87,6 +87,11 @@ class Tally:
             for name, value in zip(_READING, (of, counted, min(read, of)), strict=True):
                 self._report(PREFIX + name, value)
             self._next = self._clock() + _EVERY_S
+
+    def empty_parts(self, parts: int) -> None:
+        """Say how many parts of a dataset have no rows."""
+        if self._first:
+            self._sums["parts_without_rows"] += parts
 
     def read_again(self, parts: int) -> None:
         """Say how many parts in all were to be read again, as loaders were lost."""
@@ -158,6 +163,7 @@ class Loaded:
             "wait_s": [round(own["wait_s"], 3) for own in self._trainers],
             "first_batch_s": round(self._first_batch_s, 3),
             "parts_read_again": int(sum(own["parts_read_again"] for own in self._trainers)),
+            "parts_without_rows": int(sum(own["parts_without_rows"] for own in self._trainers)),
         }
 
     def metrics(self) -> dict[str, Any]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mpidata.loader.transport import Buffer, Closed, Joined, Lost, Parcel, Request, Retires
+from mpidata.errors import MpidataError
+from mpidata.loader.transport import Buffer, Closed, Joined, Kind, Lost, Parcel, Request, Retires
 from mpidata.native.library import AGAIN, END, SUCCESS, Library, Taken, check
 
 __all__ = ["MpiLoaders", "MpiRequests"]
@@ -66,16 +70,20 @@ class MpiLoaders:
         self._alive: set[int] = set()
         self._alive_seen = 0
         self._lock = threading.Lock()
+        self._dropped: deque[tuple[int, int]] = deque()
 
     def alive(self) -> frozenset[int]:
         """Numbers of the loaders that take requests now."""
-        taken = Taken()
         with self._lock:
-            # No dataset has this number, so there is nothing but news.
-            while self._library.mpidata_trainer_take(0xFFFFFFFF, self._alive_seen, ctypes.byref(taken), 0.0) == SUCCESS:
-                self._alive_seen += 1
-                (self._alive.add if taken.news == _JOINED else self._alive.discard)(taken.peer)
-            return frozenset(self._alive)
+            return self._alive_now()
+
+    def _alive_now(self) -> frozenset[int]:
+        taken = Taken()
+        # No dataset has this number, so there is nothing but news.
+        while self._library.mpidata_trainer_take(0xFFFFFFFF, self._alive_seen, ctypes.byref(taken), 0.0) == SUCCESS:
+            self._alive_seen += 1
+            (self._alive.add if taken.news == _JOINED else self._alive.discard)(taken.peer)
+        return frozenset(self._alive)
 
     def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> bool:
         """Send a request; False: this loader takes none any more."""
@@ -86,6 +94,7 @@ class MpiLoaders:
 
     def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Retires | Lost | Closed | None:
         """Get the next that concerns this dataset."""
+        self._forget_dropped()
         taken, deadline = Taken(), time.monotonic() + timeout_s
         seen = self._seen.get(dataset, 0)
         while True:
@@ -105,10 +114,27 @@ class MpiLoaders:
         pickle, *buffers = _parts(taken, self._library)
         return Parcel(taken.peer, taken.dataset, taken.kind, taken.number, taken.status, pickle, buffers)
 
-    def close(self, dataset: int) -> None:
-        """Drop what has come for this dataset and what may still come."""
-        self._seen.pop(dataset, None)
-        check(self._library, self._library.mpidata_trainer_forget(dataset))
+    def drop(self, dataset: int) -> None:
+        """Have the loaders forget a dataset, and what has come for it."""
+        self._dropped.append((os.getpid(), dataset))
+        self._forget_dropped()
+
+    def _forget_dropped(self) -> None:
+        """Do that, if the collection of garbage has not led here while the lock is held: then the next one does."""
+        while self._dropped and self._lock.acquire(blocking=False):
+            try:
+                process, dataset = self._dropped.popleft()
+                if process == os.getpid():  # else a forked child, which MPI does not survive
+                    self._forget(dataset)
+            finally:
+                self._lock.release()
+
+    def _forget(self, dataset: int) -> None:
+        with contextlib.suppress(MpidataError):  # the job may be over
+            for loader in self._alive_now():
+                self.send(loader, dataset, Kind.FORGET, 0, b"")
+            self._seen.pop(dataset, None)
+            check(self._library, self._library.mpidata_trainer_forget(dataset))
 
 
 class MpiRequests:

@@ -38,6 +38,7 @@ class Kind(enum.IntEnum):
     CREDIT = 3
     PARTS = 4
     COUNT = 5
+    AGREE = 6
 
 
 class Status(enum.IntEnum):
@@ -165,8 +166,12 @@ class Loaders(Protocol):
             The job has failed.
         """
 
-    def close(self, dataset: int) -> None:
-        """Drop what has come for this dataset and what may still come. Its number is not to be used again."""
+    def drop(self, dataset: int) -> None:
+        """Have the loaders forget a dataset, and drop what has come for it and may still come.
+
+        Its number is not to be used again. For finalizers: does not block or raise, and where the thread is within
+        another call, that is done at the next one. Nothing in a forked child.
+        """
 
 
 class Requests(Protocol):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mpidata.errors import LibraryError, StreamError
 from mpidata.loader.over_mpi import MpiLoaders
+from mpidata.loader.serve import refuse_here
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail, say_own_errors
@@ -62,6 +63,7 @@ def loaders() -> MpiLoaders:
 
 
 def _join() -> Trainer:
+    refuse_here()
     if (folder := os.environ.get(TRY)) is not None:
         say_own_errors(Path.cwd())
         trainer = open_alone(Path(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,9 @@ from mpidata.loader.transport import Loaders
 from mpidata.loader.turns import Turns
 
 __all__ = ["Place", "place"]
+
+
+_shared: Counter[str] = Counter()
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Place:
         Has the state of an object, by a name, in the checkpoints of the job, and restores it.
     turns : Turns
         Whose batches count.
+    shared : Counter
+        How many datasets of each class share their samples among the trainers.
     report : callable
         Takes a number by its name to the scheduler; does not block.
     """
@@ -46,6 +52,7 @@ class Place:
     seed: int
     hold: Callable[[str, Any], None]
     turns: Turns = field(default_factory=lambda: Turns(lambda: None))
+    shared: Counter[str] = field(default_factory=Counter)
     report: Report = lambda name, value: None
 
 
@@ -80,5 +87,6 @@ def place() -> Place:
         seed=plan.seed,
         hold=trainer.checkpoints.hold,
         turns=counting.turns(),
+        shared=_shared,
         report=report,
     )

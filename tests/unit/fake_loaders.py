@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from mpidata.loader.transport import Closed, Joined, Lost, Parcel, Request, Retires
+from mpidata.loader.transport import Closed, Joined, Kind, Lost, Parcel, Request, Retires
 
 
 def copied(buffer):
@@ -102,6 +102,7 @@ class FakeLoaders:
         self.network, self.trainer = network, trainer
         self.parcels, self.told = {}, {}
         self.sent = []
+        self.dropped = []
 
     def put(self, parcel):
         if parcel.dataset in self.parcels:
@@ -122,6 +123,7 @@ class FakeLoaders:
         return False
 
     def take(self, dataset, timeout_s):
+        self.forget_dropped()
         deadline = time.monotonic() + timeout_s
         while True:
             with self.network.lock:
@@ -135,6 +137,14 @@ class FakeLoaders:
                 return None
             time.sleep(0.0005)
 
-    def close(self, dataset):
-        with self.network.lock:
-            self.parcels.pop(dataset, None)
+    def drop(self, dataset):
+        """At the next call of take: the collection of garbage may have led here, from within anything."""
+        self.dropped.append(dataset)
+
+    def forget_dropped(self):
+        while self.dropped:
+            dataset = self.dropped.pop()
+            for loader in self.alive():
+                self.send(loader, dataset, Kind.FORGET, 0, b"")
+            with self.network.lock:
+                self.parcels.pop(dataset, None)

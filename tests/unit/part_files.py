@@ -11,6 +11,7 @@ from fake_loaders import FakeNetwork
 from mpidata.files import dataset as files
 from mpidata.files.dataset import FileDataset
 from mpidata.files.work import FileWork
+from mpidata.loader.agreement import Agreements
 from mpidata.loader.serve import serve
 from mpidata.trainer.place import Place
 
@@ -55,7 +56,7 @@ def make_parts(folder, kind="npz"):
 
 
 def work(requests):
-    serve(requests, [FileWork(requests)])
+    serve(requests, [Agreements(requests), FileWork(requests)])
 
 
 class Job:

@@ -4,6 +4,7 @@ import weakref
 import pytest
 from fake_loaders import FakeNetwork
 
+from mpidata.loader.agreement import Agreements
 from mpidata.loader.batches import Batches
 from mpidata.loader.serve import serve
 from mpidata.trainer import place as job
@@ -21,11 +22,11 @@ class Alone(Batches):
 
 
 def alone(requests):
-    serve(requests, [Alone(requests)])
+    serve(requests, [Agreements(requests), Alone(requests)])
 
 
 def at_once(requests):
-    serve(requests, [Batches(requests)])
+    serve(requests, [Agreements(requests), Batches(requests)])
 
 
 class Job:
@@ -36,11 +37,15 @@ class Job:
         self.loaders, self.trainers = loaders, trainers
         self._monkeypatch = monkeypatch
         self.held = weakref.WeakValueDictionary()
+        self.places = [
+            Place(side, number, trainers, loaders, 2, 7, self.held.__setitem__)
+            for number, side in enumerate(self.network.trainers)
+        ]
         self.be(0)
 
     def be(self, trainer):
         """Be this trainer when the next DataLoader is made."""
-        here = Place(self.network.trainers[trainer], trainer, self.trainers, self.loaders, 2, 7, self.held.__setitem__)
+        here = self.places[trainer]
         self._monkeypatch.setattr(job, "place", lambda: here)
 
     def requests(self, kind):

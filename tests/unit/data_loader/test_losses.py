@@ -147,6 +147,7 @@ def test_later_changes_are_seen_after_refresh(job_of):
     number = whole[0][1]
     del loader
     gc.collect()
+    job.network.trainers[0].take(1 << 20, 0.0)
     assert {sent[1] for sent in job.requests(Kind.FORGET)} > {number}
 
 

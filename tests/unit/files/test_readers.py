@@ -10,20 +10,25 @@ from fake_library import make_plan
 from recording import SAMPLES, content, record
 
 from mpidata.errors import StreamError
-from mpidata.files import readers
-from mpidata.files.readers import check_format, count_rows, read_rows
+from mpidata.files import chunk
+from mpidata.files.readers import check_format, describe, read_rows
 
 
-def read(path, names=None, reader=None):
+def count_rows(path, reader, names=None):
+    described = describe(path, reader, names, {})
+    return None if described is None else described[0]
+
+
+def read(path, names=None, reader=None, keys=()):
     """All columns, and in how many pieces they came."""
-    chunks = list(read_rows(str(path), reader, names))
+    chunks = list(read_rows(str(path), reader, names, dict(keys)))
     return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}, len(chunks)
 
 
 @pytest.fixture
 def in_pieces(monkeypatch):
     """Read some 10 rows of the tests' files at a time."""
-    monkeypatch.setattr(readers, "_CHUNK_BYTES", 200)
+    monkeypatch.setattr(chunk, "_CHUNK_BYTES", 200)
 
 
 def test_npy_is_one_column_read_in_pieces(tmp_path, in_pieces):
@@ -119,7 +124,7 @@ def test_a_function_that_is_not_there_is_named(tmp_path, module, reader):
 def test_a_file_that_is_none_of_its_format_is_named_when_rows_are_counted(tmp_path, end, content):
     (tmp_path / f"a.{end}").write_bytes(content)
     with pytest.raises(
-        StreamError, match=rf"a\.{end}: (cannot be read: .* Make the part anew|holds no)|a.h5 cannot be read as HDF5"
+        StreamError, match=rf"a\.{end}: (cannot be read: .* make the part anew|holds no)|a.h5 cannot be read as HDF5"
     ):
         if not count_rows(str(tmp_path / f"a.{end}"), None):
             raise StreamError(f"a.{end}: holds no rows")  # as whoever counts says it
@@ -150,6 +155,6 @@ def test_what_a_reader_raises_is_a_sentence(tmp_path, monkeypatch, at_once):
 
     monkeypatch.setitem(sys.modules, "own_reader", types.SimpleNamespace(read=read))
     with pytest.raises(StreamError) as caught:
-        list(read_rows(str(tmp_path / "x.bin"), "own_reader:read", None))
-    said = "x.bin: reader own_reader:read has raised Broken: no header at all. Correct it. Make the part anew, or leave"
+        list(read_rows(str(tmp_path / "x.bin"), "own_reader:read", None, {}))
+    said = "x.bin: reader own_reader:read has raised Broken: no header at all. Correct it, or leave the part"
     assert said in str(caught.value)

@@ -44,7 +44,7 @@ def define(batches, trainer, dataset, payload):
 
 
 def ask(batches, number, indices=(1, 2), trainer=0, dataset=0, singly=False):
-    payload = memoryview(pack_batch(0, 1, 5, singly, pickle.dumps(list(indices))))
+    payload = memoryview(pack_batch(0, 1, 5, singly, (), pickle.dumps(list(indices))))
     batches.take(Request(trainer, dataset, Kind.BATCH, number, payload))
 
 

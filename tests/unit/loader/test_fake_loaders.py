@@ -46,5 +46,6 @@ def test_a_dead_loader_answers_no_more_and_each_dataset_hears_of_it(network):
 def test_a_closed_dataset_gets_nothing(network):
     loaders = network.trainers[0]
     loaders.send(0, 1, Kind.BATCH, 1, b"")
-    loaders.close(1)
+    loaders.drop(1)
+    loaders.take(2, 0.0)
     assert [loaders.take(1, 0.1) for _ in range(3)] == [Joined(0), Joined(1), None]

@@ -36,6 +36,7 @@ def test_batches_samples_and_waits_are_added_up_and_ends_of_epochs_are_told():
         "wait_s": [1.5, 2.0],
         "first_batch_s": 0.25,
         "parts_read_again": 0,
+        "parts_without_rows": 0,
     }
     assert scheduler.loaded.summary() == summary
     assert scheduler.loaded.metrics() == {"samples": [60, 80], "wait_s": [1.5, 2.0]}

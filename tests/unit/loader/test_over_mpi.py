@@ -8,7 +8,7 @@ import pytest
 
 from mpidata.errors import LibraryError
 from mpidata.loader.over_mpi import MpiLoaders, MpiRequests
-from mpidata.loader.transport import Closed, Joined, Lost, Parcel, Request, Retires
+from mpidata.loader.transport import Closed, Joined, Kind, Lost, Parcel, Request, Retires
 from mpidata.native.library import AGAIN, END, SUCCESS, Taken
 
 
@@ -107,6 +107,21 @@ def test_a_loader_that_takes_no_requests_is_told_from_one_that_does():
     assert loaders.send(0, 1, 2, 3, b"") is True and loaders.send(1, 1, 2, 3, b"") is False
     with pytest.raises(LibraryError, match="It is broken"):
         loaders.send(2, 1, 2, 3, b"")
+
+
+def test_a_dataset_that_is_dropped_within_a_call_is_forgotten_at_the_next_one():
+    """The collection of garbage may run a finalizer anywhere, with the lock held."""
+    library, told = FakeLibrary(Taken(peer=3, news=1)), []
+    library.mpidata_trainer_request = lambda *request: told.append(request[:3]) or SUCCESS
+    library.mpidata_trainer_forget = lambda dataset: told.append(dataset) or SUCCESS
+    loaders = MpiLoaders(library)
+    with loaders._lock:
+        loaders.drop(1)
+    assert told == []
+    loaders.take(2, 0.0)
+    assert told == [(3, 1, int(Kind.FORGET)), 1]
+    loaders.drop(2)
+    assert told[2:] == [(3, 2, int(Kind.FORGET)), 2]
 
 
 def test_what_is_sent_is_kept_until_it_has_left():

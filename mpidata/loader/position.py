@@ -1,4 +1,4 @@
-"""Where a DataLoader is: epoch and batch, and how it goes on from there."""
+"""Where a dataset on loaders is: epoch and batch, and how it goes on from there."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class Position:
         Batches of this epoch that were given out before their turn, where `in_order` is False.
     sampler : object
         State of the user's sampler at this place, where it has one.
+    random : object
+        States of the random generators before this epoch's indices were drawn, where the user's sampler draws them.
     resumed : (int, int)
         Epoch and batch of the state that was loaded; (0, 0) where none was.
     """
@@ -31,28 +33,52 @@ class Position:
         self.epoch, self.batches = 0, 0
         self.ahead: set[int] = set()
         self.sampler: Any = None
+        self.random: Any = None
         self.resumed = (0, 0)
         self._pending = False
         self._next = 0
         self._pass = 0
         self._states: dict[int, Any] = {}
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Go on from a state with the next iteration; raises StreamError where it is none."""
-        epoch, batches, ahead = state.get("epoch"), state.get("batches"), state.get("ahead")
+    def load(self, state: dict[str, Any], what: str, length: int | None = None) -> None:
+        """Go on from a state with the next iteration.
+
+        Parameters
+        ----------
+        state : dict
+            As of `state`.
+        what : str
+            The name of the class, for the sentence.
+        length : int, optional
+            Number of batches of an epoch: behind the last of them is the next epoch.
+
+        Raises
+        ------
+        StreamError
+            It is no such state.
+        """
+        epoch, batches, ahead = state.get("epoch"), state.get("batches"), state.get("ahead", [])
         numbers = [epoch, batches, *ahead] if isinstance(ahead, list) else [None]
         if not all(isinstance(n, int) and n >= 0 for n in numbers):
-            raise StreamError(
-                "load_state_dict: this is no state of an mpidata.DataLoader. Give what its state_dict() returned."
-            )
+            raise StreamError(f"load_state_dict: this is no state of {what}. Give what its state_dict() returned.")
         assert isinstance(epoch, int) and isinstance(batches, int) and isinstance(ahead, list)
-        self.epoch, self.batches, self.ahead, self.sampler = epoch, batches, set(ahead), state.get("sampler")
-        self.resumed = (epoch, batches)
-        self._next, self._pending = epoch, True
+        self.epoch, self.batches, self.ahead = epoch, batches, set(ahead)
+        self.sampler, self.random = state.get("sampler"), state.get("random")
+        if length is not None and batches >= length > 0:
+            self._advance(None)
+        self.resumed = (self.epoch, self.batches)
+        self._next, self._pending = self.epoch, True
 
     def state(self) -> dict[str, Any]:
         """Give what `load` takes."""
-        return {"epoch": self.epoch, "batches": self.batches, "ahead": sorted(self.ahead), "sampler": self.sampler}
+        random = {"random": self.random} if self.random is not None and self.batches + len(self.ahead) else {}
+        place = {"epoch": self.epoch, "batches": self.batches, "ahead": sorted(self.ahead), "sampler": self.sampler}
+        return place | random
+
+    @property
+    def next_epoch(self) -> int:
+        """Epoch of the next iteration."""
+        return self._next
 
     def set_epoch(self, epoch: int) -> None:
         """Make this the epoch of the next iteration; a place within the same one that was restored is kept."""
@@ -63,7 +89,7 @@ class Position:
     def begin(self) -> Callable[[int | None], None]:
         """Begin an iteration; gives what is to be told of its batches and its end, while it is the newest one."""
         if not self._pending:
-            self.epoch, self.batches, self.ahead, self.sampler = self._next, 0, set(), None
+            self._be_at(self._next)
         self._pending = False
         self._next = self.epoch + 1
         self._states = {}
@@ -95,10 +121,13 @@ class Position:
 
     def _advance(self, batch: int | None) -> None:
         if batch is None:
-            self.epoch, self.batches, self.ahead, self.sampler = self.epoch + 1, 0, set(), None
+            self._be_at(self.epoch + 1)
             return
         self.ahead.add(batch)
         while self.batches in self.ahead:
             self.ahead.remove(self.batches)
             self.sampler = self._states.pop(self.batches, None)
             self.batches += 1
+
+    def _be_at(self, epoch: int) -> None:
+        self.epoch, self.batches, self.ahead, self.sampler, self.random = epoch, 0, set(), None, None

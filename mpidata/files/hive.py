@@ -1,0 +1,40 @@
+"""Folders whose names are values of a column, `year=2019/`, as Hive and Spark have them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+from urllib.parse import unquote
+
+__all__ = ["Keys", "is_key", "keys_of"]
+
+Keys: TypeAlias = Mapping[str, "int | str"]
+"""Columns that a part has by its folders, and their value."""
+
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
+
+def is_key(folder: str) -> bool:
+    """Whether the name of a folder is that of a column and a value."""
+    name, sign, value = folder.partition("=")
+    return bool(name and sign and value)
+
+
+def keys_of(paths: Sequence[str]) -> list[Keys]:
+    """Give the columns of each path: whole numbers where the folders of all paths say such, else texts."""
+    found = [_texts(path) for path in paths]
+    names = {name for keys in found for name in keys}
+    numbers = {name for name in names if all(_is_number(keys.get(name, "")) for keys in found)}
+    return [{name: int(text) if name in numbers else text for name, text in keys.items()} for keys in found]
+
+
+def _texts(path: str) -> dict[str, str]:
+    folders = os.path.dirname(path).split(os.sep)
+    pairs = (folder.partition("=") for folder in folders if is_key(folder))
+    return {unquote(name): unquote(value) for name, _, value in pairs}
+
+
+def _is_number(text: str) -> bool:
+    return _WHOLE.fullmatch(text) is not None and abs(int(text)) < 1 << 63
