@@ -104,6 +104,7 @@ def _plain(tensor: torch.Tensor) -> bool:
         and not tensor.is_quantized
         and not tensor.is_conj()
         and not tensor.is_neg()
+        and not tensor.is_nested
         and tensor.numel() > 0
     )
 
