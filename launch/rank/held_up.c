@@ -9,6 +9,8 @@
 #include "family.h"
 #include "rank.h"
 
+enum { STOPPED_FIRST_S = 2 };
+
 static void tell(const char *sentence)
 {
     const int log = open(print("%s/" MPIDATA_RUN_IDLE, me.run_folder), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
@@ -43,11 +45,15 @@ void say_if_held_up(held_up_t *held_up, pid_t child, unsigned flags, double awak
     if (!is_stopped(child)) held_up->stopped_at = 0;
     else if (!held_up->stopped_at) held_up->stopped_at = awake_s;
     const int stopped = held_up->stopped_at > 0 && awake_s - held_up->stopped_at >= after_s;
-    const int late = !(flags & (MPIDATA_PULSE_ARRIVED | MPIDATA_PULSE_JOINED)) && awake_s >= after_s;
+    /* The scheduler waits for nothing but MPI. One that is stopped is named first: others may wait for it in MPI_Init. */
+    const int late = !(flags & (MPIDATA_PULSE_ARRIVED | MPIDATA_PULSE_JOINED)) && awake_s >= after_s + STOPPED_FIRST_S &&
+                     me.role != MPIDATA_ROLE_SCHEDULER;
     if (!stopped && !late) return;
     held_up->said = 1;
-    if (stopped) say_stopped(child, after_s);
-    else if (is_first())
+    if (stopped) {
+        if (!(flags & MPIDATA_PULSE_JOINED)) (void)is_first();
+        say_stopped(child, after_s);
+    } else if (is_first())
         tell(print("The program of %s has not come to join the job %.0f s after its start: %s. Others wait for it.", rank_name(),
                    after_s, what_it_does(child)));
 }

@@ -83,13 +83,13 @@ def _settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
         return _stopped(attempt, end, summary, seconds)
     if summary is None:
         cause = find_fault(attempt, end, _blamed(attempt))
-        summary = _write(run, {**_figures(attempt, seconds), "status": "failed", "error": cause.sentence})
+        summary = _write(run, {**_figures(attempt, seconds), "status": "failed", "error": cause.sentence}, cause.died)
         return Outcome(summary, 1, cause.log, cause.died)
     fault = first_fault(attempt, [ended for ended in _blamed(attempt) if _counts(ended, at, summary)])
     died, log = bool(summary.get("died")), _log(summary) or (fault.log if fault is not None else None)
     if fault is not None and (summary.get("status") != "failed" or not summary.get("error")):
         died = fault.died and summary.get("status") != "complete" and fault.at < at
-        summary, log = _write(run, {**summary, "status": "failed", "error": fault.sentence}), fault.log
+        summary, log = _write(run, {**summary, "status": "failed", "error": fault.sentence}, died), fault.log
     elif end.unwritten is not None:  # there may be room again
         summary = _write(run, summary)
     failed = summary.get("status") not in ("complete", "stopped")
@@ -149,8 +149,9 @@ def _counts(ended: Exit, at: int, summary: dict[str, Any]) -> bool:
     return in_order or ended.at < at
 
 
-def _write(run: RunFolder, summary: dict[str, Any]) -> dict[str, Any]:
+def _write(run: RunFolder, summary: dict[str, Any], died: bool = False) -> dict[str, Any]:
     """Write the summary; where the disk is full, the user still sees it."""
+    summary = {**summary, **({"died": True} if died else {})}
     try:
         write_json(run.summary, summary)
     except OSError as error:

@@ -24,9 +24,11 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import os
 import sys
 from collections.abc import Iterator
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LibraryError, MpidataError, NotFiniteError
@@ -65,13 +67,31 @@ def simulations() -> Iterator[Simulation]:
     -----
     Collective over the group. The first use is collective over all ranks of the job and initialises MPI if need be.
     Sleeps until the scheduler has answered. A loop that is left early may be taken up again with another call; what is
-    left goes to other groups once this program calls `finalize`, or ends.
+    left goes to other groups once this program calls `finalize`, or ends. A simulation that was left by break or return
+    is complete then; one that sys.exit or another exception has left has failed that try.
     """
     rank = joined()
     while not rank.finalized and rank.next():
         assert rank.current is not None
-        yield rank.current
+        try:
+            yield rank.current
+        except GeneratorExit:
+            if not _is_unwound():  # but left by break or return, on purpose
+                rank.within = False
+            raise
     finalize()
+
+
+def _is_unwound() -> bool:
+    """Whether the loop over the generator that calls this is left by an exception, SystemExit say.
+
+    Nothing else tells: a traceback refers to the frame then. Called when the generator is closed.
+    """
+    try:
+        loop = sys._getframe(2)
+    except ValueError:
+        return False
+    return any(isinstance(thing, TracebackType) for thing in gc.get_referrers(loop))
 
 
 def group() -> MPI.Intracomm:
@@ -139,12 +159,27 @@ def _finalize_at_exit(process: int) -> None:
     if os.getpid() != process:  # a forked child
         return
     try:
+        if _rank is not None and _rank.plan is not None and _rank.within and not _rank.finalized:
+            _leave_within(_rank)
         finalize()
     except LibraryError as error:
         print(error, file=sys.stderr)
         if _rank is not None:
             _rank.end_job(None)
         fail()
+
+
+def _leave_within(rank: GroupRank) -> None:
+    """Fail this try of the simulation in which the program ends; others of the group, which go on, lose this rank."""
+    what = "ended before the simulation was over, without mpidata.solver.finalize()"
+    print(f"mpidata: {rank.place()}, {what}", file=sys.stderr, flush=True)
+    if rank.communicator is not None and rank.communicator.Get_size() == 1:
+        rank.fail(rank.library.mpidata_fail_try, what)
+        return
+    rank.say_last_words(what)
+    if not rank.may_die:
+        rank.end_job(f"{rank.place()}, {what}. Let it come to the end of the loop over simulations().")
+    fail()
 
 
 def _report(error: BaseException, sentence: str) -> None:

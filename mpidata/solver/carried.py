@@ -25,8 +25,12 @@ class CarriedRank(GroupRank):
     def say_raised(self, error: BaseException) -> str:
         """Tell the carrier, too."""
         what = super().say_raised(error)
-        self.library.mpidata_carried_last_words(what.encode())
+        self.say_last_words(what)
         return what
+
+    def say_last_words(self, what: str) -> None:
+        """Tell the carrier why this program ends."""
+        self.library.mpidata_carried_last_words(what.encode())
 
     @property
     def may_die(self) -> bool:

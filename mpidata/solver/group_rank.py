@@ -55,6 +55,7 @@ class GroupRank:
         self.current: Simulation | None = None
         self.steps = 0
         self.finalized = False
+        self.within = False  # a simulation that is neither complete nor given up
         # Arrays that belong to the library: of the current sample, and of those committed.
         self.lent: list[npt.NDArray[Any]] = []
         self._sent: list[npt.NDArray[Any]] = []
@@ -93,7 +94,7 @@ class GroupRank:
         """
         status = self.library.mpidata_misuse(status, what.encode(), advice.encode())
         if status == END:
-            raise StopSimulation
+            self.stop()
         check(self.library, status)
         raise MpidataError(f"{what}. {advice}")
 
@@ -114,26 +115,35 @@ class GroupRank:
         print(f"mpidata: {self.place()}, {what}", file=sys.stderr, flush=True)
         return what
 
+    def say_last_words(self, what: str) -> None:
+        """Tell who looks after this rank why it ends: the last line of its log has said it."""
+
     def next(self) -> bool:
         """Go on to the next simulation; False when there are no more."""
         if self._sent:
             self.wait()
-        self.current = None
+        self.current, self.within = None, False
         identity = ctypes.c_int64()
         status = self.library.mpidata_next(ctypes.byref(identity))
         if status == END:
             return False
         check(self.library, status)
         self.steps = 0
-        self.current = Simulation(self, identity.value)
+        self.current, self.within = Simulation(self, identity.value), True
         return True
 
     def fail(self, call: Callable[[bytes], int], reason: str) -> None:
         """Give the current simulation, or this try of it, up; raises StopSimulation where the job is stopping."""
+        self.within = False
         status = call(reason.encode())
         if status == END:
-            raise StopSimulation
+            self.stop()
         check(self.library, status)
+
+    def stop(self) -> NoReturn:
+        """Raise StopSimulation, as the job is stopping."""
+        self.within = False
+        raise StopSimulation
 
     def committed(self) -> None:
         """Count a step that has been committed."""
@@ -275,8 +285,9 @@ class Simulation:
             self._rank.misuse(ERR_ARGUMENT, f"step: the time is {time!r:.100}", "Pass a number.")
         status = self._rank.library.mpidata_step(number)
         if status == END:
-            raise StopSimulation
+            self._rank.stop()
         if status == ERR_ARGUMENT and not math.isfinite(number):
+            self._rank.within = False
             raise NotFiniteError((self._rank.library.mpidata_last_error() or b"").decode())
         check(self._rank.library, status)
         self._rank.committed()

@@ -17,7 +17,7 @@ from mpidata.native.linked_mpi import linked_mpi
 from mpidata.native.mpi_name import OPEN_MPI
 from mpidata.run import deadlines
 from mpidata.run.aside import say_late
-from mpidata.run.exits import Exit, first_exit, read_exit_note
+from mpidata.run.exits import Exit, first_exit, has_vanished, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.spawning.cases import Cases
@@ -178,7 +178,8 @@ class Spawner:
     def _look_after(self, joining: _Start, now: float) -> None:
         """Raise RankDiedError where one died just when it joined; one that is only stopped is waited for."""
         late = not joining.joined.is_set() and now - joining.since > deadlines.JOIN_GROUP_S
-        if joining.error or (late and (self._exit_of(joining) is not None or self._has_vanished(joining))):
+        gone = late and (self._exit_of(joining) is not None or self._is_gone(joining) or self._has_vanished(joining))
+        if joining.error or gone:
             raise RankDiedError(
                 f"The spawned {joining.kind} {joining.group} died while it joined the job "
                 f"({joining.error or 'no answer'}), and the trainers may wait for it. Resume the job with "
@@ -213,6 +214,8 @@ class Spawner:
         ended = self._exit_of(start)
         if ended is not None:
             return (ended.error or f"Its program {ended.sentence()} before it joined the job").rstrip(".")
+        if self._is_gone(start):
+            return "It was killed with its mpidata-rank before it joined the job, or its host is gone"
         if start.error or (start.greeted.is_set() and not (start.called.is_set() and not start.answers.is_set())):
             return start.error
         late = now - start.since > deadlines.SPAWN_S
@@ -223,6 +226,14 @@ class Spawner:
             return read_exit_note(RunFolder(self._plan.run).loader_exit(self._plan, start.group))
         ended = first_exit(self._plan.run, self._plan, start.group)
         return None if ended is None else ended[1]
+
+    def _is_gone(self, start: _Start) -> bool:
+        """Whether one of its ranks lives no more, and has left no exit note."""
+        run, plan = RunFolder(self._plan.run), self._plan
+        notes = [run.group_exit(plan, start.group, rank) for rank in range(plan.ranks_per_group)]
+        if start.kind == "loader":
+            notes = [run.loader_exit(plan, start.group)]
+        return any(has_vanished(run, note.name) for note in notes)
 
     def _bring(self, start: _Start, command: list[str], info: MPI.Info, values: Sequence[str]) -> None:
         """Spawn, greet and join a group; the body of its thread."""

@@ -87,7 +87,8 @@ void mpidata_trainer_fail_locked(mpidata_trainer *trainer, int status) {
     memcpy(trainer->error_text, mpidata_last_error(), sizeof trainer->error_text);
     mpidata_event event = {.kind = MPIDATA_EVENT_ERROR};
     (void)snprintf(event.text, sizeof event.text, "%s", trainer->error_text);
-    (void)mpidata_trainer_post_locked(trainer, &event);
+    /* Of a death the scheduler learns from MPI and mpidata-rank, with its cause, which this trainer does not know. */
+    if (status != MPIDATA_ERR_DIED) (void)mpidata_trainer_post_locked(trainer, &event);
     (void)pthread_cond_broadcast(&trainer->news);
 }
 

@@ -1,0 +1,77 @@
+"""Ends that come too early, at places where nothing says so: the simulation is run again, and no sample is lost."""
+
+import os
+import signal
+import time
+
+import psutil
+import pytest
+from jobs import PROGRAMS, JobFolder
+from killing import events_of
+
+LEAVES = """
+import os, sys
+import numpy as np
+import mpidata
+for simulation in mpidata.solver.simulations():
+    rank = mpidata.solver.group().Get_rank() if "mpi4py.MPI" in sys.modules else 0
+    ranks = mpidata.solver.group().Get_size() if "mpi4py.MPI" in sys.modules else 1
+    for step in range(10):
+        if simulation.id == 1 and step == 4 and rank == ranks - 1 and not os.path.exists("left"):
+            open("left", "w").close()
+            LEAVE
+        simulation.put_block("u", np.full((4 // ranks, 6), float(step), np.float32), (rank * (4 // ranks), 0))
+        simulation.step(0.1 * step)
+"""
+
+
+@pytest.mark.parametrize("leave", ["sys.exit(1)", "sys.exit(0)", "raise SystemExit('no mesh')"])
+@pytest.mark.parametrize(("ranks", "carried"), [(1, False), (2, False), (1, True)])
+def test_a_python_program_that_ends_within_a_simulation_has_failed_that_try(
+    folder: JobFolder, leave: str, ranks: int, carried: bool
+) -> None:
+    folder.write(solver=LEAVES.replace("LEAVE", leave))
+    how = {"carried": {"ranks": 1}} if carried else {"ranks_per_group": ranks}
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={"program": ["python", "solver.py"], "groups": 2, **how},
+    )
+    result = folder.run(timeout=90)
+    assert result.status == 0, result.logs()
+    assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
+    assert result.summary["samples"]["received"] == 4 * 10
+    assert [entry["simulation"] for entry in result.summary["retries"]] == [1], result.summary
+
+
+def test_a_spawned_group_that_is_killed_whole_before_it_joins_is_spawned_again(folder: JobFolder) -> None:
+    folder.write(
+        solver=(
+            "import os, time\ntime.sleep(0 if os.path.exists('killed') else 3)\nimport numpy as np, mpidata\n"
+            "for simulation in mpidata.solver.simulations():\n"
+            "    simulation.put(u=np.zeros((4, 6), np.float32))\n    simulation.step(0.0)\n"
+        )
+    )
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        solvers={"program": ["python", "solver.py"], "groups": 1, "start": "spawn"},
+    )
+    job, began = folder.start(), time.monotonic()
+    while not (found := [p for p in psutil.process_iter() if _is_spawned(p, str(folder.path))]):
+        assert time.monotonic() - began < 60
+        time.sleep(0.02)
+    (folder.path / "killed").touch()
+    for process in [*found[0].children(), found[0]]:
+        os.kill(process.pid, signal.SIGKILL)
+    result = folder.finish(job, 60, began)
+    assert result.status == 0, result.logs()
+    assert "killed with its mpidata-rank before it joined" in str(
+        [event for event in events_of(folder.path) if event["event"] == "spawn_failed"]
+    )
+
+
+def _is_spawned(process: psutil.Process, folder: str) -> bool:
+    try:
+        command = process.cmdline()
+        return "--group" in command and folder in " ".join(command) and bool(process.children())
+    except psutil.Error:
+        return False
