@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
-from mpidata.errors import StreamError
+from mpidata.errors import MpidataError, StreamError
 
 __all__ = ["Stateful", "check_stateful", "restore_state", "save_state"]
 
@@ -76,6 +76,11 @@ def restore_state(objects: Mapping[str, Stateful], saved: Mapping[str, bytes]) -
     for name, thing in objects.items():
         try:
             thing.load_state_dict(torch.load(io.BytesIO(saved[name]), map_location="cpu", weights_only=False))
+        except MpidataError as error:
+            raise StreamError(
+                f"The state of {name} in the checkpoint does not fit. {error} What was changed by `--set` is changed "
+                "back in the same way."
+            ) from error
         except Exception as error:  # an object of the script may raise anything
             raise StreamError(
                 f"register: the state of {name} in the checkpoint does not fit: {type(error).__name__}: {error}. "

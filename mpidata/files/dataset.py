@@ -30,6 +30,7 @@ from mpidata.trainer import place as job
 __all__ = ["FileDataset"]
 
 _numbers = itertools.count()
+_SETTINGS = {"global_batch": "a batch_size times trainers of"}
 _SLICE_S = 0.2
 
 
@@ -183,8 +184,8 @@ class FileDataset:
         for key, value in self._kind().items():
             if state.get(key) != value:
                 raise StreamError(
-                    f"load_state_dict: the state has {key} {state.get(key)}, but this FileDataset has {value}. Load it "
-                    "with the settings that it was made with."
+                    f"load_state_dict: the state has {_SETTINGS.get(key, key)} {state.get(key)}, but this FileDataset "
+                    f"has {value}. Load it with the settings that it was made with."
                 )
         self._position.load(state, "a FileDataset", len(self))
         self._seed = state["seed"]
