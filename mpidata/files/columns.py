@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import StreamError
-from mpidata.files.chunk import Chunk, Kinds
-from mpidata.files.readers import as_array
+from mpidata.files.formats.chunk import Chunk, Kinds
+from mpidata.files.formats.readers import as_array
 
 __all__ = ["Choice", "Spec", "check_choice", "compare_kinds", "conform", "names_of", "prepare", "refuse_others"]
 
@@ -172,7 +172,9 @@ def _what(column: npt.NDArray[Any], first: int) -> str:
         if row is not None:
             return f"{kind} (row {first + row})"
     kinds = {type(cell) for cells in values for cell in cells}
-    return "lists of several lengths" if list in kinds else "texts" if str in kinds else "objects"
+    if list in kinds or str in kinds:
+        return "lists of several lengths" if list in kinds else "texts"
+    return f"values of {', '.join(sorted(kind.__name__ for kind in kinds))}"
 
 
 def _is_null(value: Any) -> bool:

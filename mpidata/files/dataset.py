@@ -16,9 +16,9 @@ from mpidata.errors import StreamError
 from mpidata.files.ahead import Ahead
 from mpidata.files.blocks import Shuffle, blocks_of
 from mpidata.files.columns import Choice, check_choice, compare_kinds
+from mpidata.files.formats.readers import check_format
 from mpidata.files.messages import Files, pack_files
 from mpidata.files.parts import digest_of, find_parts
-from mpidata.files.readers import check_format
 from mpidata.files.remote import Remote
 from mpidata.loader.agreement import hashed, pack_agreement
 from mpidata.loader.figures import Tally

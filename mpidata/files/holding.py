@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from mpidata.errors import StreamError
 from mpidata.files.blocks import Block
-from mpidata.files.chunk import Chunk
 from mpidata.files.columns import Spec, conform, names_of, prepare
-from mpidata.files.hive import keys_of
+from mpidata.files.formats.chunk import Chunk
+from mpidata.files.formats.hive import keys_of
+from mpidata.files.formats.readers import describe, read_rows
 from mpidata.files.messages import Counted, Files, part_text
 from mpidata.files.parts import Part, contents_of
-from mpidata.files.readers import describe, read_rows
 
 __all__ = ["Copy"]
 

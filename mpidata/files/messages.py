@@ -17,8 +17,8 @@ import torch
 
 from mpidata.errors import StreamError, as_line
 from mpidata.files.blocks import Block
-from mpidata.files.chunk import Kinds
 from mpidata.files.columns import Choice
+from mpidata.files.formats.chunk import Kinds
 from mpidata.files.parts import Part
 from mpidata.loader.item import item_of
 from mpidata.loader.parcels import pack_exception, reraise

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpidata.errors import StreamError
-from mpidata.files.hive import is_key
+from mpidata.files.formats.hive import is_key
 
 __all__ = ["Part", "contents_of", "digest_of", "find_parts"]
 

@@ -10,8 +10,8 @@ from fake_library import make_plan
 from recording import SAMPLES, content, record
 
 from mpidata.errors import StreamError
-from mpidata.files import chunk
-from mpidata.files.readers import check_format, describe, read_rows
+from mpidata.files.formats import chunk
+from mpidata.files.formats.readers import check_format, describe, read_rows
 
 
 def count_rows(path, reader, names=None):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import StreamError
-from mpidata.files.chunk import Chunk, Format, Kinds, Names, check_names, kind_of, same_length, slices
+from mpidata.files.formats.chunk import Chunk, Format, Kinds, Names, check_names, kind_of, same_length, slices
 
 __all__ = ["NPY", "NPZ"]
 

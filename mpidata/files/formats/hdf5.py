@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import StreamError
-from mpidata.files.chunk import Chunk, Format, Kinds, Names, check_names, kind_of, same_length, slices
+from mpidata.files.formats.chunk import Chunk, Format, Kinds, Names, check_names, kind_of, same_length, slices
 from mpidata.record.layout import EMPTY, FORMAT, open_file
 
 __all__ = ["HDF5"]

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import MpidataError, StreamError, as_line
-from mpidata.files.arrays import NPY, NPZ
-from mpidata.files.arrow import ARROW, PARQUET
-from mpidata.files.chunk import Chunk, Format, Kinds, Names, check_names
-from mpidata.files.hdf5 import HDF5
-from mpidata.files.hive import Keys
-from mpidata.files.text import CSV
+from mpidata.files.formats.arrays import NPY, NPZ
+from mpidata.files.formats.arrow import ARROW, PARQUET
+from mpidata.files.formats.chunk import Chunk, Format, Kinds, Names, check_names
+from mpidata.files.formats.hdf5 import HDF5
+from mpidata.files.formats.hive import Keys
+from mpidata.files.formats.text import CSV
 
 __all__ = ["FORMATS", "as_array", "check_format", "describe", "read_rows"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mpidata.errors import StreamError
-from mpidata.files.arrow import arrays_of, kind_of, pyarrow
-from mpidata.files.chunk import Chunk, Format, Kinds, Names, check_names
+from mpidata.files.formats.arrow import arrays_of, kind_of, pyarrow
+from mpidata.files.formats.chunk import Chunk, Format, Kinds, Names, check_names
 
 __all__ = ["CSV"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import StreamError
-from mpidata.files.chunk import Chunk, Format, Kinds, Names, check_names, objects
+from mpidata.files.formats.chunk import Chunk, Format, Kinds, Names, check_names, objects
 
 __all__ = ["ARROW", "PARQUET", "arrays_of", "kind_of", "pyarrow"]
 
