@@ -18,8 +18,8 @@ from mpidata.data_loader.samplers import UserSampler
 from mpidata.data_loader.share import ShareBatches, ShareSampler
 from mpidata.errors import StreamError
 from mpidata.loader.definition import Definition, ToldEpochs, pack_definition
+from mpidata.loader.epochs.position import Position
 from mpidata.loader.figures import Tally
-from mpidata.loader.position import Position
 from mpidata.trainer import place as job
 
 __all__ = ["DataLoader"]

@@ -13,7 +13,7 @@ from typing import Any
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from mpidata.data_loader.remote import Order, Remote
-from mpidata.loader.iteration import Iteration, Ready
+from mpidata.loader.epochs.iteration import Iteration, Ready
 from mpidata.loader.parcels import unpack
 from mpidata.loader.transport import Parcel
 

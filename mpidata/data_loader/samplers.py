@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mpidata.errors import StreamError
-from mpidata.loader.random_states import States, drawn_as_in, random_states
+from mpidata.loader.epochs.random_states import States, drawn_as_in, random_states
 
 __all__ = ["UserSampler"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from torch.utils.data import DistributedSampler, Sampler
 
 from mpidata.files.permutation import Permutation
-from mpidata.loader.shares import Shares
+from mpidata.loader.epochs.shares import Shares
 
 __all__ = ["ShareBatches", "ShareSampler"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from mpidata.files.blocks import Block
 from mpidata.files.remote import Remote
 from mpidata.files.stretch import Segment, Stretch
-from mpidata.loader.shares import Shares
+from mpidata.loader.epochs.shares import Shares
 
 __all__ = ["Ahead"]
 

@@ -21,10 +21,10 @@ from mpidata.files.messages import Files, pack_files
 from mpidata.files.parts import digest_of, find_parts
 from mpidata.files.remote import Remote
 from mpidata.loader.agreement import hashed, pack_agreement
+from mpidata.loader.epochs.iteration import Iteration, Ready
+from mpidata.loader.epochs.position import Position
+from mpidata.loader.epochs.shares import Shares
 from mpidata.loader.figures import Tally
-from mpidata.loader.iteration import Iteration, Ready
-from mpidata.loader.position import Position
-from mpidata.loader.shares import Shares
 from mpidata.trainer import place as job
 
 __all__ = ["FileDataset"]

@@ -23,7 +23,7 @@ from killing import Killer, events_of
 
 from mpidata.files.blocks import blocks_of
 from mpidata.files.permutation import Permutation
-from mpidata.loader.shares import Shares
+from mpidata.loader.epochs.shares import Shares
 
 # How a loader ends, and the cause that its event must give. The last two through ENDS.
 WAYS = {

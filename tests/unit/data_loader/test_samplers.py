@@ -11,7 +11,7 @@ from torch.utils.data import BatchSampler, RandomSampler, Sampler, SubsetRandomS
 
 from mpidata.data_loader.data_loader import DataLoader
 from mpidata.errors import StreamError
-from mpidata.loader.random_states import drawn_as_in, random_states
+from mpidata.loader.epochs.random_states import drawn_as_in, random_states
 
 N, SIZE, EPOCHS = 26, 4, 3
 

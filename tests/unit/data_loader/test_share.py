@@ -8,7 +8,7 @@ from torch.utils.data import DistributedSampler
 
 from mpidata.data_loader.data_loader import DataLoader
 from mpidata.errors import StreamError
-from mpidata.loader.shares import Shares
+from mpidata.loader.epochs.shares import Shares
 
 
 @pytest.mark.parametrize("drop_last", [False, True])
