@@ -286,6 +286,10 @@ def check_failed(one: Draw, killed: str, result: Result) -> None:
 
 def resume(folder: JobFolder, one: Draw, before: Result) -> Result:
     """Ask for a key that may not change, which changes nothing; then go on with the run to its end."""
+    began = time.monotonic()
+    while ranks_of(folder.path):  # of a killed `mpidata run`: until they have ended, its folders are not abandoned
+        assert time.monotonic() - began < 60
+        time.sleep(0.05)
     (folder.path / "draw.json").write_text(json.dumps({**dataclasses.asdict(one), "after_s": 0.0}))
     command = [str(BIN / "mpidata"), "run", "job.yaml"]
     if before.run is not None and (before.run / "job.yaml").exists():
