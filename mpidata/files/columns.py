@@ -67,15 +67,14 @@ def prepare(path: str, choice: Choice, transform: Callable[[Chunk], Any] | None,
     if isinstance(choice, Mapping):
         chunk = {name: _stacked(path, name, given, chunk) for name, given in choice.items()}
     if transform is not None:
-        given = transform(chunk)
+        given = transform({n: c if c.flags.writeable else c.copy() for n, c in chunk.items()})
         if not isinstance(given, Mapping) or not given:
             raise StreamError(f"{path}: transform gave {type(given).__name__}, not a dict of arrays.")
-        chunk = {str(name): as_array(path, str(name), column) for name, column in given.items()}
+        chunk = {str(name): as_array(path, str(name), column, "transform") for name, column in given.items()}
     for name, column in chunk.items():
-        if column.ndim == 0 or len(column) != rows:
+        if len(column) != rows:
             raise StreamError(
-                f"{path}: transform gave {column.shape[:1] or 'no'} rows of {name!r} for {rows}. It must give one "
-                "for each."
+                f"{path}: transform gave {len(column)} rows of {name!r} for {rows}. It must give as many."
             )
     return {name: _number(path, name, column, first) for name, column in chunk.items()}
 
@@ -171,9 +170,18 @@ def _what(column: npt.NDArray[Any], first: int) -> str:
         row = next((row for row, cells in enumerate(values) if any(map(is_it, cells))), None)
         if row is not None:
             return f"{kind} (row {first + row})"
-    kinds = {type(cell) for cells in values for cell in cells}
-    if list in kinds or str in kinds:
-        return "lists of several lengths" if list in kinds else "texts"
+    cells = [cell for row in values for cell in row]
+    if all(isinstance(cell, list) for cell in cells):
+        if len({len(cell) for cell in cells}) > 1:
+            return "lists of several lengths"
+        return f"lists of {_named_kinds([inner for cell in cells for inner in cell])}"
+    return _named_kinds(cells)
+
+
+def _named_kinds(values: list[Any]) -> str:
+    kinds = {type(value) for value in values}
+    if kinds <= {str, bytes}:
+        return "texts"
     return f"values of {', '.join(sorted(kind.__name__ for kind in kinds))}"
 
 

@@ -121,11 +121,11 @@ def unpack_files(payload: memoryview) -> Files:
     return files
 
 
-def pack_error(error: Exception) -> bytes:
+def pack_error(error: Exception, part: str = "part files") -> bytes:
     """Pickle the exception that is being handled: a sentence as it is, others with their traceback."""
     if isinstance(error, StreamError):
         return pickle.dumps(str(error))
-    return pack_exception("in a loader that reads part files")
+    return pack_exception(f"in a loader that reads {part}")
 
 
 def raise_error(pickled: memoryview) -> None:

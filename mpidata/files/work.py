@@ -208,7 +208,7 @@ class FileWork:
                 self._tell_read(copy, part)
             self._requests.sign_of_life("")
         except Exception as error:  # readers and transforms may raise anything
-            answer = pack_error(error)
+            answer = pack_error(error, part.path)
             copy.give_up()
             for held in self._held.values():
                 if held.copy is copy and held.holds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,14 @@ _NPY = "data"
 
 
 def _open_npy(path: str) -> npt.NDArray[Any]:
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        if "Python objects in dtype" not in str(error):
+            raise
+        raise StreamError(f"{path}: holds objects of Python, which are not read. Write numbers.") from None
+    if isinstance(array, np.memmap) and array.offset + array.nbytes < os.path.getsize(path):
+        raise StreamError(f"{path}: has more behind its array. Write one array into each file, or an npz.")
     if array.ndim == 0:
         raise StreamError(f"{path}: holds a single number, no rows.")
     return array  # type: ignore[no-any-return]
@@ -60,6 +68,8 @@ def _of_npz(path: str, names: Names) -> Chunk:
         for name in check_names(path, names, file.files):
             try:
                 columns[name] = file[name]
+                if not isinstance(columns[name], np.ndarray):
+                    raise StreamError(f"{path}: {name!r} is no array. Name what is wanted beside it: `columns`.")
             except ValueError as error:
                 if "Object arrays" not in str(error):
                     raise

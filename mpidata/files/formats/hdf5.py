@@ -60,10 +60,10 @@ def _at(path: str, file: h5py.File, name: str) -> Any:
     """Get what a name leads to; raises StreamError where it leads nowhere."""
     try:
         return file[name]
-    except (KeyError, OSError) as error:
+    except Exception as error:  # HDF5 has many for links that lead nowhere, or round
         raise StreamError(
-            f"{path}: {name!r} is a link that leads nowhere ({str(error).strip(chr(34))}). Bring what it names, or "
-            "name the datasets that are wanted: `columns`."
+            f"{path}: {name!r} is a link that leads nowhere ({str(error).strip(chr(34)):.200}). Bring what it names, "
+            "or name the datasets that are wanted: `columns`."
         ) from None
 
 
@@ -85,19 +85,54 @@ def _datasets(path: str, file: h5py.File, names: Names) -> dict[str, h5py.Datase
 
 def _check_readable(path: str, name: str, dataset: h5py.Dataset) -> None:
     """Refuse what HDF5 cannot decompress, or would fill up: a virtual dataset whose sources are missing."""
-    settings = dataset.id.get_create_plist()
-    for number in range(settings.get_nfilters()):
-        code, _, _, filter_name = settings.get_filter(number)
-        if not h5py.h5z.filter_avail(code):
-            raise StreamError(
-                f"{path}: {name!r} is compressed with a filter that HDF5 does not have here: {code} "
-                f"({filter_name.decode(errors='replace')}). Install it (pip install hdf5plugin), or name the folder of "
-                "the plugin in HDF5_PLUGIN_PATH."
-            )
+    for code, flags, filter_name in _filters(dataset):
+        if not flags & h5py.h5z.FLAG_OPTIONAL and not h5py.h5z.filter_avail(code):
+            raise StreamError(f"{path}: {_lacks_filter(name, code, filter_name)}")
     for source in dataset.virtual_sources() if dataset.is_virtual else ():
-        where = os.path.join(os.path.dirname(os.path.abspath(path)), source.file_name)
-        if source.file_name != "." and not os.path.exists(where):
-            raise StreamError(f"{path}: {name!r} has its rows in {where}, which is not there. Bring it, too.")
+        if source.file_name != "." and "%" not in source.file_name + source.dset_name:
+            _check_source(path, name, dataset, source)
+
+
+def _filters(dataset: h5py.Dataset) -> list[tuple[int, int, str]]:
+    settings = dataset.id.get_create_plist()
+    found = (settings.get_filter(number) for number in range(settings.get_nfilters()))
+    return [(code, flags, text.decode(errors="replace")) for code, flags, _, text in found]
+
+
+def _lacks_filter(name: str, code: int, filter_name: str) -> str:
+    return (
+        f"{name!r} is compressed with a filter that HDF5 does not have here: {code} ({filter_name}). Install it (pip "
+        "install hdf5plugin), or name the folder of the plugin in HDF5_PLUGIN_PATH."
+    )
+
+
+def _check_source(path: str, name: str, dataset: h5py.Dataset, source: Any) -> None:
+    """Look where HDF5 looks: beside the file, also of a link to it, and in the working directory."""
+    own = dataset.file.filename
+    folders = [os.path.dirname(os.path.abspath(own)), os.path.dirname(os.path.realpath(own)), os.getcwd()]
+    where = [os.path.join(folder, source.file_name) for folder in folders]
+    there = next((file for file in where if os.path.exists(file)), None)
+    if there is None:
+        raise StreamError(f"{path}: {name!r} has its rows in {where[0]}, which is not there. Bring it, too.")
+    with open_file(Path(there)) as file:
+        if not isinstance(file.get(source.dset_name), h5py.Dataset):
+            raise StreamError(f"{path}: {name!r} has its rows in {source.dset_name!r} of {there}, which is not there.")
+        _check_readable(there, source.dset_name, file[source.dset_name])
+
+
+def _rows(path: str, name: str, dataset: h5py.Dataset, part: slice) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(dataset[part])
+    except Exception as error:  # of types and storage of all kinds
+        lacks = [
+            _lacks_filter(name, code, text) for code, _, text in _filters(dataset) if not h5py.h5z.filter_avail(code)
+        ]
+        raise StreamError(
+            f"{path}: {lacks[0]}"
+            if lacks
+            else f"{path}: {name!r} cannot be read: {type(error).__name__}: {str(error):.200}. Leave it out: name the "
+            "others in `columns`. If the file is damaged, make the part anew."
+        ) from None
 
 
 def _filled(file: h5py.File) -> npt.NDArray[np.bool_] | None:
@@ -128,7 +163,7 @@ def _read(path: str, names: Names) -> Iterator[Chunk]:
         rows = same_length(path, {name: len(column) for name, column in columns.items()})
         row_bytes = sum(c.dtype.itemsize * int(np.prod(c.shape[1:])) for c in columns.values())
         for part in slices(rows, row_bytes):
-            chunk = {name: column[part] for name, column in columns.items()}
+            chunk = {name: _rows(path, name, column, part) for name, column in columns.items()}
             yield chunk if filled is None else {name: column[filled[part]] for name, column in chunk.items()}
 
 

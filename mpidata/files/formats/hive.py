@@ -10,9 +10,10 @@ from urllib.parse import unquote
 
 __all__ = ["Keys", "is_key", "keys_of"]
 
-Keys: TypeAlias = Mapping[str, "int | str"]
+Keys: TypeAlias = Mapping[str, "int | str | None"]
 """Columns that a part has by its folders, and their value."""
 
+_NULL = "__HIVE_DEFAULT_PARTITION__"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
@@ -27,7 +28,13 @@ def keys_of(paths: Sequence[str]) -> list[Keys]:
     found = [_texts(path) for path in paths]
     names = {name for keys in found for name in keys}
     numbers = {name for name in names if all(_is_number(keys.get(name, "")) for keys in found)}
-    return [{name: int(text) if name in numbers else text for name, text in keys.items()} for keys in found]
+    return [{name: _value(text, name in numbers) for name, text in keys.items()} for keys in found]
+
+
+def _value(text: str, is_number: bool) -> int | str | None:
+    if text == _NULL:
+        return None
+    return int(text) if is_number else text
 
 
 def _texts(path: str) -> dict[str, str]:
@@ -37,4 +44,4 @@ def _texts(path: str) -> dict[str, str]:
 
 
 def _is_number(text: str) -> bool:
-    return _WHOLE.fullmatch(text) is not None and abs(int(text)) < 1 << 63
+    return text == _NULL or (_WHOLE.fullmatch(text) is not None and abs(int(text)) < 1 << 63)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mpidata.errors import MpidataError, StreamError, as_line
 from mpidata.files.formats.arrays import NPY, NPZ
-from mpidata.files.formats.arrow import ARROW, PARQUET
+from mpidata.files.formats.arrow import ARROW, PARQUET, array_of
 from mpidata.files.formats.chunk import Chunk, Format, Kinds, Names, check_names
 from mpidata.files.formats.hdf5 import HDF5
 from mpidata.files.formats.hive import Keys
@@ -70,7 +70,7 @@ def describe(path: str, reader: str | None, names: Names, keys: Keys) -> tuple[i
     file_format = FORMATS[Path(path).suffix.lower()]
     own, of_folders = _divide(path, file_format, names, keys)
     rows, kinds = _named(path, lambda: file_format.describe(path, own))
-    kinds |= {name: str(np.asarray(keys[name]).dtype) for name in of_folders}
+    kinds |= {name: type(keys[name]).__name__ for name in of_folders}
     return rows, kinds if names is None else {name: kinds[name] for name in names}
 
 
@@ -125,11 +125,23 @@ def _columns(path: str, names: Names, chunk: Any) -> Chunk:
     return {name: as_array(path, name, chunk[name]) for name in check_names(path, names, list(chunk))}
 
 
-def as_array(path: str, name: str, column: Any) -> npt.NDArray[Any]:
+def as_array(path: str, name: str, column: Any, who: str = "the reader") -> npt.NDArray[Any]:
     """Make an array of what a reader or transform gave; raises StreamError where something of it would get lost."""
-    if isinstance(column, np.ma.MaskedArray) and np.ma.getmaskarray(column).any():
+    masked = isinstance(column, np.ma.MaskedArray) and bool(np.ma.getmaskarray(column).any())
+    if masked or (isinstance(column, (list, tuple)) and any(value is np.ma.masked for value in column)):
         raise StreamError(f"{path}: column {name!r} has masked values, of which no tensor can be made. Fill them.")
-    return np.asarray(column)
+    if type(column).__module__.partition(".")[0] == "pyarrow":
+        return array_of(column)
+    try:
+        array = np.asarray(column)
+    except Exception as error:  # of whatever it is
+        raise StreamError(
+            f"{path}: {who} gave {type(column).__name__} as column {name!r}, of which no array can be made: "
+            f"{as_line(error).rstrip('.'):.200}. Give an array of numpy."
+        ) from None
+    if array.ndim == 0:
+        raise StreamError(f"{path}: {who} gave a single value as column {name!r}. Give one for each row.")
+    return array
 
 
 def _named(path: str, call: Callable[[], Any], reader: str | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 from collections.abc import Iterator
@@ -17,8 +18,11 @@ __all__ = ["CSV"]
 
 _ROWS = 1 << 16
 _BLOCK_BYTES, _MOST_BLOCK_BYTES = 1 << 20, (1 << 31) - 1
-_WHOLE = re.compile(r"[+-]?\d+")
+_WHOLE = re.compile(r"[+-]?(\d{1,30}|0[xX][0-9a-fA-F]{1,25})")
+_TOO_WIDE = re.compile(r"[+-]?\d{31,}")
 _EXACT = 2.0**53  # whole numbers below are in float64
+# What pyarrow takes for a fraction, or for a negative number: +7, 0xFFFFFFFFFFFFFFFF.
+_SIGNED = re.compile(rb"(^|[,\s\"])(\+\d|[+-]?0[xX][0-9a-fA-F])", re.MULTILINE)
 _NOT_A_NUMBER = ("nan", "-nan")
 
 
@@ -31,7 +35,10 @@ def _table(path: str, types: dict[str, Any] | None = None) -> Any:
     size, block = os.path.getsize(path), _BLOCK_BYTES
     while True:
         try:
-            return csv.read_csv(path, csv.ReadOptions(block_size=block), parse, convert)
+            table = csv.read_csv(path, csv.ReadOptions(block_size=block), parse, convert)
+            if table.num_columns > 1 or not parse.ignore_empty_lines:
+                return table
+            parse.ignore_empty_lines = False  # of one column, an empty line is an empty cell
         except pyarrow().ArrowInvalid:  # also of a line that is longer than a block
             if block > size or block == _MOST_BLOCK_BYTES:
                 raise
@@ -51,7 +58,7 @@ def _check_heading(path: str, names: list[str]) -> None:
         numbers = [float(name) for name in names]
     except ValueError:
         return
-    if numbers != [numbers[0] + i for i in range(len(numbers))] or numbers[0] not in (0.0, 1.0):
+    if numbers != list(range(len(numbers))):
         raise StreamError(
             f"{path}: its first line has numbers, {', '.join(names[:3])}, where the names of the columns are to stand. "
             "Write them there, or give a `reader`."
@@ -59,27 +66,63 @@ def _check_heading(path: str, names: list[str]) -> None:
 
 
 def _exact(path: str, table: Any, names: list[str]) -> Any:
-    """Have whole numbers that float64 does not hold as uint64; raises StreamError where that is not possible."""
+    """Have whole numbers as such where float64 does not hold them; raises StreamError where that is not possible."""
     types = pyarrow()
-    doubtful = [name for name in names if table.schema.field(name).type == types.float64()]
-    doubtful = [name for name in doubtful if (np.abs(table[name].to_numpy()) >= _EXACT).any()]
+    signed = _has_signed(path)
+    doubtful = [
+        name
+        for name in names
+        if (table.schema.field(name).type == types.float64() and (signed or _is_great(table[name])))
+        or (table.schema.field(name).type == types.int64() and signed)
+    ]
     if not doubtful:
         return table
     texts = _table(path, dict.fromkeys(doubtful, types.string()))
-    wide = {}
     for name in doubtful:
-        column = [text.strip() for text in texts[name].to_pylist() if text is not None]
-        cut = next((i for i, t in enumerate(column) if _WHOLE.fullmatch(t) and int(t) != int(float(t))), None)
-        if cut is None:
-            continue
-        if not all(_WHOLE.fullmatch(text) and 0 <= int(text) < 1 << 64 for text in column):
+        if (whole := _whole_numbers(path, name, texts[name].to_pylist())) is not None:
+            table = table.set_column(table.column_names.index(name), name, whole)
+    return table
+
+
+def _is_great(column: Any) -> bool:
+    return bool((np.abs(column.to_numpy()) >= _EXACT).any())
+
+
+def _has_signed(path: str) -> bool:
+    if not os.path.getsize(path):
+        return False
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        return _SIGNED.search(text) is not None
+
+
+def _whole_numbers(path: str, name: str, texts: list[str | None]) -> Any:
+    """Make int64, or uint64, of texts that are whole numbers; None where fractions are among them, too."""
+    column = [text if text is None else text.strip() for text in texts]
+    found = [_whole(text) for text in column if text is not None]
+    numbers = [number for number in found if number is not None]
+    if len(numbers) == len(found):
+        least, most = min(numbers, default=0), max(numbers, default=0)
+        for kind, low, high in (("int64", -(1 << 63), 1 << 63), ("uint64", 0, 1 << 64)):
+            if low <= least and most < high:
+                values = [text if text is None else _whole(text) for text in column]
+                return pyarrow().array(values, getattr(pyarrow(), kind)())
+    for row, text in enumerate(column):
+        number = None if text is None else _whole(text)
+        lost = number is not None and (
+            abs(number) >= 1 << 63 if len(numbers) == len(found) else number != int(float(number))
+        )
+        if lost or _TOO_WIDE.fullmatch(text or ""):
             raise StreamError(
-                f"{path}: column {name!r} has the whole number {column[cut]} in row {cut}, which neither float64 nor, "
-                "with the column's other values, a type of whole numbers holds. Leave the column out of `columns`, or "
-                "write numbers that fit."
+                f"{path}: column {name!r} has the whole number {text:.40} in row {row}, which no type holds that its "
+                "other values have, too. Leave the column out of `columns`, or write numbers that fit."
             )
-        wide[name] = types.uint64()
-    return _table(path, wide) if wide else table
+    return None
+
+
+def _whole(text: str) -> int | None:
+    if _WHOLE.fullmatch(text) is None:
+        return None
+    return int(text, 16) if "x" in text.lower() else int(text)
 
 
 def _columns(path: str) -> list[str]:
