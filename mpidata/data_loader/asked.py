@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
 from mpidata.loader.agreement import Item, hashed, pack_agreement
 from mpidata.trainer.place import Place
 
 __all__ = ["Asked"]
+
+_LOOKED_AT = 64  # samples of an array
 
 
 class Asked:
@@ -40,44 +42,58 @@ class Asked:
         return pack_agreement(name, {**_dataset(dataset), **self._items, **seeds})
 
 
-def _dataset(dataset: Any) -> dict[str, Any]:
+def _dataset(dataset: Any, deep: int = 3) -> dict[str, Any]:
     """Describe a dataset: its class, length, and the lists of names or numbers that its indices go through."""
     if isinstance(dataset, str):
         return {"dataset": dataset}
     items: dict[str, Any] = {"dataset": (type(dataset).__qualname__,) * 2}
     if hasattr(dataset, "__len__"):
         items["len(dataset)"] = len(dataset)
-    if isinstance(dataset, Subset):
-        items["Subset.indices"] = _listed(dataset.indices)
-        within = _dataset(dataset.dataset)
-        return items | {f"Subset.dataset: {name}": item for name, item in within.items()}
-    of_self = {"dataset[...]": dataset} if isinstance(dataset, (list, tuple)) else {}
-    own = {f"dataset.{name}": value for name, value in vars(dataset).items()} if isinstance(dataset, Dataset) else {}
-    for name, value in (of_self | own).items():
-        if (item := _index_of(dataset, value)) is not None:
+    for name, value in _attributes(dataset).items():
+        if isinstance(value, Dataset) and deep:
+            items |= {f"{name}: {inner}": item for inner, item in _dataset(value, deep - 1).items()}
+        elif (item := _index_of(dataset, value)) is not None:
             items[name] = item
     return items
 
 
+def _attributes(dataset: Any) -> dict[str, Any]:
+    """Give what may be a list of a dataset's samples: itself, its attributes, and the datasets it is made of."""
+    own = vars(dataset) if isinstance(dataset, Dataset) else {}
+    named = {"dataset[...]": dataset} if isinstance(dataset, (list, tuple)) else {}
+    of_type = type(dataset).__name__ if isinstance(dataset, (Subset, ConcatDataset, TensorDataset)) else "dataset"
+    for name, value in own.items():
+        named[f"{of_type}.{name}"] = value
+        if isinstance(value, (list, tuple)) and all(isinstance(part, (Dataset, torch.Tensor)) for part in value):
+            named |= {f"{of_type}.{name}[{i}]": part for i, part in enumerate(value)}
+    return named
+
+
 def _index_of(dataset: Any, value: Any) -> Item | None:
     """Describe a list of names or whole numbers, one for each sample; None for anything else."""
-    if isinstance(value, (np.ndarray, torch.Tensor)):
-        whole = value.ndim == 1 and not (
-            value.dtype.is_floating_point if torch.is_tensor(value) else value.dtype.kind not in "iu"
-        )
-        value = value.tolist() if whole and len(value) == len(dataset) else None
-    if not isinstance(value, (list, tuple)) or not hasattr(dataset, "__len__") or len(value) != len(dataset):
+    if not hasattr(value, "__len__") or not hasattr(dataset, "__len__") or len(value) != len(dataset):
         return None
-    if not all(isinstance(entry, (str, os.PathLike, int)) for entry in value):
-        return None
-    return _listed(value)
+    if isinstance(value, (range, list, tuple)):
+        return _listed(value) if all(map(_is_name, value)) else None
+    if isinstance(value, (np.ndarray, torch.Tensor)) and value.ndim:
+        places = sorted({(len(value) - 1) * i // (_LOOKED_AT - 1) for i in range(_LOOKED_AT)}) if len(value) else []
+        return hashed([np.asarray(value[i]).tobytes() for i in places], f"of shape {tuple(value.shape)}")
+    return None
+
+
+def _is_name(value: Any) -> bool:
+    if isinstance(value, tuple):  # a file and its label, say
+        return all(map(_is_name, value))
+    return isinstance(value, (str, os.PathLike, int, np.integer))
 
 
 def _listed(values: Iterable[Any]) -> Item:
-    names = [os.path.basename(v) if isinstance(v, (str, os.PathLike)) else v for v in map(_plain, values)]
+    names = [_base(value) for value in values]
     shown = ", ".join(map(str, names[:4])) + (", ..." if len(names) > 4 else "")
     return hashed(names, f"[{shown}] ({len(names)})")
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, (np.generic, torch.Tensor)) else value
+def _base(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_base, value))
+    return os.path.basename(value) if isinstance(value, (str, os.PathLike)) else int(value)

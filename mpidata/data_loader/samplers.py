@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterator
 from typing import Any
 
 from mpidata.errors import StreamError
-from mpidata.loader.epochs.random_states import States, drawn_as_in, random_states
+from mpidata.loader.epochs.random_states import States, drawn_as_in, of_process, of_sampler, set_of_sampler
 
 __all__ = ["UserSampler"]
 
@@ -36,9 +37,8 @@ class UserSampler:
         """Raise StreamError where nobody can say which indices are yet to come."""
         if not self._has_state and self._length() is None:
             raise StreamError(
-                f"state_dict: the sampler ({type(self._sampler).__name__} of {type(self._source).__name__}) has no "
-                "length and no state_dict, so it cannot be said which indices are yet to come. Give it __len__, or "
-                "state_dict and load_state_dict."
+                f"state_dict: the sampler ({self._name}) has no length and no state_dict, so it cannot be said which "
+                "indices are yet to come. Give it __len__, or state_dict and load_state_dict."
             )
 
     def batches(self, states: States | None) -> tuple[Iterator[Any], States | None]:
@@ -47,26 +47,52 @@ class UserSampler:
         Parameters
         ----------
         states : dict or None
-            Of the random generators when this epoch was drawn for the first time; None: it is the first time.
+            What this has given for the same epoch, or what `after` has for the one before; None: nothing is known.
 
         Returns
         -------
         (iterator, dict or None)
-            What batches are made of, and the states before it was drawn.
+            What batches are made of; and the states of the random generators before it was drawn, with a hash of it.
+
+        Raises
+        ------
+        StreamError
+            Other indices were drawn than when this epoch was drawn before.
         """
         length = self._length()
         if length is None:
             return iter(self._sampler), None
         if states is not None:
-            with drawn_as_in(states, self._sampler):
-                return self._drawn(length), states
-        states = random_states(self._sampler)
-        return self._drawn(length), states
+            set_of_sampler(self._sampler, states["sampler"])
+        if states is None or "process" not in states:
+            states = {"process": of_process(), "sampler": of_sampler(self._sampler)}
+            drawn, rest = self._drawn(length)
+            states["drawn"] = _digest(drawn)
+        else:
+            with drawn_as_in(states["process"]):
+                drawn, rest = self._drawn(length)
+            if _digest(drawn) != states["drawn"]:
+                raise StreamError(
+                    f"load_state_dict: the sampler ({self._name}) draws other indices than those that the state was "
+                    "taken among: it depends on more than random numbers of torch, numpy and random. Give it "
+                    "state_dict and load_state_dict."
+                )
+        return itertools.chain(drawn, rest), states
 
-    def _drawn(self, length: int) -> Iterator[Any]:
+    def after(self) -> States | None:
+        """Give what is to go on with the next epoch, as an epoch has been drawn; None where nothing is known."""
+        return {"sampler": own} if (own := of_sampler(self._sampler)) else None
+
+    def _drawn(self, length: int) -> tuple[list[Any], Iterator[Any]]:
+        """Draw as many batches as it says, and those that it gives beyond, one by one."""
         given = iter(self._sampler)
         whole = list(itertools.islice(given, length + 1))
-        return itertools.chain(whole, given) if len(whole) > length else iter(whole)
+        return (whole, given) if len(whole) > length else (whole, iter(()))
+
+    @property
+    def _name(self) -> str:
+        names = [type(self._sampler).__name__, type(self._source).__name__]
+        return " of ".join(dict.fromkeys(names))
 
     def _length(self) -> int | None:
         try:
@@ -74,3 +100,10 @@ class UserSampler:
         except TypeError:
             return None
         return length if length < _MOST_BATCHES else None
+
+
+def _digest(batches: list[Any]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for batch in batches:
+        digest.update(repr(batch).encode(errors="surrogateescape"))
+    return digest.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import operator
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from mpidata.errors import StreamError
 from mpidata.files.ahead import Ahead
 from mpidata.files.blocks import Shuffle, blocks_of
 from mpidata.files.columns import Choice, check_choice, compare_kinds
+from mpidata.files.formats.hive import key_and_name
 from mpidata.files.formats.readers import check_format
 from mpidata.files.messages import Files, pack_files
 from mpidata.files.parts import digest_of, find_parts
@@ -101,13 +103,14 @@ class FileDataset:
         share: bool = True,
     ) -> None:
         place = job.place()  # first: then the job hears of what is refused
-        _refuse(batch_size, transform, reader, shuffle, open_parts)
+        batch_size, open_parts = _whole("batch_size", batch_size), _whole("open_parts", open_parts)
+        _refuse(transform, reader, shuffle, seed)
         check_choice(columns)
         parts = find_parts(paths)
         for part in parts:
             check_format(part.path, reader)
         self._shuffle, self._open_parts, self._pin = shuffle, open_parts, pin_memory and torch.cuda.is_available()
-        self._seed = place.seed if seed is None else seed
+        self._seed = place.seed if seed is None else int(seed)
         self._parts, self._columns = parts, [columns] if isinstance(columns, str) else columns
         self._order: list[str] | None = None
         files = pack_files(Files(tuple(parts), columns, transform, reader))
@@ -166,7 +169,7 @@ class FileDataset:
             It is no such state, or its part files or settings were others. The number of trainers may be another one
             where `batch_size` times trainers is the same.
         """
-        state = dict(state_dict)
+        state = dict(state_dict) if isinstance(state_dict, Mapping) else {}
         numbers = [state.get(key) for key in ("seed", "epoch", "batches", "rows")]
         if not all(isinstance(number, int) for number in numbers):
             raise StreamError(
@@ -206,7 +209,7 @@ class FileDataset:
         names = [os.path.basename(part.path) for part in self._parts]
         shown = ", ".join(names[:3]) + (f", ... ({len(names)})" if len(names) > 3 else "")
         items = {
-            "paths": hashed([(name, part.size) for name, part in zip(names, self._parts, strict=True)], shown),
+            "paths": hashed([(key_and_name(part.path), part.size) for part in self._parts], shown),
             **{"columns": self._columns, "batch_size": batch_size, "drop_last": drop_last, "shuffle": self._shuffle},
             **({"seed": self._seed} if self._shuffle is not None else {}),
             **({"open_parts": self._open_parts} if self._shuffle == "parts" else {}),
@@ -292,10 +295,19 @@ class _Epoch(Iteration):
         self._ahead.go_on(self._epoch, self._number - 1)
 
 
-def _refuse(batch_size: Any, transform: Any, reader: Any, shuffle: Any, open_parts: Any) -> None:
-    for name, value in (("batch_size", batch_size), ("open_parts", open_parts)):
-        if not isinstance(value, int) or value < 1:
-            raise StreamError(f"FileDataset: {name} is {value!r}. Give a whole number, at least 1.")
+def _whole(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise StreamError(f"FileDataset: {name} is {value!r}. Give a whole number, at least 1.")
+    return number
+
+
+def _refuse(transform: Any, reader: Any, shuffle: Any, seed: Any) -> None:
+    if seed is not None and not hasattr(seed, "__index__"):
+        raise StreamError(f"FileDataset: seed is {seed!r}. Give a whole number.")
     if shuffle not in ("rows", "parts", None):
         raise StreamError(f'FileDataset: shuffle is {shuffle!r}. Give "rows", "parts" or None.')
     if transform is not None and not callable(transform):

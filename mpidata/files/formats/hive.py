@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 from urllib.parse import unquote
 
-__all__ = ["Keys", "is_key", "keys_of"]
+__all__ = ["Keys", "is_key", "key_and_name", "keys_of"]
 
 Keys: TypeAlias = Mapping[str, "int | str | None"]
 """Columns that a part has by its folders, and their value."""
@@ -21,6 +21,12 @@ def is_key(folder: str) -> bool:
     """Whether the name of a folder is that of a column and a value."""
     name, sign, value = folder.partition("=")
     return bool(name and sign and value)
+
+
+def key_and_name(path: str) -> str:
+    """Give the name of a file with those of the folders that are keys, the same wherever its data set lies."""
+    *folders, name = path.split(os.sep)
+    return os.sep.join([*filter(is_key, folders), name])
 
 
 def keys_of(paths: Sequence[str]) -> list[Keys]:

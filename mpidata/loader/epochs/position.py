@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,7 +25,7 @@ class Position:
     sampler : object
         State of the user's sampler at this place, where it has one.
     random : object
-        States of the random generators before this epoch's indices were drawn, where the user's sampler draws them.
+        States of the random generators before this epoch's indices are drawn, where the user's sampler draws them.
     resumed : (int, int)
         Epoch and batch of the state that was loaded; (0, 0) where none was.
     """
@@ -38,6 +39,7 @@ class Position:
         self._pending = False
         self._next = 0
         self._pass = 0
+        self._after: Callable[[], tuple[Any, Any]] = lambda: (None, None)
         self._states: dict[int, Any] = {}
 
     def load(self, state: dict[str, Any], what: str, length: int | None = None) -> None:
@@ -71,7 +73,7 @@ class Position:
 
     def state(self) -> dict[str, Any]:
         """Give what `load` takes."""
-        random = {"random": self.random} if self.random is not None and self.batches + len(self.ahead) else {}
+        random = {"random": self.random} if self.random is not None else {}
         place = {"epoch": self.epoch, "batches": self.batches, "ahead": sorted(self.ahead), "sampler": self.sampler}
         return place | random
 
@@ -82,6 +84,9 @@ class Position:
 
     def set_epoch(self, epoch: int) -> None:
         """Make this the epoch of the next iteration; a place within the same one that was restored is kept."""
+        if not hasattr(epoch, "__index__") or operator.index(epoch) < 0:
+            raise StreamError(f"set_epoch: the epoch is {epoch!r}. Give a whole number, at least 0.")
+        epoch = operator.index(epoch)
         if not (self._pending and epoch == self.epoch):
             self._pending = False
         self._next = epoch
@@ -102,6 +107,10 @@ class Position:
 
         return given
 
+    def draw_with(self, sampler: Any, random: Any, after: Callable[[], tuple[Any, Any]]) -> None:
+        """Note the states with which the iteration that has begun is drawn, and what gives those after it."""
+        self.sampler, self.random, self._after = sampler, random, after
+
     def numbered(self, indices: Iterator[Any], state: Callable[[], Any] | None) -> Iterator[tuple[int, Any]]:
         """Count the batches of an iteration that has begun, without those given out already.
 
@@ -121,7 +130,9 @@ class Position:
 
     def _advance(self, batch: int | None) -> None:
         if batch is None:
+            after = self._after()
             self._be_at(self.epoch + 1)
+            self.sampler, self.random = after
             return
         self.ahead.add(batch)
         while self.batches in self.ahead:

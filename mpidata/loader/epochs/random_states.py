@@ -11,59 +11,115 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-__all__ = ["States", "drawn_as_in", "random_states"]
+__all__ = ["States", "drawn_as_in", "of_process", "of_sampler", "set_of_sampler"]
 
 States: TypeAlias = dict[str, Any]
 """By name; as JSON has it."""
 
+_DEEP = 4  # samplers within samplers
 
-def random_states(sampler: Any) -> States:
-    """Give the states of random, numpy and torch, and of the generators that a sampler has; as JSON has it."""
-    numpy_state: Any = np.random.get_state()
-    name, keys, *rest = numpy_state
+
+def of_process() -> States:
+    """Give the states of random, numpy and torch."""
     return {
-        "random": _listed(random.getstate()),
-        "numpy": [name, _text(np.asarray(keys, "<u4").tobytes()), *rest],
-        "torch": [_text(generator.get_state().numpy().tobytes()) for generator in _generators(sampler)],
+        "random": _of_random(random),
+        "numpy": _of_numpy(np.random.get_state(legacy=False)),
+        "torch": _of_torch(torch.default_generator),
     }
 
 
+def of_sampler(sampler: Any) -> list[Any]:
+    """Give the states of the generators that a sampler, or one that it draws from, has as attributes."""
+    return [_state(generator) for generator in _generators(sampler)]
+
+
+def set_of_sampler(sampler: Any, states: list[Any]) -> None:
+    """Put these generators into such states."""
+    for generator, state in zip(_generators(sampler), states, strict=False):
+        _put(generator, state)
+
+
 @contextlib.contextmanager
-def drawn_as_in(states: States, sampler: Any) -> Iterator[None]:
-    """Put the generators into these states, and back afterwards."""
-    before = random_states(sampler)
-    _put(states, sampler)
+def drawn_as_in(process: States) -> Iterator[None]:
+    """Put the generators of the process into these states, and back afterwards."""
+    before = of_process()
+    _put_process(process)
     try:
         yield
     finally:
-        _put(before, sampler)
+        _put_process(before)
 
 
-def _put(states: States, sampler: Any) -> None:
+def _put_process(states: States) -> None:
     version, words, gauss = states["random"]
     random.setstate((version, tuple(words), gauss))
-    name, keys, *rest = states["numpy"]
-    np.random.set_state((name, np.frombuffer(base64.b64decode(keys), "<u4"), *rest))
-    for generator, text in zip(_generators(sampler), states["torch"], strict=False):
-        generator.set_state(torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.uint8))
+    np.random.set_state(_to_numpy(states["numpy"]))
+    torch.default_generator.set_state(_to_torch(states["torch"]))
 
 
-def _generators(sampler: Any) -> list[torch.Generator]:
-    """List torch's own, and those of a sampler and of what it draws from, each once."""
-    found = [torch.default_generator]
-    seen = set[int]()
-    while sampler is not None and id(sampler) not in seen:
-        seen.add(id(sampler))
-        values = vars(sampler).values() if hasattr(sampler, "__dict__") else ()
-        found += [value for value in values if isinstance(value, torch.Generator) and value not in found]
-        sampler = getattr(sampler, "sampler", None)
+def _generators(sampler: Any) -> list[Any]:
+    """List the generators among the attributes of a sampler and of those within it, each once."""
+    found: list[Any] = []
+    seen, level = {id(sampler)}, [sampler]
+    for _ in range(_DEEP):
+        values = [value for thing in level for value in getattr(thing, "__dict__", {}).values()]
+        level = []
+        for value in values:
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            if isinstance(value, (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)):
+                found.append(value)
+            elif isinstance(value, torch.utils.data.Sampler):
+                level.append(value)
     return found
 
 
-def _text(raw: bytes) -> str:
-    return base64.b64encode(raw).decode()
+def _state(generator: Any) -> Any:
+    if isinstance(generator, torch.Generator):
+        return _of_torch(generator)
+    if isinstance(generator, random.Random):
+        return _of_random(generator)
+    if isinstance(generator, np.random.RandomState):
+        return _of_numpy(generator.get_state(legacy=False))
+    return _of_numpy(generator.bit_generator.state)
 
 
-def _listed(state: Any) -> list[Any]:
-    version, words, gauss = state
+def _put(generator: Any, state: Any) -> None:
+    if isinstance(generator, torch.Generator):
+        generator.set_state(_to_torch(state))
+    elif isinstance(generator, random.Random):
+        version, words, gauss = state
+        generator.setstate((version, tuple(words), gauss))
+    elif isinstance(generator, np.random.RandomState):
+        generator.set_state(_to_numpy(state))
+    else:
+        generator.bit_generator.state = _to_numpy(state)
+
+
+def _of_random(generator: Any) -> list[Any]:
+    version, words, gauss = generator.getstate()
     return [version, list(words), gauss]
+
+
+def _of_torch(generator: torch.Generator) -> str:
+    return base64.b64encode(generator.get_state().numpy().tobytes()).decode()
+
+
+def _to_torch(text: str) -> torch.Tensor:
+    return torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.uint8)
+
+
+def _of_numpy(state: Any) -> Any:
+    """Turn arrays within a state into lists, marked as such."""
+    if isinstance(state, np.ndarray):
+        return {"dtype": state.dtype.str, "values": state.tolist()}
+    return {name: _of_numpy(value) for name, value in state.items()} if isinstance(state, dict) else state
+
+
+def _to_numpy(state: Any) -> Any:
+    if not isinstance(state, dict):
+        return state
+    if state.keys() == {"dtype", "values"}:
+        return np.array(state["values"], state["dtype"])
+    return {name: _to_numpy(value) for name, value in state.items()}

@@ -11,7 +11,7 @@ from torch.utils.data import BatchSampler, RandomSampler, Sampler, SubsetRandomS
 
 from mpidata.data_loader.data_loader import DataLoader
 from mpidata.errors import StreamError
-from mpidata.loader.epochs.random_states import drawn_as_in, random_states
+from mpidata.loader.epochs.random_states import drawn_as_in, of_process, of_sampler, set_of_sampler
 
 N, SIZE, EPOCHS = 26, 4, 3
 
@@ -117,12 +117,69 @@ def test_the_rest_of_an_epoch_comes_and_nothing_else(job_of, sampler, batches):
 def test_generators_are_put_back_as_they_were():
     sampler = RandomSampler(range(N), generator=seeded())
     seed_all()
-    states = json.loads(json.dumps(random_states(sampler)))
+    states = json.loads(json.dumps([of_process(), of_sampler(sampler)]))
     drawn = list(sampler), random.random(), np.random.rand(), torch.rand(()).item()
-    now = random_states(sampler)
-    with drawn_as_in(states, sampler):
+    now = of_process()
+    set_of_sampler(sampler, states[1])
+    with drawn_as_in(states[0]):
         assert (list(sampler), random.random(), np.random.rand(), torch.rand(()).item()) == drawn
-    assert random_states(sampler) == now != states
+    assert of_process() == now != states[0]
+
+
+class Own(Sampler):
+    """Holds what it draws from."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.inner = RandomSampler(range(N), generator=seeded())
+        self.held = {"numpy": np.random.default_rng, "legacy": np.random.RandomState, "random": random.Random}.get(
+            kind, seeded if kind == "torch" else int
+        )(*([] if kind in ("torch", "count", "within") else [5]))
+
+    def __len__(self):
+        return N
+
+    def __iter__(self):
+        if self.kind in ("numpy", "legacy"):
+            return iter(self.held.permutation(N).tolist())
+        if self.kind == "random":
+            return iter(self.held.sample(range(N), N))
+        if self.kind == "torch":
+            return iter(torch.randperm(N, generator=self.held).tolist())
+        if self.kind == "within":
+            return iter(list(self.inner)[::-1])
+        self.held += 1
+        return iter([(i * 7 + self.held) % N for i in range(N)])
+
+
+@pytest.mark.parametrize("batches", [0, 3, 7])
+@pytest.mark.parametrize("kind", ["numpy", "legacy", "random", "torch", "within"])
+def test_generators_that_a_sampler_holds_go_on_as_without_a_break(job_of, kind, batches):
+    job_of()
+    loader = DataLoader(range(N), SIZE, sampler=Own(kind))
+    list(loader)
+    iterator = iter(loader)
+    for _ in range(batches):
+        next(iterator)
+    state = json.loads(json.dumps(loader.state_dict()))
+    rest = [batch.tolist() for batch in iterator]
+    following = [[batch.tolist() for batch in loader] for _ in range(2)]
+    again = DataLoader(range(N), SIZE, sampler=Own(kind))
+    again.load_state_dict(state)
+    if batches < 7:
+        assert [batch.tolist() for batch in again] == rest
+    assert [[batch.tolist() for batch in again] for _ in range(2)] == following
+
+
+def test_a_sampler_that_draws_otherwise_is_refused(job_of):
+    job_of()
+    loader = DataLoader(range(N), SIZE, sampler=Own("count"))
+    list(loader)
+    next(iter(loader))
+    again = DataLoader(range(N), SIZE, sampler=Own("count"))
+    again.load_state_dict(loader.state_dict())
+    with pytest.raises(StreamError, match=r"the sampler \(BatchSampler of Own\) draws other indices"):
+        list(again)
 
 
 class Endless(Sampler):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from fake_loaders import FakeNetwork
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
 from mpidata.data_loader.data_loader import DataLoader
 from mpidata.errors import StreamError
@@ -64,6 +64,16 @@ OTHER = {
     "dataset.files": (lambda r, parts: DataLoader(Files(shuffled(PATHS, r)), 2, share=True), "png", "png"),
     "Subset.dataset: dataset.files": (
         lambda r, parts: DataLoader(Subset(Files(shuffled(PATHS, r)), range(6)), 2, share=True), "png", "png"
+    ),
+    "TensorDataset.tensors[0]": (
+        lambda r, parts: DataLoader(TensorDataset(torch.arange(24.0)[r::2]), 2, share=True), "(12,)", "(12,)"
+    ),
+    "dataset.files ": (lambda r, parts: DataLoader(Files(np.array(PATHS)[[r, 2]]), 2, share=True), "(2,)", "(2,)"),
+    "dataset.files  ": (
+        lambda r, parts: DataLoader(Files([(PATHS[r], 0), (PATHS[2], 1)]), 2, share=True), "1.png", "0.png"
+    ),
+    "ConcatDataset.datasets[0]: Subset.indices": (
+        lambda r, parts: DataLoader(ConcatDataset([Subset(range(24), range(r, 24, 2))]), 2, share=True), "1, 3", "0, 2"
     ),
     r"dataset\[...\]": (lambda r, parts: DataLoader(shuffled(range(12), r), 2, share=True), "(12)", "(12)"),
     "paths": (lambda r, parts: FileDataset(parts[r::2], 2), "1.npy, 3.npy", "0.npy, 2.npy"),
