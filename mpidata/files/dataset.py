@@ -120,7 +120,7 @@ class FileDataset:
         self._counts = self._count()
         if transform is None:
             self._compare_parts()
-        self._share = share
+        self._share, self._drop_last = share, drop_last
         self._trainer, trainers = (place.trainer, place.trainers) if share else (0, 1)
         self._global_batch = batch_size * trainers
         self._shares = Shares(sum(self._counts), batch_size, trainers, drop_last)
@@ -185,7 +185,7 @@ class FileDataset:
                 "the same parts, or begin anew without the state."
             )
         for key, value in self._kind().items():
-            if state.get(key) != value:
+            if state.get(key, value if key == "drop_last" else None) != value:  # which old states do not have
                 raise StreamError(
                     f"load_state_dict: the state has {_SETTINGS.get(key, key)} {state.get(key)}, but this FileDataset "
                     f"has {value}. Load it with the settings that it was made with."
@@ -196,7 +196,12 @@ class FileDataset:
 
     def _kind(self) -> dict[str, Any]:
         open_parts = self._open_parts if self._shuffle == "parts" else 0
-        return {"shuffle": self._shuffle, "open_parts": open_parts, "global_batch": self._global_batch}
+        return {
+            "shuffle": self._shuffle,
+            "open_parts": open_parts,
+            "global_batch": self._global_batch,
+            "drop_last": self._drop_last,
+        }
 
     def _names_of_parts(self) -> dict[str, str]:
         """Tell the part files apart: by names, sizes and times; and by contents, where these are known of all."""

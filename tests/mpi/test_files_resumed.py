@@ -35,7 +35,7 @@ def kill(folder: JobFolder, victim: str, trainers: int, moment: float) -> None:
     """Run the job, and kill one of its processes some time after its first checkpoint."""
     process = folder.start()
     began = time.monotonic()
-    while not any(event["event"] == "checkpoint" for event in events_of(folder.path)):
+    while not any(event["event"] == "checkpoint" and event["batch"] > 0 for event in events_of(folder.path)):
         assert process.poll() is None and time.monotonic() < began + 60, folder.finish(process, 0, began)
         time.sleep(0.01)
     time.sleep(moment)

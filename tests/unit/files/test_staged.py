@@ -54,6 +54,12 @@ def test_other_numbers_in_what_is_looked_at_are_other_parts(job, staged, tmp_pat
         data.load_state_dict(state)
 
 
+def test_a_state_of_another_drop_last_is_refused(job, staged):
+    _, state = begun(job, folder := staged())
+    with pytest.raises(StreamError, match="the state has drop_last False, but this FileDataset has True"):
+        job(1).dataset(0, folder, 1000, drop_last=True).load_state_dict(state)
+
+
 def test_a_state_without_contents_is_taken_where_nothing_was_written_again(job, staged):
     _, state = begun(job, folder := staged())
     for key in ("contents", "named"):
