@@ -15,7 +15,7 @@ from mpidata.trainer.place import Place
 
 __all__ = ["Asked"]
 
-_LOOKED_AT = 64  # samples of an array
+_LOOKED_AT, _MOST = 64, 1 << 16  # samples of an array, and about so many of a list
 
 
 class Asked:
@@ -74,7 +74,8 @@ def _index_of(dataset: Any, value: Any) -> Item | None:
     if not hasattr(value, "__len__") or not hasattr(dataset, "__len__") or len(value) != len(dataset):
         return None
     if isinstance(value, (range, list, tuple)):
-        return _listed(value) if all(map(_is_name, value)) else None
+        step = max(1, len(value) // _MOST)
+        return _listed(value[::step], len(value)) if all(map(_is_name, value[::step])) else None
     if isinstance(value, (np.ndarray, torch.Tensor)) and value.ndim:
         places = sorted({(len(value) - 1) * i // (_LOOKED_AT - 1) for i in range(_LOOKED_AT)}) if len(value) else []
         return hashed([np.asarray(value[i]).tobytes() for i in places], f"of shape {tuple(value.shape)}")
@@ -87,10 +88,10 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, (str, os.PathLike, int, np.integer))
 
 
-def _listed(values: Iterable[Any]) -> Item:
+def _listed(values: Iterable[Any], of: int) -> Item:
     names = [_base(value) for value in values]
-    shown = ", ".join(map(str, names[:4])) + (", ..." if len(names) > 4 else "")
-    return hashed(names, f"[{shown}] ({len(names)})")
+    shown = ", ".join(map(str, names[:4])) + (", ..." if of > 4 else "")
+    return hashed(names, f"[{shown}] ({of})")
 
 
 def _base(value: Any) -> Any:
