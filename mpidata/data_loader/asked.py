@@ -70,16 +70,27 @@ def _attributes(dataset: Any) -> dict[str, Any]:
 
 
 def _index_of(dataset: Any, value: Any) -> Item | None:
-    """Describe a list of names or whole numbers, one for each sample; None for anything else."""
-    if not hasattr(value, "__len__") or not hasattr(dataset, "__len__") or len(value) != len(dataset):
+    """Describe a list or array with an entry for each sample; None for anything else, and what only pickle knows."""
+    arrays = isinstance(value, (np.ndarray, torch.Tensor))
+    if not arrays and not isinstance(value, (range, list, tuple)):
         return None
+    if isinstance(value, torch.Tensor) and (value.layout is not torch.strided or value.is_nested or value.is_quantized):
+        return None
+    if (arrays and not value.ndim) or not hasattr(dataset, "__len__") or len(value) != len(dataset):
+        return None
+    if isinstance(value, np.ndarray) and (value.dtype.hasobject or value.dtype.kind in "US"):
+        value = value.tolist()
     if isinstance(value, (range, list, tuple)):
         step = max(1, len(value) // _MOST)
         return _listed(value[::step], len(value)) if all(map(_is_name, value[::step])) else None
-    if isinstance(value, (np.ndarray, torch.Tensor)) and value.ndim:
-        places = sorted({(len(value) - 1) * i // (_LOOKED_AT - 1) for i in range(_LOOKED_AT)}) if len(value) else []
-        return hashed([np.asarray(value[i]).tobytes() for i in places], f"of shape {tuple(value.shape)}")
-    return None
+    places = sorted({(len(value) - 1) * i // (_LOOKED_AT - 1) for i in range(_LOOKED_AT)}) if len(value) else []
+    return hashed([_bytes(value[i]) for i in places], f"of shape {tuple(value.shape)}")
+
+
+def _bytes(entry: Any) -> bytes:
+    if isinstance(entry, torch.Tensor):
+        return entry.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    return np.asarray(entry).tobytes()
 
 
 def _is_name(value: Any) -> bool:

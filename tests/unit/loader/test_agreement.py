@@ -32,6 +32,14 @@ class Files(Dataset):
         return index
 
 
+class Single(Files):
+    """With an array that is no list."""
+
+    def __init__(self, rank):
+        super().__init__(PATHS)
+        self.rank, self.also = torch.tensor(rank), np.array(rank)
+
+
 def shuffled(values, seed):
     values = list(values)
     random.Random(seed).shuffle(values)
@@ -48,6 +56,12 @@ SAME = {
     "a seed of the script's": lambda r, parts: DataLoader(range(12), 2, True, share=True, generator=generator(5)),
     "a note of each": lambda r, parts: DataLoader(Files(PATHS, [r]), 2, share=True),
     "folders of each": lambda r, parts: DataLoader(Files([f"/scratch{r}/{i}" for i in range(12)]), 2, share=True),
+    "paths as objects": lambda r, parts: DataLoader(
+        Files(np.array(["".join(p) for p in PATHS], object)), 2, share=True
+    ),
+    "a note of any kind": lambda r, parts: DataLoader(Files(PATHS, [object() for _ in PATHS]), 2, share=True),
+    "a tensor of any kind": lambda r, parts: DataLoader(Files(torch.ones(12, 2, dtype=torch.bfloat16)), 2, share=True),
+    "a single tensor": lambda r, parts: DataLoader(Single(r), 2, share=True),
     "a subset": lambda r, parts: DataLoader(Subset(range(24), range(0, 24, 2)), 2, share=True),
     "files": lambda r, parts: FileDataset(parts, 2),
     "a list that each shuffles": lambda r, parts: FileDataset(shuffled(parts, r), 2),
@@ -68,7 +82,7 @@ OTHER = {
     "TensorDataset.tensors[0]": (
         lambda r, parts: DataLoader(TensorDataset(torch.arange(24.0)[r::2]), 2, share=True), "(12,)", "(12,)"
     ),
-    "dataset.files ": (lambda r, parts: DataLoader(Files(np.array(PATHS)[[r, 2]]), 2, share=True), "(2,)", "(2,)"),
+    "dataset.files ": (lambda r, parts: DataLoader(Files(np.array(PATHS)[[r, 2]]), 2, share=True), "1.png", "0.png"),
     "dataset.files  ": (
         lambda r, parts: DataLoader(Files([(PATHS[r], 0), (PATHS[2], 1)]), 2, share=True), "1.png", "0.png"
     ),
