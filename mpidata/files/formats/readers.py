@@ -152,6 +152,8 @@ def _named(path: str, call: Callable[[], Any], reader: str | None = None) -> Any
         raise
     except MpidataError as error:  # of a file of HDF5
         raise StreamError(str(error)) from None
+    except MemoryError:
+        raise StreamError(f"{path}: there is not enough memory to read it. Use smaller parts, or more nodes.") from None
     except Exception as error:  # readers and the libraries that they use have errors of their own
         why = f"{type(error).__name__}: {as_line(error).rstrip('.'):.300}"
         if reader is not None:

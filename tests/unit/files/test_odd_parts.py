@@ -1,5 +1,6 @@
 """Files as other programs leave them: they are read whole, or a sentence says what to do."""
 
+import mmap
 import struct
 import sys
 import types
@@ -13,6 +14,7 @@ import torch
 from pyarrow import ipc, parquet
 
 from mpidata.errors import StreamError
+from mpidata.files import holding
 
 
 @pytest.fixture
@@ -398,6 +400,19 @@ def test_what_arrow_gives_a_reader_keeps_its_nulls(rows, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "arrow_reader", module)
     (tmp_path / "a.bin").write_text("any")
     refused(rows, r"a\.bin: column 'x' has nulls \(row 1\)", reader="arrow_reader:read")
+
+
+class NoHugePages(mmap.mmap):
+    """As of a kernel that was built without them."""
+
+    def madvise(self, *_):
+        raise OSError(22, "Invalid argument")
+
+
+def test_rows_are_held_where_the_kernel_has_no_huge_pages(rows, tmp_path, monkeypatch):
+    np.savez(tmp_path / "a.npz", a=np.arange(3))
+    monkeypatch.setattr(holding.mmap, "mmap", NoHugePages)
+    assert rows() == {"a": [0, 1, 2]}
 
 
 def test_a_value_that_a_folder_lacks_is_a_null(rows, tmp_path):
