@@ -134,9 +134,30 @@ static void who_hangs_holds_up_nobody(int large) {
     close_all();
 }
 
+/* A job that spawns for days is not to keep a communicator's memory for each group that it has lost. */
+static void what_a_lost_group_had_is_given_back(void) {
+    header headers[2];
+    open_all();
+    for (int number = 7; number < 10; number++) {
+        CHECK(!mpidata_incoming_add(&in, MPI_COMM_SELF, MPIDATA_ROLE_SOLVER, number));
+        CHECK(in.n_inlets == 2);
+        fake_message *half = send_half(&headers[0], 2, number);
+        half->held = 1;
+        take();
+        CHECK(!mpidata_incoming_lose(&in, MPIDATA_ROLE_SOLVER, number));
+        take();
+        CHECK(in.n_inlets == 2); /* MPI may still write for somebody */
+        half->held = 0;
+        take();
+        CHECK(in.n_inlets == 1);
+    }
+    close_all();
+}
+
 int main(void) {
     who_hangs_holds_up_nobody(1);
     who_hangs_holds_up_nobody(0);
+    what_a_lost_group_had_is_given_back();
     a_lost_sample_ends_at_once(0);
     if (FAKE_DEATH) a_lost_sample_ends_at_once(1);
     return 0;
