@@ -110,7 +110,7 @@ while todo or waits:
 until(2)
 while len(alive) < 2:
     take()
-loaders.close(5)
+loaders.drop(5)
 assert sorted(seen) == list(range(30)), seen
 assert alive == {0, 1, 2} - {lost[0].loader} == loaders.alive()
 print("=> exact", [what.at for what in lost], flush=True)

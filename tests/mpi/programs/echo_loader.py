@@ -9,7 +9,7 @@ import types
 import numpy as np
 
 from mpidata.loader import serve
-from mpidata.loader.transport import Closed, Status
+from mpidata.loader.transport import Closed, Kind, Status
 
 
 def pattern(number: int, size: int) -> np.ndarray:
@@ -18,7 +18,7 @@ def pattern(number: int, size: int) -> np.ndarray:
 
 def echo(requests, workers):
     while not isinstance(request := requests.next(1.0), Closed):
-        if request is None:
+        if request is None or request.kind == Kind.FORGET:
             continue
         wanted = json.loads(bytes(request.payload))
         requests.sign_of_life(f"number {request.number}")
