@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 import torch
 import torch.utils.data
-from torch.utils.data import BatchSampler, RandomSampler, Sampler, SubsetRandomSampler, WeightedRandomSampler
+from torch.utils.data import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
 from mpidata.data_loader.data_loader import DataLoader
 from mpidata.errors import StreamError
@@ -208,3 +215,51 @@ def test_a_sampler_that_gives_more_than_it_says_is_given_out_on_and_on(job_of):
     job_of()
     iterator = iter(DataLoader(range(N), SIZE, sampler=SaysLess()))
     assert sum((next(iterator).tolist() for _ in range(7)), [])[:26] == list(range(26))
+
+
+AS_TORCH = {
+    "distributed": lambda rank, ranks: {
+        "sampler": DistributedSampler(range(N), ranks, rank, shuffle=True, seed=7),
+        "batch_size": SIZE,
+    },
+    "random": lambda rank, ranks: {"sampler": RandomSampler(range(N), generator=seeded()), "batch_size": SIZE},
+    "weighted": lambda rank, ranks: {
+        "sampler": WeightedRandomSampler(torch.arange(1.0, N + 1), N, generator=seeded()),
+        "batch_size": SIZE,
+    },
+    "subset": lambda rank, ranks: {"sampler": SubsetRandomSampler(range(rank, N, ranks), seeded()), "batch_size": SIZE},
+    "batches": lambda rank, ranks: {"batch_sampler": BatchSampler(Own("numpy"), SIZE, True)},
+}
+
+
+def epochs_with(loader, numbers):
+    """Batches of these epochs, of which a DistributedSampler is told."""
+    whole = []
+    for number in numbers:
+        if isinstance(loader.sampler, DistributedSampler):
+            loader.sampler.set_epoch(number)
+        whole.append([batch.tolist() for batch in loader])
+    return whole
+
+
+@pytest.mark.parametrize("trainers", [1, 2, 3])
+@pytest.mark.parametrize("sampler", AS_TORCH)
+def test_at_every_place_comes_what_comes_of_torchs_own(job_of, sampler, trainers):
+    job = job_of(trainers=trainers)
+    for trainer in range(trainers):
+        job.be(trainer)
+        given = lambda trainer=trainer: AS_TORCH[sampler](trainer, trainers)  # noqa: E731
+        expected = epochs_with(torch.utils.data.DataLoader(range(N), **given()), range(3))
+        assert epochs_with(DataLoader(range(N), **given()), range(3)) == expected
+        for batches in range(1, len(expected[1]) + 1):
+            loader = DataLoader(range(N), **given())
+            epochs_with(loader, [0])
+            if isinstance(loader.sampler, DistributedSampler):
+                loader.sampler.set_epoch(1)
+            iterator = iter(loader)
+            assert [next(iterator).tolist() for _ in range(batches)] == expected[1][:batches]
+            again = DataLoader(range(N), **given())
+            again.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+            rest = [1, 2] if batches < len(expected[1]) else [2]
+            got = epochs_with(again, rest)
+            assert got == ([expected[1][batches:], expected[2]] if len(rest) > 1 else [expected[2]])
