@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fake_loaders import FakeNetwork
 
+from mpidata.errors import StreamError
 from mpidata.files import dataset as files
 from mpidata.files.dataset import FileDataset
 from mpidata.files.work import FileWork
@@ -15,7 +16,7 @@ from mpidata.loader.agreement import Agreements
 from mpidata.loader.serve import serve
 from mpidata.trainer.place import Place
 
-__all__ = ["ROWS", "SIZES", "WRITERS", "Job", "make_parts", "write_npz"]
+__all__ = ["ROWS", "SIZES", "WRITERS", "Job", "make_parts", "refused", "write_npz"]
 
 SIZES = [13, 1, 40, 7, 25]
 ROWS = sum(SIZES)
@@ -85,3 +86,8 @@ class Job:
         """Rows of some epochs by place: (epochs, ROWS), each trainer's batches one after the other."""
         sets = [self.dataset(t, paths, batch, **kwargs) for t in range(self.trainers)]
         return [np.concatenate([b["y"].numpy() for bs in zip(*sets, strict=True) for b in bs]) for _ in range(epochs)]
+
+
+def refused(rows, says, *args, **settings):
+    with pytest.raises(StreamError, match=says):
+        rows(*args, **settings)

@@ -16,3 +16,15 @@ def job(monkeypatch):
     for each in jobs:
         each.network.close()
     gc.collect()
+
+
+@pytest.fixture
+def rows(job, tmp_path):
+    """All batches of one epoch in order, as lists."""
+
+    def read(paths=tmp_path, columns=None, loaders=1, **settings):
+        data = job(loaders).dataset(0, paths, 100, columns, shuffle=None, **settings)
+        batches = [{name: tensor.tolist() for name, tensor in batch.items()} for batch in data]
+        return {name: sum((batch[name] for batch in batches), []) for name in batches[0]}
+
+    return read

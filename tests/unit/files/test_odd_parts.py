@@ -6,94 +6,14 @@ import sys
 import types
 import zipfile
 
-import h5py
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from part_files import refused
 from pyarrow import ipc, parquet
 
-from mpidata.errors import StreamError
 from mpidata.files import holding
-
-
-@pytest.fixture
-def rows(job, tmp_path):
-    """All batches of one epoch in order, as lists."""
-
-    def read(paths=tmp_path, columns=None, loaders=1, **settings):
-        data = job(loaders).dataset(0, paths, 100, columns, shuffle=None, **settings)
-        batches = [{name: tensor.tolist() for name, tensor in batch.items()} for batch in data]
-        return {name: sum((batch[name] for batch in batches), []) for name in batches[0]}
-
-    return read
-
-
-def refused(rows, says, *args, **settings):
-    with pytest.raises(StreamError, match=says):
-        rows(*args, **settings)
-
-
-def test_hdf5_named_columns_may_have_others_beside_them(rows, tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["x"], file["axis"], file["scalar"] = np.arange(3), np.arange(7), 1.0
-    refused(rows, r"a\.h5: .* rows, but .* Name those that belong together: `columns`")
-    assert rows(columns=["x"]) == {"x": [0, 1, 2]}
-    refused(rows, r"a\.h5: 'scalar' is a single value", columns=["x", "scalar"])
-
-
-def test_hdf5_names_lead_through_links_and_may_begin_with_a_slash(rows, tmp_path):
-    with h5py.File(tmp_path / "other.hdf", "w") as file:
-        file["far"] = np.arange(3) * 10
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["g/x"] = np.arange(3)
-        file["hard"] = file["g/x"]
-        file["soft"], file["external"] = h5py.SoftLink("/g/x"), h5py.ExternalLink("other.hdf", "far")
-    path = str(tmp_path / "a.h5")
-    names = ["/g/x", "g/x", "hard", "soft", "external"]
-    assert rows(path, names) == {**dict.fromkeys(names, [0, 1, 2]), "external": [0, 10, 20]}
-    assert rows(path) == {"g/x": [0, 1, 2], "external": [0, 10, 20]}  # each once
-    refused(rows, r"a\.h5: there is no column 'g/y'. It has 'g/x', 'external'", path, ["g/y"])
-    refused(rows, r"a\.h5: 'g' is a group", path, ["g"])
-    (tmp_path / "other.hdf").unlink()
-    refused(rows, r"a\.h5: 'external' is a link that leads nowhere", path)
-    assert rows(path, ["hard"]) == {"hard": [0, 1, 2]}
-
-
-def test_hdf5_groups_that_hold_each_other_are_gone_through_once(rows, tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["g/x"] = np.arange(2)
-        file["g/up"] = file["/"]
-    assert rows() == {"g/x": [0, 1]}
-
-
-def test_hdf5_virtual_rows_whose_file_is_missing_are_not_filled_up(rows, tmp_path):
-    with h5py.File(tmp_path / "source.hdf", "w") as file:
-        file["x"] = np.arange(1, 4)
-    layout = h5py.VirtualLayout((3,), np.int64)
-    layout[:] = h5py.VirtualSource("source.hdf", "x", (3,))
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_virtual_dataset("x", layout)
-    assert rows(str(tmp_path / "a.h5")) == {"x": [1, 2, 3]}
-    (tmp_path / "source.hdf").unlink()
-    refused(rows, r"a\.h5: 'x' has its rows in .*source\.hdf, which is not there", str(tmp_path / "a.h5"))
-
-
-@pytest.mark.parametrize("optional", [False, True])
-def test_hdf5_without_the_filter_names_it(rows, tmp_path, monkeypatch, optional):
-    settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    settings.set_chunk((3,))
-    flag = h5py.h5z.FLAG_OPTIONAL if optional else h5py.h5z.FLAG_MANDATORY
-    settings.set_filter(h5py.h5z.FILTER_DEFLATE, flag, (4,))
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        space = h5py.h5s.create_simple((3,))
-        h5py.Dataset(h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT64, space, settings))[:] = np.arange(3)
-    assert rows() == {"x": [0, 1, 2]}
-    monkeypatch.setattr(h5py.h5z, "filter_avail", lambda code: False)
-    if optional:  # the rows may have been stored without it, as here
-        assert rows() == {"x": [0, 1, 2]}
-    else:
-        refused(rows, r"a\.h5: 'x' is compressed with a filter .*: 1 .*hdf5plugin.*HDF5_PLUGIN_PATH")
 
 
 def test_npz_named_columns_may_have_others_beside_them(rows, tmp_path):
@@ -188,47 +108,6 @@ def test_a_folder_of_folders_is_named(rows, tmp_path):
     refused(rows, rf"{tmp_path} holds folders \(first\), and no files. Name what is in them: {tmp_path}/\*\*/")
 
 
-def test_csv_has_the_kind_that_all_rows_have(rows, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x,y\n" + "1,2\n" * 500_000 + "1.5,2\n")  # the fraction is in the third block of 1 MB
-    got = rows()
-    assert got["x"][-1] == 1.5 and got["y"][-1] == 2 and len(got["x"]) == 500_001
-
-
-def test_csv_lines_may_be_longer_than_a_block(rows, tmp_path):
-    names = [f"column{i}" for i in range(120_000)]
-    (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join(map(str, range(len(names)))) + "\n")
-    assert rows(columns=["column119999"]) == {"column119999": [119999]}
-
-
-@pytest.mark.parametrize("text", ["nan", "NaN", "-nan", "NAN"])
-def test_csv_nan_is_a_number_and_an_empty_cell_is_not(rows, tmp_path, text):
-    (tmp_path / "a.csv").write_text(f"x,y\n1.5,2\n{text},3\ninf,4\n")
-    got = rows()["x"]
-    assert got[0] == 1.5 and np.isnan(got[1]) and got[2] == np.inf
-    (tmp_path / "a.csv").write_text("x,y\n1.5,2\n,3\n")
-    refused(rows, r"a\.csv: column 'x' has nulls \(row 1\)")
-
-
-def test_csv_whole_numbers_are_exact_or_refused(rows, tmp_path):
-    path, great = tmp_path / "a.csv", 2**64 - 1
-    path.write_text(f"x\n{great}\n{2**53 + 1}\n7\n")
-    assert rows() == {"x": [great, 2**53 + 1, 7]}
-    path.write_text(f"x\n{great}\n-1\n")
-    refused(rows, rf"a\.csv: column 'x' has the whole number {great} in row 0")
-    path.write_text(f"x\n1.5\n{2**53 + 1}\n")
-    refused(rows, rf"a\.csv: column 'x' has the whole number {2**53 + 1} in row 1")
-    path.write_text("x\n1.5e300\n18014398509481984\n")
-    assert rows() == {"x": [1.5e300, 2.0**54]}
-
-
-def test_csv_whose_first_line_is_a_row_is_refused(rows, tmp_path):
-    (tmp_path / "a.csv").write_text("0.5,1.5\n2.5,3.5\n")
-    refused(rows, r"a\.csv: its first line has numbers, 0\.5, 1\.5, where the names")
-    (tmp_path / "a.csv").write_text("0,1,2\n5,6,7\n")  # as pandas numbers columns
-    assert rows() == {"0": [5], "1": [6], "2": [7]}
-
-
 def test_columns_of_several_dtypes_are_not_stacked(rows, tmp_path):
     np.savez(tmp_path / "a.npz", a=np.array([2**53 + 1]), b=np.array([0.5]))
     refused(rows, r"columns 'a' \(int64\) and 'b' \(float64\) cannot be stacked into 'x'", columns={"x": ["a", "b"]})
@@ -315,46 +194,6 @@ def test_what_stands_behind_the_first_array_or_stream_is_not_passed_over(rows, t
             with ipc.new_stream(file, (table := pa.table({"x": [1, 2]})).schema) as stream:
                 stream.write_table(table)
     refused(rows, r"a\.arrow: has more behind the end of its Arrow stream")
-
-
-@pytest.mark.parametrize(
-    ("cells", "expected", "dtype"),
-    [
-        (["0xFFFFFFFFFFFFFFFF", "5"], [2**64 - 1, 5], "uint64"),
-        (["0x10", "5"], [16, 5], "int64"),
-        (["+12", "-3"], [12, -3], "int64"),
-        (["9223372036854775808", "1"], [2**63, 1], "uint64"),
-        (["+9007199254740993", "-3"], [2**53 + 1, -3], "int64"),
-        (["+1.5", "2"], [1.5, 2.0], "float64"),
-        (["1.5e18", "+2"], [1.5e18, 2.0], "float64"),
-    ],
-)
-def test_csv_whole_numbers_have_one_dtype_whatever_their_signs_and_sizes(job, tmp_path, cells, expected, dtype):
-    (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"{cell},1\n" for cell in cells))
-    (batch,) = job(1).dataset(0, tmp_path, 9, shuffle=None)
-    assert batch["x"].tolist() == expected and str(batch["x"].dtype) == f"torch.{dtype}"
-
-
-def test_csv_cells_that_no_type_holds_are_named_with_their_row(rows, tmp_path):
-    for cell in ("9223372036854775808", "1" * 100_000):
-        (tmp_path / "a.csv").write_text(f"x\n-1\n{cell}\n")
-        refused(rows, r"a\.csv: column 'x' has the whole number \d+ in row 1")
-    (tmp_path / "a.csv").write_text("x\n1.5\n\n3.5\n")
-    refused(rows, r"a\.csv: column 'x' has nulls \(row 1\)")
-
-
-def test_hdf5_virtual_rows_are_looked_for_where_hdf5_does(rows, tmp_path, monkeypatch):
-    (tmp_path / "real").mkdir()
-    with h5py.File(tmp_path / "real" / "source.hdf", "w") as file:
-        file["x"] = np.arange(1, 4)
-    with h5py.File(tmp_path / "real" / "virtual.hdf", "w") as file:
-        for name, source in (("x", "x"), ("missing", "none")):
-            layout = h5py.VirtualLayout((3,), np.int64)
-            layout[:] = h5py.VirtualSource("source.hdf", source, (3,))
-            file.create_virtual_dataset(name, layout)
-    (tmp_path / "link.h5").symlink_to(tmp_path / "real" / "virtual.hdf")
-    assert rows(str(tmp_path / "link.h5"), "x") == {"x": [1, 2, 3]}
-    refused(rows, r"link\.h5: 'missing' has its rows in 'none' of", str(tmp_path / "link.h5"))
 
 
 def test_npz_members_that_are_no_arrays_are_named(rows, tmp_path):

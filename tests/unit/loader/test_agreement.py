@@ -5,16 +5,12 @@ import random
 import numpy as np
 import pytest
 import torch
-from fake_loaders import FakeNetwork
+from both_datasets import network_of_both
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
 
 from mpidata.data_loader.data_loader import DataLoader
 from mpidata.errors import StreamError
 from mpidata.files.dataset import FileDataset
-from mpidata.files.work import FileWork
-from mpidata.loader.agreement import Agreements
-from mpidata.loader.batches import Batches
-from mpidata.loader.serve import serve
 from mpidata.trainer import place as job
 from mpidata.trainer.place import Place
 
@@ -108,8 +104,7 @@ def both(monkeypatch, tmp_path):
     networks = []
 
     def make(of, loaders=2, times=1):
-        workers = lambda requests: [Agreements(requests), Batches(requests), FileWork(requests)]  # noqa: E731
-        network = FakeNetwork(lambda requests: serve(requests, workers(requests)), loaders, 2)
+        network = network_of_both(loaders, 2)
         networks.append(network)
         places = [Place(side, t, 2, loaders, 2, 5, lambda name, thing: None) for t, side in enumerate(network.trainers)]
         for _ in range(times):

@@ -5,57 +5,33 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from fake_loaders import FakeNetwork
-from torch.utils.data import Sampler, WeightedRandomSampler
+from both_datasets import MAKERS, ROWS, SIZE, network_of_both, write_rows
+from torch.utils.data import WeightedRandomSampler
 
 from mpidata.data_loader.data_loader import DataLoader
-from mpidata.files.dataset import FileDataset
-from mpidata.files.work import FileWork
-from mpidata.loader.agreement import Agreements
-from mpidata.loader.batches import Batches
-from mpidata.loader.serve import serve
 from mpidata.loader.turns import Turns
 from mpidata.trainer import place as job
 from mpidata.trainer.place import Place
 
-ROWS, SIZE = 22, 4
 BATCHES = 6
-
-
-class Numbers(Sampler):
-    def __iter__(self):
-        return iter(range(ROWS - 1, -1, -1))
-
-    def __len__(self):
-        return ROWS
-
-
-MAKERS = {
-    "loader": lambda folder: DataLoader(range(ROWS), SIZE),
-    "loader, shuffled": lambda folder: DataLoader(range(ROWS), SIZE, shuffle=True),
-    "loader, shared": lambda folder: DataLoader(range(ROWS), SIZE, shuffle=True, share=True),
-    "loader, sampler": lambda folder: DataLoader(range(ROWS), SIZE, sampler=Numbers()),
+ALL = {
+    **MAKERS,
     "loader, random sampler": lambda folder: DataLoader(
         range(ROWS), SIZE, sampler=WeightedRandomSampler(np.arange(1.0, ROWS + 1), ROWS)
     ),
-    "files": lambda folder: FileDataset(folder, SIZE),
-    "files, parts": lambda folder: FileDataset(folder, SIZE, shuffle="parts", open_parts=2),
-    "files, in order": lambda folder: FileDataset(folder, SIZE, shuffle=None),
 }
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=ALL)
 def make(request, monkeypatch, tmp_path):
-    for part, rows in enumerate(np.array_split(np.arange(ROWS), 3)):
-        (tmp_path / f"{part}.csv").write_text("data\n" + "".join(f"{row}\n" for row in rows))
-    workers = lambda requests: [Agreements(requests), Batches(requests), FileWork(requests)]  # noqa: E731
-    network = FakeNetwork(lambda requests: serve(requests, workers(requests)), 2, 1)
+    write_rows(tmp_path)
+    network = network_of_both(2)
     place = Place(network.trainers[0], 0, 1, 2, 2, 5, lambda name, thing: None, Turns(lambda: counted.append(1)))
     counted = []
     monkeypatch.setattr(job, "place", lambda: place)
 
     def made():
-        dataset = MAKERS[request.param](tmp_path)
+        dataset = ALL[request.param](tmp_path)
         dataset.counted = counted
         return dataset
 

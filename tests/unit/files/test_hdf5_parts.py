@@ -1,0 +1,82 @@
+"""HDF5 files as other programs leave them: links, virtual datasets, filters, what lies beside the rows."""
+
+import h5py
+import numpy as np
+import pytest
+from part_files import refused
+
+
+def test_hdf5_named_columns_may_have_others_beside_them(rows, tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"], file["axis"], file["scalar"] = np.arange(3), np.arange(7), 1.0
+    refused(rows, r"a\.h5: .* rows, but .* Name those that belong together: `columns`")
+    assert rows(columns=["x"]) == {"x": [0, 1, 2]}
+    refused(rows, r"a\.h5: 'scalar' is a single value", columns=["x", "scalar"])
+
+
+def test_hdf5_names_lead_through_links_and_may_begin_with_a_slash(rows, tmp_path):
+    with h5py.File(tmp_path / "other.hdf", "w") as file:
+        file["far"] = np.arange(3) * 10
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["g/x"] = np.arange(3)
+        file["hard"] = file["g/x"]
+        file["soft"], file["external"] = h5py.SoftLink("/g/x"), h5py.ExternalLink("other.hdf", "far")
+    path = str(tmp_path / "a.h5")
+    names = ["/g/x", "g/x", "hard", "soft", "external"]
+    assert rows(path, names) == {**dict.fromkeys(names, [0, 1, 2]), "external": [0, 10, 20]}
+    assert rows(path) == {"g/x": [0, 1, 2], "external": [0, 10, 20]}  # each once
+    refused(rows, r"a\.h5: there is no column 'g/y'. It has 'g/x', 'external'", path, ["g/y"])
+    refused(rows, r"a\.h5: 'g' is a group", path, ["g"])
+    (tmp_path / "other.hdf").unlink()
+    refused(rows, r"a\.h5: 'external' is a link that leads nowhere", path)
+    assert rows(path, ["hard"]) == {"hard": [0, 1, 2]}
+
+
+def test_hdf5_groups_that_hold_each_other_are_gone_through_once(rows, tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["g/x"] = np.arange(2)
+        file["g/up"] = file["/"]
+    assert rows() == {"g/x": [0, 1]}
+
+
+def test_hdf5_virtual_rows_whose_file_is_missing_are_not_filled_up(rows, tmp_path):
+    with h5py.File(tmp_path / "source.hdf", "w") as file:
+        file["x"] = np.arange(1, 4)
+    layout = h5py.VirtualLayout((3,), np.int64)
+    layout[:] = h5py.VirtualSource("source.hdf", "x", (3,))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("x", layout)
+    assert rows(str(tmp_path / "a.h5")) == {"x": [1, 2, 3]}
+    (tmp_path / "source.hdf").unlink()
+    refused(rows, r"a\.h5: 'x' has its rows in .*source\.hdf, which is not there", str(tmp_path / "a.h5"))
+
+
+@pytest.mark.parametrize("optional", [False, True])
+def test_hdf5_without_the_filter_names_it(rows, tmp_path, monkeypatch, optional):
+    settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    settings.set_chunk((3,))
+    flag = h5py.h5z.FLAG_OPTIONAL if optional else h5py.h5z.FLAG_MANDATORY
+    settings.set_filter(h5py.h5z.FILTER_DEFLATE, flag, (4,))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        space = h5py.h5s.create_simple((3,))
+        h5py.Dataset(h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT64, space, settings))[:] = np.arange(3)
+    assert rows() == {"x": [0, 1, 2]}
+    monkeypatch.setattr(h5py.h5z, "filter_avail", lambda code: False)
+    if optional:  # the rows may have been stored without it, as here
+        assert rows() == {"x": [0, 1, 2]}
+    else:
+        refused(rows, r"a\.h5: 'x' is compressed with a filter .*: 1 .*hdf5plugin.*HDF5_PLUGIN_PATH")
+
+
+def test_hdf5_virtual_rows_are_looked_for_where_hdf5_does(rows, tmp_path, monkeypatch):
+    (tmp_path / "real").mkdir()
+    with h5py.File(tmp_path / "real" / "source.hdf", "w") as file:
+        file["x"] = np.arange(1, 4)
+    with h5py.File(tmp_path / "real" / "virtual.hdf", "w") as file:
+        for name, source in (("x", "x"), ("missing", "none")):
+            layout = h5py.VirtualLayout((3,), np.int64)
+            layout[:] = h5py.VirtualSource("source.hdf", source, (3,))
+            file.create_virtual_dataset(name, layout)
+    (tmp_path / "link.h5").symlink_to(tmp_path / "real" / "virtual.hdf")
+    assert rows(str(tmp_path / "link.h5"), "x") == {"x": [1, 2, 3]}
+    refused(rows, r"link\.h5: 'missing' has its rows in 'none' of", str(tmp_path / "link.h5"))
