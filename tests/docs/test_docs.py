@@ -239,3 +239,19 @@ def test_the_table_of_a_batch_has_all_keys_and_the_dataset_all_arguments() -> No
     assert {"parameters", "time", "step", "simulation"} == set(table(ROOT / "docs" / "training.md", "## Batches"))
     for name in [*inspect.signature(MPIStreamDataset).parameters, "validation", "report", "close", "fields"]:
         assert name in text
+
+
+def test_the_speed_in_the_readme_is_that_of_the_results() -> None:
+    results = (ROOT / "benchmarks" / "results" / "stream.md").read_text().split("## Thousands")[0]
+
+    def measured(row: str) -> list[float]:
+        cells = re.findall(r"\| ([\d.]+) \(", re.search(rf"^\| {row} \|.*", results, re.MULTILINE)[0])
+        return [float(cells[i]) for i in (1, 2, 4)]  # 8 KB, 64 KB, 1 MB
+
+    rows = {name: measured(name) for name in ("mpidata fifo", "Redis", "ADIOS2 SST", "HDF5 files")}
+    text = " ".join(README.read_text().split())
+    for figures in rows.values():
+        assert ", ".join(f"{figure:.0f}" for figure in figures) + " |" in text
+    fifo, redis, sst, files = (figures[1] / 1000 for figures in rows.values())
+    assert f"mpidata moves {fifo:.1f} GB/s of 64 KB samples" in text
+    assert f"ADIOS2 SST moves {sst:.2f}, Redis {redis:.2f}, and shuffled HDF5 files {files:.2f}" in text

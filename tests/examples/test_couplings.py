@@ -10,19 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from example_copy import copy_example
 from jobs import BIN, JobFolder, environment
 
 if TYPE_CHECKING:
     import torch
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run_example(tmp_path: Path, name: str, count: int, job_file: str = "") -> JobFolder:
     """Run some simulations of an example, and record them."""
     folder = tmp_path / name
     if not folder.exists():
-        shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("runs"))
+        copy_example(name, folder)
     job = JobFolder(folder)
     overrides = [f"parameters.count={count}", "record={path: record}", "buffer.watermark=0", "name=job"]
     words = [word for override in overrides for word in ("--set", override)]
@@ -37,7 +36,7 @@ def test_a_fortran_program_keeps_its_mpi_and_its_world(tmp_path: Path, require: 
     from mpidata import RecordedDataset
 
     compiler = require("mpifort.mpich")
-    shutil.copytree(EXAMPLES / "miniapp", tmp_path / "miniapp", ignore=shutil.ignore_patterns("runs", "burgers"))
+    copy_example("miniapp", tmp_path / "miniapp")
     command = ["make", "-B", f"MPIFORT={compiler}"]
     done = subprocess.run(command, cwd=tmp_path / "miniapp", env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -78,9 +77,7 @@ def test_a_function_object_of_openfoam_puts_what_it_would_write(tmp_path: Path) 
 
     if shutil.which("laplacianFoam") is None or "FOAM_SRC" not in os.environ:
         pytest.skip("OpenFOAM is not installed, or FOAM_SRC does not name its sources")
-    shutil.copytree(
-        EXAMPLES / "openfoam", tmp_path / "openfoam", ignore=shutil.ignore_patterns("runs", "include", "*.so")
-    )
+    copy_example("openfoam", tmp_path / "openfoam")
     done = subprocess.run(["make"], cwd=tmp_path / "openfoam", env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     samples = RecordedDataset(run_example(tmp_path, "openfoam", 3, "linked").path / "record")
@@ -104,8 +101,7 @@ def key(sample: "dict[str, torch.Tensor]") -> tuple[int, float]:
 def test_lammps_keeps_its_mpi_and_its_world(tmp_path: Path) -> None:
     from mpidata import RecordedDataset
 
-    shutil.copytree(EXAMPLES / "lammps", tmp_path / "lammps", ignore=shutil.ignore_patterns("runs", "mpich"))
-    folder = tmp_path / "lammps"
+    folder = copy_example("lammps", tmp_path / "lammps")
     for command in (
         [sys.executable, "-m", "venv", "mpich"],
         [folder / "mpich" / "bin" / "pip", "install", "-q", "mpich"],

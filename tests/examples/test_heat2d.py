@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from example_copy import copy_example
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAT = ROOT / "examples" / "heat2d"
@@ -57,9 +58,7 @@ def command(language: str, folder: Path) -> list[str | Path]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the C and, where there is a compiler, the Fortran solver in a copy of the example, with its Makefile."""
     folder = tmp_path_factory.mktemp("heat2d")
-    shutil.copytree(
-        HEAT, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("runs", "heat2d", "heat2d_f", "*.o")
-    )
+    copy_example("heat2d", folder)
     recorder = folder / "recorder.o"
     include = f"-I{ROOT / 'c_api' / 'include'}"
     strict = ["-std=c11", "-Wall", "-Wextra", "-Werror"]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from example_copy import copy_example
 from jobs import BIN, PROGRAMS, JobFolder, environment, mpicc
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "heat2d"
 SIMULATIONS, STEPS = 4, 100
 SOLVERS = {"c": ["./heat2d"], "fortran": ["./heat2d_f"], "python": ["python", "heat2d.py"]}
 FAST = [("c", 4, 0), ("fortran", 2, 0), ("python", 2, 0), ("c", 2, 2)]
@@ -31,9 +31,8 @@ CARRIED = {
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, require) -> Path:
     require("gfortran")
-    folder = tmp_path_factory.mktemp("heat2d") / "heat2d"
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("runs", "heat2d", "heat2d_f", "*.o"))
-    done = subprocess.run(["make", "-B"], cwd=folder, env=environment(), capture_output=True, text=True)
+    folder = copy_example("heat2d", tmp_path_factory.mktemp("heat2d") / "heat2d")
+    done = subprocess.run(["make"], cwd=folder, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 

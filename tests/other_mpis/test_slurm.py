@@ -1,6 +1,5 @@
 """Every template of `mpidata submit` with MPICH 5 and Debian's MPICH 4.0 and Open MPI 4.1, against a real Slurm."""
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +7,11 @@ from pathlib import Path
 import pytest
 from batch import BatchFolder
 from cluster import Cluster
+from example_copy import copy_example
 from heat2d_job import write_heat2d_job
 from jobs import PROGRAMS
 from killing import STEPS, check_exactly_once
-from mpis import ROOT, Mpi
+from mpis import Mpi
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
@@ -32,8 +32,8 @@ class MpiFolder(BatchFolder):
 
     def write(self, template: str, pause: float = 0.0) -> None:
         """Build the example and write its job file."""
-        example = shutil.copytree(ROOT / "examples" / "heat2d", self.path / "built")
-        made = self.mpi.run("make", "-B", "heat2d", cwd=example)
+        example = copy_example("heat2d", self.path / "built")
+        made = self.mpi.run("make", "heat2d", cwd=example)
         assert made.returncode == 0, made.stdout + made.stderr
         write_heat2d_job(
             self,
