@@ -4,6 +4,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def folder(tmp_path: Path) -> Iterator[JobFolder]:
 
 
 def shell(folder: Path, commands: str) -> str:
+    if " " in sys.prefix:  # as docs/solver.md says
+        commands = re.sub(r"^.*\$\((?:mpidata config|pkg-config) .*$", r'eval "\g<0>"', commands, flags=re.MULTILINE)
     variables = environment() | {"ROOT": str(ROOT)}
     done = subprocess.run(
         ["sh", "-eu", "-c", commands], cwd=folder, env=variables, capture_output=True, text=True, timeout=120

@@ -133,8 +133,8 @@ def test_scripts_between_launcher_and_rank_do_not_count() -> None:
         "print(script - by_hand._launcher_started())"
     )
     done = subprocess.run(
-        ["sh", "-c", f"sleep 1; PMI_RANK=0 sh -c \"{sys.executable} -c '{code}'; true\"; true"],
-        env=clean_environment(),
+        ["sh", "-c", 'sleep 1; PMI_RANK=0 sh -c \'"$PYTHON" -c "$CODE"; true\'; true'],
+        env={**clean_environment(), "PYTHON": sys.executable, "CODE": code},
         capture_output=True,
         text=True,
     )

@@ -40,8 +40,8 @@ def test_a_homogeneous_job(tmp_path: Path) -> None:
     assert directives(text) == [*common, "--ntasks=8", "--partition=cpu", "--exclusive", '--comment="a b"']
     assert text.startswith("#!/bin/bash\n")
     set_value = "slurm.options={partition: cpu, exclusive: true, requeue: false, comment: a b}"
-    run = f"mpidata run {tmp_path}/job.yaml --set '{set_value}' --as \"slurm-$SLURM_JOB_ID\" --restarts 3"
-    assert text.splitlines()[-1].endswith(run)
+    start = f" run {tmp_path}/job.yaml --set '{set_value}' --as \"slurm-$SLURM_JOB_ID\" --restarts 3"
+    assert text.splitlines()[-1].endswith(start)
     text = script(tmp_path, "slurm.nodes=3", "trainers.per_node=1", "slurm.time=1:00:00")
     assert directives(text)[5:] == ["--time=1:00:00", "--nodes=3", "--ntasks-per-node=3"]
 
@@ -143,8 +143,8 @@ def test_only_the_signal_before_the_end_requeues(tmp_path: Path, signals: str, s
         (tmp_path / name).write_text(f"#!/bin/bash\n{lines}\n")
         (tmp_path / name).chmod(0o755)
     text = script(tmp_path, "slurm={template: preemptible, time: 9}")
-    start = next(line for line in text.splitlines() if "mpidata run" in line)
-    (tmp_path / "script").write_text(text.replace(start.partition(" ")[0], f"{tmp_path}/mpidata"))
+    start = next(line for line in text.splitlines() if " run " in line and "mpidata" in line)
+    (tmp_path / "script").write_text(text.replace(start.partition(" run ")[0], f"{tmp_path}/mpidata"))
     path = f"{tmp_path}:{os.environ['PATH']}"
     process = subprocess.Popen(["bash", "script"], cwd=tmp_path, env={**os.environ, "PATH": path, "SLURM_JOB_ID": "41"})
     try:
