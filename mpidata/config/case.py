@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Discriminator, Tag
 
 from mpidata.config.base import Key, Model, Natural, Problem, Text, free_key, refuse
+from mpidata.config.case_files import CaseFiles, escaped, printed
 from mpidata.config.data import FieldName
 
 __all__ = ["Case", "Output"]
@@ -40,19 +41,21 @@ def _marks(given: list[str]) -> list[str]:
 class Case(Model):
     """A folder that each simulation gets as a copy of its own, in which the program runs."""
 
-    folder: Text = free_key(description="The folder that is copied.", examples=["case"])
+    folder: Text = free_key(description="The folder that is copied, or a link to it.", examples=["case"])
     fill: list[Text] = free_key(
         default=[],
-        description="Files of it, by patterns, in which `{{alpha}}` stands for the value of a parameter, and "
-        "`{{alpha:.6e}}` for it in a format of printf, which ends with e, f or g, or of a whole number, `{{n:04d}}`, "
-        "with d; also `simulation`, `try`, `group`, `ranks` and, with `carried`, `hosts`.",
+        description="Files of it, by names or patterns (`*`, `?`, `[ab]`, and `**` for folders), in which "
+        "`{{alpha}}` stands for the value of a parameter, and `{{alpha:.6e}}` for it in a format of printf, which ends "
+        "with e, f or g, or of a whole number, `{{n:04d}}`, with d; also `simulation`, `try`, `group`, `ranks` and, "
+        "with `carried`, `hosts`.",
         examples=['[input.dat, "system/*"]'],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
     link: list[Text] = free_key(
         default=[],
-        description="Files and folders of it that are linked, not copied: those that the program only reads.",
-        examples=["[mesh]"],
+        description="Files and folders of it, by names or patterns, that are linked, not copied: those that the "
+        "program only reads.",
+        examples=['[mesh, "*.msh"]'],
         json_schema_extra={"kind": "list of texts", "default": "none"},
     )
     marks: Annotated[list[Text], AfterValidator(_marks)] = free_key(
@@ -74,11 +77,9 @@ class Case(Model):
         "`failed` in the run folder.",
     )
 
-    def filled(self, folder: Path) -> list[str]:
-        """Paths of the files to fill, within the case folder; `folder` is that of the job file."""
-        top = folder / self.folder
-        found = {path for pattern in self.fill for path in _found(top, pattern) if path.is_file()}
-        return sorted(str(path.relative_to(top)) for path in found)
+    def files(self, folder: Path) -> CaseFiles:
+        """Look which files of the case are filled, and which are linked; `folder` is that of the job file."""
+        return CaseFiles(folder / self.folder, self.fill, self.link)
 
     def misplaced(self, folder: Path, output: str) -> Iterator[Problem]:
         """Look whether the copies would go into the folder that is copied; `output` is the key of the job file."""
@@ -109,31 +110,25 @@ class Case(Model):
             Those of whole numbers.
         """
         top = folder / self.folder
-        if not top.is_dir():
+        if not os.path.isdir(top):
             yield ("solvers", "case", "folder"), f"'solvers.case.folder' is {self.folder!r}, but {top} is no folder."
             return
-        for key, names in (("fill", self.fill), ("link", self.link)):
-            for i, name in enumerate(names):
-                if name.startswith("/") or ".." in Path(name).parts or not _found(top, name):
-                    said = f"'solvers.case.{key}[{i}]' is {name!r}, but {top} has no such file"
-                    yield ("solvers", "case", key, i), f"{said}. Correct the name."
-        for name in self.filled(folder):
-            said = f"'solvers.case.fill' names {top / name}"
-            if any(Path(name).is_relative_to(link.rstrip("/")) for link in self.link):
-                yield (
-                    ("solvers", "case", "fill"),
-                    f"{said}, which 'solvers.case.link' links. Remove it from one of them.",
-                )
-            elif (top / name).stat().st_size > _MOST_FILLED:
-                most = f"{_MOST_FILLED >> 20} MiB"
-                yield ("solvers", "case", "fill"), f"{said}, which has more than {most}. Fill a smaller file."
+        files = self.files(folder)
+        found = list(files.problems())
+        yield from found
+        if found:  # perhaps with a file that cannot be read
+            return
         opens, closes = map(re.escape, self.marks)
         pattern = re.compile(rf"{opens}((?:(?!{opens}|{closes})[^\n])*){closes}")
-        for name in self.filled(folder):
-            for mark in pattern.finditer((top / name).read_text("utf-8", "replace")):
+        for path in (files.top / name for name in files.filled):
+            if path.stat().st_size > _MOST_FILLED:
+                said = f"'solvers.case.fill' names {printed(path)}, which has more than {_MOST_FILLED >> 20} MiB"
+                yield ("solvers", "case", "fill"), f"{said}. Fill a smaller file."
+                continue
+            for mark in pattern.finditer(path.read_text("utf-8", "replace")):
                 wrong = self._wrong(mark[1], [*known, *_ALWAYS], [*whole, *_ALWAYS])
                 if wrong:
-                    yield ("solvers", "case", "fill"), f"{top / name} has '{mark[0]}', {wrong}"
+                    yield ("solvers", "case", "fill"), f"{printed(path)} has '{mark[0]}', {wrong}"
 
     def _wrong(self, mark: str, known: Collection[str], whole: Collection[str]) -> str:
         """Say what is wrong with what stands between the marks; an empty text if nothing is."""
@@ -154,11 +149,13 @@ class Case(Model):
 
     def text(self, folder: Path, run: Path) -> str:
         """Write what carriers need to know of it; `folder` is that of the job file, `run` the run folder."""
-        lines = [f"folder {(folder / self.folder).absolute()}", f"keep {self.keep}", f"marks {' '.join(self.marks)}"]
+        files = self.files(folder)
+        lines = [f"folder {escaped(str(files.top))}", f"keep {self.keep}", f"marks {' '.join(self.marks)}"]
         if self.in_ is not None:  # two runs may have the same
             own = f"mpidata-{hashlib.sha256(str(run.absolute()).encode()).hexdigest()[:16]}"
-            lines.append(f"in {(folder / self.in_).absolute() / own}")
-        lines += [f"fill {name}" for name in self.filled(folder)] + [f"link {name.rstrip('/')}" for name in self.link]
+            lines.append(f"in {escaped(str((folder / self.in_).absolute() / own))}")
+        for key, names in (("fill", files.filled), ("link", files.linked)):
+            lines += [f"{key} {escaped(name)}" for name in names]
         return "\n".join(lines) + "\n"
 
 

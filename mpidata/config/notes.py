@@ -43,8 +43,9 @@ def unknown_to_program(sections: dict[str, Any], folder: Path) -> list[Problem]:
     told = set(re.findall(r"\{(\w+)\}", " ".join(solvers.program or ())))
     if (case := solvers.case) is not None:
         opens = re.escape(case.marks[0])
-        for name in case.filled(folder):
-            text = (folder / case.folder / name).read_text("utf-8", "replace")
+        files = case.files(folder)
+        for name in files.filled:
+            text = (files.top / name).read_text("utf-8", "replace")
             told |= set(re.findall(rf"{opens}\s*(\w+)", text))
     where = "in no file of 'solvers.case.fill' and no argument of 'solvers.program'"
     return [
