@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mpidata.config.base import Location, Problem
+from mpidata.config.base import Location, Origin, Problem
 from mpidata.config.data import Buffer
 from mpidata.config.parameters import LEARNING
 from mpidata.config.sentences import shown
@@ -106,7 +106,7 @@ def new_name(keys: Location, notes: list[Problem]) -> Location:
     return keys
 
 
-def rename(data: dict[str, Any], origins: dict[Location, str], notes: list[Problem]) -> list[Problem]:
+def rename(data: dict[str, Any], origins: dict[Location, Origin], notes: list[Problem]) -> list[Problem]:
     """Give the keys of a job file their names of now.
 
     Parameters
