@@ -135,7 +135,7 @@ def programs_of(job: Job) -> dict[str, Program]:
 
 def _launcher(solvers: Solvers, program: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     """Compose what stands before a carried program, which may run in another folder; the carrier knows the hosts."""
-    from mpidata.config.programs import find_program
+    from mpidata.config.programs import find_launcher
 
     carried = solvers.carried
     assert carried is not None
@@ -143,7 +143,7 @@ def _launcher(solvers: Solvers, program: tuple[str, ...], folder: Path) -> tuple
         return ()
     if carried.launcher == "auto":
         return launcher_of(program, carried.ranks, solvers.ranks_per_group)
-    return find_program([word.replace("{ranks}", str(carried.ranks)) for word in carried.launcher], folder)
+    return find_launcher([word.replace("{ranks}", str(carried.ranks)) for word in carried.launcher], folder)
 
 
 def _encoded(settings: Mapping[str, Any]) -> str:
