@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_AFTERWARDS = ("report", "advise")
 _JOB = click.argument("job", type=click.Path())
 _SET = click.option(
     "--set",
@@ -41,7 +42,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except MpidataError as error:
-            _refuse(error)
+            _refuse(error, ctx.invoked_subcommand)
         except KeyboardInterrupt:
             sys.exit(130)
 
@@ -279,12 +280,13 @@ def _show_notes(job: Job) -> None:
         click.echo(note, err=True)
 
 
-def _refuse(error: MpidataError) -> NoReturn:
-    # A bad job file, and a launcher that was called the wrong way, are both bad usage.
+def _refuse(error: MpidataError, command: str | None) -> NoReturn:
+    # Nothing was started; a report that fails may do so halfway.
     from rich.text import Text
 
     _console(stderr=True).print(Text(f"mpidata: {error}", "red"), soft_wrap=True)
-    sys.exit(2 if isinstance(error, JobFileError | LaunchError) else 1)
+    halfway = command in _AFTERWARDS and not isinstance(error, JobFileError | LaunchError)
+    sys.exit(1 if halfway else 2)
 
 
 def _console(stderr: bool = False) -> Console:
