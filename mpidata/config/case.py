@@ -121,11 +121,17 @@ class Case(Model):
         opens, closes = map(re.escape, self.marks)
         pattern = re.compile(rf"{opens}((?:(?!{opens}|{closes})[^\n])*){closes}")
         for path in (files.top / name for name in files.filled):
-            if path.stat().st_size > _MOST_FILLED:
-                said = f"'solvers.case.fill' names {printed(path)}, which has more than {_MOST_FILLED >> 20} MiB"
-                yield ("solvers", "case", "fill"), f"{said}. Fill a smaller file."
+            said = f"'solvers.case.fill' names {printed(path)}, which"
+            try:
+                large = path.stat().st_size > _MOST_FILLED
+                text = "" if large else path.read_text("utf-8", "replace")
+            except OSError as error:  # what a link leads to, for example
+                yield ("solvers", "case", "fill"), f"{said} cannot be read: {error.strerror}. Make it readable."
                 continue
-            for mark in pattern.finditer(path.read_text("utf-8", "replace")):
+            if large:
+                most = f"{_MOST_FILLED >> 20} MiB"
+                yield ("solvers", "case", "fill"), f"{said} has more than {most}. Fill a smaller file."
+            for mark in pattern.finditer(text):
                 wrong = self._wrong(mark[1], [*known, *_ALWAYS], [*whole, *_ALWAYS])
                 if wrong:
                     yield ("solvers", "case", "fill"), f"{printed(path)} has '{mark[0]}', {wrong}"

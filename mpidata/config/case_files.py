@@ -63,6 +63,10 @@ class CaseFiles:
 
     def problems(self) -> Iterator[Problem]:
         """Look for names that mean nothing, or nothing that can be filled, and for what cannot be copied."""
+        if "" in self._unread:
+            said = f"'solvers.case.folder' is {printed(self.top)}, which you may not read"
+            yield ("solvers", "case", "folder"), f"{said}. Run `chmod u+rx` on it."
+            return
         for key, given in self._given.items():
             for i, (name, meant) in enumerate(zip(given, self._meant[key], strict=True)):
                 wrong = self._wrong(key, name, meant)
@@ -137,7 +141,8 @@ class CaseFiles:
         if entry.is_symlink() or entry.is_dir(follow_symlinks=False):
             return ""
         if entry.is_file(follow_symlinks=False):
-            return "" if os.access(entry.path, os.R_OK) else "which you may not read. Run `chmod u+r` on it"
+            readable = os.access(entry.path, os.R_OK, effective_ids=True)
+            return "" if readable else "which you may not read. Run `chmod u+r` on it"
         if stat.S_ISFIFO(entry.stat(follow_symlinks=False).st_mode):
             return ""
         return "which is a socket or a device. Remove it"
