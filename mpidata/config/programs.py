@@ -20,10 +20,13 @@ __all__ = [
     "Solvers",
     "Trainers",
     "argument_list",
+    "doubled",
+    "find_for_filling",
     "find_launcher",
     "find_program",
     "is_object_name",
     "object_name",
+    "path_for_filling",
     "printable",
 ]
 
@@ -64,18 +67,28 @@ def find_launcher(launcher: Sequence[str], folder: Path) -> tuple[str, ...]:
     with a slash are made absolute, if the job file's folder has such a file. Braces of the folder's own name are
     doubled: those in the words are filled in later.
     """
-    first = find_program(launcher, folder)[0]
-    top = _doubled(os.path.abspath(folder))
-    words = [_doubled(first) if first == sys.executable else launcher[0]]
-    if first not in (sys.executable, launcher[0]):
-        words = [os.path.normpath(os.path.join(top, launcher[0]))]
+    words = [find_for_filling(launcher, folder)[0]]
     for number, word in enumerate(launcher[1:], start=1):
         is_path = ("/" in word or number == 1) and os.path.isfile(folder / word)
-        words.append(os.path.normpath(os.path.join(top, word)) if is_path else word)
+        words.append(path_for_filling(word, folder) if is_path else word)
     return tuple(words)
 
 
-def _doubled(path: str) -> str:
+def find_for_filling(program: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """As `find_program`, for arguments in which placeholders are filled in later."""
+    first, *rest = find_program(program, folder)
+    if first == sys.executable:
+        return (doubled(first), *rest)
+    return (first if first == program[0] else path_for_filling(program[0], folder), *rest)
+
+
+def path_for_filling(name: str, folder: Path) -> str:
+    """Make a name absolute that the user has given; placeholders in it stay, and braces of the folder are none."""
+    return os.path.normpath(os.path.join(doubled(os.path.abspath(folder)), name))
+
+
+def doubled(path: str) -> str:
+    """Write a path for a text in which placeholders are filled in."""
     return path.replace("{", "{{").replace("}", "}}")
 
 

@@ -246,3 +246,21 @@ def test_a_launcher_in_the_folder_is_found_from_everywhere(folder: Path, monkeyp
     assert find_launcher(["fan.sh"], odd) == (f"{folder}/{{{{odd}}}}/fan.sh",)
     assert find_launcher(["sh", "fan.sh", "fan.sh"], folder) == ("sh", str(folder / "fan.sh"), "fan.sh")
     assert find_launcher(["mpirun", "-n"], odd) == ("mpirun", "-n")
+
+
+def test_braces_of_the_folder_are_no_placeholders(folder: Path) -> None:
+    odd = folder / "{odd}"
+    odd.mkdir()
+    for name in ("job.yaml", "heat2d", "train.py"):
+        if (folder / name).is_file():
+            (folder / name).rename(odd / name)
+    (odd / "solver.py").touch()
+    (odd / "case").mkdir()
+    carried = "carried: {ranks: 1}, lifetime: simulation, case: {folder: case}"
+    written = f"{folder}/{{{{odd}}}}"
+    for program, arguments in (
+        ("[./heat2d, '{alpha}']", (f"{written}/heat2d", "{alpha}")),
+        ("[python, solver.py]", (sys.executable, f"{written}/solver.py")),
+    ):
+        job = load_job(odd / "job.yaml", [f"solvers={{program: {program}, {carried}}}"])
+        assert Plan.of(job, folder).programs["solver"].arguments[3:] == arguments
