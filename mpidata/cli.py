@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_AFTERWARDS = ("report", "advise")
 _JOB = click.argument("job", type=click.Path())
 _SET = click.option(
     "--set",
@@ -41,7 +42,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except MpidataError as error:
-            _refuse(error)
+            _refuse(error, ctx.invoked_subcommand)
         except KeyboardInterrupt:
             sys.exit(130)
 
@@ -84,8 +85,9 @@ def run(
     On one machine: mpidata run JOB. Under a launcher, with one rank for the scheduler, one per trainer and one per rank
     of a solver: mpirun -n N mpidata run JOB.
     """
-    from mpidata.launch.starting.environment import find_place  # each command loads only what it needs
+    from mpidata.launch.starting.environment import find_place, leave_step  # each command loads only what it needs
 
+    leave_step(os.environ)
     if (job, resume, replay).count(None) != 2:
         raise click.UsageError("Give either a job file, or --resume or --replay with the folder of a run.")
     if replay is not None and (restarts or name is not None):
@@ -129,7 +131,9 @@ def submit(
     from mpidata.config import load_job
     from mpidata.launch.batch import submit as submitting
     from mpidata.launch.batch.template import read_template
+    from mpidata.launch.starting.environment import leave_step
 
+    leave_step(os.environ)
     if (job is None) == (show_template is None):
         raise click.UsageError("Give either a job file, or --show-template with the name of a template.")
     if show_template is not None:
@@ -172,7 +176,9 @@ def check(job: str, overrides: tuple[str, ...]) -> None:
 def doctor(job: str | None, overrides: tuple[str, ...], as_json: bool) -> None:
     """Check this machine and its MPI, and with a JOB what that needs. Exit status 1 if something must be mended."""
     from mpidata.doctor import examine, finding
+    from mpidata.launch.starting.environment import leave_step
 
+    leave_step(os.environ)
     if overrides and job is None:
         raise click.UsageError("--set changes a key of a job file; give one.")
     found = examine(job, overrides)
@@ -274,12 +280,13 @@ def _show_notes(job: Job) -> None:
         click.echo(note, err=True)
 
 
-def _refuse(error: MpidataError) -> NoReturn:
-    # A bad job file, and a launcher that was called the wrong way, are both bad usage.
+def _refuse(error: MpidataError, command: str | None) -> NoReturn:
+    # Nothing was started; a report that fails may do so halfway.
     from rich.text import Text
 
     _console(stderr=True).print(Text(f"mpidata: {error}", "red"), soft_wrap=True)
-    sys.exit(2 if isinstance(error, JobFileError | LaunchError) else 1)
+    halfway = command in _AFTERWARDS and not isinstance(error, JobFileError | LaunchError)
+    sys.exit(1 if halfway else 2)
 
 
 def _console(stderr: bool = False) -> Console:

@@ -1,13 +1,15 @@
-"""Signals that come to `mpidata run` before it can take them: while modules are loaded and the job file is read.
+"""What the command does first: take signals that come to `mpidata run` while modules are loaded, and find a home.
 
 Imports almost nothing, so that it is in place some hundredths of a second after the start.
 """
 
 import os
+import pwd
 import signal
+from collections.abc import MutableMapping
 from types import FrameType
 
-__all__ = ["AGAIN", "stop_early", "take_early"]
+__all__ = ["AGAIN", "find_home", "stop_early", "take_early"]
 
 AGAIN = 75
 """Exit status of a run that was told to end and can be run again: EX_TEMPFAIL."""
@@ -25,3 +27,24 @@ def stop_early(number: int, _: FrameType | None) -> None:
     name = signal.Signals(number).name
     os.write(2, f"mpidata: {name} came before the job was started. Run the same command again.\n".encode())
     os._exit(AGAIN)
+
+
+def find_home(environ: MutableMapping[str, str]) -> None:
+    """Set HOME and USER where they are missing (cron, `env -i`, containers): Open MPI starts nothing without a HOME.
+
+    HOME becomes the folder in the user's entry of the system, or `/` if the user has no entry or the folder does not
+    exist: no folder that others can write, as launchers read settings there.
+
+    Parameters
+    ----------
+    environ : mutable mapping of str to str
+        `os.environ`, which all that is started gets.
+    """
+    try:
+        name, home = pwd.getpwuid(os.geteuid())[0:6:5]
+    except KeyError:  # `docker run --user 12345`
+        name, home = str(os.geteuid()), ""
+    if not environ.get("HOME"):
+        environ["HOME"] = home if os.path.isdir(home) else "/"
+    if not environ.get("USER") and not environ.get("LOGNAME"):
+        environ["USER"] = name

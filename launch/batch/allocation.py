@@ -39,11 +39,14 @@ class Allocation:
         One tuple of nodes; of a heterogeneous job one for each component, in order.
     variable : str
         The environment variable that tells of the job.
+    has_srun : bool
+        Whether srun can start programs on it.
     """
 
     job: str
     components: tuple[tuple[Node, ...], ...]
     variable: str = ""
+    has_srun: bool = False
 
     @property
     def nodes(self) -> tuple[Node, ...]:

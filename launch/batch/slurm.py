@@ -14,10 +14,12 @@ from mpidata.launch.batch.allocation import Allocation
 from mpidata.launch.batch.slurm_job import SlurmJob
 from mpidata.launch.batch.slurm_nodes import read_allocation
 from mpidata.launch.batch.slurm_script import batch_script
+from mpidata.run.exits import signal_name
 
 __all__ = ["Slurm"]
 
 _TIMEOUT_S = 60.0
+_NUMBER = re.compile(r"\d+(;\S*)?", re.ASCII)
 
 
 class Slurm:
@@ -54,19 +56,35 @@ class Slurm:
         _refuse_arrays(script, job)
         try:
             done = subprocess.run(
-                ["sbatch", "--parsable"], input=script, capture_output=True, text=True, timeout=_TIMEOUT_S
+                ["sbatch", "--parsable"],
+                input=script.encode(errors="surrogateescape"),
+                capture_output=True,
+                timeout=_TIMEOUT_S,
             )
         except FileNotFoundError:
             raise LaunchError(
                 "There is no sbatch on PATH. Submit where Slurm's commands are (a login node), or print the script "
                 "with --print."
             ) from None
-        except (OSError, subprocess.SubprocessError) as error:
-            raise LaunchError(f"Cannot run sbatch: {error}. See the script with --print.") from None
+        except subprocess.TimeoutExpired:
+            raise LaunchError(
+                f"sbatch has not ended within {_TIMEOUT_S:g} s. See with squeue whether the job is in the queue, and "
+                "whether Slurm answers at all."
+            ) from None
+        except OSError as error:
+            raise LaunchError(f"Cannot run sbatch: {error.strerror}. See the script with --print.") from None
+        output, errors = (" ".join(part.decode(errors="replace").split()) for part in (done.stdout, done.stderr))
         if done.returncode != 0:
-            said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+            ended = signal_name(-done.returncode) if done.returncode < 0 else f"exit status {done.returncode}"
+            said = errors.rstrip(".") or ended
             raise LaunchError(f"sbatch refused the job: {said}. See the script with --print, and the key 'slurm'.")
-        number = done.stdout.strip()
+        found = [word for word in output.split() if _NUMBER.fullmatch(word)]
+        if not found:
+            raise LaunchError(
+                f"sbatch ended well, but printed {output!r}, which has no number of a job. See with squeue whether the "
+                "job is in the queue, and whether the sbatch on PATH is Slurm's."
+            )
+        number = found[-1]
         folder = Path(_option(script, "chdir", "D") or os.getcwd())
         return number, folder / _output(script, number.partition(";")[0])
 

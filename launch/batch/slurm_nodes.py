@@ -33,9 +33,10 @@ def read_allocation(environ: Mapping[str, str]) -> Allocation | None:
         return None
     name = f"Slurm job {job}"
     if "SLURM_HET_SIZE" not in environ:
-        return Allocation(name, (_component(environ, ""),), "SLURM_JOB_ID")
-    number = _number(environ, "SLURM_HET_SIZE")
-    return Allocation(name, tuple(_component(environ, f"_HET_GROUP_{i}") for i in range(number or 0)), "SLURM_JOB_ID")
+        return Allocation(name, (_component(environ, ""),), "SLURM_JOB_ID", has_srun=True)
+    number = _number(environ, "SLURM_HET_SIZE") or 0
+    components = tuple(_component(environ, f"_HET_GROUP_{i}") for i in range(number))
+    return Allocation(name, components, "SLURM_JOB_ID", has_srun=True)
 
 
 def expand_names(text: str) -> list[str]:

@@ -21,7 +21,7 @@ PLUGINS = {"Open MPI": "pmix", "MPICH": "pmi2", "MVAPICH": "pmi2", "Intel MPI": 
 
 def uses_srun(wanted: str, allocation: Allocation, mpi: MpiName) -> bool:
     """Whether srun, not mpirun, starts the ranks, with `wanted` for `launch.with`."""
-    if not allocation.job.startswith("Slurm"):
+    if not allocation.has_srun:
         return False
     return wanted == "srun" or len(allocation.components) > 1 or (wanted == "auto" and mpi.name != OPEN_MPI)
 

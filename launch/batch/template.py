@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.resources
+import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from mpidata.config.base import open_regular
 from mpidata.config.sentences import suggestion
 from mpidata.errors import LaunchError
 
@@ -48,14 +50,19 @@ def read_template(name: str, folder: Path) -> tuple[str, str]:
         return file.read_text(encoding="utf-8"), file.name
     path = folder / name
     try:
-        return path.read_text(encoding="utf-8"), str(path)
+        with io.TextIOWrapper(open_regular(path), encoding="utf-8") as given:
+            return given.read(), str(path)
     except FileNotFoundError:
         near = suggestion(name, template_names()) or f"The templates are {', '.join(template_names())}"
         raise LaunchError(
             f"There is no template {name!r}, and no file {path}. Key 'slurm.template'. {near.rstrip('.')}."
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise LaunchError(f"Cannot read the template {path}: {error}. Key 'slurm.template'. Correct it.") from None
+    except OSError as error:
+        said = f"Cannot read the template {path}: {error.strerror}"
+        raise LaunchError(f"{said}. Key 'slurm.template'. Name a file that you can read.") from None
+    except UnicodeDecodeError as error:
+        said = f"The template {path} is not UTF-8 at byte {error.start}"
+        raise LaunchError(f"{said}. Key 'slurm.template'. Save it as UTF-8.") from None
 
 
 def render(text: str, values: Mapping[str, str], missing: Mapping[str, str], where: str) -> str:

@@ -169,8 +169,12 @@ int words_fill(char **words, int n, char **values, char ***filled);
 /* The case of each simulation. case.c */
 enum { MPIDATA_MARK_MAX = 16 };
 typedef struct {
+    char **all;
+    size_t n;
+} paths_t; /* sorted */
+typedef struct {
     char *folder, *in, *failed; /* folder: NULL: there is no case */
-    char **fill, **link;        /* lists of paths within it */
+    paths_t fill, link;         /* within it: as they were found when the job began */
     char opens[MPIDATA_MARK_MAX], closes[MPIDATA_MARK_MAX]; /* what stands around a name */
     int keep_failed, is_apart; /* is_apart: `in` was given, and is a folder of this run in one that the user has named */
     long long simulation, by_try;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "carrier.h"
+#include "fill.h"
 #include "job/run_files.h"
 
 enum { PATH = 4096, MOST_FILLED = 64 << 20 };
@@ -22,25 +23,28 @@ static struct {
     const case_t *source;
     const char *target;
     char **values;
+    int moves;         /* what a program has left, which is kept as it is */
+    size_t met;        /* how many of the paths that are filled or linked */
+    char at[PATH];     /* what could not be copied */
+    int error;         /* and errno */
 } copying;
 
 static int cannot(const char *what, const char *path) {
     return mpidata_error(MPIDATA_ERR_JOB, "Cannot %s %.1000s: %s. See solvers.case in the job file.", what, path, strerror(errno));
 }
 
-static int is_among(char **names, const char *name) {
-    for (; names && *names; names++)
-        if (!strcmp(*names, name)) return 1;
-    return 0;
+static int compare(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static int is_among(const paths_t *paths, const char *path) {
+    return paths->n && bsearch(&path, paths->all, paths->n, sizeof *paths->all, compare);
 }
 
-static int add(char ***names, const char *name) {
-    size_t n = 0;
-    while (*names && (*names)[n]) n++;
-    char **grown = realloc(*names, (n + 2) * sizeof *grown);
-    if (!grown || !(grown[n] = strdup(name))) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the case.");
-    grown[n + 1] = NULL;
-    *names = grown;
+static int add(paths_t *paths, const char *path) {
+    char **grown = paths->n & (paths->n - 1) ? paths->all : realloc(paths->all, (2 * paths->n + 1) * sizeof *grown);
+    char *own = grown ? strdup(path) : NULL;
+    if (grown) paths->all = grown;
+    if (!own) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the case.");
+    grown[paths->n++] = own;
     return MPIDATA_SUCCESS;
 }
 
@@ -64,6 +68,7 @@ int case_read(case_t *case_, const char *run) {
         char *value = strchr(line, ' ');
         if (!value) continue;
         *value++ = '\0';
+        if (strcmp(line, "marks") != 0) (void)unescape(value);
         if (!strcmp(line, "folder")) status = set_text(&case_->folder, value);
         if (!strcmp(line, "in")) status = set_text(&case_->in, value);
         case_->is_apart |= !strcmp(line, "in");
@@ -75,6 +80,13 @@ int case_read(case_t *case_, const char *run) {
     if (!status && ferror(file)) status = cannot("read", path);
     free(line);
     fclose(file);
+    char *real = case_->folder ? realpath(case_->folder, NULL) : NULL;
+    if (real) {
+        free(case_->folder);
+        case_->folder = real;
+    }
+    if (case_->fill.n) qsort(case_->fill.all, case_->fill.n, sizeof *case_->fill.all, compare);
+    if (case_->link.n) qsort(case_->link.all, case_->link.n, sizeof *case_->link.all, compare);
     return status;
 }
 
@@ -134,6 +146,7 @@ static int write_filled(FILE *out, char **values, const char *text, size_t lengt
 }
 
 static int fill_file(int from, int to, size_t length) {
+    errno = EFBIG;
     char *text = length <= MOST_FILLED ? malloc(length + 1) : NULL;
     size_t got = 0;
     ssize_t n = 0;
@@ -145,43 +158,131 @@ static int fill_file(int from, int to, size_t length) {
     return good;
 }
 
+/* For their owner all can be written, and removed; what others may do is as in the case, whatever the umask. */
+static int keep_mode(int file, mode_t mode) {
+    struct stat now;
+    if (fstat(file, &now)) return -1;
+    return (now.st_mode & 0777) == mode ? 0 : fchmod(file, mode | (now.st_mode & S_ISGID));
+}
+
 static int copy_file(const char *path, const char *target, const struct stat *status, int filled) {
+    const mode_t mode = (status->st_mode & 0777) | 0200;
     const int from = open(path, O_RDONLY | O_CLOEXEC);
-    const int to = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (status->st_mode & 0777) | 0200);
-    int good = from >= 0 && to >= 0;
+    const int to = from >= 0 ? open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode) : -1;
+    int good = to >= 0;
+    errno = good ? EIO : errno; /* where it is shorter than it was, say */
     if (good && filled) good = fill_file(from, to, (size_t)status->st_size);
     for (off_t left = status->st_size; good && !filled && left > 0;) {
         const ssize_t n = sendfile(to, from, NULL, (size_t)left);
-        good = n > 0;
-        left -= n;
+        good = n > 0 || (n < 0 && errno == EINTR);
+        left -= n > 0 ? n : 0;
     }
+    if (good && keep_mode(to, mode)) good = 0;
+    const int error = errno;
     if (from >= 0) close(from);
-    if (to >= 0 && close(to)) good = 0;
+    if (to >= 0 && close(to)) return 0;
+    errno = error;
     return good;
 }
 
-static int copy_one(const char *path, const struct stat *status, int type, struct FTW *place) {
-    char target[PATH], where[PATH];
-    const char *name = path + strlen(copying.source->folder);
-    while (*name == '/') name++;
-    if (!place->level) return FTW_CONTINUE; /* made already */
-    if (snprintf(target, sizeof target, "%s/%s", copying.target, name) >= (int)sizeof target) return FTW_STOP;
-    if (is_among(copying.source->link, name)) return symlink(path, target) ? FTW_STOP : FTW_SKIP_SUBTREE;
-    if (type == FTW_D) return mkdir(target, (status->st_mode & 0777) | 0700) ? FTW_STOP : FTW_CONTINUE;
-    if (type == FTW_SL) {
-        const ssize_t n = readlink(path, where, sizeof where - 1);
-        where[n > 0 ? n : 0] = '\0';
-        return n <= 0 || symlink(where, target) ? FTW_STOP : FTW_CONTINUE;
-    }
-    if (type == FTW_F && !S_ISREG(status->st_mode)) /* to open a FIFO would block */
-        return mknod(target, status->st_mode, status->st_rdev) ? FTW_STOP : FTW_CONTINUE;
-    return copy_file(path, target, status, is_among(copying.source->fill, name)) ? FTW_CONTINUE : FTW_STOP;
+static int copy_folder(const char *target, mode_t mode) {
+    if (mkdir(target, mode | 0700)) return 0;
+    const int made = open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int good = made >= 0 && !keep_mode(made, (mode & 0777) | 0700);
+    if (made >= 0) close(made);
+    return good;
 }
 
-/* FTW_SKIP_SUBTREE is for folders alone. */
+static int is_within(const char *path, const char *folder) {
+    const size_t length = strlen(folder);
+    return !strncmp(path, folder, length) && (!path[length] || path[length] == '/');
+}
+
+/* Whether a relative link, with this text, leaves the case on its way; to, of PATH bytes: where it leads, as an absolute path. */
+static int leaves_case(const char *link, char *text, char *to) {
+    char real[PATH], *rest = text;
+    int leaves = 0;
+    (void)snprintf(to, PATH, "%s", link);
+    *strrchr(to, '/') = '\0';
+    for (char *part; (part = strtok_r(rest, "/", &rest));) {
+        if (!strcmp(part, ".")) continue;
+        if (realpath(to, real)) (void)snprintf(to, PATH, "%s", real);
+        leaves |= !is_within(to, copying.source->folder);
+        const size_t length = strlen(to);
+        if (!strcmp(part, "..")) *strrchr(to, '/') = '\0';
+        else if (length + 1 + strlen(part) < PATH) (void)snprintf(to + (length == 1 ? 0 : length), PATH - length, "/%s", part);
+        if (!*to) (void)snprintf(to, PATH, "/");
+        leaves |= !is_within(to, copying.source->folder);
+    }
+    return leaves;
+}
+
+/* A relative one leads to the same place within the copy, or out of the case; an absolute one is the same. */
+static int copy_link(const char *path, const char *target) {
+    char text[PATH], parts[PATH], to[PATH];
+    const ssize_t n = readlink(path, text, sizeof text - 1);
+    if (n <= 0) return 0;
+    text[n] = '\0';
+    memcpy(parts, text, (size_t)n + 1);
+    const int moves = !copying.moves && *text != '/' && leaves_case(path, parts, to);
+    return !symlink(moves ? to : text, target);
+}
+
+static int copy_special(const char *target, const struct stat *status) {
+    if (S_ISFIFO(status->st_mode)) return !mkfifo(target, status->st_mode & 0777); /* to open it would block */
+    errno = ENOTSUP;
+    return copying.moves && !mknod(target, status->st_mode, status->st_rdev);
+}
+
+/* Returns whether it is copied, *below: whether what is in it is to be copied as well. */
+static int copy_one(const char *path, const struct stat *status, int type, int *below) {
+    char target[PATH];
+    struct stat behind;
+    const char *name = path + strlen(copying.source->folder);
+    while (*name == '/') name++;
+    errno = ENAMETOOLONG;
+    if (snprintf(target, sizeof target, "%s/%s", copying.target, name) >= (int)sizeof target) return 0;
+    const int linked = is_among(&copying.source->link, name);
+    const int filled = !linked && type != FTW_D && is_among(&copying.source->fill, name);
+    copying.met += linked || filled;
+    *below = !linked;
+    errno = EACCES;
+    if (linked) return !symlink(path, target);
+    if (type == FTW_NS || type == FTW_DNR) return 0;
+    if (type == FTW_D) return copy_folder(target, status->st_mode);
+    if (filled && !S_ISREG(status->st_mode)) {
+        if (stat(path, &behind)) return 0;
+        if (S_ISREG(behind.st_mode)) return copy_file(path, target, &behind, 1);
+        errno = EINVAL;
+        return 0;
+    }
+    if (type == FTW_SL) return copy_link(path, target);
+    return S_ISREG(status->st_mode) ? copy_file(path, target, status, filled) : copy_special(target, status);
+}
+
 static int copy_entry(const char *path, const struct stat *status, int type, struct FTW *place) {
-    const int next = copy_one(path, status, type, place);
-    return next == FTW_SKIP_SUBTREE && type != FTW_D ? FTW_CONTINUE : next;
+    int below = 1;
+    if (!place->level && type == FTW_D) return FTW_CONTINUE; /* made already */
+    if (!copy_one(path, status, type, &below)) {
+        copying.error = errno;
+        (void)snprintf(copying.at, sizeof copying.at, "%s", path);
+        return FTW_STOP;
+    }
+    return below || type != FTW_D ? FTW_CONTINUE : FTW_SKIP_SUBTREE;
+}
+
+static int copy_tree(const case_t *source, const char *target, char **values, int moves) {
+    copying.source = source;
+    copying.target = target;
+    copying.values = values;
+    copying.moves = moves;
+    copying.met = 0;
+    copying.error = 0;
+    (void)snprintf(copying.at, sizeof copying.at, "%s", source->folder);
+    errno = 0;
+    const int stopped = nftw(source->folder, copy_entry, 16, FTW_PHYS | FTW_ACTIONRETVAL);
+    if (copying.error) errno = copying.error;
+    return stopped ? -1 : 0;
 }
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place) {
@@ -214,9 +315,7 @@ static int move_tree(const char *path, const char *to) {
     const case_t all = {.folder = (char *)(uintptr_t)path};
     if (!rename(path, to)) return 0;
     if (errno != EXDEV || mkdir(to, 0755)) return -1;
-    copying.source = &all;
-    copying.target = to;
-    if (nftw(path, copy_entry, 16, FTW_PHYS | FTW_ACTIONRETVAL)) return -1;
+    if (copy_tree(&all, to, NULL, 1)) return -1;
     remove_tree(path);
     return 0;
 }
@@ -240,17 +339,32 @@ static int make_folder(const case_t *case_) {
     return 0;
 }
 
+/* A file that is filled or linked may have gone since the job began; one that has come is copied, and nothing else. */
+static int refuse_gone(const case_t *case_) {
+    const paths_t *both[] = {&case_->fill, &case_->link};
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < both[k]->n; i++) {
+            char path[2 * PATH];
+            struct stat found;
+            (void)snprintf(path, sizeof path, "%s/%s", case_->path, both[k]->all[i]);
+            if (lstat(path, &found) || (k ? !S_ISLNK(found.st_mode) : !S_ISREG(found.st_mode)))
+                return mpidata_error(MPIDATA_ERR_JOB, "%.500s/%.500s, which is %s, has gone since the job began. Put it back, or "
+                                     "correct 'solvers.case'.", case_->folder, both[k]->all[i], k ? "linked" : "filled");
+        }
+    return MPIDATA_SUCCESS;
+}
+
 int case_make(case_t *case_, long long simulation, long long by_try, int group, char **values) {
     if (!case_->folder) return MPIDATA_SUCCESS;
     case_name(case_, simulation, by_try, group);
     remove_tree(case_->path); /* of a carrier that has died */
     if (make_folder(case_)) return cannot("make the folder", case_->path);
-    copying.source = case_;
-    copying.target = case_->path;
-    copying.values = values;
-    errno = 0;
-    return nftw(case_->folder, copy_entry, 16, FTW_PHYS | FTW_ACTIONRETVAL) ? cannot("copy the case to", case_->path)
-                                                                            : MPIDATA_SUCCESS;
+    if (copy_tree(case_, case_->path, values, 0)) {
+        const char *why = strerror(errno);
+        return mpidata_error(MPIDATA_ERR_JOB, "Cannot copy the case to %.1000s: %.1000s: %s. See solvers.case in the job file.",
+                             case_->path, copying.at, why);
+    }
+    return copying.met < case_->fill.n + case_->link.n ? refuse_gone(case_) : MPIDATA_SUCCESS;
 }
 
 static void keep(const case_t *case_) {

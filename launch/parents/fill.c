@@ -42,3 +42,21 @@ char *fill(const char *text, char **assignments, char **unknown)
     if (!stream || fclose(stream)) return NULL;
     return result;
 }
+
+static int digit(char c)
+{
+    const char *digits = "0123456789ABCDEF", *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+char *unescape(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        const int is_code = *from == '%' && digit(from[1]) >= 0 && digit(from[2]) >= 0;
+        *to++ = (char)(is_code ? 16 * digit(from[1]) + digit(from[2]) : *from);
+        if (is_code) from += 2;
+    }
+    *to = '\0';
+    return text;
+}

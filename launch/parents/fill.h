@@ -6,4 +6,8 @@
  * NULL: *unknown, to be freed, is a name without a value, or NULL where there is no memory. */
 char *fill(const char *text, char **assignments, char **unknown);
 
+/* The text, with %0A and the like replaced by the bytes that they stand for, in place; as mpidata/config/case/files.py
+ * writes paths. */
+char *unescape(char *text);
+
 #endif

@@ -78,14 +78,14 @@ void leave_word(const char *text)
     (void)write_exit_note(&(end_t){.status = 1 << 8, .pid = getpid(), .error = text});
 }
 
-char *own_word(const char *log, long begun, int *at_end)
+char *own_word(const char *log, long begun)
 {
     char *line = NULL, *word = NULL;
     size_t room = 0;
     FILE *file = fopen(log, "re");
     if (!file || fseek(file, begun, SEEK_SET)) return NULL;
     while (getline(&line, &room, file) > 0) {
-        if (!(*at_end = strncmp(line, "mpidata: ", 9) == 0)) continue;
+        if (strncmp(line, "mpidata: ", 9) != 0) continue;
         line[strcspn(line, "\n")] = 0;
         free(word);
         word = print("%s", line + 9);

@@ -229,13 +229,6 @@ static void end_family(int in_order)
     }
 }
 
-/* What is said of an uncaught exception by mpidata/solver/__init__.py, from "raised" on; NULL: it is something else. */
-static const char *exception_in(const char *word)
-{
-    const char *what = word && is_replaced() ? strstr(word, " raised ") : NULL;
-    return what ? what + 1 : NULL;
-}
-
 static char *of_program(const char *word)
 {
     const size_t length = strlen(word);
@@ -297,11 +290,9 @@ int main(int argc, char **argv)
         return 0;
     }
     if (in_order && !sentence) sentence = unfinished(end.joined);
-    else if (!sentence && WIFEXITED(end.status)) {
-        int at_end = 0;
-        char *word = own_word(log_path, begun, &at_end);
-        if (end.joined) end.raised = exception_in(at_end ? word : NULL);
-        else sentence = word ? of_program(word) : foreign_launcher(WEXITSTATUS(end.status));
+    else if (!sentence && WIFEXITED(end.status) && !end.joined) {
+        char *word = own_word(log_path, begun);
+        sentence = word ? of_program(word) : foreign_launcher(WEXITSTATUS(end.status));
     }
     if (sentence) end.error = sentence;
     const char *unwritten = write_exit_note(&end);

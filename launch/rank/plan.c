@@ -36,7 +36,7 @@ const char *case_folder(const mpidata_plan *plan, char **assignments)
     size_t room = 0;
     if (!file) return NULL;
     while (getline(&line, &room, file) > 0)
-        if (!strncmp(line, "in ", 3)) in = print("%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+        if (!strncmp(line, "in ", 3)) in = unescape(print("%.*s", (int)strcspn(line + 3, "\n"), line + 3));
     free(line);
     fclose(file);
     for (; *assignments; assignments++)

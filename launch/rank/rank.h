@@ -85,8 +85,8 @@ char *preload(void);
 /* exit_note.c */
 const char *write_exit_note(const end_t *end); /* why it could not be written, or NULL */
 void leave_word(const char *refusal);       /* a note of a spawned rank that cannot start; refusal: why */
-/* What mpidata said last in the program's log after `begun`, NULL: nothing; *at_end: whether no other line follows. */
-char *own_word(const char *log, long begun, int *at_end);
+/* What mpidata said last in the program's log after `begun`; NULL: nothing. */
+char *own_word(const char *log, long begun);
 char *unfinished(int joined); /* what is wrong with a program that ended with status 0 but did not leave the job */
 
 /* alive.c. The folder `private/alive` has a file of each rank, locked as long as its mpidata-rank lives, which removes it at

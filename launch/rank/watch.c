@@ -304,7 +304,10 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
     end.joined = (flags & MPIDATA_PULSE_JOINED) != 0;
     end.aborted = (flags & MPIDATA_PULSE_ABORTED) != 0;
     end.abort_code = atomic_load(&pulse->abort_code);
-    end.item = me.role == MPIDATA_ROLE_LOADER ? print("%.*s", (int)sizeof pulse->at - 1, pulse->at) : NULL;
+    const char *at = *pulse->at ? print("%.*s", (int)sizeof pulse->at - 1, pulse->at) : NULL;
+    end.item = me.role == MPIDATA_ROLE_LOADER ? at : NULL;
+    const int is_exception = me.role == MPIDATA_ROLE_SOLVER && end.joined && WIFEXITED(end.status) && WEXITSTATUS(end.status);
+    end.raised = is_exception ? at : NULL;
     /* Of a scheduler that was killed the others tell by that file, maybe before this process has learned of it. */
     const int is_why = me.role == MPIDATA_ROLE_SCHEDULER && WIFSIGNALED(end.status);
     if (flags & MPIDATA_PULSE_LOST || (!is_why && access(watch.over, F_OK) == 0)) end.told = 1;

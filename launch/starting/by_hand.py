@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from mpidata.config import Job, load_job
-from mpidata.errors import JobFileError, LaunchError, MpidataError
+from mpidata.errors import LaunchError, MpidataError
 from mpidata.launch.starting.command import shim_path
 from mpidata.launch.starting.environment import Place
 from mpidata.launch.starting.fault_tolerance import is_on, without_ulfm
@@ -86,7 +86,7 @@ def run_by_hand(
             raise
         # Most launchers end all ranks when one has failed, and rank 0 must have said why by then.
         time.sleep(_AFTER_RANK_0_S)
-        sys.exit(2 if isinstance(error, JobFileError | LaunchError) else 1)
+        sys.exit(2)
     sys.stdout.flush()
     if place.rank == 0:  # the scheduler's output goes to its log
         os.environ[ASIDE] = f"/dev/fd/{_inheritable(os.dup(2))}"

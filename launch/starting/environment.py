@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 
 from mpidata.errors import LaunchError
 
-__all__ = ["Place", "find_place"]
+__all__ = ["Place", "find_place", "is_shell_of_srun", "leave_step"]
 
 # Launchers that give a rank under other names; taking such a process for a single one would start a job on each rank.
 _OTHER_RANKS = (
@@ -19,6 +19,12 @@ _OTHER_RANKS = (
     "MV2_COMM_WORLD_RANK",
     "JSM_NAMESPACE_RANK",
     "MPIRUN_RANK",
+)
+# What srun has set for the step of an interactive shell: launchers would take it for their own, or for options.
+_OF_STEP = (
+    *("SLURM_STEP", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS", "SLURM_TASK_PID", "SLURM_PTY_"),
+    *("SLURM_SRUN_", "SLURM_LAUNCH_NODE_", "SLURM_CPU_BIND", "SLURM_DISTRIBUTION", "SLURM_NTASKS", "SLURM_NPROCS"),
+    *("SLURM_MPI_TYPE", "SLURM_PMI", "PMIX_", "PMI_"),
 )
 _NO_STEPS = ("4294967290", "4294967291", "4294967292")  # salloc's shell, a batch script, what is beside the job
 
@@ -59,6 +65,8 @@ def find_place(environ: Mapping[str, str]) -> Place | None:
     -----
     The shim `mpidata-rank` reads the same variables in the same order.
     """
+    if is_shell_of_srun(environ):
+        return None
     step = environ.get("SLURM_STEP_ID")  # a batch script has SLURM_PROCID too, but is in no step
     if step in _NO_STEPS:
         step = None
@@ -82,6 +90,35 @@ def find_place(environ: Mapping[str, str]) -> Place | None:
                 "Use the mpirun of the MPI that mpidata is built with, or srun."
             )
     return None
+
+
+def is_shell_of_srun(environ: Mapping[str, str]) -> bool:
+    """Whether this process was started in the interactive shell of `srun --pty bash`, which is a step by itself.
+
+    Such a step has one task as a rule. If it has more, only the first has the terminal, and the others have ended.
+    """
+    step, tasks = environ.get("SLURM_STEP_ID"), environ.get("SLURM_STEP_NUM_TASKS")
+    if "SLURM_PTY_PORT" not in environ or step is None or environ.get("PMI_SIZE", tasks) != tasks:
+        return False
+    if "OMPI_COMM_WORLD_RANK" in environ or step in _NO_STEPS:  # started there by mpirun, or no such shell
+        return False
+    is_task = environ.get("SLURM_TASK_PID") == str(os.getpid())
+    return tasks == "1" or (environ.get("SLURM_PROCID") == "0" and not is_task and os.isatty(0))
+
+
+def leave_step(environ: MutableMapping[str, str]) -> None:
+    """In the shell of `srun --pty`, make the environment that of a shell of salloc.
+
+    Parameters
+    ----------
+    environ : mutable mapping of str to str
+        `os.environ`. Variables of the step, and of the MPI that it was made for, are removed. What launchers start with
+        srun may share what the step has.
+    """
+    if is_shell_of_srun(environ):
+        for name in [name for name in environ if name.startswith(_OF_STEP) and not name.startswith("PMIX_MCA_")]:
+            del environ[name]
+        environ["SLURM_OVERLAP"] = "1"
 
 
 def _place(environ: Mapping[str, str], rank: str, size: str | None, job: str) -> Place:

@@ -191,6 +191,8 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
             if events.problem is not None:
                 raise events.problem
         write_text(run.job, resolved_yaml(resume.job))
+        if resume.job.solvers.case is not None:
+            write_text(run.case, resume.job.solvers.case.text(resume.job.folder, run.path))
         run.write_notes(plan, resume.job.notes)
         run.write_plan(plan)
     except OSError as error:

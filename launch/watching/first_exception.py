@@ -14,6 +14,7 @@ __all__ = ["FirstException"]
 
 _LOOK_AT = 500  # lines at the end of a log
 _BEGINS = "Traceback (most recent call last):"
+_CHAINED = ("During handling of the above", "The above exception was")  # Python: two lines above the next traceback
 
 
 class FirstException:
@@ -48,11 +49,11 @@ class FirstException:
 
 def _traceback(lines: list[str], how: str) -> list[str]:
     """Find the traceback of an exception that is named in the line after it, with those that led to it."""
-    said = [i for i, line in enumerate(lines) if line.startswith("mpidata: ") and " raised " in line]
-    end = next((i for i in said if lines[i].endswith(how)), len(lines) - 1)
-    after = max((i + 1 for i in said if i < end), default=0)
-    begins = [i for i in range(after, end) if lines[i] == _BEGINS]
-    return lines[begins[0] if begins else max(0, end - 10) : end + 1]
+    end = next((i for i, line in enumerate(lines) if line.endswith(how)), len(lines) - 1)
+    begins = [i for i in range(end) if lines[i] == _BEGINS]
+    while len(begins) > 1 and lines[begins[-1] - 2].startswith(_CHAINED):
+        begins.pop()
+    return lines[begins[-1] if begins else max(0, end - 10) : end + 1]
 
 
 def _read(line: str) -> dict[str, Any]:

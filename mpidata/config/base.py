@@ -21,6 +21,7 @@ __all__ = [
     "Key",
     "Location",
     "Model",
+    "Origin",
     "Natural",
     "Number",
     "Positive",
@@ -37,6 +38,9 @@ __all__ = [
 
 Location = tuple[str | int, ...]
 """Keys and indices that lead to a value of the job file."""
+
+Origin = int | str
+"""Where a value of the job file was set: the line of the file, or an option of the command."""
 
 Problem = tuple[Location, str]
 """A sentence about the value at a location."""
@@ -110,18 +114,18 @@ def refuse(problems: Iterable[Problem]) -> None:
         raise PydanticCustomError("refused", "refused", context)
 
 
-def origin(origins: Mapping[Location, str], location: Location) -> str:
-    """Find where a key was set, such as `line 3`: it, the nearest above it, or else the first below; may be empty."""
+def origin(origins: Mapping[Location, Origin], location: Location) -> Origin | None:
+    """Find where a key was set: it, the nearest above it, or else the first below; None if that is not known."""
     for end in range(len(location), 0, -1):
         if location[:end] in origins:
             return origins[location[:end]]
-    return next((where for at, where in origins.items() if location and at[: len(location)] == location), "")
+    return next((where for at, where in origins.items() if location and at[: len(location)] == location), None)
 
 
-def stated(origins: Mapping[Location, str], location: Location) -> str:
+def stated(origins: Mapping[Location, Origin], location: Location) -> str:
     """Write the origin of a key as sentences end with it."""
     where = origin(origins, location)
-    return f" ({where})" if where else ""
+    return "" if where is None else f" (line {where})" if isinstance(where, int) else f" ({where})"
 
 
 def open_regular(path: Path, most: int | None = None) -> BinaryIO:

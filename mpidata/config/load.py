@@ -12,7 +12,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from mpidata.config import yaml_text
-from mpidata.config.base import Location, Problem, open_regular, origin, stated
+from mpidata.config.base import Location, Origin, Problem, open_regular, origin, stated
 from mpidata.config.checks import check
 from mpidata.config.describe import key_of
 from mpidata.config.job import Job
@@ -89,7 +89,7 @@ class _Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.data: dict[str, Any] = {}
-        self.origins: dict[Location, str] = {}
+        self.origins: dict[Location, Origin] = {}
         self.problems: list[Problem] = []
         self.notes: list[Problem] = []
 
@@ -112,7 +112,7 @@ class _Source:
             found = "nothing" if document.data is None else f"{shown(document.data)}, not keys"
             raise self._fatal(f"it holds {found}. Begin with 'trainers:', 'solvers:', ...")
         self.data = document.data
-        self.origins = {location: f"line {line}" for location, line in document.lines.items()}
+        self.origins = dict(document.lines)
         self.problems += document.problems
 
     def override(self, text: str) -> None:
@@ -163,7 +163,7 @@ class _Source:
 
     def _line(self, location: Location) -> int:
         where = origin(self.origins, location)
-        return int(where[5:]) if where.startswith("line ") else 2**31
+        return where if isinstance(where, int) else 2**31
 
     def _sentence(self, location: Location, sentence: str) -> str:
         return f"{self.path.name}: {sentence}{stated(self.origins, location)}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mpidata.config.base import Location, Problem
+from mpidata.config.base import Location, Origin, Problem
 from mpidata.config.data import Buffer
 from mpidata.config.parameters import LEARNING
 from mpidata.config.sentences import shown
@@ -43,8 +43,9 @@ def unknown_to_program(sections: dict[str, Any], folder: Path) -> list[Problem]:
     told = set(re.findall(r"\{(\w+)\}", " ".join(solvers.program or ())))
     if (case := solvers.case) is not None:
         opens = re.escape(case.marks[0])
-        for name in case.filled(folder):
-            text = (folder / case.folder / name).read_text("utf-8", "replace")
+        files = case.files(folder)
+        for name in files.filled:
+            text = (files.top / name).read_text("utf-8", "replace")
             told |= set(re.findall(rf"{opens}\s*(\w+)", text))
     where = "in no file of 'solvers.case.fill' and no argument of 'solvers.program'"
     return [
@@ -105,7 +106,7 @@ def new_name(keys: Location, notes: list[Problem]) -> Location:
     return keys
 
 
-def rename(data: dict[str, Any], origins: dict[Location, str], notes: list[Problem]) -> list[Problem]:
+def rename(data: dict[str, Any], origins: dict[Location, Origin], notes: list[Problem]) -> list[Problem]:
     """Give the keys of a job file their names of now.
 
     Parameters

@@ -20,9 +20,13 @@ __all__ = [
     "Solvers",
     "Trainers",
     "argument_list",
+    "doubled",
+    "find_for_filling",
+    "find_launcher",
     "find_program",
     "is_object_name",
     "object_name",
+    "path_for_filling",
     "printable",
 ]
 
@@ -44,15 +48,48 @@ def object_name(value: str) -> str:
 def find_program(program: Sequence[str], folder: Path) -> tuple[str, ...]:
     """Arguments to start a program with: the executable made absolute where it lies in the job file's folder.
 
-    `python` and `python3` mean the Python that runs mpidata. A name that is no file of the folder is left to PATH.
+    `python` and `python3` mean the Python that runs mpidata. A name with a slash is one in the folder; another name
+    that is no file there is left to PATH.
     """
     first, *rest = program
     if first in ("python", "python3"):
         return (sys.executable, *rest)
     here = folder / first
-    if os.path.isfile(here) and ("/" in first or os.access(here, os.X_OK)):
+    if "/" in first or (os.path.isfile(here) and os.access(here, os.X_OK)):
         return (os.path.abspath(here), *rest)
     return tuple(program)
+
+
+def find_launcher(launcher: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Words of `carried.launcher` such that they name the same files wherever it runs.
+
+    The first is found as that of a program. Of the others the second, perhaps the script of an interpreter, and each
+    with a slash are made absolute, if the job file's folder has such a file. Braces of the folder's own name are
+    doubled: those in the words are filled in later.
+    """
+    words = [find_for_filling(launcher, folder)[0]]
+    for number, word in enumerate(launcher[1:], start=1):
+        is_path = ("/" in word or number == 1) and os.path.isfile(folder / word)
+        words.append(path_for_filling(word, folder) if is_path else word)
+    return tuple(words)
+
+
+def find_for_filling(program: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """As `find_program`, for arguments in which placeholders are filled in later."""
+    first, *rest = find_program(program, folder)
+    if first == sys.executable:
+        return (doubled(first), *rest)
+    return (first if first == program[0] else path_for_filling(program[0], folder), *rest)
+
+
+def path_for_filling(name: str, folder: Path) -> str:
+    """Make a name absolute that the user has given; placeholders in it stay, and braces of the folder are none."""
+    return os.path.normpath(os.path.join(doubled(os.path.abspath(folder)), name))
+
+
+def doubled(path: str) -> str:
+    """Write a path for a text in which placeholders are filled in."""
+    return path.replace("{", "{{").replace("}", "}}")
 
 
 def _host(name: str) -> str:
@@ -97,9 +134,10 @@ class Trainers(Model):
         default=1, description="Number of trainer ranks: one process each, and one GPU each if there are GPUs."
     )
     program: Arguments = free_key(
-        description="The command that runs the training script: the executable, then its arguments. The script is an "
-        "ordinary one that uses `mpidata.MPIStreamDataset`. `python` means the Python that runs mpidata; other "
-        "names are looked for in the job file's folder, then on PATH. The script runs in the job file's folder.",
+        description="The command that runs the training script: the executable, then its arguments; no shell reads it. "
+        "The script is an ordinary one that uses `mpidata.MPIStreamDataset`. `python` means the Python that runs "
+        "mpidata; other names are looked for in the job file's folder, then on PATH. The script runs in the job file's "
+        "folder.",
         examples=["[python, train.py]"],
     )
     per_node: Count | None = free_key(
@@ -134,7 +172,9 @@ class Carried(Model):
         default="auto",
         description="What starts the program's ranks: `none` starts it directly; `auto` does so for one rank, and "
         "else takes srun in an allocation of Slurm, or the mpirun of the MPI that the program is linked with; or a "
-        "list, the words that stand before the program. In these `{ranks}` and `{hosts}` stand for the number of ranks "
+        "list, the words that stand before the program; its first word is looked for as `program` is. The second word "
+        "(the script of an interpreter) and words with a slash are seen from the job file's folder, if they are files "
+        "there. In these `{ranks}` and `{hosts}` stand for the number of ranks "
         "and the name of the host, or those of all hosts that have a carrier of the group: `node1,node2`. `{nodes}` is "
         "the number of hosts.",
         examples=['[mpirun, -n, "{ranks}", --host, "{hosts}"]'],

@@ -204,7 +204,10 @@ class Plan:
             text = read_own(Path(path))
         except (OSError, UnicodeDecodeError) as error:
             raise MpidataError(f"Cannot read the plan {path}: {error}. Start the job with `mpidata run`.") from None
-        return cls.parse(text)
+        try:
+            return cls.parse(text)
+        except MpidataError as error:
+            raise MpidataError(f"Cannot read the plan {path}: {error}") from None
 
     def text(self) -> str:
         """Write the plan as text, for the file `plan` of the run folder; raises MpidataError on a newline."""

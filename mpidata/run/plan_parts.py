@@ -7,7 +7,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +97,7 @@ class Program:
 
 def programs_of(job: Job) -> dict[str, Program]:
     """Program of each role that a job has."""
-    from mpidata.config.programs import find_program  # loads pydantic, which a rank that only joins never needs
+    from mpidata.config.programs import doubled, find_program  # load pydantic, which ranks that only join never need
 
     threads = {}
     if "OMP_NUM_THREADS" not in os.environ:
@@ -111,31 +111,40 @@ def programs_of(job: Job) -> dict[str, Program]:
         "trainer": Program(find_program(job.trainers.program, job.folder), threads),
     }
     if job.solvers.function is not None:
-        programs["solver"] = Program(
-            module_command("mpidata.solver.function", job.solvers.function, folder=job.folder), threads
-        )
+        program = module_command("mpidata.solver.function", job.solvers.function, folder=job.folder)
+        is_filled = job.solvers.lifetime == "simulation"
+        programs["solver"] = Program((program[0], *map(doubled, program[1:])) if is_filled else program, threads)
     elif job.solvers.program is not None:
-        command = find_program(job.solvers.program, job.folder)
-        if job.solvers.case is not None and command[0] == sys.executable and (job.folder / command[1]).is_file():
-            command = (command[0], str((job.folder / command[1]).absolute()), *command[2:])  # it runs in another folder
         if job.solvers.carried is not None:
-            ranks = job.solvers.carried.ranks
-            launcher = _launcher(job.solvers, command, job.folder)
-            if job.solvers.output is not None:  # one process of mpidata's runs the program, and attaches in its place
-                settings = {**job.solvers.output.model_dump(mode="json"), "folder": str(job.folder.absolute())}
-                reading = module_command("mpidata.solver.output", _encoded(settings), folder=job.folder)
-                command, launcher, ranks = (*reading, *launcher, *command), (), 1
-            command = (str(carrier_program()), str(ranks), str(len(launcher)), *launcher, *command)
             threads = {**threads, **_own_environment()}
-        programs["solver"] = Program(command, threads)
+        programs["solver"] = Program(_solver(job.solvers, job.solvers.program, job.folder), threads)
     if job.loaders is not None:
         programs["loader"] = Program(module_command("mpidata.loader", folder=job.folder), threads)
     return programs
 
 
+def _solver(solvers: Solvers, program: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Compose the command of a solver rank; that of a carrier has the launcher and the program as arguments."""
+    from mpidata.config.programs import doubled, find_for_filling, find_program, path_for_filling
+
+    carried, found = solvers.carried, find_program(program, folder)
+    is_filled = carried is not None and solvers.lifetime == "simulation"
+    command = find_for_filling(program, folder) if is_filled else found
+    if solvers.case is not None and found[0] == sys.executable and (folder / command[1]).is_file():
+        command = (command[0], path_for_filling(command[1], folder), *command[2:])  # it runs in another folder
+    if carried is None:
+        return command
+    launcher, ranks = _launcher(solvers, found, folder), carried.ranks
+    if solvers.output is not None:  # one process of mpidata's runs the program, and attaches in its place
+        settings = {**solvers.output.model_dump(mode="json"), "folder": str(folder.absolute())}
+        reading = module_command("mpidata.solver.output", _encoded(settings), folder=folder)
+        command, launcher, ranks = (*map(doubled, reading), *launcher, *command), (), 1
+    return (str(carrier_program()), str(ranks), str(len(launcher)), *launcher, *command)
+
+
 def _launcher(solvers: Solvers, program: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     """Compose what stands before a carried program, which may run in another folder; the carrier knows the hosts."""
-    from mpidata.config.programs import find_program
+    from mpidata.config.programs import find_launcher
 
     carried = solvers.carried
     assert carried is not None
@@ -143,7 +152,7 @@ def _launcher(solvers: Solvers, program: tuple[str, ...], folder: Path) -> tuple
         return ()
     if carried.launcher == "auto":
         return launcher_of(program, carried.ranks, solvers.ranks_per_group)
-    return find_program([word.replace("{ranks}", str(carried.ranks)) for word in carried.launcher], folder)
+    return find_launcher([word.replace("{ranks}", str(carried.ranks)) for word in carried.launcher], folder)
 
 
 def _encoded(settings: Mapping[str, Any]) -> str:

@@ -186,12 +186,12 @@ def _report(error: BaseException, sentence: str) -> None:
     if _rank is None:
         return
     if isinstance(error, NotFiniteError) and _rank.may_die:
-        _rank.say_raised(error)
+        _rank.end_raised(error)
     elif isinstance(error, LibraryError):  # which the library has reported itself
         _rank.end_job(None)
     elif isinstance(error, MpidataError):
         _rank.end_job(str(error))
     elif _rank.may_die:
-        _rank.say_raised(error)
+        _rank.end_raised(error)
     else:
         _rank.end_job(f"{sentence}. {_rank.place()}. The traceback is in this rank's log.")

@@ -28,6 +28,10 @@ class CarriedRank(GroupRank):
         self.say_last_words(what)
         return what
 
+    def end_raised(self, error: BaseException) -> None:
+        """Say it; the carrier knows."""
+        self.say_raised(error)
+
     def say_last_words(self, what: str) -> None:
         """Tell the carrier why this program ends."""
         self.library.mpidata_carried_last_words(what.encode())

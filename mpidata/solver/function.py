@@ -207,7 +207,7 @@ def _end(name: str, rank: GroupRank, error: BaseException) -> NoReturn:
     else:
         traceback.print_exception(error)
         if rank.current is not None and rank.may_die:
-            rank.say_raised(error)
+            rank.end_raised(error)
             fail()
         what = describe(error, rank.plan.folder if rank.plan else Path.cwd())
         sentence = f"{name} raised {what}. {rank.place()}. Correct the function; it can be run alone, without a job."

@@ -110,13 +110,17 @@ class GroupRank:
         self.fail(self.library.mpidata_fail_try, self.say_raised(error))
 
     def say_raised(self, error: BaseException) -> str:
-        """Write the last line of the log on an exception, which mpidata-rank knows; returns it from "raised" on."""
+        """Write a line about an exception to the log; returns how it names the exception: `raised ValueError: ...`."""
         what = f"raised {describe(error, self.plan.folder if self.plan else None)}"
         print(f"mpidata: {self.place()}, {what}", file=sys.stderr, flush=True)
         return what
 
+    def end_raised(self, error: BaseException) -> None:
+        """Say that an exception ends this process, to the log and to who looks after it: here mpidata-rank."""
+        self.library.mpidata_beat_at(self.say_raised(error).encode(errors="replace"))
+
     def say_last_words(self, what: str) -> None:
-        """Tell who looks after this rank why it ends: the last line of its log has said it."""
+        """Tell who looks after this rank why it ends, where no exit status does: here one does."""
 
     def next(self) -> bool:
         """Go on to the next simulation; False when there are no more."""

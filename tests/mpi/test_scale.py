@@ -58,7 +58,7 @@ def test_loaders_come_and_go(folder: JobFolder, dataset: str, most: int) -> None
     wait_for(lambda: count(folder.path, "loader_joined") == most)
     kills.write_text("x")
     refused = scale(folder, "--groups", "2")
-    assert refused.returncode == 1 and "it has no solvers" in refused.stderr, refused
+    assert refused.returncode == 2 and "it has no solvers" in refused.stderr, refused
     done = scale(folder, "--loaders", "1")
     assert done.returncode == 0 and f"there were {most}: {most - 1} to stop when done." in done.stdout, done
     kills.write_text("xx")

@@ -203,6 +203,9 @@ class FakeLibrary:
     def mpidata_beat(self):
         pass
 
+    def mpidata_beat_at(self, what):
+        self.at = what.decode()
+
     def mpidata_next(self, identity):
         self.calls.append("next")
         if not self.simulations:

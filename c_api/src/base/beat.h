@@ -7,7 +7,7 @@
 /* This program is alive. Cheap enough for every call. */
 void mpidata_beat(void);
 
-/* Say what this program works on, as far as there is room; "": nothing. A sign of life, too. */
+/* Say what this loader works on, or what ends this solver, as far as there is room; "": nothing. A sign of life, too. */
 void mpidata_beat_at(const char *what);
 
 /* Tell MPIDATA_PULSE_ flags. */

@@ -32,9 +32,10 @@ typedef struct {
     _Atomic uint64_t beat_ns;
     _Atomic int32_t abort_code; /* where it has called MPI_Abort */
     int32_t parent;             /* process id of mpidata-rank */
-    char at[232]; /* what a loader works on, for the note of its end: UTF-8, ends with 0 */
+    /* For the note of its end, in UTF-8, ends with 0: what a loader works on, or how an exception of Python ends a solver. */
+    char at[1000];
 } mpidata_pulse;
 
-_Static_assert(sizeof(mpidata_pulse) == 256, "both sides must agree on the page");
+_Static_assert(sizeof(mpidata_pulse) == 1024, "both sides must agree on the page");
 
 #endif

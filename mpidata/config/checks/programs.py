@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib.machinery
+import json
 import os
 import re
+import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ __all__ = [
 
 _BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>\w+)\}|\{|\}")
 _OF_LAUNCHER = ("ranks", "hosts", "nodes")
+_OF_SHELL = re.compile(r"[<>].*|&>.*|\d>>?(&[\d-]|/dev/null)?|\d<|\|\|?|\|&|&&?|;;?", re.DOTALL)
 
 
 def check_starts(sections: Mapping[str, Any]) -> Iterator[Problem]:
@@ -69,9 +72,17 @@ def check_launcher(solvers: Solvers, folder: Path, is_here: bool) -> Iterator[Pr
     if isinstance(launcher, str):
         return
     location = ("solvers", "carried", "launcher")
-    if is_here and shutil.which(find_program(launcher, folder)[0]) is None:
+    executable = find_program(launcher, folder)[0]
+    yield from _for_a_shell(location, launcher)
+    if (is_here or "/" in executable) and shutil.which(executable) is None:
         said = f"'solvers.carried.launcher' begins with {shown(launcher[0])}, which is not on PATH"
-        yield location, f"{said}. Correct the name, or give the whole path."
+        fix = "Correct the name, or give the whole path."
+        if os.path.isfile(executable):
+            said = f"'solvers.carried.launcher' begins with {shown(launcher[0])}, which is not executable"
+            fix = f"Run `chmod +x {executable}`."
+        elif "/" in executable:
+            said = f"'solvers.carried.launcher' begins with {shown(launcher[0])}, but {executable} does not exist"
+        yield location, f"{said}. {fix}"
     for number, word in enumerate(launcher):
         for brace in _BRACES.finditer(word):
             if brace["name"] is None and brace[0] not in ("{{", "}}"):
@@ -106,6 +117,7 @@ def check_program(location: Location, program: object, folder: Path) -> Iterator
     ):
         return  # absent, or refused already
     name = ".".join(map(str, location))
+    yield from _for_a_shell(location, program)
     executable, *rest = find_program(program, folder)
     here = folder / executable
     if os.path.isfile(here) and not os.access(here, os.X_OK):
@@ -130,6 +142,16 @@ def check_program(location: Location, program: object, folder: Path) -> Iterator
         yield location, f"'{name}' runs {shown(script)}, but {folder / script} does not exist. Correct the name."
     elif os.path.isdir(folder / script) and not os.path.isfile(folder / script / "__main__.py"):
         yield location, f"'{name}' runs {script!r}, which is a folder without a `__main__.py`. Name a script."
+
+
+def _for_a_shell(location: Location, command: Sequence[str]) -> Iterator[Problem]:
+    """Look for the first word that only a shell would understand, as `<`."""
+    number = next((i for i, word in enumerate(command) if _OF_SHELL.fullmatch(word)), None)
+    if number is not None:
+        name = f"{'.'.join(map(str, location))}[{number}]"
+        line = " ".join(word if _OF_SHELL.fullmatch(word) else shlex.quote(word) for word in command)
+        said = f"'{name}' is {command[number]!r}, which is for a shell, and none reads this command"
+        yield (*location, number), f"{said}. Write a script, or [sh, -c, {json.dumps(line, ensure_ascii=False)}]."
 
 
 def check_object(location: Location, spec: object, folder: Path) -> Iterator[Problem]:

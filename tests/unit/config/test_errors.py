@@ -1,5 +1,6 @@
 """Bad job files: one sentence for each mistake, with key, value, fix and line, all of them at once."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,14 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
             "'solvers.carried.launcher' is []. It must be a list",
         ),
         ("solvers={program: [./heat2d], carried: {launcher: mpirun}}", "It must be auto, none, or a list of texts"),
+        (
+            "solvers={program: [./heat2d], carried: {launcher: [./no.sh]}}",
+            "'solvers.carried.launcher' begins with './no.sh', but {folder}/no.sh does not exist. Correct the name",
+        ),
+        (
+            "solvers={program: [./heat2d], carried: {launcher: [./train.py]}}",
+            "begins with './train.py', which is not executable. Run `chmod +x {folder}/train.py`.",
+        ),
         ("solvers={function: 'json:loads', carried: {}}", "'solvers.carried' needs 'solvers.program'."),
         ("trainers.ranks=two", "'trainers.ranks' is 'two'. It must be a whole number, at least 1."),
         ("trainers.ranks=true", "'trainers.ranks' is true. It must be a whole number, at least 1."),
@@ -179,8 +188,27 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
 )
 def test_a_mistake_gives_one_sentence(folder: Path, setting: str, sentence: str) -> None:
     (line,) = problems(folder, GOOD, setting)
-    assert line.startswith("job.yaml: ") and sentence in line
+    assert line.startswith("job.yaml: ") and sentence.replace("{folder}", str(folder)) in line
     assert line.endswith(f"(--set {setting})") or "=" not in setting or "missing key" in line
+
+
+@pytest.mark.parametrize("word", ["<", ">", ">>", "<<", "|", "||", "&&", "&", ";", "2>", "2>&1", "&>", "<in", ">out"])
+@pytest.mark.parametrize("key", ["solvers.program", "trainers.program", "solvers.carried.launcher"])
+def test_words_for_a_shell_are_refused(folder: Path, key: str, word: str) -> None:
+    setting = f"{key}=[env, a b, {json.dumps(word)}]"
+    more = ("solvers.carried.ranks=1",) if "carried" in key else ()
+    (line,) = problems(folder, GOOD, *more, setting)
+    assert f"'{key}[2]' is {word!r}, which is for a shell, and none reads this command. Write a script, or" in line
+    assert f"[sh, -c, {json.dumps(f'env {chr(39)}a b{chr(39)} {word}')}]." in line
+
+
+@pytest.mark.parametrize(
+    "word", ["a<b", "a|b", "x > 0", "3<5", "--a=>b", "a;", "-", "2", "a&b", "print(1 > 0)", "(a|b)"]
+)
+def test_signs_within_a_word_are_no_business_of_a_shell(folder: Path, word: str) -> None:
+    (folder / "job.yaml").write_text(GOOD)
+    job = load_job(folder / "job.yaml", [f"solvers.program=[env, {json.dumps(word)}]"])
+    assert job.solvers.program == ("env", word)
 
 
 @pytest.mark.parametrize(

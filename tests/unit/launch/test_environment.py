@@ -1,7 +1,9 @@
+import os
+
 import pytest
 
 from mpidata.errors import LaunchError
-from mpidata.launch.starting.environment import Place, find_place
+from mpidata.launch.starting.environment import Place, find_place, leave_step
 
 
 @pytest.mark.parametrize(
@@ -51,3 +53,44 @@ def test_ranks_of_one_job_without_a_name_agree() -> None:
 def test_what_makes_no_sense_is_refused(environ: dict[str, str]) -> None:
     with pytest.raises(LaunchError, match=r"launcher.*Use .*mpirun.* or srun\."):
         find_place(environ)
+
+
+SHELL = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_JOB_NODELIST": "n1",
+    "SLURM_JOB_CPUS_PER_NODE": "8",
+    "SLURM_STEP_ID": "0",
+    "SLURM_STEP_NUM_TASKS": "1",
+    "SLURM_PROCID": "0",
+    "SLURM_NTASKS": "1",
+    "SLURM_PTY_PORT": "40000",
+}
+PMIX = {"PMIX_RANK": "0", "PMIX_NAMESPACE": "slurm.pmix.7.0", "PMIX_MCA_psec": "native"}
+PMI = {"PMI_RANK": "0", "PMI_SIZE": "1", "PMI_FD": "11"}
+
+
+@pytest.mark.parametrize("more", [{}, PMIX, PMI])
+def test_the_shell_of_srun_is_no_rank_and_is_as_one_of_salloc(more: dict[str, str]) -> None:
+    environ = {**SHELL, **more}
+    assert find_place(environ) is None
+    leave_step(environ)
+    assert environ.pop("PMIX_MCA_psec", None) == more.get("PMIX_MCA_psec")
+    kept = ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_CPUS_PER_NODE")
+    assert environ == {**{name: SHELL[name] for name in kept}, "SLURM_OVERLAP": "1"}
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ({"SLURM_STEP_NUM_TASKS": "3", "SLURM_PROCID": "2", "SLURM_STEP_ID": "1"}, Place(2, 3, "slurm-7.1")),  # srun
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "3", "PMIX_NAMESPACE": "p@1"}, Place(1, 3, "p@1")),
+        ({"PMI_RANK": "1", "PMI_SIZE": "3"}, Place(1, 3, "slurm-7.0")),  # the mpirun of MPICH
+        ({"SLURM_STEP_NUM_TASKS": "3", "SLURM_TASK_PID": str(os.getpid())}, Place(0, 3, "slurm-7.0")),  # srun --pty
+    ],
+)
+def test_what_a_launcher_starts_in_the_shell_of_srun_is_a_rank(more: dict[str, str], place: Place) -> None:
+    environ = {**SHELL, **more}
+    assert find_place(environ) == place
+    before = dict(environ)
+    leave_step(environ)
+    assert environ == before

@@ -243,6 +243,20 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr("tempfile.TemporaryFile", Mock(side_effect=OSError(errno.EROFS, "Read-only file system")))
         done = run.invoke(cli.main, ["submit", job])
     assert done.exit_code == 2 and "Cannot write" in done.stderr and "key 'output'" in done.stderr, done.stderr
+    for says, sentence in (
+        ("printf 'odd \\377' >&2; exit 1", "sbatch refused the job: odd \ufffd. See the script"),
+        ("kill -9 $$", "sbatch refused the job: SIGKILL. See the script"),
+        ("echo", "printed '', which has no number of a job. See with squeue"),
+        ("echo queue is full", "printed 'queue is full', which has no number of a job. See with squeue"),
+    ):
+        sbatch.write_text(f"#!/bin/sh\n{says}\n")
+        refused = run.invoke(cli.main, ["submit", job])
+        assert refused.exit_code == 2 and sentence in refused.stderr and refused.stdout == ""
+    sbatch.write_text("#!/bin/sh\necho welcome; echo 42\n")
+    assert run.invoke(cli.main, ["submit", job, "--parsable"]).stdout == "42\n"
+    for template, sentence in (("/dev/zero", "it is no regular file"), (str(tmp_path), "Is a directory")):
+        refused = run.invoke(cli.main, ["submit", job, "--template", template])
+        assert refused.exit_code == 2 and f"{sentence}. Key 'slurm.template'." in refused.stderr
     sbatch.write_text("#!/bin/sh\necho 'sbatch: error: invalid partition' >&2; exit 1\n")
     refused = run.invoke(cli.main, ["submit", job])
     assert refused.exit_code == 2 and "sbatch refused the job: sbatch: error: invalid partition" in refused.stderr

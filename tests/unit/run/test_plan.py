@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mpidata.config import load_job
-from mpidata.config.programs import find_program
+from mpidata.config.programs import find_launcher, find_program
 from mpidata.errors import LaunchError, MpidataError
 from mpidata.run.plan import Field, Plan, Program
 from mpidata.run_module import module_command
@@ -229,9 +229,38 @@ def test_spares_have_ranks_and_spawned_groups_have_none() -> None:
         plan.role_of(3)
 
 
-def test_a_launcher_in_the_folder_is_found_from_everywhere(folder: Path) -> None:
-    (folder / "fan.sh").write_text("exec $@")
-    (folder / "fan.sh").chmod(0o755)
-    carried = "solvers.carried={ranks: 2, launcher: [./fan.sh, '{ranks}']}"
-    plan = Plan.of(load_job(folder / "job.yaml", [carried, "solvers.ranks_per_group=1"]), folder)
-    assert plan.programs["solver"].arguments[1:5] == ("2", "2", str(folder / "fan.sh"), "2")
+def test_a_launcher_in_the_folder_is_found_from_everywhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = folder / "{odd}"
+    odd.mkdir()
+    for name in ("fan.sh", "sub/fan.py", "{odd}/fan.sh"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("exec $@")
+        (folder / name).chmod(0o755)
+    carried = "solvers.carried={ranks: 2, launcher: [./fan.sh, '{ranks}', sub/fan.py, fan.sh, sub/none]}"
+    job = load_job(folder / "job.yaml", [carried, "solvers.ranks_per_group=1"])
+    monkeypatch.chdir("/")
+    arguments = Plan.of(job, folder).programs["solver"].arguments
+    assert arguments[1:3] == ("2", "5")
+    assert arguments[3:8] == (str(folder / "fan.sh"), "2", str(folder / "sub" / "fan.py"), "fan.sh", "sub/none")
+    assert find_launcher(["python", "fan.py", "x"], folder / "sub")[1:] == (str(folder / "sub" / "fan.py"), "x")
+    assert find_launcher(["fan.sh"], odd) == (f"{folder}/{{{{odd}}}}/fan.sh",)
+    assert find_launcher(["sh", "fan.sh", "fan.sh"], folder) == ("sh", str(folder / "fan.sh"), "fan.sh")
+    assert find_launcher(["mpirun", "-n"], odd) == ("mpirun", "-n")
+
+
+def test_braces_of_the_folder_are_no_placeholders(folder: Path) -> None:
+    odd = folder / "{odd}"
+    odd.mkdir()
+    for name in ("job.yaml", "heat2d", "train.py"):
+        if (folder / name).is_file():
+            (folder / name).rename(odd / name)
+    (odd / "solver.py").touch()
+    (odd / "case").mkdir()
+    carried = "carried: {ranks: 1}, lifetime: simulation, case: {folder: case}"
+    written = f"{folder}/{{{{odd}}}}"
+    for program, arguments in (
+        ("[./heat2d, '{alpha}']", (f"{written}/heat2d", "{alpha}")),
+        ("[python, solver.py]", (sys.executable, f"{written}/solver.py")),
+    ):
+        job = load_job(odd / "job.yaml", [f"solvers={{program: {program}, {carried}}}"])
+        assert Plan.of(job, folder).programs["solver"].arguments[3:] == arguments

@@ -1,0 +1,155 @@
+"""`solvers.case`: the folder of each simulation."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from mpidata.config.base import Model, Problem, Text, free_key, refuse
+from mpidata.config.case.files import CaseFiles, escaped, printed
+
+__all__ = ["Case"]
+
+_MARKED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::([-+0]*[0-9]*(?:\.[0-9]+)?[eEfFgGd]))?\s*")
+_ALWAYS = ("try", "group", "ranks")
+_MOST_FORMAT = 15  # launch/carrier/case.c has room for it, and for this:
+_MOST_FILLED = 64 << 20
+
+
+def _marks(given: list[str]) -> list[str]:
+    if len(given) != 2 or not all(re.fullmatch(r"[!-~]{1,15}", mark) for mark in given):
+        refuse([((), f'{{key}} is {given!r}. Give two texts of 1 to 15 letters without blanks: ["<<", ">>"].')])
+    return given
+
+
+class Case(Model):
+    """A folder that each simulation gets as a copy of its own, in which the program runs."""
+
+    folder: Text = free_key(description="The folder that is copied, or a link to it.", examples=["case"])
+    fill: list[Text] = free_key(
+        default=[],
+        description="Files of it, by names or patterns (`*`, `?`, `[ab]`, and `**` for folders), in which "
+        "`{{alpha}}` stands for the value of a parameter, and `{{alpha:.6e}}` for it in a format of printf, which ends "
+        "with e, f or g, or of a whole number, `{{n:04d}}`, with d; also `simulation`, `try`, `group`, `ranks` and, "
+        "with `carried`, `hosts`.",
+        examples=['[input.dat, "system/*"]'],
+        json_schema_extra={"kind": "list of texts", "default": "none"},
+    )
+    link: list[Text] = free_key(
+        default=[],
+        description="Files and folders of it, by names or patterns, that are linked, not copied: those that the "
+        "program only reads.",
+        examples=['[mesh, "*.msh"]'],
+        json_schema_extra={"kind": "list of texts", "default": "none"},
+    )
+    marks: Annotated[list[Text], AfterValidator(_marks)] = free_key(
+        default=["{{", "}}"],
+        description="What stands before and after a name in the files of `fill`, where the program's own files have "
+        "double braces.",
+        examples=['["<<", ">>"]'],
+        json_schema_extra={"kind": "list of two texts"},
+    )
+    in_: Text | None = free_key(
+        default=None,
+        alias="in",
+        description="The folder that holds the copies, in a folder of their own for each run.",
+        json_schema_extra={"default": "`cases` in the run folder"},
+    )
+    keep: Literal["none", "failed"] = free_key(
+        default="none",
+        description="What is not removed: `failed`, the copies of simulations whose program ended badly, which go to "
+        "`failed` in the run folder.",
+    )
+
+    def files(self, folder: Path) -> CaseFiles:
+        """Look which files of the case are filled, and which are linked; `folder` is that of the job file."""
+        return CaseFiles(folder / self.folder, self.fill, self.link)
+
+    def misplaced(self, folder: Path, output: str) -> Iterator[Problem]:
+        """Look whether the copies would go into the folder that is copied; `output` is the key of the job file."""
+        top, key = Path(os.path.realpath(folder / self.folder)), "'output'" if self.in_ is None else "'solvers.case.in'"
+        place = Path(os.path.realpath(folder / (output if self.in_ is None else self.in_)))
+        if place.is_relative_to(top):
+            said = f"'solvers.case.folder' is {self.folder!r}, and the copies of it would go into itself, to {place}"
+            yield (
+                ("solvers", "case", "folder"),
+                f"{said}. Name a folder with the files of the case alone, or correct {key}.",
+            )
+        if self.in_ is not None:
+            above = next(parent for parent in (place, *place.parents) if os.path.lexists(parent))
+            if not os.access(above, os.W_OK):
+                said = f"'solvers.case.in' is {self.in_!r}, but you may not write in {above}"
+                yield ("solvers", "case", "in"), f"{said}. Name a folder of your own."
+
+    def problems(self, folder: Path, known: Collection[str], whole: Collection[str]) -> Iterator[Problem]:
+        """Look for the files, and for names in them that are none; `try`, `group` and `ranks` are always known.
+
+        Parameters
+        ----------
+        folder : Path
+            That of the job file.
+        known : collection of str
+            Names that can stand in the files.
+        whole : collection of str
+            Those of whole numbers.
+        """
+        top = folder / self.folder
+        if not os.path.isdir(top):
+            yield ("solvers", "case", "folder"), f"'solvers.case.folder' is {self.folder!r}, but {top} is no folder."
+            return
+        files = self.files(folder)
+        found = list(files.problems())
+        yield from found
+        if found:  # perhaps with a file that cannot be read
+            return
+        opens, closes = map(re.escape, self.marks)
+        pattern = re.compile(rf"{opens}((?:(?!{opens}|{closes})[^\n])*){closes}")
+        for path in (files.top / name for name in files.filled):
+            said = f"'solvers.case.fill' names {printed(path)}, which"
+            try:
+                large = path.stat().st_size > _MOST_FILLED
+                text = "" if large else path.read_text("utf-8", "replace")
+            except OSError as error:  # what a link leads to, for example
+                yield ("solvers", "case", "fill"), f"{said} cannot be read: {error.strerror}. Make it readable."
+                continue
+            if large:
+                most = f"{_MOST_FILLED >> 20} MiB"
+                yield ("solvers", "case", "fill"), f"{said} has more than {most}. Fill a smaller file."
+            for mark in pattern.finditer(text):
+                wrong = self._wrong(mark[1], [*known, *_ALWAYS], [*whole, *_ALWAYS])
+                if wrong:
+                    yield ("solvers", "case", "fill"), f"{printed(path)} has '{mark[0]}', {wrong}"
+
+    def _wrong(self, mark: str, known: Collection[str], whole: Collection[str]) -> str:
+        """Say what is wrong with what stands between the marks; an empty text if nothing is."""
+        word = _MARKED.fullmatch(mark)
+        if word is None or len(word[2] or "") > _MOST_FORMAT:
+            ways = " or ".join(way.join(self.marks) for way in ("name", "name:.6e", "name:4d"))
+            return (
+                f"which cannot be filled. Write {ways}: a format of printf for a number, which ends with e, f, g or d."
+            )
+        if word[1] not in known:
+            return f"but there is no parameter. The names are {', '.join(known)}."
+        if word[2] and (word[1] == "hosts" or (word[2][-1] == "d" and word[1] not in whole)):
+            kind = (
+                "no number" if word[1] == "hosts" else "no whole number: give it with 'integers' in 'parameters.space'"
+            )
+            return f"but {word[1]} is {kind}. Correct the format."
+        return ""
+
+    def text(self, folder: Path, run: Path) -> str:
+        """Write what carriers need to know of it; `folder` is that of the job file, `run` the run folder."""
+        files = self.files(folder)
+        lines = [f"folder {escaped(str(files.top))}", f"keep {self.keep}", f"marks {' '.join(self.marks)}"]
+        if self.in_ is not None:  # two runs may have the same
+            own = f"mpidata-{hashlib.sha256(str(run.absolute()).encode()).hexdigest()[:16]}"
+            lines.append(f"in {escaped(str((folder / self.in_).absolute() / own))}")
+        for key, names in (("fill", files.filled), ("link", files.linked)):
+            lines += [f"{key} {escaped(name)}" for name in names]
+        return "\n".join(lines) + "\n"

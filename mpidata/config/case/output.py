@@ -1,0 +1,98 @@
+"""`solvers.output`: what is read of what the program of a simulation writes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Discriminator, Tag
+
+from mpidata.config.base import Key, Model, Natural, Problem, Text, free_key, refuse
+from mpidata.config.data import FieldName
+
+__all__ = ["Output"]
+
+_READ = (".npy", ".npz", ".h5", ".hdf5")
+
+
+def _found(top: Path, pattern: str) -> list[Path]:
+    """List the files of a pattern; none where it is no pattern."""
+    try:
+        return list(top.glob(pattern))
+    except (ValueError, NotImplementedError):
+        return []
+
+
+def _object_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", value):
+        refuse([((), f'{{key}} is {value!r}. Write it as "module:name", for instance "read:fields".')])
+    return value
+
+
+def _expression(text: str) -> str:
+    try:
+        if re.compile(text).groups < 1:
+            refuse([((), f"{{key}} is {text!r}, which has no group. Put the number into parentheses: 't([0-9.]+)'.")])
+    except re.error as error:
+        refuse([((), f"{{key}} is {text!r}, which is no regular expression: {error}. Correct it.")])
+    return text
+
+
+_Patterns = Annotated[
+    Annotated[Text, Tag("<text>")] | Annotated[dict[FieldName, Text], Tag("<fields>"), Key(min_length=1)],
+    Discriminator(lambda value: "<fields>" if isinstance(value, dict) else "<text>"),
+]
+
+
+class Output(Model):
+    """What the program of a simulation writes, and how it is read while the program runs; what was read is removed."""
+
+    files: _Patterns = free_key(
+        description="Pattern of the files, one a step, in the order of the numbers in their names, or of `time`; or a "
+        "pattern for each field: files with the same numbers are of one step. A file is read when it was renamed to "
+        "its name, when the next one is there, or when the program has ended.",
+        examples=['"out/step_*.npy"'],
+        json_schema_extra={"kind": "text, or mapping from field to text"},
+    )
+    reader: Annotated[Text, AfterValidator(_object_name)] | None = free_key(
+        default=None,
+        description="A function, `module:function`, called with the path of a file and the simulation. It yields "
+        "`(time, {field: array})`, as often as the file has steps. Without this key npy, npz and HDF5 files are read.",
+        examples=['"read:fields"'],
+    )
+    time: Annotated[Text, AfterValidator(_expression)] | None = free_key(
+        default=None,
+        description="A regular expression, whose first group in a file's name is the time of its step. Each name must "
+        "match.",
+        examples=['"t([0-9.]+)[.]npy"'],
+        json_schema_extra={"default": "the number of the step"},
+    )
+    success: list[Annotated[Natural, Key(le=255)]] = free_key(
+        default=[0],
+        min_length=1,
+        description="Exit statuses of a program that has ended well; another one is a failed try.",
+        json_schema_extra={"kind": "list of whole numbers"},
+    )
+
+    def problems(self, top: Path, fields: Mapping[str, object]) -> Iterator[Problem]:
+        """Look for files of the case, whose folder is `top`, that would be taken for output, and for fields."""
+        patterns = self.files if isinstance(self.files, dict) else {"": self.files}
+        for field, pattern in patterns.items():
+            at = ("solvers", "output", "files", field) if field else ("solvers", "output", "files")
+            said = f"'{'.'.join(at)}' is {pattern!r}"
+            suffix = Path(pattern).suffix
+            if pattern.startswith("/") or ".." in Path(pattern).parts:
+                yield at, f"{said}, which is not within the folder of the simulation. Write it as seen from there."
+            elif "**" in pattern.replace("**/", ""):
+                yield at, f"{said}, but '**' stands for folders alone: '**/step_*.npy'. Correct it."
+            elif self.reader is None and suffix[1:].isalnum() and suffix not in _READ:
+                fix = "Name a function that reads the files: 'reader: read:fields'."
+                yield at, f"{said}, but without a reader {', '.join(_READ)} are read. {fix}"
+            elif (own := next(iter(_found(top, pattern)), None)) is not None:
+                fix = "Correct the pattern, or rename the file."
+                yield at, f"{said}, and {own} would be taken for what the program has written. {fix}"
+        if self.reader is None and isinstance(self.files, dict) and self.files.keys() != fields.keys():
+            said = f"'solvers.output.files' has patterns for {', '.join(self.files)}"
+            yield ("solvers", "output", "files"), f"{said}, and the fields are {', '.join(fields)}. Give one for each."

@@ -1,0 +1,43 @@
+"""`mpidata run` in the interactive shell of `srun --pty bash`, which is a step of Slurm by itself."""
+
+import os
+import subprocess
+import time
+
+import pytest
+from batch import BatchFolder
+from jobs import BIN, PROGRAMS, environment
+
+
+@pytest.mark.parametrize(
+    "options", [["-n1", "-c2"], ["-N2", "-n4", "--mpi=pmix"], ["-n1", "-c2", "--mpi=pmi2"]], ids="-".join
+)
+def test_a_job_runs_in_the_shell_of_srun(folder: BatchFolder, options: list[str]) -> None:
+    folder.write(solver="import numpy as np\ndef f(alpha):\n    yield {'u': np.zeros((4, 6))}\n")
+    train = ["python", str(PROGRAMS / "drain.py")]
+    folder.job(
+        trainers={"program": train},
+        solvers={"function": "solver:f"},
+        parameters={"count": 1, "space": {"alpha": [0, 1]}},
+    )
+    terminal, other = os.openpty()
+    variables = {**environment(), **folder.cluster.variables, "PYTHONPATH": str(PROGRAMS)}
+    shell = subprocess.Popen(
+        ["srun", *options, "--pty", "bash", "--norc"],
+        **{"cwd": folder.path, "env": variables, "start_new_session": True},
+        **dict.fromkeys(("stdin", "stdout", "stderr"), other),
+    )
+    os.close(other)
+    try:
+        time.sleep(1.0)
+        os.write(terminal, f"{BIN}/mpidata run job.yaml >said 2>&1; echo $? >status; exit\n".encode())
+        deadline = time.monotonic() + 90
+        while not (folder.path / "status").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        said = (folder.path / "said").read_text()
+        assert (folder.path / "status").read_text() == "0\n", said
+        assert "run folder" in said
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(terminal)

@@ -1,0 +1,45 @@
+"""The command finds a home where the environment has none."""
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from mpidata.early import find_home
+
+
+def found(**environ: str) -> tuple[str, str | None]:
+    find_home(environ)
+    return environ["HOME"], environ.get("USER")
+
+
+def entry(monkeypatch: pytest.MonkeyPatch, home: Path | None) -> None:
+    def getpwuid(_: int) -> pwd.struct_passwd:
+        if home is None:
+            raise KeyError
+        return pwd.struct_passwd(("me", "x", 7, 7, "", str(home), "/bin/sh"))
+
+    monkeypatch.setattr(pwd, "getpwuid", getpwuid)
+
+
+def test_what_is_there_stays() -> None:
+    assert found(HOME="/nowhere", USER="x") == ("/nowhere", "x") and found(HOME="/", LOGNAME="x") == ("/", None)
+
+
+@pytest.mark.parametrize("empty", [{}, {"HOME": "", "USER": ""}])
+def test_the_folder_of_the_user_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty: dict[str, str]
+) -> None:
+    entry(monkeypatch, tmp_path)
+    assert found(**empty) == (str(tmp_path), "me")
+
+
+def test_a_folder_that_is_not_there_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry(monkeypatch, tmp_path / "none")
+    assert found() == ("/", "me")
+
+
+def test_a_user_without_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry(monkeypatch, None)
+    assert found() == ("/", str(os.geteuid()))
