@@ -1,4 +1,4 @@
-"""What a program has set before it calls the library neither breaks the library nor is changed by it (programs/keeps.c)."""
+"""What a program has set before it calls the library neither breaks it nor is changed by it (programs/keeps.c)."""
 
 import json
 import shlex
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jobs import BIN, PROGRAMS, JobFolder, environment
 
-# With a decimal comma, and points between thousands; one in which i is not the small letter of I, in an alphabet of bytes.
+# With a decimal comma; one in which i is not the small letter of I, in an alphabet of bytes.
 LOCALES = {"de_DE.UTF-8": "1,5", "tr_TR.ISO-8859-9": "1,5"}
 
 
