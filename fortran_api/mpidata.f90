@@ -249,8 +249,23 @@ contains
     real(real64) :: number
 
     call param_real64(name, number, ierror)
-    value = real(number, real32)
+    value = as_real32(number)
   end subroutine param_real32
+
+  !> Rounded to the nearest, also in a program that has floating-point traps (-ffpe-trap) or rounds otherwise.
+  function as_real32(number) result(value)
+    use, intrinsic :: ieee_arithmetic, only: ieee_get_status, ieee_set_status, ieee_status_type, ieee_set_halting_mode, &
+      ieee_all, ieee_set_rounding_mode, ieee_nearest
+    real(real64), intent(in) :: number
+    real(real32), volatile :: value             ! volatile: the compiler leaves the conversion where it stands
+    type(ieee_status_type) :: status
+
+    call ieee_get_status(status)
+    call ieee_set_halting_mode(ieee_all, .false.)
+    call ieee_set_rounding_mode(ieee_nearest)
+    value = real(number, real32)
+    call ieee_set_status(status)
+  end function as_real32
 
   ! `contiguous` makes the compiler hand over any section as a packed copy, and a contiguous array as it is.
   subroutine put_real32(field, values, start, ierror)

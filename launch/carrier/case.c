@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "carrier.h"
 #include "fill.h"
 #include "job/run_files.h"
@@ -106,6 +107,8 @@ static int write_mark(FILE *out, char **values, const char *mark, size_t length)
     const char *value = value_of(values, name, strlen(name));
     if (!value) return 0;
     if (!*format) return fputs(value, out) >= 0;
+    double number = 0.0;
+    (void)mpidata_number(value, &number);
     const size_t digits = strspn(format, "-+0123456789.");
     const int is_whole = format[digits] == 'd';
     if (strlen(format) != digits + 1 || !strchr("eEfFgGd", format[digits])) return 0;
@@ -113,7 +116,7 @@ static int write_mark(FILE *out, char **values, const char *mark, size_t length)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     /* Checked above: one conversion, of a double or a long long. */
-    return (is_whole ? fprintf(out, whole, llround(strtod(value, NULL))) : fprintf(out, whole, strtod(value, NULL))) >= 0;
+    return (is_whole ? fprintf(out, whole, llround(number)) : fprintf(out, whole, number)) >= 0;
 #pragma GCC diagnostic pop
 }
 

@@ -1,11 +1,11 @@
 /* What the program is told: its command, and variables in its environment. */
 #define _GNU_SOURCE
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "carrier.h"
 #include "fill.h"
 #include "job/run_files.h"
@@ -41,18 +41,19 @@ static int is_named(char **names, const char *name) {
 /* As short as it can be while no digit that counts is lost; a number that may be any keeps its point. */
 static const char *number(double value, int is_whole, char *text, size_t size) {
     int digits = 15;
+    double read;
     if (is_whole) {
         (void)snprintf(text, size, "%.0f", value);
         return text;
     }
     do (void)snprintf(text, size - 2, "%.*g", digits, value);
-    while (strtod(text, NULL) != value && ++digits <= 17);
+    while (mpidata_number(text, &read) && read != value && ++digits <= 17);
     if (strspn(text, "-0123456789") == strlen(text)) strcat(text, ".0");
     return text;
 }
 
 static void upper(char *text) {
-    for (; *text; text++) *text = (char)toupper((unsigned char)*text);
+    for (; *text; text++) *text = mpidata_upper(*text);
 }
 
 int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const double *parameters, char ***variables,

@@ -1,11 +1,10 @@
 #include "base/alone.h"
 
-#include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "base/text.h"
 
 void mpidata_alone_say_so(void) {
     (void)fprintf(stderr,
@@ -17,16 +16,11 @@ int mpidata_alone_param(const char *name, double *value) {
     char variable[256], upper[256];
     (void)snprintf(variable, sizeof variable, "MPIDATA_PARAM_%.200s", name);
     (void)snprintf(upper, sizeof upper, "%s", variable);
-    for (char *c = upper; *c; c++) *c = (char)toupper((unsigned char)*c);
+    for (char *c = upper; *c; c++) *c = mpidata_upper(*c);
     const char *text = getenv(variable);
     if (!text) text = getenv(upper);
     *value = 0.0;
     if (!text) return MPIDATA_SUCCESS;
-    char *end;
-    double parsed = strtod(text, &end);
-    if (end == text || *end || !isfinite(parsed))
-        return mpidata_error(MPIDATA_ERR_PARAMETER, "%s='%.200s' is not a finite number",
-                             variable, text);
-    *value = parsed;
-    return MPIDATA_SUCCESS;
+    if (mpidata_number(text, value)) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_PARAMETER, "%s='%.200s' is not a finite number, as 0.5 is", variable, text);
 }

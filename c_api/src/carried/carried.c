@@ -4,13 +4,13 @@
 #endif
 #include "mpidata_carried.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alone.h"
+#include "base/caller.h"
 #include "buffer/copy.h"
 #include "carried/carried.h"
 #include "carried/channel.h"
@@ -121,6 +121,7 @@ static int attach(void) {
 }
 
 int mpidata_attach(void) {
+    MPIDATA_CALLED;
     int status = attach();
     if (status) say();
     return status;
@@ -129,6 +130,7 @@ int mpidata_attach(void) {
 const char *mpidata_carried_plan(void) { return rank.state == ATTACHED && !rank.alone ? rank.channel.plan_text : NULL; }
 
 int mpidata_report_error(const char *sentence) {
+    MPIDATA_CALLED;
     if (is_forked()) return refuse_forked();
     if (rank.state != ATTACHED || rank.alone || rank.broken) return MPIDATA_SUCCESS;
     rank.broken = MPIDATA_ERR_ORDER;
@@ -150,6 +152,7 @@ static int need_simulation(const char *call) {
 }
 
 int mpidata_misuse(int status, const char *what, const char *advice) {
+    MPIDATA_CALLED;
     if (rank.state == ATTACHED && rank.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_put"));
     (void)mpidata_error(status, "%s", what);
@@ -175,7 +178,7 @@ static int param(const char *name, double *value) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_param(const char *name, double *value) { return settle(param(name, value)); }
+int mpidata_param(const char *name, double *value) { MPIDATA_CALLED; return settle(param(name, value)); }
 
 /* -- put ------------------------------------------------------------------------------------------------------------ */
 
@@ -185,9 +188,7 @@ static void copy_values(char *restrict target, const void *restrict values, int6
         else (void)mpidata_copy_past_cache(target, values, bytes);
         return;
     }
-    float *restrict out = (float *)target;
-    const double *restrict in = values;
-    for (int64_t i = 0; i < elements; i++) out[i] = (float)in[i];
+    mpidata_copy_as_float32(target, values, elements);
 }
 
 static int write_block(const mpidata_block *block, const mpidata_put_arguments *put) {
@@ -223,11 +224,13 @@ static int stage(const mpidata_put_arguments *put) {
 }
 
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
+    MPIDATA_CALLED;
     return settle(stage(&(mpidata_put_arguments){field, values, dtype, ndim, shape, NULL}));
 }
 
 int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                       const int64_t *start) {
+    MPIDATA_CALLED;
     const char *advice;
     int status = mpidata_put_needs_start(field, ndim, start, &advice);
     if (status) return misuse(status, advice);
@@ -236,10 +239,11 @@ int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype
 
 int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start) {
+    MPIDATA_CALLED;
     return settle(stage(&(mpidata_put_arguments){field, values, dtype, ndim, shape, start}));
 }
 
-int mpidata_wait(void) { return is_forked() ? refuse_forked() : settle(MPIDATA_SUCCESS); }
+int mpidata_wait(void) { MPIDATA_CALLED; return is_forked() ? refuse_forked() : settle(MPIDATA_SUCCESS); }
 
 int mpidata_wait_for(const void *values) {
     (void)values;
@@ -259,7 +263,7 @@ static int step(double time) {
     if (rank.state == ATTACHED && rank.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_step"));
     /* In a job the carrier ends the program for it, on all ranks: this try has failed. */
-    if (!isfinite(time) && rank.alone)
+    if (!mpidata_is_finite(time) && rank.alone)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_step: the time is not finite. Pass a finite time; call mpidata_fail "
                                                    "where the simulation diverged.");
     if (!rank.alone) {
@@ -274,7 +278,7 @@ static int step(double time) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_step(double time) { return settle(step(time)); }
+int mpidata_step(double time) { MPIDATA_CALLED; return settle(step(time)); }
 
 /* -- next, fail, finalize ------------------------------------------------------------------------------------------- */
 
@@ -315,7 +319,7 @@ static int next(int64_t *simulation) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_next(int64_t *simulation) { return settle(next(simulation)); }
+int mpidata_next(int64_t *simulation) { MPIDATA_CALLED; return settle(next(simulation)); }
 
 static int fail(const char *reason, uint32_t how) {
     if (rank.state == ATTACHED && rank.stopping) return MPIDATA_END;
@@ -329,9 +333,9 @@ static int fail(const char *reason, uint32_t how) {
     return mpidata_channel_ask(&rank.channel, how, reason ? reason : "no reason given");
 }
 
-int mpidata_fail(const char *reason) { return settle(fail(reason, MPIDATA_CARRIED_FAIL)); }
+int mpidata_fail(const char *reason) { MPIDATA_CALLED; return settle(fail(reason, MPIDATA_CARRIED_FAIL)); }
 
-int mpidata_fail_try(const char *reason) { return settle(fail(reason, MPIDATA_CARRIED_FAIL_TRY)); }
+int mpidata_fail_try(const char *reason) { MPIDATA_CALLED; return settle(fail(reason, MPIDATA_CARRIED_FAIL_TRY)); }
 
 void mpidata_carried_last_words(const char *words) {
     if (is_forked() || rank.state != ATTACHED || rank.alone) return;
@@ -345,6 +349,7 @@ static int leave(void) {
 }
 
 int mpidata_finalize(void) {
+    MPIDATA_CALLED;
     if (is_forked()) return refuse_forked();
     if (rank.state != ATTACHED) return need_simulation("mpidata_finalize");
     int status = rank.alone ? MPIDATA_SUCCESS : settle(leave());

@@ -35,14 +35,20 @@ static int cannot(const char *what, const char *where) {
 
 static int connect_to(const char *path, int *connection) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int failed, status = MPIDATA_SUCCESS;
     if (strlen(path) >= sizeof address.sun_path)
         return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the path %.200s is too long for a socket. Set TMPDIR to a "
                                               "folder with a short name.", path);
     strcpy(address.sun_path, path);
-    *connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (*connection < 0) return cannot("make a socket for", path);
-    if (connect(*connection, (const struct sockaddr *)&address, sizeof address)) return cannot("connect to", path);
-    return MPIDATA_SUCCESS;
+    int low = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    /* Not as 0, 1 or 2, if the program has closed those: what it prints would go to the carrier. */
+    *connection = low < 0 || low > STDERR_FILENO ? low : fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (*connection < 0) status = cannot("make a socket for", path);
+    if (low >= 0 && low != *connection) (void)close(low);
+    MPIDATA_TRY(status);
+    do failed = connect(*connection, (const struct sockaddr *)&address, sizeof address);
+    while (failed && errno == EINTR); /* by a signal handler of the program */
+    return failed ? cannot("connect to", path) : MPIDATA_SUCCESS;
 }
 
 /* The carrier's first message, and the memory with it. */
@@ -128,7 +134,10 @@ static int meet(mpidata_channel *channel, const char *path, const char *token, c
     int memory = -1;
     MPIDATA_TRY(connect_to(path, &channel->socket));
     (void)strncpy(hello.token, token, sizeof hello.token - 1);
-    if (send(channel->socket, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello) return gone();
+    ssize_t sent;
+    do sent = send(channel->socket, &hello, sizeof hello, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent != (ssize_t)sizeof hello) return gone();
     int status = take_welcome(channel->socket, &welcome, &memory);
     *elsewhere = '\0';
     if (!status && welcome.refused) {

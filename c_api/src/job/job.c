@@ -202,9 +202,9 @@ static int finalize_begins(MPI_Comm comm, int key, void *value, void *state) {
     return MPI_SUCCESS;
 }
 
-static int watch_finalize(void) {
+int mpidata_job_at_finalize(MPI_Comm_delete_attr_function *call) {
     int key = MPI_KEYVAL_INVALID;
-    MPIDATA_TRY_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finalize_begins, &key, NULL));
+    MPIDATA_TRY_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, call, &key, NULL));
     MPIDATA_TRY_MPI(MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL));
     MPIDATA_TRY_MPI(MPI_Comm_free_keyval(&key)); /* the attribute stays */
     return MPIDATA_SUCCESS;
@@ -225,7 +225,7 @@ int mpidata_job_join(MPI_Comm world, int kind, const char *plan_text, mpidata_jo
     if (status == MPIDATA_ERR_DIED)
         return mpidata_error(status, "A rank has died before all had joined the job, which cannot begin without it.");
     MPIDATA_TRY(status);
-    MPIDATA_TRY(watch_finalize());
+    MPIDATA_TRY(mpidata_job_at_finalize(finalize_begins));
     mpidata_beat();
     const int starts = kind == MPIDATA_ROLE_SOLVER || kind == MPIDATA_ROLE_LOADER;
     mpidata_tell(MPIDATA_PULSE_JOINED | (starts ? MPIDATA_PULSE_STARTING : 0u));

@@ -31,6 +31,9 @@ void mpidata_job_leave(mpidata_job *job);
 /* Tell mpidata-rank, this program's parent, that it has left the job in order. */
 void mpidata_job_left(void);
 
+/* Let MPI_Finalize make this call first of all. */
+int mpidata_job_at_finalize(MPI_Comm_delete_attr_function *call);
+
 /* Is this a child that a process of the job has forked? MPI survives no fork: what a child sends breaks other ranks. */
 int mpidata_job_forked(void);
 int mpidata_job_refuse_forked(void); /* MPIDATA_ERR_ORDER, with the sentence */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/beat.h"
+#include "base/caller.h"
 #include "base/wait.h"
 #include "loader/state.h"
 
@@ -166,6 +167,7 @@ static void serve(server *s, mpidata_loader *loader) {
 }
 
 void *mpidata_loader_thread(void *argument) {
+    MPIDATA_CALLED;
     /* Short sleeps are meant: the kernel's usual slack of 50 us would double them. */
     (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     mpidata_loader *loader = argument;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/caller.h"
 #include "base/deadlines.h"
 #include "base/wait.h"
 #include "job/run_files.h"
@@ -297,6 +298,7 @@ static receiver *new_receiver(mpidata_trainer *trainer) {
 }
 
 void *mpidata_receive_thread(void *argument) {
+    MPIDATA_CALLED;
     mpidata_trainer *trainer = argument;
     /* Short sleeps are meant: the kernel's usual slack of 50 us would double them. */
     (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);

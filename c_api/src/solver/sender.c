@@ -265,9 +265,7 @@ static void copy_values(const mpidata_sender *sender, void *restrict target, con
             (void)mpidata_copy_past_cache(target, values, bytes);
         return;
     }
-    float *restrict out = target;
-    const double *restrict in = values;
-    for (int64_t i = 0; i < elements; i++) out[i] = (float)in[i];
+    mpidata_copy_as_float32(target, values, elements);
 }
 
 static size_t likely_payload(const mpidata_sender *sender) {

@@ -1,6 +1,5 @@
 #include "solver/solver.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 
 #include "base/alone.h"
 #include "base/beat.h"
+#include "base/caller.h"
 #include "base/deadlines.h"
 #include "wire/identity.h"
 #include "solver/tally.h"
@@ -75,6 +75,7 @@ static int misuse(int status, const char *advice) {
 }
 
 int mpidata_report_error(const char *sentence) {
+    MPIDATA_CALLED;
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state != JOINED || solver.alone) return mpidata_report_error_of_trainer(sentence);
     mpidata_event event = {.kind = MPIDATA_EVENT_ERROR};
@@ -136,14 +137,6 @@ static int forgot_to_finalize(MPI_Comm comm, int key, void *value, void *state) 
     return MPI_SUCCESS;
 }
 
-static int watch_finalize(void) {
-    int key = MPI_KEYVAL_INVALID;
-    MPIDATA_TRY_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forgot_to_finalize, &key, NULL));
-    MPIDATA_TRY_MPI(MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL));
-    MPIDATA_TRY_MPI(MPI_Comm_free_keyval(&key)); /* the attribute stays */
-    return MPIDATA_SUCCESS;
-}
-
 static int join(MPI_Comm world, MPI_Comm *group) {
     int initialized = 0, finalized = 0;
     if (!group) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_init: group is NULL. Pass the address of an MPI_Comm.");
@@ -173,7 +166,7 @@ static int join(MPI_Comm world, MPI_Comm *group) {
     solver.state = JOINED;
     solver.simulation = -1;
     solver.since = mpidata_now();
-    MPIDATA_TRY(watch_finalize());
+    MPIDATA_TRY(mpidata_job_at_finalize(forgot_to_finalize));
     if (*mpidata_early_error()) {
         (void)mpidata_error(MPIDATA_ERR_ORDER, "%s", mpidata_early_error());
         return misuse(MPIDATA_ERR_ORDER, "It happened before mpidata_init.");
@@ -182,6 +175,7 @@ static int join(MPI_Comm world, MPI_Comm *group) {
 }
 
 int mpidata_init(MPI_Comm world, MPI_Comm *group) {
+    MPIDATA_CALLED;
     int status = join(world, group);
     if (status) (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
     return status;
@@ -209,6 +203,7 @@ static int need_simulation(const char *call) {
 }
 
 int mpidata_param(const char *name, double *value) {
+    MPIDATA_CALLED;
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (!name || !value) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_param: a pointer is NULL.");
     if (solver.state == JOINED && solver.stopping) {
@@ -228,6 +223,7 @@ int mpidata_param(const char *name, double *value) {
 }
 
 int mpidata_misuse(int status, const char *what, const char *advice) {
+    MPIDATA_CALLED;
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_put"));
@@ -260,33 +256,34 @@ static int stage(const char *name, const void *values, mpidata_dtype dtype, int 
 }
 
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
+    MPIDATA_CALLED;
     return settle(stage(field, values, dtype, ndim, shape, NULL, 0));
-}
-
-static int need_start(const char *field, int ndim, const int64_t *start) {
-    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
-    const char *advice;
-    int status = mpidata_put_needs_start(field, ndim, start, &advice);
-    return status ? misuse(status, advice) : MPIDATA_SUCCESS;
 }
 
 int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                       const int64_t *start) {
-    MPIDATA_TRY(need_start(field, ndim, start));
+    MPIDATA_CALLED;
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
+    const char *advice;
+    int status = mpidata_put_needs_start(field, ndim, start, &advice);
+    if (status) return misuse(status, advice);
     return settle(stage(field, values, dtype, ndim, shape, start, 0));
 }
 
 int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start) {
+    MPIDATA_CALLED;
     return settle(stage(field, values, dtype, ndim, shape, start, 1));
 }
 
 int mpidata_wait(void) {
+    MPIDATA_CALLED;
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     return settle(solver.state == JOINED && !solver.alone ? mpidata_sender_drain(&solver.sender, 1) : MPIDATA_SUCCESS);
 }
 
 int mpidata_wait_for(const void *values) {
+    MPIDATA_CALLED;
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state != JOINED || solver.alone || !values) return settle(MPIDATA_SUCCESS);
     return settle(mpidata_sender_wait_for(&solver.sender, values));
@@ -398,7 +395,7 @@ static int step_of_one(double time) {
 
 static int step_of_many(double time) {
     MPIDATA_TRY(listen_again());
-    if (!isfinite(time)) (void)fail_here(time); /* the others hear of it when this rank closes the simulation */
+    if (!mpidata_is_finite(time)) (void)fail_here(time); /* the others hear of it when this rank closes the simulation */
     if (!mpidata_tally_add(&solver.tally, solver.elements) && !solver.lame) return commit(time);
     if (solver.lame) return MPIDATA_ERR_ARGUMENT;
     MPIDATA_TRY(finish_tally());
@@ -411,13 +408,13 @@ static int step_now(double time) {
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_step"));
-    if (!isfinite(time) && (solver.alone || solver.group_size == 1)) return fail_here(time);
+    if (!mpidata_is_finite(time) && (solver.alone || solver.group_size == 1)) return fail_here(time);
     if (!solver.alone) return solver.group_size > 1 ? step_of_many(time) : step_of_one(time);
     solver.step++;
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_step(double time) { return settle(step_now(time)); }
+int mpidata_step(double time) { MPIDATA_CALLED; return settle(step_now(time)); }
 
 static int check_committed(void) {
     for (int i = 0; i < solver.job.plan.n_fields && !solver.failed; i++) {
@@ -529,7 +526,7 @@ static int next_simulation(int64_t *simulation) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_next(int64_t *simulation) { return settle(next_simulation(simulation)); }
+int mpidata_next(int64_t *simulation) { MPIDATA_CALLED; return settle(next_simulation(simulation)); }
 
 static int fail_simulation(const char *reason, int how) {
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
@@ -547,9 +544,9 @@ static int fail_simulation(const char *reason, int how) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_fail(const char *reason) { return settle(fail_simulation(reason, MPIDATA_GIVEN_UP)); }
+int mpidata_fail(const char *reason) { MPIDATA_CALLED; return settle(fail_simulation(reason, MPIDATA_GIVEN_UP)); }
 
-int mpidata_fail_try(const char *reason) { return settle(fail_simulation(reason, MPIDATA_TRY_FAILED)); }
+int mpidata_fail_try(const char *reason) { MPIDATA_CALLED; return settle(fail_simulation(reason, MPIDATA_TRY_FAILED)); }
 
 static int leave_job(void) {
     mpidata_event event = {0};
@@ -562,6 +559,7 @@ static int leave_job(void) {
 }
 
 int mpidata_finalize(void) {
+    MPIDATA_CALLED;
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state != JOINED) return need_simulation("mpidata_finalize");
     int status = settle(solver.alone ? MPIDATA_SUCCESS : solver.broken ? solver.broken : leave_job());

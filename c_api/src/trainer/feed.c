@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/caller.h"
 #include "receive/whole.h"
 #include "stream/budget.h"
 #include "stream/progress.h"
@@ -75,6 +76,7 @@ static int wait_for_room_locked(mpidata_trainer *trainer, double deadline) {
 
 int mpidata_trainer_give(const void *const *fields, const double *parameters, double time, int64_t step, int64_t simulation,
                          double timeout_s) {
+    MPIDATA_CALLED;
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     const mpidata_plan *plan = &trainer->job.plan;

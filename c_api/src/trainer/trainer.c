@@ -77,7 +77,7 @@ int mpidata_trainer_close(double timeout_s) {
     int done = mpidata_receive_done(&trainer->phase);
     mpidata_lock_give(&trainer->lock);
     MPIDATA_TRY(status);
-    if (!done) return mpidata_error(MPIDATA_ERR_AGAIN, "The job did not end within %g s.", timeout_s);
+    if (!done) return mpidata_error(MPIDATA_ERR_AGAIN, "The job did not end within %.0f s.", timeout_s);
     (void)pthread_join(trainer->thread, NULL);
     mpidata_job_left();
     return MPIDATA_SUCCESS;

@@ -1,6 +1,5 @@
 #include "wire/identity.h"
 
-#include <ctype.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -31,7 +30,7 @@ const char *mpidata_version(void) { return DOTTED(MPIDATA_VERSION_MAJOR, MPIDATA
 void mpidata_mpi_name(const char *text, char *name, size_t size) {
     size_t used = 0;
     for (; *text && *text != '\n' && *text != ',' && used + 1 < size; text++) {
-        int blank = isspace((unsigned char)*text);
+        int blank = strchr(" \t\v\f\r", *text) != NULL;
         if (!blank || (used && name[used - 1] != ' ')) name[used++] = blank ? ' ' : *text;
     }
     if (used && name[used - 1] == ' ') used--;

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/caller.h"
+
 enum { LANES = 16, LONGEST = 4096, WORTH_GATHERING = 512 };
 static const double GREATEST = 1e150; /* whose square is a number, also of many */
 static const double CANCELLED = 1e-2; /* share of the squares that must be left when the mean's is taken away */
@@ -27,7 +29,7 @@ static void merge_one(mpidata_moments *into, const mpidata_moments *from) {
     into->greatest = fmax(into->greatest, from->greatest);
 }
 
-void mpidata_moments_merge(mpidata_moments *into, const mpidata_moments *from, int64_t n) {
+MPIDATA_OUT_OF_LINE void mpidata_moments_merge(mpidata_moments *into, const mpidata_moments *from, int64_t n) {
     for (int64_t i = 0; i < n; i++) merge_one(&into[i], &from[i]);
 }
 
@@ -166,7 +168,7 @@ static void add_scattered(const type_functions *type, const char *values, int64_
     }
 }
 
-void mpidata_moments_of(unsigned dtype, const void *values, int64_t outer, int64_t channels, int64_t inner,
+MPIDATA_OUT_OF_LINE void mpidata_moments_of(unsigned dtype, const void *values, int64_t outer, int64_t channels, int64_t inner,
                         mpidata_moments *moments) {
     const type_functions *type = &TYPES[dtype - 1];
     mpidata_moments_clear(moments, channels);

@@ -3,10 +3,11 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 static const char header[] = "mpidata-plan 1";
 static const char *const role_names[MPIDATA_ROLES] = {"scheduler", "trainer", "solver", "loader"};
@@ -44,9 +45,7 @@ static int parse_integer(const char *text, int64_t low, int64_t high, int64_t *v
 
 /* More than none. */
 static int parse_positive(const char *text, double *value) {
-    char *end;
-    *value = strtod(text, &end);
-    return end == text || *end != '\0' || !isfinite(*value) || *value <= 0 ? MPIDATA_PLAN_BAD : MPIDATA_PLAN_GOOD;
+    return mpidata_number(text, value) && *value > 0 ? MPIDATA_PLAN_GOOD : MPIDATA_PLAN_BAD;
 }
 
 /* Which of the words it is. */

@@ -1,0 +1,129 @@
+"""What a program has set before it calls the library neither breaks it nor is changed by it (programs/keeps.c)."""
+
+import json
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jobs import BIN, PROGRAMS, JobFolder, environment
+
+# With a decimal comma; one in which i is not the small letter of I, in an alphabet of bytes.
+LOCALES = {"de_DE.UTF-8": "1,5", "tr_TR.ISO-8859-9": "1,5"}
+
+
+@pytest.fixture(scope="module")
+def locales(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
+    """A folder for LOCPATH."""
+    folder = tmp_path_factory.mktemp("locales")
+    for name in LOCALES:
+        language, _, alphabet = name.partition(".")
+        command = [require("localedef"), "-i", language, "-f", alphabet, str(folder / name)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if not (folder / name).is_dir():
+            pytest.skip(f"the package locales is not installed: {done.stderr}")
+    return folder
+
+
+@pytest.fixture(params=LOCALES)
+def locale(request: pytest.FixtureRequest, locales: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("LOCPATH", str(locales))
+    monkeypatch.setenv("LC_ALL", request.param)
+    return f"locale {request.param}, 1.5 is {LOCALES[request.param]}"
+
+
+def write_job(folder: JobFolder, **solvers: object) -> None:
+    folder.job(
+        trainers={"program": ["python", str(PROGRAMS / "check_kept.py")]},
+        solvers={"timeout_s": 60.5, **solvers},
+        parameters={"count": 4, "space": {"viscosity": [0.1, 0.4]}},
+        fields={
+            "u": {"dtype": "float32", "shape": [12]},
+            "w": {"dtype": "float64", "shape": [12]},
+            "whole": {"dtype": "int32", "shape": [2]},
+        },
+        samples={"statistics": True},
+    )
+
+
+def check(folder: JobFolder, log: str) -> None:
+    result = folder.run(timeout=60)
+    assert result.status == 0, result.logs()
+    assert "seen 80" in result.log("trainer")
+    assert log in result.logs() and "kept, alarms came" in result.logs()
+    statistics = json.loads((result.run / "statistics.json").read_text())["fields"] if result.run else {}
+    for name, bad in ("u", 6), ("w", 5):  # too great, NaN or infinite
+        assert statistics[name]["not_finite"] == [80 * bad] and statistics[name]["count"] == [80 * (12 - bad)]
+    assert statistics["u"]["min"] == [np.float32(-0.1)] and statistics["w"]["min"] == [-0.1]
+
+
+@pytest.mark.parametrize("start", ["split", pytest.param("spawn", marks=pytest.mark.full)])
+def test_a_rank_of_the_job(folder: JobFolder, compiled: Callable[[str], Path], locale: str, start: str) -> None:
+    write_job(folder, start=start, program=[str(compiled("keeps"))])
+    check(folder, locale)
+
+
+def test_a_program_that_is_no_rank(folder: JobFolder, carried: Callable[..., Path], locale: str) -> None:
+    write_job(folder, carried={"ranks": 1}, program=[str(carried("keeps")), "closed"])
+    check(folder, locale)
+
+
+@pytest.mark.parametrize("mode", ["rank", "carried"])
+def test_alone(compiled: Callable[[str], Path], carried: Callable[..., Path], locale: str, mode: str) -> None:
+    program = compiled("keeps") if mode == "rank" else carried("keeps")
+    variables = {**environment(), "MPIDATA_PARAM_VISCOSITY": "0.1"}
+    done = subprocess.run([program], env=variables, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert locale in done.stderr and f"viscosity {(0.1).hex().replace('1.', '1,')}" in done.stderr
+    done = subprocess.run(
+        [program], env={**variables, "MPIDATA_PARAM_VISCOSITY": "0,1"}, capture_output=True, text=True
+    )
+    assert done.returncode == 3 and "MPIDATA_PARAM_viscosity='0,1' is not a finite number, as 0.5 is" in done.stderr
+
+
+FORTRAN = """
+program solver
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real32
+  use, intrinsic :: ieee_arithmetic
+  use mpidata_carried
+  implicit none
+  integer(int64) :: simulation
+  real(real32) :: value
+  character(5), parameter :: names(4) = ['great', 'least', 'small', 'tenth']
+  integer :: i
+  logical :: halts(5), flags(5)
+  type(ieee_round_type) :: rounding
+  call mpidata_attach()
+  call ieee_set_rounding_mode(ieee_up)
+  if (.not. mpidata_next(simulation)) error stop 'no simulation'
+  do i = 1, 4
+    call mpidata_param(names(i), value)
+    print '(a, 1x, z8.8)', names(i), transfer(value, 0_int32)
+  end do
+  call ieee_get_halting_mode(ieee_all, halts)
+  call ieee_get_flag(ieee_all, flags)
+  call ieee_get_rounding_mode(rounding)
+  print '(3l2)', all(halts), any(flags), rounding == ieee_up
+  call mpidata_finalize()
+end program solver
+"""
+
+
+def test_a_fortran_program_that_traps_asks_for_parameters_in_single_precision(
+    tmp_path: Path, require: Callable[[str], str]
+) -> None:
+    (tmp_path / "solver.f90").write_text(FORTRAN)
+    told = subprocess.run([BIN / "mpidata", "config", "--fcarried"], capture_output=True, text=True, check=True).stdout
+    traps = "-ffpe-trap=invalid,zero,overflow,underflow,inexact,denormal"
+    command = [require("gfortran"), "-O2", traps, "solver.f90", "-o", "solver", *shlex.split(told)]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    values = {"GREAT": "1e300", "LEAST": "1e-300", "SMALL": "-1e-42", "TENTH": "0.1"}
+    variables = {f"MPIDATA_PARAM_{name}": value for name, value in values.items()}
+    done = subprocess.run([tmp_path / "solver"], env={**environment(), **variables}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with np.errstate(all="ignore"):
+        single = np.array([float(value) for value in values.values()]).astype(np.float32).view(np.uint32)
+    words = [f"{name.lower()} {bits:08X}" for name, bits in zip(values, single.tolist(), strict=True)]
+    assert done.stdout.splitlines() == [*words, " T F T"]
