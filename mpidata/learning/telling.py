@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpidata.arrays import plain_array, plain_floats
 from mpidata.errors import StreamError
 from mpidata.learning.sums import Sums, by_simulation, of_samples
 from mpidata.native.library import AGAIN, SUCCESS, Library
@@ -81,12 +82,13 @@ class Telling:
                 "losses: the batch has no 'simulation', the ids of its samples' simulations. Give the batch as it came "
                 "from the stream."
             )
-        ids = _array(batch["simulation"])
         try:
-            losses = _array(values).astype(np.float64)
-        except (TypeError, ValueError, RuntimeError):
+            ids = plain_array(batch["simulation"])
+            losses = plain_floats(values.detach().double() if hasattr(values, "detach") else values)  # also bfloat16
+        except (TypeError, ValueError, RuntimeError) as error:
             raise StreamError(
-                f"losses: {type(values).__name__} is no array of numbers. Give one of shape [B]."
+                f"losses: {type(values).__name__} is no array of numbers: {str(error).rstrip('.')}. Give one of shape "
+                "[B]."
             ) from None
         if ids.ndim != 1 or losses.shape != ids.shape:
             raise StreamError(
@@ -99,11 +101,3 @@ class Telling:
                 "the batch as it came from the stream."
             )
         return ids.astype(np.int64), losses
-
-
-def _array(values: Any) -> NDArray[Any]:
-    """Make an array of a tensor, on whichever device and of whichever dtype, or of what NumPy takes."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-        values = values.double() if values.is_floating_point() else values  # NumPy knows no bfloat16
-    return np.asarray(values)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mpidata.arrays import plain_floats
 from mpidata.config import Job
 from mpidata.config.parameters import BreedKeys, Points, PowerKeys
 from mpidata.config.table import TableError, read_table
@@ -220,11 +221,12 @@ def ask(job: Job, sampler: Any, count: int) -> Drawn:
         result = sampler.sample(count)
     result, rules, parents = result if isinstance(result, tuple) and len(result) == 3 else (result, None, None)
     try:
-        table = np.array(result, dtype=np.float64)
+        table = plain_floats(result)
         rules = [""] * count if rules is None else [str(rule) for rule in rules]
         parents = [-1] * count if parents is None else [int(parent) for parent in parents]
     except (TypeError, ValueError) as error:
-        raise _refusal(job, "sampler", f"{what} returns no array of numbers: {error}. Correct it.") from None
+        why = str(error).rstrip(".")
+        raise _refusal(job, "sampler", f"{what} returns no array of numbers: {why}. Correct it.") from None
     if table.shape != (count, len(names)):
         fix = f"Return shape {(count, len(names))}, one row per simulation, one column for each of {', '.join(names)}"
         raise _refusal(job, "sampler", f"{what} returns shape {table.shape}. {fix}.")

@@ -5,8 +5,8 @@ The function is a generator: it gets the parameters by name, and yields, for eac
 simulation's id; where it has ``group``, the communicator of its group (mpi4py).
 
 With several ranks in a group, a function with ``group`` runs on all of them: each yields its own part of each step, an
-array for a whole field or ``(array, start)`` for a block, or nothing (``{}``). Without ``group`` it runs on the group's
-first rank only.
+array for a whole field, ``(array, start)`` for a block, a list of such blocks, or nothing (``{}``). Without ``group``
+it runs on the group's first rank only.
 
 A function that raises `GiveUp` has its simulation set aside. With any other exception of its own the try has failed;
 where the group has several ranks it is lost then, as there is no telling where the others are.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import operator
 import os
 import sys
 import traceback
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from mpidata import solver
+from mpidata.arrays import plain_number
 from mpidata.errors import GiveUp, LibraryError, MpidataError, NotFiniteError
 from mpidata.native.uncaught import describe, fail
 from mpidata.native.waiting import wait
@@ -129,8 +131,8 @@ def unpack(name: str, item: Any, step: int) -> tuple[float, Mapping[str, Any]]:
     if isinstance(item, Mapping):
         return float(step), item
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Mapping):
-        with contextlib.suppress(TypeError, ValueError):
-            return float(item[0]), item[1]
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return plain_number(item[0]), item[1]
     raise MpidataError(
         f"{name} yielded {_short(item)}. Yield {{field: array}} or (time, {{field: array}}) for each step."
     )
@@ -143,11 +145,27 @@ def put_steps(name: str, steps: Iterable[Any], simulation: Simulation) -> Iterat
     for step, item in enumerate(steps):
         time, fields = unpack(name, item, step)
         for field, value in fields.items():
-            if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray):
-                simulation.put_block(field, *value)
+            one = isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray)
+            blocks = [value] if one or _is_block(value) else value
+            if blocks is not value or (isinstance(value, (list, tuple)) and all(map(_is_block, value))):
+                for array, start in blocks:
+                    simulation.put_block(field, array, start)
             else:
                 simulation.put(**{field: value})
         yield time
+
+
+def _is_block(value: Any) -> bool:
+    """Whether it is ``(array, start)``: as many whole numbers as the array has dimensions."""
+    if not isinstance(value, tuple) or len(value) != 2:
+        return False
+    array, start = value
+    try:
+        indices, shape = [operator.index(index) for index in start], np.shape(array)
+    except Exception:  # of whatever was yielded
+        return False
+    is_array = hasattr(array, "shape") and isinstance(start, tuple)  # `put_block` says what is wrong with the start
+    return len(indices) == len(shape) or 0 in shape or (is_array and len(shape) > 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

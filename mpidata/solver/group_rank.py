@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from mpidata.errors import MpidataError, NotFiniteError, as_line
+from mpidata.arrays import NotPlainError, plain_array, plain_number
+from mpidata.errors import MpidataError, NotFiniteError
 from mpidata.native.library import DTYPES, END, ERR_ARGUMENT, ERR_DTYPE, Library, check
 from mpidata.native.uncaught import describe
 from mpidata.run import deadlines
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 __all__ = ["GroupRank", "Simulation", "StopSimulation"]
-
-
-_CONVERT = "Put an array of numbers of the declared shape; of a tensor of torch, tensor.detach().cpu().numpy()."
 
 
 class StopSimulation(SystemExit):
@@ -52,6 +50,7 @@ class GroupRank:
         self.spawned = spawned
         self.communicator = communicator
         self.plan = plan
+        self.fields = {field.name: field for field in plan.fields} if plan else {}
         self.current: Simulation | None = None
         self.steps = 0
         self.finalized = False
@@ -97,6 +96,30 @@ class GroupRank:
             self.stop()
         check(self.library, status)
         raise MpidataError(f"{what}. {advice}")
+
+    def array(self, field: str, values: Any) -> npt.NDArray[Any]:
+        """Make the contiguous array that is sent for a field; refuses, as `misuse` does, what is none."""
+        declared = self.fields.get(field)
+        if self.fields and declared is None:  # which the library says better
+            return np.empty(0)
+        try:
+            array = plain_array(values, declared.dtype if declared else None)
+        except NotPlainError as error:
+            self.misuse(ERR_ARGUMENT, f"Field {field!r}: {error.what} was put, {error.why}", error.advice)
+        if not array.size:
+            return np.empty(array.shape, declared.dtype if declared else "float64")
+        dtype = array.dtype.newbyteorder("=")
+        if dtype.name not in DTYPES:
+            what = f"Field {field!r}: {dtype} was put, a dtype that no field has"
+            if declared:
+                what = f"Field {field!r} has dtype {declared.dtype}, but {dtype} was put"
+            self.misuse(ERR_DTYPE, what, f"Convert it to one of {', '.join(DTYPES)}.")
+        return np.require(array, dtype, ["C", "A"])
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the group has more ranks than this one."""
+        return self.plan is not None and max(1, self.plan.carried) * self.plan.ranks_per_group > 1
 
     @property
     def may_die(self) -> bool:
@@ -206,20 +229,24 @@ class Simulation:
         ----------
         **fields : array_like
             Arrays of the declared shape; float32, float64, int32, int64 or uint8: the declared dtype, or float64 where
-            float32 is declared. Copied, whatever their memory order.
+            float32 is declared. Copied, whatever their memory order. An int of Python goes into every field that holds
+            it, a float of Python into fields of floats. Masked elements of floats become NaN.
 
         Raises
         ------
         LibraryError
-            A field that is not declared, a wrong shape or dtype, or what NumPy makes no array of. The job ends with it,
-            also where it is caught.
+            A field that is not declared, a wrong shape or dtype, or what is no array of numbers or more than that: it
+            has a unit, or masked elements that cannot be NaN. The job ends with it, also where it is caught.
 
         Notes
         -----
-        Not collective. Blocks only while `solvers.in_flight` samples are under way.
+        Not collective. Blocks only while `solvers.in_flight` samples are under way. In a group of several ranks, an
+        array without elements is nothing, as in `put_block`.
         """
         for name, values in fields.items():
-            self._send(self._rank.library.mpidata_put, name, self._array(name, values))
+            array = self._rank.array(name, values)
+            if not (self._rank.has_others and self._is_nothing(name, array)):
+                self._send(self._rank.library.mpidata_put, name, array)
 
     def put_block(self, field: str, values: npt.ArrayLike, start: Sequence[int]) -> None:
         """Put this rank's block of a field; the blocks of all ranks cover the field exactly.
@@ -229,7 +256,8 @@ class Simulation:
         field : str
             Name of the field.
         values : array_like
-            The block; dtypes as for `put`. Copied. May have no elements.
+            The block, as for `put`. Copied. Without elements, of whatever dtype and number of dimensions, it is
+            nothing, and its start does not count.
         start : sequence of int
             Index, within the field, of the block's first element; one for each dimension.
 
@@ -242,15 +270,18 @@ class Simulation:
         -----
         Not collective. Blocks only while `solvers.in_flight` samples are under way.
         """
-        array = self._array(field, values)
-        self._send(self._rank.library.mpidata_put_block, field, array, self._start(field, array, start))
+        array = self._rank.array(field, values)
+        if not self._is_nothing(field, array):
+            self._send(self._rank.library.mpidata_put_block, field, array, self._start(field, array, start))
 
     def iput(self, field: str, values: npt.NDArray[Any], start: Sequence[int] | None = None) -> None:
         """As `put_block`, or `put` without `start`, but without a copy: do not change the array before `wait` returns.
 
-        An array that is not contiguous in C order is copied all the same.
+        An array that is not contiguous in C order, or has masked elements, is copied all the same.
         """
-        array = self._array(field, values)
+        array = self._rank.array(field, values)
+        if (start is not None or self._rank.has_others) and self._is_nothing(field, array):
+            return
         place = None if start is None else self._start(field, array, start)
         self._send(self._rank.library.mpidata_iput, field, array, place)
         self._rank.lent.append(array)
@@ -284,8 +315,8 @@ class Simulation:
         Collective over the group. Blocks only while `solvers.in_flight` samples are under way.
         """
         try:
-            number = float(time)
-        except (TypeError, ValueError):
+            number = plain_number(time)
+        except Exception:  # of whatever it is
             self._rank.misuse(ERR_ARGUMENT, f"step: the time is {time!r:.100}", "Pass a number.")
         status = self._rank.library.mpidata_step(number)
         if status == END:
@@ -300,24 +331,16 @@ class Simulation:
         """Give this simulation up (it diverged, say), for good; leave its loop then. Collective over the group."""
         self._rank.fail(self._rank.library.mpidata_fail, reason)
 
-    def _array(self, field: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-        try:
-            array = np.asarray(values, order="C")
-        except Exception as error:  # whatever can be put may raise anything
-            what = f"Field {field!r}: {_kind(values)} was put, of which NumPy makes no array ({as_line(error)})"
-            self._rank.misuse(ERR_ARGUMENT, what, _CONVERT)
-        if array.dtype.newbyteorder("=").name not in DTYPES:
-            self._refuse_dtype(field, array.dtype)
-        return array.astype(array.dtype.newbyteorder("="), copy=False)
-
-    def _refuse_dtype(self, field: str, dtype: np.dtype[Any]) -> NoReturn:
-        declared = {one.name: one.dtype for one in self._rank.plan.fields} if self._rank.plan else {}
-        if declared and field not in declared:  # which the library says better
-            self._send(self._rank.library.mpidata_put, field, np.zeros(()))
-        what = f"Field {field!r}: {dtype} was put, a dtype that no field has"
-        if field in declared:
-            what = f"Field {field!r} has dtype {declared[field]}, but {dtype} was put"
-        self._rank.misuse(ERR_DTYPE, what, f"Convert it to one of {', '.join(DTYPES)}.")
+    def _is_nothing(self, field: str, array: npt.NDArray[Any]) -> bool:
+        """Whether a block has no elements; the library then gets one that fits, as it checks the rest."""
+        if array.size:
+            return False
+        declared = self._rank.fields.get(field)
+        ndim = len(declared.shape) if declared else 1
+        if ndim:
+            empty = np.empty((0,) * ndim, array.dtype)
+            self._send(self._rank.library.mpidata_put_block, field, empty, _extents((0,) * ndim))
+        return True
 
     def _send(self, function: Any, field: str, array: npt.NDArray[Any], *start: Any) -> None:
         dtype = DTYPES[array.dtype.name]
@@ -333,11 +356,6 @@ class Simulation:
             what = f"Field {field!r}: the block has {array.ndim} dimensions but start is {start!r:.100}"
             self._rank.misuse(ERR_ARGUMENT, what, "Give one index per dimension, a whole number from 0.")
         return _extents(first)
-
-
-def _kind(values: object) -> str:
-    kind = type(values)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 def _extents(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:

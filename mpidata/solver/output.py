@@ -115,8 +115,9 @@ class _Reading:
             at = float(self._rank.steps) if named is None else named
             try:
                 for when, fields in _samples(files, at, self._simulation, self._settings, self._names):
-                    self._check(next(iter(files.values())).name, when, fields)
-                    self._simulation.put(**fields)
+                    arrays = {field: self._rank.array(field, values) for field, values in fields.items()}
+                    self._check(next(iter(files.values())).name, when, arrays)
+                    self._simulation.put(**arrays)
                     self._simulation.step(when)
             except MpidataError:
                 raise
@@ -132,10 +133,10 @@ class _Reading:
     def _check(self, name: str, when: Any, fields: Fields) -> None:
         """Refuse what a full disk leaves: a file with less in it; and a time that is none."""
         for field, values in fields.items():
-            shape = np.shape(values)
-            if shape != self._shapes.get(field, shape):
+            if values.shape != self._shapes.get(field, values.shape):
                 said = (
-                    f"wrote {name}, in which field {field!r} has shape {shape}, but {self._shapes[field]} is declared"
+                    f"wrote {name}, in which field {field!r} has shape {values.shape}, but {self._shapes[field]} is "
+                    "declared"
                 )
                 raise WrongFilesError(said)
         if isinstance(when, float) and not math.isfinite(when):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
+from mpidata.arrays import plain_number
 from mpidata.errors import StreamError
 from mpidata.native.library import check
 from mpidata.trainer import join
@@ -77,6 +78,6 @@ def _number(name: str, value: Any) -> float:
             f"report: {name!r} cannot name a value. Use letters, digits and _, at most {_NAME_LENGTH} of them."
         )
     try:
-        return float(value.detach() if hasattr(value, "detach") else value)
-    except (TypeError, ValueError, RuntimeError):
+        return plain_number(value.detach() if hasattr(value, "detach") else value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
         raise StreamError(f"report: {name}={value!r} is no number. Report one float for each name.") from None

@@ -9,7 +9,9 @@ from jobs import PROGRAMS, JobFolder, Result
 # what the sentence must say, and the exact place
 MISTAKES = {
     "undeclared": ["Undeclared field 'temprature'; the job declares 'u'", "simulation 0, step 2"],
-    "shape": ["Field 'u' has shape (4, 6), but (6, 4) was put", "simulation 0, step 2"],
+    "shape": ["Field 'u' has shape (4, 6), but (6, 4) was put", "simulation 0, step 2. Put the whole field (C order, last "
+              "index fastest), or declare the shape that is put. A part of it is put as a block, with its start; the blocks "
+              "of all ranks must cover the field in every step."],
     "dtype": ["Field 'u' has dtype float32, but int32 was put", "simulation 0, step 2"],
     "twice": ["Field 'u' was put twice in one step", "Solver rank 2 (group 0, its rank 0), simulation 0, step 2"],
     "not-put": ["Field 'u' was not put", "simulation 0, step 2"],
@@ -205,6 +207,14 @@ for simulation in mpidata.solver.simulations():
             "Field 'u' has dtype float32, but bool was put. Solver rank 2 (group 0, its rank 0), ",
         ),
         ("[[1], [2, 3]]", "Field 'u': list was put, of which NumPy makes no array ("),
+        (
+            "np.ma.masked_equal(np.eye(4, 6, dtype=int), 0)",
+            "MaskedArray was put, which has 20 masked elements, and int64",
+        ),
+        (
+            "1 << 2000",
+            "Field 'u': an int of 2001 bits was put, which float32 does not hold. Solver rank 2 (group 0, its ",
+        ),
         ("np.ones((4, 5), np.float32)", "Field 'u' has shape (4, 6), but (4, 5) was put. Solver rank 2 (group 0, "),
     ],
 )

@@ -60,8 +60,8 @@ static int check_whole_shape(const mpidata_field *field, int ndim, const int64_t
     char declared[160], given[160];
     shape_text(field->ndim, field->shape, declared, sizeof declared);
     shape_text(ndim, shape, given, sizeof given);
-    *advice = "Put the declared shape (C order, last index fastest), change fields in the job file, or use put_block for a "
-              "part.";
+    *advice = "Put the whole field (C order, last index fastest), or declare the shape that is put. A part of it is put as a "
+              "block, with its start; the blocks of all ranks must cover the field in every step.";
     return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has shape %s, but %s was put", field->name, declared, given);
 }
 

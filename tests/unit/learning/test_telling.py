@@ -75,6 +75,9 @@ def test_values_that_are_not_finite_are_counted_and_go_into_nothing_else(library
         ({"simulation": [4]}, [1.0], "other values than ids from 0 to 3"),
         ({"simulation": [0.5]}, [1.0], "other values than ids"),
         ({"simulation": [0]}, ["low"], "list is no array of numbers"),
+        ({"simulation": [0]}, [1j], "list is no array of numbers: complex128 is no dtype of real numbers. Give one of"),
+        ({"simulation": [0]}, np.ma.array([3], mask=True), "1 masked elements, and int64 has no NaN"),
+        ({"simulation": [None]}, [1.0], "of which NumPy makes an array of objects"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_sentence(library, telling, batch, values, sentence):

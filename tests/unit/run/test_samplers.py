@@ -191,6 +191,12 @@ def test_a_class_draws_all_rows(tmp_path: Path) -> None:
         ("return numpy.full((count, 2), numpy.inf)", "row 0, 'alpha' of its sample is inf. Return finite numbers."),
         ("return 'abc'", "returns no array of numbers: .* Correct it."),
         ("return None", "returns no array of numbers|returns shape"),
+        (
+            "return numpy.full((count, 2), 1j)",
+            "no array of numbers: complex128 is no dtype of real numbers. Correct it.",
+        ),
+        ("return numpy.ma.masked_less(numpy.eye(count, 2), 1)", "row 0, 'left' of its sample is nan. Return finite"),
+        ("return numpy.ma.masked_less(numpy.eye(count, 2, dtype=int), 1)", "masked elements, and int64 has no NaN for"),
         ("return 1 / 0", "it fails with ZeroDivisionError: division by zero, in .*bad_sampler.*py line 8. Correct it."),
     ],
 )

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 HERE = Path(__file__).parents[1]
 sys.path.append(str(HERE))
 
-from fake_library import FakeLibrary  # noqa: E402
+from fake_library import FakeLibrary, make_plan  # noqa: E402
 
 from mpidata import solver  # noqa: E402
 from mpidata.errors import LibraryError, MpidataError  # noqa: E402
@@ -56,7 +57,8 @@ def test_a_loop_can_be_taken_up_again(library):
         (np.arange(6, dtype=">i8"), "int64"),
         (np.arange(6, dtype=">f4")[::-1], "float32"),
         (np.array(7, np.uint8), "uint8"),
-        (np.zeros((0, 3)), "float64"),
+        (np.ma.array([1.0, 2.0]), "float64"),
+        (np.frombuffer(bytes(17), np.float64, offset=1), "float64"),
         (2.5, "float64"),
         ([1, 2, 3], "int64"),
     ],
@@ -74,7 +76,7 @@ def test_put_of_several_fields(library):
     assert [field for field, _, _ in library.puts] == ["temperature", "scalar"]
 
 
-@pytest.mark.parametrize("value", [np.ones(2, bool), np.ones(2, complex), np.ones(2, np.float16), "text", None])
+@pytest.mark.parametrize("value", [np.ones(2, bool), np.ones(2, complex), np.ones(2, np.float16), "text"])
 def test_dtype_that_cannot_be_sent(library, value):
     simulation = next(solver.simulations())
     simulation.step(0.0)
@@ -85,28 +87,76 @@ def test_dtype_that_cannot_be_sent(library, value):
     assert text.endswith("Convert it to one of float32, float64, int32, int64, uint8.")
 
 
-class Refuses:
-    """What NumPy makes no array of, as a tensor that needs a gradient."""
-
-    def __array__(self, *_, **__):
-        raise RuntimeError("Can't call numpy() on Tensor\nthat requires grad.")
-
-
-def test_what_numpy_makes_no_array_of(library):
+def test_what_is_no_array_of_numbers(library):
     simulation = next(solver.simulations())
-    for value, kind in (([[1, 2], [3]], "list"), (Refuses(), f"{__name__}.Refuses")):
-        with pytest.raises(LibraryError, match=f"^Field 'temperature': {kind} was put, of which NumPy makes no array"):
+    for value, kind in (([[1, 2], [3]], "list"), (torch.ones(2).to_sparse(), "torch.Tensor"), (None, "NoneType")):
+        with pytest.raises(LibraryError, match=f"^Field 'temperature': {kind} was put, of which NumPy makes "):
             simulation.put(temperature=value)
     with pytest.raises(LibraryError, match="^step: the time is 'now'. Where. Pass a number."):
         simulation.step("now")
+    assert library.puts == [] and library.steps == []
+
+
+def test_masked_elements(library):
+    simulation = next(solver.simulations())
+    simulation.put(temperature=np.ma.masked_greater([1.0, 9e36], 1e36))
+    simulation.put(scalar=np.ma.array(3))
+    assert [sent.tolist() for _, sent, _ in library.puts] == [pytest.approx([1, np.nan], nan_ok=True), 3]
+    with pytest.raises(
+        LibraryError, match="^Field 'scalar': .*MaskedArray was put, which has 1 masked elements, and int"
+    ):
+        simulation.put(scalar=np.ma.array(3, mask=True))
+    with pytest.raises(LibraryError, match="Where. Give them a value: array.filled"):
+        simulation.put_block("scalar", np.ma.array(3, mask=True), ())
+
+
+def test_numbers_of_python_go_into_fields_that_hold_them(library):
+    simulation = next(solver.simulations())
+    simulation.put(temperature=3, scalar=True)
+    assert [(sent.dtype.name, sent.item()) for _, sent, _ in library.puts] == [("float64", 3.0), ("int64", 1)]
+    with pytest.raises(
+        LibraryError, match="^Field 'scalar': the int 9223372036854775808 was put, which int64 does not"
+    ):
+        simulation.put(scalar=1 << 63)
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [[], [[]], np.array([]), np.zeros((0, 5)), np.zeros((5, 0), bool), np.array([], object), torch.ones(0, 3)],
+)
+def test_a_block_without_elements_is_nothing(library, nothing):
+    simulation = next(solver.simulations())
+    for call in (
+        lambda: simulation.put_block("temperature", nothing, (9,)),
+        lambda: simulation.iput("temperature", nothing, (0, 0)),
+        lambda: simulation.put(temperature=nothing),  # the other rank of the group has it
+    ):
+        call()
+        ((field, sent, start),) = library.puts
+        assert (field, sent.shape, sent.dtype.name, start) == ("temperature", (0, 0), "float32", (0, 0))
+        library.puts.clear()
+    simulation.put_block("scalar", nothing, ())
+    assert library.puts == []
+    with pytest.raises(LibraryError, match="The sentence"):
+        simulation.put_block("unknown", nothing, (0,))
+
+
+def test_an_empty_array_of_the_only_rank_is_refused_by_its_shape(monkeypatch):
+    library = FakeLibrary(make_plan(ranks_per_group=1))
+    monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan, rank=2))
+    next(solver.simulations()).put(temperature=np.array([], bool))
+    ((_, sent, start),) = library.puts
+    assert (sent.shape, sent.dtype.name, start) == ((0,), "float32", None)
 
 
 def test_an_undeclared_field_is_left_to_the_library(library):
-    refused = []
-    library.mpidata_put = lambda field, *_: refused.append(field) or 4
-    with pytest.raises(LibraryError, match="The sentence"):
-        next(solver.simulations()).put(unknown=np.ones(2, bool))
-    assert refused == [b"unknown"]
+    for call in (
+        lambda simulation: simulation.put(unknown=np.ones(2, bool)),
+        lambda simulation: simulation.put_block("unknown", None, (0,)),
+    ):
+        with pytest.raises(LibraryError, match="The sentence"):
+            call(next(solver.simulations()))
+    assert [field for field, _, _ in library.puts] == ["unknown"] * 2
 
 
 def test_the_rank_of_a_spawned_group_is_not_one_of_the_world(library):
@@ -226,7 +276,7 @@ print("after the loop")
         ),
         ("simulation.put(unknown=1)", None, 1, ["stay 4.0"]),
         (
-            "simulation.put_block('u', [1], [])",
+            "simulation.put_block('temperature', [1], [])",
             None,
             1,
             [

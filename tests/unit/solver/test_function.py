@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 HERE = Path(__file__).parents[1]
 sys.path.append(str(HERE))
@@ -11,7 +12,7 @@ sys.path.append(str(HERE))
 from fake_library import FakeLibrary  # noqa: E402
 
 from mpidata import solver  # noqa: E402
-from mpidata.errors import MpidataError  # noqa: E402
+from mpidata.errors import LibraryError, MpidataError  # noqa: E402
 from mpidata.solver import function as function_solver  # noqa: E402
 from mpidata.solver.group_rank import GroupRank  # noqa: E402
 
@@ -86,6 +87,51 @@ def test_put_steps(monkeypatch):
     ]
     with pytest.raises(MpidataError, match="h:s returned None, not a generator"):
         list(function_solver.put_steps("h:s", None, simulation))
+
+
+ROWS = np.arange(6.0).reshape(2, 3)
+ROW = np.arange(3.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "starts"),
+    [
+        ([(ROWS[:1], (0, 0)), (ROWS[1:], (1, 0))], [(0, 0), (1, 0)]),
+        (((ROWS[:1], [0, 0]), (ROWS[1:], np.array([1, 0]))), [(0, 0), (1, 0)]),
+        ([(torch.ones(1, 2), (0, 1))], [(0, 1)]),
+        (([[1.0, 2.0]], (0, 1)), [(0, 1)]),
+        (
+            [([[1.0, 2.0]], (0, 1)), (np.ma.ones((1, 1)), (0, 0)), ([], (0,)), (np.array([]), ())],
+            [(0, 1), (0, 0), *[(0, 0)] * 2],
+        ),
+        ([], []),
+        (([], (0,)), [(0, 0)]),
+        # whole fields
+        (ROWS, [None]),
+        (ROWS.tolist(), [None]),
+        (tuple(map(tuple, ROWS.astype(int).tolist())), [None]),
+        ([ROW, ROW], [None]),
+        ([(1.0, 2.0), (3.0, 4.0)], [None]),
+        ([((1, 2), (3, 4)), ((5, 6), (7, 8))], [None]),
+        ((torch.ones(3), torch.ones(3)), [None]),
+        ((np.float32(1), np.float32(2)), [None]),
+        ([(ROW, ROW), (ROW, ROW)], [None]),
+        (3, [None]),
+    ],
+)
+def test_blocks_and_whole_fields(monkeypatch, value, starts):
+    library = FakeLibrary()
+    monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan))
+    assert list(function_solver.put_steps("h:s", [{"temperature": value}], next(solver.simulations()))) == [0.0]
+    assert [start for _, _, start in library.puts] == starts
+
+
+@pytest.mark.parametrize("value", [(ROWS, 3), (ROWS, (0,)), [(ROWS, (0,))], [(ROWS, (0, 0)), (ROWS, (0, 0, 0))]])
+def test_a_start_that_does_not_fit(monkeypatch, value):
+    library = FakeLibrary()
+    monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan))
+    with pytest.raises(LibraryError, match="the block has 2 dimensions but start is"):
+        list(function_solver.put_steps("h:s", [{"temperature": value}], next(solver.simulations())))
 
 
 def test_find_function_in_the_working_directory(tmp_path, monkeypatch):

@@ -1,0 +1,161 @@
+"""Plain arrays of what a user's program has: all that it says, or a sentence about what would be lost."""
+
+from __future__ import annotations
+
+import types
+from collections import deque
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mpidata.errors import as_line
+
+__all__ = ["NotPlainError", "plain_array", "plain_floats", "plain_number"]
+
+_NUMBERS = {int, float, bool, complex, *np.sctypeDict.values()}
+_DENSE = (
+    "Give a rectangular, dense array of numbers: tensor.double() of a bfloat16 tensor, tensor.to_dense(), "
+    "matrix.toarray() or, from a GPU, array.get(), for example."
+)
+
+
+class NotPlainError(TypeError):
+    """Something is more than an array of numbers, or none.
+
+    Parameters
+    ----------
+    what, why, advice : str
+        What it is; why it cannot be taken, from "of which" or "whose" on, without a full stop; and a sentence.
+    """
+
+    def __init__(self, what: str, why: str, advice: str) -> None:
+        self.what, self.why, self.advice = what, why, advice
+        super().__init__(f"{what}, {why}. {advice}")
+
+
+def plain_array(values: Any, dtype: str | None = None) -> npt.NDArray[Any]:
+    """Make an array without losing anything.
+
+    Parameters
+    ----------
+    values : object
+        Whatever NumPy makes an array of, or a tensor of torch.
+    dtype : str, optional
+        For which field it is: decides what becomes of an int or a bool of Python, as in NumPy (NEP 50). All else keeps
+        its own dtype.
+
+    Returns
+    -------
+    ndarray
+        The values themselves if they are an array, which then shares their memory. Masked elements of floats are NaN.
+
+    Raises
+    ------
+    NotPlainError
+        It has a unit, or masked elements that cannot be NaN; an int does not fit; or it is no array of numbers.
+    """
+    made = _of_int(values, dtype) if isinstance(values, int) else _made(values, dtype)
+    if made.dtype == object and made.size:
+        raise NotPlainError(_kind(values), "of which NumPy makes an array of objects", _DENSE)
+    return made
+
+
+def plain_floats(values: Any) -> npt.NDArray[np.float64]:
+    """Make a new array of float64 of what float makes one of, as `plain_array`; raises TypeError or ValueError."""
+    made = _made(values, None)
+    if made.dtype.kind in "cmM":
+        raise TypeError(f"{made.dtype} is no dtype of real numbers")
+    return made.astype(np.float64)
+
+
+def plain_number(value: Any) -> float:
+    """Make a float without losing anything; raises NotPlainError, and whatever `float` raises."""
+    _refuse_unit(value)
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    if kind in ("c", "m", "M"):
+        raise TypeError(f"{value.dtype} is no real number")
+    return float(value)
+
+
+def _made(values: Any, dtype: str | None) -> npt.NDArray[Any]:
+    """As `plain_array`, or an array of objects."""
+    if type(values) is np.ndarray:
+        return values
+    try:
+        return _convert(values, dtype)
+    except NotPlainError:
+        raise
+    except Exception as error:  # whatever a program has may raise anything
+        raise NotPlainError(_kind(values), f"of which NumPy makes no array ({as_line(error)})", _DENSE) from None
+
+
+def _convert(values: Any, dtype: str | None) -> npt.NDArray[Any]:
+    _refuse_unit(values)
+    if _own(values, "dims") is not None and hasattr(type(values), "data"):  # xarray: what it holds may be more, too
+        return _made(values.data, dtype)
+    if isinstance(values, (list, tuple, deque)):
+        # NumPy drops the masks of masked arrays in a list.
+        values = [one if type(one) in _NUMBERS or isinstance(one, str) else _made(one, None) for one in values]
+    if hasattr(values, "detach") and hasattr(values, "numpy"):  # a tensor of torch
+        array = values.numpy(force=True)
+    else:
+        array = np.asanyarray(values)
+    _refuse_unit(array)
+    plain: npt.NDArray[Any] = np.asarray(array)
+    for masked in (values, array):  # either may be one
+        mask = _own(masked, "mask")
+        if getattr(mask, "shape", None) == plain.shape and plain.dtype.names is None and np.any(mask):
+            plain = _with_nan(values, plain, np.asarray(mask), dtype)
+    return plain
+
+
+def _with_nan(values: object, plain: npt.NDArray[Any], mask: npt.NDArray[Any], dtype: str | None) -> npt.NDArray[Any]:
+    for kind in (plain.dtype, np.dtype(dtype or plain.dtype)):
+        if kind.kind not in "fc":
+            why = f"which has {np.count_nonzero(mask)} masked elements, and {kind} has no NaN for them"
+            raise NotPlainError(_kind(values), why, "Give them a value: array.filled(0), for example.")
+    filled = plain.copy()
+    filled[mask] = np.nan
+    return filled
+
+
+def _of_int(value: int, dtype: str | None) -> npt.NDArray[Any]:
+    if dtype is None:
+        dtype = "int64" if -(1 << 63) <= value < 1 << 63 else "float64"
+    whole = np.dtype(dtype).kind != "f"
+    least, most = (np.iinfo(dtype).min, np.iinfo(dtype).max) if whole else (-_greatest(dtype), _greatest(dtype))
+    if not least <= value <= most:
+        bits = value.bit_length()
+        what = f"the int {value:d}" if bits < 128 else f"an int of {bits} bits"
+        raise NotPlainError(what, f"which {dtype} does not hold", "Give one that fits, or declare another dtype.")
+    return np.asarray(int(value), dtype if whole else "float64")
+
+
+def _greatest(dtype: str) -> int:
+    return int(np.finfo(dtype).max)
+
+
+def _refuse_unit(values: Any) -> None:
+    for name in ("units", "unit"):
+        unit = _own(values, name)
+        if unit is not None:
+            raise NotPlainError(
+                _kind(values),
+                f"whose unit, {str(unit) or 'none'!r:.60}, would be lost",
+                "Give its numbers in the unit that is meant: quantity.to(unit).magnitude of pint, "
+                "quantity.to_value(unit) of astropy.",
+            )
+
+
+def _kind(values: object) -> str:
+    kind = type(values)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _own(values: Any, name: str) -> Any:
+    """Get an attribute, unless it is a method, a text or made of a label, as pandas and xarray do; or None."""
+    if not hasattr(type(values), name) and name not in getattr(values, "__dict__", ()):
+        return None
+    value = getattr(values, name)
+    return None if isinstance(value, (str, types.MethodType, types.BuiltinMethodType)) else value
