@@ -56,7 +56,8 @@ module mpidata
   implicit none
   private
 
-  public :: mpidata_init, mpidata_next, mpidata_param, mpidata_put, mpidata_iput, mpidata_wait, mpidata_wait_for
+  public :: mpidata_init, mpidata_next, mpidata_param, mpidata_param_text, mpidata_put, mpidata_iput
+  public :: mpidata_wait, mpidata_wait_for
   public :: mpidata_step, mpidata_fail, mpidata_finalize, mpidata_strerror, mpidata_last_error
 
   !> Status codes, as in mpidata.h.
@@ -75,6 +76,7 @@ module mpidata
   integer, parameter, public :: MPIDATA_ERR_WIRE = 12      !< a message that does not fit the job
 
   integer, parameter, public :: MPIDATA_MAX_NDIM = 6         !< most dimensions of a field
+  integer, parameter, public :: MPIDATA_MAX_TEXT = 256       !< room for the text of any parameter
 
   integer(c_int), parameter :: float32 = 1, float64 = 2, dtype_int32 = 3, dtype_int64 = 4, dtype_uint8 = 5
   integer, parameter :: quad = merge(real128, real64, real128 > 0) ! not every compiler has real128
@@ -141,6 +143,12 @@ module mpidata
       character(kind=c_char), intent(in) :: name(*)
       real(c_double), intent(out) :: value
     end function c_param
+    integer(c_int) function c_param_text(name, text, size) bind(c, name='mpidata_param_text')
+      import :: c_int, c_char, c_size_t
+      character(kind=c_char), intent(in) :: name(*)
+      character(kind=c_char), intent(out) :: text(*)
+      integer(c_size_t), value :: size
+    end function c_param_text
     integer(c_int) function c_put(field, values, dtype, ndim, shape) bind(c, name='mpidata_put')
       import :: c_int, c_char, c_ptr, c_int64_t
       character(kind=c_char), intent(in) :: field(*)
@@ -275,6 +283,17 @@ contains
     end select
     call finish(status, ierror)
   end subroutine mpidata_param
+
+  !> Get the text of a parameter of the current simulation, where the job file gives texts. Local; does not block.
+  subroutine mpidata_param_text(name, text, ierror)
+    character(*), intent(in) :: name            !< as under `parameters: space:` in the job file
+    character(*), intent(out) :: text           !< its text, and blanks; one that is too short is an error
+    class(*), intent(out), optional :: ierror
+    character(len(text) + 1, kind=c_char) :: found
+
+    call finish(c_param_text(c_string(name), found, len(found, c_size_t)), ierror)
+    text = found(:index(found, c_null_char) - 1)
+  end subroutine mpidata_param_text
 
   integer(c_int) function not_whole(name) result(status)
     character(*), intent(in) :: name

@@ -12,6 +12,21 @@ static const char *value_of(const char *name, size_t length, char **assignments)
     return NULL;
 }
 
+int write_value(FILE *out, const char *value, const char *format)
+{
+    char whole[40];
+    const size_t digits = strspn(format, "-+0123456789.");
+    if (!*format) return fputs(value, out) >= 0;
+    if (strlen(format) != digits + 1 || digits > 15 || !strchr("eEfFgGd", format[digits])) return 0;
+    const int is_whole = format[digits] == 'd';
+    (void)snprintf(whole, sizeof whole, "%%%.*s%s%c", (int)digits, format, is_whole ? "ll" : "", format[digits]);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    /* Checked above: one conversion, of a double or a long long. */
+    return (is_whole ? fprintf(out, whole, strtoll(value, NULL, 10)) : fprintf(out, whole, strtod(value, NULL))) >= 0;
+#pragma GCC diagnostic pop
+}
+
 char *fill(const char *text, char **assignments, char **unknown)
 {
     char *result = NULL;
@@ -28,16 +43,17 @@ char *fill(const char *text, char **assignments, char **unknown)
             (void)fputc(*text++, stream);
             continue;
         }
-        const size_t name = strcspn(text, "}");
+        const size_t all = strcspn(text, "}"), name = strcspn(text, ":}");
         const char *value = value_of(text, name, assignments);
-        if (!value) {
+        char format[32] = "";
+        if (name < all) (void)snprintf(format, sizeof format, "%.*s", (int)(all - name - 1), text + name + 1);
+        if (!value || !write_value(stream, value, format)) {
             (void)fclose(stream);
             free(result);
-            *unknown = strndup(text, name);
+            *unknown = strndup(text, all);
             return NULL;
         }
-        (void)fputs(value, stream);
-        text += name + (text[name] != 0);
+        text += all + (text[all] != 0);
     }
     if (!stream || fclose(stream)) return NULL;
     return result;

@@ -11,6 +11,7 @@ program kinds
   real :: alpha, time, u(4)
   real(real128) :: wide
   real(real64) :: values(3, 2)
+  character(20) :: text
 
   call mpidata_init(5_int64, group, ierror)
   if (ierror /= MPIDATA_SUCCESS .or. group /= 6) error stop 'init'
@@ -27,6 +28,12 @@ program kinds
     if (ierror /= MPIDATA_ERR_PARAMETER) error stop 'a number that is not whole'
     if (index(mpidata_last_error(), "Parameter 'alpha' is no whole number") /= 1) error stop 'its sentence'
     if (mpidata_strerror(0_int32) // mpidata_strerror(0_int64) /= 'successsuccess') error stop 'strerror'
+    call mpidata_param_text('mesh', text)
+    if (text /= 'text of mesh') error stop 'text'
+    call mpidata_param_text('mesh', text(:12), ierror)
+    if (ierror /= MPIDATA_SUCCESS .or. text(:12) /= 'text of mesh') error stop 'a text that just fits'
+    call mpidata_param_text('mesh', text(:11), long)
+    if (long == MPIDATA_SUCCESS) error stop 'a text that does not fit'
     u = alpha
     time = 0.25
     marker = [1_int8, -1_int8, 3_int8]

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from tests.fortran.test_fortran_put import HERE, MODULE, STRICT, pytestmark, read_exit_note, run
 
 __all__ = ["pytestmark"]
@@ -67,7 +68,9 @@ def test_kinds_of_other_flags(built: Path, flags: list[str], monkeypatch: pytest
 @pytest.mark.parametrize("values", ["u + 1", "(u)", "u([1, 3], :)", "abs(u)"])
 def test_iput_of_what_the_compiler_makes_up_does_not_compile(built: Path, values: str) -> None:
     source = built / "lent.f90"
-    text = "subroutine lend(u)\n  use mpidata\n  real, target :: u(:, :)\n  call mpidata_iput('u', {})\nend subroutine\n"
+    text = (
+        "subroutine lend(u)\n  use mpidata\n  real, target :: u(:, :)\n  call mpidata_iput('u', {})\nend subroutine\n"
+    )
     for lent, fits in [("u", True), ("u(:, 2)", True), (values, False)]:
         source.write_text(text.format(lent))
         done = subprocess.run(["gfortran", f"-I{built}", "-c", source, "-o", built / "lent.o"], capture_output=True)
@@ -76,7 +79,9 @@ def test_iput_of_what_the_compiler_makes_up_does_not_compile(built: Path, values
 
 @pytest.mark.parametrize("call", ["mpidata_put", "mpidata_iput"])
 def test_an_assumed_size_array_is_named(built: Path, call: str) -> None:
-    flags = subprocess.run(["mpidata", "config", "--fcarried"], capture_output=True, text=True, check=True).stdout.split()
+    flags = subprocess.run(
+        ["mpidata", "config", "--fcarried"], capture_output=True, text=True, check=True
+    ).stdout.split()
     (built / "size.f90").write_text(ASSUMED_SIZE.format(call=call))
     subprocess.run(["gfortran", built / "size.f90", *flags, "-o", built / "size"], check=True)
     done = subprocess.run([built / "size"], capture_output=True, text=True, timeout=60)
