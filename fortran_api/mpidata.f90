@@ -35,6 +35,11 @@
 !> Communicators. They are integers: the handles of `mpif.h` and of `use mpi`. With `use mpi_f08` pass the component:
 !> `call mpidata_init(MPI_COMM_WORLD%mpi_val, group%mpi_val)`.
 !>
+!> Kinds. A time or the value of a parameter is a real of any kind, all integers (`simulation`, `start`, `ierror`,
+!> communicators) are integer(int32) or integer(int64). So code built with -fdefault-real-8 or -fdefault-integer-8 needs
+!> no change. With -fdefault-real-8 alone `double precision` and 0.5d0 are real(real128), which no field is: add
+!> -fdefault-double-8.
+!>
 !> Errors. Every call has an optional last argument `ierror` (write `ierror=` where `start` is left out). It is set to
 !> MPIDATA_SUCCESS, MPIDATA_END or an MPIDATA_ERR_ code; after an error mpidata_last_error() returns the whole sentence.
 !> Without `ierror` an error stops the program with that sentence (`error stop`). MPIDATA_END is not an error.
@@ -47,11 +52,12 @@
 module mpidata
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int32_t, c_int64_t, &
     c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
-  use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+  use, intrinsic :: iso_fortran_env, only: int8, int32, int64, real32, real64, real128
   implicit none
   private
 
-  public :: mpidata_init, mpidata_next, mpidata_param, mpidata_put, mpidata_iput, mpidata_wait, mpidata_wait_for
+  public :: mpidata_init, mpidata_next, mpidata_param, mpidata_param_text, mpidata_put, mpidata_iput
+  public :: mpidata_wait, mpidata_wait_for
   public :: mpidata_step, mpidata_fail, mpidata_finalize, mpidata_strerror, mpidata_last_error
 
   !> Status codes, as in mpidata.h.
@@ -70,8 +76,21 @@ module mpidata
   integer, parameter, public :: MPIDATA_ERR_WIRE = 12      !< a message that does not fit the job
 
   integer, parameter, public :: MPIDATA_MAX_NDIM = 6         !< most dimensions of a field
+  integer, parameter, public :: MPIDATA_MAX_TEXT = 256       !< room for the text of any parameter
 
-  integer(c_int), parameter :: float32 = 1, float64 = 2, dtype_int32 = 3, dtype_int64 = 4
+  integer(c_int), parameter :: float32 = 1, float64 = 2, dtype_int32 = 3, dtype_int64 = 4, dtype_uint8 = 5
+  integer, parameter :: quad = merge(real128, real64, real128 > 0) ! not every compiler has real128
+
+  !> `call mpidata_init(world, group [, ierror])`: join the job.
+  !>
+  !> world   communicator of all ranks of the job: MPI_COMM_WORLD
+  !> group   communicator of this rank's group; mpidata_finalize frees it
+  !>
+  !> Collective over `world`. Blocks, without spinning, until every rank of the job has joined. An error is also printed
+  !> on standard error, as there is no job yet that could show it.
+  interface mpidata_init
+    procedure :: init_int32, init_int64
+  end interface mpidata_init
 
   !> `do while (mpidata_next(simulation [, ierror]))`: ask for the next simulation. This closes the current one, which
   !> then has the steps that were made so far.
@@ -84,36 +103,28 @@ module mpidata
     procedure :: next_int32, next_int64
   end interface mpidata_next
 
-  !> `call mpidata_param(name, value [, ierror])`: get the value of a parameter of the current simulation.
-  !>
-  !> name    as under `parameters: space:` in the job file
-  !> value   real(real32) or real(real64)
-  !>
-  !> Local; does not block.
-  interface mpidata_param
-    procedure :: param_real32, param_real64
-  end interface mpidata_param
-
   !> `call mpidata_put(field, values [, start] [, ierror])`: put a field, or a block of it, into the current sample.
   !>
   !> field    name, as under `fields:` in the job file
-  !> values   scalar or array of up to 6 dimensions, or any section of one: real(real32), real(real64), integer(int32)
-  !>          or integer(int64). Its type is the declared one, or real(real64) where float32 is declared (converted
-  !>          once, here). It is copied, so it may be changed as soon as the call returns
+  !> values   scalar or array of up to 6 dimensions, or any section of one: real(real32), real(real64), integer(int32),
+  !>          integer(int64) or, for uint8, integer(int8). Its type is the declared one, or real(real64) where float32
+  !>          is declared (converted once, here). It is copied, so it may be changed as soon as the call returns
   !> start    left out: `values` is the whole field, which exactly one rank of the group puts. Given: `values` is this
   !>          rank's block, and `start` the place of its first element in the field, one index per dimension, from 1
   !>
   !> Local. Blocks only while solvers.in_flight samples are under way, because a trainer's buffer is full.
   interface mpidata_put
-    procedure :: put_real32, put_real64, put_int32, put_int64
+    procedure :: put_real32, put_real64, put_int32, put_int64, put_int8
   end interface mpidata_put
 
   !> `call mpidata_iput(field, values [, start] [, ierror])`: as mpidata_put, without the copy.
   !>
   !> The array belongs to the library until mpidata_wait or mpidata_wait_for returns: do not change or free it before
-  !> that. Give it the attributes `target, asynchronous`. It must be contiguous; a section that is not is an error.
+  !> that. Give it the attributes `target, asynchronous`. It must be contiguous; a section that is not is an error. An
+  !> expression, or a dummy argument with `intent(in)`, does not compile: `values` is `intent(inout)`, as the library
+  !> keeps it.
   interface mpidata_iput
-    procedure :: iput_real32, iput_real64, iput_int32, iput_int64
+    procedure :: iput_real32, iput_real64, iput_int32, iput_int64, iput_int8
   end interface mpidata_iput
 
   !> The C functions. One argument list for put, put_block and iput.
@@ -132,6 +143,12 @@ module mpidata
       character(kind=c_char), intent(in) :: name(*)
       real(c_double), intent(out) :: value
     end function c_param
+    integer(c_int) function c_param_text(name, text, size) bind(c, name='mpidata_param_text')
+      import :: c_int, c_char, c_size_t
+      character(kind=c_char), intent(in) :: name(*)
+      character(kind=c_char), intent(out) :: text(*)
+      integer(c_size_t), value :: size
+    end function c_param_text
     integer(c_int) function c_put(field, values, dtype, ndim, shape) bind(c, name='mpidata_put')
       import :: c_int, c_char, c_ptr, c_int64_t
       character(kind=c_char), intent(in) :: field(*)
@@ -192,24 +209,30 @@ module mpidata
 
 contains
 
-  !> Join the job.
-  !>
-  !> Collective over `world`. Blocks, without spinning, until every rank of the job has joined. An error is also printed
-  !> on standard error, as there is no job yet that could show it.
-  subroutine mpidata_init(world, group, ierror)
-    integer, intent(in) :: world                !< communicator of all ranks of the job: MPI_COMM_WORLD
-    integer, intent(out) :: group               !< communicator of this rank's group; mpidata_finalize frees it
-    integer, intent(out), optional :: ierror
+  subroutine init_int32(world, group, ierror)
+    class(*), intent(in) :: world
+    integer(int32), intent(out) :: group
+    class(*), intent(out), optional :: ierror
     integer(c_int) :: handle, status
 
-    status = c_init(int(world, c_int), handle)
-    group = int(handle)
+    status = c_init(int(whole(world), c_int), handle)
+    group = int(handle, int32)
     call finish(status, ierror)
-  end subroutine mpidata_init
+  end subroutine init_int32
+
+  subroutine init_int64(world, group, ierror)
+    class(*), intent(in) :: world
+    integer(int64), intent(out) :: group
+    class(*), intent(out), optional :: ierror
+    integer(int32) :: handle
+
+    call init_int32(world, handle, ierror)
+    group = handle
+  end subroutine init_int64
 
   logical function next_int64(simulation, ierror) result(more)
     integer(int64), intent(out) :: simulation
-    integer, intent(out), optional :: ierror
+    class(*), intent(out), optional :: ierror
     integer(c_int64_t) :: id
     integer(c_int) :: status
 
@@ -222,35 +245,63 @@ contains
 
   logical function next_int32(simulation, ierror) result(more)
     integer(int32), intent(out) :: simulation
-    integer, intent(out), optional :: ierror
+    class(*), intent(out), optional :: ierror
     integer(int64) :: id
 
     more = next_int64(id, ierror)
     simulation = int(id, int32)
   end function next_int32
 
-  subroutine param_real64(name, value, ierror)
-    character(*), intent(in) :: name
-    real(real64), intent(out) :: value
-    integer, intent(out), optional :: ierror
+  !> Get the value of a parameter of the current simulation. Local; does not block.
+  subroutine mpidata_param(name, value, ierror)
+    character(*), intent(in) :: name            !< as under `parameters: space:` in the job file
+    class(*), intent(out) :: value              !< a real; or an integer, where the value is a whole number
+    class(*), intent(out), optional :: ierror
     real(c_double) :: number
     integer(c_int) :: status
 
     number = 0
     status = c_param(c_string(name), number)
-    value = number
+    select type (value)
+    type is (integer(int32))
+      if (abs(number) > huge(value) .or. abs(number - anint(number)) > 0) status = not_whole(name)
+      if (status == MPIDATA_SUCCESS) value = int(number, int32)
+    type is (integer(int64))
+      if (abs(number) > 2d0**53 .or. abs(number - anint(number)) > 0) status = not_whole(name)
+      if (status == MPIDATA_SUCCESS) value = int(number, int64)
+    type is (real(real32))
+      value = as_real32(number)
+    type is (real(real64))
+      value = number
+    class default
+      select type (value)
+      type is (real(quad))
+        value = number
+      class default
+        error stop 'mpidata_param: value is neither a real nor an integer'
+      end select
+    end select
     call finish(status, ierror)
-  end subroutine param_real64
+  end subroutine mpidata_param
 
-  subroutine param_real32(name, value, ierror)
+  !> Get the text of a parameter of the current simulation, where the job file gives texts. Local; does not block.
+  subroutine mpidata_param_text(name, text, ierror)
+    character(*), intent(in) :: name            !< as under `parameters: space:` in the job file
+    character(*), intent(out) :: text           !< its text, and blanks; one that is too short is an error
+    class(*), intent(out), optional :: ierror
+    character(len(text) + 1, kind=c_char) :: found
+
+    call finish(c_param_text(c_string(name), found, len(found, c_size_t)), ierror)
+    text = found(:index(found, c_null_char) - 1)
+  end subroutine mpidata_param_text
+
+  integer(c_int) function not_whole(name) result(status)
     character(*), intent(in) :: name
-    real(real32), intent(out) :: value
-    integer, intent(out), optional :: ierror
-    real(real64) :: number
 
-    call param_real64(name, number, ierror)
-    value = as_real32(number)
-  end subroutine param_real32
+    status = c_misuse(int(MPIDATA_ERR_PARAMETER, c_int), &
+      c_string("Parameter '" // trim(name) // "' is no whole number, or too large for the variable"), &
+      c_string('Pass a real variable.'))
+  end function not_whole
 
   !> Rounded to the nearest, also in a program that has floating-point traps (-ffpe-trap) or rounds otherwise.
   function as_real32(number) result(value)
@@ -271,8 +322,8 @@ contains
   subroutine put_real32(field, values, start, ierror)
     character(*), intent(in) :: field
     real(real32), intent(in), contiguous, target :: values(..)
-    integer, intent(in), optional :: start(:)
-    integer, intent(out), optional :: ierror
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
 
     call put(field, c_loc(values), float32, int(shape(values), c_int64_t), start, ierror)
   end subroutine put_real32
@@ -280,8 +331,8 @@ contains
   subroutine put_real64(field, values, start, ierror)
     character(*), intent(in) :: field
     real(real64), intent(in), contiguous, target :: values(..)
-    integer, intent(in), optional :: start(:)
-    integer, intent(out), optional :: ierror
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
 
     call put(field, c_loc(values), float64, int(shape(values), c_int64_t), start, ierror)
   end subroutine put_real64
@@ -289,8 +340,8 @@ contains
   subroutine put_int32(field, values, start, ierror)
     character(*), intent(in) :: field
     integer(int32), intent(in), contiguous, target :: values(..)
-    integer, intent(in), optional :: start(:)
-    integer, intent(out), optional :: ierror
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
 
     call put(field, c_loc(values), dtype_int32, int(shape(values), c_int64_t), start, ierror)
   end subroutine put_int32
@@ -298,54 +349,72 @@ contains
   subroutine put_int64(field, values, start, ierror)
     character(*), intent(in) :: field
     integer(int64), intent(in), contiguous, target :: values(..)
-    integer, intent(in), optional :: start(:)
-    integer, intent(out), optional :: ierror
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
 
     call put(field, c_loc(values), dtype_int64, int(shape(values), c_int64_t), start, ierror)
   end subroutine put_int64
 
-  ! No `contiguous` here: a packed copy would be gone before the library has read it.
+  subroutine put_int8(field, values, start, ierror)
+    character(*), intent(in) :: field
+    integer(int8), intent(in), contiguous, target :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+
+    call put(field, c_loc(values), dtype_uint8, int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_int8
+
+  ! No `contiguous` here: a packed copy would be gone before the library has read it, and an expression's value.
   subroutine iput_real32(field, values, start, ierror)
     character(*), intent(in) :: field
-    real(real32), intent(in), target, asynchronous :: values(..)
-    integer, intent(in), optional :: start(:)
-    integer, intent(out), optional :: ierror
+    real(real32), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
 
     call iput(field, c_loc(values), is_contiguous(values), float32, int(shape(values), c_int64_t), start, ierror)
   end subroutine iput_real32
 
   subroutine iput_real64(field, values, start, ierror)
     character(*), intent(in) :: field
-    real(real64), intent(in), target, asynchronous :: values(..)
-    integer, intent(in), optional :: start(:)
-    integer, intent(out), optional :: ierror
+    real(real64), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
 
     call iput(field, c_loc(values), is_contiguous(values), float64, int(shape(values), c_int64_t), start, ierror)
   end subroutine iput_real64
 
   subroutine iput_int32(field, values, start, ierror)
     character(*), intent(in) :: field
-    integer(int32), intent(in), target, asynchronous :: values(..)
-    integer, intent(in), optional :: start(:)
-    integer, intent(out), optional :: ierror
+    integer(int32), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
 
     call iput(field, c_loc(values), is_contiguous(values), dtype_int32, int(shape(values), c_int64_t), start, ierror)
   end subroutine iput_int32
 
   subroutine iput_int64(field, values, start, ierror)
     character(*), intent(in) :: field
-    integer(int64), intent(in), target, asynchronous :: values(..)
-    integer, intent(in), optional :: start(:)
-    integer, intent(out), optional :: ierror
+    integer(int64), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
 
     call iput(field, c_loc(values), is_contiguous(values), dtype_int64, int(shape(values), c_int64_t), start, ierror)
   end subroutine iput_int64
+
+  subroutine iput_int8(field, values, start, ierror)
+    character(*), intent(in) :: field
+    integer(int8), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+
+    call iput(field, c_loc(values), is_contiguous(values), dtype_uint8, int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_int8
 
   !> Wait until the arrays that were given to mpidata_iput before the last mpidata_step may be changed again.
   !>
   !> Local. Blocks, without spinning, until the trainers have taken them.
   subroutine mpidata_wait(ierror)
-    integer, intent(out), optional :: ierror
+    class(*), intent(out), optional :: ierror
 
     call finish(c_wait(), ierror)
   end subroutine mpidata_wait
@@ -354,7 +423,7 @@ contains
   !> for an array that is not lent.
   subroutine mpidata_wait_for(values, ierror)
     type(*), intent(in), target, asynchronous :: values(..)
-    integer, intent(out), optional :: ierror
+    class(*), intent(out), optional :: ierror
 
     call finish(c_wait_for(c_loc(values)), ierror)
   end subroutine mpidata_wait_for
@@ -364,10 +433,24 @@ contains
   !> When the job is stopping `ierror` is MPIDATA_END: leave the simulation and finalize. Collective over the group.
   !> Does not block unless solvers.in_flight samples are under way.
   subroutine mpidata_step(time, ierror)
-    real(real64), intent(in) :: time            !< physical time, in the solver's units; finite, the same on all ranks
-    integer, intent(out), optional :: ierror
+    class(*), intent(in) :: time                !< physical time, in the solver's units: finite, the same on all ranks
+    class(*), intent(out), optional :: ierror
+    real(c_double) :: number
 
-    call finish(c_step(real(time, c_double)), ierror)
+    select type (time)
+    type is (real(real64))
+      number = time
+    type is (real(real32))
+      number = time
+    class default
+      select type (time)
+      type is (real(quad))
+        number = real(time, c_double)
+      class default
+        number = real(whole(time), c_double)
+      end select
+    end select
+    call finish(c_step(number), ierror)
   end subroutine mpidata_step
 
   !> Give the current simulation up, because it diverged, say: it is set aside and not tried again. Then call
@@ -376,7 +459,7 @@ contains
   !> Collective over the group.
   subroutine mpidata_fail(reason, ierror)
     character(*), intent(in) :: reason          !< one sentence for the log; that of the group's rank 0 counts
-    integer, intent(out), optional :: ierror
+    class(*), intent(out), optional :: ierror
 
     call finish(c_fail(c_string(reason)), ierror)
   end subroutine mpidata_fail
@@ -385,17 +468,17 @@ contains
   !>
   !> Collective over the group. Blocks, without spinning, until the trainers have taken every sample of this rank.
   subroutine mpidata_finalize(ierror)
-    integer, intent(out), optional :: ierror
+    class(*), intent(out), optional :: ierror
 
     call finish(c_finalize(), ierror)
   end subroutine mpidata_finalize
 
   !> What a status code means.
   function mpidata_strerror(status) result(text)
-    integer, intent(in) :: status
+    class(*), intent(in) :: status
     character(:), allocatable :: text
 
-    text = f_string(c_strerror(int(status, c_int)))
+    text = f_string(c_strerror(int(whole(status), c_int)))
   end function mpidata_strerror
 
   !> The last error as a sentence: what went wrong, where, and how to fix it; '' if there was none.
@@ -410,15 +493,15 @@ contains
     type(c_ptr), intent(in) :: values
     integer(c_int), intent(in) :: dtype
     integer(c_int64_t), intent(in) :: extents(:)
-    integer, intent(in), optional :: start(:)
-    integer, intent(out), optional :: ierror
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
     integer(c_int) :: ndim
 
     if (.not. fits(field, extents, start, ierror)) return
-    ndim = size(extents)
+    ndim = int(size(extents), c_int)
     if (present(start)) then
       call finish(c_put_block(c_string(field), values, dtype, ndim, reversed(extents), &
-        reversed(int(start, c_int64_t) - 1)), ierror)
+        first_of(start)), ierror)
     else
       call finish(c_put(c_string(field), values, dtype, ndim, reversed(extents)), ierror)
     end if
@@ -430,8 +513,8 @@ contains
     logical, intent(in) :: whole
     integer(c_int), intent(in) :: dtype
     integer(c_int64_t), intent(in) :: extents(:)
-    integer, intent(in), optional :: start(:)
-    integer, intent(out), optional :: ierror
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
     integer(c_int64_t), target :: first(max(1, size(extents)))
     type(c_ptr) :: place
 
@@ -443,7 +526,7 @@ contains
     end if
     place = c_null_ptr
     if (present(start)) then
-      first(:size(extents)) = reversed(int(start, c_int64_t) - 1)
+      first(:size(extents)) = first_of(start)
       place = c_loc(first)
     end if
     call finish(c_iput(c_string(field), values, dtype, int(size(extents), c_int), reversed(extents), place), ierror)
@@ -453,8 +536,8 @@ contains
   logical function fits(field, extents, start, ierror)
     character(*), intent(in) :: field
     integer(c_int64_t), intent(in) :: extents(:)
-    integer, intent(in), optional :: start(:)
-    integer, intent(inout), optional :: ierror
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(inout), optional :: ierror
     character(80) :: counts
 
     fits = .true.
@@ -469,11 +552,18 @@ contains
   !> End a call: hand the status over, or stop the program on an error.
   subroutine finish(status, ierror)
     integer(c_int), intent(in) :: status
-    integer, intent(out), optional :: ierror
+    class(*), intent(out), optional :: ierror
     character(:), allocatable :: sentence
 
     if (present(ierror)) then
-      ierror = int(status)
+      select type (ierror)
+      type is (integer(int32))
+        ierror = int(status, int32)
+      type is (integer(int64))
+        ierror = int(status, int64)
+      class default
+        error stop 'mpidata: ierror is neither integer(int32) nor integer(int64)'
+      end select
     else if (status /= MPIDATA_SUCCESS .and. status /= MPIDATA_END) then
       sentence = 'mpidata: ' // mpidata_last_error()
       error stop sentence
@@ -483,10 +573,40 @@ contains
   !> As finish, for a mistake found in this module: the job ends with it, as with those that the library finds.
   subroutine refuse(what, advice, ierror)
     character(*), intent(in) :: what, advice
-    integer, intent(out), optional :: ierror
+    class(*), intent(out), optional :: ierror
 
     call finish(c_misuse(int(MPIDATA_ERR_ARGUMENT, c_int), c_string(what), c_string(advice)), ierror)
   end subroutine refuse
+
+  !> An integer of either kind.
+  function whole(number)
+    class(*), intent(in) :: number
+    integer(int64) :: whole
+
+    select type (number)
+    type is (integer(int32))
+      whole = int(number, int64)
+    type is (integer(int64))
+      whole = number
+    class default
+      error stop 'mpidata: a communicator, a status or a time is of a type that is not possible'
+    end select
+  end function whole
+
+  !> The place of a block as C has it.
+  function first_of(start) result(first)
+    class(*), intent(in) :: start(:)
+    integer(c_int64_t) :: first(size(start))
+
+    select type (start)
+    type is (integer(int32))
+      first = reversed(int(start, c_int64_t) - 1)
+    type is (integer(int64))
+      first = reversed(int(start, c_int64_t) - 1)
+    class default
+      error stop 'mpidata: start is neither integer(int32) nor integer(int64)'
+    end select
+  end function first_of
 
   !> C lists dimensions slowest first, Fortran fastest first.
   pure function reversed(values) result(other)

@@ -52,6 +52,7 @@
 #ifndef MPIDATA_WITHOUT_MPI /* see mpidata_carried.h */
 #include <mpi.h>
 #endif
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -64,6 +65,9 @@ extern "C" {
 
 /* Most dimensions of a field. */
 #define MPIDATA_MAX_NDIM 6
+
+/* Room for the text of any parameter, the NUL at its end included. */
+#define MPIDATA_MAX_TEXT 256
 
 enum {
     MPIDATA_SUCCESS = 0,       /* no error */
@@ -118,10 +122,20 @@ int mpidata_next(int64_t *simulation);
 /* Get the value of a parameter of the current simulation. Local; does not block.
  *
  * @param[in]  name   as under `parameters: space:` in the job file
- * @param[out] value  its value
+ * @param[out] value  its value; of a parameter that is a text, the place of the text in the job file's list, from 0
  *
  * Errors: MPIDATA_ERR_PARAMETER, MPIDATA_ERR_ORDER (outside a simulation). */
 int mpidata_param(const char *name, double *value);
+
+/* Get the text of a parameter of the current simulation, where the job file gives texts. Local; does not block.
+ *
+ * @param[in]  name  as under `parameters: space:` in the job file
+ * @param[out] text  its text, in UTF-8
+ * @param[in]  size  bytes that `text` has room for, the NUL at its end included; MPIDATA_MAX_TEXT is always enough
+ *
+ * Errors: MPIDATA_ERR_PARAMETER (also for a number), MPIDATA_ERR_ARGUMENT (no room), MPIDATA_ERR_ORDER (outside a
+ * simulation). */
+int mpidata_param_text(const char *name, char *text, size_t size);
 
 /* Put a whole field into the current sample. For each field, exactly one rank of the group does this.
  *

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "carrier.h"
 #include "fill.h"
 #include "job/run_files.h"
@@ -99,25 +97,13 @@ static const char *value_of(char **values, const char *name, size_t length) {
 
 /* What stands between the braces: a name, maybe with a format of printf for a number. Returns whether it could be filled. */
 static int write_mark(FILE *out, char **values, const char *mark, size_t length) {
-    char text[128], name[MPIDATA_NAME_MAX], format[32] = "", whole[40];
+    char text[128], name[MPIDATA_NAME_MAX], format[32] = "";
     if (length >= sizeof text) return 0;
     memcpy(text, mark, length);
     text[length] = '\0';
     if (sscanf(text, " %127[A-Za-z0-9_] : %15[-+0-9.eEfFgGd]", name, format) < 1) return 0;
     const char *value = value_of(values, name, strlen(name));
-    if (!value) return 0;
-    if (!*format) return fputs(value, out) >= 0;
-    double number = 0.0;
-    (void)mpidata_number(value, &number);
-    const size_t digits = strspn(format, "-+0123456789.");
-    const int is_whole = format[digits] == 'd';
-    if (strlen(format) != digits + 1 || !strchr("eEfFgGd", format[digits])) return 0;
-    (void)snprintf(whole, sizeof whole, "%%%.*s%s%c", (int)digits, format, is_whole ? "ll" : "", format[digits]);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    /* Checked above: one conversion, of a double or a long long. */
-    return (is_whole ? fprintf(out, whole, llround(number)) : fprintf(out, whole, number)) >= 0;
-#pragma GCC diagnostic pop
+    return value && write_value(out, value, format);
 }
 
 /* Where the search goes on, if what is between an opening sign and the next closing one is no mark, as another opening sign or

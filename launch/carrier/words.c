@@ -1,5 +1,6 @@
 /* What the program is told: its command, and variables in its environment. */
 #define _GNU_SOURCE
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static int is_named(char **names, const char *name) {
 static const char *number(double value, int is_whole, char *text, size_t size) {
     int digits = 15;
     double read;
-    if (is_whole) {
+    if (is_whole && value == rint(value)) { /* another one lies between the values of a grid, for validation */
         (void)snprintf(text, size, "%.0f", value);
         return text;
     }
@@ -62,11 +63,12 @@ int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const doub
     MPIDATA_TRY(append(variables, "MPIDATA_SIMULATION=%lld", (long long)simulation));
     MPIDATA_TRY(append(placeholders, "simulation=%lld", (long long)simulation));
     for (int i = 0; i < plan->n_parameters; i++) {
-        (void)number(parameters[i], is_named(plan->whole, plan->parameters[i]), value, sizeof value);
+        const char *text = mpidata_plan_text(plan, i, parameters[i]);
+        if (!text) text = number(parameters[i], is_named(plan->whole, plan->parameters[i]), value, sizeof value);
         strcpy(name, plan->parameters[i]);
-        MPIDATA_TRY(append(placeholders, "%s=%s", name, value));
+        MPIDATA_TRY(append(placeholders, "%s=%s", name, text));
         upper(name);
-        MPIDATA_TRY(append(variables, "MPIDATA_PARAM_%s=%s", name, value));
+        MPIDATA_TRY(append(variables, "MPIDATA_PARAM_%s=%s", name, text));
     }
     return MPIDATA_SUCCESS;
 }

@@ -5,11 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static const char *value_of(const char *name, size_t length, char **assignments)
 {
     for (; *assignments; assignments++)
         if (strncmp(*assignments, name, length) == 0 && (*assignments)[length] == '=') return *assignments + length + 1;
     return NULL;
+}
+
+int write_value(FILE *out, const char *value, const char *format)
+{
+    char whole[40];
+    const size_t digits = strspn(format, "-+0123456789.");
+    if (!*format) return fputs(value, out) >= 0;
+    double number = 0.0;
+    (void)mpidata_number(value, &number);
+    if (strlen(format) != digits + 1 || digits > 15 || !strchr("eEfFgGd", format[digits])) return 0;
+    const int is_whole = format[digits] == 'd';
+    (void)snprintf(whole, sizeof whole, "%%%.*s%s%c", (int)digits, format, is_whole ? "ll" : "", format[digits]);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    /* Checked above: one conversion, of a double or a long long. */
+    return (is_whole ? fprintf(out, whole, strtoll(value, NULL, 10)) : fprintf(out, whole, number)) >= 0;
+#pragma GCC diagnostic pop
 }
 
 char *fill(const char *text, char **assignments, char **unknown)
@@ -28,16 +47,17 @@ char *fill(const char *text, char **assignments, char **unknown)
             (void)fputc(*text++, stream);
             continue;
         }
-        const size_t name = strcspn(text, "}");
+        const size_t all = strcspn(text, "}"), name = strcspn(text, ":}");
         const char *value = value_of(text, name, assignments);
-        if (!value) {
+        char format[32] = "";
+        if (name < all) (void)snprintf(format, sizeof format, "%.*s", (int)(all - name - 1), text + name + 1);
+        if (!value || !write_value(stream, value, format)) {
             (void)fclose(stream);
             free(result);
-            *unknown = strndup(text, name);
+            *unknown = strndup(text, all);
             return NULL;
         }
-        (void)fputs(value, stream);
-        text += name + (text[name] != 0);
+        text += all + (text[all] != 0);
     }
     if (!stream || fclose(stream)) return NULL;
     return result;

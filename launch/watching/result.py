@@ -107,7 +107,10 @@ def _show_set_aside(entries: list[dict[str, Any]], run: str, console: Console) -
         return
     console.print(Text("\nSet aside:", "bold yellow"), soft_wrap=True)
     for entry in entries[:_SHOWN]:
-        values = ", ".join(f"{name} = {value:.6g}" for name, value in entry["parameters"].items())
+        values = ", ".join(
+            f"{name} = {value if isinstance(value, str) else f'{value:.6g}'}"
+            for name, value in entry["parameters"].items()
+        )
         tries = "1 try" if entry["tries"] == 1 else f"{entry['tries']} tries"
         who = f"simulation {entry['simulation']} ({values}), {tries}"
         console.print(Text(f"  {who}: its solver {entry['how']}"), soft_wrap=True)

@@ -40,7 +40,7 @@ def unknown_to_program(sections: dict[str, Any], folder: Path) -> list[Problem]:
     solvers, parameters = sections.get("solvers"), sections.get("parameters")
     if solvers is None or solvers.output is None or parameters is None:
         return []
-    told = set(re.findall(r"\{(\w+)\}", " ".join(solvers.program or ())))
+    told = set(re.findall(r"\{(\w+)[:}]", " ".join(solvers.program or ())))
     if (case := solvers.case) is not None:
         opens = re.escape(case.marks[0])
         files = case.files(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypeVar
@@ -44,19 +45,59 @@ def _ordered(pair: tuple[_Number, _Number]) -> tuple[_Number, _Number]:
     return pair
 
 
-def _distinct(values: tuple[float, ...]) -> tuple[float, ...]:
+def _distinct(values: tuple[float | str, ...]) -> tuple[float | str, ...]:
     twice = [value for i, value in enumerate(values) if value in values[:i]]
     refuse(((), f"{{key}} has the value {value} twice. Remove one of them.") for value in twice[:1])
+    texts = [value for value in values if isinstance(value, str)]
+    if texts and len(texts) < len(values):
+        number = next(value for value in values if not isinstance(value, str))
+        refuse([((), f"{{key}} has both the text {texts[0]!r} and the number {number}. Give only numbers, or texts.")])
     return values
 
 
+def _point(value: Any) -> float | str:
+    """Take a whole number as it is, as programs are told it without a decimal point, and a text."""
+    if isinstance(value, str):
+        wrong = _wrong_text(value)
+        refuse([((), f"{{key}} is {value!r:.100}, {wrong}")] if wrong else [])
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        shown = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+        fix = f' A text is quoted: "{shown}".' if isinstance(value, bool | None) else ""
+        refuse([((), f"{{key}} is {shown:.100}. It must be a number or a text.{fix}")])
+    with contextlib.suppress(OverflowError):
+        if math.isfinite(value):
+            return value if abs(value) <= _MOST_WHOLE else float(value)
+    refuse([((), f"{{key}} is {value!r:.100}. It must be a finite number.")])
+    raise AssertionError
+
+
+def _wrong_text(text: str) -> str:
+    """Say why a text cannot be the value of a parameter; an empty text if it can."""
+    if not text.strip():
+        return "an empty text. Give it letters."
+    with contextlib.suppress(ValueError):
+        float(text)
+        return "a text that reads as a number. Remove the quotes; for a text, put a letter before it."
+    if set(text) <= set("+-.,_0123456789eE "):
+        return "neither a number nor a text with other letters. Write a number with a point, or rename the text."
+    if not text.isprintable() or text != text.strip():
+        return "but a program cannot be told control characters, or blanks at either end. Rename it."
+    if len(text.encode()) >= _MOST_TEXT:
+        return f"a text of {len(text.encode())} bytes. It must have fewer than {_MOST_TEXT}. Shorten it."
+    return ""
+
+
+_Point = Annotated[int | float | str, BeforeValidator(_point)]
 _List = Annotated[
-    tuple[Number, ...],
+    tuple[_Point, ...],
     BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
     AfterValidator(_distinct),
     Key(min_length=1),
 ]
-_LIST_KIND: dict[str, JsonValue] = {"kind": "list of numbers"}
+_LIST_KIND: dict[str, JsonValue] = {"kind": "list of numbers, or of texts"}
+_MOST_TEXT = 256  # MPIDATA_MAX_TEXT of mpidata.h
+_MOST_WHOLE = 2**53  # above it, not every whole number is a float64
 _Whole = Annotated[int, Strict(), Key(ge=-MOST, le=MOST)]
 
 
@@ -70,9 +111,17 @@ class Points(Model):
         json_schema_extra={"kind": "[low, high]"},
     )
     choices: _List | None = fixed_key(
-        default=None, description="One of these numbers.", examples=["[0.5, 2, 8]"], json_schema_extra=_LIST_KIND
+        default=None,
+        description="One of these numbers, or of these [texts](solver.md#parameters-that-are-texts).",
+        examples=["[coarse, fine]"],
+        json_schema_extra=_LIST_KIND,
     )
-    value: Number | None = fixed_key(default=None, description="The same in all simulations.", examples=["3"])
+    value: _Point | None = fixed_key(
+        default=None,
+        description="The same in all simulations.",
+        examples=["3"],
+        json_schema_extra={"kind": "number or text"},
+    )
     values: _List | None = fixed_key(
         default=None,
         description="As `choices`, for `sampler: grid` alone; for validation any number between the least and the "
@@ -88,11 +137,25 @@ class Points(Model):
         return self
 
     @property
+    def _given(self) -> tuple[float | str, ...]:
+        return self.choices or self.values or (() if self.value is None else (self.value,))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that the parameter may be; empty if it is a number."""
+        return tuple(value for value in self._given if isinstance(value, str))
+
+    @property
     def all(self) -> Sequence[float]:
-        """Every number that the parameter may be."""
+        """Every number that the parameter may be; if it is a text, the places of the texts in their list."""
         if self.integers is not None:
             return range(self.integers[0], self.integers[1] + 1)
-        return self.choices or self.values or (self.value or 0.0,)
+        return range(len(self.texts)) or tuple(value for value in self._given if not isinstance(value, str))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of these numbers are written as whole ones."""
+        return not self.texts and all(isinstance(value, int) for value in self.all)
 
 
 def _form(value: Any) -> str:
@@ -101,7 +164,20 @@ def _form(value: Any) -> str:
     return "<points>" if isinstance(value, dict | Points) else "<interval>"
 
 
-Interval = Annotated[tuple[Number, Number], BeforeValidator(_pair), AfterValidator(_ordered)]
+def _no_texts(value: Any) -> Any:
+    given = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else ()
+    if given and all(isinstance(one, str) for one in given):
+        shown = ", ".join(f"{one}" for one in given)
+        form = f"{{value: {value}}}" if isinstance(value, str) else f"{{choices: [{shown}]}}"
+        refuse(
+            [((), f"{{key}} is {value!r:.200}. A range is two numbers, [low, high]; texts are written {form:.200}.")]
+        )
+    return value
+
+
+Interval = Annotated[
+    tuple[Number, Number], BeforeValidator(_pair), BeforeValidator(_no_texts), AfterValidator(_ordered)
+]
 Axis = Annotated[
     Annotated[Interval, Tag("<interval>")] | Annotated[Points, Tag("<points>")] | Annotated[None, Tag("<any>")],
     Discriminator(_form),
@@ -197,8 +273,8 @@ class Parameters(Model):
     ] = fixed_key(
         default_factory=dict,
         description="The parameters, in the order in which samples have them, each with its range "
-        "`[low, high]`, or with whole numbers (`{integers: [1, 8]}`), a few values (`{choices: [...]}`) or "
-        "one (`{value: 3}`). For `sampler: grid`, each has the list of its values, "
+        "`[low, high]`, or with whole numbers (`{integers: [1, 8]}`), a few values (`{choices: [...]}`), numbers or "
+        "texts, or one (`{value: 3}`). For `sampler: grid`, each has the list of its values, "
         "`{values: [...]}`, or one of these three mappings. With `sampler: file` the key may be left out (then all "
         "columns are parameters), or it names the columns to use; a column may have a range or one of these mappings, "
         "against which its values are checked, and a parameter with `value` needs no column.",
@@ -237,7 +313,11 @@ class Parameters(Model):
             if self.sampler == "grid" and not isinstance(axis, Points):
                 yield ("space", name), f"{key} has no list of values. Write it as {{values: [...]}} for a grid."
             elif self.sampler in (*_RANGES, *LEARNING) and (axis is None or of_grid):
-                yield ("space", name), f"{key} has no range. Write it as [low, high] for {self.sampler}."
+                form = "{choices: [...]}" if isinstance(axis, Points) and axis.texts else "[low, high]"
+                yield ("space", name), f"{key} has no range. Write it as {form} for {self.sampler}."
+            elif self.sampler in LEARNING and isinstance(axis, Points) and len(axis.texts) > 1:
+                way = "Use another sampler, or number them: {integers: [0, 1]}"
+                yield ("space", name), f"{key} has texts, along which {self.sampler} cannot move. {way}."
             elif self.sampler == "file" and of_grid:
                 yield ("space", name), f"{key} has a list of values, which is for a grid. Write [low, high] or nothing."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,16 @@ from mpidata.config.sentences import suggestion
 __all__ = ["Table", "TableError", "fit", "read_table"]
 
 _MOST_CELLS = 10
+_COMMENTS = ("#", "%", "//", "!")
+_DECIMAL = re.compile(r"[-+]?[0-9]+([., '\u00a0\u2019\u202f][0-9]+)+([eE][-+]?[0-9]+)?")
+_KINDS = {
+    b"PK\x03\x04": "a spreadsheet (or another zip file), not a table in text. Save it as CSV in UTF-8",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet, not a table in text. Save it as CSV in UTF-8",
+    b"\xff\xfe": "text in UTF-16. Save it as CSV in UTF-8",
+    b"\xfe\xff": "text in UTF-16. Save it as CSV in UTF-8",
+    b"\x1f\x8b": "compressed. Unpack it",
+    b"PAR1": "a Parquet file. Save it as CSV, or as HDF5",
+}
 _MOST_NUMBERS = 100_000_000
 
 
@@ -31,7 +42,7 @@ class Table:
     Attributes
     ----------
     columns : dict of str to ndarray
-        Each float64, shape (rows,); NaN where a cell holds no number.
+        Each float64, shape (rows,); NaN where a cell holds no number. `numbers` is for columns that may hold texts.
     cells : dict of (column, row) to str
         The texts of the cells that hold no number.
     lines : list of int
@@ -53,8 +64,18 @@ class Table:
     def cell(self, name: str, row: int) -> str:
         """Name and content of a cell; row from 0."""
         line = f" (line {self.lines[row]})" if self.lines else ""
-        content = self.cells.get((name, row), f"{self.columns[name][row]}")
-        return f"row {row + 1}{line}, column '{name}' is {content or 'empty'}"
+        content = self.cells.get((name, row))
+        shown = f"{self.columns[name][row]}" if content is None else repr(content) if content else "empty"
+        return f"row {row + 1}{line}, column '{name}' is {shown}"
+
+    def numbers(self, name: str, axis: Any) -> npt.NDArray[np.float64]:
+        """Give the numbers of a column, or the places of its texts, if `axis` of `parameters.space` has texts."""
+        values = self.columns[name]
+        if isinstance(axis, Points) and axis.texts:
+            places = {text: place for place, text in enumerate(axis.texts)}
+            texts = [self.cells.get((name, row), "") for row in range(self.rows)]
+            values = np.array([places.get(text, np.nan) for text in texts], np.float64)
+        return values
 
 
 def fit(parameters: Parameters, validation: int, folder: Path) -> tuple[list[Problem], dict[str, Any]]:
@@ -94,7 +115,11 @@ def read_table(path: Path) -> Table:
     """Read a CSV or HDF5 file; raises TableError."""
     try:
         with open_regular(path) as file:
-            hdf5 = file.read(8) == b"\x89HDF\r\n\x1a\n"
+            first = file.read(8)
+        hdf5 = first == b"\x89HDF\r\n\x1a\n"
+        for magic, kind in _KINDS.items():
+            if first.startswith(magic):
+                raise TableError(f"it is {kind}.")
         return _read_hdf5(path) if hdf5 else _read_csv(path)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or error
@@ -112,14 +137,21 @@ def _fit_columns(table: Table, space: dict[str, Any]) -> Iterator[str]:
             continue
         wrong = check_name(name)
         if wrong:
+            wrong = wrong if name else "it has no name."
             yield f"column {name!r}: {wrong} Rename it, or name the columns to use in 'parameters.space'."
             continue
-        values = table.columns[name]
+        values = table.numbers(name, axis)
         finite = np.isfinite(values)
+        texts = [table.cells.get((name, row), "") for row in range(table.rows)]
+        if values is table.columns[name] and table.rows and all(text and not _like_number(text) for text in texts):
+            known = ", ".join(sorted(set(texts))[:3])
+            fix = "Leave it out by naming the columns to use in 'parameters.space', or add"
+            yield f"column '{name}' holds texts: {known}. {fix} {name}: {{choices: [...]}} there."
+            continue
         for row in np.flatnonzero(~finite):
             bad += 1
             if bad <= _MOST_CELLS:
-                yield f"{table.cell(name, int(row))}. Put a finite number there."
+                yield f"{table.cell(name, int(row))}. {_advice(texts[row], axis)}"
         for row in np.flatnonzero(finite & ~_allowed(axis, values)):
             bad += 1
             if bad <= _MOST_CELLS:
@@ -132,7 +164,7 @@ def _fit_columns(table: Table, space: dict[str, Any]) -> Iterator[str]:
 
 def _allowed(axis: Any, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     if isinstance(axis, Points) and axis.integers is None:
-        return np.isin(values, axis.all)
+        return np.isin(values, list(axis.all))
     low, high = (axis.all[0], axis.all[-1]) if isinstance(axis, Points) else axis or (-np.inf, np.inf)
     within: npt.NDArray[np.bool_] = (values >= low) & (values <= high)
     return within & (np.floor(values) == values) if isinstance(axis, Points) else within
@@ -148,7 +180,18 @@ def _read_csv(path: Path) -> Table:
     rows = [(line, row) for line, row in rows if any(row)]
     if not rows:
         raise TableError("it is empty. Give a first line with the parameters' names, then one row per simulation.")
-    (_, names), body = rows[0], rows[1:]
+    width = max(place for place, name in enumerate(rows[0][1], start=1) if name)
+    names, body = rows[0][1][:width], [(line, _cut(row, width)) for line, row in rows[1:]]
+    for line, row in [(rows[0][0], names), *(item for item in body if sum(map(bool, item[1])) != width)]:
+        if row[0].startswith(_COMMENTS):
+            raise TableError(
+                f"line {line} is a comment: {','.join(row)!r:.80}. Remove it, or its sign before the names."
+            )
+        if any("\0" in cell for cell in row):
+            raise TableError(f"line {line} has a NUL, as text in UTF-16 has. Save it as CSV in UTF-8.")
+    if names[0].startswith("sep="):
+        raise TableError(f"its first line is {names[0]!r}, which only Excel reads. Remove it.")
+    _check_separator(names, body)
     if any(_number(name) is not None for name in names):
         raise TableError(f"its first line is {','.join(names)!r}. Give a first line with the parameters' names.")
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -158,14 +201,50 @@ def _read_csv(path: Path) -> Table:
     cells: dict[tuple[str, int], str] = {}
     for index, (line, row) in enumerate(body):
         if len(row) != len(names):
-            raise TableError(f"row {index + 1} (line {line}) has {len(row)} cells, not {len(names)}. Correct it.")
+            fix = "If its numbers have decimal commas, write points. " if len(row) > len(names) else ""
+            raise TableError(f"row {index + 1} (line {line}) has {len(row)} cells, not {len(names)}. {fix}Correct it.")
         for name, cell in zip(names, row, strict=True):
             value = _number(cell)
             if value is None:
-                cells[name, index] = repr(cell) if cell else ""
+                cells[name, index] = cell
             else:
                 columns[name][index] = value
     return Table(columns, cells, [line for line, _ in body])
+
+
+def _cut(row: list[str], width: int) -> list[str]:
+    """Leave out empty cells at the end, which spreadsheets add."""
+    return row[:width] if not any(row[width:]) else row
+
+
+def _check_separator(names: list[str], body: list[tuple[int, list[str]]]) -> None:
+    """Refuse a table whose cells are not separated by commas, with a sentence on how to convert it."""
+    head = ",".join(names)
+    for separator, word in ((";", "semicolons"), ("\t", "tabs"), (" ", "blanks"), ("|", "bars")):
+        parts = [part for part in head.split(separator) if part]
+        if len(parts) <= len(names) or (separator == " " and any(map(check_name, parts))):
+            continue
+        commas = separator != " " and any(
+            _DECIMAL.fullmatch(c) for _, row in body for c in ",".join(row).split(separator)
+        )
+        said = f"its cells are separated by {word}" + (", and its numbers have decimal commas" if commas else "")
+        how = f"sep={separator!r}" + (", decimal=','" if commas else "")
+        fix = "Save it with commas between cells and points in numbers"
+        raise TableError(f"{said}. {fix}, or convert it: pandas.read_csv(path, {how}).to_csv(path, index=False).")
+
+
+def _like_number(text: str) -> bool:
+    return text[:1].isdigit() or text[:1] in "+-."
+
+
+def _advice(cell: str, axis: Any) -> str:
+    if isinstance(axis, Points) and axis.texts:
+        return f"Put one of its texts there: {', '.join(axis.texts)}."
+    if cell.startswith(_COMMENTS):
+        return "Remove the line if it is a comment."
+    if _DECIMAL.fullmatch(cell):
+        return "Write it with a decimal point, and without separators of thousands."
+    return "Put a finite number there."
 
 
 def _number(text: str) -> float | None:

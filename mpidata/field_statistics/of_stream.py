@@ -58,6 +58,11 @@ class StreamScales:
         ranges = zip(self._trainer.plan.parameters, json.loads(self._trainer.plan.ranges or "[]"), strict=False)
         return {name: (low_high[0], low_high[1]) for name, low_high in ranges if low_high is not None}
 
+    @property
+    def parameter_texts(self) -> dict[str, tuple[str, ...]]:
+        """The texts of each parameter that is a text; the number in ``parameters`` is the place of one in there."""
+        return dict(self._trainer.plan.texts)
+
     def when_drawn(self, batches: int, call: Callable[[], object]) -> None:
         """Have something called once, right after batch number `batches`, from 1, was drawn.
 

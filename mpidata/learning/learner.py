@@ -21,6 +21,7 @@ from mpidata.learning.table import LossTable
 from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import append_rows
 from mpidata.run.plan import Plan
+from mpidata.run.plan_parts import texts_of
 from mpidata.run.queue import Queue
 from mpidata.run.samplers import ask, failing, make_sampler
 
@@ -166,7 +167,8 @@ class Learner:
     def _draw(self) -> None:
         first, last = self._drawn, min(self._drawn + self._job.generation, self._job.simulations)
         drawn = ask(self._job, self._sampler, last - first)
-        append_rows(self._run.parameters, first, drawn.table, drawn.more)
+        names, texts = self._job.parameter_names, texts_of(self._job)
+        append_rows(self._run.parameters, first, drawn.table, drawn.more, names, texts)
         self._table[first:last] = drawn.table
         self._remember(last)
         self._drawn, self._drawing = last, False

@@ -6,7 +6,7 @@ Calls release the GIL, so a call that waits does not stop other threads.
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Literal, Protocol, get_args
 
 from mpidata.errors import LibraryError, RankDiedError
@@ -119,6 +119,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_init_f": (c_int, [c_int, POINTER(c_int)]),
     "mpidata_next": (c_int, [POINTER(c_int64)]),
     "mpidata_param": (c_int, [c_char_p, POINTER(c_double)]),
+    "mpidata_param_text": (c_int, [c_char_p, c_char_p, c_size_t]),
     "mpidata_put": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64)]),
     "mpidata_put_block": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64), POINTER(c_int64)]),
     "mpidata_iput": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64), POINTER(c_int64)]),
@@ -230,7 +231,20 @@ SIGNATURES: dict[str, _Signature] = {
 
 # Those of libmpidata_carried.
 _SHARED = (
-    *("next", "param", "put", "put_block", "iput", "wait", "wait_for", "step", "fail", "fail_try", "finalize"),
+    *(
+        "next",
+        "param",
+        "param_text",
+        "put",
+        "put_block",
+        "iput",
+        "wait",
+        "wait_for",
+        "step",
+        "fail",
+        "fail_try",
+        "finalize",
+    ),
     *("strerror", "last_error", "misuse", "report_error"),
 )
 CARRIED: dict[str, _Signature] = {

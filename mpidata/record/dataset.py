@@ -90,6 +90,11 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         return self._header.parameters
 
     @property
+    def parameter_texts(self) -> dict[str, tuple[str, ...]]:
+        """The texts of each parameter that is a text; the number in ``parameters`` is the place of one in there."""
+        return dict(self._header.texts)
+
+    @property
     def simulations(self) -> npt.NDArray[np.int64]:
         """Simulation of each sample: ndarray of int64, shape (len(self),)."""
         column: npt.NDArray[np.int64] = self._steps["simulation"][self._windows[:, 0]]

@@ -2,7 +2,8 @@
 
 A file holds `fields/<name>` (n, *shape), `parameters` (n, p), `time`, `step`, `simulation` and `validation` (n); row i
 of each belongs to one sample. Rows whose simulation is negative are empty: room that was not used, or a sample whose
-writing was cut short. The root has the attributes `format`, `version` and `header`.
+writing was cut short. The root has the attributes `format`, `version` and `header`. Of a parameter that is a text,
+`parameters` has the place in its list, which is in the header.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,12 @@ class Header:
     every: int
     parameters: tuple[str, ...]
     fields: tuple[Field, ...]
+    texts: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: Plan, trainer: int) -> Header:
         """Make that of a trainer's file."""
-        return cls(os.fspath(plan.run), trainer, plan.record_every, plan.parameters, plan.fields)
+        return cls(os.fspath(plan.run), trainer, plan.record_every, plan.parameters, plan.fields, plan.texts)
 
     @classmethod
     def read(cls, file: h5py.File, path: Path) -> Header:
@@ -62,7 +64,8 @@ class Header:
                 )
             data = json.loads(file.attrs["header"])
             fields = tuple(Field(f["name"], f["dtype"], tuple(f["shape"])) for f in data.pop("fields"))
-            header = cls(**(data | {"parameters": tuple(data["parameters"]), "fields": fields}))
+            texts = {name: tuple(texts) for name, texts in dict(data.pop("texts", {})).items()}
+            header = cls(**(data | {"parameters": tuple(data["parameters"]), "fields": fields, "texts": texts}))
             header._check()
             columns = {f"fields/{f.name}": (f.shape, np.dtype(f.dtype)) for f in fields}
             if header.parameters:
@@ -75,6 +78,7 @@ class Header:
 
     def _check(self) -> None:
         names = (self.run, *self.parameters, *(field.name for field in self.fields))
+        names = (*names, *self.texts, *(text for texts in self.texts.values() for text in texts))
         sizes = [size for field in self.fields for size in field.shape]
         numbers = all(type(number) is int for number in (self.trainer, self.every, *sizes))
         if not numbers or not all(isinstance(name, str) and name for name in names) or self.trainer < 0:
@@ -86,12 +90,17 @@ class Header:
         """Add it to a new file."""
         file.attrs["format"] = FORMAT
         file.attrs["version"] = VERSION
-        file.attrs["header"] = json.dumps(dataclasses.asdict(self))
+        data = dataclasses.asdict(self)
+        if not self.texts:  # which earlier versions do not know
+            del data["texts"]
+        file.attrs["header"] = json.dumps(data)
 
     def difference(self, other: Header) -> str | None:
         """Say in what the samples differ from the other's; None where they do not."""
         if self.parameters != other.parameters:
             return f"parameters {', '.join(self.parameters)} and not {', '.join(other.parameters)}"
+        if self.texts != other.texts:
+            return f"texts of parameters {_texts(self)} and not {_texts(other)}"
         for mine, theirs in zip(self.fields, other.fields, strict=False):
             if mine != theirs:
                 return f"field {_describe(mine)} and not {_describe(theirs)}"
@@ -114,6 +123,10 @@ def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
     if not isinstance(dataset, h5py.Dataset) or not isinstance(dataset.shape, tuple) or not dataset.shape:
         raise ValueError(f"{name} is no dataset of samples")
     return dataset
+
+
+def _texts(header: Header) -> str:
+    return "; ".join(f"{name}: {', '.join(texts)}" for name, texts in header.texts.items()) or "none"
 
 
 def _describe(field: Field) -> str:

@@ -77,7 +77,7 @@ def look_at(folder: str | Path) -> Look:
     summary, progress = _json(run.summary), _json(run.progress)
     figures = summary or {**progress, **read_losses(run.events)}
     text = _text(run.job)
-    names, parameters = _parameters(run.parameters)
+    names, parameters = _parameters(run.parameters, _texts(_yaml(text)))
     return Look(
         run=run,
         status=str(summary.get("status", "not ended")),
@@ -113,7 +113,18 @@ def _yaml(text: str) -> dict[str, Any]:
     return {}
 
 
-def _parameters(path: Path) -> tuple[list[str], NDArray[np.float64]]:
+def _texts(job: dict[str, Any]) -> dict[str, list[Any]]:
+    """Give the values of each parameter that has a list of them; of texts, the places in there are drawn."""
+    parameters = job.get("parameters")
+    space = parameters.get("space") if isinstance(parameters, dict) else None
+    points = {name: axis for name, axis in space.items() if isinstance(axis, dict)} if isinstance(space, dict) else {}
+    return {
+        name: next((given for given in (axis.get("choices"), axis.get("values")) if given), [axis.get("value")])
+        for name, axis in points.items()
+    }
+
+
+def _parameters(path: Path, texts: dict[str, list[Any]]) -> tuple[list[str], NDArray[np.float64]]:
     rows: list[list[float]] = []
     with (
         contextlib.suppress(OSError, StopIteration, csv.Error),
@@ -123,7 +134,8 @@ def _parameters(path: Path) -> tuple[list[str], NDArray[np.float64]]:
         names = [name for name in next(lines)[1:] if name not in ("rule", "parent")]
         for line in lines:
             with contextlib.suppress(ValueError):
-                row = [float(cell) for cell in line[: 1 + len(names)]]
+                cells = zip(("", *names), line, strict=False)
+                row = [float(texts[name].index(cell) if cell in texts.get(name, ()) else cell) for name, cell in cells]
                 rows += [row] if len(row) == 1 + len(names) else []
         table = np.array(rows, float).reshape(len(rows), 1 + len(names))
         return names, table[np.argsort(table[:, 0], kind="stable"), 1:]

@@ -1,14 +1,15 @@
 """`parameters.csv` of the run folder: the parameters of every simulation, as they were drawn.
 
 Where a sampler learns, the file begins with the simulations for validation, and grows while the job runs. It has two
-more columns then, at its end: `rule` and `parent`, by which the sampler says how it came to a row.
+more columns then, at its end: `rule` and `parent`, by which the sampler says how it came to a row. A parameter that is
+a text is one there, and elsewhere a number: the place of the text in its list.
 """
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -18,13 +19,16 @@ import numpy.typing as npt
 from mpidata.errors import MpidataError
 from mpidata.run.own_files import opener
 
-__all__ = ["append_rows", "assignments", "read_parameters", "write_parameters"]
+__all__ = ["append_rows", "assignments", "named", "read_parameters", "write_parameters"]
 
+Texts = Mapping[str, Sequence[str]]
 Table = npt.NDArray[np.float64]
 _LEARNED = ("rule", "parent")
 
 
-def write_parameters(path: Path, names: Sequence[str], table: Table, first: int = 0, learned: bool = False) -> None:
+def write_parameters(
+    path: Path, names: Sequence[str], table: Table, first: int = 0, learned: bool = False, texts: Texts | None = None
+) -> None:
     """Write the parameters as CSV: a header, then one line per simulation, its id first.
 
     Parameters
@@ -39,20 +43,39 @@ def write_parameters(path: Path, names: Sequence[str], table: Table, first: int 
         Id of the first row.
     learned : bool
         Whether these are those for validation, and a sampler that learns draws the others later.
+    texts : mapping of str to sequence of str, optional
+        Of the parameters that are texts.
     """
     with open(path, "w", encoding="utf-8", newline="", opener=opener) as file:
         csv.writer(file, lineterminator="\n").writerow(["simulation", *names, *(_LEARNED if learned else ())])
-        _write(file, first, table, [("validation", "") if learned else ()] * len(table))
+        _write(file, first, _cells(names, table, texts or {}), [("validation", "") if learned else ()] * len(table))
 
 
-def assignments(names: Sequence[str], row: Sequence[float], whole: Sequence[str]) -> list[str]:
-    """Write the parameters of a simulation as `name=value`, those in `whole` without a decimal point."""
-    values = (f"{value:.0f}" if name in whole else repr(value) for name, value in zip(names, row, strict=True))
-    return [f"{name}={value}" for name, value in zip(names, values, strict=True)]
+def assignments(names: Sequence[str], row: Sequence[float], whole: Sequence[str], texts: Texts) -> list[str]:
+    """Write the parameters of a simulation as `name=value`, whole numbers of those in `whole` without a point."""
+    values = named(names, row, texts)
+    return [
+        f"{name}={value:.0f}" if name in whole and float(value).is_integer() else f"{name}={value}"
+        for name, value in values.items()
+    ]
 
 
-def append_rows(path: Path, first: int, table: Table, more: Sequence[tuple[str, ...]]) -> None:
+def named(names: Sequence[str], row: Sequence[float], texts: Texts) -> dict[str, float | str]:
+    """Give the parameters of a simulation by name, those that are texts as texts."""
+    return {name: texts[name][int(value)] if name in texts else value for name, value in zip(names, row, strict=True)}
+
+
+def append_rows(
+    path: Path,
+    first: int,
+    table: Table,
+    more: Sequence[tuple[str, ...]],
+    names: Sequence[str] = (),
+    texts: Texts | None = None,
+) -> None:
     """Add what a sampler has drawn, with the rule and the parent of each row; it is on the disk then.
+
+    `names` and `texts` are as of `write_parameters`, needed if there are texts.
 
     Raises
     ------
@@ -61,7 +84,7 @@ def append_rows(path: Path, first: int, table: Table, more: Sequence[tuple[str, 
     """
     try:
         with open(path, "a", encoding="utf-8", newline="", opener=opener) as file:
-            _write(file, first, table, more)
+            _write(file, first, _cells(names, table, texts or {}), more)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
@@ -71,13 +94,21 @@ def append_rows(path: Path, first: int, table: Table, more: Sequence[tuple[str, 
         ) from None
 
 
-def _write(file: TextIO, first: int, table: Table, more: Sequence[tuple[str, ...]]) -> None:
-    rows = enumerate(zip(table.tolist(), more, strict=True), start=first)
-    csv.writer(file, lineterminator="\n").writerows([number, *map(repr, row), *rest] for number, (row, rest) in rows)
+def _cells(names: Sequence[str], table: Table, texts: Texts) -> list[list[str]]:
+    cells = [list(map(repr, row)) for row in table.tolist()]
+    for column in (column for column, name in enumerate(names) if name in texts):
+        for row, number in zip(cells, table[:, column].tolist(), strict=True):
+            row[column] = texts[names[column]][int(number)]
+    return cells
+
+
+def _write(file: TextIO, first: int, cells: list[list[str]], more: Sequence[tuple[str, ...]]) -> None:
+    rows = enumerate(zip(cells, more, strict=True), start=first)
+    csv.writer(file, lineterminator="\n").writerows([number, *row, *rest] for number, (row, rest) in rows)
 
 
 def read_parameters(
-    path: Path, names: Sequence[str], simulations: int, validation: int
+    path: Path, names: Sequence[str], simulations: int, validation: int, texts: Texts | None = None
 ) -> tuple[npt.NDArray[np.float64], int | None]:
     """Read what `write_parameters` and `append_rows` have written.
 
@@ -89,6 +120,8 @@ def read_parameters(
         Of the parameters.
     simulations, validation : int
         How many there are to train on, and for validation, which have the last ids.
+    texts : mapping of str to sequence of str, optional
+        Of the parameters that are texts.
 
     Returns
     -------
@@ -111,12 +144,16 @@ def read_parameters(
             os.truncate(path, len("".join(lines[:-1]).encode()))
             lines.pop()
         head, *rows = list(csv.reader(lines, strict=True)) or [[]]
+        for column, name in enumerate(names, start=1):
+            known = (texts or {}).get(name)
+            for row in rows if known else ():
+                row[column] = str(list(known or ()).index(row[column]))
         read = np.array([row[:width] if learned else row for row in rows], np.float64).reshape(
             len(rows), len(head[:width])
         )
     except OSError as error:
         raise MpidataError(f"{path}: cannot read it: {error.strerror}. Start the job again.") from None
-    except (ValueError, csv.Error):
+    except (ValueError, IndexError, csv.Error):
         raise MpidataError(f"{path}: it is no table of numbers. Start the job again.") from None
     ids = np.arange(total)
     if learned:

@@ -24,6 +24,7 @@ from mpidata.run.plan_parts import (
     ranges_of,
     record_path_of,
     statistics_of,
+    texts_of,
     whole_of,
 )
 
@@ -51,6 +52,7 @@ class Plan:
     number of ranks of a program that is none of the job, or 0; `carried_each`: it is started for each simulation.
     `statistics` has for each field the axis of the channels by which its statistics are kept, or -1, and is empty where
     none are kept; `ranges` is a JSON list of the ranges of the parameters; `whole` names those that are whole numbers.
+    `texts` has the texts of those that are texts, whose numbers are places in there.
     """
 
     run: Path
@@ -71,6 +73,7 @@ class Plan:
     fields: tuple[Field, ...]
     programs: Mapping[str, Program]
     whole: tuple[str, ...] = ()
+    texts: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     start: str = "split"
     lifetime: str = "pool"
     spares: int = 0
@@ -142,6 +145,7 @@ class Plan:
             tail=job.buffer.tail,
             parameters=job.parameter_names,
             whole=whole_of(job),
+            texts=texts_of(job),
             fields=tuple(Field(name, field.dtype, field.shape) for name, field in job.fields.items()),
             programs=programs_of(job),
             start=solvers.start,
@@ -190,6 +194,7 @@ class Plan:
             hosts=tuple(reader.hosts),
             parameters=tuple(reader.parameters),
             whole=tuple(reader.whole),
+            texts=reader.texts,
             fields=tuple(reader.fields),
             programs={
                 role: Program(tuple(arguments), environment)
@@ -215,6 +220,7 @@ class Plan:
         lines += [f"host {host}" for host in self.hosts]
         lines += [f"parameter {name}" for name in self.parameters]
         lines += [f"whole {name}" for name in self.whole]
+        lines += [f"text {name} {text}" for name, texts in self.texts.items() for text in texts]
         lines += [" ".join(["field", f.name, f.dtype, str(len(f.shape)), *map(str, f.shape)]) for f in self.fields]
         for role in (role for role in ROLES if role in self.programs):
             lines.append(f"program {role}")

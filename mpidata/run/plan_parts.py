@@ -38,6 +38,7 @@ __all__ = [
     "ranges_of",
     "record_path_of",
     "statistics_of",
+    "texts_of",
     "whole_of",
 ]
 
@@ -195,7 +196,13 @@ def ranges_of(job: Job) -> str:
 
 def whole_of(job: Job) -> tuple[str, ...]:
     """Name the parameters that are whole numbers, which programs are told without a decimal point."""
-    return tuple(name for name, axis in job.parameters.space.items() if getattr(axis, "integers", None) is not None)
+    return tuple(name for name, axis in job.parameters.space.items() if getattr(axis, "whole", False))
+
+
+def texts_of(job: Job) -> dict[str, tuple[str, ...]]:
+    """Give the texts of the parameters that are texts, by name."""
+    given = {name: getattr(axis, "texts", ()) for name, axis in job.parameters.space.items()}
+    return {name: texts for name, texts in given.items() if texts}
 
 
 def _range_of(axis: Any, column: Any) -> list[float] | None:
@@ -241,6 +248,7 @@ class PlanReader:
         self.hosts: list[str] = []
         self.parameters: list[str] = []
         self.whole: list[str] = []
+        self.texts: dict[str, tuple[str, ...]] = {}
         self.fields: list[Field] = []
         self.programs: dict[str, tuple[list[str], dict[str, str]]] = {}
         self.role = ""
@@ -259,6 +267,9 @@ class PlanReader:
             self.parameters.append(value)
         elif key == "whole":
             self.whole.append(value)
+        elif key == "text":
+            name, _, text = value.partition(" ")
+            self.texts[name] = (*self.texts.get(name, ()), text)
         elif key == "field":
             name, dtype, ndim, *shape = value.split(" ")
             if int(ndim) != len(shape):

@@ -12,6 +12,7 @@ from mpidata.errors import JobFileError, LaunchError
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import FOLDER_MODE, write_text
 from mpidata.run.plan import Plan
+from mpidata.run.plan_parts import texts_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,7 +129,7 @@ def prepare_run(
             folder.mkdir(FOLDER_MODE)
         learned = len(table) < job.simulations + job.validation.count
         first = job.simulations if learned else 0
-        write_parameters(run.parameters, job.parameter_names, table, first, learned)
+        write_parameters(run.parameters, job.parameter_names, table, first, learned, plan.texts)
         write_text(run.job, resolved_yaml(job))
         if job.solvers.case is not None:
             write_text(run.case, job.solvers.case.text(job.folder, run.path))
@@ -149,7 +150,9 @@ def prepare_run(
 def _parameters_of(replay: RunFolder, job: Job) -> npt.NDArray[np.float64]:
     from mpidata.run.parameters import read_parameters
 
-    table, drawn = read_parameters(replay.parameters, job.parameter_names, job.simulations, job.validation.count)
+    table, drawn = read_parameters(
+        replay.parameters, job.parameter_names, job.simulations, job.validation.count, texts_of(job)
+    )
     if drawn is not None and drawn < job.simulations:
         raise LaunchError(f"{replay.path} cannot be replayed: its sampler had not drawn all parameters when it ended.")
     return table

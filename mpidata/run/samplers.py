@@ -121,12 +121,13 @@ def _from_file(job: Job) -> Array:
     try:
         table = read_table(job.folder / str(job.parameters.path))
         constant = {
-            name: np.full(table.rows, axis.value)
+            name: np.full(table.rows, axis.all[0], np.float64)
             for name, axis in job.parameters.space.items()
             if isinstance(axis, Points) and axis.value is not None
         }
-        columns = {**table.columns, **constant}
-        values = np.stack([columns[name] for name in job.parameter_names], axis=1)
+        space = job.parameters.space
+        columns = [constant[name] if name in constant else table.numbers(name, space[name]) for name in space]
+        values = np.stack(columns, axis=1)
     except (TableError, KeyError) as error:
         reason = error if isinstance(error, TableError) else f"it has no column {error}. Put it back."
         raise _refusal(job, "path", str(reason)) from None
@@ -230,6 +231,12 @@ def ask(job: Job, sampler: Any, count: int) -> Drawn:
     if table.shape != (count, len(names)):
         fix = f"Return shape {(count, len(names))}, one row per simulation, one column for each of {', '.join(names)}"
         raise _refusal(job, "sampler", f"{what} returns shape {table.shape}. {fix}.")
+    for column, (name, axis) in enumerate(job.parameters.space.items()):
+        texts = axis.texts if isinstance(axis, Points) else ()
+        wrong = table[:, column][~np.isin(table[:, column], range(len(texts)))] if texts else ()
+        for value in wrong[:1]:
+            fix = f"Return the place of one of its texts, {', '.join(texts)}, from 0"
+            raise _refusal(job, "sampler", f"{what} returns {value} for '{name}'. {fix}.")
     if not len(rules) == len(parents) == count:
         raise _refusal(job, "sampler", f"{what} returns {len(rules)} rules and {len(parents)} parents. Return {count}.")
     for row, column in np.argwhere(~np.isfinite(table)):

@@ -68,7 +68,7 @@ def _unit(axis: Any, values: Array) -> Array:
 
 
 def _is_stepped(axis: Any) -> bool:
-    return isinstance(axis, Points) and axis.values is None
+    return isinstance(axis, Points) and (axis.values is None or bool(axis.texts))
 
 
 def _ends(axis: Any) -> tuple[float, float]:

@@ -41,7 +41,9 @@ def main() -> int:
     messages = None
     try:
         plan = Plan.read(run.plan)
-        parameters, drawn = read_parameters(run.parameters, plan.parameters, plan.simulations, plan.validation)
+        parameters, drawn = read_parameters(
+            run.parameters, plan.parameters, plan.simulations, plan.validation, plan.texts
+        )
         learner = None
         if drawn is not None:
             from mpidata.learning.learner import make_learner  # loads pydantic

@@ -11,6 +11,7 @@ from typing import Any
 from mpidata.run import deadlines
 from mpidata.run.exits import last_lines, read_exit, read_exit_note, tail
 from mpidata.run.folder import RunFolder
+from mpidata.run.parameters import named
 from mpidata.run.plan import Plan
 
 __all__ = ["GIVEN_UP", "VANISHED", "Cause", "Causes", "Losses", "UntoldDeaths"]
@@ -149,7 +150,7 @@ class Losses:
 
     def give_up(self, simulation: int, tries: int, group: int, cause: Cause, values: Sequence[float]) -> dict[str, Any]:
         """Note that a simulation is not tried again; returns the entry."""
-        parameters = dict(zip(self._plan.parameters, values, strict=True))
+        parameters = named(self._plan.parameters, values, self._plan.texts)
         entry = {"simulation": simulation, "parameters": parameters, "tries": tries, "group": group, **cause.told()}
         entry["output"] = cause.output
         self.set_aside.append(entry)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
+import os
 import sys
 import time
 import traceback
@@ -188,21 +189,25 @@ class GroupRank:
             self._sent = [array for array in self._sent if array.ctypes.data != values.ctypes.data]
 
 
-class _Parameters(dict[str, float]):
+class _Parameters(dict[str, Any]):
     """Parameters by name; outside a job, where the names are not known beforehand, read as they are asked for."""
 
-    def __init__(self, library: Library, names: Sequence[str]) -> None:
+    def __init__(self, library: Library, plan: Plan | None) -> None:
         self._library = library
-        super().__init__({name: self._read(name) for name in names})
+        texts = plan.texts if plan else {}
+        read = {name: self._read(name) for name in (plan.parameters if plan else ())}
+        super().__init__({name: texts[name][int(read[name])] if name in texts else read[name] for name in read})
 
     def _read(self, name: str) -> float:
         value = ctypes.c_double()
         check(self._library, self._library.mpidata_param(name.encode(), ctypes.byref(value)))
         return value.value
 
-    def __missing__(self, name: str) -> float:
-        self[name] = self._read(name)
-        return self[name]
+    def __missing__(self, name: str) -> float | str:
+        variable = f"MPIDATA_PARAM_{name}"
+        given = os.environ.get(variable, os.environ.get(variable.upper(), ""))
+        self[name] = given if _is_text(given) else self._read(name)
+        return self[name]  # type: ignore[no-any-return]
 
 
 class Simulation:
@@ -212,14 +217,13 @@ class Simulation:
     ----------
     id : int
         From 0, the same on all ranks of the group.
-    parameters : dict of str to float
-        By the job file's names. Outside a job any name can be read.
+    parameters : dict of str to float or str
+        By the job file's names; a str if the job file gives texts. Outside a job any name can be read.
     """
 
     def __init__(self, rank: GroupRank, identity: int) -> None:
-        names = rank.plan.parameters if rank.plan else ()
         self.id = identity
-        self.parameters: dict[str, float] = _Parameters(rank.library, names)
+        self.parameters: dict[str, Any] = _Parameters(rank.library, rank.plan)
         self._rank = rank
 
     def put(self, /, **fields: npt.ArrayLike) -> None:
@@ -356,6 +360,11 @@ class Simulation:
             what = f"Field {field!r}: the block has {array.ndim} dimensions but start is {start!r:.100}"
             self._rank.misuse(ERR_ARGUMENT, what, "Give one index per dimension, a whole number from 0.")
         return _extents(first)
+
+
+def _is_text(given: str) -> bool:
+    """Look whether it is meant as a text, not as a number that is written in a wrong way."""
+    return not set(given) <= set("+-.,_0123456789eE ") and given.strip("+-").lower() not in ("nan", "inf", "infinity")
 
 
 def _extents(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:

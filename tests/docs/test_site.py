@@ -37,11 +37,11 @@ def test_the_page_of_the_fortran_module_has_all_of_it() -> None:
     assert re.findall(r"^### `(\w+)`$", page, re.MULTILINE) == calls
     constants = re.findall(r"public :: (MPIDATA_\w+) = (\d+)", module)
     assert re.findall(r"^\| `(MPIDATA_\w+)` \| (\d+) \| \S", page, re.MULTILINE) == constants
-    listed = {"put": ["field", "values", "start"], "next": ["simulation"], "param": ["name", "value"]}
+    listed = {"put": ["field", "values", "start"], "next": ["simulation"], "init": ["world", "group"]}
     for one, arguments in listed.items():
         text = page.split(f"### `mpidata_{one}`")[1].split("###")[0]
         assert re.findall(r"^- `(\w+)`: \S", text, re.MULTILINE) == arguments
-    assert "integer, intent(in) :: world\n" in page and "!>" not in page and "!<" not in page
+    assert "class(*), intent(in) :: time\n" in page and "!>" not in page and "!<" not in page
     assert page.count("\n- `") == sum(map(len, listed.values())) + len(re.findall(r"intent.* !< ", module))
     assert "\nprogram solver\n" in page  # as code
 

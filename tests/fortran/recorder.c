@@ -98,6 +98,11 @@ int mpidata_param(const char *name, double *value) {
     return SUCCESS;
 }
 
+int mpidata_param_text(const char *name, char *text, size_t size) {
+    snprintf(text, size, "text of %s", name);
+    return strlen(name) + 8 < size ? SUCCESS : ERR_ORDER;
+}
+
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
     if (refused(field)) return ERR_FIELD;
     record("put", field, values, dtype, ndim, shape, NULL);

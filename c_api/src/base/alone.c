@@ -12,13 +12,24 @@ void mpidata_alone_say_so(void) {
                   "Start a job with: mpidata run job.yaml\n");
 }
 
-int mpidata_alone_param(const char *name, double *value) {
-    char variable[256], upper[256];
-    (void)snprintf(variable, sizeof variable, "MPIDATA_PARAM_%.200s", name);
+static const char *find(const char *name, char variable[256]) {
+    char upper[256];
+    (void)snprintf(variable, 256, "MPIDATA_PARAM_%.200s", name);
     (void)snprintf(upper, sizeof upper, "%s", variable);
     for (char *c = upper; *c; c++) *c = mpidata_upper(*c);
     const char *text = getenv(variable);
-    if (!text) text = getenv(upper);
+    return text ? text : getenv(upper);
+}
+
+const char *mpidata_alone_text(const char *name) {
+    char variable[256];
+    const char *text = find(name, variable);
+    return text ? text : "";
+}
+
+int mpidata_alone_param(const char *name, double *value) {
+    char variable[256];
+    const char *text = find(name, variable);
     *value = 0.0;
     if (!text) return MPIDATA_SUCCESS;
     if (mpidata_number(text, value)) return MPIDATA_SUCCESS;

@@ -160,13 +160,11 @@ int mpidata_misuse(int status, const char *what, const char *advice) {
 }
 
 static int param(const char *name, double *value) {
-    const char *advice = "Set it to one, or unset it.";
+    const char *advice = "Set it to one, or unset it; a text is got by mpidata_param_text.";
     int index, status;
     if (!name || !value) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_param: a pointer is NULL.");
-    if (rank.state == ATTACHED && rank.stopping) {
-        *value = 0.0;
-        return MPIDATA_END;
-    }
+    *value = 0.0;
+    if (rank.state == ATTACHED && rank.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_param"));
     if (rank.alone) {
         status = mpidata_alone_param(name, value);
@@ -179,6 +177,19 @@ static int param(const char *name, double *value) {
 }
 
 int mpidata_param(const char *name, double *value) { MPIDATA_CALLED; return settle(param(name, value)); }
+
+static int param_text(const char *name, char *text, size_t size) {
+    const char *advice;
+    if (!name || !text || !size) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_param_text: an argument is NULL, or 0.");
+    *text = '\0';
+    if (rank.state == ATTACHED && rank.stopping) return MPIDATA_END;
+    MPIDATA_TRY(need_simulation("mpidata_param_text"));
+    const mpidata_plan *plan = rank.alone ? NULL : &rank.plan;
+    int status = mpidata_param_copy(plan, rank.channel.parameters, name, text, size, &advice);
+    return status ? misuse(status, advice) : status;
+}
+
+int mpidata_param_text(const char *name, char *text, size_t size) { MPIDATA_CALLED; return settle(param_text(name, text, size)); }
 
 /* -- put ------------------------------------------------------------------------------------------------------------ */
 

@@ -118,10 +118,9 @@ static int open_group(MPI_Comm from, MPI_Comm *group) {
 
 static int open_memory(void) {
     const mpidata_plan *plan = &solver.job.plan;
-    size_t fields = (size_t)plan->n_fields;
     solver.task_bytes = sizeof *solver.task + (size_t)plan->n_parameters * sizeof(double);
     solver.task = calloc(1, solver.task_bytes);
-    solver.elements = calloc(fields, sizeof(int64_t));
+    solver.elements = calloc((size_t)plan->n_fields, sizeof(int64_t));
     if (!solver.task || !solver.elements) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
     MPIDATA_TRY(mpidata_tally_open(&solver.tally, plan->n_fields));
     return mpidata_sender_open(&solver.sender, &solver.job);
@@ -202,24 +201,31 @@ static int need_simulation(const char *call) {
     return misuse(MPIDATA_ERR_ORDER, "Call mpidata_next first.");
 }
 
+static int need_parameters(const char *call, const void *name, const void *value) {
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
+    if (!name || !value) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%s: a pointer is NULL, or there is no room.", call);
+    return solver.state == JOINED && solver.stopping ? MPIDATA_END : need_simulation(call);
+}
+
 int mpidata_param(const char *name, double *value) {
     MPIDATA_CALLED;
-    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
-    if (!name || !value) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_param: a pointer is NULL.");
-    if (solver.state == JOINED && solver.stopping) {
-        *value = 0.0;
-        return MPIDATA_END;
-    }
-    MPIDATA_TRY(need_simulation("mpidata_param"));
-    if (solver.alone) {
-        int status = mpidata_alone_param(name, value);
-        return status ? misuse(status, "Set it to one, or unset it.") : status;
-    }
-    const char *advice;
-    int i, status = mpidata_param_check(&solver.job.plan, name, &i, &advice);
+    if (value) *value = 0.0;
+    MPIDATA_TRY(need_parameters("mpidata_param", name, value));
+    const char *advice = "Set it to one, or unset it; a text is got by mpidata_param_text.";
+    int i, status = solver.alone ? mpidata_alone_param(name, value) : mpidata_param_check(&solver.job.plan, name, &i, &advice);
     if (status) return misuse(status, advice);
-    *value = solver.task->parameters[i];
+    if (!solver.alone) *value = solver.task->parameters[i];
     return MPIDATA_SUCCESS;
+}
+
+int mpidata_param_text(const char *name, char *text, size_t size) {
+    MPIDATA_CALLED;
+    const char *advice;
+    if (text && size) *text = '\0';
+    MPIDATA_TRY(need_parameters("mpidata_param_text", name, size ? text : NULL));
+    int status = mpidata_param_copy(solver.alone ? NULL : &solver.job.plan, solver.alone ? NULL : solver.task->parameters, name, text,
+                                    size, &advice);
+    return status ? misuse(status, advice) : status;
 }
 
 int mpidata_misuse(int status, const char *what, const char *advice) {
@@ -295,12 +301,6 @@ static int listen_again(void) {
     if (now - solver.listened < LISTEN_EVERY_S) return MPIDATA_SUCCESS;
     solver.listened = now;
     return mpidata_job_listen(&solver.job);
-}
-
-static int look_for_stop(void) {
-    MPIDATA_TRY(listen_again());
-    if (solver.job.told_to_stop) solver.stopping = 1;
-    return MPIDATA_SUCCESS;
 }
 
 /* Say that something is wrong with a step, which may not be the present one. */
@@ -387,7 +387,8 @@ static int commit(double time) {
 }
 
 static int step_of_one(double time) {
-    MPIDATA_TRY(look_for_stop());
+    MPIDATA_TRY(listen_again());
+    if (solver.job.told_to_stop) solver.stopping = 1;
     if (solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(check_cover(solver.elements, solver.step));
     return commit(time);
@@ -532,12 +533,11 @@ static int fail_simulation(const char *reason, int how) {
     if (mpidata_job_forked()) return mpidata_job_refuse_forked();
     if (solver.state == JOINED && solver.stopping) return MPIDATA_END;
     MPIDATA_TRY(need_simulation("mpidata_fail"));
-    if (solver.alone) {
-        (void)fprintf(stderr, "mpidata: the simulation is given up: %s\n", reason ? reason : "no reason given");
-        return MPIDATA_SUCCESS;
-    }
+    if (!reason) reason = "no reason given";
+    if (solver.alone) (void)fprintf(stderr, "mpidata: the simulation is given up: %s\n", reason);
+    if (solver.alone) return MPIDATA_SUCCESS;
     MPIDATA_TRY(finish_tally());
-    (void)snprintf(solver.reason, sizeof solver.reason, "%s", reason ? reason : "no reason given");
+    (void)snprintf(solver.reason, sizeof solver.reason, "%s", reason);
     mpidata_sender_drop(&solver.sender);
     memset(solver.elements, 0, (size_t)solver.job.plan.n_fields * sizeof(int64_t));
     solver.failed = how;

@@ -59,6 +59,16 @@ int mpidata_plan_parameter(const mpidata_plan *plan, const char *name) {
     return -1;
 }
 
+const char *mpidata_plan_text(const mpidata_plan *plan, int parameter, double value) {
+    const size_t length = strlen(plan->parameters[parameter]);
+    double number = 0;
+    for (char **text = plan->texts; text && *text; text++) {
+        if (strncmp(*text, plan->parameters[parameter], length) || (*text)[length] != ' ') continue;
+        if (number++ >= value) return *text + length + 1;
+    }
+    return NULL;
+}
+
 static void append_name(char *text, size_t size, const char *name, int i, int n) {
     size_t used = strlen(text);
     const char *separator = i == 0 ? "" : i == n - 1 ? " and " : ", ";

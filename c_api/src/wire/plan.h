@@ -25,6 +25,9 @@ int64_t mpidata_plan_span(const mpidata_plan *plan);
  * too. Returns how many, 1 or 2. */
 int mpidata_plan_trainers(const mpidata_plan *plan, int64_t simulation, int64_t step, int trainers[2]);
 
+/* The text of a parameter that has this number; NULL if it is no text. */
+const char *mpidata_plan_text(const mpidata_plan *plan, int parameter, double value);
+
 /* Index of a field or parameter, -1 if there is none. */
 int mpidata_plan_field(const mpidata_plan *plan, const char *name);
 int mpidata_plan_parameter(const mpidata_plan *plan, const char *name);

@@ -178,6 +178,7 @@ static int parse_line(reader *r, const char *key, const char *value) {
     if (!strcmp(key, "statistics")) return keep_text(value, &plan->statistics);
     if (!strcmp(key, "parameter")) return append_parameter(plan, value);
     if (!strcmp(key, "whole")) return append_text(value, &plan->whole);
+    if (!strcmp(key, "text")) return strchr(value, ' ') ? append_text(value, &plan->texts) : MPIDATA_PLAN_BAD;
     if (!strcmp(key, "field")) return append_field(plan, value);
     if (!strcmp(key, "program")) return parse_word(value, role_names, MPIDATA_ROLES, &r->role);
     int is_argument = !strcmp(key, "argument"), is_variable = !strcmp(key, "environment");
@@ -280,6 +281,7 @@ void mpidata_plan_free(mpidata_plan *plan) {
     free(plan->statistics);
     free(plan->parameters);
     free_list(plan->whole);
+    free_list(plan->texts);
     free(plan->fields);
     memset(plan, 0, sizeof *plan);
 }

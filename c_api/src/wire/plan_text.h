@@ -58,6 +58,7 @@ typedef struct {
     int n_parameters, n_fields;
     char (*parameters)[MPIDATA_NAME_MAX];
     char **whole; /* those that are whole numbers; NULL, or ends with NULL */
+    char **texts; /* "name text" for each text that one may be, in the order of their numbers; NULL, or ends with NULL */
     mpidata_field *fields;
     size_t slot_bytes; /* of all fields, each rounded up to 64 bytes */
     char **arguments[MPIDATA_ROLES], **environment[MPIDATA_ROLES]; /* of the programs; NULL, or ends with NULL */

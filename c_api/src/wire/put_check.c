@@ -1,6 +1,9 @@
 #include "wire/put_check.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/alone.h"
 
 static void shape_text(int ndim, const int64_t *shape, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, "(");
@@ -22,6 +25,11 @@ static int check_arguments(const mpidata_put_arguments *put, const char **advice
     }
     for (int d = 0; d < put->ndim; d++) {
         *advice = "Extents are not negative.";
+        if (put->shape[d] == -1) { /* as Fortran has it */
+            *advice = "Pass a section with its extents: u(1:n) in place of u.";
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': extent -1: an assumed-size array, u(*), whose last "
+                                                       "extent is not known, was put", put->field);
+        }
         if (put->shape[d] < 0)
             return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': extent %lld in dimension %d", put->field,
                                  (long long)put->shape[d], d);
@@ -103,4 +111,20 @@ int mpidata_param_check(const mpidata_plan *plan, const char *name, int *index, 
     mpidata_plan_parameter_names(plan, names, sizeof names);
     *advice = "Correct the name, or add it to parameters.space in the job file.";
     return mpidata_error(MPIDATA_ERR_PARAMETER, "Unknown parameter '%.100s'; the job declares %s", name, names);
+}
+
+int mpidata_param_copy(const mpidata_plan *plan, const double *values, const char *name, char *text, size_t size,
+                       const char **advice) {
+    int index = 0;
+    if (plan) MPIDATA_TRY(mpidata_param_check(plan, name, &index, advice));
+    const char *found = plan ? mpidata_plan_text(plan, index, values[index]) : mpidata_alone_text(name);
+    *advice = "Call mpidata_param, or give its texts in parameters.space in the job file.";
+    if (!found) return mpidata_error(MPIDATA_ERR_PARAMETER, "Parameter '%s' is a number", name);
+    *advice = "Pass an array of MPIDATA_MAX_TEXT.";
+    const size_t length = strlen(found);
+    if (length >= size)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "Parameter '%.100s': its text needs %zu bytes, and there are %zu", name,
+                             length + 1, size);
+    memcpy(text, found, length + 1);
+    return MPIDATA_SUCCESS;
 }

@@ -24,4 +24,8 @@ int mpidata_put_needs_start(const char *field, int ndim, const int64_t *start, c
 /* *index of a parameter. */
 int mpidata_param_check(const mpidata_plan *plan, const char *name, int *index, const char **advice);
 
+/* Copy the text of a parameter that has one of `values`, those of all. plan: NULL outside a job. */
+int mpidata_param_copy(const mpidata_plan *plan, const double *values, const char *name, char *text, size_t size,
+                       const char **advice);
+
 #endif

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,12 +14,29 @@ from pydantic import AfterValidator
 from mpidata.config.base import Model, Problem, Text, free_key, refuse
 from mpidata.config.case.files import CaseFiles, escaped, printed
 
-__all__ = ["Case"]
+__all__ = ["Case", "wrong_mark"]
 
 _MARKED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::([-+0]*[0-9]*(?:\.[0-9]+)?[eEfFgGd]))?\s*")
 _ALWAYS = ("try", "group", "ranks")
 _MOST_FORMAT = 15  # launch/carrier/case.c has room for it, and for this:
 _MOST_FILLED = 64 << 20
+
+
+def wrong_mark(
+    mark: str, known: Collection[str], whole: Collection[str], texts: Collection[str], marks: Sequence[str]
+) -> str:
+    """Say what is wrong with what stands between two marks; an empty text if nothing is."""
+    word = _MARKED.fullmatch(mark)
+    if word is None or len(word[2] or "") > _MOST_FORMAT:
+        ways = " or ".join(way.join(marks) for way in ("name", "name:.6e", "name:4d"))
+        return f"which cannot be filled. Write {ways}: a format of printf for a number, which ends with e, f, g or d."
+    if word[1] not in known:
+        return f"but there is no parameter {word[1]!r}. The names are {', '.join(known)}."
+    if word[2] and word[1] in texts:
+        return f"but {word[1]} is no number. Remove the format."
+    if word[2] and word[2][-1] == "d" and word[1] not in whole:
+        return f"but {word[1]} is no whole number: give it with 'integers' in 'parameters.space'. Correct the format."
+    return ""
 
 
 def _marks(given: list[str]) -> list[str]:
@@ -87,7 +104,9 @@ class Case(Model):
                 said = f"'solvers.case.in' is {self.in_!r}, but you may not write in {above}"
                 yield ("solvers", "case", "in"), f"{said}. Name a folder of your own."
 
-    def problems(self, folder: Path, known: Collection[str], whole: Collection[str]) -> Iterator[Problem]:
+    def problems(
+        self, folder: Path, known: Collection[str], whole: Collection[str], texts: Collection[str]
+    ) -> Iterator[Problem]:
         """Look for the files, and for names in them that are none; `try`, `group` and `ranks` are always known.
 
         Parameters
@@ -96,8 +115,8 @@ class Case(Model):
             That of the job file.
         known : collection of str
             Names that can stand in the files.
-        whole : collection of str
-            Those of whole numbers.
+        whole, texts : collection of str
+            Those of whole numbers; those of no numbers.
         """
         top = folder / self.folder
         if not os.path.isdir(top):
@@ -122,26 +141,9 @@ class Case(Model):
                 most = f"{_MOST_FILLED >> 20} MiB"
                 yield ("solvers", "case", "fill"), f"{said} has more than {most}. Fill a smaller file."
             for mark in pattern.finditer(text):
-                wrong = self._wrong(mark[1], [*known, *_ALWAYS], [*whole, *_ALWAYS])
+                wrong = wrong_mark(mark[1], [*known, *_ALWAYS], [*whole, *_ALWAYS], texts, self.marks)
                 if wrong:
                     yield ("solvers", "case", "fill"), f"{printed(path)} has '{mark[0]}', {wrong}"
-
-    def _wrong(self, mark: str, known: Collection[str], whole: Collection[str]) -> str:
-        """Say what is wrong with what stands between the marks; an empty text if nothing is."""
-        word = _MARKED.fullmatch(mark)
-        if word is None or len(word[2] or "") > _MOST_FORMAT:
-            ways = " or ".join(way.join(self.marks) for way in ("name", "name:.6e", "name:4d"))
-            return (
-                f"which cannot be filled. Write {ways}: a format of printf for a number, which ends with e, f, g or d."
-            )
-        if word[1] not in known:
-            return f"but there is no parameter. The names are {', '.join(known)}."
-        if word[2] and (word[1] == "hosts" or (word[2][-1] == "d" and word[1] not in whole)):
-            kind = (
-                "no number" if word[1] == "hosts" else "no whole number: give it with 'integers' in 'parameters.space'"
-            )
-            return f"but {word[1]} is {kind}. Correct the format."
-        return ""
 
     def text(self, folder: Path, run: Path) -> str:
         """Write what carriers need to know of it; `folder` is that of the job file, `run` the run folder."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.config.base import Location, Problem
+from mpidata.config.case import wrong_mark
 from mpidata.config.programs import Solvers, find_program, is_object_name
 from mpidata.config.sentences import shown, suggestion
 from mpidata.native.own_launcher import is_linked_with, most_steps, starts_by_srun
@@ -28,7 +29,7 @@ __all__ = [
     "check_starts",
 ]
 
-_BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>\w+)\}|\{|\}")
+_BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>\w[\w:.+-]*)\}|\{|\}")
 _OF_LAUNCHER = ("ranks", "hosts", "nodes")
 _OF_SHELL = re.compile(r"[<>].*|&>.*|\d>>?(&[\d-]|/dev/null)?|\d<|\|\|?|\|&|&&?|;;?", re.DOTALL)
 
@@ -47,8 +48,11 @@ def check_starts(sections: Mapping[str, Any]) -> Iterator[Problem]:
         yield ("solvers", "lifetime"), f"{said}, but Slurm lets a job make {most} steps (MaxStepCount). {fix}"
 
 
-def check_placeholders(solvers: Solvers, known: list[str]) -> Iterator[Problem]:
-    """Look for `{name}` in the arguments of a program that is started for each simulation."""
+def check_placeholders(solvers: Solvers, known: list[str], whole: list[str], texts: list[str]) -> Iterator[Problem]:
+    """Look at `{name}` in the arguments of a program that is started for each simulation.
+
+    `whole` names those of whole numbers, `texts` those of no numbers.
+    """
     if solvers.lifetime != "simulation" or solvers.program is None:
         return
     for number, argument in enumerate(solvers.program[1:], start=1):
@@ -58,9 +62,11 @@ def check_placeholders(solvers: Solvers, known: list[str]) -> Iterator[Problem]:
             if name is None and brace[0] not in ("{{", "}}"):
                 fix = f"Write '{{name}}' for the value of a parameter, and '{2 * brace[0]}' for a brace"
                 yield ("solvers", "program", number), f"{key}. {fix}."
-            elif name is not None and name not in known:
-                fix = suggestion(name, known) or f"The names are {', '.join(known)}."
-                yield ("solvers", "program", number), f"{key}, but there is no parameter {name!r}. {fix}"
+            elif name is not None and (plain := name.partition(":")[0]) not in known:
+                fix = suggestion(plain, known) or f"The names are {', '.join(known)}."
+                yield ("solvers", "program", number), f"{key}, but there is no parameter {plain!r}. {fix}"
+            elif name is not None and (wrong := wrong_mark(name, known, whole, texts, "{}")):
+                yield ("solvers", "program", number), f"{key}, {wrong}"
 
 
 def check_launcher(solvers: Solvers, folder: Path, is_here: bool) -> Iterator[Problem]:

@@ -102,11 +102,14 @@ def _solvers(sections: Mapping[str, Any], filled: Mapping[str, Any], folder: Pat
     if table is None:
         return
     space = filled.get("space", table.space)
-    yield from check_placeholders(solvers, ["simulation", *space])
+    points = {name: axis for name, axis in space.items() if isinstance(axis, Points)}
+    between = "validation" in sections and sections["validation"].count  # of the values of a grid
+    whole = [name for name, axis in points.items() if axis.whole and not (axis.values and between)]
+    texts = ["hosts", *(name for name, axis in points.items() if axis.texts)]
+    yield from check_placeholders(solvers, ["simulation", *space], ["simulation", *whole], texts)
     if solvers.case is not None:
         more = ["hosts"] if solvers.carried is not None else []
-        whole = [name for name, axis in space.items() if isinstance(axis, Points) and axis.integers is not None]
-        yield from solvers.case.problems(folder, ["simulation", *space, *more], ["simulation", *whole])
+        yield from solvers.case.problems(folder, ["simulation", *space, *more], ["simulation", *whole], texts)
 
 
 def _stream(data: Mapping[str, Any]) -> Iterator[Problem]:

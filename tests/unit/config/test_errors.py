@@ -106,7 +106,7 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
         ("parameters.space.alpha={values: [1]}", "'parameters.space.alpha' has no range. Write it as [low, high]"),
         ("parameters.space.alpha={integers: [3, 1]}", "'parameters.space.alpha.integers' is [3, 1]. The first number"),
         ("parameters.space.alpha={integers: [1, 2.5]}", "integers[1]' is 2.5. It must be a whole number."),
-        ("parameters.space.alpha={choices: [2, 2]}", "'parameters.space.alpha.choices' has the value 2.0 twice."),
+        ("parameters.space.alpha={choices: [2, 2]}", "'parameters.space.alpha.choices' has the value 2 twice."),
         ("parameters.space.alpha={choices: [1], value: 3}", "'parameters.space.alpha' must have one key: integers, "),
         ("parameters.space.alpha={}", "'parameters.space.alpha' must have one key"),
         (
@@ -277,7 +277,7 @@ def test_a_grid_needs_values(folder: Path) -> None:
     (line,) = problems(folder, GOOD, "parameters.sampler=grid")
     assert "'parameters.space.alpha' has no list of values. Write it as {values: [...]} for a grid." in line
     (line,) = problems(folder, GOOD, "parameters={sampler: grid, space: {a: {values: [1, 2, 1]}}}")
-    assert "'parameters.space.a.values' has the value 1.0 twice. Remove one of them." in line
+    assert "'parameters.space.a.values' has the value 1 twice. Remove one of them." in line
 
 
 def test_a_solver_needs_a_program_or_a_function_but_not_both(folder: Path) -> None:

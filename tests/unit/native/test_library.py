@@ -15,6 +15,7 @@ TYPES = {
     "int32_t": ctypes.c_int32,
     "int64_t": ctypes.c_int64,
     "uint64_t": ctypes.c_uint64,
+    "size_t": ctypes.c_size_t,
     "double": ctypes.c_double,
     "char": ctypes.c_char,
     "mpidata_statistics": library.Statistics,

@@ -70,6 +70,8 @@ checkpoint_within_s 60.0
 ranges [[1.0, 2.0], [1.0, 3.0]]
 parameter alpha
 parameter left
+whole alpha
+whole left
 field temperature float32 2 2 64
 field scalar float64 0
 program scheduler
