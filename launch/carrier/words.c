@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "carrier.h"
 #include "fill.h"
 #include "job/run_files.h"
+#include "program/text.h"
 #include "solver/solver.h"
 
 __attribute__((format(printf, 2, 3))) static int append(char ***list, const char *format, ...) {

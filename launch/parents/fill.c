@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "program/text.h"
 
 static const char *value_of(const char *name, size_t length, char **assignments)
 {

@@ -88,7 +88,8 @@ class Recorded:
         self._plan = plan
         self._datasets = {what: RecordedDataset(folder, validation=what) for what in (False, True)}
         there = self._datasets[False]
-        if tuple(there.fields.values()) != plan.fields or there.parameter_names != plan.parameters:
+        alike = tuple(there.fields.values()) == plan.fields and there.parameter_names == plan.parameters
+        if not alike or there.parameter_texts != plan.texts:
             raise StreamError(
                 f"{folder} is the record of a job with other fields or parameters: {', '.join(there.fields)}; "
                 f"{', '.join(there.parameter_names)}. Give the record of this job file's job."

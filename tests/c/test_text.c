@@ -1,5 +1,5 @@
 /* Numbers are read as strtod reads them in the C locale, bit for bit, and what is none is refused. */
-#include "base/text.h"
+#include "program/text.h"
 
 #include <fenv.h>
 #include <float.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/caller.h"
+#include "program/caller.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alone.h"
-#include "base/caller.h"
 #include "buffer/copy.h"
 #include "carried/carried.h"
 #include "carried/channel.h"
+#include "program/alone.h"
+#include "program/caller.h"
 #include "wire/put_check.h"
 
 enum { OUTSIDE = 0, ATTACHED, LEFT };

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "base/beat.h"
-#include "base/caller.h"
 #include "base/wait.h"
 #include "loader/state.h"
+#include "program/caller.h"
 
 /* Between looks for what the scheduler says. */
 static const double LISTEN_EVERY_S = 1e-3;

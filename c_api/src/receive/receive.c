@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "base/caller.h"
 #include "base/deadlines.h"
 #include "base/wait.h"
 #include "job/run_files.h"
+#include "program/caller.h"
 #include "receive/parcels.h"
 #include "receive/replay.h"
 #include "receive/whole.h"

@@ -6,17 +6,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/alone.h"
 #include "base/beat.h"
-#include "base/caller.h"
 #include "base/deadlines.h"
-#include "wire/identity.h"
-#include "solver/tally.h"
 #include "base/wait.h"
-#include "stream/state.h"
-#include "wire/put_check.h"
 #include "job/usage.h"
+#include "program/alone.h"
+#include "program/caller.h"
 #include "solver/sender.h"
+#include "solver/tally.h"
+#include "stream/state.h"
+#include "wire/identity.h"
+#include "wire/put_check.h"
 
 enum { OUTSIDE = 0, JOINED, LEFT, LAME_HERE = 1, LAME_ALL };
 static const char NOT_FINITE[] = "mpidata_step: the time is not finite: this try of the simulation has failed. Call mpidata_next.";

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/caller.h"
+#include "program/caller.h"
 #include "receive/whole.h"
 #include "stream/budget.h"
 #include "stream/progress.h"

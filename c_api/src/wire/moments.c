@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/caller.h"
+#include "program/caller.h"
 
 enum { LANES = 16, LONGEST = 4096, WORTH_GATHERING = 512 };
 static const double GREATEST = 1e150; /* whose square is a number, also of many */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "program/text.h"
 
 static const char header[] = "mpidata-plan 1";
 static const char *const role_names[MPIDATA_ROLES] = {"scheduler", "trainer", "solver", "loader"};

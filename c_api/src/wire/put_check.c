@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alone.h"
+#include "program/alone.h"
 
 static void shape_text(int ndim, const int64_t *shape, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, "(");

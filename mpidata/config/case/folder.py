@@ -31,7 +31,7 @@ def wrong_mark(
         ways = " or ".join(way.join(marks) for way in ("name", "name:.6e", "name:4d"))
         return f"which cannot be filled. Write {ways}: a format of printf for a number, which ends with e, f, g or d."
     if word[1] not in known:
-        return f"but there is no parameter {word[1]!r}. The names are {', '.join(known)}."
+        return f"but there is no parameter. The names are {', '.join(known)}."
     if word[2] and word[1] in texts:
         return f"but {word[1]} is no number. Remove the format."
     if word[2] and word[2][-1] == "d" and word[1] not in whole:

@@ -300,6 +300,15 @@ def test_what_a_solver_is_told_by_its_environment(shim: Path, tmp_path: Path, li
     assert said == ["7,5,0.5" if lifetime == "simulation" else "7,,"]
 
 
+def test_formats_in_placeholders(shim: Path, tmp_path: Path) -> None:
+    script = f'{JOIN_AND_LEAVE}; printf "%s\\n" "$@"'.replace("{", "{{").replace("}", "}}")
+    arguments = ["sh", "-c", script, "sh", "{n:04d}|{n:-3d}|{alpha:.3e}|{alpha:+g}", "{n}"]
+    run = make_plan(tmp_path, {"solver": arguments}, start="spawn", world=3, lifetime="simulation").run
+    variables = clean_environment(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
+    subprocess.run([str(shim), str(run), "--group", "7", "n=7", "alpha=0.5"], env=variables, timeout=20, check=True)
+    assert (run / "logs" / "group-0007-solver-0.log").read_text().splitlines() == ["0007|7  |5.000e-01|+0.5", "7"]
+
+
 def test_a_placeholder_without_a_value(shim: Path, tmp_path: Path) -> None:
     program = ["sh", "-c", pulse(7), "{alpha}"]
     program[2] = program[2].replace("{", "{{").replace("}", "}}")

@@ -77,7 +77,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]
 def library(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
     """What the library says to a plan: tests/c/test_plan.c."""
     program = tmp_path_factory.mktemp("library") / "test_plan"
-    names = ("wire/plan.c", "wire/plan_text.c", "base/status.c", "base/text.c")
+    names = ("wire/plan.c", "wire/plan_text.c", "base/status.c", "program/text.c")
     sources = [ROOT / "tests" / "c" / "test_plan.c", *(SOURCE / name for name in names)]
     include = [f"-I{folder}" for folder in (ROOT / "c_api" / "include", SOURCE, ROOT / "tests" / "c")]
     subprocess.run([require("mpicc"), *include, *sources, "-o", program], check=True)

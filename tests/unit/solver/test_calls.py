@@ -10,6 +10,7 @@ HERE = Path(__file__).parents[1]
 sys.path.append(str(HERE))
 
 from fake_library import FakeLibrary, make_plan  # noqa: E402
+from launch_job import clean_environment  # noqa: E402
 
 from mpidata import solver  # noqa: E402
 from mpidata.errors import LibraryError, MpidataError  # noqa: E402
@@ -310,3 +311,20 @@ def test_failure_to_finalize_at_exit_ends_the_program_with_status_1(tmp_path):
     result = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout.splitlines()) == (1, ["after the loop", "stay 4.0"])
     assert result.stderr.strip() == "The sentence. Where. What to do."
+
+
+@pytest.mark.parametrize(
+    ("given", "value"), [("fine", "fine"), ("2nd-order", "2nd-order"), ("0.5", 0.5), ("1e-3", 0.001)]
+)
+def test_a_parameter_outside_a_job_may_be_a_text(tmp_path, given, value):
+    environment = {**clean_environment(), "MPIDATA_PARAM_MESH": given}
+    code = "import mpidata\nfor s in mpidata.solver.simulations(): print(repr(s.parameters['mesh']))"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{value!r}\n", done.stderr
+
+
+def test_a_number_outside_a_job_that_is_none(tmp_path):
+    environment = {**clean_environment(), "MPIDATA_PARAM_ALPHA": "0,5"}
+    code = "import mpidata\nfor s in mpidata.solver.simulations(): print(s.parameters['alpha'])"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and "MPIDATA_PARAM_alpha='0,5' is not a finite number" in done.stderr

@@ -1,4 +1,4 @@
-#include "base/caller.h"
+#include "program/caller.h"
 
 #include <errno.h>
 

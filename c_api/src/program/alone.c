@@ -1,10 +1,10 @@
-#include "base/alone.h"
+#include "program/alone.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "base/text.h"
+#include "program/text.h"
 
 void mpidata_alone_say_so(void) {
     (void)fprintf(stderr,

@@ -1,4 +1,4 @@
-#include "base/text.h"
+#include "program/text.h"
 
 #include <stdint.h>
 #include <string.h>
