@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -22,15 +23,18 @@ import numpy.typing as npt
 
 from mpidata.errors import MpidataError
 from mpidata.record.layout import EMPTY, Header
-from mpidata.record.shrink import shrink
+from mpidata.record.shrink import repack, shrink
 from mpidata.run.own_files import new_file
 
 __all__ = ["RecordFile", "Rows"]
 
-_CHUNK_BYTES = 4 << 20
-_INDEX_ROWS = 1024
+# One chunk of each column has together about _TOGETHER_BYTES, however many fields there are: as many rows in all
+# columns, but more in small ones, as many chunks make HDF5 slow; these have _EVENLY_BYTES in all.
+_TOGETHER_BYTES = 4 << 20
+_EVENLY_BYTES = 1 << 20
+_GROWTH = 16  # columns grow by this part of what they have
+_LONG, _LONG_BYTES = 1.1, 1 << 19  # a file that is longer than its contents by more is written again at its end
 _MOST_CHUNK_BYTES = (1 << 32) - 1  # of HDF5
-_CHUNKS_AT_ONCE = 8  # fewer where one row is more than _CHUNK_BYTES
 _METADATA_BYTES = 4 << 20  # more than HDF5 adds to a file when it grows
 
 
@@ -60,10 +64,10 @@ class _Column:
     """A dataset and where its rows lie."""
 
     def __init__(
-        self, parent: h5py.Group, name: str, row: tuple[int, ...], dtype: str, fill: int | None = None
+        self, parent: h5py.Group, name: str, row: tuple[int, ...], dtype: str, chunk_rows: int, fill: int | None = None
     ) -> None:
-        self.row_bytes = int(np.prod(row, dtype=np.int64)) * np.dtype(dtype).itemsize
-        self.chunk_rows = max(1, min(_CHUNK_BYTES // self.row_bytes, 1 << 16)) if fill is None else _INDEX_ROWS
+        self.row_bytes = _size(row, dtype)
+        self.chunk_rows = chunk_rows
         properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
         self.dataset = parent.create_dataset(
@@ -79,9 +83,8 @@ class _Column:
 
     def grow(self, rows: int) -> None:
         """Make room for so many rows in all, and for more: HDF5 takes its time to tell where the new ones lie."""
-        at_once = max(1, min(_CHUNKS_AT_ONCE, _CHUNKS_AT_ONCE * _CHUNK_BYTES // (self.chunk_rows * self.row_bytes)))
-        have = self.room // self.chunk_rows
-        first, end = have, max(-(-rows // self.chunk_rows), have + at_once, have * 3 // 2)
+        first = self.room // self.chunk_rows
+        end = max(-(-rows // self.chunk_rows), first + first // _GROWTH)
         self.dataset.id.set_extent((end * self.chunk_rows, *self.dataset.shape[1:]))
         self._runs += self._find(first, self._offset(first), end - 1, self._offset(end - 1))
 
@@ -156,16 +159,22 @@ class RecordFile:
     def _lay_out(self, header: Header) -> None:
         header.write(self._file)
         fields = self._file.create_group("fields", track_order=True)
-        self._fields = [
-            _Column(fields, f.name, f.shape, f.dtype) for f in header.fields if _fits(f.name, f.shape, f.dtype)
+        _check_sizes(header)
+        index: list[tuple[str, tuple[int, ...], str, int]] = [
+            *(("time", (), "f8", 0), ("step", (), "i8", 0), ("validation", (), "u1", 0)),
+            *([("parameters", (len(header.parameters),), "f8", 0)] if header.parameters else []),
+            ("simulation", (), "i8", EMPTY),
         ]
-        self._index = [
-            _Column(self._file, name, (), dtype, fill)
-            for name, dtype, fill in (("time", "f8", 0), ("step", "i8", 0), ("validation", "u1", 0))
-        ]
-        if header.parameters:
-            self._index.append(_Column(self._file, "parameters", (len(header.parameters),), "f8", 0))
-        self._simulation = _Column(self._file, "simulation", (), "i8", EMPTY)
+        sizes = [_size(shape, dtype) for _, shape, dtype, _ in index]
+        sizes += [_size(field.shape, field.dtype) for field in header.fields]
+
+        def rows(shape: tuple[int, ...], dtype: str) -> int:
+            return max(1, _TOGETHER_BYTES // sum(sizes), _EVENLY_BYTES // len(sizes) // _size(shape, dtype))
+
+        self._fields = [_Column(fields, f.name, f.shape, f.dtype, rows(f.shape, f.dtype)) for f in header.fields]
+        *self._index, self._simulation = (
+            _Column(self._file, name, shape, dtype, rows(shape, dtype), fill) for name, shape, dtype, fill in index
+        )
         self._file.swmr_mode = True
 
     def append(self, rows: Rows, write: Callable[[int, int, int, int, int], None]) -> None:
@@ -217,8 +226,11 @@ class RecordFile:
             except (OSError, RuntimeError, ValueError) as error:
                 raise OSError(str(error)) from None
             os.close(self._descriptor)
-        with contextlib.suppress(OSError):  # it can be read as it is
+        with contextlib.suppress(OSError, RuntimeError, ValueError, MemoryError):  # it can be read as it is
             shrink(self.path, self.rows)
+            contents = self.rows * sum(c.row_bytes for c in (*self._fields, *self._index, self._simulation))
+            if os.path.getsize(self.path) > _LONG * contents + _LONG_BYTES:  # which is not so if there is much in it
+                repack(self.path, _TOGETHER_BYTES)
 
     def abandon(self) -> None:
         """Leave the file as a killed writer does: after an error nothing more is written to it."""
@@ -266,11 +278,15 @@ def _write_all(descriptor: int, memory: memoryview, offset: int) -> None:
         memory, offset = memory[done:], offset + done
 
 
-def _fits(name: str, shape: tuple[int, ...], dtype: str) -> bool:
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    if size > _MOST_CHUNK_BYTES:
-        raise MpidataError(
-            f"Field '{name}' cannot be recorded: one sample of it has {size} bytes, and HDF5 keeps at most "
-            f"{_MOST_CHUNK_BYTES} in a piece. Leave `record` out, or split the field."
-        )
-    return True
+def _size(row: tuple[int, ...], dtype: str) -> int:
+    return math.prod(row) * np.dtype(dtype).itemsize
+
+
+def _check_sizes(header: Header) -> None:
+    for field in header.fields:
+        size = _size(field.shape, field.dtype)
+        if size > _MOST_CHUNK_BYTES:
+            raise MpidataError(
+                f"Field '{field.name}' cannot be recorded: one sample of it has {size} bytes, and HDF5 keeps at most "
+                f"{_MOST_CHUNK_BYTES} in a piece. Leave `record` out, or split the field."
+            )

@@ -2,10 +2,12 @@
 
 HDF5 changes a file by many small writes, and marks it meanwhile as one that must not be opened. So it works on a view
 that keeps what it writes in memory. This then goes to the file, which can be read before and after each of the writes.
+A file with little in it is written again, with chunks of the size of its columns.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 from pathlib import Path
@@ -13,7 +15,9 @@ from typing import Any
 
 import h5py
 
-__all__ = ["shrink"]
+from mpidata.run.own_files import new_file
+
+__all__ = ["repack", "shrink"]
 
 
 def shrink(path: Path, rows: int) -> None:
@@ -32,6 +36,38 @@ def shrink(path: Path, rows: int) -> None:
         raise OSError(str(error)) from None
     finally:
         os.close(descriptor)
+
+
+def repack(path: Path, chunk_bytes: int) -> None:
+    """Replace a closed file by one with chunks that its columns fill, of up to so many bytes; raises OSError.
+
+    It is made in memory, as HDF5 crashes if it cannot write a file.
+    """
+    memory = io.BytesIO()
+    with h5py.File(path, rdcc_nbytes=0) as old, h5py.File(memory, "w", libver=("v110", "v110"), rdcc_nbytes=0) as new:
+        new.attrs.update(old.attrs)
+        new.create_group("fields", track_order=True)
+        for column in (*old["fields"].values(), *old.values()):
+            if isinstance(column, h5py.Dataset):
+                rows, *row = column.shape
+                chunks = max(1, min(rows, -(-column.nbytes // chunk_bytes)))
+                new.create_dataset(
+                    column.name, data=column[()], chunks=(max(1, -(-rows // chunks)), *row), maxshape=(None, *row),
+                    fillvalue=column.fillvalue,
+                )  # fmt: skip
+    beside = path.with_name(f".{path.name}.new")
+    beside.unlink(missing_ok=True)
+    new_file(beside)
+    try:
+        with open(beside, "r+b") as file:
+            file.write(memory.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(beside, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
 
 
 class _View(io.RawIOBase):

@@ -9,11 +9,9 @@ from jobs import PROGRAMS, JobFolder, Result
 # what the sentence must say, and the exact place
 MISTAKES = {
     "undeclared": ["Undeclared field 'temprature'; the job declares 'u'", "simulation 0, step 2"],
-    "shape": [
-        "Field 'u' has shape (4, 6), but (6, 4) was put",
-        "simulation 0, step 2. Put the whole field (C order, last index fastest), or declare the shape that is put. A part "
-        "of it is put as a block, with its start; the blocks of all ranks must cover the field in every step.",
-    ],
+    "shape": ["Field 'u' has shape (4, 6), but (6, 4) was put", "simulation 0, step 2. Put the whole field (C order, ",
+              "or declare the shape that is put. A part of it is put as a block, with its start; the blocks of "
+              "all ranks must cover the field in every step."],
     "dtype": ["Field 'u' has dtype float32, but int32 was put", "simulation 0, step 2"],
     "twice": ["Field 'u' was put twice in one step", "Solver rank 2 (group 0, its rank 0), simulation 0, step 2"],
     "not-put": ["Field 'u' was not put", "simulation 0, step 2"],

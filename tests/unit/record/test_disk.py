@@ -52,7 +52,7 @@ from fake_library import make_plan
 from mpidata.record import file as record_file
 from mpidata.record.writer import Recorder
 from recording import *
-record_file._CHUNK_BYTES, record_file._INDEX_ROWS = 100, 16
+record_file._TOGETHER_BYTES, record_file._EVENLY_BYTES = 100, 500
 plan = make_plan(run=Path({run!r}), record_path=Path({folder!r}))
 library = RecordLibrary(plan)
 recorder = Recorder(plan, library, 0)
@@ -185,7 +185,10 @@ def test_a_writer_that_is_killed_while_it_closes_the_file(plan):
 
 
 def test_each_step_of_cutting_the_columns_leaves_a_file_that_can_be_read(plan, monkeypatch):
-    monkeypatch.setattr(record_file, "shrink", lambda *_: None)
+    for name in ("shrink", "repack"):
+        monkeypatch.setattr(record_file, name, lambda *_: None)
+    for name in ("_TOGETHER_BYTES", "_EVENLY_BYTES"):
+        monkeypatch.setattr(record_file, name, 300)
     record(plan, SAMPLES[:35])
     (path,) = plan.record_path.iterdir()
     whole, calls = path.read_bytes(), {"pwrite": os.pwrite, "ftruncate": os.ftruncate}

@@ -17,6 +17,7 @@ from mpidata.record import writer
 from mpidata.record.earlier import Earlier, check_empty
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
+from mpidata.record.shrink import repack
 from mpidata.record.writer import Recorder
 from mpidata.run.plan import Field
 
@@ -40,11 +41,80 @@ def test_what_came_is_what_is_read(plan, capfd):
 @pytest.mark.parametrize("chunk_bytes", [1, 100])
 def test_many_chunks(plan, monkeypatch, chunk_bytes):
     """Those of several fields lie in between one another."""
-    monkeypatch.setattr(record_file, "_CHUNK_BYTES", chunk_bytes)
-    monkeypatch.setattr(record_file, "_INDEX_ROWS", 3)
+    monkeypatch.setattr(record_file, "_TOGETHER_BYTES", chunk_bytes)
+    monkeypatch.setattr(record_file, "_EVENLY_BYTES", chunk_bytes)
     samples = [(0, step) for step in range(300)]
     record(plan, samples)
     check(RecordedDataset(plan.record_path), samples)
+
+
+def write(path, header, count):
+    """Make a file whose samples are random numbers; gives these, shape (count, bytes of a sample)."""
+    sizes = [int(np.prod(f.shape, dtype=int)) * np.dtype(f.dtype).itemsize for f in header.fields]
+    values = np.random.default_rng(count).integers(0, 256, (count, sum(sizes)), np.uint8)
+    first = np.cumsum([0, *sizes])
+    file, done = RecordFile(path, header), 0
+    while done < count:
+        some = min(count - done, 1 + done % 37)
+        ids = np.arange(done, done + some)
+
+        def put(fd, field, begin, n, at, done=done):
+            part = values[done + begin : done + begin + n, first[field] : first[field] + sizes[field]]
+            assert os.pwrite(fd, part.tobytes(), at) == part.size
+
+        file.append(Rows(ids * 0, ids, ids * 0.5, np.zeros(some, np.uint8), np.full((some, 1), 0.5)), put)
+        done += some
+    file.close()
+    return values
+
+
+def read(folder, header):
+    """Read what `write` has written."""
+    with h5py.File(next(folder.glob("*.h5"))) as file:
+        columns = [file["fields"][f.name][()] for f in header.fields]
+    return np.concatenate([np.ascontiguousarray(c).view(np.uint8).reshape(len(c), -1) for c in columns], axis=1)
+
+
+CHANCE = np.random.default_rng(7)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "fields"),
+    [
+        *((20, 12800, 6), (1, 1, 1), (5000, 1, 1), (1, 1 << 20, 1), (60, 1 << 20, 1), (3, 400, 300), (2000, 8, 100)),
+        *((int(5000 ** CHANCE.random()), int((1 << 20) ** CHANCE.random()), 1 + i % 4) for i in range(12)),
+    ],
+)
+def test_a_file_is_hardly_longer_than_its_contents(tmp_path, count, size, fields):
+    """Of `fields` fields, the first of so many bytes, the others of about a half, a third and so on."""
+    count = max(1, min(count, (64 << 20) // size))
+    shapes = [(max(1, size // (i + 1)),) for i in range(fields)]
+    header = Header("run", 0, 1, ("alpha",), tuple(Field(f"u{i}", "uint8", shape) for i, shape in enumerate(shapes)))
+    values = write(tmp_path / "x.h5", header, count)
+    assert os.listdir(tmp_path) == ["x.h5"]
+    assert os.path.getsize(tmp_path / "x.h5") <= 1.2 * values.size + 1e6
+    assert np.array_equal(read(tmp_path, header), values)
+    dataset = RecordedDataset(tmp_path)
+    assert list(dataset.fields.values()) == list(header.fields) and len(dataset) == count
+    last = dataset[count - 1]
+    assert (int(last["step"]), float(last["time"]), last["parameters"].tolist()) == (
+        count - 1,
+        (count - 1) * 0.5,
+        [0.5],
+    )
+
+
+@pytest.mark.parametrize("failing", ["os.rename", "os.fsync", "new_file", "io.BytesIO"])
+def test_a_file_that_cannot_be_made_shorter_stays(tmp_path, monkeypatch, failing):
+    def fail(*_):
+        raise MemoryError if failing == "io.BytesIO" else OSError(28, "No space left on device")
+
+    header = Header("run", 0, 1, ("alpha",), FIELDS)
+    monkeypatch.setattr(record_file, "repack", lambda *given: (monkeypatch.setattr(*patched), repack(*given)))
+    patched = f"mpidata.record.shrink.{failing}", fail
+    values = write(tmp_path / "x.h5", header, 100)
+    assert os.path.getsize(tmp_path / "x.h5") > 1 << 20 and os.listdir(tmp_path) == ["x.h5"]
+    assert np.array_equal(read(tmp_path, header), values) and len(RecordedDataset(tmp_path)) == 100
 
 
 @pytest.mark.parametrize("megabytes", [8, 100])
