@@ -1,7 +1,6 @@
 """What all tests share: needed programs, and the rules that a run of the suite must keep."""
 
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -43,19 +42,17 @@ def carried(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """
     import subprocess
 
-    from jobs import BIN, PROGRAMS
+    from jobs import PROGRAMS, config
 
     made: dict[tuple[str, str], Path] = {}
     target = tmp_path_factory.mktemp("carried")
 
     def build(name: str, compiler: str | None = None) -> Path:
         if (name, str(compiler)) not in made:
-            told = [BIN / "mpidata", "config", "--carried"]
-            flags = subprocess.run(told, capture_output=True, text=True, check=True).stdout
             warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror", "-g", "-DCARRIED"]
             warnings += ["-DWITH_MPI"] if compiler else []
             source, executable = PROGRAMS / f"{name}.c", target / f"{name}-{len(made)}"
-            command = [compiler or "cc", *warnings, source, "-o", executable, *shlex.split(flags), "-lm"]
+            command = [compiler or "cc", *warnings, source, "-o", executable, *config("--carried"), "-lm"]
             done = subprocess.run(command, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
             made[name, str(compiler)] = executable

@@ -1,7 +1,8 @@
 #!/bin/sh
 # An environment with another MPI than that of .venv, and mpidata built for it: make-mpi.sh <mpi> <folder> <python>
 # <mpi>: mpich (5, from PyPI), debian-mpich (4.0) or debian-openmpi (4.1). What else mpidata needs is taken from the
-# environment of <python>. Run from the top folder. Fails with a sentence where packages are missing.
+# environment of <python>. <folder> is absolute, without blanks. Run from the top folder. Fails with a sentence where
+# packages are missing.
 set -eu
 mpi=$1
 venv=$2
@@ -9,7 +10,7 @@ python=$3
 here=$(dirname "$0")
 
 case $mpi in
-mpich) from_pypi='mpich>=5,<6' mpicc="$PWD/$venv/bin/mpicc" ;;
+mpich) from_pypi='mpich>=5,<6' mpicc="$venv/bin/mpicc" ;;
 debian-mpich) from_pypi='' mpicc=mpicc.mpich ;;
 debian-openmpi) from_pypi='' mpicc=mpicc.openmpi ;;
 *) echo "There is no MPI '$mpi' here: mpich, debian-mpich or debian-openmpi." >&2 && exit 1 ;;
@@ -35,5 +36,5 @@ if [ ! -e "$venv/packages.stamp" ] || [ -n "$(find "$0" constraints.txt -newer "
     touch "$venv/packages.stamp"
 fi
 export MPICC="$mpicc"
-export PATH="$PWD/$venv/bin:$PATH"
+export PATH="$venv/bin:$PATH"
 $pip install -q --force-reinstall --no-deps --no-build-isolation .

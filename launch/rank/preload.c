@@ -1,11 +1,13 @@
 /* What is preloaded into the program. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "job/run_files.h"
 #include "rank.h"
 
 #ifndef MPIDATA_ABORT_LIBRARY
@@ -30,15 +32,32 @@ static void extend(const char *name, const char *value, int in_front)
     if (setenv(name, both, 1)) refuse("Cannot set %s. Rank %ld. Give the job more memory.", name, me.rank);
 }
 
+/* Blanks and colons part the names in LD_PRELOAD. Returns a name without them: that of a link in the run folder, or NULL. */
+static const char *without_blanks(const char *library)
+{
+    if (!strpbrk(library, ": ")) return library;
+    char *link = print("%s/" MPIDATA_ABORT_LINK, me.run_folder);
+    if (strpbrk(link, ": ")) return NULL;
+    for (int again = 0; again < 2; again++) { /* the first time, one of an earlier start may lead to another installation */
+        char *behind = symlink(library, link) && errno == EEXIST ? realpath(link, NULL) : NULL;
+        const int is_this = !access(link, R_OK) && (!behind || !strcmp(behind, library));
+        free(behind);
+        if (is_this) return link;
+        (void)unlink(link);
+    }
+    return NULL;
+}
+
 char *preload(void)
 {
     char *folder = own_folder();
     if (!folder) return print("libmpidata_abort.so was not found, as /proc is not there");
     char *path = print("%s/" MPIDATA_ABORT_LIBRARY, folder), *real = realpath(path, NULL);
     if (!real) return print("%s is missing", path);
-    if (strpbrk(real, ": ")) return print("%s, whose path has a blank or a colon, cannot be preloaded", real);
+    const char *name = without_blanks(real);
+    if (!name) return print("%s, whose path has a blank or a colon, as the run folder has, cannot be preloaded", real);
     /* Behind what is there: a sanitizer's library must come first, or, where the program brings it, not mind. */
-    extend("LD_PRELOAD", real, 0);
+    extend("LD_PRELOAD", name, 0);
     extend("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
     return NULL;
 }

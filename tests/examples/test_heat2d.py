@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -68,13 +69,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     mpi = BIN.parent / "lib"
     variables = {
-        "MPICC": BIN / "mpicc",
+        "MPICC": shlex.quote(f"{BIN}/mpicc"),
         "CFLAGS": "-std=c11 -O2 -ffp-contract=off -Wall -Wextra -Wconversion -Werror",
         "FFLAGS": "-std=f2018 -O2 -ffp-contract=off -Wall -Wextra -Werror",
-        "MPIDATA_CFLAGS": include,
+        "MPIDATA_CFLAGS": shlex.quote(include),
         "MPIDATA_LIBS": recorder,
-        "MPIDATA_FFLAGS": ROOT / "fortran_api" / "mpidata.f90",
-        "MPIDATA_FLIBS": f"{recorder} -L{mpi} -Wl,-rpath,{mpi} -lmpi",
+        "MPIDATA_FFLAGS": shlex.quote(f"{ROOT}/fortran_api/mpidata.f90"),
+        "MPIDATA_FLIBS": f"{recorder} -L'{mpi}' -Wl,-rpath,'{mpi}' -lmpi",
     }
     done = subprocess.run(
         ["make", "-C", folder, *(f"{name}={value}" for name, value in variables.items())],

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from jobs import config
 
 from tests.fortran.test_fortran_put import HERE, MODULE, STRICT, pytestmark, read_exit_note, run
 
@@ -79,11 +80,8 @@ def test_iput_of_what_the_compiler_makes_up_does_not_compile(built: Path, values
 
 @pytest.mark.parametrize("call", ["mpidata_put", "mpidata_iput"])
 def test_an_assumed_size_array_is_named(built: Path, call: str) -> None:
-    flags = subprocess.run(
-        ["mpidata", "config", "--fcarried"], capture_output=True, text=True, check=True
-    ).stdout.split()
     (built / "size.f90").write_text(ASSUMED_SIZE.format(call=call))
-    subprocess.run(["gfortran", built / "size.f90", *flags, "-o", built / "size"], check=True)
+    subprocess.run(["gfortran", built / "size.f90", *config("--fcarried"), "-o", built / "size"], check=True)
     done = subprocess.run([built / "size"], capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "Field 'u': extent -1: an assumed-size array, u(*), whose last extent is not known, was put" in done.stderr

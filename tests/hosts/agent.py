@@ -37,5 +37,6 @@ if __name__ == "__main__":
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     clean = {name: os.environ[name] for name in ("HOME", "MPIDATA_TEST_HOSTS") if name in os.environ}
     clean |= {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "TMPDIR": "/dev/shm"}
-    line = ["sh", "-c", " ".join(sys.argv[2:])]
+    # mpirun quotes nothing: it starts no daemons from a path with blanks, as that of a clone may be.
+    line = ["sh", "-c", " ".join(sys.argv[2:]).replace(sys.prefix, sys.prefix.replace(" ", "\\ "))]
     sys.exit(run_on(os.environ["MPIDATA_TEST_HOSTS"], sys.argv[1], line, clean.get("HOME", "/"), clean))

@@ -138,12 +138,21 @@ class Hosts:
         )
 
     @property
+    def agent(self) -> Path:
+        """The command in place of ssh, whose path has no blanks: mpirun takes it apart at these."""
+        command = self.folder / "agent"
+        if not command.exists():
+            command.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{_HERE / 'agent.py'}' \"$@\"\n")
+            command.chmod(0o755)
+        return command
+
+    @property
     def variables(self) -> dict[str, str]:
         """What mpirun needs to know of them."""
         return {
             "TMPDIR": "/dev/shm",  # the only folder that is each host's own
             "MPIDATA_TEST_HOSTS": str(self.folder),
-            "PRTE_MCA_plm_ssh_agent": f"{sys.executable} {_HERE / 'agent.py'}",
+            "PRTE_MCA_plm_ssh_agent": str(self.agent),
         }
 
     def _start(self, command: list[str]) -> "subprocess.Popen[bytes]":

@@ -1,6 +1,5 @@
 """A carried program of four ranks on two hosts, each of which has a carrier of its group."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ class CarriedJob:
 
     def __init__(self, hosts: Hosts, path: Path, program: Path) -> None:
         self.folder, self._hosts, self._program = JobFolder(path), hosts, program
-        agent = ["--prtemca", "plm_ssh_agent", f"{sys.executable} {Path(__file__).parent / 'agent.py'}"]
+        agent = ["--prtemca", "plm_ssh_agent", str(hosts.agent)]
         options = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--map-by", "node"]
         launcher = [str(BIN / "mpirun"), *agent, *options, "-n", "{ranks}", "--host", "{hosts}"]
         keys = {"carried": {"ranks": RANKS, "launcher": launcher}, "ranks_per_group": 2, "groups": 1, "timeout_s": 10}

@@ -10,7 +10,6 @@ import dataclasses
 import json
 import os
 import random
-import shlex
 import shutil
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import psutil
 import yaml
-from jobs import BIN, PROGRAMS, JobFolder, environment, mpicc, ranks_of
+from jobs import PROGRAMS, JobFolder, config, environment, mpicc, ranks_of
 from killing import events_of
 
 ENDS = 5
@@ -94,7 +93,6 @@ def draw(seed: int) -> Draw:
 
 def build(folder: Path) -> None:
     """Build the program for each MPI, and what is preloaded into it."""
-    told = subprocess.run([BIN / "mpidata", "config", "--carried"], capture_output=True, text=True, check=True)
     warnings = ["-O2", "-g", "-Wall", "-Wextra", "-Werror"]
     for mpi, name in COMPILERS.items():
         compiler = name or mpicc()
@@ -103,7 +101,7 @@ def build(folder: Path) -> None:
         switch = ["-DWITHOUT_MPI"] if mpi == "none" else []
         for command in (
             [compiler, *warnings, "-DCARRIED", *flags, PROGRAMS / "sized.c", "-o", folder / f"sized-{mpi}"]
-            + shlex.split(told.stdout),
+            + config("--carried"),
             [compiler, *warnings, *switch, "-shared", "-fPIC", PROGRAMS / "kill_switch.c"]
             + ["-o", folder / f"switch-{mpi}.so", "-ldl"],
         ):

@@ -1,12 +1,11 @@
 """Fixtures of the tests that run jobs."""
 
-import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from jobs import BIN, PROGRAMS, JobFolder, environment, mpicc
+from jobs import PROGRAMS, JobFolder, config, environment, mpicc
 
 
 @pytest.fixture
@@ -24,12 +23,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def build(name: str) -> Path:
         if name not in made:
-            flags = subprocess.run(
-                [BIN / "mpidata", "config", "--cflags", "--libs"], capture_output=True, text=True, check=True
-            ).stdout
             warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror", "-g"]
             source, executable = PROGRAMS / f"{name}.c", target / name
-            command = [mpicc(), *warnings, source, "-o", executable, *shlex.split(flags), "-lm"]
+            command = [mpicc(), *warnings, source, "-o", executable, *config("--cflags", "--libs"), "-lm"]
             done = subprocess.run(command, capture_output=True, text=True, env=environment())
             assert done.returncode == 0, done.stderr
             made[name] = executable

@@ -21,7 +21,7 @@ import kill_campaign
 import numpy as np
 import psutil
 import yaml
-from jobs import BIN, PROGRAMS, JobFolder, Result, environment, ranks_of
+from jobs import BIN, PROGRAMS, JobFolder, Result, config, environment, ranks_of
 from killing import events_of
 from programs.drawn import used
 
@@ -95,9 +95,8 @@ def draw(seed: int) -> Draw:
 def build(folder: Path) -> None:
     """Build the solvers, and what lets a fork fail."""
     kill_campaign.build(folder)
-    told = subprocess.run([BIN / "mpidata", "config", "--carried"], capture_output=True, text=True, check=True)
     for command in (
-        ["cc", "-O2", "-DCARRIED", PROGRAMS / "sized.c", "-o", folder / "carried", *told.stdout.split()],
+        ["cc", "-O2", "-DCARRIED", PROGRAMS / "sized.c", "-o", folder / "carried", *config("--carried")],
         ["cc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", PROGRAMS / "fork_fails.c"]
         + ["-o", folder / "fork_fails.so", "-ldl"],
     ):

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -46,10 +47,15 @@ def environment() -> dict[str, str]:
 
 
 @functools.cache
+def config(*options: str) -> list[str]:
+    """What `mpidata config` prints, word by word."""
+    done = subprocess.run([BIN / "mpidata", "config", *options], capture_output=True, text=True, check=True)
+    return shlex.split(done.stdout)
+
+
 def mpicc() -> str:
     """The compiler of the MPI that mpidata is built with."""
-    done = subprocess.run([BIN / "mpidata", "config", "--mpicc"], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    return config("--mpicc")[0]
 
 
 def ranks_of(folder: Path) -> list[psutil.Process]:

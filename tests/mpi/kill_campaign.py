@@ -9,13 +9,12 @@ import dataclasses
 import json
 import math
 import random
-import shlex
 import subprocess
 from collections import Counter
 from pathlib import Path
 
 import yaml
-from jobs import BIN, PROGRAMS, JobFolder, Result, environment, mpicc
+from jobs import PROGRAMS, JobFolder, Result, config, environment, mpicc
 from killing import WAYS, Killer, events_of
 
 MOST_BYTES = 800 << 20
@@ -145,12 +144,9 @@ def draw_windows(seed: int) -> Draw:
 
 def build(folder: Path) -> None:
     """Build the solver, and what is preloaded into it, as a user does."""
-    flags = subprocess.run(
-        [BIN / "mpidata", "config", "--cflags", "--libs"], capture_output=True, text=True, check=True
-    )
     warnings = ["-O2", "-g", "-Wall", "-Wextra", "-Werror"]
     for command in (
-        [mpicc(), *warnings, PROGRAMS / "sized.c", "-o", folder / "sized", *shlex.split(flags.stdout)],
+        [mpicc(), *warnings, PROGRAMS / "sized.c", "-o", folder / "sized", *config("--cflags", "--libs")],
         [mpicc(), *warnings, "-shared", "-fPIC", PROGRAMS / "kill_switch.c", "-o", folder / "kill_switch.so", "-ldl"],
     ):
         done = subprocess.run(command, env=environment(), capture_output=True, text=True)

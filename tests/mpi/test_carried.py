@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from carried_job import check, write_job
-from jobs import BIN, PROGRAMS, JobFolder, mpicc
+from jobs import BIN, PROGRAMS, JobFolder, config, mpicc
 
 Build = Callable[..., Path]
 
@@ -209,9 +209,8 @@ end program
 
 @pytest.mark.full
 def test_a_fortran_program_needs_no_mpi(folder: JobFolder, require: Callable[[str], str]) -> None:
-    told = subprocess.run([BIN / "mpidata", "config", "--fcarried"], capture_output=True, text=True, check=True)
     (folder.path / "solver.f90").write_text(FORTRAN_SOLVER)
-    command = [require("gfortran"), "solver.f90", "-o", "solver", *told.stdout.split()]
+    command = [require("gfortran"), "solver.f90", "-o", "solver", *config("--fcarried")]
     subprocess.run(command, cwd=folder.path, check=True)
     folder.job(
         trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"carried": {}, "program": ["./solver"]}

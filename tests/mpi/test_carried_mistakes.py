@@ -1,12 +1,11 @@
 """Mistakes of carried programs, and of jobs about them, are named."""
 
-import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import BIN, PROGRAMS, JobFolder, Result, mpicc
+from jobs import PROGRAMS, JobFolder, Result, config, mpicc
 
 Build = Callable[..., Path]
 BOTH = ["sh", "-c", '"$@" & "$@"; wait', "sh"]  # two ranks, neither of which knows of the other
@@ -61,10 +60,8 @@ def test_what_is_wrong_is_said(
 @pytest.fixture
 def with_libmpidata(folder: JobFolder) -> Path:
     """The same, linked with the library for ranks of the job."""
-    told = [BIN / "mpidata", "config", "--cflags", "--libs"]
-    flags = subprocess.run(told, capture_output=True, text=True, check=True)
     program = folder.path / "mistaken"
-    command = [mpicc(), PROGRAMS / "mistaken.c", "-o", program, *shlex.split(flags.stdout)]
+    command = [mpicc(), PROGRAMS / "mistaken.c", "-o", program, *config("--cflags", "--libs")]
     subprocess.run(command, check=True)
     return program
 

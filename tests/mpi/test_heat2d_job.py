@@ -1,6 +1,7 @@
 """The heat equation in three languages and any number of ranks, also carried ones: the trainers get the same bits."""
 
 import json
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from example_copy import copy_example
-from jobs import BIN, PROGRAMS, JobFolder, environment, mpicc
+from jobs import BIN, PROGRAMS, JobFolder, config, environment, mpicc
 
 SIMULATIONS, STEPS = 4, 100
 SOLVERS = {"c": ["./heat2d"], "fortran": ["./heat2d_f"], "python": ["python", "heat2d.py"]}
@@ -49,9 +50,10 @@ def built_carried(built: Path) -> Path:
         (folder / name).write_text(text)
     options = ["MPIDATA_CFLAGS=", "MPIDATA_FFLAGS="]
     for variable, option in (("MPIDATA_LIBS", "--carried"), ("MPIDATA_FLIBS", "--fcarried")):
-        told = subprocess.run([BIN / "mpidata", "config", option], capture_output=True, text=True, check=True).stdout
         link = subprocess.run([mpicc(), "--showme:link"], capture_output=True, text=True)  # an Open MPI knows that
-        options.append(f"{variable}={told.strip()} {link.stdout.strip() if link.returncode == 0 else ''}")
+        folder_of_mpi = str(BIN.parent)
+        last = link.stdout.replace(folder_of_mpi, folder_of_mpi.replace(" ", "\\ ")) if link.returncode == 0 else ""
+        options.append(f"{variable}={shlex.join(config(option))} {last.strip()}")
     done = subprocess.run(["make", "-B", *options], cwd=folder, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder

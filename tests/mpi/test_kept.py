@@ -1,14 +1,13 @@
 """What a program has set before it calls the library neither breaks it nor is changed by it (programs/keeps.c)."""
 
 import json
-import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import BIN, PROGRAMS, JobFolder, environment
+from jobs import PROGRAMS, JobFolder, config, environment
 
 # With a decimal comma; one in which i is not the small letter of I, in an alphabet of bytes.
 LOCALES = {"de_DE.UTF-8": "1,5", "tr_TR.ISO-8859-9": "1,5"}
@@ -115,9 +114,8 @@ def test_a_fortran_program_that_traps_asks_for_parameters_in_single_precision(
     tmp_path: Path, require: Callable[[str], str]
 ) -> None:
     (tmp_path / "solver.f90").write_text(FORTRAN)
-    told = subprocess.run([BIN / "mpidata", "config", "--fcarried"], capture_output=True, text=True, check=True).stdout
     traps = "-ffpe-trap=invalid,zero,overflow,underflow,inexact,denormal"
-    command = [require("gfortran"), "-O2", traps, "solver.f90", "-o", "solver", *shlex.split(told)]
+    command = [require("gfortran"), "-O2", traps, "solver.f90", "-o", "solver", *config("--fcarried")]
     subprocess.run(command, cwd=tmp_path, check=True)
     values = {"GREAT": "1e300", "LEAST": "1e-300", "SMALL": "-1e-42", "TENTH": "0.1"}
     variables = {f"MPIDATA_PARAM_{name}": value for name, value in values.items()}

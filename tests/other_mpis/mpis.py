@@ -6,6 +6,8 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,19 +63,27 @@ def _digest() -> str:
     return digest.hexdigest()
 
 
+def _all() -> Path:
+    """The folder of all of them, without blanks in its path, which the scripts mpicc of MPICH do not quote."""
+    folder = ROOT / "build" / "mpis"
+    if " " not in str(folder):
+        return folder
+    return Path(tempfile.gettempdir(), f"mpidata-mpis-{os.getuid()}-{zlib.crc32(os.fsencode(folder)):08x}")
+
+
 def make(kind: str) -> Mpi:
-    folder = Path("build") / "mpis" / kind
-    stamp = ROOT / folder / "made.stamp"
+    folder = _all() / kind
+    stamp = folder / "made.stamp"
     digest = f"{sys.executable} {_digest()}"
-    (ROOT / folder.parent).mkdir(parents=True, exist_ok=True)
-    with (ROOT / folder.with_suffix(".lock")).open("w") as lock:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another pytest may be making it
         if not stamp.exists() or stamp.read_text() != digest:
             command = ["sh", "tools/make-mpi.sh", kind, str(folder), sys.executable]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
             assert done.returncode == 0, f"no environment with {kind}: {done.stderr[-3000:]}"
             stamp.write_text(digest)
-    return Mpi(kind, KINDS[kind], ROOT / folder / "bin")
+    return Mpi(kind, KINDS[kind], folder / "bin")
 
 
 def write_job(folder: Path, **solvers: Any) -> None:

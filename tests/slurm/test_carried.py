@@ -76,7 +76,7 @@ def test_more_starts_than_steps_are_refused(folder: BatchFolder, carried: Callab
     job = yaml.safe_load((folder.path / "job.yaml").read_text())
     job["parameters"]["count"] = 1000000
     (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
-    result = folder.wait(folder.sbatch(f"{BIN / 'mpidata'} check job.yaml", "--nodes=1"), timeout=60)
+    result = folder.wait(folder.sbatch(f"'{BIN}/mpidata' check job.yaml", "--nodes=1"), timeout=60)
     assert result.status != 0
     said = " ".join(result.output.split())
     assert "but Slurm lets a job make 40000 steps (MaxStepCount). Write 'lifetime: pool'" in said

@@ -11,7 +11,7 @@ from jobs import BIN
 @pytest.mark.parametrize("starter", ["auto", "srun"])
 def test_all_nodes_are_looked_at(folder: BatchFolder, starter: str) -> None:
     folder.job(trainers={"program": ["true"]}, solvers={"program": ["true"]}, launch={"with": starter})
-    doctor = f"{BIN}/mpidata doctor job.yaml --json"
+    doctor = f"'{BIN}/mpidata' doctor job.yaml --json"
     # /dev/shm is each node's own: what is made there is not on the others.
     script = f"{doctor} >good.json; mkdir /dev/shm/here; {doctor} --set output=/dev/shm/here >bad.json; test $? = 1"
     result = folder.wait(folder.sbatch(script, "--nodes=3", "--ntasks-per-node=2"), timeout=150)

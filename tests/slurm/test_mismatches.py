@@ -1,6 +1,7 @@
 """What cannot work under Slurm is refused within 20 s, with its cause and what to do, and never with status 0."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ def refused(folder: BatchFolder, environment: Path, command: str) -> str:
     """Run a command in an allocation of two nodes with the programs of an environment; returns what it printed."""
     folder.write(sim=SIM)
     folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"function": "sim:simulate"})
-    script = f"export PATH={environment}:$PATH; SECONDS=0; {command}; echo status $? after $SECONDS"
+    script = f"export PATH={shlex.quote(str(environment))}:$PATH; SECONDS=0; {command}; echo status $? after $SECONDS"
     result = folder.wait(folder.sbatch(script, "--nodes=2", "--ntasks-per-node=2"), timeout=60)
     status, seconds = map(int, re.findall(r"^status (\d+) after (\d+)$", result.output, re.MULTILINE)[0])
     text = result.output if result.run is None else result.logs()

@@ -30,7 +30,7 @@ def test_a_job_runs_in_the_shell_of_srun(folder: BatchFolder, options: list[str]
     os.close(other)
     try:
         time.sleep(1.0)
-        os.write(terminal, f"{BIN}/mpidata run job.yaml >said 2>&1; echo $? >status; exit\n".encode())
+        os.write(terminal, f"'{BIN}/mpidata' run job.yaml >said 2>&1; echo $? >status; exit\n".encode())
         deadline = time.monotonic() + 90
         while not (folder.path / "status").exists() and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_a_homogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
 
 def test_mistakes_are_refused(folder: BatchFolder) -> None:
     folder.job(trainers={"program": ["true"]}, solvers={"program": ["true"], "groups": 9})
-    mpidata = BIN / "mpidata"
+    mpidata = shlex.quote(f"{BIN}/mpidata")
     script = f"""
     {mpidata} run job.yaml; echo "few $?"
     {mpidata} run job.yaml --set trainers.per_node=1 --set trainers.ranks=3 --set solvers.groups=1; echo "per_node $?"
@@ -98,7 +99,7 @@ def test_the_readmes_section(folder: BatchFolder) -> None:
     small = "parameters: {count: 8, sampler: sobol, space: {alpha: [0.01, 0.4]}}\n"
     job = yaml.safe_load((folder.path / "job.yaml").read_text()) | yaml.safe_load(slurm) | yaml.safe_load(small)
     (folder.path / "job.yaml").write_text(yaml.safe_dump({**job, "name": "job"}))
-    built = folder.call("sh", "-c", "mpicc solver.c -o solver $(mpidata config --cflags --libs)")
+    built = folder.call("sh", "-c", 'eval "mpicc solver.c -o solver $(mpidata config --cflags --libs)"')
     assert built.returncode == 0, built.stderr
     assert "--comment=surrogate" in folder.call("sh", "-c", "mpidata submit job.yaml --print").stdout
     result = folder.wait(folder.submit("--template", "preemptible"), timeout=150)

@@ -4,6 +4,7 @@
 
 #define MPIDATA_RUN_PLAN "private/plan"
 #define MPIDATA_RUN_CASE "private/case"
+#define MPIDATA_ABORT_LINK "private/libmpidata_abort.so" /* if the path of the library has blanks */
 #define MPIDATA_RUN_EXITS "exits"
 #define MPIDATA_RUN_LATE "exits/late"
 #define MPIDATA_RUN_ALIVE "private/alive"
