@@ -1,6 +1,7 @@
 """A start that cannot work is refused with a sentence, soon, and with a status that is not 0."""
 
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -70,4 +71,5 @@ def test_the_dry_run_prints_a_command_that_works(small: JobFolder) -> None:
     result = small.run("--dry-run")
     assert result.status == 0 and result.run is None
     assert "mpirun" in result.output and "-n 3" in result.output, result.output
-    assert shutil.which(result.output.split("mpirun")[0].split()[-1] + "mpirun")
+    words = shlex.split(result.output, comments=True)
+    assert shutil.which(next(word for word in words if word.endswith("mpirun")))

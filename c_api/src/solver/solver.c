@@ -343,12 +343,14 @@ static int fail_here(double time) {
 /* All ranks hear of it in the same agreement, and begin no other one in this simulation. Where only some had such a time, or at
  * other steps, the trainers have parts of a sample, which are dropped with the group. */
 static void fail_all(int together) {
+    static const char HOW[] = "raised a time that is not finite";
     char who[128];
     mpidata_job_who(&solver.job, who, sizeof who);
     (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "%s, simulation %lld, step %lld, %s", who, (long long)solver.simulation,
-                        (long long)solver.step, solver.lame ? "raised a time that is not finite" : "ends with its group.");
+                        (long long)solver.step, solver.lame ? HOW : "ends with its group.");
     if (!together && !solver.lame) end_this_rank();
     if (!together) (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
+    if (!together) mpidata_beat_at(HOW);
     if (!together) _exit(1);
     solver.failed = MPIDATA_TRY_FAILED;
     solver.lame = LAME_ALL;
