@@ -23,10 +23,10 @@ PYTEST := $(BIN)/python -m pytest
 .DEFAULT_GOAL := help
 
 help:
-	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (3 minutes)'
+	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (75 seconds, and the downloads)'
 	@echo 'make demo-files set up, then train on part files that loaders read and shuffle (1 minute)'
 	@echo 'make unit       set up, then run the tests that need no job'
-	@echo 'make test       set up, then run the fast tests (15 minutes on 2 cores); ORDER=7 shuffles them, by that seed'
+	@echo 'make test       set up, then run the fast tests (16 minutes on 2 cores); ORDER=7 shuffles them, by that seed'
 	@echo 'make test-full  set up, then run all tests'
 	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, and resume them, for MINUTES=30; prints each seed'
 	@echo 'make bench      set up, then measure it, beside the ceiling and what others use (2 hours; BENCH=--quick: 20 minutes)'
