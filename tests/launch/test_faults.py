@@ -3,18 +3,15 @@
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from launch_job import JOINED, Run, build_shim, pulse, write_job
 
 from mpidata.launch.watching.cleanup import processes_of, ranks_of
 from mpidata.run.exits import ANOTHER_START
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from launch_job import JOINED, Run, build_shim, pulse, write_job  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,13 @@
 import os
 import re
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from launch_job import JOINED, Run, build_shim, make_plan, write_job
 
 from mpidata.errors import LaunchError
 from mpidata.launch.watching.attempt import Attempt
@@ -18,9 +18,6 @@ from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.supervise import supervise
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from launch_job import JOINED, Run, build_shim, make_plan, write_job  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from launch_job import clean_environment, write_job
 
 import mpidata
 from mpidata import cli
 from mpidata.native import build_flags
 from mpidata.native.mpi_name import mpi_of_library
-
-sys.path.insert(0, str(Path(__file__).parent))
-from launch_job import clean_environment, write_job  # noqa: E402
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import json
 import resource
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,23 +14,20 @@ import pytest
 from fake_library import FIELDS, make_plan
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from trainers import plan_of, write_trainer
 
-sys.path.append(str(Path(__file__).parent / "checkpoint"))
-
-from trainers import plan_of, write_trainer  # noqa: E402
-
-from mpidata import RecordedDataset  # noqa: E402
-from mpidata.checkpoint import path_of, received  # noqa: E402
-from mpidata.checkpoint.files import SCHEDULER, trainer_file  # noqa: E402
-from mpidata.checkpoint.restore import restore  # noqa: E402
-from mpidata.errors import MpidataError  # noqa: E402
-from mpidata.record.earlier import Earlier  # noqa: E402
-from mpidata.record.file import RecordFile, Rows  # noqa: E402
-from mpidata.record.layout import Header  # noqa: E402
-from mpidata.scheduler.losses import Losses  # noqa: E402
-from mpidata.scheduler.restore import restore as restore_scheduler  # noqa: E402
-from mpidata.scheduler.simulations import Simulations  # noqa: E402
-from mpidata.scheduler.summary import Figures  # noqa: E402
+from mpidata import RecordedDataset
+from mpidata.checkpoint import path_of, received
+from mpidata.checkpoint.files import SCHEDULER, trainer_file
+from mpidata.checkpoint.restore import restore
+from mpidata.errors import MpidataError
+from mpidata.record.earlier import Earlier
+from mpidata.record.file import RecordFile, Rows
+from mpidata.record.layout import Header
+from mpidata.scheduler.losses import Losses
+from mpidata.scheduler.restore import restore as restore_scheduler
+from mpidata.scheduler.simulations import Simulations
+from mpidata.scheduler.summary import Figures
 
 MANY = settings(
     max_examples=25, deadline=5000, derandomize=True,

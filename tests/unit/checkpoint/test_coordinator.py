@@ -2,22 +2,18 @@
 
 import errno
 import os
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_library import make_event, make_plan
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from fake_library import make_event, make_plan  # noqa: E402
-
-from mpidata.checkpoint import newest_valid, numbers, path_of, read_scheduler  # noqa: E402
-from mpidata.checkpoint.files import digest, trainer_file, unfinished  # noqa: E402
-from mpidata.errors import MpidataError  # noqa: E402
-from mpidata.native.event import LOOP_OVER, CheckpointWanted, CheckpointWritten  # noqa: E402
-from mpidata.scheduler.coordinator import Coordinator  # noqa: E402
+from mpidata.checkpoint import newest_valid, numbers, path_of, read_scheduler
+from mpidata.checkpoint.files import digest, trainer_file, unfinished
+from mpidata.errors import MpidataError
+from mpidata.native.event import LOOP_OVER, CheckpointWanted, CheckpointWritten
+from mpidata.scheduler.coordinator import Coordinator
 
 
 class Job:

@@ -1,15 +1,11 @@
-import sys
 from pathlib import Path
 
 import pytest
+from fake_library import make_plan
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from fake_library import make_plan  # noqa: E402
-
-from mpidata.checkpoint.memory import available_bytes, check_memory, sample_bytes  # noqa: E402
-from mpidata.errors import LaunchError  # noqa: E402
-from mpidata.run.plan import Field  # noqa: E402
+from mpidata.checkpoint.memory import available_bytes, check_memory, sample_bytes
+from mpidata.errors import LaunchError
+from mpidata.run.plan import Field
 
 MIB = 1 << 20
 

@@ -1,19 +1,15 @@
 """What a trainer is filled with from a checkpoint, with the same and with another number of trainers."""
 
 import dataclasses
-import sys
 from pathlib import Path
 
 import pytest
+from trainers import RestoringLibrary, plan_of, write_trainer
 
-sys.path.append(str(Path(__file__).parent))
-
-from trainers import RestoringLibrary, plan_of, write_trainer  # noqa: E402
-
-from mpidata.checkpoint import path_of, received  # noqa: E402
-from mpidata.checkpoint.restore import Restored, restore  # noqa: E402
-from mpidata.errors import StreamError  # noqa: E402
-from mpidata.run.plan import Field, Plan  # noqa: E402
+from mpidata.checkpoint import path_of, received
+from mpidata.checkpoint.restore import Restored, restore
+from mpidata.errors import StreamError
+from mpidata.run.plan import Field, Plan
 
 # By trainer of two: buffer (2 unseen first), waiting, retired, validation. Trainer = (simulation + step) mod 2.
 PLACES = [

@@ -2,7 +2,6 @@
 
 import io
 import os
-import sys
 import threading
 import warnings
 from pathlib import Path
@@ -11,18 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fake_library import FakeLibrary, make_plan, make_trainer, memory
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from fake_library import FakeLibrary, make_plan, make_trainer, memory  # noqa: E402
-
-from mpidata.checkpoint.files import digest, unfinished  # noqa: E402
-from mpidata.checkpoint.restore import Restored  # noqa: E402
-from mpidata.checkpoint.trainer_file import TrainerFile  # noqa: E402
-from mpidata.errors import StreamError  # noqa: E402
-from mpidata.native.library import CHECKPOINT  # noqa: E402
-from mpidata.trainer import join as job  # noqa: E402
-from mpidata.trainer.dataset import MPIStreamDataset  # noqa: E402
+from mpidata.checkpoint.files import digest, unfinished
+from mpidata.checkpoint.restore import Restored
+from mpidata.checkpoint.trainer_file import TrainerFile
+from mpidata.errors import StreamError
+from mpidata.native.library import CHECKPOINT
+from mpidata.trainer import join as job
+from mpidata.trainer.dataset import MPIStreamDataset
 
 SAMPLES = 5  # 3 in the buffer, one of them never drawn; one each waiting and for validation
 

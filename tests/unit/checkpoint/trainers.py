@@ -1,20 +1,16 @@
 """Made-up trainer files of a checkpoint, and a library that keeps what is restored."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fake_library import make_plan, memory
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from fake_library import make_plan, memory  # noqa: E402
-
-from mpidata.checkpoint.files import path_of, trainer_file  # noqa: E402
-from mpidata.checkpoint.trainer_file import Head, write  # noqa: E402
-from mpidata.native.library import Snapshot  # noqa: E402
-from mpidata.run.plan import Plan  # noqa: E402
+from mpidata.checkpoint.files import path_of, trainer_file
+from mpidata.checkpoint.trainer_file import Head, write
+from mpidata.native.library import Snapshot
+from mpidata.run.plan import Plan
 
 Sample = tuple[int, int]  # simulation, step
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from launch_job import write_job
 from rich.console import Console
 
 from mpidata.config import load_job
@@ -17,9 +18,6 @@ from mpidata.launch.batch.allocation import Allocation, Node
 from mpidata.native.mpi_name import MpiName
 from mpidata.native.transport import Fabric, Usage
 from mpidata.run.plan import Plan
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import write_job  # noqa: E402
 
 FIVE, FOUR, MPICH = MpiName("Open MPI", "5.0.11"), MpiName("Open MPI", "4.1.4"), MpiName("MPICH", "5.0.2")
 INFINIBAND = [Fabric("InfiniBand mlx5_0")]

@@ -4,15 +4,12 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import build_shim, clean_environment, make_plan  # noqa: E402
+from launch_job import build_shim, clean_environment, make_plan
 
 # In place of Open MPI's: ends the process so that it can be told from the preloaded one.
 _PMIX = "#include <unistd.h>\nint PMIx_Abort(int code) { _exit(40 + code); }\n"

@@ -11,12 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from launch_job import clean_environment, mpidata_command, write_job
 
 from mpidata.errors import LaunchError
 from mpidata.launch.starting import by_hand
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import clean_environment, mpidata_command, write_job  # noqa: E402
 
 _SMALL = ("--set", "trainers.ranks=1", "--set", "solvers.groups=1", "--set", "solvers.ranks_per_group=1")
 

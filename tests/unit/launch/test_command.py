@@ -1,15 +1,12 @@
 import os
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
+from launch_job import make_plan
 
 from mpidata.errors import LaunchError
 from mpidata.launch.starting.command import command_line, mpirun_command, mpirun_environment, shim_path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import make_plan  # noqa: E402
 
 
 def _program(path: Path) -> Path:

@@ -1,14 +1,12 @@
 """The traceback of the first exception of a solver is shown, and no other."""
 
 import json
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import make_plan  # noqa: E402
+from launch_job import make_plan
 
-from mpidata.launch.watching.first_exception import FirstException  # noqa: E402
-from mpidata.run.folder import RunFolder  # noqa: E402
+from mpidata.launch.watching.first_exception import FirstException
+from mpidata.run.folder import RunFolder
 
 BEGINS = "Traceback (most recent call last):"
 

@@ -4,14 +4,12 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import clean_environment, make_plan, pulse  # noqa: E402
+from launch_job import clean_environment, make_plan, pulse
 
 JOINED_AND_LEFT, ARRIVED = 7, 32
 

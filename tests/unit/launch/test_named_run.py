@@ -1,11 +1,11 @@
 """Runs under a name: what is said of a job file that was edited since, and of a note that is none."""
 
 import os
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from launch_job import write_job
 from rich.console import Console
 
 from mpidata.config import load_job
@@ -14,9 +14,6 @@ from mpidata.launch.starting.local import run_local
 from mpidata.launch.starting.named_run import NamedRun, changed_since
 from mpidata.run.folder import RunFolder
 from mpidata.run.prepare import prepare_run
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import write_job  # noqa: E402
 
 
 def begin(path: Path) -> RunFolder:

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import JOIN_AND_LEAVE, clean_environment, make_plan, pulse  # noqa: E402
+from launch_job import JOIN_AND_LEAVE, clean_environment, make_plan, pulse
 from shim_run import wait_for
 
 JOINED, LEFT, FINALIZING, LOST, STARTING = 1, 2, 4, 8, 64

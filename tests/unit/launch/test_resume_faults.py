@@ -2,16 +2,13 @@
 
 import re
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from launch_job import Run, build_shim, write_job
 
 from mpidata.launch.watching.cleanup import processes_of
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import Run, build_shim, write_job  # noqa: E402
 
 CALLS = ("openat", "mkdir", "rename", "unlink", "write", "pwrite64", "ftruncate")
 

@@ -1,11 +1,11 @@
 """Where ranks go in an allocation, and the commands that put them there. Needs no Slurm."""
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from launch_job import make_plan, write_job
 
 from mpidata.config import Job, load_job
 from mpidata.errors import LaunchError
@@ -21,9 +21,6 @@ from mpidata.launch.starting.environment import find_place
 from mpidata.launch.starting.launcher import find_launcher, hydra_command, with_threads
 from mpidata.native.mpi_name import MpiName
 from mpidata.run.plan import Plan, Program
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import make_plan, write_job  # noqa: E402
 
 HOMOGENEOUS = {
     "SLURM_JOB_ID": "7",

@@ -4,7 +4,6 @@ import errno
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
+from launch_job import write_job
 
 from mpidata import cli
 from mpidata.config import load_job
@@ -20,9 +20,6 @@ from mpidata.launch.batch.submit import batch_script
 from mpidata.launch.batch.template import render, template_names
 from mpidata.launch.starting.named_run import NamedRun
 from mpidata.run.folder import RunFolder
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import write_job  # noqa: E402
 
 
 def script(folder: Path, *overrides: str) -> str:

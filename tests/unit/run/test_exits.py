@@ -2,16 +2,13 @@
 
 import dataclasses
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from launch_job import make_plan
 
 from mpidata.run.exits import Exit, last_lines, read_exit, signal_name, tail
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import make_plan  # noqa: E402
 
 
 @pytest.mark.parametrize(

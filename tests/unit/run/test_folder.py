@@ -1,11 +1,11 @@
 import ast
 import os
 import re
-import sys
 import threading
 from pathlib import Path
 
 import pytest
+from launch_job import make_plan, write_job
 
 from mpidata.config import load_job
 from mpidata.errors import LaunchError, MpidataError
@@ -15,9 +15,6 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import read_parameters
 from mpidata.run.plan import Plan
 from mpidata.run.prepare import next_run, prepare_run
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import make_plan, write_job  # noqa: E402
 
 
 def test_what_a_new_folder_holds(tmp_path: Path) -> None:

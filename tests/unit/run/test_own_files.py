@@ -5,7 +5,6 @@ import json
 import os
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 import traceback
@@ -14,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from launch_job import build_shim, clean_environment, make_plan, write_job
 
 from mpidata.config import load_job
 from mpidata.errors import LaunchError
@@ -24,9 +24,6 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import check_own_folder, new_file, opener, read_own, write_text
 from mpidata.run.plan import Plan
 from mpidata.run.prepare import prepare_run
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import build_shim, clean_environment, make_plan, write_job  # noqa: E402
 
 OTHER = 65534
 

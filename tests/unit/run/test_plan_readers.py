@@ -2,17 +2,14 @@
 
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from launch_job import ROOT, build_shim, clean_environment, make_plan
 
 from mpidata.errors import MpidataError
 from mpidata.run.plan import Plan
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from launch_job import ROOT, build_shim, clean_environment, make_plan  # noqa: E402
 
 SOURCE = ROOT / "c_api" / "src"
 

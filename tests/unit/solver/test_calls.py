@@ -5,17 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from fake_library import FakeLibrary, make_plan
+from launch_job import clean_environment
+
+from mpidata import solver
+from mpidata.errors import LibraryError, MpidataError
+from mpidata.native.library import END
+from mpidata.solver.group_rank import GroupRank, StopSimulation
 
 HERE = Path(__file__).parents[1]
-sys.path.append(str(HERE))
-
-from fake_library import FakeLibrary, make_plan  # noqa: E402
-from launch_job import clean_environment  # noqa: E402
-
-from mpidata import solver  # noqa: E402
-from mpidata.errors import LibraryError, MpidataError  # noqa: E402
-from mpidata.native.library import END  # noqa: E402
-from mpidata.solver.group_rank import GroupRank, StopSimulation  # noqa: E402
 
 
 @pytest.fixture

@@ -5,16 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from fake_library import FakeLibrary
+
+from mpidata import solver
+from mpidata.errors import LibraryError, MpidataError
+from mpidata.solver import function as function_solver
+from mpidata.solver.group_rank import GroupRank
 
 HERE = Path(__file__).parents[1]
-sys.path.append(str(HERE))
-
-from fake_library import FakeLibrary  # noqa: E402
-
-from mpidata import solver  # noqa: E402
-from mpidata.errors import LibraryError, MpidataError  # noqa: E402
-from mpidata.solver import function as function_solver  # noqa: E402
-from mpidata.solver.group_rank import GroupRank  # noqa: E402
 
 
 def takes_all(alpha, beta):

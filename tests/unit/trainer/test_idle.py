@@ -1,18 +1,14 @@
 """A trainer that draws nothing while its buffer is full tells where it stands, once."""
 
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from fake_library import make_plan
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from fake_library import make_plan  # noqa: E402
-
-from mpidata.trainer import idle  # noqa: E402
-from mpidata.trainer.idle import IdleWatch, Pace  # noqa: E402
+from mpidata.trainer import idle
+from mpidata.trainer.idle import IdleWatch, Pace
 
 
 class Script:
