@@ -136,13 +136,31 @@ def test_a_solver_with_sanitizers(built: _Built, tmp_path: Path) -> None:
     assert record["abort"] == 4 and log == "the matrix is singular"
 
 
-def test_where_it_cannot_be_preloaded_the_log_says_so(built: _Built, tmp_path: Path) -> None:
-    for folder, names in (("a b", ["mpidata-rank", "libmpidata_abort.so"]), ("missing", ["mpidata-rank"])):
-        (tmp_path / folder).mkdir()
-        for name in names:
-            shutil.copy(built.folder / name, tmp_path / folder)
-        work = tmp_path / f"job-{folder[0]}"
-        work.mkdir()
-        record, log = _run(tmp_path / folder / "mpidata-rank", work, [str(built.program), "1", str(built.mpi)])
-        assert record["exit"] == 44
-        assert log.startswith("mpidata: An MPI_Abort of this solver ends the job: ") and folder in log
+def _copy(built: _Built, folder: Path, *names: str) -> Path:
+    """Copy mpidata-rank and what it preloads into a folder; returns the copy of mpidata-rank."""
+    folder.mkdir()
+    for name in names:
+        shutil.copy(built.folder / name, folder)
+    return folder / "mpidata-rank"
+
+
+def test_in_a_path_with_blanks_it_is_preloaded_by_a_link(built: _Built, tmp_path: Path) -> None:
+    shim = _copy(built, tmp_path / "a b", "mpidata-rank", "libmpidata_abort.so")
+    (tmp_path / "job").mkdir()
+    for _ in range(2):  # the second start finds the link of the first
+        record, log = _run(shim, tmp_path / "job", [str(built.program), "1", str(built.mpi)])
+        assert record["abort"] == 4 and log.splitlines()[-1] == "the matrix is singular"
+
+
+@pytest.mark.parametrize(
+    ("folder", "names", "work"),
+    [("a b", ["mpidata-rank", "libmpidata_abort.so"], "job a"), ("missing", ["mpidata-rank"], "job")],
+)
+def test_where_it_cannot_be_preloaded_the_log_says_so(
+    built: _Built, tmp_path: Path, folder: str, names: list[str], work: str
+) -> None:
+    shim = _copy(built, tmp_path / folder, *names)
+    (tmp_path / work).mkdir()
+    record, log = _run(shim, tmp_path / work, [str(built.program), "1", str(built.mpi)])
+    assert record["exit"] == 44
+    assert log.startswith("mpidata: An MPI_Abort of this solver ends the job: ") and folder in log
