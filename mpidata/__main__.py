@@ -1,5 +1,6 @@
 """The command `mpidata`, also as `python -m mpidata`."""
 
+import errno
 import os
 import sys
 
@@ -15,7 +16,13 @@ def main() -> None:
     find_home(os.environ)
     from mpidata.cli import main as command  # takes most of the time until the job starts
 
-    command(prog_name="mpidata")
+    try:
+        command(prog_name="mpidata")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        os.write(2, f"mpidata: cannot write: {error.strerror}. Make room, or send the output elsewhere.\n".encode())
+        os._exit(2)  # the interpreter would try to write the rest
 
 
 if __name__ == "__main__":

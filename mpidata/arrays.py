@@ -114,7 +114,10 @@ def _with_nan(values: object, plain: npt.NDArray[Any], mask: npt.NDArray[Any], d
     for kind in (plain.dtype, np.dtype(dtype or plain.dtype)):
         if kind.kind not in "fc":
             why = f"which has {np.count_nonzero(mask)} masked elements, and {kind} has no NaN for them"
-            raise NotPlainError(_kind(values), why, "Give them a value: array.filled(0), for example.")
+            advice = "Give them a value: array.filled(0), for example."
+            if np.dtype(dtype or plain.dtype).kind == "f":
+                advice = "Convert it to floats, in which they are NaN: array.astype('float64')."
+            raise NotPlainError(_kind(values), why, advice)
     filled = plain.copy()
     filled[mask] = np.nan
     return filled

@@ -225,7 +225,7 @@ def _check_separator(names: list[str], body: list[tuple[int, list[str]]]) -> Non
         if len(parts) <= len(names) or (separator == " " and any(map(check_name, parts))):
             continue
         commas = separator != " " and any(
-            _DECIMAL.fullmatch(c) for _, row in body for c in ",".join(row).split(separator)
+            "," in cell and _DECIMAL.fullmatch(cell) for _, row in body for cell in ",".join(row).split(separator)
         )
         said = f"its cells are separated by {word}" + (", and its numbers have decimal commas" if commas else "")
         how = f"sep={separator!r}" + (", decimal=','" if commas else "")

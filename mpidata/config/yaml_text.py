@@ -12,6 +12,7 @@ from mpidata.config.base import Location, Problem
 __all__ = ["Document", "dump", "parse_value", "read"]
 
 _TAG = "tag:yaml.org,2002:"
+_MOST_NODES = 1_000_000
 # YAML 1.1, which PyYAML reads, takes `1e-3` for a text, `no` for false, 010 for 8 and 12:30 for 750.
 _RULES: tuple[tuple[str, str, list[str] | None], ...] = (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -66,6 +67,7 @@ def read(text: str) -> Document:
         node = loader.get_single_node()
         if node is None:
             return Document(None, {}, [])
+        _check_size(node)
         problems: list[Problem] = []
         _prepare(node, (), problems, [])
         data = loader.construct_document(node)
@@ -83,6 +85,7 @@ def parse_value(text: str, location: Location) -> Any:
         node = loader.get_single_node()
         if node is None:
             return None
+        _check_size(node)
         _prepare(node, location, [], [])
         return loader.construct_document(node)
     finally:
@@ -93,6 +96,22 @@ def dump(data: Any) -> str:
     """Write plain data as YAML that `read` reads back as it was; lists of scalars on one line."""
     text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
     return text
+
+
+def _check_size(top: yaml.Node) -> None:
+    """Refuse what is huge once each alias stands for its value, as ten levels of ten aliases are."""
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = 0  # while it is counted: what contains itself is refused later
+            value = node.value if isinstance(node, yaml.CollectionNode) else []
+            inner = [one for pair in value for one in pair] if isinstance(node, yaml.MappingNode) else value
+            sizes[id(node)] = 1 + sum(map(size, inner))
+        return sizes[id(node)]
+
+    if size(top) > _MOST_NODES:
+        raise yaml.MarkedYAMLError(None, None, f"more than {_MOST_NODES} values, with all aliases", top.start_mark)
 
 
 def _prepare(node: yaml.Node, location: Location, problems: list[Problem], above: list[yaml.Node]) -> None:

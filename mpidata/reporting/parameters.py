@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
 from mpidata.reporting.look import Look
@@ -33,7 +34,7 @@ def draw_parameters(look: Look) -> str:
                 if column > row:
                     axis.set_axis_off()
                 elif column == row:
-                    axis.hist(table[ids, row], bins=30, color=COLOURS["grey"])
+                    _histogram(axis, table[ids, row])
                     axis.set_yticks([])
                 else:
                     points = _scatter(axis, table[ids, column], table[ids, row], losses) or points
@@ -42,6 +43,14 @@ def draw_parameters(look: Look) -> str:
             made.colorbar(points, ax=axes[:, -1], label="mean loss of the simulation")
         text = f"{len(ids)} of {len(look.parameters)} simulations by their parameters {', '.join(names)}"
         return embed(made, text, raster=True)
+
+
+def _histogram(axis: Any, values: npt.NDArray[np.float64]) -> None:
+    low, high = float(values.min()), float(values.max())
+    if high - low > 1e-9 * max(abs(low), abs(high)):
+        axis.hist(values, bins=30, color=COLOURS["grey"])
+    else:  # in one point, or in so few that bins have no width
+        axis.axvline(low, color=COLOURS["grey"])
 
 
 def _name(axis: Any, names: list[str], row: int, column: int, size: int) -> None:

@@ -144,12 +144,20 @@ def put_steps(name: str, steps: Iterable[Any], simulation: Simulation) -> Iterat
         raise MpidataError(f"{name} returned {_short(steps)}, not a generator. Use `yield {{field: array}}` in it.")
     for step, item in enumerate(steps):
         time, fields = unpack(name, item, step)
+        if not all(isinstance(field, str) for field in fields):
+            raise MpidataError(f"{name} yielded {_short(item)}. The names of fields are texts: {{'u': array}}.")
         for field, value in fields.items():
             one = isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray)
             blocks = [value] if one or _is_block(value) else value
             if blocks is not value or (isinstance(value, (list, tuple)) and all(map(_is_block, value))):
                 for array, start in blocks:
                     simulation.put_block(field, array, start)
+            elif isinstance(value, (list, tuple)) and any(map(_looks_like_block, value)):
+                wrong = next(block for block in value if not _is_block(block))
+                raise MpidataError(
+                    f"{name} yielded a list of blocks for field {field!r}, and {_short(wrong)} is none. Yield "
+                    "(array, start) for each, where start has a whole number for each dimension of the array."
+                )
             else:
                 simulation.put(**{field: value})
         yield time
@@ -166,6 +174,13 @@ def _is_block(value: Any) -> bool:
         return False
     is_array = hasattr(array, "shape") and isinstance(start, tuple)  # `put_block` says what is wrong with the start
     return len(indices) == len(shape) or 0 in shape or (is_array and len(shape) > 0)
+
+
+def _looks_like_block(value: Any) -> bool:
+    """Whether it is an array and something else, as in a list of blocks of which one has a wrong start."""
+    if not isinstance(value, tuple) or len(value) != 2 or hasattr(value[1], "shape"):
+        return False
+    return isinstance(value[0], np.ndarray) and value[0].ndim > 0
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

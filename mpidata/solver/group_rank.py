@@ -112,9 +112,11 @@ class GroupRank:
         dtype = array.dtype.newbyteorder("=")
         if dtype.name not in DTYPES:
             what = f"Field {field!r}: {dtype} was put, a dtype that no field has"
+            fits = f"one of {', '.join(DTYPES)}"
             if declared:
                 what = f"Field {field!r} has dtype {declared.dtype}, but {dtype} was put"
-            self.misuse(ERR_DTYPE, what, f"Convert it to one of {', '.join(DTYPES)}.")
+                fits = "float32 or float64" if declared.dtype == "float32" else declared.dtype
+            self.misuse(ERR_DTYPE, what, f"Convert it to {fits}.")
         return np.require(array, dtype, ["C", "A"])
 
     @property
@@ -353,10 +355,10 @@ class Simulation:
 
     def _start(self, field: str, array: npt.NDArray[Any], start: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
         try:
-            first = [operator.index(index) for index in start]
+            first = [-1 if isinstance(index, bool) else operator.index(index) for index in start]
         except TypeError:
             first = []
-        if len(first) != array.ndim:
+        if len(first) != array.ndim or any(not 0 <= index < 1 << 63 for index in first):
             what = f"Field {field!r}: the block has {array.ndim} dimensions but start is {start!r:.100}"
             self._rank.misuse(ERR_ARGUMENT, what, "Give one index per dimension, a whole number from 0.")
         return _extents(first)

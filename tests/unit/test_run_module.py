@@ -70,3 +70,12 @@ def test_a_source_folder_that_hides_the_installation_is_named(tmp_path: Path) ->
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=variables, capture_output=True, text=True)
     assert f"{tmp_path}/mpidata is a source folder without libmpidata, and hides the mpidata that is" in done.stderr
     assert f"installed in {there.parent}: Python looks into {tmp_path} first. Start it in another folder" in done.stderr
+
+
+def test_a_full_output_is_one_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mpidata", "config", "--prefix"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert done.stderr == "mpidata: cannot write: No space left on device. Make room, or send the output elsewhere.\n"

@@ -16,7 +16,7 @@ from mpidata.config.case.files import CaseFiles, escaped, printed
 
 __all__ = ["Case", "wrong_mark"]
 
-_MARKED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::([-+0]*[0-9]*(?:\.[0-9]+)?[eEfFgGd]))?\s*")
+_MARKED = re.compile(r"\s*([A-Za-z_]\w*)\s*(?::([-+0]*[0-9]{0,3}(?:\.[0-9]{1,3})?[eEfFgGd]))?\s*")
 _ALWAYS = ("try", "group", "ranks")
 _MOST_FORMAT = 15  # launch/carrier/case.c has room for it, and for this:
 _MOST_FILLED = 64 << 20

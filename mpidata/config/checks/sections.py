@@ -20,6 +20,7 @@ from mpidata.config.checks.programs import (
 from mpidata.config.data import Checkpoint
 from mpidata.config.job import STREAM
 from mpidata.config.parameters import Points
+from mpidata.config.programs import Solvers
 from mpidata.config.sentences import missing, sampler_problems, shown, suggestion
 
 __all__ = ["check"]
@@ -95,8 +96,9 @@ def _solvers(sections: Mapping[str, Any], filled: Mapping[str, Any], folder: Pat
         yield from check_object(("solvers", "output", "reader"), solvers.output.reader, folder)
         if solvers.case is not None and "fields" in sections:
             yield from solvers.output.problems(folder / solvers.case.folder, sections["fields"])
+    misplaced = solvers.case is not None and list(solvers.case.misplaced(folder, sections.get("output", "runs")))
     if solvers.case is not None:
-        yield from solvers.case.misplaced(folder, sections.get("output", "runs"))
+        yield from misplaced or ()
         if solvers.case.in_ is not None:
             yield from _can_be_made(("solvers", "case", "in"), solvers.case.in_, folder / solvers.case.in_)
     if table is None:
@@ -107,9 +109,28 @@ def _solvers(sections: Mapping[str, Any], filled: Mapping[str, Any], folder: Pat
     whole = [name for name, axis in points.items() if axis.whole and not (axis.values and between)]
     texts = ["hosts", *(name for name, axis in points.items() if axis.texts)]
     yield from check_placeholders(solvers, ["simulation", *space], ["simulation", *whole], texts)
-    if solvers.case is not None:
+    yield from _names(solvers, list(space))
+    if solvers.case is not None and not misplaced:  # which may be a whole disk
         more = ["hosts"] if solvers.carried is not None else []
         yield from solvers.case.problems(folder, ["simulation", *space, *more], ["simulation", *whole], texts)
+
+
+def _names(solvers: Solvers, names: list[str]) -> Iterator[Problem]:
+    """Look for names of parameters that mean something else where they are used."""
+    at = ("parameters", "space")
+    taken = ["group"] * (solvers.function is not None)
+    taken += ["try", "group", "ranks", "hosts"] * (solvers.case is not None and bool(solvers.case.fill))
+    where = "the function's group" if solvers.function is not None else "what a filled file can name"
+    for name in dict.fromkeys(taken):
+        if name in names:
+            yield at, f"'parameters.space.{name}': {name!r} is {where}. Rename the parameter."
+    if solvers.carried is None:
+        return
+    for name in names:
+        other = next((one for one in names[: names.index(name)] if one.upper() == name.upper()), None)
+        if other is not None:
+            said = f"'parameters.space.{name}' and {other!r} are both MPIDATA_PARAM_{name.upper()} to the program"
+            yield at, f"{said}. Rename one of them."
 
 
 def _stream(data: Mapping[str, Any]) -> Iterator[Problem]:

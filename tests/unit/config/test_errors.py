@@ -226,6 +226,36 @@ def test_placeholders_in_arguments(folder: Path, argument: str, sentence: str) -
     assert sentence in line
 
 
+@pytest.mark.parametrize(
+    ("solvers", "space", "sentence"),
+    [
+        ("{function: 'json:loads'}", "{a: [0, 1], group: [0, 1]}", "'group' is the function's group. Rename"),
+        (
+            "{program: [./heat2d], carried: {}}",
+            "{alpha: [0, 1], Alpha: [0, 1]}",
+            "'parameters.space.Alpha' and 'alpha' are both MPIDATA_PARAM_ALPHA to the program. Rename one of them.",
+        ),
+        (
+            "{program: [./heat2d], carried: {}, lifetime: simulation, case: {folder: case, fill: [in.txt]}}",
+            "{ranks: [0, 1]}",
+            "'ranks' is what a filled file can name. Rename the parameter.",
+        ),
+    ],
+)
+def test_parameters_that_mean_something_else(folder: Path, solvers: str, space: str, sentence: str) -> None:
+    (folder / "case").mkdir()
+    (folder / "case" / "in.txt").write_text("{{ranks}}")
+    (line,) = problems(folder, GOOD, f"solvers={solvers}", f"parameters.space={space}")
+    assert sentence in line
+
+
+def test_aliases_that_make_a_file_huge_are_refused_at_once(folder: Path) -> None:
+    levels = "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 11))
+    (folder / "job.yaml").write_text(f"a0: &a0 [1]\n{levels}\n")
+    with pytest.raises(JobFileError, match="more than 1000000 values"):
+        load_job(folder / "job.yaml")
+
+
 def test_all_mistakes_come_at_once_in_the_order_of_the_file(folder: Path) -> None:
     text = """\
 trainers: {ranks: 0, program: [./nothing]}

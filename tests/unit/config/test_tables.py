@@ -44,6 +44,7 @@ def test_what_is_plain_is_read(tmp_path: Path, table: bytes) -> None:
         (b"alpha;beta\n1,5;2\n", "separated by semicolons, and its numbers have decimal commas. Save it"),
         (b"alpha;beta\n1,5;2\n", "pandas.read_csv(path, sep=';', decimal=',').to_csv(path, index=False)."),
         (b"alpha;beta\n1;2\n", "separated by semicolons. Save it"),
+        (b"alpha;beta\n1.5;2\n", "separated by semicolons. Save it"),
         (b"alpha\tbeta\n1\t2\n", r"separated by tabs. Save it with commas between cells"),
         (b"alpha  beta\n1 2\n", "separated by blanks."),
         (b"# made\nalpha,beta\n1,2\n", "line 1 is a comment: '# made'. Remove it"),

@@ -132,6 +132,32 @@ def test_a_start_that_does_not_fit(monkeypatch, value):
         list(function_solver.put_steps("h:s", [{"temperature": value}], next(solver.simulations())))
 
 
+@pytest.mark.parametrize("start", [(2.0, 0), ("2", 0), None, 3.0])
+def test_a_list_of_blocks_with_a_wrong_start_is_named_as_such(monkeypatch, start):
+    library = FakeLibrary()
+    monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan))
+    value = [(ROWS[:1].tolist(), (0, 0)), (ROWS, start)]
+    with pytest.raises((MpidataError, LibraryError), match="start"):
+        list(function_solver.put_steps("h:s", [{"temperature": value}], next(solver.simulations())))
+    assert library.puts == []
+
+
+@pytest.mark.parametrize("start", [(0, 1 << 63), (0, (1 << 64) + 1), (-1, 0), (True, 0)])
+def test_a_start_beyond_any_field_is_refused(monkeypatch, start):
+    library = FakeLibrary()
+    monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan))
+    with pytest.raises(LibraryError, match="but start is"):
+        next(solver.simulations()).put_block("temperature", ROWS, start)
+    assert library.puts == []
+
+
+def test_names_of_fields_are_texts(monkeypatch):
+    library = FakeLibrary()
+    monkeypatch.setattr(solver, "_rank", GroupRank(library, None, library.plan))
+    with pytest.raises(MpidataError, match="names of fields are texts"):
+        list(function_solver.put_steps("h:s", [{1: ROWS}], next(solver.simulations())))
+
+
 def test_find_function_in_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
