@@ -1,5 +1,6 @@
 """A stand-in for MPI between trainers and loaders in one process: each loader is a thread that serves `Requests`."""
 
+import ast
 import itertools
 import queue
 import threading
@@ -8,6 +9,18 @@ import time
 import numpy as np
 
 from mpidata.loader.transport import Closed, Joined, Kind, Lost, Parcel, Request, Retires
+
+# numpy reads the heads of its files by `ast.literal_eval`, and CPython before 3.11.8 and 3.12.2 fails now and then
+# where two threads do (gh-106905). The loaders of a job are processes.
+_one_at_a_time, _literal_eval = threading.Lock(), ast.literal_eval
+
+
+def _locked(source):
+    with _one_at_a_time:
+        return _literal_eval(source)
+
+
+ast.literal_eval = _locked
 
 
 def copied(buffer):
