@@ -92,6 +92,8 @@ def _made(values: Any, dtype: str | None) -> npt.NDArray[Any]:
 
 def _convert(values: Any, dtype: str | None) -> npt.NDArray[Any]:
     _refuse_unit(values)
+    if _own(values, "units") is not None and hasattr(values, "magnitude"):  # no unit, of pint, which would warn
+        return _made(values.magnitude, dtype)
     if _own(values, "dims") is not None and hasattr(type(values), "data"):  # xarray: what it holds may be more, too
         return _made(values.data, dtype)
     if isinstance(values, (list, tuple, deque)):
@@ -142,7 +144,7 @@ def _greatest(dtype: str) -> int:
 def _refuse_unit(values: Any) -> None:
     for name in ("units", "unit"):
         unit = _own(values, name)
-        if unit is not None:
+        if unit is not None and str(unit) not in ("", "dimensionless"):
             raise NotPlainError(
                 _kind(values),
                 f"whose unit, {str(unit) or 'none'!r:.60}, would be lost",

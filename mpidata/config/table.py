@@ -21,6 +21,7 @@ __all__ = ["Table", "TableError", "fit", "read_table"]
 _MOST_CELLS = 10
 _COMMENTS = ("#", "%", "//", "!")
 _DECIMAL = re.compile(r"[-+]?[0-9]+([., '\u00a0\u2019\u202f][0-9]+)+([eE][-+]?[0-9]+)?")
+_SPREADSHEET = re.compile(r"#(DIV/0!|N/A|NAME\?|NULL!|NUM!|REF!|VALUE!|SPILL!|CALC!)")
 _KINDS = {
     b"PK\x03\x04": "a spreadsheet (or another zip file), not a table in text. Save it as CSV in UTF-8",
     b"\xd0\xcf\x11\xe0": "a spreadsheet, not a table in text. Save it as CSV in UTF-8",
@@ -240,6 +241,8 @@ def _like_number(text: str) -> bool:
 def _advice(cell: str, axis: Any) -> str:
     if isinstance(axis, Points) and axis.texts:
         return f"Put one of its texts there: {', '.join(axis.texts)}."
+    if _SPREADSHEET.fullmatch(cell):
+        return "That is an error of the spreadsheet: correct its formula, and save the table again."
     if cell.startswith(_COMMENTS):
         return "Remove the line if it is a comment."
     if _DECIMAL.fullmatch(cell):
@@ -249,7 +252,7 @@ def _advice(cell: str, axis: Any) -> str:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        return float(text) if "_" not in text else None  # float takes 1_0 as 10
     except ValueError:
         return None
 

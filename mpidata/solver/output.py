@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 import mpidata.solver
-from mpidata.errors import MpidataError
+from mpidata.errors import MpidataError, as_line
 from mpidata.solver.group_rank import Simulation
 from mpidata.solver.written import Files, WrongFilesError, removed_before_read
 
@@ -42,13 +42,18 @@ def read(files: Mapping[str, Path], names: list[str]) -> dict[str, npt.NDArray[A
         By field; "": a file that has all.
     names : list of str
         The fields of the job.
+
+    Raises
+    ------
+    WrongFilesError
+        A file is damaged, or has not all.
     """
     fields: dict[str, npt.NDArray[Any]] = {}
     for field, path in files.items():
         try:
             fields |= _read_file(path, [field] if field else names)
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise ValueError(f"cannot read {path.name}: {error}") from error
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
+            raise WrongFilesError(f"wrote {path.name}, which cannot be read: {as_line(error)}") from None
     return fields
 
 
@@ -62,13 +67,20 @@ def _read_file(path: Path, wanted: list[str]) -> dict[str, npt.NDArray[Any]]:
         return {wanted[0]: np.load(path)}
     if path.suffix == ".npz":
         with np.load(path) as arrays:
-            return {name: arrays[name] for name in wanted}
+            return {name: arrays[name] for name in _present(path, wanted, arrays)}
     if path.suffix in (".h5", ".hdf5"):
         import h5py
 
         with h5py.File(path) as file:
-            return {name: file[name][()] for name in wanted}
+            return {name: file[name][()] for name in _present(path, wanted, file)}
     raise MpidataError(f"{path} is no npy, npz or HDF5 file. Name a function in 'solvers.output.reader'.")
+
+
+def _present(path: Path, wanted: list[str], held: Iterable[str]) -> list[str]:
+    missing = [name for name in wanted if name not in held]
+    if missing:
+        raise WrongFilesError(f"wrote {path.name}, which has no {missing[0]!r}, but {', '.join(held) or 'nothing'}")
+    return wanted
 
 
 def _samples(

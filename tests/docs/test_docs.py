@@ -250,6 +250,7 @@ def test_the_speed_in_the_readme_is_that_of_the_results() -> None:
 
     rows = {name: measured(name) for name in ("mpidata fifo", "Redis", "ADIOS2 SST", "HDF5 files")}
     text = " ".join(README.read_text().split())
+    assert f"reservoir {', '.join(f'{figure:.0f}' for figure in measured('mpidata reservoir'))}; fifo" in text
     for figures in rows.values():
         assert ", ".join(f"{figure:.0f}" for figure in figures) + " |" in text
     fifo, redis, sst, files = (figures[1] / 1000 for figures in rows.values())

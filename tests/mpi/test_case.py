@@ -151,6 +151,7 @@ def test_the_ranks_of_a_spawned_group_share_a_folder(folder: JobFolder, dies: in
         ),
         ("{{alpha:d}}", {}, "but alpha is no whole number: give it with 'integers' in 'parameters.space'."),
         ("{{hosts:.3f}}", {}, "but hosts is no number."),
+        ("n = {{alpha}\nm = {{alpha}}", {}, "has '{{alpha', but no '}}' behind it on the line. Close it, or give"),
         ("{{alpha:0000000000000020.10e}}", {}, "which cannot be filled. Write {{name}}"),
         ("", {"folder": "cse"}, "'solvers.case.folder' is 'cse', but"),
         ("", {"folder": ".", "fill": []}, "and the copies of it would go into itself, to"),

@@ -224,10 +224,14 @@ def test_built_in_readers(tmp_path: Path) -> None:
         read({"": tmp_path / "a.npy"}, ["u", "v"])
     for name in ("a.npy", "b.npz", "c.h5"):
         (tmp_path / f"cut{name[1:]}").write_bytes((tmp_path / name).read_bytes()[:100])
-        with pytest.raises(ValueError, match=f"cannot read cut{name[1:]}: "):
+        with pytest.raises(WrongFilesError, match=f"wrote cut{name[1:]}, which cannot be read: "):
             read({"": tmp_path / f"cut{name[1:]}"}, ["u"])
-    with pytest.raises(ValueError, match="cannot read b.npz: 'x is not a file in the archive'"):
-        read({"": tmp_path / "b.npz"}, ["u", "x"])
+    np.save(tmp_path / "objects.npy", np.array([{}], object))
+    with pytest.raises(WrongFilesError, match="wrote objects.npy, which cannot be read: Object arrays"):
+        read({"": tmp_path / "objects.npy"}, ["u"])
+    for name, held in (("b.npz", "u, v, w"), ("c.h5", "u, v")):
+        with pytest.raises(WrongFilesError, match=f"wrote {name}, which has no 'x', but {held}"):
+            read({"": tmp_path / name}, ["u", "x"])
     with pytest.raises(MpidataError, match="is no npy, npz or HDF5 file"):
         read({"": tmp_path / "d.dat"}, ["u"])
 
@@ -314,7 +318,7 @@ def fields(path, simulation):
     ("output", "how"),
     [
         ({"files": "u_*.npy", "reader": "reader:fields"}, "raised ValueError: as asked (reader.py line 3)"),
-        ({"files": "u_*.npy"}, "raised ValueError: cannot read u_2_t0.5.npy: "),
+        ({"files": "u_*.npy"}, "wrote u_2_t0.5.npy, which cannot be read: "),
         ({"files": "w_*.npy"}, "wrote no file of 'w_*.npy'"),
         ({"files": "u_*.npy", "time": "t=([0-9])"}, ".npy, whose name has no time as 'solvers.output.time' has it"),
     ],

@@ -36,6 +36,16 @@ class Quantity:
         return np.asarray(self.magnitude)
 
 
+class Ratio(Quantity):
+    """As of pint, of which there is nothing to lose."""
+
+    class units:
+        def __str__(self):
+            return "dimensionless"
+
+    units = units()
+
+
 class WithUnit(np.ndarray):
     """As of astropy, and, where the object has it, of unyt."""
 
@@ -118,6 +128,7 @@ BASE = np.arange(12.0).reshape(3, 4)
         (memoryview(np.arange(3, dtype=np.uint8)), [0, 1, 2], "uint8"),
         (range(3), [0, 1, 2], "int64"),
         (deque([1.5, 2]), [1.5, 2], "float64"),
+        (Ratio([1.5, 2]), [1.5, 2], "float64"),
         (((1, 2.5), [3, 4]), [[1, 2.5], [3, 4]], "float64"),
         ([np.float32(1), np.float32(2)], [1, 2], "float32"),
         ([], [], "float64"),

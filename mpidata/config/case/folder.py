@@ -144,6 +144,11 @@ class Case(Model):
                 wrong = wrong_mark(mark[1], [*known, *_ALWAYS], [*whole, *_ALWAYS], texts, self.marks)
                 if wrong:
                     yield ("solvers", "case", "fill"), f"{printed(path)} has '{mark[0]}', {wrong}"
+            for mark in re.finditer(rf"{opens}[ \t]*([A-Za-z_]\w*)", pattern.sub("", text)):
+                if mark[1] in (*known, *_ALWAYS):  # any other word may be the program's: `<< END`
+                    closed = f"but no '{self.marks[1]}' behind it on the line"
+                    other = "Close it, or give other marks with 'solvers.case.marks'."
+                    yield ("solvers", "case", "fill"), f"{printed(path)} has '{mark[0]}', {closed}. {other}"
 
     def text(self, folder: Path, run: Path) -> str:
         """Write what carriers need to know of it; `folder` is that of the job file, `run` the run folder."""

@@ -53,6 +53,8 @@ def test_what_is_plain_is_read(tmp_path: Path, table: bytes) -> None:
         (b"sep=;\nalpha;beta\n1;2\n", "its first line is 'sep=;', which only Excel reads. Remove it."),
         (b"alpha\n1,5\n", "has 2 cells, not 1. If its numbers have decimal commas, write points."),
         (b'alpha\n"1,5"\n', "is '1,5'. Write it with a decimal point, and without separators of thousands."),
+        (b"alpha\n1\n#DIV/0!\n", "is '#DIV/0!'. That is an error of the spreadsheet: correct its formula"),
+        (b"alpha\n2\n1_0\n", "is '1_0'. Put a finite number there."),
         (b'alpha\n"1.000,5"\n', "is '1.000,5'. Write it with a decimal point"),
         (b"alpha,beta,\n1,2,x\n", "row 1 (line 2) has 3 cells, not 2."),
         (b",alpha\n0,1\n", "column '': it has no name. Rename it"),
