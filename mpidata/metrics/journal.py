@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from mpidata.loader.figures import PREFIX
+from mpidata.loading.figures import PREFIX
 from mpidata.loggers.loggers import load_loggers
 from mpidata.metrics.writer import Metrics
 from mpidata.native.event import Closed

@@ -10,7 +10,7 @@ import os
 import signal
 from pathlib import Path
 
-from mpidata.loader.item import text_of
+from mpidata.native.item import text_of
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 

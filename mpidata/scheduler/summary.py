@@ -8,7 +8,7 @@ from pathlib import Path
 from typing_extensions import NotRequired, TypedDict
 
 from mpidata.learning.table import LossTable
-from mpidata.loader.figures import Loaded, Rate
+from mpidata.loading.figures import Loaded, Rate
 from mpidata.metrics.usage import used
 from mpidata.metrics.writer import GroupTimes
 from mpidata.native.event import NO_USAGE, Usage

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpidata.loader.figures import LEFT_EARLY, WAITS_S
+from mpidata.loading.figures import LEFT_EARLY, WAITS_S
 from mpidata.run import deadlines
 from mpidata.run.aside import say_late
 from mpidata.run.exits import has_vanished, read_exit_note
