@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mpidata.errors import StreamError
+from mpidata.loading import here
 from mpidata.loading.transport import Closed, Request, Requests
 
-__all__ = ["Worker", "refuse_here", "serve"]
+__all__ = ["Worker", "serve"]
 
 # Longest time in the transport while it waits, so that Python gets to handle signals.
 _SLICE_S = 0.2
-
-_serving = False
 
 
 class Worker(Protocol):
@@ -33,22 +31,8 @@ def serve(requests: Requests, workers: Sequence[Worker]) -> None:
     -----
     What has come is taken before the next piece of work begins, so that what is not wanted any more is not made.
     """
-    global _serving
-    _serving = True
-    try:
+    with here.serving():
         _serve(requests, workers)
-    finally:
-        _serving = False
-
-
-def refuse_here() -> None:
-    """Raise StreamError on a loader, where what is of trainers would wait for ever."""
-    if _serving:
-        raise StreamError(
-            "This is a loader, on which no dataset of mpidata can be made, nor a process group: a module that it has "
-            'imported makes one. Put that under `if __name__ == "__main__":`, or the function that makes the '
-            "dataset into a module of its own."
-        )
 
 
 def _serve(requests: Requests, workers: Sequence[Worker]) -> None:

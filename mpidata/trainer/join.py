@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LibraryError, StreamError
-from mpidata.loaders.serve import refuse_here
+from mpidata.loading.here import refuse_here
 from mpidata.loading.over_mpi import MpiLoaders
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +15,15 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import read_losses
 from mpidata.run.own_files import FOLDER_MODE, write_text
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
+from mpidata.run.runs import find_run
 
 if TYPE_CHECKING:
     from mpidata.config import Job
 
 _LONGEST = 60
 
-__all__ = ["Resume", "find_run", "is_complete", "look_at", "make_ready"]
+__all__ = ["Resume", "is_complete", "look_at", "make_ready"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,23 +71,6 @@ class Resume:
         if self.retry_set_aside:
             return f" {many} will be run again."
         return f" {many} will not be run again without --retry-set-aside."
-
-
-def find_run(path: str | Path) -> RunFolder:
-    """Find a run folder by its path, or by a link to it.
-
-    Raises
-    ------
-    LaunchError
-        It is no run folder, or one that other users can have changed.
-    """
-    from mpidata.config.load import no_utf_8  # loads pydantic, which a rank that only joins never needs
-
-    run = RunFolder(Path(os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)))
-    if (name := no_utf_8(str(run.path))) is not None:
-        raise LaunchError(f"The run folder {name} has a name that is no UTF-8, which its files cannot hold. Rename it.")
-    run.check()
-    return run
 
 
 def look_at(
@@ -193,8 +177,8 @@ def make_ready(resume: Resume, fault_tolerance: str) -> Plan:
         write_text(run.job, resolved_yaml(resume.job))
         if resume.job.solvers.case is not None:
             write_text(run.case, resume.job.solvers.case.text(resume.job.folder, run.path))
-        run.write_notes(plan, resume.job.notes)
-        run.write_plan(plan)
+        PlannedRun(run, plan).write_notes(resume.job.notes)
+        PlannedRun(run, plan).write_plan()
     except OSError as error:
         raise LaunchError(f"Cannot write into {run.path}: {error.strerror}. Make room, or make it writable.") from None
     return plan

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Bar", "Clock", "Mark", "Story", "read_events", "read_lines", "tell"]
+from mpidata.metrics.lines import read_lines
+
+__all__ = ["Bar", "Clock", "Mark", "Story", "read_events", "tell"]
 
 _MARKS = {
     "group_lost": "group lost",
@@ -107,16 +107,6 @@ class Story:
     def groups(self) -> int:
         """How many groups there were, the ones that replaced others included."""
         return 1 + max((bar.group for bar in self.bars), default=-1)
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Read JSON objects, one a line; lines that are cut off, or are something else, do not count."""
-    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            with contextlib.suppress(ValueError, RecursionError):
-                found = json.loads(line)
-                if isinstance(found, dict):
-                    yield found
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from mpidata.loading.figures import PREFIX
 from mpidata.loggers.loggers import load_loggers
-from mpidata.metrics.writer import Metrics
 from mpidata.native.event import Closed
 from mpidata.run.aside import STARTED, say_aside
 from mpidata.run.deadlines import LOGGERS_AT_ONCE_S, LOGGERS_S
 from mpidata.run.event_log import Events, as_json, write_json
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.scheduler.figures.writer import Metrics
 from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Conclusion, Figures

@@ -14,7 +14,7 @@ import yaml
 from numpy.typing import NDArray
 
 from mpidata.errors import LaunchError
-from mpidata.reporting.story import Story, read_events, tell
+from mpidata.metrics.story import Story, read_events, tell
 from mpidata.run.folder import RunFolder
 from mpidata.run.logged_losses import read_losses
 

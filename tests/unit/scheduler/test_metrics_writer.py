@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mpidata.metrics.writer import GroupTimes, Metrics
 from mpidata.native.event import Next
+from mpidata.scheduler.figures.writer import GroupTimes, Metrics
 
 
 def test_a_second_for_an_hour_then_more_rarely(tmp_path: Path) -> None:

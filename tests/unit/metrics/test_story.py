@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from made_run import T0, MadeRun
 
-from mpidata.reporting.story import Story, read_events, tell
+from mpidata.metrics.story import Story, read_events, tell
 from mpidata.reporting.timeline import busy_shares
 
 

@@ -12,7 +12,8 @@ from mpidata.errors import JobFileError, LaunchError
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import FOLDER_MODE, write_text
 from mpidata.run.plan import Plan
-from mpidata.run.plan_parts import texts_of
+from mpidata.run.plan.parameters import texts_of
+from mpidata.run.planned import PlannedRun
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,8 +134,8 @@ def prepare_run(
         write_text(run.job, resolved_yaml(job))
         if job.solvers.case is not None:
             write_text(run.case, job.solvers.case.text(job.folder, run.path))
-        run.write_notes(plan, job.notes)
-        run.write_plan(plan)  # last, as it makes a run folder of it
+        PlannedRun(run, plan).write_notes(job.notes)
+        PlannedRun(run, plan).write_plan()  # last, as it makes a run folder of it
     except BaseException as error:
         if lock is not None:
             os.close(lock)
