@@ -9,6 +9,7 @@ Importing this package neither initialises MPI nor imports torch; the names belo
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ _HOME = {
     "register": "mpidata.trainer.script",
     "report": "mpidata.trainer.script",
 }
+
+# The modules by which pickles of earlier versions, in checkpoints say, name classes.
+for _module in ("data_loader", "data_loader.data_loader", "files", "files.dataset"):
+    sys.modules[f"{__name__}.{_module}"] = sys.modules[__name__]
 
 
 def __getattr__(name: str) -> Any:
