@@ -14,19 +14,12 @@
 #include "wire/identity.h"
 #include "base/wait.h"
 
-static char early_error[MPIDATA_TEXT_MAX];
 static pid_t joined_by;
 
 int mpidata_in_job(void) {
     const char *run = getenv("MPIDATA_RUN");
     return run && *run;
 }
-
-void mpidata_remember_early_error(void) {
-    if (!*early_error) (void)snprintf(early_error, sizeof early_error, "%s", mpidata_last_error());
-}
-
-const char *mpidata_early_error(void) { return early_error; }
 
 /* A transport that writes to a peer that has died must get an error, not a signal. */
 static void ignore_sigpipe(void) {

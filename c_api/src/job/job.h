@@ -64,8 +64,4 @@ int mpidata_job_send_event(mpidata_job *job, const mpidata_event *event);
  * group mates, who wait for it elsewhere, are not taken to hang. */
 void mpidata_job_waits(mpidata_job *job, double since);
 
-/* An error that happened before the job was joined is kept, and reported once it is. */
-void mpidata_remember_early_error(void);
-const char *mpidata_early_error(void); /* "": none */
-
 #endif
