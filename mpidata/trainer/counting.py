@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from mpidata.loader.turns import Turns
+from mpidata.loading.turns import Turns
 from mpidata.native.library import AGAIN, CHECKPOINT, END, check
 from mpidata.trainer import join
 from mpidata.trainer.trainer import SLICE_S, Trainer

@@ -14,11 +14,11 @@ import pytest
 
 from mpidata.config import Job, load_job
 from mpidata.errors import LaunchError
+from mpidata.launch.starting.folder.prepare import prepare_run
+from mpidata.launch.starting.folder.resume import look_at, make_ready
 from mpidata.launch.starting.named_run import NamedRun
-from mpidata.launch.starting.resume import look_at, make_ready
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.prepare import prepare_run
 
 JOB = """\
 name: rod

@@ -21,9 +21,9 @@ import yaml
 from jobs import PROGRAMS, JobFolder, Result, ranks_of
 from killing import Killer, events_of
 
-from mpidata.files.blocks import blocks_of
-from mpidata.files.permutation import Permutation
-from mpidata.loader.epochs.shares import Shares
+from mpidata.datasets.epochs.shares import Shares
+from mpidata.loading.blocks import blocks_of
+from mpidata.loading.permutation import Permutation
 
 # How a loader ends, and the cause that its event must give. The last two through ENDS.
 WAYS = {

@@ -7,7 +7,7 @@ from jobs import JobFolder
 ASKER = """
 import json, time
 import numpy as np
-from mpidata.loader.transport import Closed, Joined, Lost, Parcel
+from mpidata.loading.transport import Closed, Joined, Lost, Parcel
 from mpidata.trainer import join
 
 trainer = join.join()

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from mpidata.loader.transport import Closed, Joined, Kind, Lost, Parcel, Request, Retires
+from mpidata.loading.transport import Closed, Joined, Kind, Lost, Parcel, Request, Retires
 
 # numpy reads the heads of its files by `ast.literal_eval`, and CPython before 3.11.8 and 3.12.2 fails now and then
 # where two threads do (gh-106905). The loaders of a job are processes.

@@ -14,6 +14,7 @@ from typing import Any
 from mpidata.launch.watching.cleanup import processes_of
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan, Program
+from mpidata.run.planned import PlannedRun
 
 ROOT = Path(__file__).parents[2]
 _ROOMS = [ROOT / "launch" / "rank", ROOT / "launch" / "parents"]
@@ -139,7 +140,7 @@ def make_plan(
         programs={role: Program(tuple(arguments), environment or {}) for role, arguments in whole.items()},
     )
     plan = Plan(**{**values, **more})
-    RunFolder(run).write_plan(plan)
+    PlannedRun(RunFolder(run), plan).write_plan()
     return plan
 
 

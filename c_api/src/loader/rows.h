@@ -7,7 +7,7 @@
 #define MPIDATA_PERMUTATION_ROUNDS 24
 
 /* Permute 0 ... n-1 by VariablePhilox (Mitchell et al., "Bandwidth-optimal random shuffling for GPUs", 2022) over the
- * numbers of `bits` bits; what falls outside n is permuted again. mpidata/files/permutation.py says it in Python.
+ * numbers of `bits` bits; what falls outside n is permuted again. mpidata/loading/permutation.py says it in Python.
  *
  * @param[in] keys        array of uint32, shape (MPIDATA_PERMUTATION_ROUNDS,): keys of the rounds
  * @param[in] n           how many, at most 2^bits

@@ -8,8 +8,8 @@ import types
 
 import numpy as np
 
-from mpidata.loader import serve
-from mpidata.loader.transport import Closed, Kind, Status
+from mpidata.loaders import serve
+from mpidata.loading.transport import Closed, Kind, Status
 
 
 def pattern(number: int, size: int) -> np.ndarray:
@@ -29,5 +29,5 @@ def echo(requests, workers):
 
 
 serve.serve = echo
-sys.modules["mpidata.loader.batches"] = types.ModuleType("without torch, which takes long to load")
-sys.modules["mpidata.loader.batches"].Batches = lambda requests: None
+sys.modules["mpidata.loaders.batches"] = types.ModuleType("without torch, which takes long to load")
+sys.modules["mpidata.loaders.batches"].Batches = lambda requests: None

@@ -27,6 +27,7 @@ from mpidata.native.event import (
 )
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan, Program
+from mpidata.run.planned import PlannedRun
 from mpidata.scheduler.scheduler import Scheduler
 from mpidata.scheduler.summary import BYTES, DRAWN, RECEIVED, VALIDATION
 
@@ -167,12 +168,12 @@ class Job:
         return False
 
     def write_record(self, group: int, rank_in_group: int, **record: Any) -> None:
-        path = RunFolder(self.plan.run).group_exit(self.plan, group, rank_in_group)
+        path = PlannedRun(RunFolder(self.plan.run), self.plan).group_exit(group, rank_in_group)
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"signal": None, "exit": None, "joined": True, **record}))
 
     def print(self, group: int, text: str, rank_in_group: int = 0) -> None:
-        path = RunFolder(self.plan.run).group_log(self.plan, group, rank_in_group)
+        path = PlannedRun(RunFolder(self.plan.run), self.plan).group_log(group, rank_in_group)
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
 
@@ -239,7 +240,7 @@ class Job:
 
     def lose_loader(self, loader: int, after: float = 0.0, **record: Any) -> None:
         """A loader dies, with an exit note of this."""
-        path = RunFolder(self.plan.run).loader_exit(self.plan, loader)
+        path = PlannedRun(RunFolder(self.plan.run), self.plan).loader_exit(loader)
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"signal": 9, "exit": None, "joined": True, **record}))
         self.event(Died, loader, after, of_loader=True)

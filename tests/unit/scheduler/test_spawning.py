@@ -17,6 +17,7 @@ from mpidata.errors import LibraryError, RankDiedError
 from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
 from mpidata.scheduler.messages import LibraryMessages
 from mpidata.spawning import spawner as spawning
 from mpidata.spawning.spawner import Spawner
@@ -179,7 +180,7 @@ def test_there_is_no_program_to_spawn(
 
 
 def write_exit(plan: Plan, group: int, rank: int, **values: Any) -> None:
-    path = RunFolder(plan.run).group_exit(plan, group, rank)
+    path = PlannedRun(RunFolder(plan.run), plan).group_exit(group, rank)
     path.write_text(json.dumps({"signal": None, "exit": None, **values}))
 
 
