@@ -43,6 +43,18 @@ int mpidata_wait_request(MPI_Request *request, MPI_Status *status, int (*progres
     }
 }
 
+int mpidata_test_some(int n, MPI_Request *requests, int *n_done, int *done, MPI_Status *statuses) {
+    int ended = 0, class = MPI_SUCCESS;
+    *n_done = 0;
+    if (!n) return MPIDATA_SUCCESS;
+    int result = MPI_Testsome(n, requests, &ended, done, statuses);
+    if (result != MPI_SUCCESS) (void)MPI_Error_class(result, &class);
+    if (class != MPI_ERR_IN_STATUS) MPIDATA_TRY(mpidata_check_mpi(result, "MPI_Testsome"));
+    if (ended > 0) *n_done = ended; /* MPI_UNDEFINED is negative */
+    for (int i = 0; i < *n_done && class != MPI_ERR_IN_STATUS; i++) statuses[i].MPI_ERROR = MPI_SUCCESS;
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_wait_all_here(MPI_Comm comm) {
     MPI_Request request;
     MPIDATA_TRY_MPI(MPI_Ibarrier(comm, &request));

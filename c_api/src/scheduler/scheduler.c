@@ -7,6 +7,7 @@
 #include "job/job.h"
 #include "job/link.h"
 #include "base/wait.h"
+#include "containers/array.h"
 
 typedef struct pending_send {
     MPI_Request request;
@@ -39,9 +40,8 @@ static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of me
 /* With the world, or with a spawned group or loader. */
 static int add_link(MPI_Comm comm, int role, int number) {
     const int world = !scheduler.n_links;
-    mpidata_link **grown = realloc(scheduler.links, (size_t)(scheduler.n_links + 1) * sizeof(void *));
+    const int grown = mpidata_array_resize(&scheduler.links, scheduler.n_links + 1, sizeof *scheduler.links);
     mpidata_link *link = calloc(1, sizeof *link);
-    if (grown) scheduler.links = grown;
     int status = !grown || !link ? no_memory()
                  : world         ? mpidata_link_open_world(link, comm, &scheduler.job.plan)
                                  : mpidata_link_open_spawned(link, comm, role, number);
@@ -128,9 +128,8 @@ static int check_event(mpidata_event *event, int bytes, int rank, const mpidata_
 
 static int note_deaths(mpidata_link *link) {
     MPIDATA_TRY(mpidata_link_deaths(link));
-    death *grown = realloc(scheduler.deaths, (size_t)(scheduler.n_deaths + link->n_newly + 1) * sizeof *grown);
-    if (!grown) return no_memory();
-    scheduler.deaths = grown;
+    if (!mpidata_array_resize(&scheduler.deaths, scheduler.n_deaths + link->n_newly + 1, sizeof *scheduler.deaths))
+        return no_memory();
     for (int i = 0; i < link->n_newly; i++) {
         death *found = &scheduler.deaths[scheduler.n_deaths++];
         found->rank = link->newly[i];
