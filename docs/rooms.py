@@ -46,7 +46,7 @@ def c_rooms() -> Arrows:
     folders = [folder for folder in (ROOT / "c_api" / "src").iterdir() if any(folder.glob("*.c"))]
     arrows: Arrows = {f"src/{folder.name}": set() for folder in folders}
     for folder in folders:
-        for path in folder.glob("*.[ch]"):
+        for path in folder.rglob("*.[ch]"):
             others = {f"src/{room}" for room in re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE)}
             arrows[f"src/{folder.name}"] |= others & arrows.keys() - {f"src/{folder.name}"}
     return arrows
