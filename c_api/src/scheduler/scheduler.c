@@ -9,12 +9,6 @@
 #include "base/wait.h"
 #include "containers/array.h"
 
-typedef struct pending_send {
-    MPI_Request request;
-    struct pending_send *next;
-    double message[]; /* for its alignment */
-} pending_send;
-
 typedef struct {
     int role, index, rank_in_group, rank;
 } death;
@@ -27,7 +21,7 @@ static struct {
     int n_links;
     death *deaths; /* not told yet */
     int n_deaths;
-    pending_send *pending;
+    mpidata_unsent *unsent;
 } scheduler;
 
 static int need_open(void) {
@@ -68,37 +62,18 @@ int mpidata_scheduler_open(MPI_Fint world, const char *plan) {
     return MPIDATA_SUCCESS;
 }
 
+static int forgive_death(int status) { return status == MPIDATA_ERR_DIED ? MPIDATA_SUCCESS : status; }
+
 /* What was to go to a rank that has died is dropped. */
 static int progress(void) {
-    for (pending_send **at = &scheduler.pending; *at;) {
-        pending_send *send = *at;
-        int done = 0, status = mpidata_check_mpi(MPI_Test(&send->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (status && status != MPIDATA_ERR_DIED) return status;
-        if (done || status) {
-            *at = send->next;
-            free(send);
-        } else {
-            at = &send->next;
-        }
-    }
-    return MPIDATA_SUCCESS;
+    return forgive_death(mpidata_unsent_test(&scheduler.unsent));
 }
 
 /* Send a copy; never waits, since the receiver may itself be waiting for something else. */
 static int send_later(const void *message, size_t bytes, int rank, int tag, const mpidata_link *link) {
     if (link->dead[rank]) return MPIDATA_SUCCESS;
-    pending_send *send = malloc(sizeof *send + bytes);
-    if (!send) return no_memory();
-    if (bytes) memcpy(send->message, message, bytes);
-    send->next = scheduler.pending;
-    int status = mpidata_check_mpi(MPI_Isend(send->message, (int)bytes, MPI_BYTE, rank, tag, link->comm, &send->request),
-                                   "MPI_Isend");
-    if (status) {
-        free(send);
-        return status == MPIDATA_ERR_DIED ? MPIDATA_SUCCESS : status;
-    }
-    scheduler.pending = send;
-    return MPIDATA_SUCCESS;
+    int status = mpidata_unsent_send(&scheduler.unsent, message, bytes, rank, tag, link->comm);
+    return status == MPIDATA_ERR_MEMORY ? no_memory() : forgive_death(status);
 }
 
 static int order_all(const mpidata_order *order) {
@@ -377,7 +352,7 @@ int mpidata_scheduler_close(void) {
     /* The last orders must have left before MPI is finalised; the trainers take them within milliseconds. */
     double deadline = mpidata_now() + 5.0;
     mpidata_backoff backoff = {0};
-    while (scheduler.pending && mpidata_now() < deadline) {
+    while (scheduler.unsent && mpidata_now() < deadline) {
         MPIDATA_TRY(progress());
         mpidata_backoff_pause(&backoff);
     }
