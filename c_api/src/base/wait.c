@@ -1,6 +1,7 @@
 #include "base/wait.h"
 
 #include <sched.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/beat.h"
@@ -53,6 +54,17 @@ int mpidata_test_some(int n, MPI_Request *requests, int *n_done, int *done, MPI_
     if (ended > 0) *n_done = ended; /* MPI_UNDEFINED is negative */
     for (int i = 0; i < *n_done && class != MPI_ERR_IN_STATUS; i++) statuses[i].MPI_ERROR = MPI_SUCCESS;
     return MPIDATA_SUCCESS;
+}
+
+int mpidata_keep_under_way(int n, MPI_Request *requests, void *of, size_t size) {
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        if (requests[i] == MPI_REQUEST_NULL) continue;
+        requests[kept] = requests[i];
+        if (kept < i) memcpy((char *)of + (size_t)kept * size, (char *)of + (size_t)i * size, size);
+        kept++;
+    }
+    return kept;
 }
 
 int mpidata_wait_all_here(MPI_Comm comm) {

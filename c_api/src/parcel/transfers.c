@@ -69,16 +69,11 @@ static int note_ended(mpidata_transfers *transfers, int n_done) {
 }
 
 int mpidata_transfers_test(mpidata_transfers *transfers, int *did) {
-    int n_done, kept = 0, n = transfers->n;
-    MPIDATA_TRY(mpidata_test_some(n, transfers->requests, &n_done, transfers->done, transfers->statuses));
+    int n_done;
+    MPIDATA_TRY(mpidata_test_some(transfers->n, transfers->requests, &n_done, transfers->done, transfers->statuses));
     MPIDATA_TRY(note_ended(transfers, n_done));
     if (!n_done) return MPIDATA_SUCCESS;
-    for (int i = 0; i < n; i++) {
-        if (transfers->requests[i] == MPI_REQUEST_NULL) continue;
-        transfers->requests[kept] = transfers->requests[i];
-        transfers->of[kept++] = transfers->of[i];
-    }
-    transfers->n = kept;
+    transfers->n = mpidata_keep_under_way(transfers->n, transfers->requests, transfers->of, sizeof *transfers->of);
     *did = 1;
     return MPIDATA_SUCCESS;
 }

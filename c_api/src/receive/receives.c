@@ -43,9 +43,9 @@ void mpidata_receives_add(mpidata_receives *receives, mpidata_assembly *assembly
 }
 
 int mpidata_receives_test(mpidata_receives *receives, int *n_ended) {
-    int n_done, kept = 0, n = receives->n;
+    int n_done;
     *n_ended = 0;
-    MPIDATA_TRY(mpidata_test_some(n, receives->requests, &n_done, receives->done, receives->statuses));
+    MPIDATA_TRY(mpidata_test_some(receives->n, receives->requests, &n_done, receives->done, receives->statuses));
     for (int i = 0; i < n_done; i++) {
         int code = receives->statuses[i].MPI_ERROR;
         receives->ended[i] = receives->list[receives->done[i]];
@@ -53,12 +53,7 @@ int mpidata_receives_test(mpidata_receives *receives, int *n_ended) {
         if (!receives->ended[i].failed) MPIDATA_TRY_MPI(code);
     }
     if (!n_done) return MPIDATA_SUCCESS;
-    for (int i = 0; i < n; i++) {
-        if (receives->requests[i] == MPI_REQUEST_NULL) continue;
-        receives->requests[kept] = receives->requests[i];
-        receives->list[kept++] = receives->list[i];
-    }
-    receives->n = kept;
+    receives->n = mpidata_keep_under_way(receives->n, receives->requests, receives->list, sizeof *receives->list);
     *n_ended = n_done;
     return MPIDATA_SUCCESS;
 }
