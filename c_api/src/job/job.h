@@ -2,6 +2,7 @@
 #ifndef MPIDATA_JOB_H
 #define MPIDATA_JOB_H
 
+#include "job/unsent.h"
 #include "wire/messages.h"
 
 typedef struct {
@@ -17,7 +18,7 @@ typedef struct {
     int one_host; /* the ranks of the world are all on one */
     int told_to_stop; /* the scheduler wants this group, or loader, to leave */
     double touched;   /* when mpidata_job_waits left its sign last */
-    struct mpidata_unsent *unsent; /* events that have not left, the newest first */
+    mpidata_unsent *unsent; /* events that have not left, the newest first */
 } mpidata_job;
 
 /* Is this process part of a job (started by mpidata-rank)? */
