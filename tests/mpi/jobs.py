@@ -50,6 +50,12 @@ def read_rows(path: Path) -> dict[int, dict[str, str]]:
         return {int(row["simulation"]): row for row in csv.DictReader(file)}
 
 
+def read_counts(result: "Result", trainer: int = 0) -> dict[str, int]:
+    """What trainers/count_draws.py has printed."""
+    words = result.log("trainer", trainer).split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+
 def newest_run(folder: Path) -> Path | None:
     """Run folder of the newest run of the job in a folder."""
     return max((folder / "runs" / "job").glob("[0-9]*"), key=lambda run: int(run.name), default=None)

@@ -4,25 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import DRAIN, JobFolder
+from jobs import DRAIN, JobFolder, python
 from killing import events_of
-
-PYTHON = """
-import os
-
-import numpy as np
-from mpi4py import MPI
-import mpidata
-
-for simulation in mpidata.solver.simulations():
-    for step in range(5):
-        simulation.put(u=np.zeros((4, 6), np.float32))
-        simulation.step(step)
-        if simulation.id == 1 and not os.path.exists("tried"):
-            open("tried", "w").close()
-            print("simulation 1 diverged")
-            MPI.COMM_WORLD.Abort(7)
-"""
 
 
 @pytest.mark.parametrize("start", [pytest.param("split", marks=pytest.mark.full), "spawn"])
@@ -42,8 +25,7 @@ def test_abort_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], s
 
 
 def test_abort_of_a_solver_in_python(folder: JobFolder) -> None:
-    folder.write(solve=PYTHON)
-    folder.job(trainers=DRAIN, solvers={"program": ["python", "solve.py"], "groups": 2})
+    folder.job(trainers=DRAIN, solvers={"program": python("solvers/python/aborts.py"), "groups": 2})
     result = folder.run(timeout=60)
     assert result.status == 0, result.logs()
     assert result.summary["samples"]["received"] == 20 and result.summary["lost_groups"] == 1
