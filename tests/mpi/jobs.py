@@ -158,9 +158,17 @@ class JobFolder:
         """Write job.yaml with these keys alone."""
         (self.path / "job.yaml").write_text(yaml.safe_dump(job))
 
+    def change_job(self, **keys: Any) -> None:
+        """Replace these keys of job.yaml."""
+        self.write_job(yaml.safe_load((self.path / "job.yaml").read_text()) | keys)
+
     def read_notes(self, name: str, trainers: int) -> list[Any]:
         """What each trainer has written, in JSON, to NAME-TRAINER.json."""
         return [json.loads((self.path / f"{name}-{trainer}.json").read_text()) for trainer in range(trainers)]
+
+    def environment(self) -> dict[str, str]:
+        """That of a user, with the paths of numpy_stream, functions.steps and such, and of a test's sitecustomize."""
+        return {**environment(), "PYTHONPATH": f"{PROGRAMS}{os.pathsep}{self.path}", **self.variables}
 
     def command(self, *arguments: str) -> list[str]:
         return [str(BIN / "mpidata"), "run", "job.yaml", *arguments]
@@ -169,8 +177,7 @@ class JobFolder:
         process = subprocess.Popen(
             command or self.command(*arguments),
             cwd=self.path,
-            # For numpy_stream, functions.steps and such; for a sitecustomize of the test.
-            env={**environment(), "PYTHONPATH": f"{PROGRAMS}{os.pathsep}{self.path}", **self.variables},
+            env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
