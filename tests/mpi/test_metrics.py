@@ -4,39 +4,12 @@ import json
 import re
 
 import pytest
-from jobs import JobFolder, Result
-from slow_jobs import SLOW_DISK, write_slow_job
+from jobs import PROGRAMS, JobFolder, Result
+from slow_jobs import write_slow_job
 
 from mpidata.advice.advice import Advice, advise
 from mpidata.advice.measured import measure
 from mpidata.reporting.look import look_at
-
-TRAIN = """
-import time, mpidata
-stream = mpidata.MPIStreamDataset(batch_size=4)
-waited, begun = 0.0, time.monotonic()
-batches = iter(stream)
-while True:
-    before = time.monotonic()
-    batch = next(batches, None)
-    waited += time.monotonic() - before
-    if batch is None:
-        break
-    time.sleep(0.04)
-print("waited", waited)
-"""
-SOLVER = """
-import time, numpy as np, mpidata
-computed = 0.0
-for simulation in mpidata.solver.simulations():
-    for step in range(20):
-        before = time.monotonic()
-        time.sleep(0.1 if step == 0 else 0.004)
-        computed += time.monotonic() - before
-        simulation.put(u=np.zeros((128, 128), np.float32))
-        simulation.step(step)
-    print("computed", computed, flush=True)
-"""
 
 
 def last(text: str) -> float:
@@ -44,9 +17,10 @@ def last(text: str) -> float:
 
 
 def test_shares_of_time_are_those_that_the_programs_measure(folder: JobFolder) -> None:
-    folder.write(train=TRAIN, solver=SOLVER)
+    solver = str(PROGRAMS / "solvers" / "measures_computing.py")
     folder.job(
-        solvers={"groups": 3, "program": ["python", "solver.py"], "in_flight": 1},
+        trainers={"program": ["python", str(PROGRAMS / "trainers" / "measures_waiting.py")]},
+        solvers={"groups": 3, "program": ["python", solver], "in_flight": 1},
         parameters={"count": 24, "space": {"alpha": [0.0, 1.0]}},
         fields={"u": {"dtype": "float32", "shape": [128, 128]}},
         buffer={"policy": "fifo", "capacity": 8},
@@ -108,7 +82,7 @@ SLOW = [
 def test_what_held_a_job_back_is_named(folder: JobFolder, cause: str, job: dict) -> None:
     write_slow_job(folder, **job)
     if cause == "disk":
-        (folder.path / "sitecustomize.py").write_text(SLOW_DISK)
+        folder.write(sitecustomize="import slow_record\nslow_record.slow_down(row_s=0.05)\n")
     advice = measured_advice(folder.run(timeout=170))
     print(*advice.sentences, sep="\n")
     assert advice.cause == cause, advice.sentences

@@ -3,24 +3,12 @@
 import pytest
 from jobs import BIN, PROGRAMS, JobFolder
 
-ROD = """
-import os
-import mpidata
-def simulate(alpha, simulation):
-    if simulation == 1 and not os.path.exists("mended"):
-        raise mpidata.GiveUp("diverged")
-    if simulation == 3 and not os.path.exists("whole"):
-        yield {}
-    yield {"u": [[0.0] * 6] * 4}
-"""
-
 
 @pytest.mark.full
 def test_a_resume(folder: JobFolder) -> None:
-    folder.write(rod=ROD)
     folder.job(
         trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
-        solvers={"function": "rod:simulate"},
+        solvers={"function": "functions.needs_mending:simulate"},
         parameters={"count": 4, "space": {"alpha": [0.0, 1.0]}},
     )
     result = folder.run()
