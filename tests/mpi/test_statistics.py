@@ -125,37 +125,10 @@ def test_statistics_go_on_after_a_resume(
     assert all(lines == of_each[0] for lines in of_each)
 
 
-SOLVER = """\
-import os, signal
-import numpy as np
-def simulate(alpha):
-    first = not os.path.exists(f"tried-{alpha}")
-    open(f"tried-{alpha}", "w").close()
-    for step in range(20):
-        u = np.arange(24.0).reshape(4, 6) + step + 100 * alpha
-        u[0, 0] = [np.nan, np.inf, -np.inf, 1e200, 5.0][step % 5]
-        if first and step == 13:
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield step, {"u": u}
-"""
-
-TRAINER = """\
-import json, mpidata
-stream = mpidata.MPIStreamDataset(batch_size=1)
-for batch in stream: pass
-try:
-    stream.statistics(axes={"u": 1})
-except mpidata.errors.StreamError as error:
-    print(error)
-json.dump({key: value.tolist() for key, value in vars(stream.statistics()["u"]).items()}, open("result.json", "w"))
-"""
-
-
 def test_steps_of_a_solver_that_died_count_once_and_what_is_not_finite_apart(folder: JobFolder) -> None:
-    folder.write(sim=SOLVER, train=TRAINER)
     folder.job(
-        trainers={"ranks": 1, "program": ["python", "train.py"]},
-        solvers={"groups": 2, "function": "sim:simulate", "retries": 4},
+        trainers={"program": ["python", str(PROGRAMS / "trainers" / "writes_statistics.py")]},
+        solvers={"groups": 2, "function": "functions.not_finite:simulate", "retries": 4},
         parameters={"sampler": "grid", "space": {"alpha": {"values": [1, 2, 3]}}},
         fields={"u": {"dtype": "float64", "shape": [4, 6]}},
         samples={"statistics": True},

@@ -10,7 +10,9 @@ slow_record.slow_down(row_s=0.02)
 writer._QUEUE_BYTES = 8 << 20
 writer._TAKE_BYTES = 1 << 20
 most = 0
-for drawn, _ in enumerate(stream(1), start=1):
+drawn = 0
+for _ in stream(1):
+    drawn += 1
     figures = join().recorder._figures()
     most = max(most, figures.queued - figures.written)
 print("drawn", drawn, "most", most)
