@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from jobs import PROGRAMS, JobFolder
+from jobs import JobFolder, python
 
 
 def write_slow_job(
@@ -29,10 +29,10 @@ def write_slow_job(
         "steps": steps, "every": every, "sleep": sleep, "factor": factor, "start": start, "side": side, "long": long,
     }  # fmt: skip
     (folder.path / "slow.json").write_text(json.dumps(slow))
-    sleeps = ["python", str(PROGRAMS / "trainers" / "sleeps.py"), *map(str, train)]
+    sleeps = python("trainers/timing/sleeps.py", *train)
     job = {
         "trainers": {"ranks": len(train), "program": sleeps},
-        "solvers": {"groups": groups, "function": "functions.sleeps:simulate", "in_flight": 1},
+        "solvers": {"groups": groups, "function": "functions.timing.sleeps:simulate", "in_flight": 1},
         "parameters": {"count": count, "space": {"alpha": [0.0, 1.0]}},
         "fields": {"u": {"dtype": "float32", "shape": [side, side]}},
         "buffer": {"policy": "fifo", "capacity": 200},

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import DRAIN, JobFolder, Result, python
 
 # what the sentence must say, and the exact place
 MISTAKES = {
@@ -38,7 +38,7 @@ def assert_failed(result: Result, *sentences: str) -> None:
 def test_mistake_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], mistake: str) -> None:
     program = [str(compiled("misuse")), mistake]
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"ranks_per_group": 2, "program": program},
     )
     result = folder.run(timeout=30)
@@ -50,7 +50,7 @@ def test_a_time_that_is_not_finite_is_a_failed_try(
     folder: JobFolder, compiled: Callable[[str], Path], ranks: int, mistake: str
 ) -> None:
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={
             "ranks_per_group": ranks,
             "program": [str(compiled("misuse")), mistake],
@@ -70,7 +70,7 @@ def test_a_time_that_is_not_finite_is_a_failed_try(
 
 def test_capacity_smaller_than_the_batch(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py"), "33"]},
+        trainers={"program": python("trainers/drain.py", 33)},
         solvers={"program": [str(compiled("misuse")), "none"]},
         buffer={"policy": "fifo", "capacity": 32},
     )
@@ -81,7 +81,7 @@ def test_capacity_smaller_than_the_batch(folder: JobFolder, compiled: Callable[[
 def test_nan_in_a_parameter_file(folder: JobFolder) -> None:
     (folder.path / "points.csv").write_text("alpha\n0.5\nnan\n0.25\n")
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"program": ["true"]},
         parameters={"sampler": "file", "path": "points.csv"},
     )
@@ -101,7 +101,7 @@ def test_nan_in_a_parameter_file(folder: JobFolder) -> None:
     ids=["crash", "exit-3", "never-joins"],
 )
 def test_a_solver_that_ends_before_it_joins(folder: JobFolder, program: list[str], sentence: str) -> None:
-    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"program": program})
+    folder.job(trainers=DRAIN, solvers={"program": program})
     result = folder.run(timeout=30)
     assert_failed(result, sentence)
     if "ideas" in program[-1]:
@@ -111,8 +111,8 @@ def test_a_solver_that_ends_before_it_joins(folder: JobFolder, program: list[str
 def test_a_hole_among_short_steps(folder: JobFolder) -> None:
     """The group agrees on many of them at once, and says which one it was."""
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
-        solvers={"ranks_per_group": 2, "program": ["python", str(PROGRAMS / "solvers" / "leaves_hole.py")]},
+        trainers=DRAIN,
+        solvers={"ranks_per_group": 2, "program": python("solvers/mistakes/leaves_hole.py")},
     )
     result = folder.run(timeout=30)
     assert_failed(result, "have 12 elements, the field has 24: they leave a hole", "simulation 0, step 137")
@@ -121,8 +121,8 @@ def test_a_hole_among_short_steps(folder: JobFolder) -> None:
 def test_more_blocks_than_a_step_may_have(folder: JobFolder) -> None:
     """A solver that goes on regardless is not told of a hole."""
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
-        solvers={"program": ["python", str(PROGRAMS / "solvers" / "puts_too_many_blocks.py")]},
+        trainers=DRAIN,
+        solvers={"program": python("solvers/mistakes/puts_too_many_blocks.py")},
         fields={"u": {"dtype": "float32", "shape": [4100]}},
     )
     result = folder.run(timeout=30)
@@ -131,8 +131,8 @@ def test_more_blocks_than_a_step_may_have(folder: JobFolder) -> None:
 
 def test_a_forked_child_of_a_trainer_ends_by_itself(folder: JobFolder) -> None:
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "trainers" / "forks.py")]},
-        solvers={"program": ["python", str(PROGRAMS / "solvers" / "puts_numbers.py"), "5", "4", "6"]},
+        trainers={"program": python("trainers/mistakes/forks.py")},
+        solvers={"program": python("solvers/python/puts_numbers.py", 5, 4, 6)},
     )
     result = folder.run(timeout=30)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
@@ -160,8 +160,8 @@ def test_a_forked_child_of_a_trainer_ends_by_itself(folder: JobFolder) -> None:
     ],
 )
 def test_a_mistake_that_a_python_program_catches_ends_the_job(folder: JobFolder, bad: str, sentence: str) -> None:
-    program = ["python", str(PROGRAMS / "solvers" / "catches.py"), bad, "finite", "Exception"]
-    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"program": program})
+    program = python("solvers/mistakes/catches.py", bad, "finite", "Exception")
+    folder.job(trainers=DRAIN, solvers={"program": program})
     result = folder.run(timeout=60)
     assert_failed(result, sentence, "simulation 0, step 2")
 
@@ -169,13 +169,11 @@ def test_a_mistake_that_a_python_program_catches_ends_the_job(folder: JobFolder,
 @pytest.mark.parametrize("kind", ["caught", "uncaught", "function"])
 def test_a_time_of_python_that_is_not_finite(folder: JobFolder, kind: str) -> None:
     caught = "Exception" if kind == "caught" else "ZeroDivisionError"
-    program: dict[str, object] = {
-        "program": ["python", str(PROGRAMS / "solvers" / "catches.py"), "good", "nan", caught]
-    }
+    program: dict[str, object] = {"program": python("solvers/mistakes/catches.py", "good", "nan", caught)}
     if kind == "function":
-        program = {"function": "functions.time_not_finite:simulate"}
+        program = {"function": "functions.failing.time_not_finite:simulate"}
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={**program, "retries": 1, "spares": 2 * (kind == "uncaught")},
     )
     result = folder.run(timeout=60)

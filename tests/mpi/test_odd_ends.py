@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import JobFolder, Result, python
 
 
 def run(folder: JobFolder, **solvers: object) -> Result:
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py"), "4"]},
+        trainers={"program": python("trainers/drain.py", 4)},
         solvers={"groups": 2, **solvers},
         fields={"u": {"dtype": "float64", "shape": [4, 6]}},
         parameters={"count": 6, "space": {"alpha": [0.0, 1.0]}},
@@ -23,7 +23,7 @@ def run(folder: JobFolder, **solvers: object) -> Result:
 
 
 def test_forked_children_of_a_function_have_no_part_in_the_job(folder: JobFolder) -> None:
-    result = run(folder, function="functions.forks:simulate")
+    result = run(folder, function="functions.failing.forks:simulate")
     logs = result.log("solver", 0) + result.log("solver", 1)
     assert (
         "ValueError: in the child" in logs and logs.count("mpidata: This is a forked process, which has no part") == 1

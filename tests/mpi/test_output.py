@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import PROGRAMS, JobFolder
+from jobs import DRAIN, PROGRAMS, JobFolder, python
 
 from mpidata.config import load_job
 from mpidata.errors import JobFileError, MpidataError
@@ -15,7 +15,7 @@ from mpidata.solver.output import read
 from mpidata.solver.renames import Renames
 from mpidata.solver.written import Files, WrongFilesError
 
-WRITES = ["python", str(PROGRAMS / "outputs" / "writes_npy.py")]
+WRITES = python("outputs/writes_npy.py")
 
 
 @pytest.mark.full
@@ -23,7 +23,7 @@ def test_files_of_an_unchanged_program_are_streamed(folder: JobFolder) -> None:
     (folder.path / "case").mkdir()
     (folder.path / "case" / "input.txt").write_text("{{alpha}}")
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={
             "groups": 2,
             "carried": {},
@@ -275,7 +275,7 @@ def test_a_mistake_in_what_is_read_is_said_before_the_start(
     (folder.path / "case").mkdir()
     (folder.path / "case" / "input.txt").write_text("{{alpha}}")
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={
             "carried": {},
             "lifetime": "simulation",
@@ -303,7 +303,7 @@ def test_why_a_simulation_has_failed_is_said(folder: JobFolder, output: dict[str
     (folder.path / "case").mkdir()
     (folder.path / "case" / "input.txt").write_text("{{alpha}}")
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={
             "carried": {},
             "lifetime": "simulation",

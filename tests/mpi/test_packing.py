@@ -1,15 +1,15 @@
 """Small samples share messages where that delays nothing that is waited for."""
 
 import pytest
-from jobs import PROGRAMS, JobFolder
+from jobs import JobFolder, python
 
 
 @pytest.mark.parametrize("elements", [16, 2048])  # in one message with its header, and larger than that of a transport
 def test_what_the_solver_waits_for_does_not_wait_for_more(folder: JobFolder, elements: int) -> None:
     (folder.path / "there").mkdir()
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "trainers" / "notes_arrivals.py")]},
-        solvers={"program": ["python", str(PROGRAMS / "solvers" / "waits_for_arrivals.py"), str(elements)]},
+        trainers={"program": python("trainers/timing/notes_arrivals.py")},
+        solvers={"program": python("solvers/timing/waits_for_arrivals.py", elements)},
         parameters={"count": 3, "space": {"alpha": [0, 1]}},
         fields={"u": {"dtype": "float32", "shape": [elements]}},
         buffer={"capacity": 8},

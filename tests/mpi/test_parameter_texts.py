@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from jobs import PROGRAMS, JobFolder, mpicc
+from jobs import PROGRAMS, JobFolder, mpicc, python
 from programs.mesh_names import MESHES
 
 from mpidata import RecordedDataset
@@ -23,7 +23,7 @@ SPACE = {  # a JobFolder sorts them
     "n": {"value": 3},
     "alpha": {"values": [0.5, 2.0]},
 }
-TRAINER = ["python", str(PROGRAMS / "trainers" / "checks_texts.py")]
+TRAINER = python("trainers/checks/check_texts.py")
 ARGUMENTS = ["{mesh}", "{level}", "{model}", "{n}", "{alpha}", "--level={level:03d}", "{alpha:.3e}"]
 
 
@@ -48,7 +48,9 @@ def build(folder: JobFolder, carried: bool) -> None:
     compiler, kinds = ("cc", ("carried",)) if carried else (mpicc(), ("cflags", "libs"))
     more = [flag for kind in kinds for flag in flags(kind)]
     warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror", *(["-DCARRIED"] if carried else [])]
-    subprocess.run([compiler, *warnings, PROGRAMS / "texts.c", *more, "-o", "solver"], cwd=folder.path, check=True)
+    subprocess.run(
+        [compiler, *warnings, PROGRAMS / "solvers" / "texts.c", *more, "-o", "solver"], cwd=folder.path, check=True
+    )
 
 
 @pytest.mark.parametrize("how", [{"carried": {}}, {"start": "spawn"}], ids=["carried", "spawned"])
@@ -56,7 +58,7 @@ def test_a_program_of_one_simulation(folder: JobFolder, how: dict[str, object]) 
     (folder.path / "case").mkdir(parents=True)
     marks = "|".join(["{{mesh}}", "{{level}}", "{{model}}", "{{n}}", "{{alpha}}", "{{level:03d}}"])
     (folder.path / "case" / "input.dat").write_text(marks)
-    program = ["python", str(PROGRAMS / "solvers" / "checks_texts.py"), *ARGUMENTS]
+    program = python("solvers/python/checks_texts.py", *ARGUMENTS)
     case = {"folder": "case", "fill": ["*.dat"]}
     write(folder, {**how, "lifetime": "simulation", "program": program, "case": case}, record={})
     run = check(folder)

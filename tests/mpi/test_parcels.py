@@ -1,17 +1,15 @@
 """Requests of trainers and parcels of loaders: of any size, from any to any, through the death of a loader."""
 
 import pytest
-import yaml
-from jobs import PROGRAMS, JobFolder
+from jobs import JobFolder, python
 
 
 @pytest.mark.parametrize("start", ["split", pytest.param("spawn", marks=pytest.mark.full)])
 def test_parcels_come_whole_through_the_death_of_a_loader_in_the_middle_of_one(folder: JobFolder, start: str) -> None:
-    folder.write(sitecustomize="import sys\nif 'mpidata.loader' in sys.orig_argv:\n    import echo_loader\n")
-    trainers = {"ranks": 2, "program": ["python", str(PROGRAMS / "trainers" / "asks_loaders.py")]}
-    job = {"trainers": trainers, "loaders": {"ranks": 2, "spares": 1, "start": start}}
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write(sitecustomize="import sys\nif 'mpidata.loader' in sys.orig_argv:\n    import loaders.echo_loader\n")
+    trainers = {"ranks": 2, "program": python("trainers/asks_loaders.py")}
+    folder.write_job({"trainers": trainers, "loaders": {"ranks": 2, "spares": 1, "start": start}})
     result = folder.run()
     assert result.status == 0, result.logs()
     for trainer in range(2):
-        assert "=> exact ['number 11']\n" in result.log("trainer", trainer)
+        assert result.marked("trainer", trainer) == ["exact ['number 11']"]

@@ -3,15 +3,15 @@
 import re
 
 import pytest
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import DRAIN, JobFolder, Result, python
 
-PROGRAM = ["python", str(PROGRAMS / "solvers" / "raises.py")]
+PROGRAM = python("solvers/mistakes/raises.py")
 
 
 def job(folder: JobFolder, ulfm: bool = True, **solvers: object) -> Result:
     folder.job(
         launch={"fault_tolerance": "auto" if ulfm else False},
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers=solvers,
         parameters={"count": 6, "space": {"alpha": [0.0, 1.0]}},
     )
@@ -19,7 +19,7 @@ def job(folder: JobFolder, ulfm: bool = True, **solvers: object) -> Result:
 
 
 def test_a_function_of_one_rank_lives_on(folder: JobFolder) -> None:
-    result = job(folder, groups=1, function="functions.raises:simulate")
+    result = job(folder, groups=1, function="functions.failing.raises:simulate")
     assert result.status == 0, result.logs()
     summary = result.summary
     assert summary["simulations"] == {"requested": 6, "complete": 4, "failed": 2} and summary["lost_groups"] == 0
@@ -47,7 +47,7 @@ def test_a_function_that_never_works_ends_the_job(folder: JobFolder) -> None:
 
 @pytest.mark.full
 def test_a_function_of_several_ranks_costs_its_group(folder: JobFolder) -> None:
-    function = "functions.raises:simulate_on_two_ranks"
+    function = "functions.failing.raises:simulate_on_two_ranks"
     result = job(folder, groups=1, spares=1, ranks_per_group=2, function=function)
     check_one_group_is_lost(result, "raised ValueError: negative density (raises.py line 29)")
     (entry,) = result.summary["set_aside"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import test_checkpoint
 import torch
-from jobs import PROGRAMS, JobFolder
+from jobs import JobFolder, python
 from test_exactness import FIELDS, SIMULATIONS, STEPS, VALIDATION, expected
 
 from mpidata import RecordedDataset
@@ -35,7 +35,7 @@ def check_pattern(dataset: RecordedDataset, parameters: np.ndarray) -> list[tupl
 @pytest.mark.parametrize("every", [1, pytest.param(3, marks=pytest.mark.full)])
 def test_a_record_is_what_was_sent(folder: JobFolder, compiled: Callable[[str], Path], every: int) -> None:
     folder.job(
-        trainers={"ranks": 2, "program": ["python", str(PROGRAMS / "drain.py"), "4"]},
+        trainers={"ranks": 2, "program": python("trainers/drain.py", 4)},
         solvers={"groups": 2, "ranks_per_group": 2, "program": [str(compiled("pattern")), str(STEPS)]},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0], "beta": [5, 6]}},
         validation={"count": VALIDATION},
@@ -56,14 +56,14 @@ def test_a_record_is_what_was_sent(folder: JobFolder, compiled: Callable[[str], 
     assert sorted(path.name for path in (folder.path / "samples").iterdir()) == ["trainer-0000.h5", "trainer-0001.h5"]
 
 
-NUMBERS = ["python", str(PROGRAMS / "solvers" / "puts_numbers.py"), "30", "256", "1024"]
+NUMBERS = python("solvers/python/puts_numbers.py", 30, 256, 1024)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("when_slow", ["slow_down", "skip"])
 def test_a_slow_disk(folder: JobFolder, when_slow: str) -> None:
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "trainers" / "records_slowly.py")]},
+        trainers={"program": python("trainers/record/slow_disk.py")},
         solvers={"program": NUMBERS},
         fields={"u": {"dtype": "float32", "shape": [256, 1024]}},
         record={"path": "samples", "when_slow": when_slow},
@@ -93,7 +93,7 @@ def test_a_slow_disk(folder: JobFolder, when_slow: str) -> None:
 
 def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> None:
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "trainers" / "fills_disk.py")]},
+        trainers={"program": python("trainers/record/full_disk.py")},
         solvers={"program": NUMBERS},
         fields={"u": {"dtype": "float32", "shape": [256, 1024]}},
         record={"path": "samples"},

@@ -1,7 +1,7 @@
 """mpidata run --replay: the batches of an earlier run again, whatever the timing, or an error that names the sample."""
 
 import pytest
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import JobFolder, Result, python
 
 POLICIES = ("fifo", "firo", "reservoir")
 
@@ -9,8 +9,8 @@ POLICIES = ("fifo", "firo", "reservoir")
 def write(folder: JobFolder, policy: str, trainers: int = 2, count: int = 12, **more: object) -> None:
     folder.job(
         journal=True,
-        trainers={"ranks": trainers, "program": ["python", str(PROGRAMS / "trainers" / "hashes_batches.py")]},
-        solvers={"groups": 2, "function": "functions.random_timing:simulate", "in_flight": 2},
+        trainers={"ranks": trainers, "program": python("trainers/checks/hash_batches.py")},
+        solvers={"groups": 2, "function": "functions.timing.random_timing:simulate", "in_flight": 2},
         parameters={"count": count, "space": {"alpha": [0.0, 1.0]}},
         fields={"u": {"dtype": "float64", "shape": [4, 6]}},
         buffer={"policy": policy, "capacity": 10, "watermark": 0 if policy == "fifo" else 3, **more},
@@ -83,35 +83,33 @@ def test_one_trainer_and_more_groups(folder: JobFolder) -> None:
         ("MORE_STEPS", "-2", "does not come: the simulation has fewer steps now"),
     ],
 )
-def test_leaving_the_path_names_the_sample(
-    folder: JobFolder, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
-) -> None:
+def test_leaving_the_path_names_the_sample(folder: JobFolder, variable: str, value: str, said: str) -> None:
     write(folder, "firo")
     first = run(folder)
-    monkeypatch.setenv(variable, value)
+    folder.variables[variable] = value
     again = run(folder, "--replay", str(first.run), status=1)
     assert again.summary["status"] == "failed" and said in again.summary["error"], again.logs()
     assert value != "-2" or "Simulation 7, step " in again.summary["error"]
 
 
 @pytest.mark.full
-def test_many_more_steps_are_named_at_once(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_more_steps_are_named_at_once(folder: JobFolder) -> None:
     write(folder, "reservoir", trainers=1, count=40)
     first = run(folder)
-    monkeypatch.setenv("STEPS", "30")
+    folder.variables["STEPS"] = "30"
     again = run(folder, "--replay", str(first.run), status=1)
     assert "has come, but is not in the run that is replayed" in again.summary["error"], again.logs()
     assert again.seconds < 30, again.seconds  # to hold them all, 10 s for each few, would take minutes
 
 
 @pytest.mark.full
-def test_a_run_that_was_cut_short_is_replayed_up_to_there(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_was_cut_short_is_replayed_up_to_there(folder: JobFolder) -> None:
     write(folder, "reservoir")
-    monkeypatch.setenv("STOP_AFTER", "5")
+    folder.variables["STOP_AFTER"] = "5"
     first = run(folder)
     again = run(folder, "--replay", str(first.run))
     assert batches(again)[0] == batches(first)[0] and len(batches(first)[0]) == 5
-    monkeypatch.delenv("STOP_AFTER")
+    del folder.variables["STOP_AFTER"]
     further = run(folder, "--replay", str(first.run), status=1)
     assert "ends after 5 batches" in further.summary["error"], further.logs()
 
@@ -139,25 +137,23 @@ def test_what_cannot_be_replayed_is_refused(folder: JobFolder) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("policy", POLICIES)
-def test_simulations_that_were_tried_again_are_replayed(
-    folder: JobFolder, monkeypatch: pytest.MonkeyPatch, policy: str
-) -> None:
+def test_simulations_that_were_tried_again_are_replayed(folder: JobFolder, policy: str) -> None:
     write(folder, policy)
-    monkeypatch.setenv("DEATHS", "[[2, 0], [5, 3], [7, 4]]")
-    dying = ("--set", "solvers.function=functions.dies:simulate", "--set", "solvers.start=spawn")
+    folder.variables["DEATHS"] = "[[2, 0], [5, 3], [7, 4]]"
+    dying = ("--set", "solvers.function=functions.failing.dies:simulate", "--set", "solvers.start=spawn")
     first = run(folder, "job.yaml", *dying)
     assert {entry["simulation"] for entry in first.summary["retries"]} >= {2, 5, 7}
     assert batches(run(folder, "--replay", str(first.run))) == batches(first), "nothing dies now"
-    monkeypatch.setenv("DEATHS", "[[1, 2], [5, 1], [9, 0]]")
+    folder.variables["DEATHS"] = "[[1, 2], [5, 1], [9, 0]]"
     again = run(folder, "--replay", str(first.run))
     assert {entry["simulation"] for entry in again.summary["retries"]} >= {1, 5, 9}
     assert batches(again) == batches(first), "others die now"
 
 
 @pytest.mark.full
-def test_a_run_that_was_resumed_is_not_replayed(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_was_resumed_is_not_replayed(folder: JobFolder) -> None:
     write(folder, "fifo", 1)
-    monkeypatch.setenv("FAIL_AFTER", "5")
+    folder.variables["FAIL_AFTER"] = "5"
     first = run(folder, status=1)
     run(folder, "--resume", str(first.run))
     assert "was resumed, and cannot be replayed" in run(folder, "--replay", str(first.run), status=2).output

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from heat2d_job import HEAT2D, build_heat2d, write_heat2d_job
-from jobs import PROGRAMS, JobFolder, environment, mpicc
+from jobs import JobFolder, environment, mpicc, python
 from killing import check_exactly_once, job_processes, solver_ranks, wait_for_event
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def test_deaths_checkpoints_and_spawned_groups_are_clean(
         built,
         COUNT,
         {"start": "spawn", "ranks_per_group": 2, "timeout_s": 60, "start_timeout_s": 120},
-        program=["python", str(PROGRAMS / "census_resumed.py"), "0.02"],
+        program=python("trainers/census/census_resumed.py", "0.02"),
         checkpoint={"every_s": 1.0},
     )
     monkeypatch.setenv("MPIDATA_LIBRARY", str(built / "libmpidata.so"))
@@ -63,8 +63,7 @@ def test_deaths_checkpoints_and_spawned_groups_are_clean(
     job_processes(folder.path, "trainer", trainers=2)[-1].kill()
     first = folder.finish(process, timeout=120, started=started)
     assert first.status == 1 and "--resume" in first.summary["error"], first.logs()
-    command = [*folder.command()[:2], "--resume", str(first.run)]
-    result = folder.run(command=command, timeout=300)
+    result = folder.resume(first.run, timeout=300)
     told = "".join(path.read_text() for path in reports.iterdir())
     assert not told, told[:6000]
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()

@@ -1,25 +1,26 @@
 """What was set aside stays so when the run is resumed, unless it is to be run again."""
 
 import pytest
-from jobs import BIN, PROGRAMS, JobFolder
+from jobs import DRAIN, JobFolder
 
 
 @pytest.mark.full
 def test_a_resume(folder: JobFolder) -> None:
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
-        solvers={"function": "functions.needs_mending:simulate"},
+        trainers=DRAIN,
+        solvers={"function": "functions.failing.needs_mending:simulate"},
         parameters={"count": 4, "space": {"alpha": [0.0, 1.0]}},
     )
     result = folder.run()
     assert result.status == 1 and "Field 'u' was not put" in result.summary["error"]
-    resume = [str(BIN / "mpidata"), "run", "--resume", "runs/job/1"]
-    result = folder.run(command=resume)
+    assert result.run is not None
+    result = folder.resume(result.run)
     assert result.status == 1 and "1 simulation that had been set aside will not be run again" in result.output
     assert [entry["simulation"] for entry in result.summary["set_aside"]] == [1]
     for name in ("mended", "whole"):
         (folder.path / name).touch()
-    result = folder.run(command=[*resume, "--retry-set-aside"])
+    assert result.run is not None
+    result = folder.resume(result.run, "--retry-set-aside")
     assert result.status == 0, result.logs()
     assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
     assert result.summary["set_aside"] == []

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import JobFolder, Result, python
 
 
 def test_a_slow_first_step_is_no_hang_but_a_slow_later_one_is(folder: JobFolder) -> None:
-    solvers = {"groups": 2, "function": "functions.hangs:simulate", "timeout_s": 1, "retries": 0}
-    trainers = {"program": ["python", str(PROGRAMS / "drain.py"), "4"]}
+    solvers = {"groups": 2, "function": "functions.timing.hangs:simulate", "timeout_s": 1, "retries": 0}
+    trainers = {"program": python("trainers/drain.py", 4)}
     folder.job(trainers=trainers, solvers=solvers, parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}})
     result = folder.run(timeout=60)
     assert result.status == 0, result.logs()
@@ -22,7 +22,7 @@ def test_a_slow_first_step_is_no_hang_but_a_slow_later_one_is(folder: JobFolder)
 def run_paused(folder: JobFolder, after_s: float, **solvers: Any) -> Result:
     limits = {"ranks_per_group": 2, "in_flight": 1, "timeout_s": 2, "start_timeout_s": 2}
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "trainers" / "pauses.py"), str(after_s)]},
+        trainers={"program": python("trainers/timing/pauses.py", after_s)},
         solvers=limits | solvers,
         parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}},
         fields={"u": {"dtype": "float32", "shape": [160, 160]}},  # too large to share messages
@@ -43,4 +43,4 @@ def test_a_trainer_that_pauses_longer_than_every_timeout(folder: JobFolder, comp
 
 
 def test_ranks_that_only_follow_are_not_silent(folder: JobFolder) -> None:
-    run_paused(folder, 0, function="functions.pauses:simulate")
+    run_paused(folder, 0, function="functions.timing.pauses:simulate")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jobs import PROGRAMS, JobFolder
+from jobs import JobFolder, python, sets
 from test_windows import FIELDS
 
 COUNT, STEPS, VALIDATION = 8, 12, 2
@@ -19,7 +19,7 @@ AXES = {"plane": 1, "cube": -3}
 
 def write(folder: JobFolder, solver: Path, *, trainers: int, groups: int = 2, ranks: int = 1, batch: int = 2,
           after: int = 3, work: float = 0.0, how: str = "copy", **keys: Any) -> None:  # fmt: skip
-    program = ["python", str(PROGRAMS / "check_statistics.py"), str(batch), str(after), str(work)]
+    program = python("trainers/checks/check_statistics.py", batch, after, work)
     samples = {"statistics": AXES, **keys.pop("samples", {})}
     folder.job(
         trainers={"ranks": trainers, "program": program},
@@ -56,7 +56,7 @@ def agree(found: dict[str, dict[str, Any]], steps: Callable[[int], range] = lamb
 
 
 def results(folder: JobFolder, trainers: int) -> list[dict[str, Any]]:
-    found = [json.loads((folder.path / f"result-{t}.json").read_text()) for t in range(trainers)]
+    found = folder.read_notes("result", trainers)
     assert all(of == found[0] for of in found)
     return found
 
@@ -114,8 +114,8 @@ def test_statistics_go_on_after_a_resume(
     first = folder.finish(process, timeout=60, started=started)
     assert first.summary["status"] == "stopped", first.logs()
     frozen = json.loads((folder.path / "result-0.json").read_text())["frozen"]
-    command = [*folder.command()[:2], "--resume", str(first.run), "--set", f"trainers.ranks={after}"]
-    second = folder.run(command=command, timeout=120)
+    assert first.run is not None
+    second = folder.resume(first.run, *sets(f"trainers.ranks={after}"), timeout=120)
     assert second.status == 0, second.logs()
     found = results(folder, after)[0]
     agree(found["end"])
@@ -127,8 +127,8 @@ def test_statistics_go_on_after_a_resume(
 
 def test_steps_of_a_solver_that_died_count_once_and_what_is_not_finite_apart(folder: JobFolder) -> None:
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "trainers" / "writes_statistics.py")]},
-        solvers={"groups": 2, "function": "functions.not_finite:simulate", "retries": 4},
+        trainers={"program": python("trainers/checks/end_statistics.py")},
+        solvers={"groups": 2, "function": "functions.failing.not_finite:simulate", "retries": 4},
         parameters={"sampler": "grid", "space": {"alpha": {"values": [1, 2, 3]}}},
         fields={"u": {"dtype": "float64", "shape": [4, 6]}},
         samples={"statistics": True},

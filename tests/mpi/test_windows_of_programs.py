@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jobs import PROGRAMS, JobFolder
+from jobs import JobFolder, python
 from killing import STEPS, expected_samples
 from test_heat2d_job import SOLVERS, built
 
@@ -22,16 +22,16 @@ def test_programs_in_three_languages(folder: JobFolder, built: Path, language: s
     shutil.copytree(built, folder.path, dirs_exist_ok=True)
     job = yaml.safe_load((built / "heat2d.yaml").read_text())
     job |= {"name": "job", "validation": {"count": 0}, "samples": {"window": 3, "stride": 2, "run": 5}}
-    job["trainers"]["program"] = ["python", str(PROGRAMS / "window_prints.py")]
+    job["trainers"]["program"] = python("trainers/checks/window_prints.py")
     job["solvers"] = {"groups": 2, "ranks_per_group": ranks, "program": SOLVERS[language]}
     job["parameters"]["count"] = 3
     job["buffer"] = {"policy": "firo", "capacity": 100, "watermark": 10, "tail": "drop"}
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write_job(job)
     result = folder.run(timeout=100)
     assert result.status == 0 and result.run is not None, result.logs()
     steps = expected_samples(result.run, 3)
     windows = {f"{s}/{i}": [steps[f"{s}/{i + j}"] for j in (0, 2, 4)] for s in range(3) for i in range(STEPS - 4)}
-    came = [json.loads((folder.path / f"prints-{trainer}.json").read_text()) for trainer in range(2)]
+    came = folder.read_notes("prints", 2)
     assert not came[0].keys() & came[1].keys() and result.summary["samples"]["received"] == len(windows)
     assert len(came[0]) == len(came[1]) >= len(windows) // 2 - 8  # those of a trainer with more are dropped
     assert {**came[0], **came[1]}.items() <= windows.items()
@@ -44,13 +44,11 @@ def test_programs_in_three_languages(folder: JobFolder, built: Path, language: s
         *[pytest.param(*of, marks=pytest.mark.full) for of in (([20, 6], "fifo"), ([9, 4, 15], "reservoir"))],
     ],
 )
-def test_tries_of_other_lengths_mix_nothing(
-    folder: JobFolder, monkeypatch: pytest.MonkeyPatch, lengths: list[int], policy: str
-) -> None:
-    monkeypatch.setenv("LENGTHS", json.dumps(lengths))
+def test_tries_of_other_lengths_mix_nothing(folder: JobFolder, lengths: list[int], policy: str) -> None:
+    folder.variables["LENGTHS"] = json.dumps(lengths)
     folder.job(
-        trainers={"ranks": 2, "program": ["python", str(PROGRAMS / "trainers" / "collects_tries.py")]},
-        solvers={"groups": 2, "function": "functions.tries_of_lengths:simulate", "retries": 4},
+        trainers={"ranks": 2, "program": python("trainers/checks/check_tries.py")},
+        solvers={"groups": 2, "function": "functions.failing.tries_of_lengths:simulate", "retries": 4},
         parameters={"sampler": "grid", "space": {"alpha": {"values": [1, 2, 3]}}},
         buffer={"policy": policy, "capacity": 40, "tail": "repeat", **({} if policy == "fifo" else {"watermark": 2})},
         samples={"window": 3, "run": 4},
@@ -58,7 +56,7 @@ def test_tries_of_other_lengths_mix_nothing(
     result = folder.run(timeout=120)
     assert result.status == 0, result.logs()
     assert len(result.summary["retries"]) == 3 * (len(lengths) - 1)
-    seen = [tuple(of) for t in range(2) for of in json.loads((folder.path / f"seen-{t}.json").read_text())]
+    seen = [tuple(of) for notes in folder.read_notes("seen", 2) for of in notes]
     for simulation in range(3):
         firsts = [first for of, first, _ in seen if of == simulation]
         assert len(firsts) == len(set(firsts)), "a window came from two tries"
@@ -67,11 +65,11 @@ def test_tries_of_other_lengths_mix_nothing(
 
 def test_a_step_is_held_once_however_many_windows_share_it(folder: JobFolder) -> None:
     """Of 1 MB each, 60 in the buffer: windows of six that held their own would take 360 MB."""
-    solver = ["python", str(PROGRAMS / "solvers" / "puts_numbers.py"), "60", "512", "512"]
+    solver = python("solvers/python/puts_numbers.py", 60, 512, 512)
     peaks = []
     for window in (1, 6):
         folder.job(
-            trainers={"program": ["python", str(PROGRAMS / "trainers" / "peak_memory.py")]},
+            trainers={"program": python("trainers/checks/window_memory.py")},
             solvers={"groups": 1, "program": solver},
             parameters={"count": 3, "space": {"alpha": [0.0, 1.0]}},
             fields={"u": {"dtype": "float32", "shape": [512, 512]}},

@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from jobs import PROGRAMS, JobFolder
+from jobs import JobFolder, python
 
 
 def run(folder: JobFolder, batch_size: int, rows: int, steps: int = 16, **keys: Any) -> dict[str, Any]:
-    trainer = ["python", str(PROGRAMS / "trainers" / "writes_into_batches.py"), str(batch_size)]
-    solver = ["python", str(PROGRAMS / "solvers" / "waits_for_start.py"), str(steps), str(rows)]
+    trainer = python("trainers/checks/check_without_copy.py", batch_size)
+    solver = python("solvers/timing/waits_for_start.py", steps, rows)
     solvers = keys.pop("solvers", {})
     folder.job(
         trainers={"program": trainer},

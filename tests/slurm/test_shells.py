@@ -6,7 +6,7 @@ import time
 
 import pytest
 from batch import BatchFolder
-from jobs import BIN, PROGRAMS, environment
+from jobs import BIN, PROGRAMS, environment, python
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from jobs import BIN, PROGRAMS, environment
 )
 def test_a_job_runs_in_the_shell_of_srun(folder: BatchFolder, options: list[str]) -> None:
     folder.write(solver="import numpy as np\ndef f(alpha):\n    yield {'u': np.zeros((4, 6))}\n")
-    train = ["python", str(PROGRAMS / "drain.py")]
+    train = python("trainers/drain.py")
     folder.job(
         trainers={"program": train},
         solvers={"function": "solver:f"},

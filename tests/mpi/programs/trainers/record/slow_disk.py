@@ -1,7 +1,7 @@
 """Trainer: writes its record to a slow disk, and prints how much of it has waited at most."""
 
-import slow_record
 from numpy_stream import stream
+from preloads import slow_record
 
 from mpidata.record import writer
 from mpidata.trainer.join import join

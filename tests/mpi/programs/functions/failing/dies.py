@@ -5,7 +5,7 @@ import os
 import signal
 from pathlib import Path
 
-from functions import random_timing
+from functions.timing import random_timing
 
 
 def simulate(alpha, simulation):
