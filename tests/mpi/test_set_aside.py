@@ -1,5 +1,7 @@
 """What was set aside stays so when the run is resumed, unless it is to be run again."""
 
+from pathlib import Path
+
 import pytest
 from jobs import DRAIN, JobFolder
 
@@ -13,14 +15,12 @@ def test_a_resume(folder: JobFolder) -> None:
     )
     result = folder.run()
     assert result.status == 1 and "Field 'u' was not put" in result.summary["error"]
-    assert result.run is not None
-    result = folder.resume(result.run)
+    result = folder.resume(Path("runs/job/1"))
     assert result.status == 1 and "1 simulation that had been set aside will not be run again" in result.output
     assert [entry["simulation"] for entry in result.summary["set_aside"]] == [1]
     for name in ("mended", "whole"):
         (folder.path / name).touch()
-    assert result.run is not None
-    result = folder.resume(result.run, "--retry-set-aside")
+    result = folder.resume(Path("runs/job/1"), "--retry-set-aside")
     assert result.status == 0, result.logs()
     assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
     assert result.summary["set_aside"] == []
