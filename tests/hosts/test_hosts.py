@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from heat2d_job import write_heat2d_job
 from hosts import Hosts
-from jobs import BIN, PROGRAMS, JobFolder, Result, environment
+from jobs import BIN, JobFolder, Result, environment, python
 from killing import STEPS, check_exactly_once, wait_for_event
 from waiting import wait_until
 
@@ -28,7 +28,7 @@ class HostsJob:
             built,
             COUNT,
             {"groups": 2, **solvers},
-            program=["python", str(PROGRAMS / "census_resumed.py"), str(pause_s)],
+            program=python("trainers/census/census_resumed.py", pause_s),
             checkpoint={"every_s": 0.5},
             launch={"hosts": ["node1:4", "node2:3", "node3:3"], "host_timeout_s": SILENCE_S},
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cluster import Cluster
 from heat2d_job import write_heat2d_job
-from jobs import BIN, PROGRAMS, JobFolder, Result, environment
+from jobs import BIN, JobFolder, Result, environment, python
 from killing import events_of
 from waiting import wait_until
 
@@ -25,7 +25,7 @@ class BatchFolder(JobFolder):
 
     def heat2d(self, built: Path, count: int, pause: float = 0.0, **keys: object) -> None:
         """Write a job of the heat example, whose trainers sleep after each batch of 5 samples."""
-        program = ["python", str(PROGRAMS / "census_resumed.py"), str(pause)]
+        program = python("trainers/census/census_resumed.py", pause)
         write_heat2d_job(
             self, built, count, {"groups": 2, "timeout_s": 30, "start_timeout_s": 30}, program=program, **keys
         )

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from batch import BatchFolder
-from jobs import BIN, PROGRAMS, environment
+from jobs import BIN, PROGRAMS, environment, python
 from waiting import wait_until
 
 
@@ -14,7 +14,7 @@ from waiting import wait_until
 )
 def test_a_job_runs_in_the_shell_of_srun(folder: BatchFolder, options: list[str]) -> None:
     folder.write(solver="import numpy as np\ndef f(alpha):\n    yield {'u': np.zeros((4, 6))}\n")
-    train = ["python", str(PROGRAMS / "drain.py")]
+    train = python("trainers/drain.py")
     folder.job(
         trainers={"program": train},
         solvers={"function": "solver:f"},
