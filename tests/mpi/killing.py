@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 from heat2d_job import HEAT2D
-from jobs import JobFolder, newest_run, ranks_of, read_lines
+from jobs import JobFolder, newest_run, ranks_of
 from waiting import wait_until
 
 STEPS = 100
