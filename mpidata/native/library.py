@@ -251,6 +251,7 @@ CARRIED: dict[str, _Signature] = {
     "mpidata_attach": (c_int, []),
     "mpidata_carried_plan": (c_char_p, []),
     "mpidata_carried_last_words": (None, [c_char_p]),
+    "mpidata_available_memory": (c_int64, [c_char_p, c_char_p, POINTER(c_int)]),
     **{f"mpidata_{name}": SIGNATURES[f"mpidata_{name}"] for name in _SHARED},
 }
 

@@ -53,6 +53,9 @@ def memory(address, shape, dtype):
     return np.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype).reshape(shape)
 
 
+VAIN_DRAW_S = 0.01  # how long a draw takes that comes to nothing
+
+
 class FakeLibrary:
     """Sample number n has n in every element of its fields; simulation n // 5, step n % 5."""
 
@@ -104,7 +107,7 @@ class FakeLibrary:
             return self.draw_status
         if self.again:
             self.again -= 1
-            time.sleep(min(timeout, 0.01))
+            time.sleep(min(timeout, VAIN_DRAW_S))
             return AGAIN
         if self.stopped or self.drawn + self.count > self.samples:
             return END

@@ -3,10 +3,10 @@
 import fcntl
 import json
 import os
+import signal
 import stat
 import subprocess
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -178,7 +178,7 @@ def test_another_user_cannot_hold_a_run(shared: Path) -> None:
     def hold() -> None:
         fcntl.flock(os.open(run.path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(tell, b"x")
-        time.sleep(60)
+        signal.pause()
 
     holder = os.fork()
     if holder == 0:

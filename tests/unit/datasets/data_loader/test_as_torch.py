@@ -174,10 +174,13 @@ def test_get_worker_info_and_worker_init_fn_work_on_loaders(job_of):
 
 
 class Slow(Images):
+    READING_S = 0.3
+
     def __getitem__(self, index):
         import time
 
-        time.sleep(0.3 if index == 0 else 0.0)
+        if index == 0:
+            time.sleep(self.READING_S)
         return index
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from fake_loaders import FakeRequests
+from waiting import stays
 
 from mpidata.datasets.data_loader.data_loader import DataLoader
 from mpidata.errors import StreamError
@@ -21,6 +22,8 @@ BYTES = 4096
 
 
 class Numbers:
+    READING_S = 0.0005
+
     def __init__(self, n=64):
         self.n, self.extra = n, 0
 
@@ -28,7 +31,7 @@ class Numbers:
         return self.n
 
     def __getitem__(self, index):
-        time.sleep(0.0005)
+        time.sleep(self.READING_S)
         return torch.full((BYTES,), index + self.extra)
 
 
@@ -96,8 +99,7 @@ class Rows:
 def test_no_more_is_asked_of_a_loader_than_prefetch_factor(job_of):
     job = job_of(loaders=2)
     batches = iter(DataLoader(range(100), prefetch_factor=3))
-    time.sleep(0.1)
-    assert len(job.requests(Kind.BATCH)) == 6
+    assert stays(lambda: len(job.requests(Kind.BATCH)) == 6, 0.1)
     next(batches)
     assert len(job.requests(Kind.BATCH)) == 7
 

@@ -1,4 +1,4 @@
-#include "wire/put_check.h"
+#include "calls/put_check.h"
 
 #include <stdio.h>
 #include <string.h>

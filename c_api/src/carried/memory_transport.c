@@ -1,0 +1,200 @@
+/* A rank of a carried program. What passes between it and its carrier is in channel.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "mpidata_carried.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "buffer/copy.h"
+#include "calls/calls.h"
+#include "carried/carried.h"
+#include "carried/channel.h"
+#include "program/alone.h"
+#include "program/caller.h"
+#include "wire/failed.h"
+
+static struct {
+    pid_t process;
+    mpidata_channel channel;
+    mpidata_plan plan;
+    char who[128];
+    mpidata_carried_sample *sample; /* that is being filled, or NULL */
+    char *values;
+    uint32_t n_blocks;
+    uint64_t used;
+} rank;
+
+/* libmpidata, which must not be in the same process: its calls have the same names. */
+extern int mpidata_init_f(int world, int *group) __attribute__((weak));
+
+static int is_carried(void) { return mpidata_calls.state == MPIDATA_JOINED && !mpidata_calls.alone; }
+
+static void say(void) { (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error()); }
+
+static void who_is_carried(char *text, size_t size) { (void)snprintf(text, size, "%s", rank.who); }
+
+static void report_to_carrier(const char *sentence) {
+    (void)mpidata_channel_ask(&rank.channel, MPIDATA_CARRIED_ERROR, sentence);
+}
+
+static int settle_with_carrier(int status) {
+    mpidata_carried *shared = rank.channel.shared;
+    MPIDATA_CARRIED_SET(shared->beats, shared->beats + 1);
+    if (MPIDATA_CARRIED_GET(shared->stopping)) mpidata_calls.stopping = 1;
+    if (status == MPIDATA_ERR_JOB && !mpidata_calls.broken) say();
+    if (status > MPIDATA_END && !mpidata_calls.broken) mpidata_calls.broken = status;
+    return status;
+}
+
+static int is_forked(void) { return mpidata_calls.state == MPIDATA_JOINED && rank.process != getpid(); }
+
+static int refuse_fork(void) {
+    return mpidata_error(MPIDATA_ERR_ORDER, "This is a forked process, which has no part in the job. Make calls of libmpidata "
+                                            "in the parent alone, and end the child with _exit.");
+}
+
+const char *mpidata_carried_plan(void) { return is_carried() ? rank.channel.plan_text : NULL; }
+
+int mpidata_report_error(const char *sentence) {
+    MPIDATA_CALLED;
+    if (is_forked()) return refuse_fork();
+    if (!is_carried() || mpidata_calls.broken) return MPIDATA_SUCCESS;
+    mpidata_calls.broken = MPIDATA_ERR_ORDER;
+    return mpidata_channel_ask(&rank.channel, MPIDATA_CARRIED_ERROR, sentence);
+}
+
+void mpidata_carried_last_words(const char *words) {
+    if (!is_carried() || is_forked()) return;
+    (void)snprintf(rank.channel.shared->reason, sizeof rank.channel.shared->reason, "%s", words);
+}
+
+/* -- put, step ------------------------------------------------------------------------------------------------------ */
+
+static void copy_values(char *restrict target, const void *restrict values, int64_t elements, size_t bytes, int convert) {
+    if (!convert) {
+        if (bytes < MPIDATA_BLOCK_ANYWHERE) memcpy(target, values, bytes);
+        else (void)mpidata_copy_past_cache(target, values, bytes);
+        return;
+    }
+    mpidata_copy_as_float32(target, values, elements);
+}
+
+static int stage_in_slot(const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
+    static const char LARGER[] = "Put larger blocks, several of these at once.";
+    size_t bytes = mpidata_block_bytes(&rank.plan, block);
+    (void)lend; /* the carrier has no access to the program's arrays */
+    if (!rank.sample) MPIDATA_TRY(mpidata_channel_slot(&rank.channel, &rank.sample, &rank.values));
+    if (rank.n_blocks == rank.channel.blocks) {
+        (void)mpidata_error(MPIDATA_ERR_BLOCK, "A rank may put at most %d blocks in one step", (int)rank.channel.blocks);
+        return mpidata_calls_misuse(MPIDATA_ERR_BLOCK, LARGER);
+    }
+    uint64_t at = mpidata_padded(rank.used);
+    if (at > rank.channel.values_bytes || bytes > rank.channel.values_bytes - at) {
+        (void)mpidata_error(MPIDATA_ERR_MEMORY, "A sample has no room in the memory shared with the carrier");
+        return mpidata_calls_misuse(MPIDATA_ERR_MEMORY, LARGER);
+    }
+    copy_values(rank.values + at, put->values, mpidata_block_elements(block), bytes,
+                put->dtype != rank.plan.fields[block->field].dtype);
+    ((mpidata_carried_block *)(rank.sample + 1))[rank.n_blocks++] = (mpidata_carried_block){.block = *block, .at = at};
+    rank.used = at + bytes;
+    return MPIDATA_SUCCESS;
+}
+
+static int wait_for_nothing(const void *values) {
+    (void)values;
+    return MPIDATA_SUCCESS;
+}
+
+static void drop_slot(void) {
+    rank.sample = NULL;
+    rank.n_blocks = 0;
+    rank.used = 0;
+}
+
+/* The carrier looks at the time and at what all ranks have put. A rank that has put nothing commits an empty slot. */
+static int commit_slot(double time) {
+    if (!rank.sample) MPIDATA_TRY(mpidata_channel_slot(&rank.channel, &rank.sample, &rank.values));
+    rank.sample->time = time;
+    rank.sample->n_blocks = rank.n_blocks;
+    MPIDATA_TRY(mpidata_channel_commit(&rank.channel));
+    drop_slot();
+    mpidata_calls_empty_step();
+    mpidata_calls.step++;
+    return MPIDATA_SUCCESS;
+}
+
+/* -- next, fail, finalize: the carrier counts ------------------------------------------------------------------------ */
+
+static int complete_nothing(void) { return MPIDATA_SUCCESS; }
+
+static int ask_for_next(const mpidata_done *done, int64_t *simulation) {
+    (void)done;
+    MPIDATA_TRY(mpidata_channel_ask(&rank.channel, MPIDATA_CARRIED_NEXT, NULL));
+    *simulation = rank.channel.shared->simulation;
+    return MPIDATA_SUCCESS;
+}
+
+static int tell_of_failure(const char *reason, int how) {
+    return mpidata_channel_ask(&rank.channel, how == MPIDATA_GIVEN_UP ? MPIDATA_CARRIED_FAIL : MPIDATA_CARRIED_FAIL_TRY, reason);
+}
+
+static int leave_carrier(const mpidata_done *done) {
+    (void)done;
+    return mpidata_channel_ask(&rank.channel, MPIDATA_CARRIED_FINALIZE, NULL);
+}
+
+static void close_carried(void) {
+    if (!is_carried()) return;
+    mpidata_channel_close(&rank.channel);
+    mpidata_plan_free(&rank.plan);
+}
+
+static const mpidata_transport BY_MEMORY = {
+    .forked = is_forked, .refuse_forked = refuse_fork, .who = who_is_carried, .settle = settle_with_carrier,
+    .report = report_to_carrier, .stage = stage_in_slot, .wait = wait_for_nothing, .step = commit_slot, .drop = drop_slot,
+    .complete = complete_nothing, .next = ask_for_next, .fail = tell_of_failure, .leave = leave_carrier, .close = close_carried,
+};
+
+/* -- join ----------------------------------------------------------------------------------------------------------- */
+
+static int open_plan(void) {
+    MPIDATA_TRY(mpidata_plan_parse(rank.channel.plan_text, &rank.plan));
+    memcpy(rank.who, rank.channel.shared->who, sizeof rank.who);
+    rank.who[sizeof rank.who - 1] = '\0';
+    uint64_t parameters = (uint64_t)((const char *)rank.channel.parameters - (const char *)rank.channel.shared);
+    if ((uint64_t)rank.plan.n_parameters > (rank.channel.bytes - parameters) / sizeof(double))
+        return mpidata_error(MPIDATA_ERR_JOB, "mpidata_attach: the carrier's memory has no room for the parameters.");
+    return mpidata_calls_begin(&BY_MEMORY, &rank.plan, rank.channel.parameters);
+}
+
+static int attach(void) {
+    const char *address = getenv(MPIDATA_CARRIER_VARIABLE);
+    MPIDATA_TRY(mpidata_calls_may_join());
+    if (mpidata_init_f)
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_attach: this program is linked with libmpidata, too. Link a carried "
+                                                "program with libmpidata_carried alone.");
+    if ((!address || !*address) && getenv("MPIDATA_RUN") && *getenv("MPIDATA_RUN"))
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_attach: this program is linked with libmpidata_carried, but the job "
+                                                "starts it as one of its ranks. Write `carried: {ranks: 1}` below `solvers` in "
+                                                "the job file, or link it with libmpidata: mpidata config --cflags --libs.");
+    rank.process = getpid();
+    if (!address || !*address) {
+        mpidata_alone_say_so();
+        return mpidata_calls_begin(&BY_MEMORY, NULL, NULL);
+    }
+    MPIDATA_TRY(mpidata_channel_open(&rank.channel, address));
+    int status = open_plan();
+    if (status) mpidata_channel_close(&rank.channel);
+    return status;
+}
+
+int mpidata_attach(void) {
+    MPIDATA_CALLED;
+    int status = attach();
+    if (status) say();
+    return status;
+}

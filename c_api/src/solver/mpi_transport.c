@@ -1,0 +1,402 @@
+#include "solver/solver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/beat.h"
+#include "base/deadlines.h"
+#include "base/wait.h"
+#include "calls/calls.h"
+#include "job/usage.h"
+#include "program/alone.h"
+#include "program/caller.h"
+#include "solver/sender.h"
+#include "solver/tally.h"
+#include "stream/state.h"
+#include "wire/identity.h"
+
+static const double LISTEN_EVERY_S = 5e-5, PATIENT_S = 1.0;
+
+/* One solver per process, as there is one MPI_COMM_WORLD. */
+static struct {
+    mpidata_job job;
+    mpidata_sender sender;
+    MPI_Comm group;
+    int group_size;
+    double listened; /* to the scheduler, last; s */
+    double asked;    /* for a simulation, last; s */
+    double since;    /* the simulation before was closed; s */
+    double next_s, start_s; /* of the time since then: waited for a simulation, and in it until its first step was over */
+    int validation;
+    char reason[512];
+    mpidata_task *task;
+    size_t task_bytes;
+    int awaits_task; /* MPI is to write one there */
+    mpidata_tally tally;
+} solver = {.group = MPI_COMM_NULL};
+
+static int in_job(void) { return mpidata_calls.state == MPIDATA_JOINED && !mpidata_calls.alone; }
+
+static void who(char *text, size_t size) { mpidata_job_who(&solver.job, text, size); }
+
+static int send_error(const char *sentence) {
+    mpidata_event event = {.kind = MPIDATA_EVENT_ERROR};
+    (void)snprintf(event.text, sizeof event.text, "%s", sentence);
+    return mpidata_job_send_event(&solver.job, &event);
+}
+
+static void report(const char *sentence) {
+    const struct timespec moment = {.tv_sec = MPIDATA_AFTER_ERROR_MS / 1000};
+    (void)send_error(sentence);
+    (void)nanosleep(&moment, NULL);
+}
+
+int mpidata_report_error(const char *sentence) {
+    MPIDATA_CALLED;
+    if (mpidata_job_forked()) return mpidata_job_refuse_forked();
+    return in_job() ? send_error(sentence) : mpidata_report_error_of_trainer(sentence);
+}
+
+static void end_this_rank(void) {
+    mpidata_tell(MPIDATA_PULSE_LOST);
+    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
+    _exit(1);
+}
+
+/* A group that has lost a rank, or that the scheduler has given up, cannot go on: another one takes its simulation over. */
+static int settle(int status) {
+    if (status == MPIDATA_ERR_DIED) end_this_rank();
+    mpidata_beat();
+    return status;
+}
+
+/* A peer's death must not end the whole job, as MPI's default handler would. */
+static void group_failed(MPI_Comm *comm, int *code, ...) {
+    (void)comm;
+    if (mpidata_check_mpi(*code, "on the group's communicator") == MPIDATA_ERR_DIED) end_this_rank();
+    (void)fprintf(stderr, "mpidata: %s This rank ends.\n", mpidata_last_error());
+    _exit(1);
+}
+
+/* -- put, step ------------------------------------------------------------------------------------------------------ */
+
+/* A step that cannot be sent whole ends the job: the trainers would wait for the rest of it. */
+static int cannot_send(int status) {
+    if (status == MPIDATA_ERR_BLOCK) return mpidata_calls_misuse(status, "Put larger blocks, several of these at once.");
+    if (status == MPIDATA_ERR_MEMORY) return mpidata_calls_misuse(status, "Lower solvers.in_flight in the job file.");
+    return status;
+}
+
+static int stage(const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
+    return cannot_send(mpidata_sender_stage(&solver.sender, block, put->values, put->dtype, lend));
+}
+
+static int wait_for_lent(const void *values) {
+    return values ? mpidata_sender_wait_for(&solver.sender, values) : mpidata_sender_drain(&solver.sender, 1);
+}
+
+static void drop(void) { mpidata_sender_drop(&solver.sender); }
+
+/* Where steps are short, not in each: a call of MPI that finds nothing may give the core away. */
+static int listen_again(void) {
+    double now = mpidata_now();
+    if (now - solver.listened < LISTEN_EVERY_S) return MPIDATA_SUCCESS;
+    solver.listened = now;
+    return mpidata_job_listen(&solver.job);
+}
+
+/* The program is not at fault if a simulation diverges: it is tried again. */
+static int fail_here(double time) {
+    (void)snprintf(solver.reason, sizeof solver.reason, "made step %lld at the time %g", (long long)mpidata_calls.step, time);
+    mpidata_sender_drop(&solver.sender);
+    mpidata_calls_empty_step();
+    mpidata_calls.failed = MPIDATA_TRY_FAILED;
+    mpidata_calls.lame = solver.group_size > 1 ? MPIDATA_LAME_HERE : MPIDATA_LAME_ALL;
+    return mpidata_calls_not_finite();
+}
+
+/* All ranks hear of it in the same agreement, and begin no other one in this simulation. Where only some had such a time, or at
+ * other steps, the trainers have parts of a sample, which are dropped with the group. */
+static void fail_all(int together) {
+    static const char HOW[] = "raised a time that is not finite";
+    char who[128];
+    mpidata_job_who(&solver.job, who, sizeof who);
+    (void)mpidata_error(MPIDATA_ERR_ARGUMENT, "%s, simulation %lld, step %lld, %s", who, (long long)mpidata_calls.simulation,
+                        (long long)mpidata_calls.step, mpidata_calls.lame ? HOW : "ends with its group.");
+    if (!together && !mpidata_calls.lame) end_this_rank();
+    if (!together) (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
+    if (!together) mpidata_beat_at(HOW);
+    if (!together) _exit(1);
+    mpidata_calls.failed = MPIDATA_TRY_FAILED;
+    mpidata_calls.lame = MPIDATA_LAME_ALL;
+}
+
+/* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone hears of a stop, so that all
+ * ranks leave at the same step. */
+static int finish_tally(void) {
+    mpidata_tally *tally = &solver.tally;
+    if (!tally->under_way) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_wait_request(&tally->request, MPI_STATUS_IGNORE, mpidata_sender_wait, &solver.sender));
+    int64_t failed, at;
+    int steps = tally->under_way, stop = mpidata_tally_finish(tally, &failed, &at);
+    tally->under_way = 0;
+    if (stop) mpidata_calls.stopping = 1;
+    if (failed) fail_all(failed == solver.group_size && at == failed * mpidata_calls.step);
+    if (failed) return MPIDATA_SUCCESS;
+    const int tells = solver.job.rank_in_group == 0;
+    for (int i = 0; i < steps; i++)
+        MPIDATA_TRY(mpidata_calls_check_cover(tally->sum + i * tally->n_fields, tally->first + i, tells));
+    return MPIDATA_SUCCESS;
+}
+
+static int start_tally(int64_t last) {
+    int leads = solver.job.rank_in_group == 0;
+    const int64_t failed_at = mpidata_calls.lame == MPIDATA_LAME_HERE ? mpidata_calls.step : -1;
+    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, failed_at, leads);
+}
+
+static int commit(double time) {
+    MPIDATA_TRY(cannot_send(mpidata_sender_commit(&solver.sender, mpidata_calls.simulation, mpidata_calls.step, time,
+                                                  solver.validation, solver.task->parameters)));
+    mpidata_calls_empty_step();
+    if (mpidata_calls.step++) return MPIDATA_SUCCESS;
+    mpidata_withdraw(MPIDATA_PULSE_STARTING);
+    solver.start_s = mpidata_now() - solver.since - solver.next_s - solver.sender.waited;
+    return MPIDATA_SUCCESS;
+}
+
+static int step_of_one(double time) {
+    if (!mpidata_is_finite(time)) return fail_here(time);
+    MPIDATA_TRY(listen_again());
+    if (solver.job.told_to_stop) mpidata_calls.stopping = 1;
+    if (mpidata_calls.stopping) return MPIDATA_END;
+    MPIDATA_TRY(mpidata_calls_check_cover(mpidata_calls.elements, mpidata_calls.step, 1));
+    return commit(time);
+}
+
+static int step_of_many(double time) {
+    MPIDATA_TRY(listen_again());
+    if (!mpidata_is_finite(time)) (void)fail_here(time); /* the others hear of it when this rank closes the simulation */
+    if (!mpidata_tally_add(&solver.tally, mpidata_calls.elements) && !mpidata_calls.lame) return commit(time);
+    if (mpidata_calls.lame) return MPIDATA_ERR_ARGUMENT;
+    MPIDATA_TRY(finish_tally());
+    if (mpidata_calls.stopping) return MPIDATA_END;
+    if (mpidata_calls.lame) return mpidata_calls_not_finite();
+    MPIDATA_TRY(start_tally(mpidata_calls.step));
+    return commit(time);
+}
+
+static int step(double time) { return solver.group_size > 1 ? step_of_many(time) : step_of_one(time); }
+
+/* -- next, fail, finalize ------------------------------------------------------------------------------------------- */
+
+static int64_t microseconds(double seconds) { return seconds > 0 ? (int64_t)(1e6 * seconds) : 0; }
+
+/* How the time since the simulation before was spent. Rounded down, the parts are not more than the whole. */
+static void tell_times(mpidata_event *event) {
+    double now = mpidata_now();
+    event->closed.next_us = microseconds(solver.next_s);
+    event->closed.start_us = microseconds(solver.start_s);
+    event->closed.room_us = microseconds(solver.sender.waited);
+    event->closed.total_us = microseconds(now - solver.since) + 3;
+    event->closed.usage = mpidata_usage_now();
+    solver.since = now;
+    solver.next_s = solver.start_s = solver.sender.waited = 0.0;
+}
+
+static int complete(void) {
+    MPIDATA_TRY(finish_tally());
+    if (solver.tally.steps && mpidata_calls.lame != MPIDATA_LAME_ALL && !mpidata_calls.stopping) {
+        MPIDATA_TRY(start_tally(mpidata_calls.step - 1));
+        MPIDATA_TRY(finish_tally());
+    }
+    if (mpidata_calls.lame) solver.tally.steps = 0;
+    return mpidata_sender_flush(&solver.sender);
+}
+
+/* What the scheduler is told of the simulation that ends here. */
+static mpidata_event event_of(const mpidata_done *done, int kind) {
+    mpidata_event event = {.kind = kind};
+    event.closed.simulation = done->simulation;
+    event.closed.steps = done->steps;
+    event.closed.failed = done->failed;
+    (void)snprintf(event.text, sizeof event.text, "%s", done->failed ? solver.reason : "");
+    tell_times(&event);
+    return event;
+}
+
+/* A spare group may wait for hours: it is to cost nothing. */
+static int wait_for_task(void *sender) {
+    static const struct timespec pause = {.tv_nsec = 10000000};
+    if (mpidata_now() - solver.asked > PATIENT_S) (void)nanosleep(&pause, NULL);
+    return mpidata_sender_wait(sender);
+}
+
+static int ask_scheduler(mpidata_event *event) {
+    MPI_Request request;
+    MPIDATA_TRY_MPI(MPI_Irecv(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, MPIDATA_TAG_TASK, solver.job.data,
+                              &request));
+    MPIDATA_TRY(mpidata_job_send_event(&solver.job, event));
+    MPI_Status came;
+    int bytes = 0;
+    MPIDATA_TRY(mpidata_wait_request(&request, &came, wait_for_task, &solver.sender));
+    MPIDATA_TRY_MPI(MPI_Get_count(&came, MPI_BYTE, &bytes));
+    return mpidata_task_fits(&solver.job.plan, solver.task, bytes);
+}
+
+static int next(const mpidata_done *done, int64_t *simulation) {
+    mpidata_event event = event_of(done, MPIDATA_EVENT_NEXT);
+    solver.awaits_task = 1;
+    solver.asked = mpidata_now();
+    if (solver.job.rank_in_group == 0) MPIDATA_TRY(ask_scheduler(&event));
+    if (solver.group_size > 1) {
+        MPI_Request request;
+        MPIDATA_TRY_MPI(MPI_Ibcast(solver.task, (int)solver.task_bytes, MPI_BYTE, 0, solver.job.role, &request));
+        MPIDATA_TRY(mpidata_wait_request(&request, MPI_STATUS_IGNORE, wait_for_task, &solver.sender));
+    }
+    solver.awaits_task = 0;
+    solver.next_s = mpidata_now() - solver.since;
+    MPIDATA_TRY(mpidata_task_check(&solver.job.plan, solver.task));
+    if (solver.task->kind != MPIDATA_TASK_RUN) return MPIDATA_END;
+    *simulation = solver.task->simulation;
+    solver.validation = solver.task->validation;
+    solver.sender.by_try = solver.task->by_try;
+    mpidata_tell(MPIDATA_PULSE_STARTING);
+    return MPIDATA_SUCCESS;
+}
+
+static int fail(const char *reason, int how) {
+    (void)how; /* the scheduler hears of it when the simulation is closed */
+    MPIDATA_TRY(finish_tally());
+    (void)snprintf(solver.reason, sizeof solver.reason, "%s", reason);
+    return MPIDATA_SUCCESS;
+}
+
+static int leave(const mpidata_done *done) {
+    const mpidata_event event = event_of(done, MPIDATA_EVENT_FINALIZED);
+    MPIDATA_TRY(mpidata_sender_drain(&solver.sender, 0));
+    MPIDATA_TRY(mpidata_wait_all_here(solver.job.role));
+    return solver.job.rank_in_group == 0 ? mpidata_job_send_event(&solver.job, &event) : MPIDATA_SUCCESS;
+}
+
+static void close_all(void) {
+    if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
+    if (in_job()) {
+        mpidata_sender_close(&solver.sender);
+        mpidata_job_leave(&solver.job);
+        mpidata_job_left();
+    }
+    if (!solver.awaits_task) free(solver.task); /* else, after an error, MPI still has it */
+    mpidata_tally_close(&solver.tally);
+    solver.task = NULL;
+}
+
+static const mpidata_transport BY_MPI = {
+    .forked = mpidata_job_forked, .refuse_forked = mpidata_job_refuse_forked, .who = who, .settle = settle, .report = report,
+    .stage = stage, .wait = wait_for_lent, .step = step, .drop = drop, .complete = complete, .next = next, .fail = fail,
+    .leave = leave, .close = close_all,
+};
+
+/* -- join ----------------------------------------------------------------------------------------------------------- */
+
+static int open_group(MPI_Comm from, MPI_Comm *group) {
+    MPI_Errhandler handler;
+    MPIDATA_TRY_MPI(MPI_Comm_dup(from, &solver.group));
+    MPIDATA_TRY_MPI(MPI_Comm_size(solver.group, &solver.group_size));
+    MPIDATA_TRY_MPI(MPI_Comm_create_errhandler(group_failed, &handler));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(solver.group, handler));
+    MPIDATA_TRY_MPI(MPI_Errhandler_free(&handler));
+    *group = solver.group;
+    return MPIDATA_SUCCESS;
+}
+
+static int open_memory(void) {
+    const mpidata_plan *plan = &solver.job.plan;
+    solver.task_bytes = sizeof *solver.task + (size_t)plan->n_parameters * sizeof(double);
+    solver.task = calloc(1, solver.task_bytes);
+    if (!solver.task) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
+    MPIDATA_TRY(mpidata_tally_open(&solver.tally, plan->n_fields));
+    return mpidata_sender_open(&solver.sender, &solver.job);
+}
+
+/* Called first by MPI_Finalize, which would wait for ever where the scheduler waits for this rank. */
+static int forgot_to_finalize(MPI_Comm comm, int key, void *value, void *state) {
+    (void)comm, (void)key, (void)value, (void)state;
+    if (mpidata_job_forked()) _exit(0);
+    if (!in_job() || mpidata_calls.broken) return MPI_SUCCESS;
+    (void)mpidata_error(MPIDATA_ERR_ORDER, "MPI_Finalize was called before mpidata_finalize");
+    (void)mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_finalize at the end of the solver.");
+    return MPI_SUCCESS;
+}
+
+static int join_alone(MPI_Comm world, MPI_Comm *group) {
+    int rank = 1;
+    MPIDATA_TRY_MPI(MPI_Comm_rank(world, &rank));
+    if (rank == 0) mpidata_alone_say_so();
+    MPIDATA_TRY(open_group(world, group));
+    return mpidata_calls_begin(&BY_MPI, NULL, NULL);
+}
+
+static int join(MPI_Comm world, MPI_Comm *group) {
+    int initialized = 0, finalized = 0;
+    if (!group) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_init: group is NULL. Pass the address of an MPI_Comm.");
+    MPIDATA_TRY(mpidata_check_identity());
+    MPIDATA_TRY_MPI(MPI_Initialized(&initialized));
+    MPIDATA_TRY_MPI(MPI_Finalized(&finalized));
+    if (!initialized || finalized)
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_init: MPI is not initialised. Call MPI_Init before.");
+    MPIDATA_TRY(mpidata_calls_may_join());
+    const int alone = !mpidata_in_job();
+    if (alone && getenv("MPIDATA_CARRIER"))
+        return mpidata_error(MPIDATA_ERR_ORDER, "mpidata_init: the job carries this program (solvers.carried), which is linked "
+                                                "with libmpidata. Link it with libmpidata_carried and call mpidata_attach: "
+                                                "mpidata config --carried. Or remove 'carried' from the job file.");
+    if (alone) return join_alone(world, group);
+    MPIDATA_TRY(mpidata_job_join(world, MPIDATA_ROLE_SOLVER, NULL, &solver.job));
+    MPIDATA_TRY(open_memory());
+    MPIDATA_TRY(open_group(solver.job.role, group));
+    MPIDATA_TRY(mpidata_calls_begin(&BY_MPI, &solver.job.plan, solver.task->parameters));
+    solver.since = mpidata_now();
+    MPIDATA_TRY(mpidata_job_at_finalize(forgot_to_finalize));
+    if (*mpidata_calls_early_error()) {
+        (void)mpidata_error(MPIDATA_ERR_ORDER, "%s", mpidata_calls_early_error());
+        return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "It happened before mpidata_init.");
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_init(MPI_Comm world, MPI_Comm *group) {
+    MPIDATA_CALLED;
+    int status = join(world, group);
+    if (status) (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
+    return status;
+}
+
+int mpidata_init_f(MPI_Fint world, MPI_Fint *group) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    int status = mpidata_init(MPI_Comm_f2c(world), &comm);
+    *group = MPI_Comm_c2f(comm);
+    return status;
+}
+
+/* -- mpidata-carrier ------------------------------------------------------------------------------------------------ */
+
+int mpidata_solver_look(int *stopping, int *under_way) {
+    int status = settle(mpidata_sender_wait(&solver.sender));
+    if (solver.job.told_to_stop) mpidata_calls.stopping = 1;
+    *stopping = mpidata_calls.stopping;
+    *under_way = solver.sender.flight.n > 0;
+    return status;
+}
+void mpidata_solver_stop(void) { mpidata_calls.stopping = 1; }
+int mpidata_solver_lends(const void *values) { return mpidata_sender_lends(&solver.sender, values); }
+const double *mpidata_solver_parameters(void) { return solver.task->parameters; }
+int64_t mpidata_solver_try(void) { return solver.task->by_try; }
+const mpidata_plan *mpidata_solver_plan(void) { return &solver.job.plan; }
+
+int mpidata_solver_who(char *text, size_t size) {
+    mpidata_job_who(&solver.job, text, size);
+    return solver.job.index;
+}
