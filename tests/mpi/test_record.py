@@ -112,26 +112,15 @@ def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> 
     assert all(torch.all(s["u"] == 30 * s["simulation"] + s["step"]) for s in (dataset[i] for i in range(len(dataset))))
 
 
-LAGGING = """
-import time
-from mpidata.record import file
-append = file.RecordFile.append
-def late(self, rows, write):
-    time.sleep(0.4)
-    append(self, rows, write)
-file.RecordFile.append = late
-"""
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("trainers", [2, 3])
 def test_a_job_whose_trainer_was_killed_and_that_is_continued(folder: JobFolder, trainers: int) -> None:
     """The record lags behind, so that what the checkpoint holds would be missing if that did not wait for it."""
-    kill = test_checkpoint.TRAIN.replace("        break\n", "        os.kill(os.getpid(), 9)\n")
-    folder.write(sim=test_checkpoint.SIMULATE, train=LAGGING + kill)
+    folder.write(sitecustomize="from preloads import slow_record\nslow_record.slow_down(call_s=0.4)\n")
+    folder.variables = {"STEPS": str(test_checkpoint.STEPS), "SLEEP_S": "0.02"}
     folder.job(
-        trainers={"ranks": 2},
-        solvers={"function": "sim:simulate", "groups": 2},
+        trainers={"ranks": 2, "program": python("trainers/checkpoint/note_used.py", 5, "killed")},
+        solvers={"function": "functions.steps:simulate", "groups": 2},
         parameters={"count": test_checkpoint.SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
         validation={"count": 1},
         buffer={"policy": "firo", "capacity": 20, "watermark": 6, "tail": "drop"},

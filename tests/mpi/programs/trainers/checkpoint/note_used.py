@@ -1,10 +1,12 @@
 """Trainer: notes the samples that it used, also in the checkpoints; its argument says at which batch one is asked for.
 
-A start that has not resumed ends when the checkpoint is there, the next one with the job.
+A start that has not resumed ends when the checkpoint is there, by SIGKILL if the next argument is "killed"; the next
+start ends with the job.
 """
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -47,6 +49,8 @@ for batch in stream:
         while not done.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
     if not stream.resumed and done.exists():
+        if "killed" in sys.argv:
+            os.kill(os.getpid(), signal.SIGKILL)
         break
 with open(f"used-{os.environ['RANK']}.json", "w") as file:
     json.dump(used.samples, file)
