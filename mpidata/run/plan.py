@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LaunchError, MpidataError
+from mpidata.native import constants
 from mpidata.run.own_files import read_own
 from mpidata.run.plan_parts import (
     HEADER,
-    ROLES,
     SINGLE,
     TYPES,
     Field,
@@ -31,7 +31,7 @@ from mpidata.run.plan_parts import (
 if TYPE_CHECKING:
     from mpidata.config import Job
 
-__all__ = ["ROLES", "Field", "Plan", "Program"]
+__all__ = ["Field", "Plan", "Program"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Plan:
                     raise MpidataError(message) from None
         missing = [key for key in SINGLE if key not in reader.single]
         several = {"solver": reader.single.get("groups"), "loader": reader.single.get("loaders", "0")}
-        needed = [role for role in ROLES if several.get(role) != "0"]
+        needed = [role for role in constants.ROLES if several.get(role) != "0"]
         missing += [f"program {role}" for role in needed if role not in reader.programs]
         if missing:
             raise MpidataError(f"The plan lacks {', '.join(missing)}. Start the job again.")
@@ -222,7 +222,7 @@ class Plan:
         lines += [f"whole {name}" for name in self.whole]
         lines += [f"text {name} {text}" for name, texts in self.texts.items() for text in texts]
         lines += [" ".join(["field", f.name, f.dtype, str(len(f.shape)), *map(str, f.shape)]) for f in self.fields]
-        for role in (role for role in ROLES if role in self.programs):
+        for role in (role for role in constants.ROLES if role in self.programs):
             lines.append(f"program {role}")
             lines += [f"argument {argument}" for argument in self.programs[role].arguments]
             lines += [f"environment {key}={value}" for key, value in self.programs[role].environment.items()]

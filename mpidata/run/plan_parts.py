@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpidata.native import constants
 from mpidata.native.build_flags import carrier_program
 from mpidata.native.own_launcher import launcher_of
 from mpidata.run.folder import RunFolder
@@ -25,7 +26,6 @@ __all__ = [
     "HEADER",
     "LOADERS",
     "RECORD",
-    "ROLES",
     "SINGLE",
     "TYPES",
     "WHERE_GIVEN",
@@ -42,7 +42,6 @@ __all__ = [
     "whole_of",
 ]
 
-ROLES = ("scheduler", "trainer", "solver", "loader")
 HEADER = "mpidata-plan 1"
 SINGLE = tuple(
     "run folder seed start lifetime world trainers groups spares ranks_per_group in_flight retries timeout_s "
@@ -276,7 +275,7 @@ class PlanReader:
                 raise ValueError(f"{len(shape)} extents, not {ndim}")
             self.fields.append(Field(name, dtype, tuple(map(int, shape))))
         elif key == "program":
-            if value not in ROLES:
+            if value not in constants.ROLES:
                 raise ValueError("no such role")
             self.role = value
             self.programs[value] = ([], {})
