@@ -8,7 +8,7 @@ PEERS := .venv-bench
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/mpidata.map c_api/mpidata_carried.map c_api/cmake/* c_api/include/* c_api/src/*/*.[ch] \
+NATIVE_SOURCES := $(wildcard c_api/CMakeLists.txt c_api/mpidata.map c_api/mpidata_carried.map c_api/cmake/* c_api/include/* c_api/src/*/*.[ch] c_api/src/*/*/*.[ch] \
     fortran_api/CMakeLists.txt fortran_api/*.f90 launch/carrier/*.[ch] launch/parents/*.[ch] launch/preload/*.c launch/rank/*.[ch]) setup.py
 SLURM := munged=munge slurmctld=slurmctld slurmd=slurmd srun=slurm-client '/usr/lib/*/libpmix.so=libpmix-dev'
 MPICH := mpicc.mpich=libmpich-dev mpirun.mpich=mpich
@@ -17,7 +17,7 @@ TEST_COMMANDS := ip=iproute2 unshare=util-linux musl-gcc=musl-tools gfortran=gfo
     /usr/share/i18n/locales/tr_TR=locales $(MPICH) $(SLURM)
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo demo-files unit test test-full campaign bench experiments docs lint format clean distclean test-packages FORCE
+.PHONY: help setup demo demo-files unit test test-full coverage campaign bench experiments docs lint format clean distclean test-packages FORCE
 # Compilers are installed before the library is built.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -28,6 +28,8 @@ help:
 	@echo 'make unit       set up, then run the tests that need no job'
 	@echo 'make test       set up, then run the fast tests (16 minutes on 2 cores); ORDER=7 shuffles them, by that seed'
 	@echo 'make test-full  set up, then run all tests'
+	@echo 'make coverage   run the fast tests in a copy, and print which lines and branches they run, in Python and in C;'
+	@echo '                TESTS=tests/unit runs those alone'
 	@echo 'make campaign   set up, then kill what runs in jobs drawn at random, and resume them, for MINUTES=30; prints each seed'
 	@echo 'make bench      set up, then measure it, beside the ceiling and what others use (2 hours; BENCH=--quick: 20 minutes)'
 	@echo 'make experiments  set up, then train surrogates online and offline in several ways (40 minutes at a time, until all is'
@@ -52,7 +54,7 @@ $(VENV)/packages.stamp: $(VENV)/made.stamp pyproject.toml setup.py constraints.t
 	@touch '$@'
 
 # What only some targets need.
-$(VENV)/docs.stamp $(VENV)/files.stamp $(VENV)/test.stamp: $(VENV)/%.stamp: $(VENV)/packages.stamp
+$(VENV)/coverage.stamp $(VENV)/docs.stamp $(VENV)/files.stamp $(VENV)/test.stamp: $(VENV)/%.stamp: $(VENV)/packages.stamp
 	@echo "Installing what '$*' needs into $(VENV)"
 	@$(INSTALL) '.[$*]'
 	@touch '$@'
@@ -92,6 +94,9 @@ test: test-packages setup
 test-full: test-packages setup
 	@sh tools/system-packages.sh $(OTHER_MPIS) || echo 'The tests with these MPIs will fail.'
 	$(PYTEST) -m 'full or not full' --timeout 1800
+
+coverage: test-packages
+	@sh tools/coverage.sh $(TWO) --timeout 600 $(TESTS)
 
 MINUTES ?= 30
 campaign: test-packages setup

@@ -13,12 +13,15 @@ Arrows = dict[str, set[str]]
 
 
 def python_rooms() -> Arrows:
-    """Rooms of mpidata/ and launch/, and those each imports; what is for type checkers alone does not count."""
+    """Rooms of mpidata/ and launch/, sub-rooms included, and those each imports.
+
+    What is for type checkers alone does not count.
+    """
     folders = [f for top in ("mpidata", "launch") for f in (ROOT / top).iterdir() if (f / "__init__.py").exists()]
     arrows: Arrows = {f"{folder.parent.name}/{folder.name}": set() for folder in folders}
     for folder in folders:
         room = f"{folder.parent.name}/{folder.name}"
-        for path in folder.glob("*.py"):
+        for path in folder.rglob("*.py"):
             for name in imported(ast.parse(path.read_text())):
                 parts = name.removeprefix("mpidata.").split(".")
                 other = "/".join(parts[:2]) if parts[0] == "launch" else f"mpidata/{parts[0]}"
@@ -46,7 +49,7 @@ def c_rooms() -> Arrows:
     folders = [folder for folder in (ROOT / "c_api" / "src").iterdir() if any(folder.glob("*.c"))]
     arrows: Arrows = {f"src/{folder.name}": set() for folder in folders}
     for folder in folders:
-        for path in folder.glob("*.[ch]"):
+        for path in folder.rglob("*.[ch]"):
             others = {f"src/{room}" for room in re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE)}
             arrows[f"src/{folder.name}"] |= others & arrows.keys() - {f"src/{folder.name}"}
     return arrows

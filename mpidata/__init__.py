@@ -9,14 +9,15 @@ Importing this package neither initialises MPI nor imports torch; the names belo
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import mpidata.solver as solver
-    from mpidata.data_loader.data_loader import DataLoader
+    from mpidata.datasets.data_loader.data_loader import DataLoader
+    from mpidata.datasets.files.dataset import FileDataset
     from mpidata.errors import GiveUp
     from mpidata.field_statistics.normalizer import Normalizer
-    from mpidata.files.dataset import FileDataset
     from mpidata.record.dataset import RecordedDataset
     from mpidata.trainer.dataset import MPIStreamDataset
     from mpidata.trainer.process_group import init_process_group
@@ -39,8 +40,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOME = {
-    "DataLoader": "mpidata.data_loader.data_loader",
-    "FileDataset": "mpidata.files.dataset",
+    "DataLoader": "mpidata.datasets.data_loader.data_loader",
+    "FileDataset": "mpidata.datasets.files.dataset",
     "GiveUp": "mpidata.errors",
     "MPIStreamDataset": "mpidata.trainer.dataset",
     "Normalizer": "mpidata.field_statistics.normalizer",
@@ -49,6 +50,10 @@ _HOME = {
     "register": "mpidata.trainer.script",
     "report": "mpidata.trainer.script",
 }
+
+# The modules by which pickles of earlier versions, in checkpoints say, name classes.
+for _module in ("data_loader", "data_loader.data_loader", "files", "files.dataset"):
+    sys.modules[f"{__name__}.{_module}"] = sys.modules[__name__]
 
 
 def __getattr__(name: str) -> Any:

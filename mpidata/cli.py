@@ -234,7 +234,8 @@ def try_(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def list_runs(folder: str, as_json: bool) -> None:
     """List the runs in FOLDER (runs), with their status and progress."""
-    from mpidata.launch.watching.runs import look_at_runs, show_runs
+    from mpidata.launch.watching.runs import show_runs
+    from mpidata.run.runs import look_at_runs
 
     found = look_at_runs(folder)
     if as_json:

@@ -157,7 +157,6 @@ void program_end(program_t *program, const ranks_t *ranks); /* with all that it 
 const char *program_how(const program_t *program); /* "ended with exit status 3" */
 
 /* words.c: lists of words that end with NULL; each call appends to one. NULL: an empty one. */
-void words_free(char **words);
 int words_of_start(const ranks_t *ranks, int group, char ***variables);
 int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const double *parameters, char ***variables,
                         char ***placeholders);
@@ -171,6 +170,7 @@ enum { MPIDATA_MARK_MAX = 16 };
 typedef struct {
     char **all;
     size_t n;
+    int64_t room;
 } paths_t; /* sorted */
 typedef struct {
     char *folder, *in, *failed; /* folder: NULL: there is no case */

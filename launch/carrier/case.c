@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "carrier.h"
+#include "containers/array.h"
+#include "containers/text_list.h"
 #include "fill.h"
 #include "job/run_files.h"
 
@@ -39,11 +41,12 @@ static int is_among(const paths_t *paths, const char *path) {
 }
 
 static int add(paths_t *paths, const char *path) {
-    char **grown = paths->n & (paths->n - 1) ? paths->all : realloc(paths->all, (2 * paths->n + 1) * sizeof *grown);
-    char *own = grown ? strdup(path) : NULL;
-    if (grown) paths->all = grown;
-    if (!own) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the case.");
-    grown[paths->n++] = own;
+    char *own = strdup(path);
+    if (!own || !mpidata_array_reserve(&paths->all, &paths->room, (int64_t)paths->n + 1, 16, sizeof *paths->all)) {
+        free(own);
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the case.");
+    }
+    paths->all[paths->n++] = own;
     return MPIDATA_SUCCESS;
 }
 
@@ -89,12 +92,6 @@ int case_read(case_t *case_, const char *run) {
     return status;
 }
 
-static const char *value_of(char **values, const char *name, size_t length) {
-    for (; values && *values; values++)
-        if (!strncmp(*values, name, length) && (*values)[length] == '=') return *values + length + 1;
-    return NULL;
-}
-
 /* What stands between the braces: a name, maybe with a format of printf for a number. Returns whether it could be filled. */
 static int write_mark(FILE *out, char **values, const char *mark, size_t length) {
     char text[128], name[MPIDATA_NAME_MAX], format[32] = "";
@@ -102,7 +99,7 @@ static int write_mark(FILE *out, char **values, const char *mark, size_t length)
     memcpy(text, mark, length);
     text[length] = '\0';
     if (sscanf(text, " %127[A-Za-z0-9_] : %15[-+0-9.eEfFgGd]", name, format) < 1) return 0;
-    const char *value = value_of(values, name, strlen(name));
+    const char *value = mpidata_texts_value(values, name, strlen(name));
     return value && write_value(out, value, format);
 }
 

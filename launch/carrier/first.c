@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "carrier.h"
+#include "containers/text_list.h"
 #include "solver/solver.h"
 
 enum { FRUITLESS = 3 };
@@ -93,9 +94,9 @@ static int start(carrier_t *carrier) {
     MPIDATA_TRY(give_order(carrier, ORDER_START, 0, carrier->ranks.token));
     MPIDATA_TRY(wait_for_others(carrier));
     const int status = start_with(carrier, &variables, &placeholders, &arguments);
-    words_free(variables);
-    words_free(placeholders);
-    words_free(arguments);
+    mpidata_texts_free(variables);
+    mpidata_texts_free(placeholders);
+    mpidata_texts_free(arguments);
     return status ? end_job(status) : MPIDATA_SUCCESS;
 }
 

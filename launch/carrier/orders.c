@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "carrier.h"
+#include "calls/bindings.h"
 #include "solver/solver.h"
 
 static void answer_all(carrier_t *carrier, int status) {

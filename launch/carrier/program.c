@@ -16,6 +16,7 @@
 
 #include "base/wait.h"
 #include "carrier.h"
+#include "containers/text_list.h"
 #include "family.h"
 
 extern char **environ;
@@ -51,20 +52,11 @@ static int is_of_the_job(const char *variable) {
 
 /* Assignments for the environment take the place of those that are there. */
 static int is_assigned(const char *variable, char **assignments) {
-    const size_t name = strcspn(variable, "=") + 1;
-    for (; *assignments; assignments++)
-        if (strncmp(*assignments, variable, name) == 0) return 1;
-    return 0;
-}
-
-static size_t count(char **list) {
-    size_t n = 0;
-    while (list[n]) n++;
-    return n;
+    return mpidata_texts_value(assignments, variable, strcspn(variable, "=")) != NULL;
 }
 
 static char **environment(char **assignments) {
-    char **result = calloc(count(environ) + count(assignments) + 1, sizeof *result);
+    char **result = calloc(mpidata_texts_count(environ) + mpidata_texts_count(assignments) + 1, sizeof *result);
     size_t n = 0;
     for (char **variable = environ; result && *variable; variable++)
         if (!is_of_the_job(*variable) && !is_assigned(*variable, assignments)) result[n++] = *variable;
@@ -75,7 +67,7 @@ static char **environment(char **assignments) {
 /* "mpirun -n 4", "env NAME=value ...", "program argument ...": a launcher brings what stands there to every host. */
 static char **whole_command(const command_t *command, char **assignments) {
     static char env[] = "env";
-    const size_t n = count(command->arguments), set = count(assignments);
+    const size_t n = mpidata_texts_count(command->arguments), set = mpidata_texts_count(assignments);
     char **whole = calloc((size_t)command->n_launcher + 1 + set + n + 1, sizeof *whole);
     if (!whole) return NULL;
     char **end = whole;

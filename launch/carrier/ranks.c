@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "carrier.h"
+#include "containers/array.h"
 
 static const double LISTEN_EVERY_S = 1e-4;
 enum { HUGE_PAGE = 2 << 20, BUNDLE = 524288, MOST_SLOTS = 64 }; /* bytes of small samples that a rank may be ahead */
@@ -184,12 +185,10 @@ static void take_connections(ranks_t *ranks) {
     int connection;
     while ((connection = accept4(ranks->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
         rank_t rank = {.socket = connection, .process = -1};
-        rank_t *grown = may_come(connection, &rank) ? realloc(ranks->all, (size_t)(ranks->n + 1) * sizeof rank) : NULL;
-        if (!grown) {
+        if (!may_come(connection, &rank) || !mpidata_array_resize(&ranks->all, ranks->n + 1, sizeof rank)) {
             drop(&rank);
             continue;
         }
-        ranks->all = grown;
         ranks->all[ranks->n++] = rank;
     }
 }

@@ -7,12 +7,11 @@
 #include <string.h>
 
 #include "carrier.h"
+#include "containers/text_list.h"
 
 static long long value(char **values, const char *name) {
-    const size_t length = strlen(name);
-    for (; *values; values++)
-        if (!strncmp(*values, name, length) && (*values)[length] == '=') return atoll(*values + length + 1);
-    return 0;
+    const char *found = mpidata_texts_value(values, name, strlen(name));
+    return found ? atoll(found) : 0;
 }
 
 int spawned_case(int argc, char **argv) {

@@ -7,36 +7,21 @@
 #include <string.h>
 
 #include "carrier.h"
+#include "containers/text_list.h"
 #include "fill.h"
 #include "job/run_files.h"
 #include "program/text.h"
 #include "solver/solver.h"
 
 __attribute__((format(printf, 2, 3))) static int append(char ***list, const char *format, ...) {
-    size_t n = 0;
     char *text = NULL;
     va_list values;
-    while (*list && (*list)[n]) n++;
     va_start(values, format);
     const int length = vasprintf(&text, format, values);
     va_end(values);
-    char **grown = length < 0 ? NULL : realloc(*list, (n + 2) * sizeof *grown);
-    if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for starting the program.");
-    *list = grown;
-    grown[n] = text;
-    grown[n + 1] = NULL;
+    if (!mpidata_texts_append_own(list, length < 0 ? NULL : text))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for starting the program.");
     return MPIDATA_SUCCESS;
-}
-
-void words_free(char **words) {
-    for (char **word = words; word && *word; word++) free(*word);
-    free(words);
-}
-
-static int is_named(char **names, const char *name) {
-    for (; names && *names; names++)
-        if (!strcmp(*names, name)) return 1;
-    return 0;
 }
 
 /* As short as it can be while no digit that counts is lost; a number that may be any keeps its point. */
@@ -64,7 +49,7 @@ int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const doub
     MPIDATA_TRY(append(placeholders, "simulation=%lld", (long long)simulation));
     for (int i = 0; i < plan->n_parameters; i++) {
         const char *text = mpidata_plan_text(plan, i, parameters[i]);
-        if (!text) text = number(parameters[i], is_named(plan->whole, plan->parameters[i]), value, sizeof value);
+        if (!text) text = number(parameters[i], mpidata_texts_has(plan->whole, plan->parameters[i]), value, sizeof value);
         strcpy(name, plan->parameters[i]);
         MPIDATA_TRY(append(placeholders, "%s=%s", name, text));
         upper(name);
@@ -73,20 +58,13 @@ int words_of_simulation(const mpidata_plan *plan, int64_t simulation, const doub
     return MPIDATA_SUCCESS;
 }
 
-static int is_among(char **variables, const char *name) {
-    const size_t length = strlen(name);
-    for (; variables && *variables; variables++)
-        if (strncmp(*variables, name, length) == 0 && (*variables)[length] == '=') return 1;
-    return 0;
-}
-
 /* Where an Open MPI puts its files, if the user has not said it: this carrier removes them. */
 static int append_scratch(const ranks_t *ranks, char ***variables) {
     static const struct { const char *name; int in_memory; } all[] = {
         {"PRTE_MCA_prte_tmpdir_base", 0}, {"OMPI_MCA_orte_tmpdir_base", 0},
         {"OMPI_MCA_btl_sm_backing_directory", 1}, {"OMPI_MCA_btl_vader_backing_directory", 1}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (*ranks->scratch[all[i].in_memory] && !is_among(*variables, all[i].name))
+        if (*ranks->scratch[all[i].in_memory] && !mpidata_texts_value(*variables, all[i].name, strlen(all[i].name)))
             MPIDATA_TRY(append(variables, "%s=%s", all[i].name, ranks->scratch[all[i].in_memory]));
     return MPIDATA_SUCCESS;
 }
@@ -128,6 +106,6 @@ int words_of_launcher(char **launcher, int n, const char *hosts, char ***filled)
     MPIDATA_TRY(append(&values, "hosts=%s", hosts));
     MPIDATA_TRY(append(&values, "nodes=%d", nodes));
     const int status = words_fill(launcher, n, values, filled);
-    words_free(values);
+    mpidata_texts_free(values);
     return status;
 }

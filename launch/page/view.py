@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from mpidata.launch.page.tail import Tail
-from mpidata.launch.watching.runs import look_at_run
 from mpidata.run.folder import RunFolder
+from mpidata.run.runs import look_at_run
 
 __all__ = ["LOST", "View"]
 

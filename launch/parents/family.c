@@ -9,24 +9,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-void adopt_orphans(void) { (void)prctl(PR_SET_CHILD_SUBREAPER, 1); }
+#include "process.h"
 
-/* A process's state, as in /proc: 'T' where it was stopped, and its parent; 0 where there is no such process. */
-static char state_of(pid_t pid, pid_t *parent)
-{
-    char path[64], text[512], state;
-    int number;
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (!file) return 0;
-    const size_t length = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[length] = 0;
-    const char *end = strrchr(text, ')'); /* of the name, which may hold anything */
-    if (!end || sscanf(end + 1, " %c %d", &state, &number) != 2) return 0;
-    *parent = number;
-    return state;
-}
+void adopt_orphans(void) { (void)prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 static int is_below(pid_t pid)
 {
@@ -43,11 +28,10 @@ static const char *marks[2];
 /* Whether a process has both in its environment, as far as this one may look. */
 static int is_marked(pid_t pid)
 {
-    char path[64], *variable = NULL;
+    char *variable = NULL;
     size_t room = 0;
     int found = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-    FILE *file = pid == getpid() ? NULL : fopen(path, "re");
+    FILE *file = pid == getpid() ? NULL : open_file_of(pid, "environ");
     while (file && getdelim(&variable, &room, 0, file) > 0)
         for (int i = 0; i < 2; i++) found |= strcmp(variable, marks[i]) ? 0 : 1 << i;
     free(variable);

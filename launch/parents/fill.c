@@ -5,14 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "containers/text_list.h"
 #include "program/text.h"
-
-static const char *value_of(const char *name, size_t length, char **assignments)
-{
-    for (; *assignments; assignments++)
-        if (strncmp(*assignments, name, length) == 0 && (*assignments)[length] == '=') return *assignments + length + 1;
-    return NULL;
-}
 
 int write_value(FILE *out, const char *value, const char *format)
 {
@@ -48,7 +42,7 @@ char *fill(const char *text, char **assignments, char **unknown)
             continue;
         }
         const size_t all = strcspn(text, "}"), name = strcspn(text, ":}");
-        const char *value = value_of(text, name, assignments);
+        const char *value = mpidata_texts_value(assignments, text, name);
         char format[32] = "";
         if (name < all) (void)snprintf(format, sizeof format, "%.*s", (int)(all - name - 1), text + name + 1);
         if (!value || !write_value(stream, value, format)) {

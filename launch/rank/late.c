@@ -10,14 +10,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "process.h"
 #include "rank.h"
 
 enum { STACK_MS = 15000, STACK_BYTES = 8192 };
 
-static char *first_line(const char *path)
+static char *first_line(pid_t pid, const char *name)
 {
     char line[512] = "";
-    FILE *file = fopen(path, "re");
+    FILE *file = open_file_of(pid, name);
     if (file && !fgets(line, sizeof line, file)) *line = 0;
     if (file) fclose(file);
     line[strcspn(line, "\n")] = 0;
@@ -30,9 +31,9 @@ char *what_it_does(pid_t child)
     static const struct { char letter; const char *meaning; } states[] = {
         {'R', "computes, or waits without sleeping"}, {'S', "sleeps"}, {'D', "waits for a disk or a file system"},
         {'T', "was stopped by a signal"}, {'t', "is stopped by a debugger"}, {'Z', "has ended"}};
-    const char *stat = strrchr(first_line(print("/proc/%ld/stat", (long)child)), ')');
-    const char letter = stat && stat[1] ? stat[2] : '?', *meaning = "is in a state of no name";
-    const char *where = first_line(print("/proc/%ld/wchan", (long)child));
+    pid_t parent;
+    const char state = state_of(child, &parent), letter = state ? state : '?', *meaning = "is in a state of no name";
+    const char *where = first_line(child, "wchan");
     for (size_t i = 0; i < sizeof states / sizeof *states; i++)
         if (states[i].letter == letter) meaning = states[i].meaning;
     return print("it %s (state %c%s%s)", meaning, letter, *where && strcmp(where, "0") ? ", in " : "",

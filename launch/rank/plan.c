@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "containers/text_list.h"
 #include "fill.h"
+#include "process.h"
 #include "rank.h"
 
 mpidata_plan read_plan(void)
@@ -32,28 +34,23 @@ const char *case_folder(const mpidata_plan *plan, char **assignments)
     FILE *file = me.spawned && me.role == MPIDATA_ROLE_SOLVER && plan->per_simulation
         ? fopen(print("%s/" MPIDATA_RUN_CASE, me.run_folder), "re") : NULL;
     char *line = NULL, *in = print("%s/cases", me.run_folder);
-    const char *simulation = "";
+    const char *simulation = mpidata_texts_value(assignments, "simulation", 10);
     size_t room = 0;
     if (!file) return NULL;
     while (getline(&line, &room, file) > 0)
         if (!strncmp(line, "in ", 3)) in = unescape(print("%.*s", (int)strcspn(line + 3, "\n"), line + 3));
     free(line);
     fclose(file);
-    for (; *assignments; assignments++)
-        if (!strncmp(*assignments, "simulation=", 11)) simulation = *assignments + 11;
-    return print("%s/%s-g%ld", in, simulation, me.index);
+    return print("%s/%s-g%ld", in, simulation ? simulation : "", me.index);
 }
 
 static void call_carrier(const char *what, char **assignments)
 {
-    char own[4096];
-    const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-    size_t n = 0;
-    while (assignments[n]) n++;
-    char **arguments = calloc(n + 5, sizeof *arguments);
-    if (length <= 0 || !arguments) return;
-    own[length] = '\0';
-    arguments[0] = print("%.*s/mpidata-carrier", (int)(strrchr(own, '/') - own), own);
+    const size_t n = mpidata_texts_count(assignments);
+    char **arguments = calloc(n + 5, sizeof *arguments), *folder = own_folder();
+    if (!folder || !arguments) return;
+    arguments[0] = print("%s/mpidata-carrier", folder);
+    free(folder);
     arguments[1] = print("%s", what);
     arguments[2] = print("%s", me.run_folder);
     arguments[3] = print("%ld", me.index);

@@ -8,21 +8,12 @@
 #include <unistd.h>
 
 #include "job/run_files.h"
+#include "process.h"
 #include "rank.h"
 
 #ifndef MPIDATA_ABORT_LIBRARY
 #define MPIDATA_ABORT_LIBRARY "libmpidata_abort.so" /* seen from the folder of this program */
 #endif
-
-static char *own_folder(void)
-{
-    char path[PATH_MAX + 1];
-    const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
-    if (length <= 0) return NULL;
-    path[length] = 0;
-    *strrchr(path, '/') = 0;
-    return print("%s", path);
-}
 
 /* Set a list in the environment to this value and what is there already. */
 static void extend(const char *name, const char *value, int in_front)

@@ -20,13 +20,13 @@ from mpidata.errors import LaunchError, MpidataError
 from mpidata.launch.starting.command import shim_path
 from mpidata.launch.starting.environment import Place
 from mpidata.launch.starting.fault_tolerance import is_on, without_ulfm
+from mpidata.launch.starting.folder.prepare import load_replay, prepare_run
+from mpidata.launch.starting.folder.resume import look_at, make_ready
 from mpidata.launch.starting.mpirun import find_mpirun
-from mpidata.launch.starting.resume import find_run as find_run_folder
-from mpidata.launch.starting.resume import look_at, make_ready
 from mpidata.launch.watching.cleanup import processes_of
 from mpidata.run.aside import ASIDE
 from mpidata.run.own_files import read_own, write_text
-from mpidata.run.prepare import load_replay, prepare_run
+from mpidata.run.runs import find_run as find_run_folder
 
 __all__ = ["find_run", "run_by_hand", "tell_run"]
 

@@ -23,6 +23,7 @@ from mpidata.native.mpi_name import OPEN_MPI, MpiName
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import write_text
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
 
 __all__ = ["Launcher", "find_launcher", "hydra_command"]
 
@@ -136,7 +137,7 @@ class Launcher:
             for path, text in self.files(plan).items():
                 write_text(path, text)
             if self.placement is not None and "OMP_NUM_THREADS" not in environ:
-                run.write_plan(with_threads(plan, self.placement.trainer_cpus))
+                PlannedRun(run, with_threads(plan, self.placement.trainer_cpus)).write_plan()
         except OSError as error:
             raise LaunchError(f"Cannot write into {run.path}: {error.strerror}. Make room there.") from None
 

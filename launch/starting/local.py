@@ -18,12 +18,13 @@ from mpidata.errors import JobFileError, LaunchError
 from mpidata.launch.batch.system import batch_job
 from mpidata.launch.starting.command import command_line, shim_path
 from mpidata.launch.starting.fault_tolerance import without_ulfm
+from mpidata.launch.starting.folder.prepare import check_record, load_replay, next_run, prepare_run
+from mpidata.launch.starting.folder.resume import Resume, is_complete, look_at, make_ready
 from mpidata.launch.starting.hosts import on_hosts_left
 from mpidata.launch.starting.launcher import Launcher, find_launcher
 from mpidata.launch.starting.named_run import NamedRun, changed_since
 from mpidata.launch.starting.rendezvous import rendezvous
 from mpidata.launch.starting.restarts import Restarts
-from mpidata.launch.starting.resume import Resume, find_run, is_complete, look_at, make_ready
 from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.cleanup import make_folders, processes_of, remove_abandoned
 from mpidata.launch.watching.first_exception import FirstException
@@ -37,7 +38,8 @@ from mpidata.reporting.at_end import report_at_end
 from mpidata.run.aside import ASIDE, read_summary
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.prepare import check_record, load_replay, next_run, prepare_run
+from mpidata.run.planned import PlannedRun
+from mpidata.run.runs import find_run
 
 __all__ = ["print_command", "run_local"]
 
@@ -230,7 +232,7 @@ def _start(launcher: Launcher, attempt: Attempt, shim: Path, signals: Signals, c
         attempt.aside = folders.aside
         variables[ASIDE] = str(folders.aside)
         more = (FirstException(run, plan), Aside(folders.aside))
-        with Progress(run, run.log(plan, 1), console, plan.checkpoint_within_s, more) as progress:
+        with Progress(run, PlannedRun(run, plan).log(1), console, plan.checkpoint_within_s, more) as progress:
             console.print(Text(f"{launcher.job.name}: {plan.world} ranks, run folder {run.path}"), soft_wrap=True)
             for line in launcher.describe():
                 console.print(Text(line), soft_wrap=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.supervise import LauncherEnd
 from mpidata.run.exits import Exit, read_exit_note, signal_name
+from mpidata.run.planned import PlannedRun
 
 __all__ = ["Fault", "find_fault", "first_fault"]
 
@@ -92,7 +93,7 @@ def first_fault(attempt: Attempt, bad_ends: list[Exit]) -> Fault | None:
     # A script that ends with an exit status has failed; a solver that does so in the middle has died.
     died = ended.cause in ("signal", "silent") or (ended.cause in ("exit", "abort") and solver and ended.joined)
     if ended.error:
-        return Fault(ended.error, attempt.run.log(attempt.plan, rank), died, ended.at)
+        return Fault(ended.error, PlannedRun(attempt.run, attempt.plan).log(rank), died, ended.at)
     return _ended(attempt, rank, ended.sentence(), died, ended.at)
 
 
@@ -105,7 +106,7 @@ def _fault_of_a_spawned_group(attempt: Attempt) -> Fault | None:
     if not own:
         return None
     group, rank_in_group, ended = min(own, key=lambda entry: entry[2].at)
-    log = attempt.run.group_log(attempt.plan, group, rank_in_group)
+    log = PlannedRun(attempt.run, attempt.plan).group_log(group, rank_in_group)
     who = f"A solver of the spawned group {group}"
     sentence = ended.error or f"{who} {ended.sentence()}. Its output is in {log}. {_resume(attempt)}"
     return Fault(sentence, log, ended.joined, ended.at)
@@ -120,7 +121,7 @@ def _fault_of_a_spawned_loader(attempt: Attempt) -> Fault | None:
     if not own:
         return None
     loader, ended = min(own, key=lambda entry: entry[1].at)
-    log = attempt.run.loader_log(attempt.plan, loader)
+    log = PlannedRun(attempt.run, attempt.plan).loader_log(loader)
     sentence = f"The spawned loader {loader} {ended.sentence()}. Its output is in {log}. {_resume(attempt)}"
     return Fault(ended.error or sentence, log, ended.joined, ended.at)
 
@@ -159,7 +160,7 @@ def _launcher_fault(attempt: Attempt, end: LauncherEnd) -> Fault:
 
 
 def _ended(attempt: Attempt, rank: int, how: str, died: bool, at: int = 0) -> Fault:
-    plan, log = attempt.plan, attempt.run.log(attempt.plan, rank)
+    plan, log = attempt.plan, PlannedRun(attempt.run, attempt.plan).log(rank)
     role, index, rank_in_group = plan.role_of(rank)
     of_group = f", number {rank_in_group} of the group" if plan.ranks_per_group > 1 else ""
     who = {

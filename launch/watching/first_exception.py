@@ -9,6 +9,7 @@ from mpidata.launch.page.tail import Tail
 from mpidata.run.exits import tail
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
 
 __all__ = ["FirstException"]
 
@@ -42,7 +43,7 @@ class FirstException:
         return []
 
     def _told(self, event: dict[str, Any]) -> list[str]:
-        log = self._run.group_log(self._plan, int(event["group"]), int(event.get("rank_in_group") or 0))
+        log = PlannedRun(self._run, self._plan).group_log(int(event["group"]), int(event.get("rank_in_group") or 0))
         first = f"A solver of group {event['group']} {event['how']}. It is the first exception of this run; {log} has:"
         return [first, *(f"  {line}" for line in _traceback(tail(log, _LOOK_AT), str(event["how"])))]
 

@@ -13,7 +13,7 @@ from mpidata.early import AGAIN
 from mpidata.launch.watching.attempt import Attempt
 from mpidata.launch.watching.fault import find_fault, first_fault
 from mpidata.launch.watching.supervise import LauncherEnd
-from mpidata.loader.figures import summary_of
+from mpidata.loading.figures import summary_of
 from mpidata.run.event_log import write_json
 from mpidata.run.exits import Exit, signal_name
 from mpidata.run.folder import RunFolder

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mpidata.errors import MpidataError
-from mpidata.launch.starting.resume import find_run
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.runs import find_run
 from mpidata.scale.requests import Request, ask, take_answer, withdraw
 
 __all__ = ["scale"]

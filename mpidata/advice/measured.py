@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from mpidata.metrics.lines import middle_of, read_metrics
-from mpidata.reporting.look import Look
-from mpidata.reporting.story import read_events
+from mpidata.metrics.look import Look
+from mpidata.metrics.story import read_events
 
 __all__ = ["LongSimulation", "Measured", "TrainerMeasured", "measure"]
 

@@ -7,7 +7,7 @@ import statistics
 from mpidata.advice.advice import Advice, advise
 from mpidata.advice.measured import measure
 from mpidata.metrics.lines import middle_of, read_metrics, samples_of, waited_of
-from mpidata.reporting.look import Look
+from mpidata.metrics.look import Look
 
 __all__ = ["advise_run"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
-from mpidata.native.routing import own_count, own_steps, trainers_of
 from mpidata.run.plan import Plan
+from mpidata.run.plan.routing import own_count, own_steps, trainers_of
 
 __all__ = ["Ledger", "complete_steps", "received_steps", "samples_of", "trainer_of"]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from mpidata.errors import LaunchError
+from mpidata.errors import LaunchError, LibraryError
+from mpidata.native.loading import load_carried
 from mpidata.run.plan import Plan
 
 __all__ = ["available_bytes", "check_memory", "sample_bytes"]
@@ -33,17 +34,11 @@ def available_bytes(
     what the Slurm job was given of the host (`--mem`, `--mem-per-cpu`), whichever is least.
     """
     found = _granted(os.environ if environ is None else environ)
-    for line in _text(proc / "meminfo").splitlines():
-        if line.startswith("MemAvailable:"):
-            found.append(int(line.split()[1]) * 1024)
-    for line in _text(proc / "self" / "cgroup").splitlines():
-        number, controllers, path = line.split(":", 2)
-        if number == "0" and not controllers:
-            found += _left(cgroup, path, "memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
-            files = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
-            found += _left(cgroup / "memory", path, *files)
-    return min(found, default=None)
+    try:
+        here = load_carried().mpidata_available_memory(os.fsencode(proc), os.fsencode(cgroup), None)
+    except (LibraryError, OSError):  # a job says so, and the doctor, when they load libmpidata
+        here = -1
+    return min([*found, here] if here >= 0 else found, default=None)
 
 
 def _granted(environ: Mapping[str, str]) -> list[int]:
@@ -52,19 +47,6 @@ def _granted(environ: Mapping[str, str]) -> list[int]:
     if node.isdecimal() and int(node):
         return [int(node) * 2**20]
     return [int(cpu) * int(cpus) * 2**20] if cpu.isdecimal() and int(cpu) and cpus.isdecimal() else []
-
-
-def _left(root: Path, path: str, limit: str, used: str, cache: str) -> Iterator[int]:
-    """Read what a control group, and each one above it, is still allowed; the cache of files gives way."""
-    folder = root / path.lstrip("/")
-    for group in [folder, *folder.parents]:
-        most, now = _text(group / limit).strip(), _text(group / used).strip()
-        if most.isdecimal() and now.isdecimal():
-            pairs = (line.split() for line in _text(group / "memory.stat").splitlines())
-            cached = sum(int(pair[1]) for pair in pairs if pair[0] == cache)
-            yield max(0, int(most) - int(now) + cached)
-        if group == root:
-            break
 
 
 def check_memory(plan: Plan, trainers: int, available: int | None) -> list[str]:
@@ -117,10 +99,3 @@ def _aligned(size: int) -> int:
 
 def _size(size: int) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from mpidata.field_statistics.statistics import FieldStatistics, read_statistics
-from mpidata.trainer.trainer import Trainer
+
+if TYPE_CHECKING:
+    from mpidata.trainer.trainer import Trainer
 
 __all__ = ["StreamScales"]
 

@@ -21,7 +21,7 @@ from mpidata.learning.table import LossTable
 from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import append_rows
 from mpidata.run.plan import Plan
-from mpidata.run.plan_parts import texts_of
+from mpidata.run.plan.parameters import texts_of
 from mpidata.run.queue import Queue
 from mpidata.run.samplers import ask, failing, make_sampler
 

@@ -1,1 +1,1 @@
-"""Figures over time: what a running job leaves in metrics.jsonl."""
+"""What a run has left in its folder, read again: figures over time, events; and the memory that a job needs."""

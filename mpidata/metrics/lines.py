@@ -1,13 +1,26 @@
-"""The lines of metrics.jsonl, as they are read again."""
+"""The lines of metrics.jsonl and of the run's other files, as they are read again."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from mpidata.reporting.story import read_lines
 from mpidata.run.folder import RunFolder
 
-__all__ = ["middle_of", "read_metrics", "samples_of", "waited_of"]
+__all__ = ["middle_of", "read_lines", "read_metrics", "samples_of", "waited_of"]
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Read JSON objects, one a line; lines that are cut off, or are something else, do not count."""
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            with contextlib.suppress(ValueError, RecursionError):
+                found = json.loads(line)
+                if isinstance(found, dict):
+                    yield found
 
 
 def read_metrics(run: RunFolder) -> list[dict[str, Any]]:

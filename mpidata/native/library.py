@@ -162,6 +162,8 @@ CARRIED: dict[str, _Signature] = {
     "mpidata_routing_trainers": (None, [c_int, c_int, c_void_p, c_void_p, c_void_p, c_int64]),
     "mpidata_routing_own": (c_int64, [c_int, c_int, c_int, c_int64, c_int64]),
     "mpidata_routing_steps": (None, [c_int, c_int, c_int, c_int64, c_void_p, c_int64]),
+    # memory.h
+    "mpidata_available_memory": (c_int64, [c_char_p, c_char_p, POINTER(c_int)]),
     **{f"mpidata_{name}": SIGNATURES[f"mpidata_{name}"] for name in _SHARED},
 }
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import MpidataError
-from mpidata.native.routing import trainers_of
 from mpidata.record.layout import Header, files_in, open_file, read_index
+from mpidata.run.plan.routing import trainers_of
 
 __all__ = ["Earlier", "check_empty", "check_owner"]
 

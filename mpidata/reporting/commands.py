@@ -26,7 +26,7 @@ def report(runs: tuple[str, ...], output: str | None) -> None:
 def advise(run: str, cores: int | None) -> None:
     """Say what held back the run of the folder RUN, and how many groups and trainers would be balanced."""
     from mpidata.advice.run import advise_run
-    from mpidata.reporting.look import look_at
+    from mpidata.metrics.look import look_at
 
     for sentence in advise_run(look_at(run), cores).sentences:
         click.echo(sentence)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.metrics.lines import read_metrics, samples_of, waited_of
-from mpidata.reporting.look import Look
+from mpidata.metrics.look import Look
 from mpidata.reporting.plots import embed, figure
 
 __all__ = ["draw_curves", "rates", "thinned"]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from mpidata.advice.run import advise_run
 from mpidata.errors import MpidataError
+from mpidata.metrics.look import Look, look_at
 from mpidata.reporting import tables
 from mpidata.reporting.curves import draw_curves
-from mpidata.reporting.look import Look, look_at
 from mpidata.reporting.page import folded, heading, page, paragraph, section, table
 from mpidata.reporting.parameters import draw_parameters
 from mpidata.reporting.timeline import MOST_BARS, draw_timeline

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from mpidata.reporting.look import Look
+from mpidata.metrics.look import Look
 from mpidata.reporting.plots import COLOURS, embed, figure
 
 __all__ = ["draw_parameters"]

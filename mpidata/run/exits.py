@@ -10,9 +10,10 @@ import os
 import signal
 from pathlib import Path
 
-from mpidata.loader.item import text_of
+from mpidata.native.item import text_of
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
 
 __all__ = [
     "ANOTHER_START",
@@ -128,7 +129,7 @@ def read_exit(run: Path, plan: Plan, group: int, rank_in_group: int) -> Exit | N
     Exit or None
         None where there is no note: it runs on, ended in order, or died with its mpidata-rank.
     """
-    return read_exit_note(RunFolder(run).group_exit(plan, group, rank_in_group))
+    return read_exit_note(PlannedRun(RunFolder(run), plan).group_exit(group, rank_in_group))
 
 
 def first_exit(run: Path, plan: Plan, group: int) -> tuple[int, Exit] | None:
@@ -193,7 +194,7 @@ def has_vanished(run: RunFolder, name: str) -> bool:
 
 def last_lines(run: Path, plan: Plan, group: int, rank_in_group: int, n: int = 10) -> list[str]:
     """Last lines of what a rank of a solver group printed; none if there is no log."""
-    return tail(RunFolder(run).group_log(plan, group, rank_in_group), n)
+    return tail(PlannedRun(RunFolder(run), plan).group_log(group, rank_in_group), n)
 
 
 def tail(path: Path, count: int) -> list[str]:

@@ -1,4 +1,7 @@
-"""The run folder: the names of its files (those that the C code uses come from `run_files.h`), and who may use it."""
+"""The run folder: the names of its files (those that the C code uses come from `run_files.h`), and who may use it.
+
+`planned.py` has those that only the plan tells.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,14 @@ import dataclasses
 import fcntl
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mpidata.errors import LaunchError
 from mpidata.native import constants
-from mpidata.run.own_files import check_own, check_own_folder, read_own, write_text
-
-if TYPE_CHECKING:
-    from mpidata.run.plan import Plan
+from mpidata.run.own_files import PRIVATE_MODE, check_own, check_own_folder, read_own
 
 __all__ = ["RunFolder"]
 
-_PRIVATE = 0o600
 _SPAWNED = re.compile(r"group-(\d+)-(\d+)")
 _SPAWNED_LOADER = re.compile(r"loader-(\d+)")
 
@@ -205,26 +202,6 @@ class RunFolder:
             pass
         return False
 
-    def group_log(self, plan: Plan, group: int, rank_in_group: int) -> Path:
-        """Output of a rank of a solver group, whether that started with the others or was spawned."""
-        rank = plan.rank_of(group, rank_in_group)
-        return self.logs / f"group-{group:04d}-solver-{rank_in_group}.log" if rank is None else self.log(plan, rank)
-
-    def group_exit(self, plan: Plan, group: int, rank_in_group: int) -> Path:
-        """Exit note of a rank of a solver group."""
-        rank = plan.rank_of(group, rank_in_group)
-        return self.exits / f"group-{group:04d}-{rank_in_group}" if rank is None else self.rank_exit(rank)
-
-    def loader_log(self, plan: Plan, loader: int) -> Path:
-        """Output of a loader, whether it started with the others or was spawned."""
-        rank = plan.rank_of_loader(loader)
-        return self.logs / f"loader-{loader:04d}.log" if rank is None else self.log(plan, rank)
-
-    def loader_exit(self, plan: Plan, loader: int) -> Path:
-        """Exit note of a loader."""
-        rank = plan.rank_of_loader(loader)
-        return self.exits / f"loader-{loader:04d}" if rank is None else self.rank_exit(rank)
-
     def rank_exit(self, rank: int) -> Path:
         """Exit note of a rank of the world."""
         return self.exits / f"rank-{rank:04d}"
@@ -242,12 +219,6 @@ class RunFolder:
         """Find the exit notes of spawned loaders, each with its number."""
         found = ((_SPAWNED_LOADER.fullmatch(path.name), path) for path in self.exits.glob("loader-*"))
         return [(int(match[1]), path) for match, path in found if match is not None]
-
-    def log(self, plan: Plan, rank: int) -> Path:
-        """Output of the program of a rank."""
-        role, index, rank_in_group = plan.role_of(rank)
-        place = "" if role == "scheduler" else f"-{index}-{rank_in_group}" if role == "solver" else f"-{index}"
-        return self.logs / f"rank-{rank:04d}-{role}{place}.log"
 
     def check(self) -> None:
         """Make sure that this is a run folder, and that no other user can have changed it.
@@ -267,18 +238,6 @@ class RunFolder:
         except (OSError, UnicodeDecodeError) as error:
             raise LaunchError(f"Cannot read the run folder {self.path}: {error}. Make it readable.") from None
 
-    def write_plan(self, plan: Plan) -> None:
-        """Write the plan, which makes the folder one that can be started."""
-        write_text(self.plan, plan.text(), _PRIVATE)
-
-    def write_notes(self, plan: Plan, notes: Sequence[str]) -> None:
-        """Put what is to be known about the job file into the scheduler's log, before the scheduler begins."""
-        if not notes:
-            return
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(self.log(plan, 0), flags, 0o644), "w", encoding="utf-8") as log:
-            log.writelines(f"mpidata: {note}\n" for note in notes)
-
     def hold(self) -> int:
         """Keep others from starting this run, until the returned file descriptor is closed or this process ends.
 
@@ -289,7 +248,7 @@ class RunFolder:
         """
         path = self.lock  # a file that nobody else can open: whoever can could hold it
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_MODE)
         except OSError as error:
             raise LaunchError(f"Cannot write into {self.path}: {error.strerror}. Make it writable.") from None
         try:

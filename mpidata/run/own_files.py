@@ -17,6 +17,7 @@ from mpidata.errors import LaunchError
 
 __all__ = [
     "FOLDER_MODE",
+    "PRIVATE_MODE",
     "check_own",
     "check_own_folder",
     "new_file",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 FOLDER_MODE = 0o755  # and the umask; never to be written by others, whatever that says
+PRIVATE_MODE = 0o600
 _FILE_MODE = 0o644
 _OTHERS_WRITE = 0o022
 _OPEN = os.O_NOFOLLOW | os.O_CLOEXEC

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
-from mpidata.metrics.journal import Journal
 from mpidata.native import constants
 from mpidata.native.event import Closed
 from mpidata.run.exits import first_exit
 from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import assignments
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
+from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.losses import Cause, Causes, Losses, UntoldDeaths
 from mpidata.scheduler.messages import MIXED, Messages
@@ -189,7 +190,7 @@ class Dispatcher:
                 self._journal.write_numbers("run_again", simulation=simulation, group=group)
             self.feed()
             if self._simulations.pending and not self._groups.any_left:
-                log = RunFolder(self._plan.run).group_log(self._plan, group, cause.rank_in_group or 0)
+                log = PlannedRun(RunFolder(self._plan.run), self._plan).group_log(group, cause.rank_in_group or 0)
                 self._die_out(
                     f"No group is left: the last one, group {group}, {cause.sentence}. Its output is in {log}. "
                     f"Resume the job with `mpidata run --resume {self._plan.run}`.",
@@ -295,7 +296,7 @@ class Dispatcher:
         RunFolder(self._plan.run).give_up(group)
         self._journal.note("spawn_failed", group=group, error=error, again=self._groups.spawn_failed(group, now))
         ended = first_exit(self._plan.run, self._plan, group)
-        log = RunFolder(self._plan.run).group_log(self._plan, group, ended[0] if ended is not None else 0)
+        log = PlannedRun(RunFolder(self._plan.run), self._plan).group_log(group, ended[0] if ended is not None else 0)
         self._not_started = (
             f"Group {group} could not be started, and no group is left. {error}. Its output is in {log}. Correct it "
             f"and resume the job with `mpidata run --resume {self._plan.run}`.",

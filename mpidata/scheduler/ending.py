@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from mpidata.metrics.journal import Journal
 from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.scheduler.coordinator import Coordinator
+from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.messages import Messages
 from mpidata.scheduler.simulations import Simulations

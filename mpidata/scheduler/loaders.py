@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from mpidata.errors import MpidataError
-from mpidata.metrics.journal import Journal
 from mpidata.native.event import Closed
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
+from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups, Places
 from mpidata.scheduler.losses import Cause, Causes, UntoldDeaths
 from mpidata.scheduler.messages import MIXED, Messages
@@ -172,7 +173,7 @@ class Loaders:
 
     def _fail(self, sentence: str, loader: int, died_out: bool = False) -> None:
         if not self.error:
-            self.log, self.died_out = RunFolder(self._plan.run).loader_log(self._plan, loader), died_out
+            self.log, self.died_out = PlannedRun(RunFolder(self._plan.run), self._plan).loader_log(loader), died_out
             resume = f"esume the job with `mpidata run --resume {self._plan.run}`."
             fix = f"R{resume}" if died_out else f"Correct it, and r{resume}"
             self.error = f"{sentence} Its output is in {self.log}. {fix}"

@@ -13,6 +13,7 @@ from mpidata.run.exits import last_lines, read_exit, read_exit_note, tail
 from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import named
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
 
 __all__ = ["GIVEN_UP", "VANISHED", "Cause", "Causes", "Losses", "UntoldDeaths"]
 
@@ -85,8 +86,8 @@ class Cause:
     @classmethod
     def of_loader(cls, plan: Plan, loader: int) -> Cause:
         """Find out why a loader was lost, from its exit note."""
-        run = RunFolder(plan.run)
-        ended, output = read_exit_note(run.loader_exit(plan, loader)), tail(run.loader_log(plan, loader), 10)
+        run = PlannedRun(RunFolder(plan.run), plan)
+        ended, output = read_exit_note(run.loader_exit(loader)), tail(run.loader_log(loader), 10)
         if ended is None or ended.told:
             return cls("unknown", VANISHED, 0, output=output)
         return cls(ended.cause, ended.sentence(), 0, ended.signal, ended.status, output, ended.item)

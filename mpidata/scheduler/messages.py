@@ -18,6 +18,7 @@ from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
 from mpidata.spawning.spawner import Spawner, role_of
 
 __all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "log_of"]
@@ -305,9 +306,9 @@ def index_of(event: Event, count: int) -> int:
 
 def log_of(event: Event, plan: Plan) -> Path:
     """Return the log of the rank that an event came from."""
-    run = RunFolder(plan.run)
+    run = PlannedRun(RunFolder(plan.run), plan)
     if event.of_loader:
-        return run.loader_log(plan, event.index)
+        return run.loader_log(event.index)
     if event.of_solver and event.index >= plan.groups_in_world:  # its ranks follow those of the trainers
-        return run.group_log(plan, event.index, event.rank - 1 - plan.trainers)
-    return run.log(plan, event.rank)
+        return run.group_log(event.index, event.rank - 1 - plan.trainers)
+    return run.log(event.rank)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError, RankDiedError
-from mpidata.metrics.journal import Journal
 from mpidata.native import event as kinds
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -22,6 +21,7 @@ from mpidata.scale.scaling import Scaling
 from mpidata.scheduler.coordinator import Coordinator
 from mpidata.scheduler.dispatcher import Dispatcher
 from mpidata.scheduler.ending import Ending, OutsideStop, Stream
+from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.loaders import Loaders
 from mpidata.scheduler.losses import Losses

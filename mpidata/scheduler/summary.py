@@ -8,10 +8,10 @@ from pathlib import Path
 from typing_extensions import NotRequired, TypedDict
 
 from mpidata.learning.table import LossTable
-from mpidata.loader.figures import Loaded, Rate
-from mpidata.metrics.usage import used
-from mpidata.metrics.writer import GroupTimes
+from mpidata.loading.figures import Loaded, Rate
 from mpidata.native.event import NO_USAGE, Usage
+from mpidata.scheduler.figures.usage import used
+from mpidata.scheduler.figures.writer import GroupTimes
 from mpidata.scheduler.losses import Losses
 from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 

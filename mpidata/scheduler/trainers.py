@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpidata.loader.figures import LEFT_EARLY, WAITS_S
+from mpidata.loading.figures import LEFT_EARLY, WAITS_S
 from mpidata.run import deadlines
 from mpidata.run.aside import say_late
 from mpidata.run.exits import has_vanished, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
 from mpidata.scheduler.losses import VANISHED
 
 __all__ = ["FirstCause", "Leavers", "Silence", "Verdict"]
@@ -245,7 +246,7 @@ class FirstCause:
         return RunFolder(self._plan.run)
 
     def _log(self, trainer: int) -> Path:
-        return self._run.log(self._plan, 1 + trainer)
+        return PlannedRun(self._run, self._plan).log(1 + trainer)
 
 
 def _who(trainer: int) -> str:

@@ -21,6 +21,7 @@ from mpidata.run.aside import say_late
 from mpidata.run.exits import Exit, first_exit, has_vanished, read_exit_note
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
 from mpidata.spawning.cases import Cases
 
 if TYPE_CHECKING:
@@ -226,16 +227,16 @@ class Spawner:
 
     def _exit_of(self, start: _Start) -> Exit | None:
         if start.kind == "loader":
-            return read_exit_note(RunFolder(self._plan.run).loader_exit(self._plan, start.group))
+            return read_exit_note(PlannedRun(RunFolder(self._plan.run), self._plan).loader_exit(start.group))
         ended = first_exit(self._plan.run, self._plan, start.group)
         return None if ended is None else ended[1]
 
     def _is_gone(self, start: _Start) -> bool:
         """Whether one of its ranks lives no more, and has left no exit note."""
         run, plan = RunFolder(self._plan.run), self._plan
-        notes = [run.group_exit(plan, start.group, rank) for rank in range(plan.ranks_per_group)]
+        notes = [PlannedRun(run, plan).group_exit(start.group, rank) for rank in range(plan.ranks_per_group)]
         if start.kind == "loader":
-            notes = [run.loader_exit(plan, start.group)]
+            notes = [PlannedRun(run, plan).loader_exit(start.group)]
         return any(has_vanished(run, note.name) for note in notes)
 
     def _bring(self, start: _Start, command: list[str], info: MPI.Info, values: Sequence[str]) -> None:

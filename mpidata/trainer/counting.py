@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from mpidata.loader.turns import Turns
+from mpidata.loading.turns import Turns
 from mpidata.native import constants
 from mpidata.native.library import check
 from mpidata.trainer import join

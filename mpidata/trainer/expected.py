@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from mpidata.native.routing import own_count
 from mpidata.run.plan import Plan
+from mpidata.run.plan.routing import own_count
 
 __all__ = ["expected_batches"]
 

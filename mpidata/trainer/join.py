@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LibraryError, StreamError
-from mpidata.loader.over_mpi import MpiLoaders
-from mpidata.loader.serve import refuse_here
+from mpidata.loading.here import refuse_here
+from mpidata.loading.over_mpi import MpiLoaders
 from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
 from mpidata.native.uncaught import end_on_exception, fail, say_own_errors

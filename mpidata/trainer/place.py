@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpidata.errors import StreamError
-from mpidata.loader.figures import Report
-from mpidata.loader.transport import Loaders
-from mpidata.loader.turns import Turns
+from mpidata.loading.figures import Report
+from mpidata.loading.transport import Loaders
+from mpidata.loading.turns import Turns
 
 __all__ = ["Place", "place"]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from mpidata.errors import MpidataError, StreamError
 from mpidata.field_statistics.statistics import write_statistics
 from mpidata.learning.telling import Telling
-from mpidata.loader.figures import LEFT_EARLY, WAITS_S
-from mpidata.loader.turns import Turns
+from mpidata.loading.figures import LEFT_EARLY, WAITS_S
+from mpidata.loading.turns import Turns
 from mpidata.native import constants, structures
 from mpidata.native.forked import ForkedLibrary, forked_error, when_forked
 from mpidata.native.library import Library, check

@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import sys
-import time
 
 _PR_SET_PDEATHSIG = 1
 
@@ -28,7 +27,7 @@ def run_on(folder: str, host: str, command: list[str], cwd: str, environment: di
         except OSError:
             answer = b""
         while not answer:  # switched off
-            time.sleep(3600)
+            signal.pause()
     status = int(answer)
     return status if status >= 0 else 128 - status
 

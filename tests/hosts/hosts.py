@@ -5,10 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+from waiting import wait_until
 
 _HERE = Path(__file__).parent
 _NAMESPACES = ["--net", "--uts", "--ipc", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"]
@@ -110,6 +111,14 @@ class Hosts:
                 continue
         return found
 
+    def wait_until_empty(self, *names: str) -> None:
+        """Wait until no process is left on the hosts."""
+
+        def left() -> list[tuple[str, list[str]]]:
+            return [(name, process.cmdline()) for name in names for process in self.processes(name)]
+
+        wait_until(lambda: not left(), 5, every_s=0.1, told=lambda: f"still there: {left()}")
+
     def temporary_files(self, name: str) -> list[str]:
         """What lies in the /dev/shm of a host, its folder for temporary files."""
         return self.call(name, "find", "/dev/shm", "-mindepth", "1").splitlines()
@@ -121,16 +130,11 @@ class Hosts:
 
     def start(self, name: str, command: list[str], cwd: Path, environment: dict[str, str]) -> "subprocess.Popen[str]":
         """Start a command on a host; the process returned stands for it: its output and its exit status."""
-        code = (
-            "import json, sys; sys.path.insert(0, sys.argv[1]); from agent import run_on; "
-            "folder, host, command, cwd, environment = json.load(open(sys.argv[2])); "
-            "sys.exit(run_on(folder, host, command, cwd, environment))"
-        )
         request = self.folder / "request.json"
         variables = {**environment, **self.variables}
         request.write_text(json.dumps([str(self.folder), name, command, str(cwd), variables]))
         return subprocess.Popen(
-            [sys.executable, "-c", code, str(_HERE), str(request)],
+            [sys.executable, str(_HERE / "on_host.py"), str(request)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -166,8 +170,5 @@ class Hosts:
     def _on_host(self, name: str, *command: str) -> None:
         subprocess.run(["nsenter", "-t", str(self._pids[name]), "-n", *command], check=True, capture_output=True)
 
-    def _wait(self, condition: object, what: str) -> None:
-        deadline = time.monotonic() + 10
-        while not condition():  # type: ignore[operator]
-            assert time.monotonic() < deadline, f"{what} did not come up within 10 s"
-            time.sleep(0.01)
+    def _wait(self, condition: Callable[[], object], what: str) -> None:
+        wait_until(condition, 10, told=lambda: f"{what} did not come up within 10 s")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from heat2d_job import write_heat2d_job
 from hosts import Hosts
-from jobs import PROGRAMS, JobFolder, environment
+from jobs import JobFolder, environment, python
 from killing import STEPS, check_exactly_once, wait_for_event
 from pages import ROOT, files
 
@@ -23,7 +23,7 @@ SCRIPTS = files(ROOT / "docs" / "sites.md")
 @pytest.mark.parametrize("script", ["job.pbs", "job.lsf"])
 def test_a_job_goes_on_after_its_time_is_up(hosts: Hosts, tmp_path: Path, built_heat2d: Path, script: str) -> None:
     folder, pbs = JobFolder(tmp_path), script == "job.pbs"
-    program = ["python", str(PROGRAMS / "census_resumed.py"), "0.05"]
+    program = python("trainers/census/census_resumed.py", "0.05")
     write_heat2d_job(
         folder, built_heat2d, COUNT, {"groups": 2, "timeout_s": 30, "start_timeout_s": 30}, program=program,
         checkpoint={"every_s": 600}, buffer={"policy": "fifo", "capacity": 500},

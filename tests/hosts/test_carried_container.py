@@ -10,7 +10,7 @@ from pathlib import Path
 import carried_job
 import pytest
 from hosts import missing
-from jobs import BIN, PROGRAMS, JobFolder, Result
+from jobs import BIN, DRAIN, PROGRAMS, JobFolder, Result
 
 ENTER = """#!/bin/sh
 # The folder of the socket, and that of the simulation, are all that the program sees of this machine.
@@ -32,7 +32,8 @@ class Container:
 
     def build(self, name: str, *flags: str) -> Path:
         """Compile a program of the tests into the root; returns what runs it there."""
-        command = [self._compiler, "-O1", *flags[:1], PROGRAMS / f"{name}.c", "-o", self._root / name, *flags[1:]]
+        source, program = PROGRAMS / "solvers" / f"{name}.c", self._root / name
+        command = [self._compiler, "-O1", *flags[:1], source, "-o", program, *flags[1:]]
         subprocess.run(command, check=True)
         told = subprocess.run(["readelf", "-l", self._root / name], capture_output=True, text=True, check=True).stdout
         loader = told.partition("interpreter: ")[2].partition("]")[0]
@@ -73,7 +74,7 @@ def test_a_program_streams_through_files(container: Container) -> None:
     (folder.path / "case").mkdir()
     (folder.path / "case" / "input.txt").write_text("{{alpha}}")
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={
             "groups": 2,
             "carried": {},

@@ -9,6 +9,8 @@ import pytest
 import yaml
 from hosts import Hosts
 from jobs import BIN, JobFolder, Result, environment
+from killing import wait_for_event
+from waiting import wait_until
 
 SILENCE_S = 4.0
 RANKS = 4
@@ -39,10 +41,7 @@ class CarriedJob:
         return sum(process.name() == self._program.name for process in self._hosts.processes(name))
 
     def wait_until_it_runs_on(self, **counts: int) -> None:
-        deadline = time.monotonic() + 30
-        while any(self.running_on(name) != count for name, count in counts.items()):
-            assert time.monotonic() < deadline, {name: self.running_on(name) for name in counts}
-            time.sleep(0.02)
+        wait_until(lambda: {name: self.running_on(name) for name in counts} == counts, 30)
 
     def finish(self) -> Result:
         result = self.folder.finish(self._process, 120, self._started)
@@ -50,10 +49,7 @@ class CarriedJob:
         return result
 
     def nothing_left_on(self, *names: str) -> None:
-        deadline = time.monotonic() + 5
-        while left := [(name, process.cmdline()) for name in names for process in self._hosts.processes(name)]:
-            assert time.monotonic() < deadline, f"still there: {left}"
-            time.sleep(0.1)
+        self._hosts.wait_until_empty(*names)
         files = [path for name in names for path in self._hosts.temporary_files(name)]
         assert not [path for path in files if "torchinductor" not in path], files
 
@@ -74,7 +70,7 @@ def test_each_host_has_a_carrier_for_the_ranks_on_it(job: CarriedJob) -> None:
 def test_a_host_of_the_program_is_lost(hosts: Hosts, job: CarriedJob) -> None:
     job.start("--restarts", "1")
     job.wait_until_it_runs_on(node2=2, node3=2)
-    time.sleep(1)
+    wait_for_event(job.folder.path, "dispatch")
     hosts.cut("node3")
     job.wait_until_it_runs_on(node1=2, node2=2, node3=0)
     result = job.finish()

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from heat2d_job import write_heat2d_job
 from hosts import Hosts
-from jobs import BIN, PROGRAMS, JobFolder, Result, environment
+from jobs import BIN, JobFolder, Result, environment, python
 from killing import STEPS, check_exactly_once, wait_for_event
+from waiting import wait_until
 
 COUNT = 24
 SILENCE_S = 4.0
@@ -27,7 +28,7 @@ class HostsJob:
             built,
             COUNT,
             {"groups": 2, **solvers},
-            program=["python", str(PROGRAMS / "census_resumed.py"), str(pause_s)],
+            program=python("trainers/census/census_resumed.py", pause_s),
             checkpoint={"every_s": 0.5},
             launch={"hosts": ["node1:4", "node2:3", "node3:3"], "host_timeout_s": SILENCE_S},
         )
@@ -54,10 +55,10 @@ class HostsJob:
 
     def check_noticed(self, lost: str) -> None:
         """Check that the loss of a host is noticed in time, and the job completed on the others."""
-        begun = time.monotonic()
-        while not list(self.folder.path.glob("runs/job/1/summary*.json")):
-            assert time.monotonic() < begun + SILENCE_S + 20, "the loss was not noticed"
-            time.sleep(0.05)
+        summaries = "runs/job/1/summary*.json"
+        wait_until(
+            lambda: list(self.folder.path.glob(summaries)), SILENCE_S + 20, told=lambda: "the loss was not noticed"
+        )
         result = self.finish(timeout=90)
         self.check_complete(result)
         assert f"Without {lost}, which cannot be reached." in result.output, result.output
@@ -65,10 +66,7 @@ class HostsJob:
         self.nothing_left_on(*(name for name in self._hosts.names if name != lost))
 
     def nothing_left_on(self, *names: str) -> None:
-        deadline = time.monotonic() + 5
-        while left := [(name, p.cmdline()) for name in names for p in self._hosts.processes(name)]:
-            assert time.monotonic() < deadline, f"still there: {left}"
-            time.sleep(0.1)
+        self._hosts.wait_until_empty(*names)
         files = [(name, path) for name in names for path in self._hosts.temporary_files(name)]
         assert not [(name, path) for name, path in files if "torchinductor" not in path], files
 

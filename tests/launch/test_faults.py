@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from launch_job import JOINED, Run, build_shim, pulse, write_job
+from waiting import wait_until, watched_by
 
 from mpidata.launch.watching.cleanup import processes_of, ranks_of
 from mpidata.run.exits import ANOTHER_START
@@ -39,12 +40,12 @@ def test_a_solver_s_death_is_survived(job: Run) -> None:
 
 @pytest.mark.parametrize("victim", [pytest.param("program", marks=pytest.mark.full), "shim"])
 def test_the_scheduler_dies(job: Run, victim: str) -> None:
-    job.start(
+    process = job.start(
         write_job(job.folder, *2 * ("trap '' TERM; echo started; sleep 60",)), TEST_UNTIL="/never", TEST_GRACE_S="1"
     )
     job.wait_for_ranks()
     job.wait_for((job.run / "events.jsonl").exists)
-    time.sleep(0.7)  # mpidata has looked for the ranks
+    wait_until(lambda: watched_by(process.pid) >= 7)
     scheduler = ranks_of(job.run)[0]
     child = int(Path(f"/proc/{scheduler}/task/{scheduler}/children").read_text())
     os.kill(child if victim == "program" else scheduler, signal.SIGKILL)
@@ -149,9 +150,11 @@ def test_a_death_before_all_have_joined_starts_again(job: Run) -> None:
 
 def test_a_rank_that_vanishes_before_all_have_joined(job: Run) -> None:
     go = job.folder / "go"
-    job.start(write_job(job.folder, *2 * ("echo started; while ! test -e go; do sleep 0.1; done",)), TEST_JOIN=str(go))
+    process = job.start(
+        write_job(job.folder, *2 * ("echo started; while ! test -e go; do sleep 0.1; done",)), TEST_JOIN=str(go)
+    )
     job.wait_for_ranks()
-    time.sleep(1)  # mpidata has looked for them
+    wait_until(lambda: watched_by(process.pid) >= 7)
     os.kill(ranks_of(job.run)[4], signal.SIGKILL)
     job.wait_for((job.run / "exits-1").exists)
     go.touch()
@@ -185,8 +188,7 @@ def test_what_a_program_does_is_no_reason_to_restart(job: Run) -> None:
 def test_two_who_begin_a_run_under_one_name_at_once(job: Run) -> None:
     path, go = write_job(job.folder), job.folder / "go"
     both = [job.start(path, "--as", "night", TEST_UNTIL=str(go)) for _ in range(2)]
-    while all(process.poll() is None for process in both):
-        time.sleep(0.02)
+    wait_until(lambda: any(process.poll() is not None for process in both), 100)
     go.touch()
     ended = {process.wait(40): process.communicate() for process in both}
     assert ended.keys() == {0, 2}, ended

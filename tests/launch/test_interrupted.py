@@ -5,20 +5,20 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from mpidata.config import Job, load_job
 from mpidata.errors import LaunchError
+from mpidata.launch.starting.folder.prepare import prepare_run
+from mpidata.launch.starting.folder.resume import look_at, make_ready
 from mpidata.launch.starting.named_run import NamedRun
-from mpidata.launch.starting.resume import look_at, make_ready
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.prepare import prepare_run
 
 JOB = """\
 name: rod
@@ -65,9 +65,7 @@ def traced(require: Callable[[str], str], tmp_path: Path) -> Callable[..., tuple
         log.write_text("")
         calls = ",".join(f"?{name}" for name in CALLS)
         tracer = subprocess.Popen([strace, "-q", "-o", log, "-e", f"trace={calls}", *options, "-p", str(child)])
-        while "TracerPid:\t0\n" in Path(f"/proc/{child}/status").read_text():
-            assert tracer.poll() is None
-            time.sleep(0.002)
+        wait_until(lambda: "TracerPid:\t0\n" not in Path(f"/proc/{child}/status").read_text(), alive=tracer)
         os.write(go, b"x")
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         tracer.wait(20)

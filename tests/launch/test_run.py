@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from launch_job import JOINED, Run, build_shim, make_plan, write_job
+from waiting import wait_until
 
 from mpidata.errors import LaunchError
 from mpidata.launch.watching.attempt import Attempt
@@ -135,6 +136,12 @@ def test_a_signal_ends_the_job(job: Run) -> None:
     assert job.nothing_left()
 
 
+def is_pending(pid: int, number: int) -> bool:
+    """Whether a signal has been sent to a stopped process."""
+    pending = re.search(r"^ShdPnd:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return pending is not None and bool(int(pending[1], 16) >> (number - 1) & 1)
+
+
 def test_a_second_signal_does_not_wait(job: Run) -> None:
     program = "echo started; sleep 60"
     process = job.start(write_job(job.folder, program, program), TEST_UNTIL="/never")
@@ -143,7 +150,7 @@ def test_a_second_signal_does_not_wait(job: Run) -> None:
     assert len(launcher) == 1
     os.kill(launcher[0], signal.SIGSTOP)  # an mpirun that hangs
     process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    wait_until(lambda: is_pending(launcher[0], signal.SIGTERM))
     process.send_signal(signal.SIGINT)
     started = time.monotonic()
     assert job.finish()[0] == 130 and time.monotonic() - started < 8
@@ -159,10 +166,7 @@ def test_nothing_outlives_a_kill(job: Run, victim: str) -> None:
     launcher = [pid for pid in processes_of(job.run) if Path(f"/proc/{pid}/comm").read_text() == "prterun\n"]
     os.kill(process.pid if victim == "mpidata" else launcher[0], signal.SIGKILL)
     status = job.finish()[0]
-    deadline = time.monotonic() + 20
-    while processes_of(job.run) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not processes_of(job.run)
+    wait_until(lambda: not processes_of(job.run))
     if victim == "mpirun":
         assert status == 1 and "killed by SIGKILL" in job.summary()["error"] and job.nothing_left()
 

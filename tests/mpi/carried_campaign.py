@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 import yaml
-from jobs import PROGRAMS, JobFolder, config, environment, mpicc, ranks_of
+from jobs import PROGRAMS, JobFolder, config, environment, mpicc, python, ranks_of
 from killing import events_of
 
 ENDS = 5
@@ -28,7 +28,7 @@ WORK_US = 30000  # a step, so that the job takes longer than its ends
 RESTARTS = 12
 COMPILERS = {"none": "cc", "job": "", "mpich": "mpicc.mpich", "openmpi": "mpicc.openmpi"}
 _AT_ONCE = (signal.SIGKILL, signal.SIGSTOP)
-# exit(3), MPI_Abort and exit(0) in the middle: programs/kill_switch.c
+# exit(3), MPI_Abort and exit(0) in the middle: preloads/kill_switch.c
 _WAYS = {
     "program": (*_AT_ONCE, signal.SIGSEGV, *(signal.SIGRTMIN + number for number in (1, 2, 3))),
     "launcher": _AT_ONCE,
@@ -100,9 +100,9 @@ def build(folder: Path) -> None:
         flags = [] if mpi == "none" else ["-DWITH_MPI"]
         switch = ["-DWITHOUT_MPI"] if mpi == "none" else []
         for command in (
-            [compiler, *warnings, "-DCARRIED", *flags, PROGRAMS / "sized.c", "-o", folder / f"sized-{mpi}"]
+            [compiler, *warnings, "-DCARRIED", *flags, PROGRAMS / "solvers/sized.c", "-o", folder / f"sized-{mpi}"]
             + config("--carried"),
-            [compiler, *warnings, *switch, "-shared", "-fPIC", PROGRAMS / "kill_switch.c"]
+            [compiler, *warnings, *switch, "-shared", "-fPIC", PROGRAMS / "preloads/kill_switch.c"]
             + ["-o", folder / f"switch-{mpi}.so", "-ldl"],
         ):
             done = subprocess.run(command, env=environment(), capture_output=True, text=True)
@@ -113,7 +113,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
     """Write its job file."""
     program = [str(built / f"sized-{one.mpi}"), str(one.elements), str(one.steps), "put", one.together, str(WORK_US)]
     preload = f'LD_PRELOAD="{built}/switch-{one.mpi}.so" exec "$@"'
-    census = ["python", str(PROGRAMS / "census_sized.py"), "0", "0", str(one.batch)]
+    census = python("trainers/census/census_sized.py", "0", "0", str(one.batch))
     (folder.path / "carried.sh").write_text(f"#!/bin/sh\n{preload}\n")
     (folder.path / "carried.sh").chmod(0o755)
     job = {

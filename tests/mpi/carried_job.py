@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import JobFolder, Result, python
 
 STEPS, SIMULATIONS = 8, 12
 
@@ -13,7 +13,7 @@ def write_job(folder: JobFolder, program: Path, *arguments: str, depth: int = 90
     solvers = {"groups": 2, "carried": {"ranks": 1}, "program": [str(program), str(STEPS), *arguments], **more}
     folder.job(
         **{
-            "trainers": {"ranks": 1, "program": ["python", str(PROGRAMS / "check_pattern.py"), "1"]},
+            "trainers": {"ranks": 1, "program": python("trainers/checks/check_pattern.py", "1")},
             "solvers": solvers,
             "parameters": {"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0], "beta": [5, 6]}},
             "fields": {

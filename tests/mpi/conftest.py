@@ -17,14 +17,14 @@ def folder(tmp_path: Path) -> Iterator[JobFolder]:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Compile programs/<name>.c as a user compiles a solver; returns the executable's path."""
+    """Compile programs/solvers/<name>.c as a user compiles a solver; returns the executable's path."""
     made: dict[str, Path] = {}
     target = tmp_path_factory.mktemp("programs")
 
     def build(name: str) -> Path:
         if name not in made:
             warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror", "-g"]
-            source, executable = PROGRAMS / f"{name}.c", target / name
+            source, executable = PROGRAMS / "solvers" / f"{name}.c", target / name
             command = [mpicc(), *warnings, source, "-o", executable, *config("--cflags", "--libs"), "-lm"]
             done = subprocess.run(command, capture_output=True, text=True, env=environment())
             assert done.returncode == 0, done.stderr

@@ -21,7 +21,7 @@ import kill_campaign
 import numpy as np
 import psutil
 import yaml
-from jobs import BIN, PROGRAMS, JobFolder, Result, config, environment, ranks_of
+from jobs import BIN, PROGRAMS, JobFolder, Result, config, environment, python, ranks_of
 from killing import events_of
 from programs.drawn import used
 
@@ -96,8 +96,8 @@ def build(folder: Path) -> None:
     """Build the solvers, and what lets a fork fail."""
     kill_campaign.build(folder)
     for command in (
-        ["cc", "-O2", "-DCARRIED", PROGRAMS / "sized.c", "-o", folder / "carried", *config("--carried")],
-        ["cc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", PROGRAMS / "fork_fails.c"]
+        ["cc", "-O2", "-DCARRIED", PROGRAMS / "solvers/sized.c", "-o", folder / "carried", *config("--carried")],
+        ["cc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", PROGRAMS / "preloads/fork_fails.c"]
         + ["-o", folder / "fork_fails.so", "-ldl"],
     ):
         done = subprocess.run(command, env=environment(), capture_output=True, text=True)
@@ -109,7 +109,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
     job: dict[str, object] = {
         "name": "job",
         "seed": one.seed,
-        "trainers": {"ranks": one.trainers, "program": ["python", str(PROGRAMS / "census_faults.py")]},
+        "trainers": {"ranks": one.trainers, "program": python("trainers/census/census_faults.py")},
         "checkpoint": {"every_s": 0.5},
     }
     if one.kind == "stream":

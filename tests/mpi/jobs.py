@@ -1,5 +1,6 @@
 """Jobs for the tests: written to a folder, run with a timeout, checked to leave nothing behind."""
 
+import csv
 import functools
 import json
 import os
@@ -19,6 +20,41 @@ PROGRAMS = Path(__file__).parent / "programs"
 BIN = Path(sys.prefix) / "bin"
 
 
+def python(path: str, *arguments: object) -> list[str]:
+    """Command of a program in Python: its path in programs/, and its arguments."""
+    return ["python", str(PROGRAMS / path), *map(str, arguments)]
+
+
+DRAIN = {"program": python("trainers/drain.py")}  # as `trainers` of a job: they take all and do nothing with it
+
+
+def sets(*changes: str) -> list[str]:
+    """Options `--set KEY=VALUE`, one for each change."""
+    return [word for change in changes for word in ("--set", change)]
+
+
+def read_lines(path: Path) -> list[Any]:
+    """A file with a JSON value in each line, up to a last one that is not written to its end yet."""
+    found = []
+    for line in path.read_text().splitlines():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            break
+    return found
+
+
+def read_rows(path: Path) -> dict[int, dict[str, str]]:
+    """A table of simulations, as parameters.csv and losses.csv: its rows by simulation."""
+    with path.open() as file:
+        return {int(row["simulation"]): row for row in csv.DictReader(file)}
+
+
+def newest_run(folder: Path) -> Path | None:
+    """Run folder of the newest run of the job in a folder."""
+    return max((folder / "runs" / "job").glob("[0-9]*"), key=lambda run: int(run.name), default=None)
+
+
 @dataclass
 class Result:
     """How a run of a job ended."""
@@ -34,6 +70,15 @@ class Result:
         assert self.run is not None, self.output
         logs = sorted((self.run / "logs").glob(f"rank-*-{role}*.log"))
         return logs[index].read_text()
+
+    def marked(self, role: str = "trainer", index: int = 0, mark: str = "=> ") -> list[str]:
+        """What follows the mark in those lines of a rank's log that begin with it."""
+        return [line.removeprefix(mark) for line in self.log(role, index).splitlines() if line.startswith(mark)]
+
+    def events(self) -> list[dict[str, Any]]:
+        """All lines of events.jsonl."""
+        assert self.run is not None, self.output
+        return read_lines(self.run / "events.jsonl")
 
     def logs(self) -> str:
         """All logs, for a failing test's message."""
@@ -79,6 +124,7 @@ class JobFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.variables: dict[str, str] = {}  # of the environment: parameters of programs
         self._started: list[subprocess.Popen[str]] = []
 
     def write(self, **files: str) -> None:
@@ -100,7 +146,15 @@ class JobFolder:
                 job[key] = {**job[key], **value}
             else:
                 job[key] = value
+        self.write_job(job)
+
+    def write_job(self, job: dict[str, Any]) -> None:
+        """Write job.yaml with these keys alone."""
         (self.path / "job.yaml").write_text(yaml.safe_dump(job))
+
+    def read_notes(self, name: str, trainers: int) -> list[Any]:
+        """What each trainer has written, in JSON, to NAME-TRAINER.json."""
+        return [json.loads((self.path / f"{name}-{trainer}.json").read_text()) for trainer in range(trainers)]
 
     def command(self, *arguments: str) -> list[str]:
         return [str(BIN / "mpidata"), "run", "job.yaml", *arguments]
@@ -109,7 +163,8 @@ class JobFolder:
         process = subprocess.Popen(
             command or self.command(*arguments),
             cwd=self.path,
-            env={**environment(), "PYTHONPATH": f"{PROGRAMS}{os.pathsep}{self.path}"},  # numpy_stream; sitecustomize
+            # For numpy_stream, functions.steps and such; for a sitecustomize of the test.
+            env={**environment(), "PYTHONPATH": f"{PROGRAMS}{os.pathsep}{self.path}", **self.variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -132,10 +187,9 @@ class JobFolder:
         return self.result(process.returncode, output, time.monotonic() - started)
 
     def result(self, status: int, output: str, seconds: float) -> Result:
-        runs = sorted((self.path / "runs" / "job").glob("[0-9]*"), key=lambda run: int(run.name))
-        result = Result(status, output, seconds, runs[-1] if runs else None)
-        if runs and (runs[-1] / "summary.json").exists():
-            result.summary = json.loads((runs[-1] / "summary.json").read_text())
+        result = Result(status, output, seconds, newest_run(self.path))
+        if result.run and (result.run / "summary.json").exists():
+            result.summary = json.loads((result.run / "summary.json").read_text())
         return result
 
     def run(self, *arguments: str, timeout: float = 60, command: list[str] | None = None) -> Result:
@@ -144,6 +198,10 @@ class JobFolder:
         result = self.finish(self.start(*arguments, command=command), timeout, started)
         self.assert_nothing_left()
         return result
+
+    def resume(self, run: Path, *arguments: str, timeout: float = 60) -> Result:
+        """Resume a run, and run it to its end."""
+        return self.run(command=[*self.command()[:2], "--resume", str(run), *arguments], timeout=timeout)
 
     def end(self) -> None:
         """Kill what a test that failed has left; first `mpidata run`, which might start its job again."""

@@ -146,8 +146,17 @@ def build(folder: Path) -> None:
     """Build the solver, and what is preloaded into it, as a user does."""
     warnings = ["-O2", "-g", "-Wall", "-Wextra", "-Werror"]
     for command in (
-        [mpicc(), *warnings, PROGRAMS / "sized.c", "-o", folder / "sized", *config("--cflags", "--libs")],
-        [mpicc(), *warnings, "-shared", "-fPIC", PROGRAMS / "kill_switch.c", "-o", folder / "kill_switch.so", "-ldl"],
+        [mpicc(), *warnings, PROGRAMS / "solvers/sized.c", "-o", folder / "sized", *config("--cflags", "--libs")],
+        [
+            mpicc(),
+            *warnings,
+            "-shared",
+            "-fPIC",
+            PROGRAMS / "preloads/kill_switch.c",
+            "-o",
+            folder / "kill_switch.so",
+            "-ldl",
+        ],
     ):
         done = subprocess.run(command, env=environment(), capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
@@ -168,7 +177,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
     }
     census = [
         "python",
-        str(PROGRAMS / "census_sized.py"),
+        str(PROGRAMS / "trainers/census/census_sized.py"),
         str(one.kills),
         str(min(map(len, one.shares))),
         str(one.batch),

@@ -8,8 +8,8 @@ import io
 import json
 import os
 import random
+import runpy
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -18,10 +18,10 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 from heat2d_job import HEAT2D
-from jobs import JobFolder, ranks_of
+from jobs import JobFolder, newest_run, ranks_of, read_lines
 
 STEPS = 100
-# How a solver rank ends, and the cause that the summary must give. The last three through programs/kill_switch.c.
+# How a solver rank ends, and the cause that the summary must give. The last three through preloads/kill_switch.c.
 WAYS = {
     signal.SIGKILL: "signal",
     signal.SIGSEGV: "signal",
@@ -34,18 +34,11 @@ WAYS = {
 
 def events_of(folder: Path) -> list[dict]:
     """Events of the newest run of the job in a folder."""
-    runs = sorted((folder / "runs" / "job").glob("[0-9]*"), key=lambda run: int(run.name))
+    run = newest_run(folder)
     try:
-        lines = (runs[-1] / "events.jsonl").read_text().splitlines()
-    except (IndexError, OSError):
+        return read_lines(run / "events.jsonl") if run else []
+    except OSError:
         return []
-    found = []
-    for line in lines:
-        try:
-            found.append(json.loads(line))
-        except ValueError:  # not written to its end yet
-            break
-    return found
 
 
 def solver_ranks(folder: Path, ranks_per_group: int, trainers: int, program: str = "heat2d") -> dict[int, list]:
@@ -122,7 +115,7 @@ class Killer(threading.Thread):
         self._starts = 0
         self._here: set[int] = set()  # groups of this start that were killed
         self._ended = threading.Event()
-        (folder / "kills").touch()  # programs/census.py waits for them
+        (folder / "kills").touch()  # trainers/census/census.py waits for them
 
     def run(self) -> None:
         try:
@@ -187,11 +180,7 @@ def expected_samples(run: Path, simulations: int) -> dict[str, str]:
 
 @functools.cache
 def _compute_samples(table: str, simulations: int) -> dict[str, str]:
-    sys.path.insert(0, str(HEAT2D))
-    try:
-        from heat2d import simulate
-    finally:
-        sys.path.remove(str(HEAT2D))
+    simulate = runpy.run_path(str(HEAT2D / "heat2d.py"))["simulate"]
     alone = SimpleNamespace(rank=0, size=1)
     expected = {}
     for row in csv.DictReader(io.StringIO(table)):
@@ -205,7 +194,7 @@ def _compute_samples(table: str, simulations: int) -> dict[str, str]:
 
 
 def counted_samples(folder: Path, trainers: int) -> dict[str, list[str]]:
-    """What programs/census.py has noted on all trainers."""
+    """What trainers/census/census.py has noted on all trainers."""
     counted: dict[str, list[str]] = {}
     for trainer in range(trainers):
         for key, prints in json.loads((folder / f"census-{trainer}.json").read_text()).items():

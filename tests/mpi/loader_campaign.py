@@ -18,12 +18,12 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
 import yaml
-from jobs import PROGRAMS, JobFolder, Result, ranks_of
+from jobs import JobFolder, Result, python, ranks_of
 from killing import Killer, events_of
 
-from mpidata.files.blocks import blocks_of
-from mpidata.files.permutation import Permutation
-from mpidata.loader.epochs.shares import Shares
+from mpidata.datasets.epochs.shares import Shares
+from mpidata.loading.blocks import blocks_of
+from mpidata.loading.permutation import Permutation
 
 # How a loader ends, and the cause that its event must give. The last two through ENDS.
 WAYS = {
@@ -140,7 +140,7 @@ def write_job(folder: JobFolder, one: Draw) -> None:
     job = {
         "name": "job",
         "seed": one.seed,
-        "trainers": {"ranks": one.trainers, "program": ["python", str(PROGRAMS / "census_rows.py")]},
+        "trainers": {"ranks": one.trainers, "program": python("trainers/census/census_rows.py")},
         "loaders": loaders | ({"spares": one.spares} if one.start == "split" else {}),
     }
     (folder.path / "job.yaml").write_text(yaml.safe_dump(job))

@@ -18,7 +18,7 @@ from subprocess import Popen
 
 import psutil
 import yaml
-from jobs import BIN, PROGRAMS, JobFolder, Result, ranks_of
+from jobs import BIN, JobFolder, Result, python, ranks_of
 from kill_campaign import build
 from killing import events_of, job_processes
 from programs.drawn import used
@@ -40,7 +40,7 @@ CAUSES = {
 def sections(built: Path, one: Draw, start: Start) -> dict[str, dict]:
     """The sections of the job file that change from start to start."""
     ends = len(one.starts) - 1
-    census = [str(PROGRAMS / "census_logged.py"), *map(str, (one.batch, ends, len(one.samples), PART_S))]
+    census = python("trainers/census/census_logged.py", one.batch, ends, len(one.samples), PART_S)
     solvers = {
         "groups": start.groups,
         "ranks_per_group": start.ranks,
@@ -51,7 +51,7 @@ def sections(built: Path, one: Draw, start: Start) -> dict[str, dict]:
     }
     buffer = {"policy": one.policy, "capacity": start.capacity, "tail": start.tail}
     return {
-        "trainers": {"ranks": start.trainers, "program": ["python", *census]},
+        "trainers": {"ranks": start.trainers, "program": census},
         "solvers": solvers | ({"spares": start.spares} if start.start == "split" else {}),
         "buffer": buffer | ({} if one.policy == "fifo" else {"watermark": start.watermark}),
     }
@@ -81,7 +81,7 @@ class Run:
         self.folder, self.built, self.one = folder, built, one
         self.said: list[str] = []
         write_job(folder, built, one)
-        (folder.path / "ends").touch()  # programs/census_logged.py waits for them
+        (folder.path / "ends").touch()  # trainers/census/census_logged.py waits for them
 
     def command(self, number: int) -> list[str]:
         start, runs = self.one.starts[number], self.folder.path / "runs" / "job"

@@ -4,10 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import PROGRAMS, JobFolder
+from jobs import DRAIN, JobFolder
 from killing import events_of
-
-DRAIN = {"program": ["python", str(PROGRAMS / "drain.py")]}
 
 PYTHON = """
 import os

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from carried_job import check, write_job
-from jobs import BIN, PROGRAMS, JobFolder, config, mpicc
+from jobs import BIN, DRAIN, PROGRAMS, JobFolder, config, mpicc, python
 
 Build = Callable[..., Path]
 
@@ -30,7 +30,7 @@ def test_the_one_file_of_c99_needs_no_library(folder: JobFolder) -> None:
     source = next(word for word in shlex.split(told.stdout) if word.endswith(".c"))
     subprocess.run(["cc", *warnings, "-c", source, "-o", folder.path / "carried.o"], check=True)
     program = folder.path / "pattern"
-    command = ["cc", "-static", "-DCARRIED", PROGRAMS / "pattern.c", "-o", program, *shlex.split(told.stdout)]
+    command = ["cc", "-static", "-DCARRIED", PROGRAMS / "solvers/pattern.c", "-o", program, *shlex.split(told.stdout)]
     subprocess.run(command, check=True)
     write_job(folder, program, "copy", "9", depth=9)
     check(folder, folder.run())
@@ -88,7 +88,7 @@ for simulation in mpidata.solver.simulations():
 def test_a_python_program_needs_no_mpi_and_may_raise(folder: JobFolder) -> None:
     folder.write(solver=PYTHON_SOLVER)
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"carried": {}, "program": ["python", "solver.py"]},
     )
     result = folder.run()
@@ -105,7 +105,7 @@ def test_the_environment_is_that_of_mpidata_run(folder: JobFolder, monkeypatch: 
         + PYTHON_SOLVER.replace("simulation.id == 2", "False")
     )
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"carried": {}, "program": ["python", "solver.py"]},
     )
     result = folder.run()
@@ -120,7 +120,7 @@ def test_the_environment_is_that_of_mpidata_run(folder: JobFolder, monkeypatch: 
 def test_a_wrong_shape_ends_the_job_with_the_sentence_of_a_rank(folder: JobFolder) -> None:
     folder.write(solver=PYTHON_SOLVER.replace("(4, 6)", "(6, 4)"))
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"carried": {}, "program": ["python", "solver.py"]},
     )
     result = folder.run()
@@ -175,7 +175,7 @@ def test_memory_is_also_what_the_control_group_leaves(folder: JobFolder, carried
     job = yaml.safe_load((folder.path / "job.yaml").read_text())
     job["fields"] = {"u": {"shape": [3000, 3000]}}
     job["buffer"] = {"policy": "fifo", "capacity": 1}
-    job["trainers"]["program"] = ["python", str(PROGRAMS / "drain.py")]
+    job["trainers"]["program"] = python("trainers/drain.py")
     (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
     enter = f"echo $$ > {control_group}/cgroup.procs && exec {shlex.join(map(str, folder.command()))}"
     result = folder.run(command=["sh", "-c", enter])
@@ -212,9 +212,7 @@ def test_a_fortran_program_needs_no_mpi(folder: JobFolder, require: Callable[[st
     (folder.path / "solver.f90").write_text(FORTRAN_SOLVER)
     command = [require("gfortran"), "solver.f90", "-o", "solver", *config("--fcarried")]
     subprocess.run(command, cwd=folder.path, check=True)
-    folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"carried": {}, "program": ["./solver"]}
-    )
+    folder.job(trainers=DRAIN, solvers={"carried": {}, "program": ["./solver"]})
     result = folder.run()
     assert result.status == 0, result.logs()
     assert result.summary["samples"]["received"] == 12
@@ -225,7 +223,7 @@ def test_cmake_finds_it_without_an_mpi(tmp_path: Path, require: Callable[[str], 
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(solver LANGUAGES C)\n"
         "find_package(mpidata 0.1 REQUIRED COMPONENTS carried)\n"
-        f"add_executable(solver {PROGRAMS / 'pattern.c'})\ntarget_compile_definitions(solver PRIVATE CARRIED)\n"
+        f"add_executable(solver {PROGRAMS / 'solvers/pattern.c'})\ntarget_compile_definitions(solver PRIVATE CARRIED)\n"
         "target_link_libraries(solver PRIVATE mpidata::carried)\n"
     )
     prefix = subprocess.run([BIN / "mpidata", "config", "--prefix"], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from carried_job import check, write_job
-from jobs import PROGRAMS, JobFolder, ranks_of
+from jobs import DRAIN, JobFolder, ranks_of
 
 Build = Callable[..., Path]
 Require = Callable[[str], str]
@@ -115,7 +115,7 @@ def write_script(folder: JobFolder, **more: object) -> None:
     (folder.path / "case").mkdir()
     (folder.path / "case" / "program.sh").write_text(SCRIPT)
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={
             "groups": 1,
             "spares": 1,

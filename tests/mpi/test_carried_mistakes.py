@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import PROGRAMS, JobFolder, Result, config, mpicc
+from jobs import DRAIN, PROGRAMS, JobFolder, Result, config, mpicc
 
 Build = Callable[..., Path]
 BOTH = ["sh", "-c", '"$@" & "$@"; wait', "sh"]  # two ranks, neither of which knows of the other
@@ -14,7 +14,7 @@ BOTH = ["sh", "-c", '"$@" & "$@"; wait', "sh"]  # two ranks, neither of which kn
 def run(folder: JobFolder, program: Path, *arguments: str, **solvers: object) -> Result:
     """Run a job with the program, in which nothing is tried twice."""
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"program": [str(program), *arguments], "retries": 0, "tolerate": 0, **solvers},
     )
     return folder.run(timeout=90)
@@ -61,7 +61,7 @@ def test_what_is_wrong_is_said(
 def with_libmpidata(folder: JobFolder) -> Path:
     """The same, linked with the library for ranks of the job."""
     program = folder.path / "mistaken"
-    command = [mpicc(), PROGRAMS / "mistaken.c", "-o", program, *config("--cflags", "--libs")]
+    command = [mpicc(), PROGRAMS / "solvers/mistaken.c", "-o", program, *config("--cflags", "--libs")]
     subprocess.run(command, check=True)
     return program
 

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from jobs import PROGRAMS, JobFolder
+from jobs import DRAIN, JobFolder
 
 from mpidata.config import load_job
 from mpidata.errors import JobFileError
@@ -59,7 +59,7 @@ def write(
     os.mkfifo(job.path / "case" / "pipe")
     job.write(solver=SOLVER)
     job.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={
             "groups": 2,
             **(how or {"carried": {}}),

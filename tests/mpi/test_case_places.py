@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jobs import PROGRAMS, JobFolder
+from jobs import DRAIN, JobFolder
 
 SOLVER = """
 import os, sys, time
@@ -53,7 +53,7 @@ def write(job: JobFolder, place: Path, shape: str = "(4, 6)") -> None:
     text = SOLVER.replace("{shape}", shape).replace("{marker}", str(job.path / "raised"))
     job.write(solver=text)
     job.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={
             "groups": 2,
             "carried": {},

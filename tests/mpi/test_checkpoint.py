@@ -187,7 +187,7 @@ import torch
 import mpidata
 from mpidata.trainer import join as job
 from mpidata.checkpoint.taking import Checkpoints
-from mpidata.native.library import Statistics
+from mpidata.native.structures import Statistics
 
 held_up, take = [], Checkpoints.take
 

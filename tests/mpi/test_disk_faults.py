@@ -75,7 +75,7 @@ ERRORS = (errno.ENOSPC, errno.EROFS, errno.EIO, 0)
 def library(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
     built = tmp_path_factory.mktemp("faults") / "disk_faults.so"
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
-    subprocess.run([require("cc"), *flags, PROGRAMS / "disk_faults.c", "-o", built, "-ldl"], check=True)
+    subprocess.run([require("cc"), *flags, PROGRAMS / "preloads/disk_faults.c", "-o", built, "-ldl"], check=True)
     return built
 
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import pytest
-from jobs import BIN, PROGRAMS, JobFolder, environment
+from jobs import BIN, DRAIN, JobFolder, environment
 
 SIM = "def simulate(alpha):\n    yield {'u': [[alpha] * 6] * 4}\n"
 
@@ -34,7 +34,7 @@ def test_a_job_says_once_that_its_transport_is_slow(
     if slow:
         monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
     folder.write(sim=SIM)
-    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"function": "sim:simulate"})
+    folder.job(trainers=DRAIN, solvers={"function": "sim:simulate"})
     result = folder.run()
     assert result.status == 0, result.logs()
     assert result.log("scheduler").count("do not share memory") == slow

@@ -7,7 +7,7 @@ import time
 
 import psutil
 import pytest
-from jobs import PROGRAMS, JobFolder
+from jobs import DRAIN, JobFolder
 from killing import events_of
 
 LEAVES = """
@@ -34,7 +34,7 @@ def test_a_python_program_that_ends_within_a_simulation_has_failed_that_try(
     folder.write(solver=LEAVES.replace("LEAVE", leave))
     how = {"carried": {"ranks": 1}} if carried else {"ranks_per_group": ranks}
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"program": ["python", "solver.py"], "groups": 2, **how},
     )
     result = folder.run(timeout=90)
@@ -53,7 +53,7 @@ def test_a_spawned_group_that_is_killed_whole_before_it_joins_is_spawned_again(f
         )
     )
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"program": ["python", "solver.py"], "groups": 1, "start": "spawn"},
     )
     job, began = folder.start(), time.monotonic()

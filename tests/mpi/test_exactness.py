@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import JobFolder, Result, python
 
 FIELDS = {
     "line": {"dtype": "float64", "shape": [37]},
@@ -30,7 +30,7 @@ def run(
     folder: JobFolder, solver: Path, trainers: int, groups: int, ranks: int, batch: int, *extra: str, **keys: object
 ) -> Result:
     folder.job(
-        trainers={"ranks": trainers, "program": ["python", str(PROGRAMS / "check_pattern.py"), str(batch)]},
+        trainers={"ranks": trainers, "program": python("trainers/checks/check_pattern.py", batch)},
         solvers={"groups": groups, "ranks_per_group": ranks, "program": [str(solver), str(STEPS), *extra]},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0], "beta": [5, 6]}},
         validation={"count": VALIDATION},

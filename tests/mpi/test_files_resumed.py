@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import PROGRAMS, JobFolder, Result, python
 from killing import events_of, job_processes
 
 ROWS, PARTS, TOGETHER, EPOCHS = 500, 5, 12, 3
 
 
 def write(folder: JobFolder, start: int, trainers: int, loaders: int, every_s: float) -> None:
-    program = [str(PROGRAMS / "census_files.py"), str(TOGETHER), "0.02", str(start)]
+    program = [str(PROGRAMS / "trainers/census/census_files.py"), str(TOGETHER), "0.02", str(start)]
     job = {
         "name": "job",
         "trainers": {"ranks": trainers, "program": ["python", *program]},
@@ -47,7 +47,7 @@ def kill(folder: JobFolder, victim: str, trainers: int, moment: float) -> None:
 
 def resume(folder: JobFolder, trainers: int, loaders: int) -> Result:
     run = str(folder.path / "runs" / "job" / "1")
-    program = json.dumps(["python", str(PROGRAMS / "census_files.py"), str(TOGETHER), "0", "2"])
+    program = json.dumps(python("trainers/census/census_files.py", TOGETHER, "0", "2"))
     changed = [f"trainers.ranks={trainers}", f"trainers.program={program}", f"loaders.ranks={loaders}"]
     sets = [word for change in changed for word in ("--set", change)]
     return folder.run(command=[*folder.command()[:2], "--resume", run, *sets], timeout=120)

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from jobs import PROGRAMS, JobFolder
-
-DRAIN = {"program": ["python", str(PROGRAMS / "drain.py")]}
+from jobs import DRAIN, JobFolder
 
 
 def test_a_spawned_program_without_one_of_its_libraries(folder: JobFolder, compiled: Callable[[str], Path]) -> None:

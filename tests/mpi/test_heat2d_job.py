@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from example_copy import copy_example
-from jobs import BIN, PROGRAMS, JobFolder, config, environment, mpicc
+from jobs import BIN, JobFolder, config, environment, mpicc, python
 
 SIMULATIONS, STEPS = 4, 100
 SOLVERS = {"c": ["./heat2d"], "fortran": ["./heat2d_f"], "python": ["python", "heat2d.py"]}
@@ -79,7 +79,7 @@ def test_same_bits(
     shutil.copytree(request.getfixturevalue("built_carried") if carriers else built, folder.path, dirs_exist_ok=True)
     job = yaml.safe_load((built / "heat2d.yaml").read_text())
     job["name"] = "job"
-    job["trainers"]["program"] = ["python", str(PROGRAMS / "fingerprints.py")]
+    job["trainers"]["program"] = python("trainers/checks/fingerprints.py")
     job["solvers"] = {"groups": 2, "ranks_per_group": ranks, "program": SOLVERS[language]}
     if carriers:
         job["solvers"] |= {"ranks_per_group": carriers, "carried": {"ranks": ranks}}

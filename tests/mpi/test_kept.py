@@ -1,4 +1,4 @@
-"""What a program has set before it calls the library neither breaks it nor is changed by it (programs/keeps.c)."""
+"""What a program has set before it calls the library neither breaks it nor is changed by it (solvers/keeps.c)."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import PROGRAMS, JobFolder, config, environment
+from jobs import JobFolder, config, environment, python
 
 # With a decimal comma; one in which i is not the small letter of I, in an alphabet of bytes.
 LOCALES = {"de_DE.UTF-8": "1,5", "tr_TR.ISO-8859-9": "1,5"}
@@ -35,7 +35,7 @@ def locale(request: pytest.FixtureRequest, locales: Path, monkeypatch: pytest.Mo
 
 def write_job(folder: JobFolder, **solvers: object) -> None:
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "check_kept.py")]},
+        trainers={"program": python("trainers/checks/check_kept.py")},
         solvers={"timeout_s": 60.5, **solvers},
         parameters={"count": 4, "space": {"viscosity": [0.1, 0.4]}},
         fields={

@@ -6,14 +6,14 @@ from pathlib import Path
 import kill_campaign
 import pytest
 from heat2d_job import write_heat2d_job
-from jobs import PROGRAMS, JobFolder
+from jobs import DRAIN, JobFolder, python
 from killing import STEPS, WAYS, Killer, check_exactly_once, events_of
 
 
 def kill_and_check(
     folder: JobFolder, built: Path, kills: int, seed: int, count: int, timeout: float, **solvers: object
 ) -> None:
-    program = ["python", str(PROGRAMS / "census.py"), str(kills), str(count * STEPS // 2)]
+    program = python("trainers/census/census.py", kills, str(count * STEPS // 2))
     write_heat2d_job(folder, built, count, solvers, program=program)
     layout = {"ranks_per_group": int(solvers.get("ranks_per_group", 1)), "trainers": 2}
     killer = Killer(folder.path, kills, seed, **layout)
@@ -53,7 +53,7 @@ def test_kills_of_spawned_groups_in_mpi_init(folder: JobFolder, compiled: Callab
     """mpirun may start none any more after that: then another start of the job helps."""
     solvers = {"program": [str(compiled("dies_in_init")), "5"], "start": "spawn", "groups": 2, "retries": 5}
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers=solvers,
         parameters={"count": 6, "space": {"alpha": [0.0, 1.0]}},
     )

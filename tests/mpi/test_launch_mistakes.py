@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from jobs import BIN, PROGRAMS, JobFolder, environment
+from jobs import BIN, DRAIN, JobFolder, environment
 
 SIM = "def simulate(alpha):\n    for step in range(3):\n        yield {'u': [[alpha] * 6] * 4}\n"
 MPIRUN = [str(BIN / "mpirun"), "--oversubscribe", "--bind-to", "none"]
@@ -19,7 +19,7 @@ def small(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> JobFolder:
         monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
         monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
     folder.write(sim=SIM)
-    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"function": "sim:simulate"})
+    folder.job(trainers=DRAIN, solvers={"function": "sim:simulate"})
     return folder
 
 

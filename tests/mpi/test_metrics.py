@@ -9,7 +9,7 @@ from slow_jobs import SLOW_DISK, write_slow_job
 
 from mpidata.advice.advice import Advice, advise
 from mpidata.advice.measured import measure
-from mpidata.reporting.look import look_at
+from mpidata.metrics.look import look_at
 
 TRAIN = """
 import time, mpidata

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import DRAIN, JobFolder, Result, python
 
 # what the sentence must say, and the exact place
 MISTAKES = {
@@ -38,7 +38,7 @@ def assert_failed(result: Result, *sentences: str) -> None:
 def test_mistake_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], mistake: str) -> None:
     program = [str(compiled("misuse")), mistake]
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"ranks_per_group": 2, "program": program},
     )
     result = folder.run(timeout=30)
@@ -50,7 +50,7 @@ def test_a_time_that_is_not_finite_is_a_failed_try(
     folder: JobFolder, compiled: Callable[[str], Path], ranks: int, mistake: str
 ) -> None:
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={
             "ranks_per_group": ranks,
             "program": [str(compiled("misuse")), mistake],
@@ -70,7 +70,7 @@ def test_a_time_that_is_not_finite_is_a_failed_try(
 
 def test_capacity_smaller_than_the_batch(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py"), "33"]},
+        trainers={"program": python("trainers/drain.py", "33")},
         solvers={"program": [str(compiled("misuse")), "none"]},
         buffer={"policy": "fifo", "capacity": 32},
     )
@@ -81,7 +81,7 @@ def test_capacity_smaller_than_the_batch(folder: JobFolder, compiled: Callable[[
 def test_nan_in_a_parameter_file(folder: JobFolder) -> None:
     (folder.path / "points.csv").write_text("alpha\n0.5\nnan\n0.25\n")
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"program": ["true"]},
         parameters={"sampler": "file", "path": "points.csv"},
     )
@@ -101,7 +101,7 @@ def test_nan_in_a_parameter_file(folder: JobFolder) -> None:
     ids=["crash", "exit-3", "never-joins"],
 )
 def test_a_solver_that_ends_before_it_joins(folder: JobFolder, program: list[str], sentence: str) -> None:
-    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"program": program})
+    folder.job(trainers=DRAIN, solvers={"program": program})
     result = folder.run(timeout=30)
     assert_failed(result, sentence)
     if "ideas" in program[-1]:
@@ -122,7 +122,7 @@ def test_a_hole_among_short_steps(folder: JobFolder) -> None:
         )
     )
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"ranks_per_group": 2, "program": ["python", "solve.py"]},
     )
     result = folder.run(timeout=30)
@@ -145,7 +145,7 @@ def test_more_blocks_than_a_step_may_have(folder: JobFolder) -> None:
         )
     )
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"program": ["python", "solve.py"]},
         fields={"u": {"dtype": "float32", "shape": [4100]}},
     )
@@ -220,9 +220,7 @@ for simulation in mpidata.solver.simulations():
 )
 def test_a_mistake_that_a_python_program_catches_ends_the_job(folder: JobFolder, bad: str, sentence: str) -> None:
     folder.write(solver=CAUGHT.replace("BAD", bad).replace("TIME", "step"))
-    folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"program": ["python", "solver.py"]}
-    )
+    folder.job(trainers=DRAIN, solvers={"program": ["python", "solver.py"]})
     result = folder.run(timeout=60)
     assert_failed(result, sentence, "simulation 0, step 2")
 
@@ -240,7 +238,7 @@ def simulate(alpha, simulation):
     folder.write(solver=text.replace("Exception", "Exception" if kind == "caught" else "ZeroDivisionError"), f=function)
     program = {"function": "f:simulate"} if kind == "function" else {"program": ["python", "solver.py"]}
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={**program, "retries": 1, "spares": 2 * (kind == "uncaught")},
     )
     result = folder.run(timeout=60)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import PROGRAMS, JobFolder
+from jobs import DRAIN, JobFolder
 
 from mpidata.config import load_job
 from mpidata.errors import JobFileError, MpidataError
@@ -36,7 +36,7 @@ def test_files_of_an_unchanged_program_are_streamed(folder: JobFolder) -> None:
     (folder.path / "case" / "input.txt").write_text("{{alpha}}")
     folder.write(program=PROGRAM)
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={
             "groups": 2,
             "carried": {},
@@ -329,7 +329,7 @@ def test_why_a_simulation_has_failed_is_said(folder: JobFolder, output: dict[str
     cut = "    if step == 2: open('u_2_t0.5.npy', 'r+b').truncate(150)\n    if sys.argv"
     folder.write(program=PROGRAM.replace("    if sys.argv", cut, 1), reader=READER)
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={
             "carried": {},
             "lifetime": "simulation",

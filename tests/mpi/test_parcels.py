@@ -7,7 +7,7 @@ from jobs import JobFolder
 ASKER = """
 import json, time
 import numpy as np
-from mpidata.loader.transport import Closed, Joined, Lost, Parcel
+from mpidata.loading.transport import Closed, Joined, Lost, Parcel
 from mpidata.trainer import join
 
 trainer = join.join()
@@ -53,7 +53,7 @@ def until(n):
 def echo(tmp_path):
     """A job whose loaders answer with patterns; called with its keys and the rest of the training script."""
     folder = JobFolder(tmp_path)
-    folder.write(sitecustomize="import sys\nif 'mpidata.loader' in sys.orig_argv:\n    import echo_loader\n")
+    folder.write(sitecustomize="import sys\nif 'mpidata.loader' in sys.orig_argv:\n    import loaders.echo_loader\n")
 
     def run(script, trainers=1, timeout=60, **loaders):
         folder.write(train=ASKER + script)

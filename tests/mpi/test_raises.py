@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import DRAIN, JobFolder, Result
 
 ROD = """
 import os
@@ -35,7 +35,7 @@ for simulation in mpidata.solver.simulations():
 def job(folder: JobFolder, ulfm: bool = True, **solvers: object) -> Result:
     folder.job(
         launch={"fault_tolerance": "auto" if ulfm else False},
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers=solvers,
         parameters={"count": 6, "space": {"alpha": [0.0, 1.0]}},
     )

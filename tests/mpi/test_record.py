@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import test_checkpoint
 import torch
-from jobs import PROGRAMS, JobFolder
+from jobs import JobFolder, python
 from test_exactness import FIELDS, SIMULATIONS, STEPS, VALIDATION, expected
 
 from mpidata import RecordedDataset
@@ -35,7 +35,7 @@ def check_pattern(dataset: RecordedDataset, parameters: np.ndarray) -> list[tupl
 @pytest.mark.parametrize("every", [1, pytest.param(3, marks=pytest.mark.full)])
 def test_a_record_is_what_was_sent(folder: JobFolder, compiled: Callable[[str], Path], every: int) -> None:
     folder.job(
-        trainers={"ranks": 2, "program": ["python", str(PROGRAMS / "drain.py"), "4"]},
+        trainers={"ranks": 2, "program": python("trainers/drain.py", "4")},
         solvers={"groups": 2, "ranks_per_group": 2, "program": [str(compiled("pattern")), str(STEPS)]},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0], "beta": [5, 6]}},
         validation={"count": VALIDATION},

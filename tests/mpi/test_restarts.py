@@ -4,14 +4,14 @@ import time
 from pathlib import Path
 
 from heat2d_job import write_heat2d_job
-from jobs import PROGRAMS, JobFolder, ranks_of
+from jobs import JobFolder, python, ranks_of
 from killing import STEPS, check_exactly_once, wait_for_event
 
 COUNT = 20
 
 
 def test_a_job_without_ulfm_goes_on_after_a_death(folder: JobFolder, built_heat2d: Path) -> None:
-    program = ["python", str(PROGRAMS / "census_resumed.py"), "0.02"]
+    program = python("trainers/census/census_resumed.py", "0.02")
     keys = {"checkpoint": {"every_s": 1.0}, "launch": {"fault_tolerance": False}}
     write_heat2d_job(folder, built_heat2d, COUNT, {"groups": 2}, program=program, **keys)
     started = time.monotonic()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import resume_campaign
 from heat2d_job import write_heat2d_job
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import JobFolder, Result, python
 from killing import STEPS, check_exactly_once, events_of, job_processes
 
 COUNT = 40
@@ -46,7 +46,7 @@ def resume(folder: JobFolder) -> Result:
 
 def check_victim(folder: JobFolder, built: Path, victim: str, moment: float, in_checkpoint: bool = False) -> None:
     # 400 batches take 8 s or more, on any machine: the kill comes before the end.
-    program = ["python", str(PROGRAMS / "census_resumed.py"), "0.02"]
+    program = python("trainers/census/census_resumed.py", "0.02")
     checkpoint = {"every_s": 1.0, "keep": 2}
     buffer = {"policy": "fifo", "capacity": 500}
     write_heat2d_job(folder, built, COUNT, {"groups": 2}, program=program, checkpoint=checkpoint, buffer=buffer)

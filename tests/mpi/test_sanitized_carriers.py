@@ -35,9 +35,9 @@ def built(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str
     library = shlex.split(run([BIN / "mpidata", "config", "--csource"]))
     mpicc = require("mpicc.mpich")
     for name, compiler in (("pattern", [mpicc, "-DWITH_MPI"]), ("sized-mpich", [mpicc, "-DWITH_MPI"])):
-        source = PROGRAMS / f"{name.partition('-')[0]}.c"
+        source = PROGRAMS / "solvers" / f"{name.partition('-')[0]}.c"
         run([*compiler, *FLAGS, "-DCARRIED", source, "-o", folder / name, *library])
-    run([mpicc, "-shared", "-fPIC", PROGRAMS / "kill_switch.c", "-o", folder / "switch-mpich.so", "-ldl"])
+    run([mpicc, "-shared", "-fPIC", PROGRAMS / "preloads/kill_switch.c", "-o", folder / "switch-mpich.so", "-ldl"])
     return folder
 
 

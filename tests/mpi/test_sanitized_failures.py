@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from heat2d_job import HEAT2D, build_heat2d, write_heat2d_job
-from jobs import PROGRAMS, JobFolder, environment, mpicc
+from jobs import JobFolder, environment, mpicc, python
 from killing import check_exactly_once, job_processes, solver_ranks, wait_for_event
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def test_deaths_checkpoints_and_spawned_groups_are_clean(
         built,
         COUNT,
         {"start": "spawn", "ranks_per_group": 2, "timeout_s": 60, "start_timeout_s": 120},
-        program=["python", str(PROGRAMS / "census_resumed.py"), "0.02"],
+        program=python("trainers/census/census_resumed.py", "0.02"),
         checkpoint={"every_s": 1.0},
     )
     monkeypatch.setenv("MPIDATA_LIBRARY", str(built / "libmpidata.so"))

@@ -29,7 +29,10 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     flags = ["-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", f"-fsanitize={sanitizer}", *include]
     objects = [f"{source.stem}.o" for source in sources]
     build = [["-c", *sources]]
-    build += [[PROGRAMS / f"{name}.c", *objects, "-o", name, "-lm", "-lpthread"] for name in ("pattern", "trainer")]
+    build += [
+        [PROGRAMS / f"{name}.c", *objects, "-o", Path(name).name, "-lm", "-lpthread"]
+        for name in ("solvers/pattern", "trainers/trainer")
+    ]
     for arguments in build:
         command = [BIN / "mpicc", *flags, *arguments]
         done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import loader_campaign
 import pytest
 from heat2d_job import write_heat2d_job
-from jobs import BIN, PROGRAMS, JobFolder, environment
+from jobs import BIN, JobFolder, environment, python
 from killing import STEPS, Killer, check_exactly_once, events_of
 
 
@@ -116,7 +116,7 @@ def test_loaders_come_and_go_and_are_killed(folder: JobFolder, tmp_path: Path, s
 @pytest.mark.parametrize("start", ["split", "spawn"])
 def test_groups_come_and_go_and_are_killed(folder: JobFolder, built_heat2d: Path, start: str) -> None:
     solvers = {"start": start, "ranks_per_group": 2, "timeout_s": 20, "start_timeout_s": 20}
-    program = ["python", str(PROGRAMS / "census.py"), "5", str(100 * STEPS // 2)]
+    program = python("trainers/census/census.py", "5", str(100 * STEPS // 2))
     write_heat2d_job(folder, built_heat2d, 100, solvers, program=program)
     killer = Killer(folder.path, 5, 1, ranks_per_group=2, trainers=2)
     killer.start()
@@ -129,7 +129,7 @@ def test_groups_come_and_go_and_are_killed(folder: JobFolder, built_heat2d: Path
 
 
 def test_two_groups_come_and_three_go(folder: JobFolder, built_heat2d: Path) -> None:
-    program = ["python", str(PROGRAMS / "census.py"), "2", str(40 * STEPS // 2)]
+    program = python("trainers/census/census.py", "2", str(40 * STEPS // 2))
     write_heat2d_job(folder, built_heat2d, 40, {"spares": 1, "timeout_s": 20, "start_timeout_s": 20}, program=program)
     kills = folder.path / "kills"
     kills.touch()

@@ -1,7 +1,7 @@
 """What was set aside stays so when the run is resumed, unless it is to be run again."""
 
 import pytest
-from jobs import BIN, PROGRAMS, JobFolder
+from jobs import BIN, DRAIN, JobFolder
 
 ROD = """
 import os
@@ -19,7 +19,7 @@ def simulate(alpha, simulation):
 def test_a_resume(folder: JobFolder) -> None:
     folder.write(rod=ROD)
     folder.job(
-        trainers={"program": ["python", str(PROGRAMS / "drain.py")]},
+        trainers=DRAIN,
         solvers={"function": "rod:simulate"},
         parameters={"count": 4, "space": {"alpha": [0.0, 1.0]}},
     )

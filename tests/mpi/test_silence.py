@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import JobFolder, Result, python
 
 # Takes long before its first step, and in one simulation afterwards, too.
 SLOW = """
@@ -21,7 +21,7 @@ def simulate(alpha, simulation):
 def test_a_slow_first_step_is_no_hang_but_a_slow_later_one_is(folder: JobFolder) -> None:
     folder.write(sim=SLOW)
     solvers = {"groups": 2, "function": "sim:simulate", "timeout_s": 1, "retries": 0}
-    trainers = {"program": ["python", str(PROGRAMS / "drain.py"), "4"]}
+    trainers = {"program": python("trainers/drain.py", "4")}
     folder.job(trainers=trainers, solvers=solvers, parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}})
     result = folder.run(timeout=60)
     assert result.status == 0, result.logs()

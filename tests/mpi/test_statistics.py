@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jobs import PROGRAMS, JobFolder
+from jobs import JobFolder, python
 from test_windows import FIELDS
 
 COUNT, STEPS, VALIDATION = 8, 12, 2
@@ -19,7 +19,7 @@ AXES = {"plane": 1, "cube": -3}
 
 def write(folder: JobFolder, solver: Path, *, trainers: int, groups: int = 2, ranks: int = 1, batch: int = 2,
           after: int = 3, work: float = 0.0, how: str = "copy", **keys: Any) -> None:  # fmt: skip
-    program = ["python", str(PROGRAMS / "check_statistics.py"), str(batch), str(after), str(work)]
+    program = python("trainers/checks/check_statistics.py", batch, after, work)
     samples = {"statistics": AXES, **keys.pop("samples", {})}
     folder.job(
         trainers={"ranks": trainers, "program": program},

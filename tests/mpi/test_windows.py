@@ -11,7 +11,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from jobs import PROGRAMS, JobFolder, Result
+from jobs import JobFolder, Result, python
 
 from mpidata import RecordedDataset
 
@@ -37,7 +37,7 @@ def write(
     cube: int = 9, **keys: object,
 ) -> None:  # fmt: skip
     """Write a job file."""
-    program = ["python", str(PROGRAMS / "check_windows.py"), str(batch), str(work), *(["torch"] if torch else [])]
+    program = python("trainers/checks/check_windows.py", batch, work, *(["torch"] if torch else []))
     folder.job(
         trainers={"ranks": trainers, "program": program},
         solvers={"groups": groups, "ranks_per_group": ranks, "program": [str(solver), str(steps), how, str(cube)]},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jobs import PROGRAMS, JobFolder
+from jobs import JobFolder, python
 from killing import STEPS, expected_samples
 from test_heat2d_job import SOLVERS, built
 
@@ -22,7 +22,7 @@ def test_programs_in_three_languages(folder: JobFolder, built: Path, language: s
     shutil.copytree(built, folder.path, dirs_exist_ok=True)
     job = yaml.safe_load((built / "heat2d.yaml").read_text())
     job |= {"name": "job", "validation": {"count": 0}, "samples": {"window": 3, "stride": 2, "run": 5}}
-    job["trainers"]["program"] = ["python", str(PROGRAMS / "window_prints.py")]
+    job["trainers"]["program"] = python("trainers/checks/window_prints.py")
     job["solvers"] = {"groups": 2, "ranks_per_group": ranks, "program": SOLVERS[language]}
     job["parameters"]["count"] = 3
     job["buffer"] = {"policy": "firo", "capacity": 100, "watermark": 10, "tail": "drop"}

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from jobs import PROGRAMS, JobFolder
+from jobs import DRAIN, JobFolder
 
 
 def test_a_call_on_comm_world_before_joining(
@@ -30,7 +30,7 @@ def test_a_call_on_comm_world_before_joining(
 def test_a_call_on_comm_world_afterwards(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     limits = {"timeout_s": 2, "start_timeout_s": 2}
     solvers = {"program": [str(compiled("world")), "end"], "groups": 2, **limits}
-    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers=solvers)
+    folder.job(trainers=DRAIN, solvers=solvers)
     result = folder.run(timeout=60)
     assert result.status == 0, result.logs()  # all samples are there
     assert result.summary["samples"]["received"] == 12 and result.summary["lost_groups"] == 2

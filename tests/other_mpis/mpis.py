@@ -17,7 +17,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = {"mpich": "MPICH 5", "debian-mpich": "MPICH 4", "debian-openmpi": "Open MPI 4"}
 _SOURCES = ["c_api", "fortran_api", "launch", "mpidata", "slurm_templates", "setup.py", "tools/make-mpi.sh"]
-_DRAIN = ROOT / "tests" / "mpi" / "programs" / "drain.py"
+_DRAIN = ROOT / "tests" / "mpi" / "programs" / "trainers" / "drain.py"
 SIM = "def simulate(alpha):\n    for step in range(5):\n        yield {'u': [[alpha + step] * 6] * 4}\n"
 _PRODUCTS = {"__pycache__", "bin", "lib", "include", "share"}
 

@@ -9,7 +9,7 @@ from batch import BatchFolder
 from cluster import Cluster
 from example_copy import copy_example
 from heat2d_job import write_heat2d_job
-from jobs import PROGRAMS
+from jobs import python
 from killing import STEPS, check_exactly_once
 from mpis import Mpi
 
@@ -40,7 +40,7 @@ class MpiFolder(BatchFolder):
             example,
             COUNT,
             {"groups": 2, "timeout_s": 30, "program": ["./heat2d"]},
-            program=["python", str(PROGRAMS / "census_resumed.py"), str(pause)],
+            program=python("trainers/census/census_resumed.py", pause),
             checkpoint={"every_s": 2.0, "within_s": 20.0},
             slurm={"template": template, "time": "10", "signal_s": 60}
             if template == "preemptible"

@@ -1,6 +1,7 @@
 """No file depends on itself through others, no room on a role, and no folder is too full to be looked through."""
 
 import ast
+import importlib
 import os
 import re
 import subprocess
@@ -144,15 +145,37 @@ class Imports(ast.NodeVisitor):
             self.found |= {inner if inner in self.known else f"{node.module}"} & self.known
 
 
-def test_no_circle_in_python() -> None:
+def imports_in_python() -> Arrows:
     paths = modules()
     arrows: Arrows = {}
     for name, path in paths.items():
         imports = Imports(paths)
         imports.visit(ast.parse(path.read_text()))
         arrows[name] = imports.found - {name}
+    return arrows
+
+
+def test_no_circle_in_python() -> None:
+    arrows = imports_in_python()
     assert sum(map(len, arrows.values())) > 200
     assert not circle(arrows), "Modules that import one another: " + " -> ".join(circle(arrows))
+
+
+def test_a_loader_imports_nothing_of_trainers() -> None:
+    arrows, needed = imports_in_python(), {"mpidata.loader"}
+    while more := {used for name in needed for used in arrows[name]} - needed:
+        needed |= more
+    assert "mpidata.loaders.serve" in needed
+    rooms = {name.split(".")[1] for name in needed if "." in name}
+    assert not rooms & {"datasets", "trainer", "solver", "scheduler"}
+
+
+@pytest.mark.parametrize("language", ["python", "c"])
+def test_no_room_needs_itself_through_others(monkeypatch: pytest.MonkeyPatch, language: str) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    arrows: Arrows = getattr(importlib.import_module("rooms"), f"{language}_rooms")()
+    assert len(arrows) > 10
+    assert not circle(arrows), "Rooms that need one another: " + " -> ".join(circle(arrows))
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------

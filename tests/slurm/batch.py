@@ -9,8 +9,9 @@ from pathlib import Path
 
 from cluster import Cluster
 from heat2d_job import write_heat2d_job
-from jobs import BIN, PROGRAMS, JobFolder, Result, environment
+from jobs import BIN, JobFolder, Result, environment, python
 from killing import events_of
+from waiting import wait_until
 
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
@@ -24,7 +25,7 @@ class BatchFolder(JobFolder):
 
     def heat2d(self, built: Path, count: int, pause: float = 0.0, **keys: object) -> None:
         """Write a job of the heat example, whose trainers sleep after each batch of 5 samples."""
-        program = ["python", str(PROGRAMS / "census_resumed.py"), str(pause)]
+        program = python("trainers/census/census_resumed.py", pause)
         write_heat2d_job(
             self, built, count, {"groups": 2, "timeout_s": 30, "start_timeout_s": 30}, program=program, **keys
         )
@@ -68,9 +69,13 @@ class BatchFolder(JobFolder):
     def wait(self, job: str, timeout: float) -> Result:
         """Wait for the end of a Slurm job, over all its starts; nothing of it may be left."""
         started = time.monotonic()
-        while (state := self.state(job)).get("JobState") not in _ENDED:
-            assert time.monotonic() < started + timeout, f"{state}\n{self._logs(job)}"
-            time.sleep(0.3)
+        wait_until(
+            lambda: self.state(job).get("JobState") in _ENDED,
+            timeout,
+            every_s=0.3,
+            told=lambda: f"{self.state(job)}\n{self._logs(job)}",
+        )
+        state = self.state(job)
         status = int(state["ExitCode"].partition(":")[0])
         assert (status == 0) == (state["JobState"] == "COMPLETED"), state
         result = self.result(status, self.output(job), time.monotonic() - started)
@@ -79,18 +84,16 @@ class BatchFolder(JobFolder):
 
     def wait_for_start(self, job: str, number: int = 1, timeout: float = 90) -> None:
         """Wait until all ranks have joined the `number`-th start of the run."""
-        started = time.monotonic()
-        while sum(event["event"] == "start" for event in events_of(self.path)) < number:
-            assert time.monotonic() < started + timeout, self._logs(job)
+
+        def started() -> bool:
             assert self.state(job).get("JobState") not in _ENDED, self._logs(job)
-            time.sleep(0.1)
+            return sum(event["event"] == "start" for event in events_of(self.path)) >= number
+
+        wait_until(started, timeout, every_s=0.1, told=lambda: self._logs(job))
 
     def wait_for_checkpoint(self, timeout: float = 60) -> None:
         """Wait until the first run has a checkpoint."""
-        started = time.monotonic()
-        while not list((self.path / "runs" / "job" / "1").glob("checkpoints/[0-9]*[0-9]")):
-            assert time.monotonic() < started + timeout
-            time.sleep(0.1)
+        wait_until(lambda: list((self.path / "runs" / "job" / "1").glob("checkpoints/[0-9]*[0-9]")), timeout)
 
     def hosts(self, run: Path) -> dict[str, str]:
         """Host of each rank, as its log names it: `scheduler`, `trainer-0`, `solver-0-1`."""

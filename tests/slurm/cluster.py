@@ -12,8 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+from waiting import wait_until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "squeue", "sinfo")
 NODES = 8
@@ -222,13 +223,15 @@ class Cluster:
             )
 
     def _wait(self, what, name: str, timeout: float = 30) -> None:
-        deadline = time.monotonic() + timeout
-        while not what():
-            dead = [d.args for d in self._daemons if d.poll() is not None]
-            if dead or time.monotonic() > deadline:
-                logs = "".join(f"\n== {p.name}\n{p.read_text()[-1500:]}" for p in (self.box / "log").iterdir())
-                raise RuntimeError(f"waited for {name} in vain; ended: {dead}{logs}")
-            time.sleep(0.1)
+        def told() -> str:
+            logs = "".join(f"\n== {p.name}\n{p.read_text()[-1500:]}" for p in (self.box / "log").iterdir())
+            return f"waited for {name} in vain; ended: {[d.args for d in self._daemons if d.poll() is not None]}{logs}"
+
+        def ready() -> bool:
+            assert all(daemon.poll() is None for daemon in self._daemons), told()
+            return bool(what())
+
+        wait_until(ready, timeout, every_s=0.1, told=told)
 
     def _end_steps(self) -> None:
         """Kill the daemons of steps that have outlived those of their nodes."""

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from batch import BatchFolder
 from jobs import BIN, ranks_of
+from waiting import wait_until
 
 
 @pytest.mark.full
@@ -31,8 +32,8 @@ def test_srun_starts_the_ranks_where_their_carriers_are(folder: BatchFolder, car
 
 def strike(folder: BatchFolder, what: str, job: str) -> None:
     """Kill a rank of the program, or the srun that has started it."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+
+    def struck() -> bool:
         assert folder.state(job).get("JobState") in ("PENDING", "RUNNING"), folder.output(job)
         with contextlib.suppress(psutil.Error):
             carriers = [rank for rank in ranks_of(folder.path) if rank.name() == "mpidata-carrier"]
@@ -42,9 +43,10 @@ def strike(folder: BatchFolder, what: str, job: str) -> None:
                     ours = process.name().startswith("pattern") and str(folder.path) in str(process.environ())
                     if ours and time.time() - process.create_time() > 1.5:  # it runs a simulation
                         (launchers[0] if what == "srun" else process).kill()
-                        return
-        time.sleep(0.2)
-    raise AssertionError(f"no {what} to kill")
+                        return True
+        return False
+
+    wait_until(struck, 60, every_s=0.2, told=lambda: f"no {what} to kill")
 
 
 @pytest.mark.full

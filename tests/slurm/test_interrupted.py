@@ -1,12 +1,12 @@
 """Jobs that Slurm, or a user through Slurm, ends: what the page on clusters says of each way, and of its words."""
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 from batch import BatchFolder, summaries
 from killing import STEPS, check_exactly_once
+from waiting import wait_until
 
 COUNT = 40
 SLOW = {"pause": 0.03, "checkpoint": {"every_s": 2.0, "within_s": 20.0}, "buffer": {"policy": "fifo", "capacity": 500}}
@@ -23,10 +23,7 @@ def submitted(folder: BatchFolder, built: Path, template: str, time: str = "10",
 
 def wait_for_end(folder: BatchFolder, job: str) -> None:
     """Wait until a job that may be started again has ended."""
-    started = time.monotonic()
-    while folder.state(job).get("JobState") in ("RUNNING", "COMPLETING"):
-        assert time.monotonic() < started + 60
-        time.sleep(0.2)
+    wait_until(lambda: folder.state(job).get("JobState") not in ("RUNNING", "COMPLETING"), 60, every_s=0.2)
 
 
 def check_stopped(folder: BatchFolder, job: str, state: str, reason: str) -> None:
@@ -75,9 +72,7 @@ def test_a_running_job_is_requeued_by_hand(folder: BatchFolder, built_heat2d: Pa
 
 def check_gone_on(folder: BatchFolder, job: str, before: str) -> list[dict]:
     """The job that was put back into the queue has gone on with its own run; returns the summaries of both starts."""
-    started = time.monotonic()
-    while len(list(folder.path.glob("runs/job/1/summary*.json"))) < 2 and time.monotonic() < started + 90:
-        time.sleep(0.2)
+    wait_until(lambda: len(list(folder.path.glob("runs/job/1/summary*.json"))) >= 2, 90)
     result = folder.wait(job, timeout=90)
     assert result.status == 0 and result.run is not None and result.run.name == "1", result.logs()
     assert result.output.startswith(before) and "Resuming" in result.output[len(before) :]

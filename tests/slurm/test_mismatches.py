@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from batch import BatchFolder
-from jobs import BIN, PROGRAMS
+from jobs import BIN, DRAIN
 from mpis import make
 
 SIM = "def simulate(alpha):\n    yield {'u': [[alpha] * 6] * 4}\n"
@@ -15,7 +15,7 @@ SIM = "def simulate(alpha):\n    yield {'u': [[alpha] * 6] * 4}\n"
 def refused(folder: BatchFolder, environment: Path, command: str) -> str:
     """Run a command in an allocation of two nodes with the programs of an environment; returns what it printed."""
     folder.write(sim=SIM)
-    folder.job(trainers={"program": ["python", str(PROGRAMS / "drain.py")]}, solvers={"function": "sim:simulate"})
+    folder.job(trainers=DRAIN, solvers={"function": "sim:simulate"})
     script = f"export PATH={shlex.quote(str(environment))}:$PATH; SECONDS=0; {command}; echo status $? after $SECONDS"
     result = folder.wait(folder.sbatch(script, "--nodes=2", "--ntasks-per-node=2"), timeout=60)
     status, seconds = map(int, re.findall(r"^status (\d+) after (\d+)$", result.output, re.MULTILINE)[0])

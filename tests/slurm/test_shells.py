@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import time
 
 import pytest
 from batch import BatchFolder
-from jobs import BIN, PROGRAMS, environment
+from jobs import BIN, PROGRAMS, environment, python
+from waiting import wait_until
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from jobs import BIN, PROGRAMS, environment
 )
 def test_a_job_runs_in_the_shell_of_srun(folder: BatchFolder, options: list[str]) -> None:
     folder.write(solver="import numpy as np\ndef f(alpha):\n    yield {'u': np.zeros((4, 6))}\n")
-    train = ["python", str(PROGRAMS / "drain.py")]
+    train = python("trainers/drain.py")
     folder.job(
         trainers={"program": train},
         solvers={"function": "solver:f"},
@@ -29,11 +29,11 @@ def test_a_job_runs_in_the_shell_of_srun(folder: BatchFolder, options: list[str]
     )
     os.close(other)
     try:
-        time.sleep(1.0)
+        prompt = b""
+        while not prompt.endswith((b"$ ", b"# ")):
+            prompt += os.read(terminal, 1024)
         os.write(terminal, f"'{BIN}/mpidata' run job.yaml >said 2>&1; echo $? >status; exit\n".encode())
-        deadline = time.monotonic() + 90
-        while not (folder.path / "status").exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
+        wait_until((folder.path / "status").exists, 90)
         said = (folder.path / "said").read_text()
         assert (folder.path / "status").read_text() == "0\n", said
         assert "run folder" in said

@@ -4,12 +4,12 @@ import numpy as np
 from fake_loaders import FakeNetwork
 from torch.utils.data import Sampler
 
-from mpidata.data_loader.data_loader import DataLoader
-from mpidata.files.dataset import FileDataset
-from mpidata.files.work import FileWork
-from mpidata.loader.agreement import Agreements
-from mpidata.loader.batches import Batches
-from mpidata.loader.serve import serve
+from mpidata.datasets.data_loader.data_loader import DataLoader
+from mpidata.datasets.files.dataset import FileDataset
+from mpidata.loaders.agreements import Agreements
+from mpidata.loaders.batches import Batches
+from mpidata.loaders.file_work import FileWork
+from mpidata.loaders.serve import serve
 
 __all__ = ["MAKERS", "ROWS", "SIZE", "network_of_both", "write_rows"]
 

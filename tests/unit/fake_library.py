@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mpidata.native.event import LOSSES, NO_USAGE
-from mpidata.native.library import AGAIN, END, SUCCESS
+from mpidata.native.constants import END, SUCCESS
+from mpidata.native.constants import ERR_AGAIN as AGAIN
+from mpidata.native.event import NO_USAGE
+from mpidata.native.structures import LOSSES
 from mpidata.run.plan import Field, Plan, Program
 from mpidata.trainer import join as job
 from mpidata.trainer.trainer import Trainer
@@ -51,6 +53,9 @@ def memory(address, shape, dtype):
     """Array over an address that the library was given."""
     size = int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
     return np.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype).reshape(shape)
+
+
+VAIN_DRAW_S = 0.01  # how long a draw takes that comes to nothing
 
 
 class FakeLibrary:
@@ -104,7 +109,7 @@ class FakeLibrary:
             return self.draw_status
         if self.again:
             self.again -= 1
-            time.sleep(min(timeout, 0.01))
+            time.sleep(min(timeout, VAIN_DRAW_S))
             return AGAIN
         if self.stopped or self.drawn + self.count > self.samples:
             return END

@@ -4,11 +4,10 @@ import ast
 import itertools
 import queue
 import threading
-import time
 
 import numpy as np
 
-from mpidata.loader.transport import Closed, Joined, Kind, Lost, Parcel, Request, Retires
+from mpidata.loading.transport import Closed, Joined, Kind, Lost, Parcel, Request, Retires
 
 # numpy reads the heads of its files by `ast.literal_eval`, and CPython before 3.11.8 and 3.12.2 fails now and then
 # where two threads do (gh-106905). The loaders of a job are processes.
@@ -63,7 +62,7 @@ class FakeNetwork:
 
     def __init__(self, serve, loaders=1, trainers=1):
         self.serve = serve
-        self.lock = threading.Lock()
+        self.lock = threading.Condition()  # that something has come
         self.numbers = itertools.count()
         self.alive, self.retired = {}, set()
         self.events = []
@@ -78,6 +77,7 @@ class FakeNetwork:
             number = next(self.numbers)
             requests = self.alive[number] = FakeRequests(self, number)
             self.events.append(Joined(number))
+            self.lock.notify_all()
         thread = threading.Thread(target=self.serve, args=(requests,), daemon=True)
         thread.start()
         self.threads.append(thread)
@@ -88,17 +88,20 @@ class FakeNetwork:
         with self.lock:
             self.alive.pop(number).waiting.put(Closed())
             self.events.append(Lost(number, at))
+            self.lock.notify_all()
 
     def retire(self, number):
         """A loader is asked for nothing more; it answers what it has been asked for."""
         with self.lock:
             self.retired.add(number)
             self.events.append(Retires(number))
+            self.lock.notify_all()
 
     def deliver(self, trainer, parcel):
         with self.lock:
             if parcel.loader in self.alive:
                 self.trainers[trainer].put(parcel)
+                self.lock.notify_all()
 
     def close(self):
         with self.lock:
@@ -137,18 +140,15 @@ class FakeLoaders:
 
     def take(self, dataset, timeout_s):
         self.forget_dropped()
-        deadline = time.monotonic() + timeout_s
-        while True:
-            with self.network.lock:
-                told = self.told.get(dataset, 0)
-                if told < len(self.network.events):
-                    self.told[dataset] = told + 1
-                    return self.network.events[told]
-                if self.parcels.get(dataset):
-                    return self.parcels[dataset].pop(0)
-            if time.monotonic() >= deadline:
-                return None
-            time.sleep(0.0005)
+        with self.network.lock:
+            return self.network.lock.wait_for(lambda: self.news(dataset), timeout_s)
+
+    def news(self, dataset):
+        told = self.told.get(dataset, 0)
+        if told < len(self.network.events):
+            self.told[dataset] = told + 1
+            return self.network.events[told]
+        return self.parcels[dataset].pop(0) if self.parcels.get(dataset) else None
 
     def drop(self, dataset):
         """At the next call of take: the collection of garbage may have led here, from within anything."""

@@ -6,19 +6,22 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from waiting import wait_until
+
 from mpidata.launch.watching.cleanup import processes_of
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan, Program
+from mpidata.run.planned import PlannedRun
 
 ROOT = Path(__file__).parents[2]
 _ROOMS = [ROOT / "launch" / "rank", ROOT / "launch" / "parents"]
 SOURCES = [path for room in _ROOMS for path in sorted(room.glob("*.c"))]
-SOURCES += [ROOT / "c_api/src/program/text.c", ROOT / "c_api/src/wire/plan_text.c"]
+SOURCES += [ROOT / "c_api/src" / name for name in ("program/text.c", "wire/plan_text.c")]
+SOURCES += [ROOT / "c_api/src/containers" / name for name in ("array.c", "text_list.c")]
 _LAUNCHERS = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "SLURM_", "MPIDATA_")
 
 
@@ -46,18 +49,21 @@ write("progress.json", {
     "samples": {"received": 20, "per_second": 5.0, "validation": 0, "per_trainer": [12, 8]},
     "batches": [4, 5], "fill": [0.5, 0.25], "capacity": 8, "bytes": 1500000, "report": {"loss": 0.5},
     "training": {"loss": {"first": 1.0, "last": 0.5}}, "seconds": 1.0})
-while not os.path.exists(os.environ.get("TEST_JOIN", "/").format(run=run)):
-    time.sleep(0.02)
+def wait_until(condition):
+    while not condition():
+        time.sleep(0.02)
+def is_there(variable):
+    return os.path.exists(os.environ.get(variable, "/").format(run=run))
+wait_until(lambda: is_there("TEST_JOIN"))
 with open(run / "events.jsonl", "a") as events:
     events.write('{"event": "start"}\\n')
-stop = None
 if "TEST_KILL" in os.environ:
-    time.sleep(1)
+    wait_until(lambda: all(log.stat().st_size for log in run.glob("logs/rank-*-trainer-*")))
     os.kill(os.getpid(), 9)
-while not os.path.exists(os.environ.get("TEST_UNTIL", "/").format(run=run)) and stop is None:
-    time.sleep(0.02)
-    if (run / "stop").exists() and "TEST_DEAF" not in os.environ:
-        stop = (run / "stop").read_text().strip()
+def is_asked_to_stop():
+    return (run / "stop").exists() and "TEST_DEAF" not in os.environ
+wait_until(lambda: is_asked_to_stop() or is_there("TEST_UNTIL"))
+stop = (run / "stop").read_text().strip() if is_asked_to_stop() else None
 status = "stopped" if stop else os.environ.get("TEST_STATUS", "complete")
 write("summary.json", {
     "name": "job", "run": str(run), "status": status, "error": None, "reason": stop,
@@ -139,7 +145,7 @@ def make_plan(
         programs={role: Program(tuple(arguments), environment or {}) for role, arguments in whole.items()},
     )
     plan = Plan(**{**values, **more})
-    RunFolder(run).write_plan(plan)
+    PlannedRun(RunFolder(run), plan).write_plan()
     return plan
 
 
@@ -196,10 +202,7 @@ class Run:
 
     def wait_for(self, what: Callable[[], object]) -> None:
         assert self.process is not None
-        deadline = time.monotonic() + 20
-        while not what():
-            assert self.process.poll() is None and time.monotonic() < deadline, "it did not happen"
-            time.sleep(0.02)
+        wait_until(what, alive=self.process)
 
     def wait_for_ranks(self) -> None:
         # Each program says something when it has started.

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from fake_loaders import FakeNetwork
 
+from mpidata.datasets.files import dataset as files
+from mpidata.datasets.files.dataset import FileDataset
 from mpidata.errors import StreamError
-from mpidata.files import dataset as files
-from mpidata.files.dataset import FileDataset
-from mpidata.files.work import FileWork
-from mpidata.loader.agreement import Agreements
-from mpidata.loader.serve import serve
+from mpidata.loaders.agreements import Agreements
+from mpidata.loaders.file_work import FileWork
+from mpidata.loaders.serve import serve
 from mpidata.trainer.place import Place
 
 __all__ = ["ROWS", "SIZES", "WRITERS", "Job", "make_parts", "refused", "write_npz"]

@@ -3,8 +3,7 @@
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from launch_job import clean_environment
@@ -40,10 +39,3 @@ def exit_note(run: Path, rank: int) -> dict[str, object]:
 
 
 ENDED = {"exit": None, "signal": None, "joined": False, "silent_s": None, "told": False, "error": None}
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)

@@ -1,12 +1,12 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from launch_job import clean_environment, write_job
+from waiting import wait_until
 
 import mpidata
 from mpidata import cli
@@ -55,9 +55,9 @@ def test_a_bad_job_file(tmp_path: Path, run: CliRunner, command: str, monkeypatc
 def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -> None:
     job, reads = write_job(tmp_path), tmp_path / "reads"
     code = (
-        "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from mpidata.config import load;"
-        f"load.open_regular = lambda *_: (open({str(reads)!r}, 'w').close(), time.sleep(60));"
+        f"load.open_regular = lambda *_: (open({str(reads)!r}, 'w').close(), signal.pause());"
         "from mpidata.cli import main; main()"
     )
     process = subprocess.Popen(
@@ -67,10 +67,7 @@ def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 20
-    while not reads.exists():
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.02)
+    wait_until(reads.exists, alive=process)
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=20) == ("", "") and process.returncode == 130
 
@@ -79,14 +76,11 @@ def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -
 def test_a_signal_while_modules_are_loaded_asks_for_another_start(tmp_path: Path, number: int) -> None:
     loads = tmp_path / "loads"
     (tmp_path / "slow").mkdir()
-    (tmp_path / "slow" / "click.py").write_text(f"import time\nopen({str(loads)!r}, 'w').close()\ntime.sleep(60)\n")
+    (tmp_path / "slow" / "click.py").write_text(f"import signal\nopen({str(loads)!r}, 'w').close()\nsignal.pause()\n")
     command = [Path(sys.executable).with_name("mpidata"), "run", write_job(tmp_path)]
     variables = clean_environment(PYTHONPATH=str(tmp_path / "slow"))
     process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 20
-    while not loads.exists():
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.005)
+    wait_until(loads.exists, alive=process)
     process.send_signal(number)
     said = f"mpidata: {signal.Signals(number).name} came before the job was started. Run the same command again.\n"
     assert process.communicate(timeout=20)[1] == said and process.returncode == 75

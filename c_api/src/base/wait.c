@@ -1,6 +1,7 @@
 #include "base/wait.h"
 
 #include <sched.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/beat.h"
@@ -41,6 +42,29 @@ int mpidata_wait_request(MPI_Request *request, MPI_Status *status, int (*progres
         if (progress) MPIDATA_TRY(progress(context));
         mpidata_backoff_pause(&backoff);
     }
+}
+
+int mpidata_test_some(int n, MPI_Request *requests, int *n_done, int *done, MPI_Status *statuses) {
+    int ended = 0, class = MPI_SUCCESS;
+    *n_done = 0;
+    if (!n) return MPIDATA_SUCCESS;
+    int result = MPI_Testsome(n, requests, &ended, done, statuses);
+    if (result != MPI_SUCCESS) (void)MPI_Error_class(result, &class);
+    if (class != MPI_ERR_IN_STATUS) MPIDATA_TRY(mpidata_check_mpi(result, "MPI_Testsome"));
+    if (ended > 0) *n_done = ended; /* MPI_UNDEFINED is negative */
+    for (int i = 0; i < *n_done && class != MPI_ERR_IN_STATUS; i++) statuses[i].MPI_ERROR = MPI_SUCCESS;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_keep_under_way(int n, MPI_Request *requests, void *of, size_t size) {
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        if (requests[i] == MPI_REQUEST_NULL) continue;
+        requests[kept] = requests[i];
+        if (kept < i) memcpy((char *)of + (size_t)kept * size, (char *)of + (size_t)i * size, size);
+        kept++;
+    }
+    return kept;
 }
 
 int mpidata_wait_all_here(MPI_Comm comm) {

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "containers/array.h"
+
 static int64_t count_entries(const mpidata_ledger *ledger) {
     return ledger->plan->simulations + ledger->plan->validation;
 }
@@ -45,11 +47,10 @@ int mpidata_ledger_enter(mpidata_ledger *ledger, int64_t simulation, int64_t ste
     mpidata_ledger_entry *entry = &ledger->entries[simulation];
     int64_t bit = mpidata_plan_number(ledger->plan, step), word = bit / 64;
     if (word >= entry->words) {
-        int64_t words = word + 1 > 2 * entry->words ? word + 1 : 2 * entry->words;
-        uint64_t *grown = realloc(entry->bits, (size_t)words * sizeof *grown);
-        if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the ledger.");
-        memset(grown + entry->words, 0, (size_t)(words - entry->words) * sizeof *grown);
-        entry->bits = grown;
+        int64_t words = entry->words;
+        if (!mpidata_array_reserve(&entry->bits, &words, word + 1, 0, sizeof *entry->bits))
+            return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the ledger.");
+        memset(entry->bits + entry->words, 0, (size_t)(words - entry->words) * sizeof *entry->bits);
         entry->words = words;
     }
     entry->bits[word] |= (uint64_t)1 << (bit % 64);

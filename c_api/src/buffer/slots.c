@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "containers/array.h"
+
 /* -- layout --------------------------------------------------------------------------------------------------------- */
 
 static size_t field_bytes(const mpidata_field *field) { return (size_t)field->elements * field->element_size; }
@@ -13,8 +15,8 @@ static size_t tail_bytes(const mpidata_plan *plan) {
 
 static int lay_out(mpidata_page_layout *layout, const mpidata_plan *plan, int64_t count) {
     if ((size_t)count > SIZE_MAX / 4 / (plan->slot_bytes + tail_bytes(plan))) return -1;
-    size_t *fields = realloc(layout->fields, ((size_t)plan->n_fields + 1) * sizeof *fields), at = 0;
-    if (!fields) return -1;
+    if (!mpidata_array_resize(&layout->fields, plan->n_fields + 1, sizeof *layout->fields)) return -1;
+    size_t *fields = layout->fields, at = 0;
     for (int f = 0; f < plan->n_fields; f++) {
         fields[f] = at;
         at += ((size_t)count * field_bytes(&plan->fields[f]) + 63) & ~(size_t)63;
@@ -54,13 +56,7 @@ void mpidata_slots_close(mpidata_slots *slots) {
 }
 
 static int reserve(mpidata_slots *slots, int64_t count) {
-    if (slots->n_slots + count <= slots->allocated) return 0;
-    int64_t allocated = 2 * slots->allocated + count + 63;
-    void *grown = realloc(slots->slots, (size_t)allocated * sizeof *slots->slots);
-    if (!grown) return -1;
-    slots->slots = grown;
-    slots->allocated = allocated;
-    return 0;
+    return mpidata_array_reserve(&slots->slots, &slots->allocated, slots->n_slots + count, 64, sizeof *slots->slots) ? 0 : -1;
 }
 
 static mpidata_page *new_page(mpidata_slots *slots, const mpidata_page_layout *layout) {
@@ -137,13 +133,8 @@ void mpidata_slots_unpin(mpidata_slots *slots, int64_t number) {
 }
 
 int mpidata_slots_append(int64_t **list, int64_t *n, int64_t *allocated, int64_t number) {
-    if (*n == *allocated) {
-        int64_t grown_size = *allocated ? 2 * *allocated : 64;
-        int64_t *grown = realloc(*list, (size_t)grown_size * sizeof **list);
-        if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
-        *list = grown;
-        *allocated = grown_size;
-    }
+    if (!mpidata_array_reserve(list, allocated, *n + 1, 64, sizeof **list))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
     (*list)[(*n)++] = number;
     return MPIDATA_SUCCESS;
 }

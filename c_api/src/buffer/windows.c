@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "containers/array.h"
+
 typedef struct {
     int64_t step, slot;
 } waiting_step;
@@ -41,16 +43,12 @@ static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of me
 
 static int reserve(mpidata_windows *windows) {
     if (windows->n_free || windows->n < windows->allocated) return MPIDATA_SUCCESS;
-    int64_t allocated = windows->allocated ? 2 * windows->allocated : 256;
-    size_t length = (size_t)windows->plan->samples_window, n = (size_t)allocated;
-    int64_t *steps = realloc(windows->steps, n * length * sizeof *steps);
-    if (steps) windows->steps = steps;
-    int *draws = realloc(windows->draws, n * sizeof *draws);
-    if (draws) windows->draws = draws;
-    int64_t *unused = realloc(windows->free, n * sizeof *unused);
-    if (unused) windows->free = unused;
-    if (!steps || !draws || !unused) return no_memory();
-    windows->allocated = allocated;
+    int64_t n = mpidata_array_room(windows->allocated, windows->n + 1, 256);
+    if (!mpidata_array_resize(&windows->steps, n * windows->plan->samples_window, sizeof *windows->steps) ||
+        !mpidata_array_resize(&windows->draws, n, sizeof *windows->draws) ||
+        !mpidata_array_resize(&windows->free, n, sizeof *windows->free))
+        return no_memory();
+    windows->allocated = n;
     return MPIDATA_SUCCESS;
 }
 
@@ -143,13 +141,7 @@ static int64_t slot_of(const mpidata_try *of, int64_t step) {
 }
 
 static int insert(mpidata_try *of, int64_t step, int64_t slot) {
-    if (of->n == of->allocated) {
-        int64_t allocated = of->allocated ? 2 * of->allocated : 16;
-        waiting_step *grown = realloc(of->steps, (size_t)allocated * sizeof *grown);
-        if (!grown) return no_memory();
-        of->steps = grown;
-        of->allocated = allocated;
-    }
+    if (!mpidata_array_reserve(&of->steps, &of->allocated, of->n + 1, 16, sizeof *of->steps)) return no_memory();
     int64_t place = place_of(of, step);
     memmove(of->steps + place + 1, of->steps + place, (size_t)(of->n - place) * sizeof *of->steps);
     of->steps[place] = (waiting_step){step, slot};

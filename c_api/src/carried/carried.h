@@ -1,4 +1,4 @@
-/* Entry points of libmpidata_carried beside those of mpidata_carried.h, for Python. */
+/* Entry points of libmpidata_carried beside those of mpidata_carried.h and calls/bindings.h, for Python. */
 #ifndef MPIDATA_CARRIED_CARRIED_H
 #define MPIDATA_CARRIED_CARRIED_H
 
@@ -8,10 +8,7 @@ const char *mpidata_carried_plan(void);
 /* Why this process is about to end in the middle of a simulation: "raised ValueError: ...". Not collective, does not block. */
 void mpidata_carried_last_words(const char *words);
 
-int mpidata_fail_try(const char *reason);
-int mpidata_report_error(const char *sentence);
-
 /* As solver/solver.h says. */
-int mpidata_misuse(int status, const char *what, const char *advice);
+int mpidata_report_error(const char *sentence);
 
 #endif

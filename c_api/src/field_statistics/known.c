@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "containers/list.h"
 
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the statistics of the fields."); }
 
 int mpidata_scales_open(mpidata_scales *scales, const mpidata_plan *plan) {
     memset(scales, 0, sizeof *scales);
-    scales->end = &scales->first;
     if (!plan->n_moments) return MPIDATA_SUCCESS;
     scales->own = calloc((size_t)plan->n_moments, sizeof *scales->own);
     scales->known = calloc((size_t)plan->n_moments, sizeof *scales->known);
@@ -20,9 +20,8 @@ int mpidata_scales_open(mpidata_scales *scales, const mpidata_plan *plan) {
 }
 
 static void drop_first(mpidata_scales *scales) {
-    mpidata_granted_scales *first = scales->first;
-    scales->first = first->next;
-    if (!scales->first) scales->end = &scales->first;
+    mpidata_granted_scales *first;
+    MPIDATA_LIST_POP(scales, first);
     free(first);
 }
 
@@ -37,12 +36,10 @@ int mpidata_scales_grant(mpidata_scales *scales, const mpidata_plan *plan, const
     mpidata_granted_scales *granted = malloc(sizeof *granted + (size_t)plan->n_moments * sizeof granted->moments[0]);
     if (!granted) return no_memory();
     granted->from = from;
-    granted->next = NULL;
     mpidata_moments_clear(granted->moments, plan->n_moments);
     for (int t = 0; t < plan->trainers; t++)
         mpidata_moments_merge(granted->moments, of_each + (int64_t)t * plan->n_moments, plan->n_moments);
-    *scales->end = granted;
-    scales->end = &granted->next;
+    MPIDATA_LIST_APPEND(scales, granted);
     return MPIDATA_SUCCESS;
 }
 

@@ -19,7 +19,7 @@ typedef struct mpidata_granted_scales {
 typedef struct {
     mpidata_moments *own;   /* received by this trainer */
     mpidata_moments *known; /* of all trainers, as of the batch that was drawn last */
-    mpidata_granted_scales *first, **end; /* of batches that were not drawn yet */
+    mpidata_granted_scales *first, *last; /* of batches that were not drawn yet */
 } mpidata_scales;
 
 int mpidata_scales_open(mpidata_scales *scales, const mpidata_plan *plan);

@@ -14,19 +14,12 @@
 #include "wire/identity.h"
 #include "base/wait.h"
 
-static char early_error[MPIDATA_TEXT_MAX];
 static pid_t joined_by;
 
 int mpidata_in_job(void) {
     const char *run = getenv("MPIDATA_RUN");
     return run && *run;
 }
-
-void mpidata_remember_early_error(void) {
-    if (!*early_error) (void)snprintf(early_error, sizeof early_error, "%s", mpidata_last_error());
-}
-
-const char *mpidata_early_error(void) { return early_error; }
 
 /* A transport that writes to a peer that has died must get an error, not a signal. */
 static void ignore_sigpipe(void) {
@@ -293,47 +286,18 @@ void mpidata_job_waits(mpidata_job *job, double since) {
     (void)close(file);
 }
 
-struct mpidata_unsent {
-    MPI_Request request;
-    struct mpidata_unsent *next;
-    mpidata_event event;
-};
-
-/* Give back what MPI has no more use for: the messages have left, or never will. */
-static int drop_sent(mpidata_job *job) {
-    int result = MPIDATA_SUCCESS;
-    for (struct mpidata_unsent **at = &job->unsent; *at;) {
-        struct mpidata_unsent *sent = *at;
-        int done = 0, status = mpidata_check_mpi(MPI_Test(&sent->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (status) result = status;
-        if (done || sent->request == MPI_REQUEST_NULL) {
-            *at = sent->next;
-            free(sent);
-        } else {
-            at = &sent->next;
-        }
-    }
-    return result;
-}
-
 int mpidata_job_send_event(mpidata_job *job, const mpidata_event *event) {
-    MPIDATA_TRY(drop_sent(job));
-    struct mpidata_unsent *sent = malloc(sizeof *sent); /* MPI's until it has left, which may be after this call */
-    if (!sent) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a message to the scheduler.");
-    sent->event = *event;
-    sent->event.rank = job->rank;
-    sent->event.index = job->index;
-    int status = mpidata_check_mpi(MPI_Isend(&sent->event, (int)mpidata_event_bytes(&sent->event), MPI_BYTE, 0,
-                                             MPIDATA_TAG_EVENT, job->data, &sent->request),
-                                   "MPI_Isend");
-    if (status) {
-        free(sent);
-        return status;
-    }
-    sent->next = job->unsent;
-    job->unsent = sent;
+    MPIDATA_TRY(mpidata_unsent_test(&job->unsent));
+    mpidata_event own = *event;
+    own.rank = job->rank;
+    own.index = job->index;
+    int status = mpidata_unsent_send(&job->unsent, &own, mpidata_event_bytes(&own), 0, MPIDATA_TAG_EVENT, job->data);
+    if (status == MPIDATA_ERR_MEMORY) return mpidata_error(status, "Out of memory for a message to the scheduler.");
+    MPIDATA_TRY(status);
+    const mpidata_unsent *sent = job->unsent;
     double deadline = mpidata_now() + 1.0;
     mpidata_backoff backoff = {0};
-    for (; job->unsent == sent && mpidata_now() < deadline; mpidata_backoff_pause(&backoff)) MPIDATA_TRY(drop_sent(job));
+    for (; job->unsent == sent && mpidata_now() < deadline; mpidata_backoff_pause(&backoff))
+        MPIDATA_TRY(mpidata_unsent_test(&job->unsent));
     return MPIDATA_SUCCESS;
 }

@@ -2,6 +2,7 @@
 #ifndef MPIDATA_JOB_H
 #define MPIDATA_JOB_H
 
+#include "job/unsent.h"
 #include "wire/messages.h"
 
 typedef struct {
@@ -17,7 +18,7 @@ typedef struct {
     int one_host; /* the ranks of the world are all on one */
     int told_to_stop; /* the scheduler wants this group, or loader, to leave */
     double touched;   /* when mpidata_job_waits left its sign last */
-    struct mpidata_unsent *unsent; /* events that have not left, the newest first */
+    mpidata_unsent *unsent; /* events that have not left, the newest first */
 } mpidata_job;
 
 /* Is this process part of a job (started by mpidata-rank)? */
@@ -63,9 +64,5 @@ int mpidata_job_send_event(mpidata_job *job, const mpidata_event *event);
 /* Solver: it has been waiting since `since` for the trainers. Now and then this touches <run>/waiting/group-N, so that its
  * group mates, who wait for it elsewhere, are not taken to hang. */
 void mpidata_job_waits(mpidata_job *job, double since);
-
-/* An error that happened before the job was joined is kept, and reported once it is. */
-void mpidata_remember_early_error(void);
-const char *mpidata_early_error(void); /* "": none */
 
 #endif

@@ -3,14 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AT_ONCE = 32 };
+#include "containers/message_list.h"
 
-/* A matched message that waits for the header before it. */
-typedef struct queued {
-    MPI_Message message;
-    int bytes;
-    struct queued *next;
-} queued;
+enum { AT_ONCE = 32 };
 
 typedef struct source {
     int peer, lost;
@@ -18,7 +13,7 @@ typedef struct source {
     size_t first_bytes;
     mpidata_pending pending; /* its receive */
     mpidata_parcel *parcel;  /* whose other messages are still to be matched */
-    queued *queue, *queue_end;
+    mpidata_message_list waiting; /* for the header before them */
     struct source *next; /* of those with a first message under way */
     int listed;
 } source;
@@ -47,37 +42,28 @@ mpidata_inbox *mpidata_inbox_open(MPI_Comm comm, int tag, const int *peers, int 
     return inbox;
 }
 
-static void drop_queue(source *from) {
-    for (queued *one = from->queue, *next; one; one = next) {
-        next = one->next;
-        free(one);
-    }
-    from->queue = NULL;
-}
-
 void mpidata_inbox_close(mpidata_inbox *inbox) {
     if (!inbox) return;
     for (int rank = 0; rank < inbox->n_ranks; rank++) {
         free(inbox->sources[rank].first);
         mpidata_parcel_free(inbox->sources[rank].parcel);
-        drop_queue(&inbox->sources[rank]);
+        mpidata_messages_free(&inbox->sources[rank].waiting);
     }
     mpidata_parcels_free(&inbox->landing);
     free(inbox->sources);
     free(inbox);
 }
 
-static int receive_first(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from, const queued *one) {
-    MPI_Message message = one->message;
-    if (!(from->first = malloc(one->bytes ? (size_t)one->bytes : 1))) return no_memory();
-    from->first_bytes = (size_t)one->bytes;
+static int receive_first(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from, MPI_Message *message, int bytes) {
+    if (!(from->first = malloc(bytes ? (size_t)bytes : 1))) return no_memory();
+    from->first_bytes = (size_t)bytes;
     from->pending = (mpidata_pending){0};
     if (!from->listed) {
         from->listed = 1;
         from->next = inbox->listed;
         inbox->listed = from;
     }
-    return mpidata_transfers_receive(transfers, from->first, one->bytes, &message, &from->pending);
+    return mpidata_transfers_receive(transfers, from->first, bytes, message, &from->pending);
 }
 
 static void land_if_matched(mpidata_inbox *inbox, source *from) {
@@ -86,18 +72,24 @@ static void land_if_matched(mpidata_inbox *inbox, source *from) {
     from->parcel = NULL;
 }
 
-static int receive_rest(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from, const queued *one) {
-    MPI_Message message = one->message;
+static int receive_rest(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from, MPI_Message *message, int come) {
     mpidata_parcel *parcel = from->parcel;
     int64_t part, at;
     int bytes;
     mpidata_parcel_next(&parcel->rest, &part, &at, &bytes);
-    if (bytes != one->bytes)
+    if (bytes != come)
         return mpidata_error(MPIDATA_ERR_WIRE, "Part %lld of a parcel continues with %d bytes instead of %d", (long long)part,
-                             one->bytes, bytes);
+                             come, bytes);
     char *to = parcel->memory + parcel->offsets[part] + at;
     land_if_matched(inbox, from);
-    return mpidata_transfers_receive(transfers, to, bytes, &message, &parcel->pending);
+    return mpidata_transfers_receive(transfers, to, bytes, message, &parcel->pending);
+}
+
+static int receive(mpidata_inbox *inbox, mpidata_transfers *transfers, source *from, mpidata_matched *matched) {
+    int bytes = 0;
+    MPIDATA_TRY_MPI(MPI_Get_count(&matched->status, MPI_BYTE, &bytes));
+    return from->parcel ? receive_rest(inbox, transfers, from, &matched->message, bytes)
+                        : receive_first(inbox, transfers, from, &matched->message, bytes);
 }
 
 /* The first message is there: make its parcel, and begin with what has queued up behind it. */
@@ -114,25 +106,12 @@ static int advance(mpidata_inbox *inbox, mpidata_transfers *transfers, source *f
             MPIDATA_TRY(status);
             land_if_matched(inbox, from);
         }
-        queued *one = from->queue;
-        if (!one) return MPIDATA_SUCCESS;
-        from->queue = one->next;
-        int status = from->parcel ? receive_rest(inbox, transfers, from, one) : receive_first(inbox, transfers, from, one);
-        free(one);
+        mpidata_matched *matched = mpidata_messages_pop(&from->waiting);
+        if (!matched) return MPIDATA_SUCCESS;
+        int status = receive(inbox, transfers, from, matched);
+        free(matched);
         MPIDATA_TRY(status);
     }
-}
-
-static int enqueue(source *from, MPI_Message message, const MPI_Status *status) {
-    queued *one = malloc(sizeof *one);
-    if (!one) return no_memory();
-    *one = (queued){.message = message};
-    if (from->queue)
-        from->queue_end->next = one;
-    else
-        from->queue = one;
-    from->queue_end = one;
-    return mpidata_check_mpi(MPI_Get_count(status, MPI_BYTE, &one->bytes), "MPI_Get_count");
 }
 
 static int take_messages(mpidata_inbox *inbox, mpidata_transfers *transfers, int *rank, int *did) {
@@ -146,7 +125,7 @@ static int take_messages(mpidata_inbox *inbox, mpidata_transfers *transfers, int
         *rank = status.MPI_SOURCE;
         source *from = &inbox->sources[*rank];
         if (from->peer < 0) return mpidata_error(MPIDATA_ERR_WIRE, "A parcel came from a rank that sends none");
-        MPIDATA_TRY(enqueue(from, message, &status));
+        if (!mpidata_messages_append(&from->waiting, message, &status)) return no_memory();
         MPIDATA_TRY(advance(inbox, transfers, from));
     }
     return MPIDATA_SUCCESS;

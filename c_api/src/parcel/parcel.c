@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/lock.h"
+#include "containers/list.h"
 
 int64_t mpidata_chunk_bytes = (int64_t)1 << 30;
 
@@ -205,17 +206,12 @@ void mpidata_parcel_free(mpidata_parcel *parcel) {
 }
 
 void mpidata_parcels_append(mpidata_parcel_list *list, mpidata_parcel *parcel) {
-    parcel->next = NULL;
-    if (list->first)
-        list->last->next = parcel;
-    else
-        list->first = parcel;
-    list->last = parcel;
+    MPIDATA_LIST_APPEND(list, parcel);
 }
 
 mpidata_parcel *mpidata_parcels_pop(mpidata_parcel_list *list) {
-    mpidata_parcel *parcel = list->first;
-    if (parcel) list->first = parcel->next;
+    mpidata_parcel *parcel;
+    MPIDATA_LIST_POP(list, parcel);
     return parcel;
 }
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "containers/list.h"
+
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a parcel that is to be sent."); }
 
 static int copy_rest(mpidata_sending *sending) {
@@ -74,17 +76,12 @@ int mpidata_sending_begin(mpidata_sending *sending, mpidata_transfers *transfers
 }
 
 void mpidata_sendings_append(mpidata_sending_list *list, mpidata_sending *sending) {
-    sending->next = NULL;
-    if (list->first)
-        list->last->next = sending;
-    else
-        list->first = sending;
-    list->last = sending;
+    MPIDATA_LIST_APPEND(list, sending);
 }
 
 mpidata_sending *mpidata_sendings_pop(mpidata_sending_list *list) {
-    mpidata_sending *sending = list->first;
-    if (sending) list->first = sending->next;
+    mpidata_sending *sending;
+    MPIDATA_LIST_POP(list, sending);
     return sending;
 }
 

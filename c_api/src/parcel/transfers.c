@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/status.h"
+#include "base/wait.h"
+#include "containers/array.h"
 
 enum { AT_FIRST = 32 };
 
@@ -15,28 +16,17 @@ void mpidata_transfers_close(mpidata_transfers *transfers) {
     memset(transfers, 0, sizeof *transfers);
 }
 
-static int grow(void **array, int n, size_t size) {
-    void *grown = realloc(*array, (size_t)n * size);
-    if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the messages of parcels.");
-    *array = grown;
-    return MPIDATA_SUCCESS;
-}
-
 /* Room for one more. */
 static int reserve(mpidata_transfers *transfers) {
     if (transfers->n < transfers->allocated) return MPIDATA_SUCCESS;
-    int n = transfers->allocated ? 2 * transfers->allocated : AT_FIRST;
-    void *requests = transfers->requests, *of = transfers->of, *done = transfers->done, *statuses = transfers->statuses;
-    int status = grow(&requests, n, sizeof *transfers->requests);
-    if (!status) status = grow(&of, n, sizeof *transfers->of);
-    if (!status) status = grow(&done, n, sizeof *transfers->done);
-    if (!status) status = grow(&statuses, n, sizeof *transfers->statuses);
-    transfers->requests = requests;
-    transfers->of = of;
-    transfers->done = done;
-    transfers->statuses = statuses;
-    if (!status) transfers->allocated = n;
-    return status;
+    int64_t n = mpidata_array_room(transfers->allocated, transfers->n + 1, AT_FIRST);
+    if (!mpidata_array_resize(&transfers->requests, n, sizeof *transfers->requests) ||
+        !mpidata_array_resize(&transfers->of, n, sizeof *transfers->of) ||
+        !mpidata_array_resize(&transfers->done, n, sizeof *transfers->done) ||
+        !mpidata_array_resize(&transfers->statuses, n, sizeof *transfers->statuses))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the messages of parcels.");
+    transfers->allocated = n;
+    return MPIDATA_SUCCESS;
 }
 
 static int begun(mpidata_transfers *transfers, int mpi_status, const char *what, mpidata_pending *pending) {
@@ -65,9 +55,9 @@ int mpidata_transfers_receive(mpidata_transfers *transfers, void *data, int byte
     return begun(transfers, MPI_Imrecv(data, bytes, MPI_BYTE, message, request), "MPI_Imrecv", pending);
 }
 
-static int note_ended(mpidata_transfers *transfers, int n_done, int each_has_code) {
-    for (int i = 0; i < n_done; i++) { /* MPI_UNDEFINED is negative */
-        int code = each_has_code ? transfers->statuses[i].MPI_ERROR : MPI_SUCCESS;
+static int note_ended(mpidata_transfers *transfers, int n_done) {
+    for (int i = 0; i < n_done; i++) {
+        int code = transfers->statuses[i].MPI_ERROR;
         mpidata_pending *pending = transfers->of[transfers->done[i]];
         pending->left--;
         if (mpidata_is_failure(code))
@@ -79,19 +69,11 @@ static int note_ended(mpidata_transfers *transfers, int n_done, int each_has_cod
 }
 
 int mpidata_transfers_test(mpidata_transfers *transfers, int *did) {
-    int n_done = 0, kept = 0, n = transfers->n, class = MPI_SUCCESS;
-    if (!n) return MPIDATA_SUCCESS;
-    int result = MPI_Testsome(n, transfers->requests, &n_done, transfers->done, transfers->statuses);
-    if (result != MPI_SUCCESS) (void)MPI_Error_class(result, &class);
-    if (class != MPI_ERR_IN_STATUS) MPIDATA_TRY_MPI(result);
-    MPIDATA_TRY(note_ended(transfers, n_done, class == MPI_ERR_IN_STATUS));
-    if (n_done <= 0) return MPIDATA_SUCCESS;
-    for (int i = 0; i < n; i++) {
-        if (transfers->requests[i] == MPI_REQUEST_NULL) continue;
-        transfers->requests[kept] = transfers->requests[i];
-        transfers->of[kept++] = transfers->of[i];
-    }
-    transfers->n = kept;
+    int n_done;
+    MPIDATA_TRY(mpidata_test_some(transfers->n, transfers->requests, &n_done, transfers->done, transfers->statuses));
+    MPIDATA_TRY(note_ended(transfers, n_done));
+    if (!n_done) return MPIDATA_SUCCESS;
+    transfers->n = mpidata_keep_under_way(transfers->n, transfers->requests, transfers->of, sizeof *transfers->of);
     *did = 1;
     return MPIDATA_SUCCESS;
 }

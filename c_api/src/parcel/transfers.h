@@ -3,6 +3,7 @@
 #define MPIDATA_TRANSFERS_H
 
 #include <mpi.h>
+#include <stdint.h>
 
 /* Those of one parcel: how many have not ended; whether one has failed, as its peer has died. */
 typedef struct {
@@ -14,7 +15,8 @@ typedef struct {
     mpidata_pending **of;
     int *done;
     MPI_Status *statuses;
-    int n, allocated;
+    int n;
+    int64_t allocated;
 } mpidata_transfers;
 
 void mpidata_transfers_close(mpidata_transfers *transfers);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "containers/array.h"
+
 void mpidata_assemblies_open(mpidata_assemblies *assemblies, const mpidata_plan *plan) {
     memset(assemblies, 0, sizeof *assemblies);
     assemblies->plan = plan;
@@ -90,12 +92,10 @@ static int blocks_overlap(const mpidata_block *a, const mpidata_block *b) {
 
 static int reserve(mpidata_assembly *assembly) {
     if (assembly->n_blocks < assembly->allocated) return MPIDATA_SUCCESS;
-    int allocated = assembly->allocated ? 2 * assembly->allocated : 8;
-    void *blocks = realloc(assembly->blocks, (size_t)allocated * sizeof *assembly->blocks);
-    if (blocks) assembly->blocks = blocks;
-    void *ranks = realloc(assembly->block_ranks, (size_t)allocated * sizeof *assembly->block_ranks);
-    if (ranks) assembly->block_ranks = ranks;
-    if (!blocks || !ranks) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while assembling a sample");
+    int64_t allocated = mpidata_array_room(assembly->allocated, assembly->n_blocks + 1, 8);
+    if (!mpidata_array_resize(&assembly->blocks, allocated, sizeof *assembly->blocks) ||
+        !mpidata_array_resize(&assembly->block_ranks, allocated, sizeof *assembly->block_ranks))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while assembling a sample");
     assembly->allocated = allocated;
     return MPIDATA_SUCCESS;
 }

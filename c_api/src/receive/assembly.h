@@ -19,7 +19,8 @@ typedef struct mpidata_assembly {
     int64_t *missing; /* per field, elements not yet announced */
     mpidata_block *blocks;
     int *block_ranks;
-    int n_blocks, allocated;
+    int n_blocks;
+    int64_t allocated;
     struct mpidata_assembly *next; /* in its hash chain, or of those that are free */
 } mpidata_assembly;
 

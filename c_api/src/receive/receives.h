@@ -22,7 +22,8 @@ typedef struct {
     mpidata_receive *list, *ended; /* the oldest first; those that ended last */
     int *done;
     MPI_Status *statuses;
-    int n, allocated;
+    int n;
+    int64_t allocated;
 } mpidata_receives;
 
 /* Frees what was to be dropped, too. */

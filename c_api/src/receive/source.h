@@ -2,19 +2,13 @@
 #ifndef MPIDATA_SOURCE_H
 #define MPIDATA_SOURCE_H
 
+#include "containers/message_list.h"
 #include "job/link.h"
 #include "parcel/inbox.h"
 #include "receive/assembly.h"
 
 /* Sources of which pieces may be under way at once, with the same exception as for receives. */
 enum { MPIDATA_PENDING_MAX = 32, MPIDATA_STREAMS = 2 };
-
-/* A matched message that waits for the one before it. */
-typedef struct mpidata_queued {
-    MPI_Message message;
-    MPI_Status status;
-    struct mpidata_queued *next;
-} mpidata_queued;
 
 /* One stream (training or validation samples) from one rank. */
 typedef struct {
@@ -23,12 +17,13 @@ typedef struct {
     int lost; /* its group is: what comes is dropped */
     mpidata_assembly *assembly; /* of the announced piece whose block messages are still to come; NULL: drop them */
     mpidata_block *blocks;
-    int n_blocks, next, allocated;
+    int n_blocks, next;
+    int64_t allocated;
     char *message; /* pieces under way, NULL: none */
     size_t bytes;
     MPI_Request request;
     double since; /* when it became pending; s */
-    mpidata_queued *first, *last;
+    mpidata_message_list waiting; /* for the one before them */
 } mpidata_source;
 
 typedef struct {

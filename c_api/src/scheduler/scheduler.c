@@ -7,12 +7,7 @@
 #include "job/job.h"
 #include "job/link.h"
 #include "base/wait.h"
-
-typedef struct pending_send {
-    MPI_Request request;
-    struct pending_send *next;
-    double message[]; /* for its alignment */
-} pending_send;
+#include "containers/array.h"
 
 typedef struct {
     int role, index, rank_in_group, rank;
@@ -26,7 +21,7 @@ static struct {
     int n_links;
     death *deaths; /* not told yet */
     int n_deaths;
-    pending_send *pending;
+    mpidata_unsent *unsent;
 } scheduler;
 
 static int need_open(void) {
@@ -39,9 +34,8 @@ static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of me
 /* With the world, or with a spawned group or loader. */
 static int add_link(MPI_Comm comm, int role, int number) {
     const int world = !scheduler.n_links;
-    mpidata_link **grown = realloc(scheduler.links, (size_t)(scheduler.n_links + 1) * sizeof(void *));
+    const int grown = mpidata_array_resize(&scheduler.links, scheduler.n_links + 1, sizeof *scheduler.links);
     mpidata_link *link = calloc(1, sizeof *link);
-    if (grown) scheduler.links = grown;
     int status = !grown || !link ? no_memory()
                  : world         ? mpidata_link_open_world(link, comm, &scheduler.job.plan)
                                  : mpidata_link_open_spawned(link, comm, role, number);
@@ -68,37 +62,18 @@ int mpidata_scheduler_open(MPI_Fint world, const char *plan) {
     return MPIDATA_SUCCESS;
 }
 
+static int forgive_death(int status) { return status == MPIDATA_ERR_DIED ? MPIDATA_SUCCESS : status; }
+
 /* What was to go to a rank that has died is dropped. */
 static int progress(void) {
-    for (pending_send **at = &scheduler.pending; *at;) {
-        pending_send *send = *at;
-        int done = 0, status = mpidata_check_mpi(MPI_Test(&send->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (status && status != MPIDATA_ERR_DIED) return status;
-        if (done || status) {
-            *at = send->next;
-            free(send);
-        } else {
-            at = &send->next;
-        }
-    }
-    return MPIDATA_SUCCESS;
+    return forgive_death(mpidata_unsent_test(&scheduler.unsent));
 }
 
 /* Send a copy; never waits, since the receiver may itself be waiting for something else. */
 static int send_later(const void *message, size_t bytes, int rank, int tag, const mpidata_link *link) {
     if (link->dead[rank]) return MPIDATA_SUCCESS;
-    pending_send *send = malloc(sizeof *send + bytes);
-    if (!send) return no_memory();
-    if (bytes) memcpy(send->message, message, bytes);
-    send->next = scheduler.pending;
-    int status = mpidata_check_mpi(MPI_Isend(send->message, (int)bytes, MPI_BYTE, rank, tag, link->comm, &send->request),
-                                   "MPI_Isend");
-    if (status) {
-        free(send);
-        return status == MPIDATA_ERR_DIED ? MPIDATA_SUCCESS : status;
-    }
-    scheduler.pending = send;
-    return MPIDATA_SUCCESS;
+    int status = mpidata_unsent_send(&scheduler.unsent, message, bytes, rank, tag, link->comm);
+    return status == MPIDATA_ERR_MEMORY ? no_memory() : forgive_death(status);
 }
 
 static int order_all(const mpidata_order *order) {
@@ -128,9 +103,8 @@ static int check_event(mpidata_event *event, int bytes, int rank, const mpidata_
 
 static int note_deaths(mpidata_link *link) {
     MPIDATA_TRY(mpidata_link_deaths(link));
-    death *grown = realloc(scheduler.deaths, (size_t)(scheduler.n_deaths + link->n_newly + 1) * sizeof *grown);
-    if (!grown) return no_memory();
-    scheduler.deaths = grown;
+    if (!mpidata_array_resize(&scheduler.deaths, scheduler.n_deaths + link->n_newly + 1, sizeof *scheduler.deaths))
+        return no_memory();
     for (int i = 0; i < link->n_newly; i++) {
         death *found = &scheduler.deaths[scheduler.n_deaths++];
         found->rank = link->newly[i];
@@ -378,7 +352,7 @@ int mpidata_scheduler_close(void) {
     /* The last orders must have left before MPI is finalised; the trainers take them within milliseconds. */
     double deadline = mpidata_now() + 5.0;
     mpidata_backoff backoff = {0};
-    while (scheduler.pending && mpidata_now() < deadline) {
+    while (scheduler.unsent && mpidata_now() < deadline) {
         MPIDATA_TRY(progress());
         mpidata_backoff_pause(&backoff);
     }

@@ -5,6 +5,7 @@
 
 #include "buffer/copy.h"
 #include "base/wait.h"
+#include "containers/array.h"
 
 static const double MEET_S = 0.1;
 /* A sample that comes within HURRY_S of the one before it waits for more, until a bundle has WORTH_SENDING bytes or is
@@ -51,8 +52,7 @@ void mpidata_sender_close(mpidata_sender *sender) {
         free(sender->pieces[i].blocks);
         free(sender->pieces[i].moments);
     }
-    free(sender->flight.pieces);
-    free(sender->flight.trainers);
+    free(sender->flight.of);
     free(sender->flight.done);
     free(sender->flight.statuses);
     free(sender->bundles);
@@ -79,30 +79,16 @@ static int free_piece(const mpidata_sender *sender) {
     return -1;
 }
 
-static int grow(void **array, int n, size_t size) {
-    void *grown = realloc(*array, (size_t)n * size);
-    if (!grown) return no_memory((size_t)n * size);
-    *array = grown;
-    return MPIDATA_SUCCESS;
-}
-
 static int reserve_request(mpidata_flight *flight) {
     if (flight->n < flight->allocated) return MPIDATA_SUCCESS;
-    int allocated = flight->allocated ? 2 * flight->allocated : 16;
-    void *requests = flight->requests, *pieces = flight->pieces, *done = flight->done, *statuses = flight->statuses;
-    void *trainers = flight->trainers;
-    int status = grow(&requests, allocated, sizeof *flight->requests);
-    if (!status) status = grow(&pieces, allocated, sizeof *flight->pieces);
-    if (!status) status = grow(&trainers, allocated, sizeof *flight->trainers);
-    if (!status) status = grow(&done, allocated, sizeof *flight->done);
-    if (!status) status = grow(&statuses, allocated, sizeof *flight->statuses);
-    flight->requests = requests;
-    flight->pieces = pieces;
-    flight->trainers = trainers;
-    flight->done = done;
-    flight->statuses = statuses;
-    if (!status) flight->allocated = allocated;
-    return status;
+    int64_t n = mpidata_array_room(flight->allocated, flight->n + 1, 16);
+    if (!mpidata_array_resize(&flight->requests, n, sizeof *flight->requests) ||
+        !mpidata_array_resize(&flight->of, n, sizeof *flight->of) ||
+        !mpidata_array_resize(&flight->done, n, sizeof *flight->done) ||
+        !mpidata_array_resize(&flight->statuses, n, sizeof *flight->statuses))
+        return no_memory((size_t)n * sizeof *flight->statuses);
+    flight->allocated = n;
+    return MPIDATA_SUCCESS;
 }
 
 typedef int (*send_function)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
@@ -115,8 +101,8 @@ static int send_message(mpidata_sender *sender, int number, int trainer, send_fu
     MPIDATA_TRY(reserve_request(flight));
     MPIDATA_TRY_MPI(send(values, count, type, 1 + trainer, sender->tag, sender->job->data,
                          &flight->requests[flight->n]));
-    flight->trainers[flight->n] = trainer;
-    flight->pieces[flight->n++] = number;
+    flight->of[flight->n].trainer = trainer;
+    flight->of[flight->n++].piece = number;
     piece->under_way++;
     return MPIDATA_SUCCESS;
 }
@@ -159,13 +145,10 @@ static int send_idle_bundles(mpidata_sender *sender) {
 /* Requests fail in one way only: their trainer has died. */
 static int test_flight(mpidata_sender *sender, int *n_done) {
     mpidata_flight *flight = &sender->flight;
-    int class = MPI_SUCCESS, result = MPI_Testsome(flight->n, flight->requests, n_done, flight->done, flight->statuses);
-    if (result == MPI_SUCCESS || MPI_Error_class(result, &class) != MPI_SUCCESS || class != MPI_ERR_IN_STATUS)
-        return mpidata_check_mpi(result, "MPI_Testsome");
+    MPIDATA_TRY(mpidata_test_some(flight->n, flight->requests, n_done, flight->done, flight->statuses));
     for (int i = 0; i < *n_done; i++)
         if (flight->statuses[i].MPI_ERROR != MPI_SUCCESS)
-            return mpidata_error(MPIDATA_ERR_DIED, "Trainer %d has died.",
-                                 flight->trainers[flight->done[i]]);
+            return mpidata_error(MPIDATA_ERR_DIED, "Trainer %d has died.", flight->of[flight->done[i]].trainer);
     return MPIDATA_SUCCESS;
 }
 
@@ -178,18 +161,11 @@ static void message_taken(mpidata_sender *sender, int number) {
 
 int mpidata_sender_progress(mpidata_sender *sender) {
     mpidata_flight *flight = &sender->flight;
-    int n_done = 0, kept = 0;
-    if (!flight->n) return MPIDATA_SUCCESS;
+    int n_done;
     MPIDATA_TRY(test_flight(sender, &n_done));
-    if (n_done <= 0) return MPIDATA_SUCCESS;
-    for (int i = 0; i < n_done; i++) message_taken(sender, flight->pieces[flight->done[i]]);
-    for (int i = 0; i < flight->n; i++) {
-        if (flight->requests[i] == MPI_REQUEST_NULL) continue;
-        flight->requests[kept] = flight->requests[i];
-        flight->trainers[kept] = flight->trainers[i];
-        flight->pieces[kept++] = flight->pieces[i];
-    }
-    flight->n = kept;
+    if (!n_done) return MPIDATA_SUCCESS;
+    for (int i = 0; i < n_done; i++) message_taken(sender, flight->of[flight->done[i]].piece);
+    flight->n = mpidata_keep_under_way(flight->n, flight->requests, flight->of, sizeof *flight->of);
     return send_idle_bundles(sender);
 }
 
@@ -235,22 +211,15 @@ static int reserve_block(mpidata_staged_piece *piece) {
     if (piece->n_blocks < piece->blocks_capacity) return MPIDATA_SUCCESS;
     if (piece->n_blocks == MPIDATA_BLOCKS_MAX)
         return mpidata_error(MPIDATA_ERR_BLOCK, "A rank may put at most %d blocks in one step", MPIDATA_BLOCKS_MAX);
-    int capacity = piece->blocks_capacity ? 2 * piece->blocks_capacity : 4;
-    void *blocks = realloc(piece->blocks, (size_t)capacity * sizeof *piece->blocks);
-    if (!blocks) return no_memory((size_t)capacity * sizeof *piece->blocks);
-    piece->blocks = blocks;
-    piece->blocks_capacity = capacity;
-    return MPIDATA_SUCCESS;
+    if (mpidata_array_reserve(&piece->blocks, &piece->blocks_capacity, piece->n_blocks + 1, 4, sizeof *piece->blocks))
+        return MPIDATA_SUCCESS;
+    return no_memory(2 * (size_t)piece->blocks_capacity * sizeof *piece->blocks);
 }
 
 static int reserve_moments(mpidata_staged_piece *piece, int64_t n) {
-    if (piece->n_moments + n <= piece->moments_capacity) return MPIDATA_SUCCESS;
-    int64_t capacity = 2 * piece->moments_capacity + n;
-    void *moments = realloc(piece->moments, (size_t)capacity * sizeof *piece->moments);
-    if (!moments) return no_memory((size_t)capacity * sizeof *piece->moments);
-    piece->moments = moments;
-    piece->moments_capacity = capacity;
-    return MPIDATA_SUCCESS;
+    const int64_t all = piece->n_moments + n;
+    if (mpidata_array_reserve(&piece->moments, &piece->moments_capacity, all, n, sizeof *piece->moments)) return MPIDATA_SUCCESS;
+    return no_memory((size_t)all * sizeof *piece->moments);
 }
 
 /* Into memory that another core or the network adapter reads next, and none of this rank: past the cache, as taking its
@@ -425,7 +394,7 @@ static int commit_alone(mpidata_sender *sender, int number, const mpidata_piece 
 
 static int is_under_way(const mpidata_sender *sender, int trainer) {
     for (int i = 0; i < sender->flight.n; i++)
-        if (sender->flight.trainers[i] == trainer) return 1;
+        if (sender->flight.of[i].trainer == trainer) return 1;
     return 0;
 }
 

@@ -27,7 +27,8 @@ typedef struct {
     char *payload;
     size_t payload_capacity, payload_bytes;
     mpidata_staged_block *blocks;
-    int n_blocks, blocks_capacity;
+    int n_blocks;
+    int64_t blocks_capacity;
     mpidata_moments *moments; /* of the blocks, where there are statistics */
     int64_t n_moments, moments_capacity;
     int under_way; /* messages; 0: not in flight */
@@ -37,11 +38,11 @@ typedef struct {
 /* Messages under way. All are tested with one call, as each call of MPI that finds nothing done may give the core away. */
 typedef struct {
     MPI_Request *requests;
-    int *pieces; /* what each is of */
-    int *trainers; /* to whom each goes */
+    struct { int piece, trainer; } *of; /* what each is of, and to whom it goes */
     int *done;
     MPI_Status *statuses;
-    int n, allocated;
+    int n;
+    int64_t allocated;
 } mpidata_flight;
 
 /* Small pieces that wait for their trainer's last message, or for more of them. */

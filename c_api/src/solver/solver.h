@@ -1,4 +1,4 @@
-/* Entry points of the solver side beside those of mpidata.h. */
+/* Entry points of the solver side beside those of mpidata.h and calls/bindings.h. */
 #ifndef MPIDATA_SOLVER_H
 #define MPIDATA_SOLVER_H
 
@@ -6,14 +6,6 @@
 
 /* mpidata_init with Fortran handles. */
 int mpidata_init_f(MPI_Fint world, MPI_Fint *group);
-
-/* As mpidata_fail, but the simulation may be tried again: what runs it has failed, not the simulation. */
-int mpidata_fail_try(const char *reason);
-
-/* Refuse a put with what the caller's language has found wrong with it: as the library's own refusals this ends the job, and
- * later calls fail. what: "Field 'u' has 2 dimensions", say, without a full stop; advice: a sentence. Returns the status, a
- * MPIDATA_ERR_, or MPIDATA_END where the job is stopping. */
-int mpidata_misuse(int status, const char *what, const char *advice);
 
 /* Report an error that ends the job, from a solver or trainer rank. */
 int mpidata_report_error(const char *sentence);

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "containers/array.h"
+
 void mpidata_parcel_queue_close(mpidata_parcel_queue *queue) {
     for (mpidata_parcel_dataset *dataset = queue->datasets, *next; dataset; dataset = next) {
         next = dataset->next;
@@ -90,13 +92,8 @@ int mpidata_parcel_queue_note_locked(mpidata_parcel_queue *queue, int loader, in
     MPIDATA_LOCKED(queue->lock);
     *is_new = is_news(last_news_locked(queue, loader), what);
     if (!*is_new) return MPIDATA_SUCCESS;
-    if (queue->n_news == queue->allocated) {
-        int64_t allocated = queue->allocated ? 2 * queue->allocated : 16;
-        void *grown = realloc(queue->news, (size_t)allocated * sizeof *queue->news);
-        if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for news of loaders.");
-        queue->news = grown;
-        queue->allocated = allocated;
-    }
+    if (!mpidata_array_reserve(&queue->news, &queue->allocated, queue->n_news + 1, 16, sizeof *queue->news))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for news of loaders.");
     mpidata_loader_news *news = &queue->news[queue->n_news++];
     *news = (mpidata_loader_news){loader, what, ""};
     (void)snprintf(news->at, sizeof news->at, "%s", at);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/wait.h"
+#include "containers/array.h"
 
 static struct {
     int64_t every, limit;
@@ -37,17 +38,6 @@ int mpidata_record_limited(const mpidata_slots *slots, const mpidata_slot *slot)
     return *slot->simulation < slots->plan->simulations;
 }
 
-static int make_room_locked(mpidata_record *record) {
-    MPIDATA_LOCKED(record->lock);
-    if (record->n_queued < record->allocated) return MPIDATA_SUCCESS;
-    int64_t allocated = record->allocated ? 2 * record->allocated : 64;
-    int64_t *grown = realloc(record->queue, (size_t)allocated * sizeof *grown);
-    if (!grown) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the record.");
-    record->queue = grown;
-    record->allocated = allocated;
-    return MPIDATA_SUCCESS;
-}
-
 int mpidata_record_add_locked(mpidata_record *record, mpidata_slots *slots, int64_t number) {
     MPIDATA_LOCKED(record->lock);
     mpidata_slot *slot = slots->slots[number];
@@ -57,7 +47,8 @@ int mpidata_record_add_locked(mpidata_record *record, mpidata_slots *slots, int6
         record->skipped++;
         return MPIDATA_SUCCESS;
     }
-    MPIDATA_TRY(make_room_locked(record));
+    if (!mpidata_array_reserve(&record->queue, &record->allocated, record->n_queued + 1, 64, sizeof *record->queue))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the record.");
     record->queue[record->n_queued++] = number;
     record->n_limited += counts;
     record->queued++;

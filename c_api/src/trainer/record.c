@@ -7,6 +7,7 @@
 
 #include "base/wait.h"
 #include "buffer/write.h"
+#include "containers/array.h"
 #include "stream/state.h"
 
 int mpidata_trainer_record_start(int64_t every, int64_t limit, int skip) {
@@ -50,12 +51,11 @@ static int take_locked(mpidata_trainer *trainer, int64_t n, double *parameters, 
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_record *record = &trainer->record;
     size_t n_parameters = (size_t)trainer->job.plan.n_parameters;
-    mpidata_slot **taken = realloc(record->taken, (size_t)n * sizeof *taken);
-    if (!taken) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the record.");
-    record->taken = taken;
+    if (!mpidata_array_resize(&record->taken, n, sizeof *record->taken))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the record.");
     record->n_taken = n;
     for (int64_t i = 0; i < n; i++) {
-        const mpidata_slot *slot = taken[i] = trainer->slots.slots[record->queue[i]];
+        const mpidata_slot *slot = record->taken[i] = trainer->slots.slots[record->queue[i]];
         if (n_parameters) memcpy(parameters + (size_t)i * n_parameters, slot->parameters, n_parameters * sizeof *parameters);
         time[i] = *slot->time;
         step[i] = *slot->step;

@@ -3,6 +3,7 @@
 #ifndef MPIDATA_MESSAGES_H
 #define MPIDATA_MESSAGES_H
 
+#include "wire/failed.h"
 #include "wire/plan.h"
 #include "wire/statistics.h"
 
@@ -43,9 +44,6 @@ typedef struct {
     int64_t memory_kb; /* at most at once: of main memory, what it shares included */
     int64_t cpu_us;
 } mpidata_usage;
-
-/* How a simulation has failed: its own code gave it up, or this try of it was no good. */
-enum { MPIDATA_GIVEN_UP = 1, MPIDATA_TRY_FAILED = 2 };
 
 /* How the writing of a checkpoint has failed. */
 enum { MPIDATA_WRITE_FAILED = 1, MPIDATA_LOOP_OVER = 2 };

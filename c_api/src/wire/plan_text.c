@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "containers/array.h"
+#include "containers/text_list.h"
 #include "program/text.h"
 
 static const char header[] = "mpidata-plan 1";
@@ -65,21 +67,12 @@ static int keep_text(const char *text, char **value) {
 }
 
 static int append_text(const char *text, char ***list) {
-    size_t n = 0;
-    while (*list && (*list)[n]) n++;
-    char **grown = realloc(*list, (n + 2) * sizeof *grown);
-    if (!grown) return MPIDATA_PLAN_NO_MEMORY;
-    *list = grown;
-    grown[n] = strdup(text);
-    grown[n + 1] = NULL;
-    return grown[n] ? MPIDATA_PLAN_GOOD : MPIDATA_PLAN_NO_MEMORY;
+    return mpidata_texts_append(list, text) ? MPIDATA_PLAN_GOOD : MPIDATA_PLAN_NO_MEMORY;
 }
 
 static int append_parameter(mpidata_plan *plan, const char *name) {
     if (strlen(name) == 0 || strlen(name) >= MPIDATA_NAME_MAX) return MPIDATA_PLAN_BAD;
-    void *grown = realloc(plan->parameters, (size_t)(plan->n_parameters + 1) * sizeof *plan->parameters);
-    if (!grown) return MPIDATA_PLAN_NO_MEMORY;
-    plan->parameters = grown;
+    if (!mpidata_array_resize(&plan->parameters, plan->n_parameters + 1, sizeof *plan->parameters)) return MPIDATA_PLAN_NO_MEMORY;
     strcpy(plan->parameters[plan->n_parameters++], name);
     return MPIDATA_PLAN_GOOD;
 }
@@ -112,9 +105,7 @@ static int parse_field(const char *value, mpidata_field *field) {
 static int append_field(mpidata_plan *plan, const char *value) {
     mpidata_field field = {.dtype = 0};
     if (parse_field(value, &field)) return MPIDATA_PLAN_BAD;
-    void *grown = realloc(plan->fields, (size_t)(plan->n_fields + 1) * sizeof *plan->fields);
-    if (!grown) return MPIDATA_PLAN_NO_MEMORY;
-    plan->fields = grown;
+    if (!mpidata_array_resize(&plan->fields, plan->n_fields + 1, sizeof *plan->fields)) return MPIDATA_PLAN_NO_MEMORY;
     plan->fields[plan->n_fields++] = field;
     plan->slot_bytes += ((size_t)field.elements * field.element_size + 63) & ~(size_t)63;
     return MPIDATA_PLAN_GOOD;
@@ -268,23 +259,18 @@ int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong) {
     return status;
 }
 
-static void free_list(char **list) {
-    for (char **text = list; text && *text; text++) free(*text);
-    free(list);
-}
-
 void mpidata_plan_free(mpidata_plan *plan) {
     for (int role = 0; role < MPIDATA_ROLES; role++) {
-        free_list(plan->arguments[role]);
-        free_list(plan->environment[role]);
+        mpidata_texts_free(plan->arguments[role]);
+        mpidata_texts_free(plan->environment[role]);
     }
     free(plan->run);
     free(plan->folder);
     free(plan->replay);
     free(plan->statistics);
     free(plan->parameters);
-    free_list(plan->whole);
-    free_list(plan->texts);
+    mpidata_texts_free(plan->whole);
+    mpidata_texts_free(plan->texts);
     free(plan->fields);
     memset(plan, 0, sizeof *plan);
 }

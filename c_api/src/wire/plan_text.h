@@ -1,4 +1,4 @@
-/* The text of a plan: who is who in the job, which fields, parameters and programs. mpidata/run/plan.py writes it. The
+/* The text of a plan: who is who in the job, which fields, parameters and programs. mpidata/run/plan writes it. The
  * library and mpidata-rank both read it with this, so it needs no MPI and no other file. */
 #ifndef MPIDATA_PLAN_TEXT_H
 #define MPIDATA_PLAN_TEXT_H

@@ -10,7 +10,7 @@ from mpidata.advice.measured import measure
 from mpidata.advice.run import advise_run
 from mpidata.launch.page.page import draw
 from mpidata.launch.page.view import View
-from mpidata.reporting.look import look_at
+from mpidata.metrics.look import look_at
 from mpidata.reporting.make import make_report
 from mpidata.run.folder import RunFolder
 

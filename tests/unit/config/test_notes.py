@@ -8,8 +8,9 @@ from click.testing import CliRunner
 
 from mpidata import cli
 from mpidata.config import Job, load_job
-from mpidata.launch.starting.resume import look_at, make_ready
-from mpidata.run.prepare import prepare_run
+from mpidata.launch.starting.folder.prepare import prepare_run
+from mpidata.launch.starting.folder.resume import look_at, make_ready
+from mpidata.run.planned import PlannedRun
 
 TEXT = """\
 trainers: {program: [python, train.py]}
@@ -88,7 +89,9 @@ def test_check_submit_and_the_log_say_it(path: Path) -> None:
         assert ("no effect" in result.stdout) == ("dry-run" in command)
     folder, plan, lock = prepare_run(load_job(path, ["buffer.policy=fifo"]))
     os.close(lock)
-    assert folder.log(plan, 0).read_text().startswith("mpidata: job.yaml: 'buffer.watermark' is 4: no effect")
+    assert (
+        PlannedRun(folder, plan).log(0).read_text().startswith("mpidata: job.yaml: 'buffer.watermark' is 4: no effect")
+    )
     assert load_job(folder.job).notes == ()
     make_ready(look_at(folder.path, ["buffer.watermark=3"]), "none")
-    assert "'buffer.watermark' is 3: no effect" in folder.log(plan, 0).read_text().splitlines()[1]
+    assert "'buffer.watermark' is 3: no effect" in PlannedRun(folder, plan).log(0).read_text().splitlines()[1]

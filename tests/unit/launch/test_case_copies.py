@@ -13,9 +13,9 @@ import yaml
 
 from mpidata.config import load_job
 from mpidata.errors import JobFileError
+from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.native.build_flags import carrier_program
 from mpidata.run.folder import RunFolder
-from mpidata.run.prepare import prepare_run
 
 SOLVERS = {"start": "spawn", "lifetime": "simulation", "program": ["./heat2d"]}
 VALUES = ["simulation=0", "try=1", "alpha=0.5", "group=0", "ranks=1"]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mpidata.config import load_job
+from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.native.build_flags import carrier_program
 from mpidata.run.folder import RunFolder
-from mpidata.run.prepare import prepare_run
 
 JOB = """\
 name: rod

@@ -11,7 +11,7 @@ from mpidata.launch.watching import cleanup
 
 
 def _sleeper(run: Path) -> "subprocess.Popen[bytes]":
-    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    code = "import signal; signal.signal(15, signal.SIG_IGN); print(flush=True); signal.pause()"
     environment = {**os.environ, "MPIDATA_RUN": str(run)}
     process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE)
     assert process.stdout is not None

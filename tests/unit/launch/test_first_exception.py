@@ -7,6 +7,7 @@ from launch_job import make_plan
 
 from mpidata.launch.watching.first_exception import FirstException
 from mpidata.run.folder import RunFolder
+from mpidata.run.planned import PlannedRun
 
 BEGINS = "Traceback (most recent call last):"
 
@@ -16,7 +17,7 @@ def test_only_the_first_one_is_shown(tmp_path: Path) -> None:
     run = RunFolder(plan.run)
     old = {"event": "retry", "group": 0, "cause": "raised", "how": "raised OSError"}
     run.events.write_text(json.dumps(old) + "\n")
-    log = run.group_log(plan, 1, 0)
+    log = PlannedRun(run, plan).group_log(1, 0)
     chain = [
         BEGINS,
         "  one",

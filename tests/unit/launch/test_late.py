@@ -4,12 +4,12 @@ import json
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from launch_job import clean_environment, make_plan, pulse
+from waiting import stays, wait_until
 
 JOINED_AND_LEFT, ARRIVED = 7, 32
 
@@ -46,6 +46,9 @@ class _Ranks:
             )
             for rank in ranks
         }
+
+    def running(self) -> int:
+        return sum(process.poll() is None for process in self.processes.values())
 
     def end(self, rank: int) -> tuple[int, dict[str, Any]]:
         process = self.processes[rank]
@@ -121,9 +124,8 @@ def test_one_rank_says_so_and_who_has_arrived_may_wait(shim: Path, tmp_path: Pat
     waits = ["sh", "-c", f"{arrives}; sleep 4; {pulse(JOINED_AND_LEFT)}"]
     arrived = _Ranks(shim, tmp_path / "b", waits, [0, 1, 4], allowed_s=2.5)  # a busy machine starts a shell in a second
     assert [arrived.end(rank) for rank in (0, 1, 4)] == [(0, {})] * 3
-    time.sleep(0.5)
-    running = [rank for rank, process in late.processes.items() if process.poll() is None]
-    assert len(running) == 1  # until the job is over, as the other one has ended it
+    wait_until(lambda: late.running() == 1)
+    assert stays(lambda: late.running() == 1, 0.5)  # until the job is over, as the other one has ended it
     (late.run / "over").touch()
     records = [late.end(rank)[1] for rank in (3, 4)]
     assert sorted(record["told"] for record in records) == [False, True]

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from mpidata.config import load_job
 from mpidata.errors import JobFileError, LaunchError
+from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.launch.starting.local import run_local
 from mpidata.launch.starting.named_run import NamedRun, changed_since
 from mpidata.run.folder import RunFolder
-from mpidata.run.prepare import prepare_run
 
 
 def begin(path: Path) -> RunFolder:

@@ -16,8 +16,8 @@ from mpidata import cli
 from mpidata.config import load_job
 from mpidata.launch.page.page import draw, left_s, sparkline
 from mpidata.launch.page.view import View
+from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.run.folder import RunFolder
-from mpidata.run.prepare import prepare_run
 
 
 def test_a_sparkline_has_the_means_of_what_does_not_fit() -> None:

@@ -4,62 +4,17 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from launch_job import JOIN_AND_LEAVE, clean_environment, make_plan, pulse
-from shim_run import wait_for
-
-JOINED, LEFT, FINALIZING, LOST, STARTING = 1, 2, 4, 8, 64
-
-# A program with flags and a beat, which then does what it is told to.
-PROGRAM = """
-import os, signal, struct, sys, time
-fd = int(os.environ["MPIDATA_PULSE"].partition(":")[0])
-def tell(flags, beat=0):
-    os.pwrite(fd, struct.pack("=IQ", flags, beat), 4)
-def beat():
-    os.pwrite(fd, struct.pack("=Q", time.monotonic_ns()), 8)
-tell({flags})
-{then}
-"""
+from pulse_rank import FINALIZING, JOINED, LEFT, LOADER, LOST, STARTING, PulseRank
+from waiting import stays, wait_until
 
 
-class _Rank:
-    """A shim with its program, in a process group of its own."""
-
-    def __init__(
-        self, shim: Path, folder: Path, then: str, flags: int = JOINED, rank: int = 3, words: str = "", **plan: Any
-    ) -> None:
-        folder.mkdir(exist_ok=True)
-        (folder / "program.py").write_text(PROGRAM.format(flags=flags, then=then))
-        program = [sys.executable, "-S", str(folder / "program.py")]
-        made = make_plan(folder, dict.fromkeys(("trainer", "solver", "scheduler", "loader"), program), **plan)
-        self.run = made.run
-        size = made.world if not words else 1 if "--loader" in words else 2
-        variables = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(size)}
-        self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            [str(shim), str(self.run), *words.split()],
-            env=clean_environment(**variables),
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def end(self) -> tuple[int, dict[str, Any]]:
-        _, self.stderr = self.process.communicate(timeout=20)
-        self.seconds = time.monotonic() - self.started
-        records = [path for path in (self.run / "exits").iterdir() if not path.suffix]
-        return self.process.returncode, json.loads(records[0].read_text()) if records else {}
-
-
-@pytest.mark.parametrize("then", ["beat(); time.sleep(60)", "beat(); os.kill(os.getpid(), signal.SIGSTOP)"])
+@pytest.mark.parametrize("then", ["beat(); hang()", "beat(); os.kill(os.getpid(), signal.SIGSTOP)"])
 def test_a_silent_solver_is_ended(shim: Path, tmp_path: Path, then: str) -> None:
-    rank = _Rank(shim, tmp_path, then, timeout_s=0.5)
+    rank = PulseRank(shim, tmp_path, then, timeout_s=0.5)
     status, record = rank.end()
     assert status == -signal.SIGKILL and 0.5 < rank.seconds < 20
     assert record["silent_s"] >= 0.5 and record["signal"] == 9 and (record["joined"], record["told"]) == (True, False)
@@ -69,11 +24,9 @@ def test_a_silent_solver_is_ended(shim: Path, tmp_path: Path, then: str) -> None
 
 def test_before_its_first_step_a_solver_may_be_silent_for_longer(shim: Path, tmp_path: Path) -> None:
     limits = {"timeout_s": 0.5, "start_timeout_s": 2.5}
-    well = _Rank(shim, tmp_path / "a", "beat(); time.sleep(1.5); tell(7)", JOINED | STARTING, **limits)
-    hung = _Rank(shim, tmp_path / "b", "beat(); time.sleep(60)", JOINED | STARTING, **limits)
-    late = _Rank(
-        shim, tmp_path / "c", "beat(); tell(1, time.monotonic_ns()); time.sleep(60)", JOINED | STARTING, **limits
-    )
+    well = PulseRank(shim, tmp_path / "a", "beat(); work(1.5); tell(7)", JOINED | STARTING, **limits)
+    hung = PulseRank(shim, tmp_path / "b", "beat(); hang()", JOINED | STARTING, **limits)
+    late = PulseRank(shim, tmp_path / "c", "beat(); tell(1, time.monotonic_ns()); hang()", JOINED | STARTING, **limits)
     assert well.end() == (0, {})
     _, record = late.end()
     assert record["silent_key"] == "solvers.timeout_s" and record["silent_s"] < 2.5
@@ -82,18 +35,15 @@ def test_before_its_first_step_a_solver_may_be_silent_for_longer(shim: Path, tmp
 
 
 def test_a_program_that_was_stopped_in_finalize_is_continued(shim: Path, tmp_path: Path) -> None:
-    stopped = _Rank(shim, tmp_path, "os.kill(os.getpid(), signal.SIGSTOP)", JOINED | LEFT | FINALIZING)
+    stopped = PulseRank(shim, tmp_path, "os.kill(os.getpid(), signal.SIGSTOP)", JOINED | LEFT | FINALIZING)
     assert stopped.end() == (0, {}) and stopped.seconds < 10
-
-
-LOADER = {"world": 8, "loaders": 1, "loader_timeout_s": 0.5, "loader_start_timeout_s": 2.5}
 
 
 def test_a_silent_loader_is_ended_and_what_it_worked_on_is_noted(shim: Path, tmp_path: Path) -> None:
     working = "os.pwrite(fd, b'index 7 of \"a\"', 24); beat(); "
-    hung = _Rank(shim, tmp_path / "a", working + "time.sleep(60)", rank=7, **LOADER)
-    starting = _Rank(shim, tmp_path / "b", "beat(); time.sleep(1.5); tell(7)", JOINED | STARTING, 7, **LOADER)
-    spawned = _Rank(shim, tmp_path / "c", working + "sys.exit(3)", rank=0, words="--loader 5", **LOADER)
+    hung = PulseRank(shim, tmp_path / "a", working + "hang()", rank=7, **LOADER)
+    starting = PulseRank(shim, tmp_path / "b", "beat(); work(1.5); tell(7)", JOINED | STARTING, 7, **LOADER)
+    spawned = PulseRank(shim, tmp_path / "c", working + "sys.exit(3)", rank=0, words="--loader 5", **LOADER)
     assert starting.end() == (0, {})
     _, record = hung.end()
     assert (record["role"], record["loader"], record["rank"]) == ("loader", 0, 7)
@@ -106,7 +56,7 @@ def test_a_silent_loader_is_ended_and_what_it_worked_on_is_noted(shim: Path, tmp
 
 
 def test_a_spawned_loader_that_nobody_waits_for_ends(shim: Path, tmp_path: Path) -> None:
-    rank = _Rank(shim, tmp_path, "time.sleep(60)", flags=0, rank=0, words="--loader 5", **LOADER)
+    rank = PulseRank(shim, tmp_path, "hang()", flags=0, rank=0, words="--loader 5", **LOADER)
     (rank.run / "given-up").mkdir()
     (rank.run / "given-up" / "loader-5").touch()
     _, record = rank.end()
@@ -121,17 +71,17 @@ end = time.monotonic() + 3
 while time.monotonic() < end:
     file.parent.mkdir(exist_ok=True)
     file.touch()
-    time.sleep(0.1)
+    work(0.1)
 """
 
 
 def test_a_group_mate_that_waits_for_the_trainers_keeps_the_others_waiting(shim: Path, tmp_path: Path) -> None:
     (tmp_path / "b" / "run" / "waiting").mkdir(parents=True)
     (tmp_path / "b" / "run" / "waiting" / "group-0").touch()  # long ago
-    well = _Rank(shim, tmp_path / "a", MATE_WAITS + "tell(7)", timeout_s=1)
-    hung = _Rank(shim, tmp_path / "b", "beat(); time.sleep(60)", timeout_s=1)
-    other = _Rank(shim, tmp_path / "c", MATE_WAITS.replace("group-0", "group-1"), timeout_s=1)
-    then_hung = _Rank(shim, tmp_path / "d", MATE_WAITS + "time.sleep(60)", timeout_s=1)
+    well = PulseRank(shim, tmp_path / "a", MATE_WAITS + "tell(7)", timeout_s=1)
+    hung = PulseRank(shim, tmp_path / "b", "beat(); hang()", timeout_s=1)
+    other = PulseRank(shim, tmp_path / "c", MATE_WAITS.replace("group-0", "group-1"), timeout_s=1)
+    then_hung = PulseRank(shim, tmp_path / "d", MATE_WAITS + "hang()", timeout_s=1)
     assert well.end() == (0, {})
     for rank, longest in ((hung, 5), (other, 5), (then_hung, 20)):
         _, record = rank.end()
@@ -141,23 +91,22 @@ def test_a_group_mate_that_waits_for_the_trainers_keeps_the_others_waiting(shim:
 
 def test_who_is_not_watched_may_be_silent(shim: Path, tmp_path: Path) -> None:
     cases = [
-        ("beat(); time.sleep(1.5); tell(7)", 0, 3),  # has not joined
-        ("time.sleep(1.5); tell(7)", JOINED, 3),  # gives no beat
-        ("beat(); time.sleep(1.5)", JOINED | LEFT | FINALIZING, 3),
-        ("beat(); time.sleep(1.5); tell(7)", JOINED, 1),  # a trainer
-        ("for _ in range(15): beat(); time.sleep(0.1)\ntell(7)", JOINED, 3),
+        ("beat(); work(1.5); tell(7)", 0, 3),  # has not joined
+        ("work(1.5); tell(7)", JOINED, 3),  # gives no beat
+        ("beat(); work(1.5)", JOINED | LEFT | FINALIZING, 3),
+        ("beat(); work(1.5); tell(7)", JOINED, 1),  # a trainer
+        ("for _ in range(15): beat(); work(0.1)\ntell(7)", JOINED, 3),
     ]
     ranks = [
-        _Rank(shim, tmp_path / str(number), then, flags, rank, timeout_s=0.5)
+        PulseRank(shim, tmp_path / str(number), then, flags, rank, timeout_s=0.5)
         for number, (then, flags, rank) in enumerate(cases)
     ]
     assert [rank.end() for rank in ranks] == [(0, {})] * len(cases)
 
 
 def test_the_run_was_started_again_without_it(shim: Path, tmp_path: Path) -> None:
-    rank = _Rank(shim, tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)")
-    time.sleep(1)
-    assert rank.process.poll() is None
+    rank = PulseRank(shim, tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN); hang()")
+    assert stays(lambda: rank.process.poll() is None, 1)
     (rank.run / "exits").rename(rank.run / "exits-1")
     (rank.run / "exits").mkdir()
     assert rank.process.wait(20) == -signal.SIGKILL
@@ -165,33 +114,31 @@ def test_the_run_was_started_again_without_it(shim: Path, tmp_path: Path) -> Non
 
 
 def test_the_job_is_over(shim: Path, tmp_path: Path) -> None:
-    rank = _Rank(shim, tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)")
-    time.sleep(1)
-    assert rank.process.poll() is None
+    rank = PulseRank(shim, tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN); hang()")
+    assert stays(lambda: rank.process.poll() is None, 1)
     (rank.run / "over").touch()
     status, record = rank.end()
     assert status == -signal.SIGKILL and rank.seconds < 20
     assert record["told"] is True and record["signal"] == 9 and rank.stderr == ""
     # What ends badly by itself then is a consequence.
-    other = _Rank(shim, tmp_path / "b", "open(os.environ['MPIDATA_RUN'] + '/over', 'w'); sys.exit(3)")
+    other = PulseRank(shim, tmp_path / "b", "open(os.environ['MPIDATA_RUN'] + '/over', 'w'); sys.exit(3)")
     status, record = other.end()
     assert (status, record["told"], record["exit"], other.stderr) == (-signal.SIGKILL, True, 3, "")
 
 
 def test_a_finalize_that_hangs(shim: Path, tmp_path: Path) -> None:
     left, left_lost = JOINED | LEFT | FINALIZING, JOINED | FINALIZING | LOST
-    rank = _Rank(shim, tmp_path / "a", "time.sleep(60)", left, fault_tolerance="ulfm")
-    plain = _Rank(shim, tmp_path / "b", "time.sleep(2.5)", left)
-    lost = _Rank(shim, tmp_path / "c", "time.sleep(60)", left_lost, fault_tolerance="ulfm")
+    rank = PulseRank(shim, tmp_path / "a", "hang()", left, fault_tolerance="ulfm")
+    plain = PulseRank(shim, tmp_path / "b", "work(2.5)", left)
+    lost = PulseRank(shim, tmp_path / "c", "hang()", left_lost, fault_tolerance="ulfm")
     own = {"start": "spawn", "world": 3, "fault_tolerance": "ulfm"}
-    spawned = _Rank(shim, tmp_path / "d", "time.sleep(60)", left, rank=1, words="--group 7", **own)
+    spawned = PulseRank(shim, tmp_path / "d", "hang()", left, rank=1, words="--group 7", **own)
     status, record = lost.end()
     assert (status, record["told"], record["signal"]) == (-signal.SIGKILL, True, 9)
-    time.sleep(0.5)
-    assert rank.process.poll() is None  # others may rightly keep it waiting
+    assert stays(lambda: rank.process.poll() is None, 0.5)  # others may rightly keep it waiting
     (rank.run / "summary.json").touch()
-    time.sleep(1.5)
-    assert rank.process.poll() is None and spawned.process.poll() is None  # and work on when all is done
+    # and work on when all is done
+    assert stays(lambda: rank.process.poll() is None and spawned.process.poll() is None, 1.5)
     for waits in (rank, spawned):
         (waits.run / "exits" / "rank-0005.new").touch()
         assert waits.process.wait(20) == 0
@@ -202,21 +149,20 @@ def test_a_finalize_that_hangs(shim: Path, tmp_path: Path) -> None:
 
 def test_a_rank_that_was_killed_with_its_mpidata_rank_is_missed_in_finalize(shim: Path, tmp_path: Path) -> None:
     left, saves = JOINED | LEFT | FINALIZING, JOINED | LEFT
-    waits = _Rank(shim, tmp_path, "time.sleep(60)", left, fault_tolerance="ulfm")
-    wait_for(lambda: (waits.run / "private" / "alive" / "rank-0003").exists())
+    waits = PulseRank(shim, tmp_path, "hang()", left, fault_tolerance="ulfm")
+    wait_until(lambda: (waits.run / "private" / "alive" / "rank-0003").exists())
     others = [  # of the same job
         subprocess.Popen([shim, waits.run], env=clean_environment(OMPI_COMM_WORLD_RANK=rank, OMPI_COMM_WORLD_SIZE="7"))
         for rank in ("4", "5")
     ]
-    wait_for(lambda: len(list((waits.run / "private" / "alive").glob("rank-*"))) == 3)
+    wait_until(lambda: len(list((waits.run / "private" / "alive").glob("rank-*"))) == 3)
     (waits.run / "summary.json").touch()
-    time.sleep(1.5)
-    assert waits.process.poll() is None and not list((waits.run / "exits").iterdir())
+    assert stays(lambda: waits.process.poll() is None and not list((waits.run / "exits").iterdir()), 1.5)
     others[0].kill()
     assert waits.process.wait(20) == 0 and others[1].wait(20) == 0
     assert os.listdir(waits.run / "exits") == ["vanished-rank-0004"]
     assert os.listdir(waits.run / "private" / "alive") == ["rank-0004"]
-    working = _Rank(shim, tmp_path / "b", "time.sleep(2)", saves, fault_tolerance="ulfm")
+    working = PulseRank(shim, tmp_path / "b", "work(2)", saves, fault_tolerance="ulfm")
     (working.run / "summary.json").touch()
     (working.run / "exits" / "vanished-rank-0004").touch()
     assert working.process.wait(20) == 0 and working.process.stderr.read().count("without MPI_Finalize")  # to its end
@@ -224,7 +170,7 @@ def test_a_rank_that_was_killed_with_its_mpidata_rank_is_missed_in_finalize(shim
 
 @pytest.mark.parametrize("then", ["sys.exit(0)", "sys.exit(3)", "os.abort()"])
 def test_a_rank_of_a_lost_group_ends_in_silence(shim: Path, tmp_path: Path, then: str) -> None:
-    rank = _Rank(shim, tmp_path, then, JOINED | LOST)
+    rank = PulseRank(shim, tmp_path, then, JOINED | LOST)
     status, record = rank.end()
     assert (status, record["told"], record["error"], rank.stderr) == (-signal.SIGKILL, True, None, "")
 
@@ -232,20 +178,20 @@ def test_a_rank_of_a_lost_group_ends_in_silence(shim: Path, tmp_path: Path, then
 @pytest.mark.parametrize("status", [0, 1])
 def test_an_exception_of_python_is_in_the_record(shim: Path, tmp_path: Path, status: int) -> None:
     raised = "raised ValueError: a 'b' (x.py line 3)"
-    rank = _Rank(shim, tmp_path, f"os.pwrite(fd, {raised!r}.encode(), 24); sys.exit({status})")
+    rank = PulseRank(shim, tmp_path, f"os.pwrite(fd, {raised!r}.encode(), 24); sys.exit({status})")
     ended, record = rank.end()
     assert (ended, record["exit"], record.get("raised")) == (-signal.SIGKILL, status, raised if status else None)
 
 
 def test_a_line_of_a_log_is_no_exception(shim: Path, tmp_path: Path) -> None:
     says = "print('mpidata: Solver rank 3, simulation 1, raised ValueError: a (x.py line 3)'); sys.exit(1)"
-    _, record = _Rank(shim, tmp_path, says).end()
+    _, record = PulseRank(shim, tmp_path, says).end()
     assert record["exit"] == 1 and "raised" not in record and record["error"] is None
 
 
 def test_a_spawned_rank(shim: Path, tmp_path: Path) -> None:
     says = "print(os.environ['MPIDATA_RUN'], flush=True); sys.exit(3)"
-    rank = _Rank(shim, tmp_path, says, JOINED, rank=1, words="--group 7", start="spawn", world=3)
+    rank = PulseRank(shim, tmp_path, says, JOINED, rank=1, words="--group 7", start="spawn", world=3)
     status, record = rank.end()
     assert status == -signal.SIGKILL and record.pop("pid")
     assert "exit status 3: solver 1 of group 7, which was spawned." in rank.stderr
@@ -258,7 +204,7 @@ def test_a_spawned_rank(shim: Path, tmp_path: Path) -> None:
 
 
 def test_a_spawned_rank_that_cannot_be_leaves_word(shim: Path, tmp_path: Path) -> None:
-    rank = _Rank(shim, tmp_path, "", rank=2, words="--group 7", start="spawn", world=3)
+    rank = PulseRank(shim, tmp_path, "", rank=2, words="--group 7", start="spawn", world=3)
     status, record = rank.end()
     assert status == 1 and record["joined"] is False
     assert record["error"].startswith("Group 7 was spawned with 2 ranks, but a group has 2. ") is True
@@ -320,10 +266,9 @@ def test_a_placeholder_without_a_value(shim: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("flags", [0, JOINED])
 def test_sigusr1_asks_the_job_to_stop(shim: Path, tmp_path: Path, flags: int) -> None:
     listen = "signal.signal(signal.SIGUSR1, lambda *_: (tell(7), print('heard', flush=True), sys.exit(0)))"
-    wait = "open(os.environ['MPIDATA_RUN'] + '/up', 'w'); time.sleep(1.5); tell(7)"
-    rank = _Rank(shim, tmp_path, f"{listen}; {wait}", flags, rank=0)
-    while not (rank.run / "up").exists():
-        time.sleep(0.01)
+    wait = "open(os.environ['MPIDATA_RUN'] + '/up', 'w'); work(1.5); tell(7)"
+    rank = PulseRank(shim, tmp_path, f"{listen}; {wait}", flags, rank=0)
+    wait_until((rank.run / "up").exists)
     rank.process.send_signal(signal.SIGUSR1)
     assert rank.end() == (0, {})
     assert (rank.run / "stop").read_text() == "SIGUSR1\n"
@@ -332,7 +277,7 @@ def test_sigusr1_asks_the_job_to_stop(shim: Path, tmp_path: Path, flags: int) ->
 
 @pytest.mark.parametrize("tolerance", ["ulfm", "none"])
 def test_a_program_that_ends_without_mpi_finalize_is_named(shim: Path, tmp_path: Path, tolerance: str) -> None:
-    rank = _Rank(shim, tmp_path, "beat()", JOINED | LEFT, fault_tolerance=tolerance)
+    rank = PulseRank(shim, tmp_path, "beat()", JOINED | LEFT, fault_tolerance=tolerance)
     process_status = rank.process.wait(timeout=20)
     said = "rank 3 (a solver of group 0) ended without MPI_Finalize, for which all others wait in theirs."
     assert said in rank.process.communicate()[1]
@@ -347,46 +292,5 @@ def test_a_program_that_ends_without_mpi_finalize_is_named(shim: Path, tmp_path:
 @pytest.mark.parametrize(("rank", "told"), [(0, False), (3, True)])
 def test_a_scheduler_that_is_killed_is_why_the_job_is_over(shim: Path, tmp_path: Path, rank: int, told: bool) -> None:
     dies = "open(os.environ['MPIDATA_RUN'] + '/over', 'w'); os.kill(os.getpid(), signal.SIGKILL)"
-    _, record = _Rank(shim, tmp_path, dies, rank=rank).end()
+    _, record = PulseRank(shim, tmp_path, dies, rank=rank).end()
     assert (record["signal"], record["told"]) == (9, told)
-
-
-def held_up(rank: _Rank) -> str:
-    """What is said of a rank for which others wait, until it is ended."""
-    log = rank.run / "logs" / "idle.log"
-    try:
-        deadline = time.monotonic() + 15
-        while not (log.exists() and log.read_text()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return log.read_text() if log.exists() else ""
-    finally:
-        os.killpg(rank.process.pid, signal.SIGKILL)
-        rank.process.communicate(timeout=20)
-
-
-@pytest.mark.parametrize("rank, who", [(1, "rank 1 (trainer 0)"), (0, "rank 0 (the scheduler)")])
-def test_a_program_that_is_stopped_is_named(shim: Path, tmp_path: Path, rank: int, who: str) -> None:
-    stopped = _Rank(shim, tmp_path, "os.kill(os.getpid(), signal.SIGSTOP)", JOINED, rank=rank)
-    told = held_up(stopped)
-    assert told.startswith(
-        f"mpidata: The program of {who} has been stopped, as by SIGSTOP, for 6 s, and others wait for it."
-    )
-    assert "`kill -CONT " in told and told.count("\n") == 1 and time.monotonic() - stopped.started > 6
-
-
-def test_a_program_that_does_not_come_to_join_is_named(shim: Path, tmp_path: Path) -> None:
-    told = held_up(_Rank(shim, tmp_path, "time.sleep(60)", 0, words="--loader 5", rank=0, **LOADER))
-    who = "loader 5, which was spawned"
-    assert told.startswith(f"mpidata: The program of {who} has not come to join the job 6 s after its start: it sleeps")
-
-
-def test_of_ranks_that_do_not_come_to_join_one_is_named(shim: Path, tmp_path: Path) -> None:
-    first = _Rank(shim, tmp_path, "time.sleep(60)", 0, rank=1)
-    (first.run / "waiting").mkdir()
-    (first.run / "waiting" / "for").touch()  # by another one
-    assert held_up(first) == ""
-
-
-@pytest.mark.parametrize("then", ["time.sleep(60)", "os.kill(os.getpid(), signal.SIGSTOP)"])
-def test_a_program_that_has_done_its_work_is_not(shim: Path, tmp_path: Path, then: str) -> None:
-    assert held_up(_Rank(shim, tmp_path, then, JOINED if "sleep" in then else JOINED | LEFT, rank=1)) == ""

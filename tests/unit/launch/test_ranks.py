@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from mpidata.launch.watching.cleanup import processes_of, ranks_of, states_of_children
 from mpidata.launch.watching.ranks import LocalRanks
@@ -26,7 +27,7 @@ class _Ranks:
         environment = {**os.environ, "MPIDATA_RUN": str(self.run), "PMIX_RANK": rank}
         # Its second word is that of mpidata-rank: the run folder.
         fork = "if not os.fork(): print(os.getpid(), flush=True)\n" if forks else ""
-        (self.run / "__main__.py").write_text(f"import os, time; print(flush=True)\n{fork}time.sleep(60)")
+        (self.run / "__main__.py").write_text(f"import os, signal; print(flush=True)\n{fork}signal.pause()")
         process = subprocess.Popen([sys.executable, str(self.run), *more], env=environment, stdout=subprocess.PIPE)
         assert process.stdout is not None and process.stdout.readline() == b"\n"
         self.processes.append(process)
@@ -84,15 +85,12 @@ def test_a_rank_that_was_never_seen(ranks: _Ranks) -> None:
 
 
 def test_a_launcher_that_does_not_notice_the_end_of_its_children(tmp_path: Path) -> None:
-    code = "import os, time; [os.fork() or os._exit(0) for _ in range(2)]; print(flush=True); time.sleep(60)"
+    code = "import os, signal; [os.fork() or os._exit(0) for _ in range(2)]; print(flush=True); signal.pause()"
     launcher = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert launcher.stdout is not None and launcher.stdout.readline()
     now = 100.0
     with closing(LocalRanks(tmp_path, launcher.pid, lambda: now)) as ranks:
-        deadline = time.monotonic() + 20
-        while states_of_children(launcher.pid) != ["Z", "Z"]:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: states_of_children(launcher.pid) == ["Z", "Z"])
         assert not ranks.are_all_dead()
         now += 6
         assert ranks.are_all_dead()

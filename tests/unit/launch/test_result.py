@@ -12,6 +12,7 @@ from rich.console import Console
 from mpidata.launch.watching.outcome import settle
 from mpidata.launch.watching.result import show_outcome
 from mpidata.launch.watching.supervise import LauncherEnd
+from mpidata.run.planned import PlannedRun
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Figures
 
@@ -39,7 +40,7 @@ def test_the_log_that_the_error_is_about_is_shown(case: EndedRun, capsys: pytest
 def test_what_is_shown_of_a_failure(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     case.run.progress.write_text(json.dumps(_PROGRESS))
     case.record(1, ago_s=1, exit=1)
-    case.run.log(case.plan, 1).write_text("".join(f"line {i} [bold]\n" for i in range(20)))
+    PlannedRun(case.run, case.plan).log(1).write_text("".join(f"line {i} [bold]\n" for i in range(20)))
     outcome = settle(case.attempt, LauncherEnd(0, None), 3.0)
     show_outcome(outcome, Console(width=40), Console(stderr=True, width=40))
     stdout, stderr = capsys.readouterr()

@@ -13,10 +13,10 @@ from mpidata.config import Job, load_job
 from mpidata.config.base import FIXED as FIXED_KEY
 from mpidata.config.describe import models
 from mpidata.errors import JobFileError, LaunchError
-from mpidata.launch.starting.resume import look_at, make_ready
+from mpidata.launch.starting.folder.prepare import prepare_run
+from mpidata.launch.starting.folder.resume import look_at, make_ready
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.prepare import prepare_run
 from mpidata.scale.requests import Answer, answer, ask
 
 JOB = """\

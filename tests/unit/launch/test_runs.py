@@ -13,10 +13,10 @@ from launch_job import write_job
 
 from mpidata import cli
 from mpidata.config import load_job
-from mpidata.launch.watching.runs import find_runs, look_at_runs
+from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
-from mpidata.run.prepare import prepare_run
+from mpidata.run.runs import find_runs, look_at_runs
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Figures
 

@@ -1,12 +1,12 @@
 """`mpidata scale`, with a scheduler that answers as the test wants."""
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from launch_job import make_plan
+from waiting import wait_until
 
 from mpidata import cli
 from mpidata.launch.watching import scale as scaling
@@ -25,8 +25,7 @@ def scheduler(run: RunFolder, *said: Answer) -> threading.Thread:
     def serve() -> None:
         left = list(said)
         while left:
-            time.sleep(0.01)
-            for request in take(run, 3):
+            for request in wait_until(lambda: take(run, 3)):
                 one = left.pop(0)
                 answer(run, request, Answer(one.refused, f"{one.sentence} {request.count} {request.kind}."))
 

@@ -5,14 +5,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 from launch_job import JOIN, JOIN_AND_LEAVE, build_shim, clean_environment, make_plan
-from shim_run import ENDED, exit_note, run_rank, start_rank, wait_for
+from shim_run import ENDED, exit_note, run_rank, start_rank
+from waiting import wait_until
 
 
 def is_gone(process: int) -> bool:
@@ -83,9 +83,9 @@ def test_a_program_that_ends_before_the_launcher_tells_all_to(
     ]
     for process in processes:
         rank = psutil.Process(process.pid)
-        wait_for(lambda rank=rank: rank.cmdline()[:1] == [str(shim)] and rank.children())
+        wait_until(lambda rank=rank: rank.cmdline()[:1] == [str(shim)] and rank.children())
         (program,) = rank.children()
-        wait_for(lambda program=program: program.status() == psutil.STATUS_ZOMBIE)
+        wait_until(lambda program=program: program.status() == psutil.STATUS_ZOMBIE)
         rank.send_signal(signal.SIGTERM)
     for process in processes:
         process.wait(timeout=20)
@@ -97,13 +97,15 @@ def test_a_program_that_was_being_killed_when_the_launcher_tells_all_to(
     shim: Path, tmp_path: Path, number: int, told: bool
 ) -> None:
     """The others hear of a death by the kernel's kill before its mpidata-rank does; a crash may be a consequence."""
-    plan = make_plan(tmp_path, {"solver": ["sh", "-c", "trap '' TERM; echo $$; while :; do sleep 1; done"]})
+    plan = make_plan(
+        tmp_path, {"solver": ["sh", "-c", "trap 'echo told' TERM; echo $$; while :; do sleep 60 & wait; done"]}
+    )
     log = plan.run / "logs" / "rank-0003-solver-0-0.log"
     process = start_rank(shim, plan.run, 3)
-    wait_for(lambda: log.exists() and log.read_text())
+    wait_until(lambda: log.exists() and log.read_text())
     process.terminate()
-    time.sleep(0.1)
-    os.kill(int(log.read_text()), number)
+    wait_until(lambda: "told" in log.read_text())
+    os.kill(int(log.read_text().split()[0]), number)
     assert process.wait(10) == -signal.SIGKILL
     record = exit_note(plan.run, 3)
     assert record["signal"] == number and record["told"] is told
@@ -133,19 +135,21 @@ def test_a_program_that_cannot_start(shim: Path, tmp_path: Path) -> None:
 
 def test_asked_to_end(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(
-        tmp_path, {"solver": ["sleep", "60"], "trainer": ["sh", "-c", "trap 'exit 0' TERM; sleep 60 & wait"]}
+        tmp_path,
+        {
+            "solver": ["sh", "-c", "echo here; exec sleep 60"],
+            "trainer": ["sh", "-c", "trap 'exit 0' TERM; echo here; sleep 60 & wait"],
+        },
     )
-    log = plan.run / "logs"
+    logs = plan.run / "logs"
     process = start_rank(shim, plan.run, 3)
-    wait_for(lambda: os.listdir(log))
-    time.sleep(0.2)
+    wait_until(lambda: [log.read_text() for log in logs.iterdir()] == ["here\n"])
     process.terminate()
     assert process.wait(10) == -signal.SIGKILL
     record = exit_note(plan.run, 3)
     assert record["signal"] == signal.SIGTERM and record["told"] is True
     process = start_rank(shim, plan.run, 1)
-    wait_for(lambda: len(os.listdir(log)) == 2)
-    time.sleep(0.2)
+    wait_until(lambda: [log.read_text() for log in logs.iterdir()] == ["here\n"] * 2)
     process.terminate()
     assert process.wait(10) == 0  # it ended in order
     assert os.listdir(plan.run / "exits") == ["rank-0003"]
@@ -155,9 +159,9 @@ def test_a_batch_system_that_ends_the_program_first(shim: Path, tmp_path: Path) 
     plan = make_plan(tmp_path, {"solver": ["sh", "-c", "echo $$; exec sleep 60"]})
     log = plan.run / "logs" / "rank-0003-solver-0-0.log"
     process = start_rank(shim, plan.run, 3)
-    wait_for(lambda: log.exists() and log.read_text())
+    wait_until(lambda: log.exists() and log.read_text())
     os.kill(int(log.read_text()), signal.SIGTERM)
-    wait_for(lambda: _state(int(log.read_text())) in "Z?")
+    wait_until(lambda: _state(int(log.read_text())) in "Z?")
     process.terminate()
     assert process.wait(10) == -signal.SIGKILL
     record = exit_note(plan.run, 3)
@@ -218,13 +222,13 @@ def test_nothing_outlives_launcher_or_shim(shim: Path, tmp_path: Path, victim: s
     launcher = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     assert launcher.stdout is not None
     shim_pid = int(launcher.stdout.readline())
-    wait_for(lambda: log.exists() and log.read_text().endswith("\n"))
+    wait_until(lambda: log.exists() and log.read_text().endswith("\n"))
     program, its_child = map(int, log.read_text().split())
     try:
         os.kill(launcher.pid if victim == "launcher" else shim_pid, signal.SIGKILL)
-        wait_for(lambda: not _alive(shim_pid) and not _alive(program))
+        wait_until(lambda: not _alive(shim_pid) and not _alive(program))
         if victim == "launcher":  # a shim that is killed itself can do nothing for what the program started
-            wait_for(lambda: not _alive(its_child))
+            wait_until(lambda: not _alive(its_child))
     finally:
         for pid in (its_child, launcher.pid):
             if _alive(pid):
@@ -249,10 +253,10 @@ def test_a_bad_end_leaves_the_other_ranks_of_its_process_group_alone(shim: Path,
     first = start_rank(shim, plan.run, 1)
     variables = clean_environment(OMPI_COMM_WORLD_RANK="5", OMPI_COMM_WORLD_SIZE="7")
     second = subprocess.Popen([shim, plan.run], env=variables, preexec_fn=lambda: os.setpgid(0, first.pid))
-    wait_for(lambda: (tmp_path / "other").exists() and left.exists() and left.read_text())
+    wait_until(lambda: (tmp_path / "other").exists() and left.exists() and left.read_text())
     (tmp_path / "go").touch()
     assert first.wait(20) == -signal.SIGKILL and exit_note(plan.run, 1)["exit"] == 3
-    wait_for(lambda: is_gone(int(left.read_text())))
+    wait_until(lambda: is_gone(int(left.read_text())))
     assert second.wait(20) != -signal.SIGKILL and (tmp_path / "other").read_text() == "done\n"
 
 

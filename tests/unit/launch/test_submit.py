@@ -4,7 +4,6 @@ import errno
 import os
 import signal
 import subprocess
-import time
 from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
@@ -12,6 +11,7 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner
 from launch_job import write_job
+from waiting import wait_until
 
 from mpidata import cli
 from mpidata.config import load_job
@@ -122,6 +122,11 @@ def _takes_signals(pid: int) -> bool:
     return all(caught >> (number - 1) & 1 for number in (signal.SIGUSR1, signal.SIGTERM))
 
 
+def told(folder: Path) -> int:
+    """How many signals the job has heard of; -1 before it has started."""
+    return len((folder / "told").read_text()) if (folder / "told").exists() else -1
+
+
 @pytest.mark.parametrize(
     ("signals", "status", "requeued"),
     [("USR1", 75, True), ("TERM", 75, False), ("USR1 TERM", 75, False), ("USR1", 1, False), ("", 75, False)],
@@ -146,10 +151,7 @@ def test_only_the_signal_before_the_end_requeues(tmp_path: Path, signals: str, s
     process = subprocess.Popen(["bash", "script"], cwd=tmp_path, env={**os.environ, "PATH": path, "SLURM_JOB_ID": "41"})
     try:
         for count, name in enumerate(signals.split()):
-            told = tmp_path / "told"
-            while not told.exists() or len(told.read_text()) < count or not _takes_signals(process.pid):
-                assert process.poll() is None
-                time.sleep(0.01)
+            wait_until(lambda count=count: told(tmp_path) >= count and _takes_signals(process.pid), alive=process)
             process.send_signal(getattr(signal, f"SIG{name}"))
         assert process.wait(20) == status
     finally:

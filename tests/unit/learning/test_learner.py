@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from waiting import wait_until
 
 from mpidata.config import load_job
 from mpidata.errors import MpidataError
@@ -75,11 +76,12 @@ def take(case) -> int:
 
 
 def wait_for(case, condition):
-    deadline = time.monotonic() + 5
-    while not condition():
-        assert time.monotonic() < deadline
-        case.learner.turn(case.now, case.waiting, case.losses)
-        time.sleep(0.001)
+    def holds():
+        if not (held := condition()):
+            case.learner.turn(case.now, case.waiting, case.losses)
+        return held
+
+    wait_until(holds, 5)
 
 
 def tell(case, simulations, losses):

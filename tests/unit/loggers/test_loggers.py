@@ -12,7 +12,7 @@ from mpidata.loggers.loggers import Loggers, load_loggers
 from mpidata.run.folder import RunFolder
 
 TRACKER = """
-import time
+import threading
 said = []
 class Tracker:
     def open(self, run, job): said.append(("open", run, job["name"]))
@@ -23,7 +23,7 @@ class Bad(Tracker):
 class Worse(Tracker):
     def open(self, run, job): raise OSError("no room")
 class Slow(Tracker):
-    def close(self, status): time.sleep(60)
+    def close(self, status): threading.Event().wait(60)
 """
 
 

@@ -9,12 +9,13 @@ from launch_job import make_plan, write_job
 
 from mpidata.config import load_job
 from mpidata.errors import LaunchError, MpidataError
+from mpidata.launch.starting.folder.prepare import next_run, prepare_run
 from mpidata.record.file import RecordFile
 from mpidata.record.layout import Header
 from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import read_parameters
 from mpidata.run.plan import Plan
-from mpidata.run.prepare import next_run, prepare_run
+from mpidata.run.planned import PlannedRun
 
 
 def test_what_a_new_folder_holds(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_no_folder_where_the_record_of_another_run_is(tmp_path: Path) -> None:
 
 def test_names_of_logs(tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {})
-    names = [RunFolder(plan.run).log(plan, rank).name for rank in range(7)]
+    names = [PlannedRun(RunFolder(plan.run), plan).log(rank).name for rank in range(7)]
     assert names[0] == "rank-0000-scheduler.log" and names[2] == "rank-0002-trainer-1.log"
     assert names[4] == "rank-0004-solver-0-1.log" and names[5] == "rank-0005-solver-1-0.log"
 

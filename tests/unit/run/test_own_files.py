@@ -3,10 +3,10 @@
 import fcntl
 import json
 import os
+import signal
 import stat
 import subprocess
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -18,12 +18,12 @@ from launch_job import build_shim, clean_environment, make_plan, write_job
 from mpidata.config import load_job
 from mpidata.errors import LaunchError
 from mpidata.launch.starting import by_hand
+from mpidata.launch.starting.folder.prepare import prepare_run
+from mpidata.launch.starting.folder.resume import look_at, make_ready
 from mpidata.launch.starting.named_run import NamedRun
-from mpidata.launch.starting.resume import look_at, make_ready
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import check_own_folder, new_file, opener, read_own, write_text
 from mpidata.run.plan import Plan
-from mpidata.run.prepare import prepare_run
 
 OTHER = 65534
 
@@ -178,7 +178,7 @@ def test_another_user_cannot_hold_a_run(shared: Path) -> None:
     def hold() -> None:
         fcntl.flock(os.open(run.path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(tell, b"x")
-        time.sleep(60)
+        signal.pause()
 
     holder = os.fork()
     if holder == 0:

@@ -75,6 +75,7 @@ def library(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], s
     """What the library says to a plan: tests/c/test_plan.c."""
     program = tmp_path_factory.mktemp("library") / "test_plan"
     names = ("wire/plan.c", "wire/plan_text.c", "base/status.c", "program/text.c")
+    names += ("containers/array.c", "containers/text_list.c")
     sources = [ROOT / "tests" / "c" / "test_plan.c", *(SOURCE / name for name in names)]
     include = [f"-I{folder}" for folder in (ROOT / "c_api" / "include", SOURCE, ROOT / "tests" / "c")]
     subprocess.run([require("mpicc"), *include, *sources, "-o", program], check=True)

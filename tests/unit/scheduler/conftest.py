@@ -13,20 +13,11 @@ import pytest
 from fake_library import make_event
 from numpy.typing import NDArray
 
-from mpidata.native.event import (
-    GIVEN_UP,
-    TRY_FAILED,
-    Died,
-    Error,
-    Event,
-    Finalized,
-    Goodbye,
-    Held,
-    Next,
-    Status,
-)
+from mpidata.native.constants import GIVEN_UP, TRY_FAILED
+from mpidata.native.event import Died, Error, Event, Finalized, Goodbye, Held, Next, Status
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan, Program
+from mpidata.run.planned import PlannedRun
 from mpidata.scheduler.scheduler import Scheduler
 from mpidata.scheduler.summary import BYTES, DRAWN, RECEIVED, VALIDATION
 
@@ -167,12 +158,12 @@ class Job:
         return False
 
     def write_record(self, group: int, rank_in_group: int, **record: Any) -> None:
-        path = RunFolder(self.plan.run).group_exit(self.plan, group, rank_in_group)
+        path = PlannedRun(RunFolder(self.plan.run), self.plan).group_exit(group, rank_in_group)
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"signal": None, "exit": None, "joined": True, **record}))
 
     def print(self, group: int, text: str, rank_in_group: int = 0) -> None:
-        path = RunFolder(self.plan.run).group_log(self.plan, group, rank_in_group)
+        path = PlannedRun(RunFolder(self.plan.run), self.plan).group_log(group, rank_in_group)
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
 
@@ -239,7 +230,7 @@ class Job:
 
     def lose_loader(self, loader: int, after: float = 0.0, **record: Any) -> None:
         """A loader dies, with an exit note of this."""
-        path = RunFolder(self.plan.run).loader_exit(self.plan, loader)
+        path = PlannedRun(RunFolder(self.plan.run), self.plan).loader_exit(loader)
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"signal": 9, "exit": None, "joined": True, **record}))
         self.event(Died, loader, after, of_loader=True)

@@ -14,6 +14,7 @@ from mpidata.native.event import Error, Held, Next, Status, Stop
 from mpidata.run import deadlines, event_log
 from mpidata.run.aside import ASIDE, STARTED, read_summary
 from mpidata.run.folder import RunFolder
+from mpidata.run.planned import PlannedRun
 from mpidata.run_module import module_command
 from mpidata.scheduler import __main__ as rank_zero
 
@@ -176,7 +177,7 @@ def run_main(job: Any, monkeypatch: pytest.MonkeyPatch, joining: Callable[[Path]
     """Run the scheduler's program, whose joining does what is given; it must end by itself, not by an exception."""
     run = job.plan.run
     (run / "private").mkdir()
-    RunFolder(run).write_plan(job.plan)
+    PlannedRun(RunFolder(run), job.plan).write_plan()
     (run / "exits").mkdir(exist_ok=True)
 
     class Messages:
@@ -239,7 +240,7 @@ def test_a_full_disk_is_said_once_and_once_more_when_there_is_room(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(path, value, durable)
 
-    monkeypatch.setattr("mpidata.metrics.journal.write_json", write_json)
+    monkeypatch.setattr("mpidata.scheduler.figures.journal.write_json", write_json)
     for second in range(60):
         job.event(Status, 0, after=float(second))
     job.event(Error, 0, after=60.0, text="enough")

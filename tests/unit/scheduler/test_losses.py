@@ -7,6 +7,7 @@ from fake_library import make_plan
 
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
 from mpidata.scheduler.losses import Cause, Losses
 
 
@@ -18,9 +19,9 @@ def a_plan(tmp_path: Path, **changes: Any) -> Plan:
 
 
 def exit_note(plan: Plan, group: int, rank: int, **values: Any) -> None:
-    run = RunFolder(plan.run)
-    run.group_exit(plan, group, rank).write_text(json.dumps({"signal": None, "exit": None, "joined": True, **values}))
-    run.group_log(plan, group, rank).write_text(f"last words of {group}, {rank}\n")
+    run = PlannedRun(RunFolder(plan.run), plan)
+    run.group_exit(group, rank).write_text(json.dumps({"signal": None, "exit": None, "joined": True, **values}))
+    run.group_log(group, rank).write_text(f"last words of {group}, {rank}\n")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_a_death_that_nobody_has_recorded(tmp_path: Path) -> None:
 
 def test_the_output_of_what_is_given_up_is_that_of_the_group_s_rank_0(tmp_path: Path) -> None:
     plan = a_plan(tmp_path)
-    RunFolder(plan.run).group_log(plan, 1, 0).write_text("".join(f"{i}\n" for i in range(100)))
+    PlannedRun(RunFolder(plan.run), plan).group_log(1, 0).write_text("".join(f"{i}\n" for i in range(100)))
     cause = Cause.given_up(plan, 1, "it diverged")
     assert (cause.kind, cause.sentence) == ("given_up", "gave it up: it diverged") and cause.output == [
         str(i) for i in range(90, 100)

@@ -4,19 +4,20 @@ import dataclasses
 import json
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_library import make_plan
 from fake_mpi import FakeMPI, Library
+from waiting import wait_until
 
 from mpidata.errors import LibraryError, RankDiedError
 from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.planned import PlannedRun
 from mpidata.scheduler.messages import LibraryMessages
 from mpidata.spawning import spawner as spawning
 from mpidata.spawning.spawner import Spawner
@@ -48,13 +49,6 @@ def plan(tmp_path: Path) -> Plan:
     return make_plan(run=tmp_path, start="spawn", ranks_per_group=2, world=2)
 
 
-def until(ready: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 10
-    while not ready():
-        assert time.monotonic() < deadline, "nothing happens"
-        time.sleep(0.001)
-
-
 def make_spawner(plan: Plan, library: Library) -> Spawner:
     spawner = Spawner(plan, library)  # type: ignore[arg-type]
     library.ready = spawner.ready
@@ -68,7 +62,7 @@ def news_of(spawner: Spawner, count: int, invite: bool = True) -> list[tuple[int
         found.extend(spawner.news(invite))
         return len(found) >= count
 
-    until(enough)
+    wait_until(enough)
     return found
 
 
@@ -90,7 +84,7 @@ def test_a_group_is_spawned_greeted_invited_joined_and_linked(mpi: FakeMPI, libr
 def test_a_loader_is_one_rank_and_has_news_of_its_own(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     spawner = make_spawner(make_plan(run=plan.run, hosts=("node1",)), library)
     spawner.start(7, [], "loader")
-    until(lambda: spawner.news(True, "loader") == [(7, "")])
+    wait_until(lambda: spawner.news(True, "loader") == [(7, "")])
     ((_, command, ranks, info),) = mpi.spawned
     assert (command, ranks) == ([str(plan.run), "--loader", "7"], 1) and "host" not in info
     assert library.roles == {3} and spawner.news(True) == []
@@ -125,9 +119,9 @@ def test_groups_join_one_after_the_other(mpi: FakeMPI, library: Library, plan: P
     spawner = make_spawner(plan, library)
     for group in range(3):
         spawner.start(group, [])
-    until(lambda: len(library.called("greet")) == 3)
+    wait_until(lambda: len(library.called("greet")) == 3)
     for number in range(1, 4):
-        until(lambda: spawner.news(True) == [] and spawner.joining)
+        wait_until(lambda: spawner.news(True) == [] and spawner.joining)
         for _ in range(20):
             assert spawner.news(True) == []
         assert len(library.called("invite")) == number
@@ -138,7 +132,7 @@ def test_groups_join_one_after_the_other(mpi: FakeMPI, library: Library, plan: P
 def test_no_group_is_invited_where_there_is_no_work(mpi: FakeMPI, library: Library, plan: Plan) -> None:
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
-    until(lambda: spawner._starts["group", 0].greeted.is_set())
+    wait_until(lambda: spawner._starts["group", 0].greeted.is_set())
     for _ in range(20):
         assert spawner.news(False) == []
     assert library.called("invite") == []
@@ -179,7 +173,7 @@ def test_there_is_no_program_to_spawn(
 
 
 def write_exit(plan: Plan, group: int, rank: int, **values: Any) -> None:
-    path = RunFolder(plan.run).group_exit(plan, group, rank)
+    path = PlannedRun(RunFolder(plan.run), plan).group_exit(group, rank)
     path.write_text(json.dumps({"signal": None, "exit": None, **values}))
 
 
@@ -218,9 +212,9 @@ def test_one_that_dies_while_it_waits_for_its_turn_is_not_invited(mpi: FakeMPI, 
     library.joins[0] = threading.Event()
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
-    until(lambda: spawner.news(True) == [] and spawner.joining)
+    wait_until(lambda: spawner.news(True) == [] and spawner.joining)
     spawner.start(1, [])
-    until(lambda: spawner._starts["group", 1].greeted.is_set())
+    wait_until(lambda: spawner._starts["group", 1].greeted.is_set())
     write_exit(plan, 1, 0, signal=9)
     ((group, error),) = news_of(spawner, 1)
     assert group == 1 and "was killed by SIGKILL" in error
@@ -248,14 +242,14 @@ def test_a_trainer_that_is_stopped_is_named_and_waited_for_outside_mpi(
     library.trainers = [0, 2]
     spawner = make_spawner(plan, library)
     spawner.start(7, [], "loader")
-    until(lambda: spawner.news(True, "loader") == [] and told(plan))
+    wait_until(lambda: spawner.news(True, "loader") == [] and told(plan))
     assert told(plan) == (
         "mpidata: Trainer 1 has not answered for 0.05 s, so that the spawned loader 7 cannot join the job. Perhaps it "
         "was stopped (SIGSTOP), or its host hangs.\n"
     )
     assert library.called("call") == library.called("invite") == [] and not spawner.joining  # the job may end
     spawner.ready(1, 7, "loader")
-    until(lambda: spawner.news(True, "loader") == [(7, "")])
+    wait_until(lambda: spawner.news(True, "loader") == [(7, "")])
     assert told(plan).count("\n") == 1
 
 
@@ -280,7 +274,7 @@ def test_one_that_dies_before_it_answers_fails_alone(mpi: FakeMPI, library: Libr
     library.statuses["call", 0] = FAILED
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
-    until(lambda: spawner.news(True) == [] and library.called("prepare"))
+    wait_until(lambda: spawner.news(True) == [] and library.called("prepare"))
     if how == "MPI":
         library.answers[0].set()
         assert news_of(spawner, 1) == [(0, "MPI failed")]
@@ -299,7 +293,7 @@ def test_nobody_dies_where_one_is_stopped_while_it_joins(
     library.joins[0] = threading.Event()
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
-    until(lambda: spawner.news(True) == [] and told(plan))
+    wait_until(lambda: spawner.news(True) == [] and told(plan))
     assert told(plan).startswith("mpidata: A trainer or the spawned group 0 has not answered for 0.05 s")
     assert spawner.joining
     library.joins[0].set()
@@ -313,7 +307,7 @@ def test_one_that_vanishes_while_it_joins_ends_the_job(
     library.joins[0] = threading.Event()
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
-    until(lambda: spawner.news(True) == [] and spawner.joining)
+    wait_until(lambda: spawner.news(True) == [] and spawner.joining)
     library.dead.add(0)
     with pytest.raises(RankDiedError, match="The spawned group 0 died while it joined the job"):
         news_of(spawner, 1)
@@ -329,7 +323,7 @@ def test_one_that_dies_while_it_joins_ends_the_job(
         library.joins[0] = threading.Event()
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
-    until(lambda: spawner.news(True) == [] and spawner.joining or spawner._joining and spawner._joining.error)
+    wait_until(lambda: spawner.news(True) == [] and spawner.joining or spawner._joining and spawner._joining.error)
     write_exit(plan, 0, 1, signal=9)
     with pytest.raises(RankDiedError, match="The spawned group 0 died while it joined the job") as caught:
         news_of(spawner, 1)
@@ -351,5 +345,5 @@ def test_the_messages_spawn_through_it(mpi: FakeMPI, library: Library, plan: Pla
     library.ready = messages.ready
     assert messages.can_spawn and messages.spawned(True) == [] and not messages.joining
     messages.spawn(4, ["alpha=1.0"])
-    until(lambda: messages.spawned(True) == [(4, "")])
+    wait_until(lambda: messages.spawned(True) == [(4, "")])
     assert mpi.spawned[0][1][-1] == "alpha=1.0"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mpidata.loader.figures import LEFT_EARLY, WAITS_S
+from mpidata.loading.figures import LEFT_EARLY, WAITS_S
 from mpidata.native.event import Died, Goodbye, Report, Status, Stop
 
 MakeJob = Callable[..., Any]

@@ -1,11 +1,11 @@
 """A trainer that draws nothing while its buffer is full tells where it stands, once."""
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from fake_library import make_plan
+from waiting import wait_until
 
 from mpidata.trainer import idle
 from mpidata.trainer.idle import IdleWatch, Pace
@@ -24,10 +24,8 @@ class Script:
         return Pace(self.batches, self.holds_up, "its buffer is full")
 
     def wait_for_looks(self, count: int) -> None:
-        wanted, deadline = self.looks + count, time.monotonic() + 30
-        while self.looks < wanted:
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        wanted = self.looks + count
+        wait_until(lambda: self.looks >= wanted, 30)
 
 
 def watch(run: Path, script: Script, index: int = 1, after_s: float = 0.05) -> IdleWatch:
@@ -39,10 +37,7 @@ def watch(run: Path, script: Script, index: int = 1, after_s: float = 0.05) -> I
 
 
 def wait_until_told(watching: IdleWatch) -> None:
-    deadline = time.monotonic() + 30
-    while not watching._told:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    wait_until(lambda: watching._told, 30)
     watching.stop()
     watching._thread.join(30)
 

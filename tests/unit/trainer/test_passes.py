@@ -1,11 +1,11 @@
 """Passes over a stream: epochs, leaving one early, and the end."""
 
-import time
 import warnings
 
 import pytest
 from fake_library import numbers
 from torch.utils.data import DataLoader
+from waiting import stays, wait_until
 
 from mpidata.errors import LibraryError, StreamError
 from mpidata.trainer.dataset import MPIStreamDataset
@@ -63,8 +63,7 @@ def test_leaving_an_epoch_early_is_no_stop(library):
     for batch in stream:
         if numbers(batch) == [4, 5]:
             break
-    time.sleep(0.3)
-    assert library.stopped == []
+    assert stays(lambda: library.stopped == [], 0.3)
     assert [numbers(batch) for batch in stream] == [[6, 7], [8, 9], [10, 11]]
 
 
@@ -73,8 +72,7 @@ def test_break_stops_the_job_a_little_later(library):
         if i == 1:
             break
     assert library.stopped == []
-    time.sleep(0.3)
-    assert library.stopped == [(0, "the script left its loop early, after batch 2")]
+    assert wait_until(lambda: library.stopped) == [(0, "the script left its loop early, after batch 2")]
 
 
 def test_new_pass_takes_the_stop_back(library):
@@ -83,16 +81,14 @@ def test_new_pass_takes_the_stop_back(library):
         if i == 1:
             break
     batches = iter(stream)
-    time.sleep(0.3)
-    assert library.stopped == []
+    assert stays(lambda: library.stopped == [], 0.3)
     assert len(list(batches)) == 4
 
 
 def test_look_at_the_first_batch_may_take_longer(library):
     stream = MPIStreamDataset(2)
     assert numbers(next(iter(stream))) == [0, 1]
-    time.sleep(0.1)
-    assert library.stopped == []
+    assert stays(lambda: library.stopped == [], 0.1)
     assert len(list(stream)) == 5
     assert library.stopped == []
 
@@ -100,7 +96,7 @@ def test_look_at_the_first_batch_may_take_longer(library):
 def test_pass_after_the_stop_is_empty_and_says_so(library):
     stream = MPIStreamDataset(2)
     next(iter(stream))
-    time.sleep(0.4)
+    wait_until(lambda: library.stopped)
     with pytest.warns(UserWarning, match="left its loop early, after batch 1"):
         assert list(stream) == []
 
@@ -109,8 +105,7 @@ def test_break_inside_a_dataloader_stops_the_job(library):
     for i, _ in enumerate(DataLoader(MPIStreamDataset(), batch_size=3)):
         if i == 1:
             break
-    time.sleep(0.3)
-    assert library.stopped == [(0, "the script left its loop early, after sample 6")]
+    assert wait_until(lambda: library.stopped) == [(0, "the script left its loop early, after sample 6")]
 
 
 def test_whole_pass_is_no_stop(library):
@@ -119,8 +114,7 @@ def test_whole_pass_is_no_stop(library):
         stream = MPIStreamDataset(2)
         list(stream)
         stream.close()
-    time.sleep(0.1)
-    assert library.stopped == [] and library.calls == ["start", "close"]
+    assert stays(lambda: library.stopped == [] and library.calls == ["start", "close"], 0.1)
 
 
 def test_close_before_the_end_stops_the_job_once(library):
@@ -130,8 +124,8 @@ def test_close_before_the_end_stops_the_job_once(library):
             break
     stream.close()
     stream.close()
-    time.sleep(0.3)
-    assert library.stopped == [(0, "the script ended after batch 2, before the stream was over")]
+    said = [(0, "the script ended after batch 2, before the stream was over")]
+    assert stays(lambda: library.stopped == said, 0.3)
     assert library.calls == ["start", "close"]
     with pytest.raises(StreamError, match="The stream is closed"):
         next(iter(stream))

@@ -1,0 +1,13 @@
+/* Entry points for Python and Fortran, beside those of mpidata.h and mpidata_carried.h. */
+#ifndef MPIDATA_BINDINGS_H
+#define MPIDATA_BINDINGS_H
+
+/* As mpidata_fail, but the simulation may be tried again: what runs it has failed, not the simulation. */
+int mpidata_fail_try(const char *reason);
+
+/* Refuse a put with what the caller's language has found wrong with it: as the library's own refusals this ends the job, and
+ * later calls fail. what: "Field 'u' has 2 dimensions", say, without a full stop; advice: a sentence. Returns the status, a
+ * MPIDATA_ERR_, or MPIDATA_END where the job is stopping. */
+int mpidata_misuse(int status, const char *what, const char *advice);
+
+#endif

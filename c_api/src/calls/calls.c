@@ -1,0 +1,316 @@
+#include "calls/calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls/bindings.h"
+#include "program/alone.h"
+#include "program/caller.h"
+#include "wire/failed.h"
+
+#ifdef MPIDATA_WITHOUT_MPI
+#define JOINS "mpidata_attach"
+#else
+#define JOINS "mpidata_init"
+#endif
+
+mpidata_solver_calls mpidata_calls;
+static const mpidata_transport *transport; /* NULL: this process has not joined yet */
+static char early_error[MPIDATA_TEXT_MAX];
+
+static int in_job(void) { return mpidata_calls.state == MPIDATA_JOINED && !mpidata_calls.alone; }
+
+static int refuse_forked(void) { return transport && transport->forked() ? transport->refuse_forked() : MPIDATA_SUCCESS; }
+
+/* -- errors --------------------------------------------------------------------------------------------------------- */
+
+const char *mpidata_calls_early_error(void) { return early_error; }
+
+/* mpidata_init tells the job of it; a carrier knows of no rank before mpidata_attach. */
+static void remember_early_error(void) {
+    if (!*early_error) (void)snprintf(early_error, sizeof early_error, "%s", mpidata_last_error());
+#ifdef MPIDATA_WITHOUT_MPI
+    (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
+#endif
+}
+
+int mpidata_calls_misuse(int status, const char *advice) {
+    char text[MPIDATA_TEXT_MAX], who[128];
+    (void)snprintf(text, sizeof text, "%s", mpidata_last_error());
+    if (mpidata_calls.state != MPIDATA_JOINED) {
+        (void)mpidata_error(status, "%.1500s. %s", text, advice);
+        remember_early_error();
+    } else if (mpidata_calls.alone) {
+        (void)mpidata_error(status, "%.1500s. Step %lld. %s", text, (long long)mpidata_calls.step, advice);
+        (void)fprintf(stderr, "mpidata: %s\n", mpidata_last_error());
+    } else {
+        transport->who(who, sizeof who);
+        (void)mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. %s", text, who,
+                            (long long)mpidata_calls.simulation, (long long)mpidata_calls.step, advice);
+        if (mpidata_calls.broken) return status;
+        mpidata_calls.broken = status;
+        (void)snprintf(text, sizeof text, "%s", mpidata_last_error());
+        transport->report(text);
+        (void)mpidata_error(status, "%s", text);
+    }
+    return status;
+}
+
+/* Every call ends here. */
+static int settle(int status) { return in_job() ? transport->settle(status) : status; }
+
+int mpidata_calls_not_finite(void) {
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_step: the time is not finite: this try of the simulation has failed. Call "
+                                               "mpidata_next.");
+}
+
+static int need_simulation(const char *call) {
+    const mpidata_solver_calls *calls = &mpidata_calls;
+    if (calls->state != MPIDATA_JOINED) {
+        (void)mpidata_error(MPIDATA_ERR_ORDER, "%s was called %s", call,
+                            calls->state == MPIDATA_LEFT ? "after mpidata_finalize" : "before " JOINS);
+        return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call " JOINS ", then mpidata_next, first.");
+    }
+    if (calls->broken) return calls->broken;
+    if (calls->lame) return mpidata_calls_not_finite();
+    if (calls->running && !calls->failed) return MPIDATA_SUCCESS;
+    (void)mpidata_error(MPIDATA_ERR_ORDER, "%s was called %s", call, calls->failed ? "after mpidata_fail" : "outside a simulation");
+    return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_next first.");
+}
+
+/* What each call within a simulation begins with; MPIDATA_END where the job is stopping. */
+static int enter(const char *call) {
+    MPIDATA_TRY(refuse_forked());
+    return mpidata_calls.state == MPIDATA_JOINED && mpidata_calls.stopping ? MPIDATA_END : need_simulation(call);
+}
+
+int mpidata_misuse(int status, const char *what, const char *advice) {
+    MPIDATA_CALLED;
+    MPIDATA_TRY(enter("mpidata_put"));
+    (void)mpidata_error(status, "%s", what);
+    return settle(mpidata_calls_misuse(status, advice));
+}
+
+/* -- join ----------------------------------------------------------------------------------------------------------- */
+
+int mpidata_calls_may_join(void) {
+    if (mpidata_calls.state == MPIDATA_OUTSIDE) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ORDER, JOINS ": called a second time. Call it once per program.");
+}
+
+int mpidata_calls_begin(const mpidata_transport *by, const mpidata_plan *plan, const double *parameters) {
+    int64_t *elements = plan ? calloc((size_t)plan->n_fields, sizeof *elements) : NULL;
+    if (plan && !elements) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in " JOINS ".");
+    transport = by;
+    mpidata_calls = (mpidata_solver_calls){.state = MPIDATA_JOINED, .alone = !plan, .simulation = -1, .elements = elements,
+                                           .plan = plan, .parameters = parameters};
+    return MPIDATA_SUCCESS;
+}
+
+/* -- parameters ----------------------------------------------------------------------------------------------------- */
+
+static int need_parameters(const char *call, const void *name, const void *value) {
+    MPIDATA_TRY(refuse_forked());
+    if (!name || !value) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%s: a pointer is NULL, or there is no room.", call);
+    return enter(call);
+}
+
+static int param(const char *name, double *value) {
+    const char *advice = "Set it to one, or unset it; a text is got by mpidata_param_text.";
+    int index;
+    if (value) *value = 0.0;
+    MPIDATA_TRY(need_parameters("mpidata_param", name, value));
+    int status = mpidata_calls.alone ? mpidata_alone_param(name, value)
+                                     : mpidata_param_check(mpidata_calls.plan, name, &index, &advice);
+    if (status) return mpidata_calls_misuse(status, advice);
+    if (!mpidata_calls.alone) *value = mpidata_calls.parameters[index];
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_param(const char *name, double *value) { MPIDATA_CALLED; return settle(param(name, value)); }
+
+static int param_text(const char *name, char *text, size_t size) {
+    const char *advice;
+    if (text && size) *text = '\0';
+    MPIDATA_TRY(need_parameters("mpidata_param_text", name, size ? text : NULL));
+    int status = mpidata_param_copy(mpidata_calls.plan, mpidata_calls.parameters, name, text, size, &advice);
+    return status ? mpidata_calls_misuse(status, advice) : status;
+}
+
+int mpidata_param_text(const char *name, char *text, size_t size) { MPIDATA_CALLED; return settle(param_text(name, text, size)); }
+
+/* -- put ------------------------------------------------------------------------------------------------------------ */
+
+static int put_values(const mpidata_put_arguments *put, int lend) {
+    const char *advice;
+    mpidata_block block;
+    MPIDATA_TRY(enter("mpidata_put"));
+    int status = mpidata_put_check(mpidata_calls.plan, put, mpidata_calls.elements, &block, &advice);
+    if (status) return mpidata_calls_misuse(status, advice);
+    if (mpidata_calls.alone) return MPIDATA_SUCCESS;
+    int64_t elements = mpidata_block_elements(&block);
+    mpidata_calls.elements[block.field] += elements;
+    return elements ? transport->stage(&block, put, lend) : MPIDATA_SUCCESS;
+}
+
+int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
+    MPIDATA_CALLED;
+    return settle(put_values(&(mpidata_put_arguments){field, values, dtype, ndim, shape, NULL}, 0));
+}
+
+int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                      const int64_t *start) {
+    MPIDATA_CALLED;
+    const char *advice;
+    MPIDATA_TRY(refuse_forked());
+    int status = mpidata_put_needs_start(field, ndim, start, &advice);
+    if (status) return mpidata_calls_misuse(status, advice);
+    return settle(put_values(&(mpidata_put_arguments){field, values, dtype, ndim, shape, start}, 0));
+}
+
+int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                 const int64_t *start) {
+    MPIDATA_CALLED;
+    return settle(put_values(&(mpidata_put_arguments){field, values, dtype, ndim, shape, start}, 1));
+}
+
+int mpidata_wait(void) {
+    MPIDATA_CALLED;
+    MPIDATA_TRY(refuse_forked());
+    return settle(in_job() ? transport->wait(NULL) : MPIDATA_SUCCESS);
+}
+
+int mpidata_wait_for(const void *values) {
+    MPIDATA_CALLED;
+    MPIDATA_TRY(refuse_forked());
+    return settle(in_job() && values ? transport->wait(values) : MPIDATA_SUCCESS);
+}
+
+/* -- step ----------------------------------------------------------------------------------------------------------- */
+
+void mpidata_calls_empty_step(void) {
+    memset(mpidata_calls.elements, 0, (size_t)mpidata_calls.plan->n_fields * sizeof *mpidata_calls.elements);
+}
+
+/* Say that something is wrong with a step, which may not be the present one. */
+static int misuse_of_step(int status, int64_t step, const char *advice) {
+    int64_t present = mpidata_calls.step;
+    mpidata_calls.step = step;
+    (void)mpidata_calls_misuse(status, advice);
+    mpidata_calls.step = present;
+    return status;
+}
+
+int mpidata_calls_check_cover(const int64_t *elements, int64_t step, int tells) {
+    const mpidata_plan *plan = mpidata_calls.plan;
+    for (int i = 0; i < plan->n_fields; i++) {
+        const mpidata_field *field = &plan->fields[i];
+        if (elements[i] == field->elements) continue;
+        int status = elements[i] ? MPIDATA_ERR_BLOCK : MPIDATA_ERR_FIELD;
+        if (!tells) return mpidata_calls.broken = status;
+        if (elements[i] == 0)
+            (void)mpidata_error(status, "Field '%s' was not put", field->name);
+        else
+            (void)mpidata_error(status, "The blocks of field '%s' have %lld elements, the field has %lld: %s", field->name,
+                                (long long)elements[i], (long long)field->elements,
+                                elements[i] < field->elements ? "they leave a hole" : "they overlap, or it was put twice");
+        return misuse_of_step(status, step, "The blocks of all ranks must cover each field exactly once per step.");
+    }
+    return MPIDATA_SUCCESS;
+}
+
+static int step(double time) {
+    MPIDATA_TRY(enter("mpidata_step"));
+    if (mpidata_calls.alone && !mpidata_is_finite(time)) return mpidata_calls_not_finite();
+    if (!mpidata_calls.alone) return transport->step(time);
+    mpidata_calls.step++;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_step(double time) { MPIDATA_CALLED; return settle(step(time)); }
+
+/* -- next, fail, finalize ------------------------------------------------------------------------------------------- */
+
+static int check_committed(void) {
+    for (int i = 0; i < mpidata_calls.plan->n_fields && !mpidata_calls.failed; i++) {
+        if (!mpidata_calls.elements[i]) continue;
+        (void)mpidata_error(MPIDATA_ERR_ORDER, "Field '%s' was put, but no mpidata_step followed",
+                            mpidata_calls.plan->fields[i].name);
+        return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_step after the puts of each step, the last one included.");
+    }
+    return MPIDATA_SUCCESS;
+}
+
+static int close_simulation(mpidata_done *done) {
+    *done = (mpidata_done){.simulation = -1};
+    MPIDATA_TRY(transport->complete());
+    if (mpidata_calls.running && !mpidata_calls.stopping) {
+        MPIDATA_TRY(check_committed());
+        *done = (mpidata_done){mpidata_calls.simulation, mpidata_calls.step, mpidata_calls.failed};
+    }
+    transport->drop();
+    mpidata_calls_empty_step();
+    mpidata_calls.running = mpidata_calls.failed = mpidata_calls.lame = 0;
+    return MPIDATA_SUCCESS;
+}
+
+static int next_in_job(int64_t *simulation) {
+    mpidata_done done;
+    MPIDATA_TRY(close_simulation(&done));
+    return transport->next(&done, simulation);
+}
+
+static int next(int64_t *simulation) {
+    MPIDATA_TRY(refuse_forked());
+    if (!simulation) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_next: simulation is NULL.");
+    if (mpidata_calls.state != MPIDATA_JOINED) return need_simulation("mpidata_next");
+    if (mpidata_calls.broken) return mpidata_calls.broken;
+    int status = MPIDATA_SUCCESS;
+    if (mpidata_calls.no_more || (mpidata_calls.alone && mpidata_calls.running)) status = MPIDATA_END;
+    else if (mpidata_calls.alone) *simulation = 0;
+    else status = next_in_job(simulation);
+    if (status == MPIDATA_END) mpidata_calls.no_more = 1;
+    mpidata_calls.running = !status;
+    MPIDATA_TRY(status);
+    mpidata_calls.simulation = *simulation;
+    mpidata_calls.step = 0;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_next(int64_t *simulation) { MPIDATA_CALLED; return settle(next(simulation)); }
+
+static int fail(const char *reason, int how) {
+    MPIDATA_TRY(enter("mpidata_fail"));
+    if (!reason) reason = "no reason given";
+    if (mpidata_calls.alone) (void)fprintf(stderr, "mpidata: the simulation is given up: %s\n", reason);
+    if (mpidata_calls.alone) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(transport->fail(reason, how));
+    transport->drop();
+    mpidata_calls_empty_step();
+    mpidata_calls.failed = how;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_fail(const char *reason) { MPIDATA_CALLED; return settle(fail(reason, MPIDATA_GIVEN_UP)); }
+
+int mpidata_fail_try(const char *reason) { MPIDATA_CALLED; return settle(fail(reason, MPIDATA_TRY_FAILED)); }
+
+static int leave(void) {
+    mpidata_done done;
+    if (mpidata_calls.broken) return mpidata_calls.broken;
+    MPIDATA_TRY(close_simulation(&done));
+    return transport->leave(&done);
+}
+
+int mpidata_finalize(void) {
+    MPIDATA_CALLED;
+    MPIDATA_TRY(refuse_forked());
+    if (mpidata_calls.state != MPIDATA_JOINED) return need_simulation("mpidata_finalize");
+    int status = in_job() ? settle(leave()) : MPIDATA_SUCCESS;
+    transport->close();
+    free(mpidata_calls.elements);
+    mpidata_calls.elements = NULL;
+    mpidata_calls.state = MPIDATA_LEFT;
+    return status == MPIDATA_END ? MPIDATA_SUCCESS : status;
+}

@@ -1,0 +1,33 @@
+/* How a solver rank talks to the job: by MPI in libmpidata (solver/solver.c), by memory shared with its carrier in
+ * libmpidata_carried (carried/carried.c). */
+#ifndef MPIDATA_TRANSPORT_H
+#define MPIDATA_TRANSPORT_H
+
+#include "calls/put_check.h"
+
+/* What a rank has done with a simulation. */
+typedef struct {
+    int64_t simulation; /* -1: none, or it is not to be counted */
+    int64_t steps;
+    int failed;
+} mpidata_done;
+
+/* All but the first two and `close` are called of a rank in a job only. */
+typedef struct {
+    int (*forked)(void); /* whether this process was forked from the rank ... */
+    int (*refuse_forked)(void); /* ... and the error of its calls */
+    void (*who)(char *text, size_t size);
+    int (*settle)(int status);            /* every call ends here; may end the process */
+    void (*report)(const char *sentence); /* of an error that ends the job */
+    int (*stage)(const mpidata_block *block, const mpidata_put_arguments *put, int lend); /* lend: without a copy, where it can */
+    int (*wait)(const void *values); /* until this array, or with NULL each, is lent no more */
+    int (*step)(double time);        /* send what was staged */
+    void (*drop)(void);              /* forget what was staged */
+    int (*complete)(void);           /* what the ranks of a group agree on, before a simulation is closed */
+    int (*next)(const mpidata_done *done, int64_t *simulation); /* ask for one; MPIDATA_END: there is none */
+    int (*fail)(const char *reason, int how); /* MPIDATA_GIVEN_UP, or MPIDATA_TRY_FAILED */
+    int (*leave)(const mpidata_done *done);
+    void (*close)(void); /* free everything */
+} mpidata_transport;
+
+#endif

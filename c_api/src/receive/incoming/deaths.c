@@ -1,0 +1,58 @@
+#include "receive/incoming/deaths.h"
+
+#include "receive/incoming/inlets.h"
+#include "receive/whole.h"
+
+/* The scheduler acts on the death of a solver or trainer; its own must end this rank. */
+int mpidata_incoming_note_deaths(mpidata_inlet *inlet) {
+    MPIDATA_TRY(mpidata_link_deaths(&inlet->link));
+    return inlet->link.dead[0] ? mpidata_error(MPIDATA_ERR_DIED, "The scheduler has died.") : MPIDATA_SUCCESS;
+}
+
+static void drop_group(mpidata_incoming *in, mpidata_inlet *inlet, int group) {
+    for (int i = 0; i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
+        if (inlet->sources[i].group != group) continue;
+        inlet->sources[i].lost = 1;
+        inlet->sources[i].assembly = NULL;
+    }
+    mpidata_lock_take(&in->trainer->lock);
+    for (int chain = 0; chain < MPIDATA_ASSEMBLY_CHAINS; chain++)
+        for (mpidata_assembly *assembly = in->assemblies.chains[chain], *next; assembly; assembly = next) {
+            next = assembly->next;
+            if (assembly->group != group || assembly->lost) continue;
+            assembly->lost = 1;
+            in->assemblies.lost++;
+            if (!assembly->under_way) mpidata_drop_assembly_locked(in->trainer, &in->assemblies, assembly);
+        }
+    if (in->trainer->windows.plan) mpidata_windows_drop_group(&in->trainer->windows, group);
+    mpidata_lock_give(&in->trainer->lock);
+}
+
+int mpidata_incoming_lose(mpidata_incoming *in, int role, int number) {
+    mpidata_inlet *inlet = mpidata_inlet_of(in, role, number);
+    if (!inlet) return MPIDATA_SUCCESS;
+    inlet->lost = inlet != in->inlets[0];
+    if (role == MPIDATA_ROLE_SOLVER) drop_group(in, inlet, number);
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_incoming_gone(mpidata_incoming *in, int role, int number) {
+    mpidata_inlet *inlet = mpidata_inlet_of(in, role, number);
+    if (inlet && inlet != in->inlets[0]) inlet->gone = 1;
+}
+
+/* When nothing is under way at all, nothing is so with a group that has left or is lost. The communicator of a lost one is left
+ * to MPI: to free it may wait for the dead. */
+int mpidata_free_gone(mpidata_incoming *in) {
+    if (mpidata_incoming_busy(in)) return MPIDATA_SUCCESS;
+    for (int i = in->n_inlets - 1; i > 0; i--) {
+        mpidata_inlet *inlet = in->inlets[i];
+        if (!inlet->gone && !inlet->lost) continue;
+        in->inlets[i] = in->inlets[--in->n_inlets];
+        MPI_Comm comm = inlet->link.comm;
+        const int lost = inlet->lost;
+        mpidata_inlet_close(in, inlet);
+        if (!lost) MPIDATA_TRY_MPI(MPI_Comm_free(&comm));
+    }
+    return MPIDATA_SUCCESS;
+}

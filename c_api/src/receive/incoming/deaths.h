@@ -1,0 +1,23 @@
+/* Groups and loaders that die, are lost, or leave. What a dead rank has under way is given up without a word: the scheduler
+ * hears of its death, and acts. */
+#ifndef MPIDATA_DEATHS_H
+#define MPIDATA_DEATHS_H
+
+#include "receive/incoming/state.h"
+
+/* A death is no error here. */
+static inline int mpidata_forgive_death(int status) { return status == MPIDATA_ERR_DIED ? MPIDATA_SUCCESS : status; }
+
+/* After MPIDATA_ERR_DIED: find who has died; an error where it was the scheduler. */
+int mpidata_incoming_note_deaths(mpidata_inlet *inlet);
+
+/* A group, or loader, is lost. */
+int mpidata_incoming_lose(mpidata_incoming *in, int role, int number);
+
+/* A group, or loader, has left in order. */
+void mpidata_incoming_gone(mpidata_incoming *in, int role, int number);
+
+/* Close the inlets of those that are lost or have left. */
+int mpidata_free_gone(mpidata_incoming *in);
+
+#endif

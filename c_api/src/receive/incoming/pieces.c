@@ -1,0 +1,164 @@
+#include "receive/incoming/pieces.h"
+
+#include <string.h>
+
+#include "containers/array.h"
+#include "receive/whole.h"
+#include "stream/progress.h"
+
+int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
+    if (!mpidata_assembly_whole(&in->assemblies, assembly)) return MPIDATA_SUCCESS;
+    mpidata_lock_take(&in->trainer->lock);
+    int status = mpidata_step_whole_locked(in->trainer, &in->assemblies, assembly);
+    mpidata_lock_give(&in->trainer->lock);
+    return status;
+}
+
+/* Training samples that came before the next one and were not drawn yet. */
+static int64_t ahead_locked(const mpidata_incoming *in) {
+    MPIDATA_LOCKED(&in->trainer->lock);
+    const mpidata_assemblies *all = &in->assemblies;
+    return in->trainer->buffer.count + in->trainer->n_arrived + all->count - all->lost - all->validation;
+}
+
+static int begin_assembly_locked(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece,
+                          const double *parameters, mpidata_assembly **assembly) {
+    MPIDATA_LOCKED(&in->trainer->lock);
+    mpidata_trainer *trainer = in->trainer;
+    int64_t slot = mpidata_slots_take(&trainer->slots, source->validation ? -1 : ahead_locked(in));
+    if (slot >= 0)
+        *assembly = mpidata_assembly_new(&in->assemblies, source->group, piece->by_try, piece->simulation, piece->step, slot,
+                                         source->validation);
+    if (!*assembly)
+        return mpidata_error(MPIDATA_ERR_MEMORY,
+                             "Out of memory: no room for another sample of %zu bytes. Lower buffer.capacity in the job "
+                             "file",
+                             trainer->job.plan.slot_bytes);
+    (*assembly)->memory = trainer->slots.slots[slot];
+    (*assembly)->memory->group = source->group;
+    size_t n = (size_t)trainer->job.plan.n_parameters;
+    if (n) memcpy((*assembly)->memory->parameters, parameters, n * sizeof *parameters);
+    return MPIDATA_SUCCESS;
+}
+
+/* Another try may have brought the sample since the first piece of it came: it is made whole
+ * nevertheless, and dropped then, or it would be waited for at the end of the stream. */
+static int unwanted_locked(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece, int begun) {
+    MPIDATA_LOCKED(&in->trainer->lock);
+    mpidata_trainer *trainer = in->trainer;
+    if (source->lost) return 1;
+    int duplicate = !begun && mpidata_trainer_has_step_locked(trainer, piece->simulation, piece->step);
+    trainer->statistics.duplicates += duplicate && !mpidata_stopping(&trainer->phase);
+    return mpidata_stopping(&trainer->phase) || duplicate;
+}
+
+/* Leaves *assembly NULL where the piece is to be dropped. */
+static int assembly_for(mpidata_incoming *in, const mpidata_source *source, const mpidata_piece *piece,
+                        const double *parameters, mpidata_assembly **assembly) {
+    int status = MPIDATA_SUCCESS;
+    *assembly = mpidata_assembly_find(&in->assemblies, source->group, piece->by_try, piece->simulation, piece->step);
+    mpidata_lock_take(&in->trainer->lock);
+    if (unwanted_locked(in, source, piece, *assembly != NULL))
+        *assembly = NULL;
+    else if (!*assembly)
+        status = begin_assembly_locked(in, source, piece, parameters, assembly);
+    if (*assembly && !status) in->trainer->statistics.bytes += piece->payload_bytes;
+    mpidata_lock_give(&in->trainer->lock);
+    return status;
+}
+
+char *mpidata_field_memory(const mpidata_incoming *in, const mpidata_assembly *assembly, int field) {
+    return mpidata_slot_field(&in->trainer->slots, assembly->memory, field);
+}
+
+static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, const mpidata_source *source) {
+    const mpidata_job *job = &in->trainer->job;
+    int trainers[2], n = mpidata_plan_trainers(&job->plan, piece->simulation, piece->step, trainers);
+    if (source->group < 0 || (trainers[0] != job->index && trainers[n - 1] != job->index) ||
+        source->validation != (piece->simulation >= job->plan.simulations))
+        return mpidata_error(MPIDATA_ERR_WIRE, "A piece of simulation %lld, step %lld came to the wrong place",
+                             (long long)piece->simulation, (long long)piece->step);
+    return MPIDATA_SUCCESS;
+}
+
+/* The blocks that do not travel along are to come next. */
+static int expect_blocks(const mpidata_incoming *in, mpidata_source *source, mpidata_assembly *assembly,
+                         const mpidata_block *blocks, int n) {
+    const mpidata_plan *plan = &in->trainer->job.plan;
+    mpidata_walk walk = {.in_all = mpidata_blocks_bytes(plan, blocks, n)};
+    if (!mpidata_array_reserve(&source->blocks, &source->allocated, n, 0, sizeof *source->blocks))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread");
+    source->n_blocks = source->next = 0;
+    for (int i = 0; i < n; i++)
+        if (!mpidata_walk_on(&walk, mpidata_block_bytes(plan, &blocks[i]))) source->blocks[source->n_blocks++] = blocks[i];
+    source->assembly = source->n_blocks ? assembly : NULL;
+    return MPIDATA_SUCCESS;
+}
+
+static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, const mpidata_block *blocks, int n,
+                        const char *payload) {
+    const mpidata_plan *plan = &in->trainer->job.plan;
+    mpidata_walk walk = {.in_all = mpidata_blocks_bytes(plan, blocks, n)};
+    for (int i = 0; i < n; i++) {
+        if (!mpidata_walk_on(&walk, mpidata_block_bytes(plan, &blocks[i]))) continue;
+        mpidata_block_copy(&plan->fields[blocks[i].field], &blocks[i], mpidata_field_memory(in, assembly, blocks[i].field),
+                           payload + walk.place);
+        assembly->outstanding--;
+    }
+    return mpidata_finish_if_whole(in, assembly);
+}
+
+static void merge_moments(const mpidata_plan *plan, mpidata_slot *slot, const mpidata_piece *piece,
+                          const mpidata_block *blocks) {
+    const mpidata_moments *moments = mpidata_piece_moments(piece, blocks);
+    for (int i = 0; i < piece->n_blocks; i++) {
+        const mpidata_field *field = &plan->fields[blocks[i].field];
+        int64_t n = mpidata_block_moments(plan, &blocks[i]), first = field->channel_axis < 0 ? 0 : blocks[i].start[field->channel_axis];
+        mpidata_moments_merge(slot->moments + field->moments + first, moments, n);
+        moments += n;
+    }
+}
+
+static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *message, size_t *bytes) {
+    const mpidata_piece *piece;
+    const double *parameters;
+    const mpidata_block *blocks;
+    const char *payload;
+    mpidata_assembly *assembly;
+    const mpidata_plan *plan = &in->trainer->job.plan;
+    MPIDATA_TRY(mpidata_piece_check(plan, message, *bytes, &piece, &parameters, &blocks, &payload));
+    *bytes = mpidata_piece_bytes(plan->n_parameters, piece->n_blocks, mpidata_blocks_moments(plan, blocks, piece->n_blocks),
+                                 piece->payload_bytes);
+    in->simulation = piece->simulation;
+    in->step = piece->step;
+    MPIDATA_TRY(check_route(in, piece, source));
+    MPIDATA_TRY(assembly_for(in, source, piece, parameters, &assembly));
+    MPIDATA_TRY(expect_blocks(in, source, assembly, blocks, piece->n_blocks));
+    if (!assembly) return MPIDATA_SUCCESS;
+    if (source->rank < assembly->first_rank) {
+        assembly->first_rank = source->rank;
+        assembly->time = piece->time;
+    }
+    for (int i = 0; i < piece->n_blocks; i++)
+        MPIDATA_TRY(mpidata_assembly_announce(&in->assemblies, assembly, &blocks[i], source->rank));
+    if (plan->n_moments) merge_moments(plan, assembly->memory, piece, blocks);
+    return take_payload(in, assembly, blocks, piece->n_blocks, payload);
+}
+
+int mpidata_name_sender(const mpidata_incoming *in, const mpidata_source *source, int status) {
+    char text[MPIDATA_TEXT_MAX], who[128];
+    memcpy(text, mpidata_last_error(), sizeof text);
+    mpidata_link_who(source->link, &in->trainer->job.plan, source->rank, who, sizeof who);
+    if (in->simulation >= 0 && status != MPIDATA_ERR_WIRE)
+        return mpidata_error(status, "%.1500s. %s, simulation %lld, step %lld. Put each element of each field exactly once.",
+                             text, who, (long long)in->simulation, (long long)in->step);
+    return mpidata_error(status, "%.1500s. %s sent it. Use one build of libmpidata for the whole job.", text, who);
+}
+
+int mpidata_take_pieces(mpidata_incoming *in, mpidata_source *source, const char *message, size_t bytes) {
+    for (size_t at = 0, left; (left = bytes - at) > 0; at += left) {
+        int status = take_piece(in, source, message + at, &left);
+        if (status) return mpidata_name_sender(in, source, status);
+    }
+    return MPIDATA_SUCCESS;
+}

@@ -1,0 +1,34 @@
+/* What is under way from the solvers, of the receive thread alone. Each part is changed by one file of this folder only. */
+#ifndef MPIDATA_INCOMING_STATE_H
+#define MPIDATA_INCOMING_STATE_H
+
+#include "receive/incoming/memory.h"
+#include "receive/receives.h"
+#include "receive/source.h"
+#include "stream/state.h"
+
+typedef struct {
+    mpidata_trainer *trainer;
+    /* inlets.c, and each source within them: matching.c */
+    mpidata_inlet **inlets;
+    int n_inlets;
+    /* pieces.c; deaths.c drops those of a lost group */
+    mpidata_assemblies assemblies;
+    int64_t simulation, step; /* of the last piece, for error messages; -1: none */
+    /* blocks.c */
+    mpidata_receives receives;
+    /* matching.c */
+    mpidata_message_memory memory;
+    mpidata_source **pending; /* with pieces under way, or messages that wait; the longest first */
+    int n_pending;
+    int64_t pending_allocated;
+    /* receive/parcels.c */
+    int parcels_under_way;
+} mpidata_incoming;
+
+/* Is anything under way? */
+static inline int mpidata_incoming_busy(const mpidata_incoming *in) {
+    return in->receives.n > 0 || in->n_pending > 0 || in->parcels_under_way > 0;
+}
+
+#endif

@@ -1,0 +1,1 @@
+"""Datasets on loaders, as a training script holds them: DataLoader and FileDataset."""

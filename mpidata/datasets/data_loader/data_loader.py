@@ -1,0 +1,346 @@
+"""DataLoader: torch's, with the job's loaders as workers."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+import torch.utils.data
+from torch.utils.data import IterableDataset, Sampler, default_collate, default_convert
+
+from mpidata.datasets.data_loader.asked import Asked
+from mpidata.datasets.data_loader.epoch import Epoch, Settings, derived_seed
+from mpidata.datasets.data_loader.remote import Order, Remote
+from mpidata.datasets.data_loader.samplers import UserSampler
+from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
+from mpidata.datasets.data_loader.told_epochs import ToldEpochs
+from mpidata.datasets.epochs.position import Position
+from mpidata.errors import StreamError
+from mpidata.loading.definition import Definition, pack_definition
+from mpidata.loading.figures import Tally
+from mpidata.trainer import place as job
+
+__all__ = ["DataLoader"]
+
+_numbers = itertools.count()
+
+_SLICE_S = 0.2
+
+
+class DataLoader(torch.utils.data.DataLoader[Any]):
+    """Batches of a map-style dataset, fetched and collated by the job's loaders.
+
+    To be created in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``. Arguments are
+    those of torch's DataLoader and mean the same, but for what is said here.
+
+    Parameters
+    ----------
+    dataset : Dataset or str
+        Map-style. It goes to each loader once, by cloudpickle, when this object is made: what is changed in it later is
+        not seen there, see `refresh`. Or the function that makes it, there, as ``"module:function"``.
+    batch_size : int or None
+        Samples in a batch of one trainer; None: single samples as they are.
+    shuffle : bool, optional
+        Another order in each epoch, by the seed of `generator` and the number of the epoch.
+    sampler, batch_sampler : optional
+        As in torch; they run in the trainer. Not with `share`.
+    num_workers, multiprocessing_context, persistent_workers : optional
+        Have no effect, which a warning says.
+    collate_fn, worker_init_fn : callable, optional
+        Run on the loaders; `worker_init_fn` before a loader's first batch.
+    pin_memory : bool
+        Put batches into page-locked memory; without CUDA this changes nothing.
+    drop_last : bool
+        Leave out the samples that do not fill a batch; with `share`, a batch on all trainers.
+    timeout : float
+        Longest time to wait for a batch, in seconds; 0: without end.
+    generator : torch.Generator, optional
+        Gives only the seed, ``initial_seed()``. Without it, it is the job's with `share`, else torch's own.
+    prefetch_factor : int, optional
+        Batches that are asked of each loader in advance; where it is left out 2, and of batches below 4 MB as many as
+        8 MB hold, up to 16.
+    in_order : bool
+        As in torch.
+    share : bool
+        Deal each epoch out to the trainers, each index to one of them, as a DistributedSampler does, but exactly: none
+        comes twice, and the last batches are of about equal size. Without it, each trainer gets all that it asks for.
+
+    Raises
+    ------
+    StreamError
+        Not in a job with loaders; a dataset that cannot be sent or an argument that cannot be; fewer samples than
+        trainers with `share`.
+    ValueError, TypeError
+        As torch.
+
+    Notes
+    -----
+    Each iteration is the next epoch, from 0, unless `set_epoch` says which. A batch comes exactly once, whatever
+    becomes of the loader that made it. What a dataset raises on a loader is raised here, with the loader's traceback.
+
+    Before each batch a loader seeds random, numpy and torch from (seed, epoch, number of the batch, trainer), so what
+    is drawn at random in a dataset is the same again at the same batch size and number of trainers.
+
+    Creating the first object in a process joins the job, which is collective; otherwise nothing here is. Iteration
+    sleeps while it waits for batches. The memory of a batch is one block, which is given back when nothing refers to
+    any part of it.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: torch.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        share: bool = False,
+    ) -> None:
+        self._place = job.place()  # first: then the job hears of what is refused
+        _refuse(dataset, batch_size, prefetch_factor, share, sampler is not None or batch_sampler is not None)
+        _say_without_effect(num_workers, multiprocessing_context, persistent_workers)
+        batched = batch_size is not None or batch_sampler is not None
+        if collate_fn is None:
+            collate_fn = default_collate if batched else default_convert
+        self._definition = Definition(dataset, collate_fn, worker_init_fn, batched)
+        self.generator, self.share = generator, share
+        self._seed: int | None = None
+        self._asked = (
+            Asked(self._place, batch_size, bool(shuffle), drop_last) if share and self._place.trainers > 1 else None
+        )
+        self._remote: Remote | None = self._send()
+        self._told_epochs = ToldEpochs(dataset)
+        self._tally = Tally(self._place.report, self._place.trainer == 0)
+        self._position = Position()
+        self._order = torch.Generator()
+        if isinstance(dataset, str):
+            dataset = _Built(self._remote)
+        rest: dict[str, Any] = {"collate_fn": collate_fn, "pin_memory": pin_memory, "timeout": timeout}
+        if share:
+            assert batch_size is not None
+            here, n = self._place, len(dataset)
+            shares = ShareBatches(
+                n, batch_size, here.trainer, here.trainers, bool(shuffle), drop_last,
+                lambda: (self._seed_of_all(), self._position.next_epoch),
+            )  # fmt: skip
+            super().__init__(dataset, batch_sampler=shares, worker_init_fn=worker_init_fn, **rest)
+            # torch has others where batches are given
+            self.__dict__.update(
+                batch_size=batch_size, drop_last=drop_last, sampler=ShareSampler(shares, self._position.set_epoch)
+            )
+        else:
+            super().__init__(
+                dataset, batch_size, shuffle, sampler, batch_sampler, drop_last=drop_last,
+                worker_init_fn=worker_init_fn, generator=self._order, **rest,
+            )  # fmt: skip
+        self._place.hold(f"mpidata.DataLoader {next(_numbers)}", self)
+        self._ahead = prefetch_factor
+        self.generator, self.in_order, self.prefetch_factor = generator, in_order, prefetch_factor
+        self._draws = UserSampler.of(None if sampler is None and batch_sampler is None else self)
+
+    def __iter__(self) -> Any:
+        """Begin the next epoch, or the one that was set, or go on where a loaded state ends."""
+        given = self._position.begin()
+        epoch, seed, trainer = self._position.epoch, self._seed_of_all(), self._place.trainer
+        indices, remote, told = self._indices(seed, epoch), self._on_loaders(), self._told_epochs.now()
+        settings = Settings(self._ahead, self.in_order, self.timeout, self.pin_memory and torch.cuda.is_available())
+
+        def ask(batch: int, chosen: Any) -> Order:
+            return remote.order(batch, chosen, derived_seed(seed, epoch, batch, trainer), told)
+
+        self._tally.begin(epoch)
+        turn = self._place.turns.begin(together=self.share)
+        return Epoch(remote, indices, ask, settings, self.__len__, given, self._tally, turn)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept."""
+        self._position.set_epoch(epoch)
+
+    @property
+    def _is_accelerate_prepared(self) -> bool:
+        """Tell accelerate to leave this as it is: it would fetch the samples itself, with a DataLoader of torch."""
+        if not self.share and self._place.trainers > 1:
+            raise StreamError(
+                "accelerator.prepare deals batches out to all processes, which mpidata.DataLoader does itself: give "
+                "share=True."
+            )
+        return True
+
+    def refresh(self) -> None:
+        """Send the dataset to the loaders again, as it is now; iterations that have begun go on with the former."""
+        self._remote = None
+
+    @property
+    def resumed(self) -> tuple[int, int]:
+        """Epoch and number of the batch that a loaded state goes on from; (0, 0) where none was loaded."""
+        return self._position.resumed
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the place in the epochs, after the batch that was given out last; a few numbers.
+
+        Notes
+        -----
+        As a StatefulDataLoader of torchdata. Where the sampler or batch sampler has a state_dict, its state is in here;
+        else, where it is the user's, the states of the random generators before it drew this epoch's indices, some 20
+        KB.
+
+        Raises
+        ------
+        StreamError
+            The sampler is the user's, and has neither a state_dict nor a length.
+        """
+        if self._draws is not None:
+            self._draws.check_resumable()
+        state = {**self._position.state(), "seed": self._seed_of_all(), **self._kind()}
+        if state["sampler"] is None and not state["batches"] and (owner := self._stateful()) is not None:
+            state["sampler"] = copy.deepcopy(owner.state_dict())
+        return state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a `state_dict()` with the next iteration.
+
+        Raises
+        ------
+        StreamError
+            It is no such state, or that of another dataset, batch size or number of trainers. With `share` the number
+            of trainers may be another one where `batch_size` times trainers is the same.
+        """
+        if not isinstance(state_dict, Mapping) or not isinstance(state_dict.get("seed"), int):
+            raise StreamError(
+                "load_state_dict: this is no state of an mpidata.DataLoader. Give what its state_dict() returned."
+            )
+        state, kind = dict(state_dict), self._kind()
+        for key, what in _KINDS.items():
+            if key in kind and state.get(key) != kind[key] and (key != "trainers" or state.get("batches")):
+                raise StreamError(
+                    f"load_state_dict: the state is of {what} {state.get(key)}, but this DataLoader has {kind[key]}. "
+                    "Load it with the settings and the dataset that it was made with."
+                )
+        self._position.load(state, "an mpidata.DataLoader", self._length())
+        self._seed = state["seed"]
+
+    def _kind(self) -> dict[str, int]:
+        """Tell what must be the same where a state is loaded."""
+        kind = {"trainers": self._place.trainers}
+        if self.share:
+            assert self.batch_size is not None
+            kind = {"global_batch": self.batch_size * self._place.trainers}
+        return kind | ({"samples": len(self.dataset)} if hasattr(self.dataset, "__len__") else {})
+
+    def _stateful(self) -> Any:
+        """Get the sampler, or batch sampler, that has a state of its own."""
+        return next((s for s in (self.batch_sampler, self.sampler) if _stateful(s)), None)
+
+    def _length(self) -> int | None:
+        try:
+            return len(self)
+        except TypeError:  # of a sampler without a length
+            return None
+
+    def _seed_of_all(self) -> int:
+        if self._seed is None:
+            own = self._place.seed if self.share else torch.initial_seed()
+            self._seed = self.generator.initial_seed() if self.generator is not None else own
+        return self._seed
+
+    def _on_loaders(self) -> Remote:
+        if self._remote is None:
+            self._remote = self._send()
+        return self._remote
+
+    def _send(self) -> Remote:
+        """Send the dataset to the loaders, and what all trainers must ask for likewise."""
+        dataset, seed = self._definition.dataset, self.generator and self.generator.initial_seed()
+        agreement = self._asked.agreement(dataset, seed) if self._asked is not None else b""
+        return Remote(self._place, pack_definition(self._definition), agreement)
+
+    def _indices(self, seed: int, epoch: int) -> Iterator[tuple[int, Any]]:
+        """Numbered batches of indices of the iteration that has begun."""
+        first = self._position.batches
+        if isinstance(self.batch_sampler, ShareBatches):
+            return self._position.numbered(self.batch_sampler.batches(seed, epoch, first), None)
+        self._order.manual_seed(derived_seed(seed, epoch))
+        owner, place = self._stateful(), self._position
+        if owner is not None:
+            if place.sampler is not None:
+                owner.load_state_dict(place.sampler)
+                first = 0
+            before = place.sampler if place.sampler is not None else copy.deepcopy(owner.state_dict())
+            place.draw_with(before, None, lambda: (copy.deepcopy(owner.state_dict()), None))
+            drawn = iter(self._index_sampler)
+        elif (draws := self._draws) is not None:
+            drawn, states = draws.batches(place.random)
+            place.draw_with(None, states, lambda: (None, draws.after()))
+        else:
+            drawn = iter(self._index_sampler)
+        indices = itertools.islice(drawn, first, None)
+        return self._position.numbered(indices, owner.state_dict if owner is not None else None)
+
+
+_KINDS = {"samples": "a dataset of length", "global_batch": "a batch size times trainers of", "trainers": "trainers:"}
+
+
+class _Built:
+    """Stands for a dataset that is built on the loaders."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    def __len__(self) -> int:
+        while (length := self._remote.length(_SLICE_S)) is None:
+            pass
+        return length
+
+    def __getitem__(self, index: Any) -> Any:
+        raise StreamError("This dataset is on the loaders only. Iterate over the DataLoader.")
+
+
+def _stateful(sampler: Any) -> bool:
+    return callable(getattr(sampler, "state_dict", None)) and callable(getattr(sampler, "load_state_dict", None))
+
+
+def _refuse(dataset: Any, batch_size: int | None, prefetch_factor: int | None, share: bool, sampled: bool) -> None:
+    if isinstance(dataset, IterableDataset):
+        raise StreamError(
+            f"mpidata.DataLoader needs a dataset with indices, and {type(dataset).__name__} is an IterableDataset: "
+            "nobody could say what of it is lost with a loader. Give it __getitem__ and __len__."
+        )
+    if isinstance(dataset, str) and not all(dataset.partition(":")):
+        raise StreamError(f'dataset={dataset!r} names no function. Write "module:function", or give a dataset.')
+    if prefetch_factor is not None and prefetch_factor < 1:
+        raise StreamError(f"prefetch_factor={prefetch_factor} asks the loaders for nothing. Give a number from 1.")
+    if share and sampled:
+        raise StreamError(
+            "share=True deals the indices out itself, so sampler and batch_sampler cannot be given. Leave them out, or "
+            "leave share=True out, and each trainer gets what its sampler says."
+        )
+    if share and batch_size is None:
+        raise StreamError("share=True needs batch_size: it deals out batches. Give batch_size=1 for single samples.")
+
+
+def _say_without_effect(num_workers: int, multiprocessing_context: Any, persistent_workers: bool) -> None:
+    given = [f"num_workers={num_workers}"] if num_workers else []
+    given += [f"multiprocessing_context={multiprocessing_context!r}"] if multiprocessing_context is not None else []
+    given += ["persistent_workers=True"] if persistent_workers else []
+    if given:
+        warnings.warn(
+            f"{', '.join(given)}: no effect on mpidata.DataLoader, whose workers are the job's loaders: "
+            "`loaders: {ranks: ...}` in the job file.",
+            stacklevel=3,
+        )

@@ -1,0 +1,140 @@
+"""One pass over a DataLoader: asks loaders for batches ahead, and gives them out."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils.data._utils.pin_memory import pin_memory
+
+from mpidata.datasets.data_loader.remote import Order, Remote
+from mpidata.datasets.epochs.iteration import Iteration, Ready
+from mpidata.loading.parcels import unpack
+from mpidata.loading.transport import Parcel
+
+__all__ = ["Epoch", "Settings", "derived_seed"]
+
+# Of batches that come faster than a request takes to be answered, so many bytes are asked for, and so many batches.
+_BYTES_AHEAD, _FEWEST_AHEAD, _MOST_AHEAD = 8 << 20, 2, 16
+# Longest time in the library while it waits, so that Python gets to handle signals.
+_SLICE_S = 0.2
+
+
+def derived_seed(*numbers: int) -> int:
+    """Make 64 bits of a seed and what it is for; a byte of another number makes another one."""
+    packed = struct.pack(f"<{len(numbers)}Q", *(number & 0xFFFFFFFFFFFFFFFF for number in numbers))
+    return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a DataLoader gives out batches.
+
+    Attributes
+    ----------
+    ahead : int or None
+        How many batches may be asked of a loader before it has answered; None: 2, and more of small ones.
+    in_order : bool
+        Give out batches in their order, as opposed to that in which they come.
+    timeout_s : float
+        How long to wait for a batch, in seconds; 0: without end.
+    pinned : bool
+        Put what comes into page-locked memory.
+    """
+
+    ahead: int | None
+    in_order: bool
+    timeout_s: float
+    pinned: bool
+
+
+class Epoch(Iteration):
+    """The batches of one epoch.
+
+    Parameters
+    ----------
+    remote : Remote
+        The dataset.
+    batches : iterator of (int, object)
+        Number of each batch in the epoch, and the indices that it is made of.
+    request : callable
+        Asks for a batch, by its number and indices.
+    settings : Settings
+        How to go about it.
+    rest
+        As of `Iteration`.
+    """
+
+    def __init__(
+        self,
+        remote: Remote,
+        batches: Iterator[tuple[int, Any]],
+        request: Callable[[int, Any], Order],
+        settings: Settings,
+        *rest: Any,
+    ) -> None:
+        super().__init__(*rest)
+        self._remote, self._batches, self._request, self._settings = remote, batches, request, settings
+        self._orders: dict[int, Order] = {}
+        self._drawn: tuple[int, Any] | None = None
+        self._ahead = settings.ahead or _FEWEST_AHEAD
+        remote.take(0.0)
+        self.ask()
+
+    def has_more(self) -> bool:
+        """Whether a batch was asked for, or is to be."""
+        if not self._orders and self._drawn is None:
+            self._drawn = next(self._batches, None)
+        return bool(self._orders) or self._drawn is not None
+
+    def wait(self) -> Ready:
+        """Wait for a batch; raises RuntimeError after the timeout."""
+        begun = time.monotonic()
+        self._remote.take(0.0)
+        while True:
+            self.ask()
+            order = self._ready()
+            if order is not None:
+                break
+            left_s = (self._settings.timeout_s or math.inf) - (time.monotonic() - begun)
+            if left_s <= 0:
+                raise RuntimeError(f"DataLoader timed out after {self._settings.timeout_s} seconds")
+            self._remote.take(min(_SLICE_S, left_s))
+        del self._orders[order.number]
+        parcel = order.parcel
+        assert parcel is not None
+        if self._settings.ahead is None:
+            self._ahead = max(_FEWEST_AHEAD, min(_MOST_AHEAD, _BYTES_AHEAD // parcel.size))
+        samples = len(order.indices) if isinstance(order.indices, (list, tuple)) else 1
+        return order.batch, samples, lambda: self._unpacked(parcel)
+
+    def ask(self) -> None:
+        """Ask the loaders for as many batches as they may be asked for."""
+        while self._remote.wants(self._ahead, len(self._orders)):
+            drawn, self._drawn = self._drawn or next(self._batches, None), None
+            if drawn is None:
+                return
+            order = self._request(*drawn)
+            self._orders[order.number] = order
+
+    def _unpacked(self, parcel: Parcel) -> Any:
+        batch = unpack(parcel)
+        return pin_memory(batch) if self._settings.pinned else batch  # type: ignore[no-untyped-call]
+
+    def _ready(self) -> Order | None:
+        """Find the next batch to be given out, if it has come."""
+        if self._settings.in_order:
+            order = next(iter(self._orders.values()), None)
+            return order if order is not None and order.parcel is not None else None
+        return next((order for order in self._orders.values() if order.parcel is not None), None)
+
+    def __del__(self) -> None:
+        """Take back what was asked for and not given out."""
+        if orders := getattr(self, "_orders", None):
+            self._remote.cancel(list(orders.values()))
+        super().__del__()

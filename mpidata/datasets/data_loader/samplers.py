@@ -1,0 +1,109 @@
+"""A sampler of the user's, which draws an epoch's indices whole, so that they can be drawn again."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from mpidata.datasets.epochs.random_states import States, drawn_as_in, of_process, of_sampler, set_of_sampler
+from mpidata.errors import StreamError
+
+__all__ = ["UserSampler"]
+
+_MOST_BATCHES = 1 << 31  # a sampler that says more of itself has no end
+
+
+class UserSampler:
+    """The batches of indices that a user's sampler gives.
+
+    Parameters
+    ----------
+    loader : torch.utils.data.DataLoader
+        Whose sampler, or batch sampler, it is.
+    """
+
+    @classmethod
+    def of(cls, loader: Any) -> UserSampler | None:
+        """Make one, but for None."""
+        return None if loader is None else cls(loader)
+
+    def __init__(self, loader: Any) -> None:
+        self._sampler, self._source = loader._index_sampler, loader.sampler
+        self._has_state = any(hasattr(s, "state_dict") for s in (loader.batch_sampler, loader.sampler))
+
+    def check_resumable(self) -> None:
+        """Raise StreamError where nobody can say which indices are yet to come."""
+        if not self._has_state and self._length() is None:
+            raise StreamError(
+                f"state_dict: the sampler ({self._name}) has no length and no state_dict, so it cannot be said which "
+                "indices are yet to come. Give it __len__, or state_dict and load_state_dict."
+            )
+
+    def batches(self, states: States | None) -> tuple[Iterator[Any], States | None]:
+        """Draw the indices of an epoch.
+
+        Parameters
+        ----------
+        states : dict or None
+            What this has given for the same epoch, or what `after` has for the one before; None: nothing is known.
+
+        Returns
+        -------
+        (iterator, dict or None)
+            What batches are made of; and the states of the random generators before it was drawn, with a hash of it.
+
+        Raises
+        ------
+        StreamError
+            Other indices were drawn than when this epoch was drawn before.
+        """
+        length = self._length()
+        if length is None:
+            return iter(self._sampler), None
+        if states is not None:
+            set_of_sampler(self._sampler, states["sampler"])
+        if states is None or "process" not in states:
+            states = {"process": of_process(), "sampler": of_sampler(self._sampler)}
+            drawn, rest = self._drawn(length)
+            states["drawn"] = _digest(drawn)
+        else:
+            with drawn_as_in(states["process"]):
+                drawn, rest = self._drawn(length)
+            if _digest(drawn) != states["drawn"]:
+                raise StreamError(
+                    f"load_state_dict: the sampler ({self._name}) draws other indices than those that the state was "
+                    "taken among: it depends on more than random numbers of torch, numpy and random. Give it "
+                    "state_dict and load_state_dict."
+                )
+        return itertools.chain(drawn, rest), states
+
+    def after(self) -> States | None:
+        """Give what is to go on with the next epoch, as an epoch has been drawn; None where nothing is known."""
+        return {"sampler": own} if (own := of_sampler(self._sampler)) else None
+
+    def _drawn(self, length: int) -> tuple[list[Any], Iterator[Any]]:
+        """Draw as many batches as it says, and those that it gives beyond, one by one."""
+        given = iter(self._sampler)
+        whole = list(itertools.islice(given, length + 1))
+        return (whole, given) if len(whole) > length else (whole, iter(()))
+
+    @property
+    def _name(self) -> str:
+        names = [type(self._sampler).__name__, type(self._source).__name__]
+        return " of ".join(dict.fromkeys(names))
+
+    def _length(self) -> int | None:
+        try:
+            length = len(self._sampler)
+        except TypeError:
+            return None
+        return length if length < _MOST_BATCHES else None
+
+
+def _digest(batches: list[Any]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for batch in batches:
+        digest.update(repr(batch).encode(errors="surrogateescape"))
+    return digest.hexdigest()

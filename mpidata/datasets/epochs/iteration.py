@@ -1,0 +1,99 @@
+"""One pass over a dataset on loaders, whatever its class.
+
+What holds for each, as for the nodes of torchdata: `iter()` begins a pass, the next one or where a loaded state ends;
+`next()` gives a batch, and at the end StopIteration however often it is called; a state is that after the batch that
+was given out last, and after an epoch's last one it is the beginning of the next.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mpidata.loading.figures import Tally
+from mpidata.loading.turns import Turn
+
+__all__ = ["Iteration", "Ready"]
+
+Ready = tuple[int, int, Callable[[], Any]]
+"""A batch that has come: its number in the epoch, its samples, and what makes it."""
+
+
+class Iteration(ABC, Iterator[Any]):
+    """The batches of one epoch.
+
+    Parameters
+    ----------
+    length : callable
+        Gives the number of batches of a whole epoch; may raise TypeError.
+    given : callable
+        Told of each batch just before it is given out, by its number; and behind the last: None.
+    tally : Tally
+        Told of batches and waits, too.
+    turn : Turn
+        Of this iteration.
+    """
+
+    def __init__(
+        self, length: Callable[[], int], given: Callable[[int | None], None], tally: Tally, turn: Turn | None
+    ) -> None:
+        self._length, self._given, self._tally, self._turn = length, given, tally, turn
+        self._counted = self._ended = self._over = False
+
+    def __len__(self) -> int:
+        """Count the batches of a whole epoch, as torch's iterators do."""
+        return self._length()
+
+    def __next__(self) -> Any:
+        """Wait for a batch; raises what the dataset has raised, and RuntimeError after the timeout."""
+        if self._over or not self.has_more():
+            self._end()
+            raise StopIteration
+        if self._turn is not None and not self._counted:
+            self._turn.next()
+        self._counted = True  # also where the wait is to be tried again
+        begun = time.monotonic()
+        number, samples, make = self.wait()
+        self._counted = False
+        self._given(number)
+        self._tally.batch(samples, time.monotonic() - begun)
+        self.ask()
+        if not self.has_more():
+            self._say_ended()
+        batch = make()
+        if self._turn is not None:
+            self._turn.given()
+        return batch
+
+    @abstractmethod
+    def has_more(self) -> bool:
+        """Whether a batch comes. Does not block."""
+
+    @abstractmethod
+    def wait(self) -> Ready:
+        """Wait for the next batch."""
+
+    @abstractmethod
+    def ask(self) -> None:
+        """Ask for what is to come after the batch that was given out."""
+
+    def _say_ended(self) -> None:
+        if not self._ended:
+            self._given(None)
+        self._ended = True
+
+    def _end(self) -> None:
+        if self._over:
+            return
+        self._say_ended()
+        self._tally.end()
+        if self._turn is not None:
+            self._turn.end()
+        self._turn, self._over = None, True
+
+    def __del__(self) -> None:
+        """Report what a loop that was left had."""
+        if (tally := getattr(self, "_tally", None)) is not None:
+            tally.flush()

@@ -1,0 +1,153 @@
+"""What a trainer asks the loaders for in advance: stretches of batches, from the one that it is to get next."""
+
+from __future__ import annotations
+
+import bisect
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from mpidata.datasets.epochs.shares import Shares
+from mpidata.datasets.files.remote import Remote
+from mpidata.datasets.files.stretch import Segment, Stretch
+from mpidata.loading.blocks import Block
+
+__all__ = ["Ahead"]
+
+# How far it asks ahead: so many batches, and stretches, where more than two blocks are not needed.
+_BATCHES, _STRETCHES, _BLOCKS = 8, 3, 2
+# A request costs something, so it is for so many bytes of each loader, and of all, at least; but not for more batches.
+_ANSWER_BYTES, _STRETCH_BYTES, _LONGEST = 512 << 10, 2 << 20, 256
+_SLICE_S = 0.2
+
+
+class Ahead:
+    """Stretches that were asked for.
+
+    Parameters
+    ----------
+    remote : Remote
+        The dataset on the loaders.
+    shares : Shares
+        What each trainer gets of an epoch.
+    trainer : int
+        Number of this one.
+    blocks : callable
+        Makes the blocks of an epoch.
+
+    Notes
+    -----
+    One thread. Calls sleep while there is no loader.
+    """
+
+    def __init__(self, remote: Remote, shares: Shares, trainer: int, blocks: Callable[[int], list[Block]]) -> None:
+        self._remote, self._shares, self._trainer, self._make_blocks = remote, shares, trainer, blocks
+        self._stretches: deque[Stretch] = deque()
+        self._blocks: dict[int, list[Block]] = {}
+        self._row_bytes = 0
+
+    def at(self, epoch: int, number: int) -> Stretch:
+        """Get the stretch that this batch is in; what was asked for elsewhere is not wanted any more."""
+        if not (self._stretches and self._stretches[0].has(epoch, number)):
+            self.clear()
+            self._ask(epoch, number)
+        return self._stretches[0]
+
+    def go_on(self, epoch: int, number: int) -> None:
+        """Ask for more, where this batch was the last of its stretch."""
+        if number + 1 == self._stretches[0].end:
+            self._row_bytes = self._stretches.popleft().row_bytes or self._row_bytes
+            self._ask(epoch, number + 1)
+
+    def clear(self) -> None:
+        """Take back all that was asked for."""
+        self._remote.cancel()
+        self._stretches.clear()
+        self._blocks.clear()
+
+    def _ask(self, epoch: int, number: int) -> None:
+        """Ask for batches from this one on that were not asked for yet, also of the next epochs."""
+        if number == self._shares.batches:
+            epoch, number = epoch + 1, 0
+        self._remote.done_with(epoch, self._places(number).start)
+        while (self._count() < _BATCHES or len(self._stretches) < _STRETCHES) and self._may_ask(epoch, number):
+            while not self._remote.ready:
+                self._remote.take(_SLICE_S)
+            self._ask_after_last(epoch, number)
+        self._read_ahead(epoch, number)
+
+    def _count(self) -> int:
+        return sum(stretch.end - stretch.first for stretch in self._stretches)
+
+    def _may_ask(self, epoch: int, number: int) -> bool:
+        """Whether there are loaders and the next block may be held, too; for the next batch in any case."""
+        if not self._stretches:
+            return True
+        at, batch = self._after_last()
+        held = self._block_of(at, self._places(batch).stop - 1) - self._block_of(epoch, self._places(number).start)
+        return self._remote.ready and held < _BLOCKS
+
+    def _block_of(self, epoch: int, place: int) -> int:
+        """Count the blocks before that of a place, from the first epoch on."""
+        return epoch * len(self._of(epoch)) + self._index(epoch, place)
+
+    def _after_last(self) -> tuple[int, int]:
+        """Epoch and number of the batch after those that were asked for."""
+        last = self._stretches[-1]
+        return (last.epoch, last.end) if last.end < self._shares.batches else (last.epoch + 1, 0)
+
+    def _places(self, number: int) -> range:
+        return self._shares.places(self._trainer, number)
+
+    def _length(self) -> int:
+        """How many batches are to come together."""
+        batch_bytes = self._row_bytes * len(self._places(0))
+        wanted = max(_STRETCH_BYTES, self._remote.alive * _ANSWER_BYTES)
+        return min(_LONGEST, -(-wanted // batch_bytes)) if batch_bytes else 1
+
+    def _ask_after_last(self, epoch: int, number: int) -> None:
+        if self._stretches:
+            epoch, number = self._after_last()
+        batches = self._batches(epoch, number)
+        stretch = Stretch(epoch, number, [len(places) for places in batches])
+        self._stretches.append(stretch)
+        self._remote.ask(stretch, list(self._segments(epoch, batches)))
+
+    def _batches(self, epoch: int, number: int) -> list[range]:
+        """Choose the places of the batches of a stretch: a batch that has rows of several blocks comes alone."""
+        chosen, length = [self._places(number)], self._length()
+        block = self._of(epoch)[self._index(epoch, chosen[0].start)]
+        for places in map(self._places, range(number + 1, min(number + length, self._shares.batches))):
+            if places.stop > block.first + block.rows:
+                break
+            chosen.append(places)
+        return chosen
+
+    def _segments(self, epoch: int, batches: list[range]) -> Iterator[Segment]:
+        joined: list[tuple[int, int]] = []
+        for places in batches:
+            begin = joined.pop()[0] if joined and joined[-1][1] == places.start else places.start
+            joined.append((begin, places.stop))
+        offset, at = 0, self._index(epoch, batches[0].start)
+        for block in self._of(epoch)[at : self._index(epoch, batches[-1].stop - 1) + 1]:
+            clipped = ((max(first - block.first, 0), min(end - block.first, block.rows)) for first, end in joined)
+            segment = Segment(block, tuple((first, end) for first, end in clipped if first < end), offset)
+            if segment.ranges:
+                yield segment
+                offset += segment.rows
+
+    def _read_ahead(self, epoch: int, number: int) -> None:
+        """Have the block read that comes after the next batch's own."""
+        self._blocks = {at: blocks for at, blocks in self._blocks.items() if at >= epoch}
+        if self._remote.ready:
+            after = self._of(epoch)[self._index(epoch, self._places(number).start) + 1 :][:1]
+            self._remote.prepare((after or self._of(epoch + 1))[0])
+
+    def _index(self, epoch: int, place: int) -> int:
+        """Find the block of a place."""
+        return bisect.bisect_right(self._of(epoch), place, key=lambda block: block.first) - 1
+
+    def _of(self, epoch: int) -> list[Block]:
+        """Get the blocks of an epoch."""
+        if epoch not in self._blocks:
+            self._blocks[epoch] = self._make_blocks(epoch)
+        return self._blocks[epoch]

@@ -1,0 +1,321 @@
+"""FileDataset: rows of part files in batches, read and shuffled by the job's loaders."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import operator
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+import torch
+
+from mpidata.datasets.epochs.iteration import Iteration, Ready
+from mpidata.datasets.epochs.position import Position
+from mpidata.datasets.epochs.shares import Shares
+from mpidata.datasets.files.ahead import Ahead
+from mpidata.datasets.files.remote import Remote
+from mpidata.errors import StreamError
+from mpidata.loading.agreement import hashed, pack_agreement
+from mpidata.loading.blocks import Shuffle, blocks_of
+from mpidata.loading.columns import Choice, check_choice, compare_kinds
+from mpidata.loading.figures import Tally
+from mpidata.loading.formats.hive import key_and_name
+from mpidata.loading.formats.readers import check_format
+from mpidata.loading.part_messages import Files, pack_files
+from mpidata.loading.parts import digest_of, find_parts
+from mpidata.trainer import place as job
+
+__all__ = ["FileDataset"]
+
+_numbers = itertools.count()
+_SETTINGS = {"global_batch": "a batch_size times trainers of"}
+_SLICE_S = 0.2
+
+
+class FileDataset:
+    """Batches of the rows of part files, each row exactly once an epoch.
+
+    To be created in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``.
+
+    Parameters
+    ----------
+    paths : str, Path or sequence of them
+        Part files, patterns as of a shell, or folders, of which all files are taken. All nodes must see them.
+    batch_size : int
+        Rows in a batch of one trainer.
+    columns : str, sequence of str, mapping or None
+        Names of columns, also those that folders like ``year=2019/`` say; or a mapping from new names to a column, or
+        several of one dtype that are stacked: ``{"x": ["a", "b"], "y": "c"}``. None: all that are in the files.
+    transform : callable, optional
+        Runs on the loaders, once for each row: gets a dict of arrays, shape (rows, ...), and returns one with as many
+        rows, the same whenever it is called.
+    reader : str, optional
+        ``"module:function"``: gets a path and returns an iterator of dicts of arrays. Otherwise the end of a file's
+        name says how it is read: .parquet, .arrow, .feather, .csv, .h5, .hdf5, .npy (one column, ``data``), .npz.
+    shuffle : "rows", "parts" or None
+        All rows are permuted, which the loaders hold in memory together; or those of `open_parts` parts at a time, the
+        parts in another order each epoch, which is no shuffle of all rows but needs memory for two such blocks only;
+        or nothing.
+    open_parts : int
+        Parts that are held at once, see `shuffle`.
+    seed : int, optional
+        Of the order; the job's where it is left out.
+    drop_last : bool
+        Leave out the rows that do not fill a batch on all trainers. Otherwise they are dealt out evenly.
+    pin_memory : bool
+        Put batches into page-locked memory; without CUDA this changes nothing.
+    share : bool
+        Deal each epoch out to the trainers, which must ask for the same; otherwise each trainer gets all rows.
+
+    Raises
+    ------
+    StreamError
+        Not in a job with loaders; no such parts, one that cannot be read, parts with other columns, no rows at all;
+        fewer rows than trainers. Later: a value of which no tensor can be made; trainers that ask for different rows.
+
+    Notes
+    -----
+    Iteration gives dicts of tensors, shape (rows, ...), of the dtypes of the files, never cast. Each is the next
+    epoch, from 0, unless `set_epoch` says which.
+    What comes is a function of (seed, epoch, place): the same with any number of loaders, whatever
+    became of them.
+
+    The constructor waits for the loaders, who count the rows; creating the first such object joins the job, which is
+    collective, and otherwise nothing here is. One thread. Of batches, 8 are ahead of the training loop.
+    """
+
+    def __init__(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        batch_size: int,
+        columns: Choice = None,
+        transform: Callable[[dict[str, npt.NDArray[Any]]], Any] | None = None,
+        reader: str | None = None,
+        shuffle: Shuffle = "rows",
+        open_parts: int = 8,
+        seed: int | None = None,
+        drop_last: bool = False,
+        pin_memory: bool = False,
+        share: bool = True,
+    ) -> None:
+        place = job.place()  # first: then the job hears of what is refused
+        batch_size, open_parts = _whole("batch_size", batch_size), _whole("open_parts", open_parts)
+        _refuse(transform, reader, shuffle, seed)
+        check_choice(columns)
+        parts = find_parts(paths)
+        for part in parts:
+            check_format(part.path, reader)
+        self._shuffle, self._open_parts, self._pin = shuffle, open_parts, pin_memory and torch.cuda.is_available()
+        self._seed = place.seed if seed is None else int(seed)
+        self._parts, self._columns = parts, [columns] if isinstance(columns, str) else columns
+        self._order: list[str] | None = None
+        files = pack_files(Files(tuple(parts), columns, transform, reader))
+        agreement = self._agreement(place, batch_size, drop_last) if share and place.trainers > 1 else b""
+        self._remote = Remote(place.loaders, place.workers, place.retries, parts, files, agreement)
+        self._tally = Tally(place.report, place.trainer == 0)
+        self._counts = self._count()
+        if transform is None:
+            self._compare_parts()
+        self._share, self._drop_last = share, drop_last
+        self._trainer, trainers = (place.trainer, place.trainers) if share else (0, 1)
+        self._global_batch = batch_size * trainers
+        self._shares = Shares(sum(self._counts), batch_size, trainers, drop_last)
+        self._turns = place.turns
+        self._ahead = Ahead(
+            self._remote,
+            self._shares,
+            self._trainer,
+            lambda epoch: blocks_of(self._counts, self._shuffle, self._open_parts, self._seed, epoch),
+        )
+        self._position = Position()
+        place.hold(f"mpidata.FileDataset {next(_numbers)}", self)
+
+    def __len__(self) -> int:
+        """Count this trainer's batches in an epoch: the same on all."""
+        return self._shares.batches
+
+    def __iter__(self) -> Iteration:
+        """Begin the next epoch, or the one that was set, or go on where a loaded state ends."""
+        given = self._position.begin()
+        epoch, first = self._position.epoch, self._position.batches
+        self._tally.begin(epoch)
+        turn = self._turns.begin(together=self._share)
+        return _Epoch(self._batch, self._ahead, epoch, first, self.__len__, given, self._tally, turn)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept."""
+        self._position.set_epoch(epoch)
+
+    @property
+    def resumed(self) -> tuple[int, int]:
+        """Epoch and number of the batch that a loaded state goes on from; (0, 0) where none was loaded."""
+        return self._position.resumed
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the place in the epochs, after the batch that was given out last; a few numbers."""
+        place = {"epoch": self._position.epoch, "batches": self._position.batches}
+        return {"seed": self._seed, **place, "rows": sum(self._counts), **self._names_of_parts(), **self._kind()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a `state_dict()` with the next iteration.
+
+        Raises
+        ------
+        StreamError
+            It is no such state, or its part files or settings were others. The number of trainers may be another one
+            where `batch_size` times trainers is the same.
+        """
+        state = dict(state_dict) if isinstance(state_dict, Mapping) else {}
+        numbers = [state.get(key) for key in ("seed", "epoch", "batches", "rows")]
+        if not all(isinstance(number, int) for number in numbers):
+            raise StreamError(
+                "load_state_dict: this is no state of a FileDataset. Give what its state_dict() returned."
+            )
+        own = self._names_of_parts()
+        same = state.get("parts") == own["parts"] or (
+            state.get("named") == own["named"] and state.get("contents", "") == own.get("contents")
+        )
+        if not same or state["rows"] != sum(self._counts):
+            raise StreamError(
+                "load_state_dict: the part files are not those of the state: names, sizes or contents are others. Give "
+                "the same parts, or begin anew without the state."
+            )
+        for key, value in self._kind().items():
+            if state.get(key, value if key == "drop_last" else None) != value:  # which old states do not have
+                raise StreamError(
+                    f"load_state_dict: the state has {_SETTINGS.get(key, key)} {state.get(key)}, but this FileDataset "
+                    f"has {value}. Load it with the settings that it was made with."
+                )
+        self._position.load(state, "a FileDataset", len(self))
+        self._seed = state["seed"]
+        self._ahead.clear()
+
+    def _kind(self) -> dict[str, Any]:
+        open_parts = self._open_parts if self._shuffle == "parts" else 0
+        return {
+            "shuffle": self._shuffle,
+            "open_parts": open_parts,
+            "global_batch": self._global_batch,
+            "drop_last": self._drop_last,
+        }
+
+    def _names_of_parts(self) -> dict[str, str]:
+        """Tell the part files apart: by names, sizes and times; and by contents, where these are known of all."""
+        digests = {"parts": digest_of(self._parts), "named": digest_of(self._parts, times=False)}
+        found = [self._remote.counted.get(number) for number in range(len(self._parts))]
+        contents = hashlib.blake2b(b"".join(part.contents for part in found if part), digest_size=16).hexdigest()
+        return digests | ({"contents": contents} if None not in found else {})
+
+    def _agreement(self, place: job.Place, batch_size: int, drop_last: bool) -> bytes:
+        names = [os.path.basename(part.path) for part in self._parts]
+        shown = ", ".join(names[:3]) + (f", ... ({len(names)})" if len(names) > 3 else "")
+        items = {
+            "paths": hashed([(key_and_name(part.path), part.size) for part in self._parts], shown),
+            **{"columns": self._columns, "batch_size": batch_size, "drop_last": drop_last, "shuffle": self._shuffle},
+            **({"seed": self._seed} if self._shuffle is not None else {}),
+            **({"open_parts": self._open_parts} if self._shuffle == "parts" else {}),
+        }
+        number = place.shared["FileDataset"]
+        place.shared["FileDataset"] += 1
+        return pack_agreement(f"FileDataset {number}", items)
+
+    def _compare_parts(self) -> None:
+        """Refuse parts whose columns differ; those without rows are none."""
+        kinds = {self._parts[n].path: of.kinds for n, of in sorted(self._remote.counted.items()) if of.rows}
+        known = {path: own for path, own in kinds.items() if own is not None}
+        if known:
+            compare_kinds(known)
+            self._order = list(self._columns or next(iter(known.values())))
+
+    def _count(self) -> list[int]:
+        """Wait for the loaders, who count the rows of the parts."""
+        begun = time.monotonic()
+        while not self._remote.ready:
+            self._remote.take(_SLICE_S)
+        self._remote.count()
+        while None in self._remote.counts:
+            self._remote.take(_SLICE_S)
+            self._tell_of_parts()
+        self._tally.wait(time.monotonic() - begun)
+        if not any(self._remote.counts):
+            raise StreamError(f"FileDataset: no rows in {len(self._parts)} parts, {self._parts[0].path} the first.")
+        self._tally.empty_parts(sum(of.rows == 0 for of in self._remote.counted.values()))
+        return [count or 0 for count in self._remote.counts]
+
+    def _tell_of_parts(self) -> None:
+        counts = self._remote.counts
+        counted = of = len(counts) - counts.count(None)
+        if counted < len(counts):
+            of = len(counts)
+        elif self._shuffle != "rows":
+            of = min(self._open_parts, of)
+        self._tally.parts(min(counted, of), len(self._remote.read), of)
+
+    def _batch(self, epoch: int, number: int) -> tuple[int, Callable[[], dict[str, torch.Tensor]]]:
+        """Wait for a batch; gives its rows, and what makes it."""
+        stretch = self._ahead.at(epoch, number)
+        while stretch.owed:
+            self._remote.take(_SLICE_S)
+            self._tell_of_parts()
+        tensors = stretch.batch(number, bool(self._remote.left_out))
+        self._tally.read_again(len(self._remote.read_again))
+        return len(next(iter(tensors.values()))), lambda: self._given(tensors)
+
+    def _given(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        batch = {name: tensors[name] for name in self._order or tensors}
+        return {name: tensor.pin_memory() for name, tensor in batch.items()} if self._pin else batch
+
+
+class _Epoch(Iteration):
+    """The batches of one epoch, from one on."""
+
+    def __init__(
+        self,
+        batch: Callable[[int, int], tuple[int, Callable[[], Any]]],
+        ahead: Ahead,
+        epoch: int,
+        first: int,
+        *rest: Any,
+    ) -> None:
+        super().__init__(*rest)
+        self._batch, self._ahead, self._epoch, self._number = batch, ahead, epoch, first
+
+    def has_more(self) -> bool:
+        """Whether the epoch has another batch."""
+        return self._number < len(self)
+
+    def wait(self) -> Ready:
+        """Wait for the next batch."""
+        number = self._number
+        rows, make = self._batch(self._epoch, number)
+        self._number += 1
+        return number, rows, make
+
+    def ask(self) -> None:
+        """Ask for more, where this batch was the last of what was asked for together."""
+        self._ahead.go_on(self._epoch, self._number - 1)
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise StreamError(f"FileDataset: {name} is {value!r}. Give a whole number, at least 1.")
+    return number
+
+
+def _refuse(transform: Any, reader: Any, shuffle: Any, seed: Any) -> None:
+    if seed is not None and not hasattr(seed, "__index__"):
+        raise StreamError(f"FileDataset: seed is {seed!r}. Give a whole number.")
+    if shuffle not in ("rows", "parts", None):
+        raise StreamError(f'FileDataset: shuffle is {shuffle!r}. Give "rows", "parts" or None.')
+    if transform is not None and not callable(transform):
+        raise StreamError(f"FileDataset: transform is {transform!r}, which cannot be called. Give a function.")
+    if reader is not None and (not isinstance(reader, str) or ":" not in reader):
+        raise StreamError(f'FileDataset: reader is {reader!r}. Give "module:function".')

@@ -1,1 +1,0 @@
-"""Data in files: rows of part files, dealt out to trainers in the order of an epoch."""

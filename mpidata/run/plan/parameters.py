@@ -1,0 +1,63 @@
+"""What a plan says of the simulations and their parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mpidata.config import Job
+
+__all__ = ["ParametersSection", "parameters_of", "texts_of"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ParametersSection:
+    """The simulations and their parameters.
+
+    Simulations 0 to `simulations` - 1 are trained on, the next `validation` ones are not. `whole` names the parameters
+    that are whole numbers, which programs are told without a decimal point; `texts` has the texts of those that are
+    texts, whose numbers are places in there; `ranges` is a JSON list of the ranges of all.
+    """
+
+    simulations: int
+    validation: int
+    parameters: tuple[str, ...]
+    whole: tuple[str, ...] = ()
+    texts: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    ranges: str = ""
+
+
+def parameters_of(job: Job) -> ParametersSection:
+    """Plan the simulations of a job."""
+    return ParametersSection(
+        simulations=job.simulations,
+        validation=job.validation.count,
+        parameters=job.parameter_names,
+        whole=tuple(name for name, axis in job.parameters.space.items() if getattr(axis, "whole", False)),
+        texts=texts_of(job),
+        ranges=_ranges_of(job),
+    )
+
+
+def texts_of(job: Job) -> dict[str, tuple[str, ...]]:
+    """Give the texts of the parameters that are texts, by name."""
+    given = {name: getattr(axis, "texts", ()) for name, axis in job.parameters.space.items()}
+    return {name: texts for name, texts in given.items() if texts}
+
+
+def _ranges_of(job: Job) -> str:
+    """Write down the range of each parameter as JSON: [low, high], or null where the job file does not say."""
+    from mpidata.config.table import read_table  # loads numpy, which ranks that only join never need
+
+    space, columns = job.parameters.space, {}
+    if job.parameters.sampler == "file" and None in space.values():
+        columns = read_table(job.folder / str(job.parameters.path)).columns
+    return json.dumps([_range_of(axis, columns.get(name)) for name, axis in space.items()])
+
+
+def _range_of(axis: Any, column: Any) -> list[float] | None:
+    values = axis if isinstance(axis, tuple) else column if axis is None else axis.all
+    return None if values is None else [float(min(values)), float(max(values))]

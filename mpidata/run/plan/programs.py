@@ -1,0 +1,121 @@
+"""What a plan says of the programs of the roles."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpidata.native.build_flags import carrier_program
+from mpidata.native.own_launcher import launcher_of
+from mpidata.run_module import module_command
+
+if TYPE_CHECKING:
+    from mpidata.config import Job
+    from mpidata.config.programs import Solvers
+
+__all__ = ["Program", "ProgramsSection", "programs_of"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """What a rank runs: the arguments, executable first, and the environment variables it is given besides its own."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ProgramsSection:
+    """The program of each role."""
+
+    programs: Mapping[str, Program]
+
+
+def programs_of(job: Job) -> ProgramsSection:
+    """Plan the programs of a job."""
+    return ProgramsSection(programs=_programs(job))
+
+
+def _programs(job: Job) -> dict[str, Program]:
+    """Program of each role that a job has."""
+    from mpidata.config.programs import doubled, find_program  # load pydantic, which ranks that only join never need
+
+    threads = {}
+    if "OMP_NUM_THREADS" not in os.environ:
+        carried = job.solvers.carried
+        each = carried.ranks if carried is not None else job.solvers.ranks_per_group  # carriers need next to nothing
+        busy = 1 + job.trainers.ranks + job.solvers.groups * each  # spares wait
+        busy += job.loaders.ranks if job.loaders is not None else 0
+        threads["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // busy))
+    programs = {
+        "scheduler": Program(module_command("mpidata.scheduler", folder=job.folder)),
+        "trainer": Program(find_program(job.trainers.program, job.folder), threads),
+    }
+    if job.solvers.function is not None:
+        program = module_command("mpidata.solver.function", job.solvers.function, folder=job.folder)
+        is_filled = job.solvers.lifetime == "simulation"
+        programs["solver"] = Program((program[0], *map(doubled, program[1:])) if is_filled else program, threads)
+    elif job.solvers.program is not None:
+        if job.solvers.carried is not None:
+            threads = {**threads, **_own_environment()}
+        programs["solver"] = Program(_solver(job.solvers, job.solvers.program, job.folder), threads)
+    if job.loaders is not None:
+        programs["loader"] = Program(module_command("mpidata.loader", folder=job.folder), threads)
+    return programs
+
+
+def _solver(solvers: Solvers, program: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Compose the command of a solver rank; that of a carrier has the launcher and the program as arguments."""
+    from mpidata.config.programs import doubled, find_for_filling, find_program, path_for_filling
+
+    carried, found = solvers.carried, find_program(program, folder)
+    is_filled = carried is not None and solvers.lifetime == "simulation"
+    command = find_for_filling(program, folder) if is_filled else found
+    if solvers.case is not None and found[0] == sys.executable and (folder / command[1]).is_file():
+        command = (command[0], path_for_filling(command[1], folder), *command[2:])  # it runs in another folder
+    if carried is None:
+        return command
+    launcher, ranks = _launcher(solvers, found, folder), carried.ranks
+    if solvers.output is not None:  # one process of mpidata's runs the program, and attaches in its place
+        settings = {**solvers.output.model_dump(mode="json"), "folder": str(folder.absolute())}
+        reading = module_command("mpidata.solver.output", _encoded(settings), folder=folder)
+        command, launcher, ranks = (*map(doubled, reading), *launcher, *command), (), 1
+    return (str(carrier_program()), str(ranks), str(len(launcher)), *launcher, *command)
+
+
+def _launcher(solvers: Solvers, program: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """Compose what stands before a carried program, which may run in another folder; the carrier knows the hosts."""
+    from mpidata.config.programs import find_launcher
+
+    carried = solvers.carried
+    assert carried is not None
+    if carried.launcher == "none":
+        return ()
+    if carried.launcher == "auto":
+        return launcher_of(program, carried.ranks, solvers.ranks_per_group)
+    return find_launcher([word.replace("{ranks}", str(carried.ranks)) for word in carried.launcher], folder)
+
+
+def _encoded(settings: Mapping[str, Any]) -> str:
+    """Write settings as an argument without braces."""
+    return base64.urlsafe_b64encode(json.dumps(settings).encode()).decode().rstrip("=")
+
+
+def _own_environment() -> dict[str, str]:
+    """Tell a carrier what it needs to give its program the environment of `mpidata run`, not that of a rank.
+
+    The names of all variables, and the values of those that launchers change. Where the job is started by hand, the
+    launcher has changed them already.
+    """
+    if any(name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_STEP_ID")):
+        return {}
+    beginnings = ("OMPI_", "OPAL_", "PMIX_", "PRTE_", "UCX_", "HYDRA_", "LD_", "PATH", "SLURM_MPI_TYPE")
+    changed = {name: value for name, value in os.environ.items() if name.startswith(beginnings) and "\n" not in value}
+    names = ":".join(name for name in os.environ if name.isprintable() and ":" not in name)
+    return {**changed, "MPIDATA_NAMES": f":{names}:"}

@@ -1,0 +1,80 @@
+"""Which rank of the world is what."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from mpidata.errors import LaunchError
+from mpidata.run.plan.loaders import LoadersSection, loaders_of
+from mpidata.run.plan.solvers import SolversSection, solvers_of
+
+if TYPE_CHECKING:
+    from mpidata.config import Job
+
+__all__ = ["RanksSection", "ranks_of"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RanksSection(SolversSection, LoadersSection):
+    """The ranks of the world.
+
+    0 is the scheduler, then come the trainers, then, with `start` split, the solver groups of `ranks_per_group` ranks
+    each: `groups` that run at once and `spares`; at last, with `loader_start` split, the `loaders` and `loader_spares`.
+    What is spawned has the next numbers.
+    """
+
+    world: int
+    trainers: int
+
+    def role_of(self, rank: int) -> tuple[str, int, int]:
+        """Role of a rank of the world.
+
+        Parameters
+        ----------
+        rank : int
+            0 to `world` - 1.
+
+        Returns
+        -------
+        role : str
+            `scheduler`, `trainer`, `solver` or `loader`.
+        index : int
+            Which trainer, group or loader; 0 for the scheduler.
+        rank_in_group : int
+            Rank within the solver group, else 0.
+
+        Raises
+        ------
+        LaunchError
+            The rank is outside the world of the plan.
+        """
+        if not 0 <= rank < self.world:
+            raise LaunchError(
+                f"There is no rank {rank} in this job of {self.world} ranks. Start it with -n {self.world}."
+            )
+        if rank == 0:
+            return "scheduler", 0, 0
+        if rank <= self.trainers:
+            return "trainer", rank - 1, 0
+        group, rank_in_group = divmod(rank - 1 - self.trainers, self.ranks_per_group)
+        if group < self.groups_in_world:
+            return "solver", group, rank_in_group
+        return "loader", rank - 1 - self.trainers - self.groups_in_world * self.ranks_per_group, 0
+
+    def rank_of(self, group: int, rank_in_group: int) -> int | None:
+        """Rank of the world of a group's rank; None for a group that was spawned."""
+        if group >= self.groups_in_world:
+            return None
+        return 1 + self.trainers + group * self.ranks_per_group + rank_in_group
+
+    def rank_of_loader(self, loader: int) -> int | None:
+        """Rank of the world of a loader; None for one that was spawned."""
+        first = 1 + self.trainers + self.groups_in_world * self.ranks_per_group
+        return first + loader if loader < self.loaders_in_world else None
+
+
+def ranks_of(job: Job) -> RanksSection:
+    """Plan the ranks of a job."""
+    several = vars(solvers_of(job)) | vars(loaders_of(job))
+    return RanksSection(world=job.world_size, trainers=job.trainers.ranks, **several)

@@ -1,0 +1,73 @@
+"""What a plan says of the fields, and of the samples that are made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpidata.config import Job
+
+__all__ = ["Field", "SamplesSection", "samples_of"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A declared field: its name, dtype (`float32`, ...) and shape (C order, () for a scalar)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SamplesSection:
+    """The fields, and the samples.
+
+    A sample is a window of `samples_window` steps, `samples_stride` apart; `samples_run` of them that begin one after
+    the other belong to one trainer. `statistics` has for each field the axis of the channels by which its statistics
+    are kept, or -1, and is empty where none are kept.
+    """
+
+    fields: tuple[Field, ...]
+    samples_window: int = 1
+    samples_stride: int = 1
+    samples_run: int = 1
+    statistics: str = ""
+
+    @property
+    def span(self) -> int:
+        """Steps from the first one of a sample to its last."""
+        return (self.samples_window - 1) * self.samples_stride
+
+    @property
+    def n_moments(self) -> int:
+        """Number of channels of all fields, as of the statistics; 0 where there are none."""
+        axes = zip(self.fields, map(int, self.statistics.split()), strict=False)
+        return sum(field.shape[axis] if axis >= 0 else 1 for field, axis in axes)
+
+    @property
+    def channel_axes(self) -> dict[str, int]:
+        """Axis of the channels of the fields whose statistics are kept by channel."""
+        axes = zip(self.fields, map(int, self.statistics.split()), strict=False)
+        return {field.name: axis for field, axis in axes if axis >= 0}
+
+
+def samples_of(job: Job) -> SamplesSection:
+    """Plan the samples of a job."""
+    return SamplesSection(
+        fields=tuple(Field(name, field.dtype, field.shape) for name, field in job.fields.items()),
+        samples_window=job.samples.window,
+        samples_stride=job.samples.stride,
+        samples_run=job.samples.run_steps,
+        statistics=_statistics_of(job),
+    )
+
+
+def _statistics_of(job: Job) -> str:
+    """Write down which axis of each field has the channels of its statistics, -1 for none; empty without statistics."""
+    asked = job.samples.statistics
+    if asked is False:
+        return ""
+    axes = {} if asked is True else asked
+    return " ".join(str(axes[name] % len(field.shape) if name in axes else -1) for name, field in job.fields.items())

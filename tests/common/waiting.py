@@ -1,0 +1,43 @@
+"""Waits of the tests: until something happens, and for a time in which nothing may happen."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def wait_until(
+    condition: Callable[[], T],
+    timeout_s: float = 20,
+    *,
+    every_s: float = 0.005,
+    alive: "subprocess.Popen[Any] | None" = None,
+    told: Callable[[], object] = lambda: "it did not happen",
+) -> T:
+    """Wait until the condition is true, which is looked at `every_s` seconds, and return its value.
+
+    Meanwhile the process `alive` may not end. `told` is called for what a failure says.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not (value := condition()):
+        assert time.monotonic() < deadline and (alive is None or alive.poll() is None), told()
+        time.sleep(every_s)
+    return value
+
+
+def stays(condition: Callable[[], object], seconds: float) -> bool:
+    """Whether the condition is true all the time."""
+    end = time.monotonic() + seconds
+    while (held := bool(condition())) and time.monotonic() < end:
+        time.sleep(0.005)
+    return held
+
+
+def watched_by(pid: int) -> int:
+    """How many processes a process watches: for how many it has a descriptor."""
+    links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]
+    return sum("pidfd" in link for link in links)

@@ -1,0 +1,118 @@
+"""What holds for each dataset on loaders: one test for DataLoader and FileDataset."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from both_datasets import MAKERS, ROWS, SIZE, network_of_both, write_rows
+from torch.utils.data import WeightedRandomSampler
+
+from mpidata.datasets.data_loader.data_loader import DataLoader
+from mpidata.loading.turns import Turns
+from mpidata.trainer import place as job
+from mpidata.trainer.place import Place
+
+BATCHES = 6
+ALL = {
+    **MAKERS,
+    "loader, random sampler": lambda folder: DataLoader(
+        range(ROWS), SIZE, sampler=WeightedRandomSampler(np.arange(1.0, ROWS + 1), ROWS)
+    ),
+}
+
+
+@pytest.fixture(params=ALL)
+def make(request, monkeypatch, tmp_path):
+    write_rows(tmp_path)
+    network = network_of_both(2)
+    place = Place(network.trainers[0], 0, 1, 2, 2, 5, lambda name, thing: None, Turns(lambda: counted.append(1)))
+    counted = []
+    monkeypatch.setattr(job, "place", lambda: place)
+
+    def made():
+        dataset = ALL[request.param](tmp_path)
+        dataset.counted = counted
+        return dataset
+
+    yield made
+    network.close()
+
+
+def values(batch):
+    return (batch["data"] if isinstance(batch, dict) else batch).tolist()
+
+
+def epochs_of(dataset, epochs):
+    return [[values(batch) for batch in dataset] for _ in range(epochs)]
+
+
+def test_an_iterator_says_how_many_batches_an_epoch_has(make):
+    dataset = make()
+    iterator = iter(dataset)
+    assert len(iterator) == len(dataset) == BATCHES
+    next(iterator)
+    assert len(iterator) == BATCHES
+
+
+def test_next_at_the_end_changes_nothing_however_often_it_is_called(make):
+    dataset = make()
+    iterator = iter(dataset)
+    list(iterator)
+    before = dataset.state_dict()
+    for _ in range(3):
+        assert next(iterator, None) is None
+    assert dataset.state_dict() == before and before["epoch"] == 1 and before["batches"] == 0
+    (_, epoch, batches) = (next(iter(dataset)), *(dataset.state_dict()[key] for key in ("epoch", "batches")))
+    assert (epoch, batches) == (1, 1)
+
+
+def test_each_batch_counts_once(make):
+    dataset = make()
+    epochs_of(dataset, 3)
+    assert len(dataset.counted) == 3 * BATCHES
+
+
+@pytest.mark.parametrize("batches", range(BATCHES + 1))
+def test_a_state_goes_on_with_the_batches_that_have_not_come(make, batches):
+    dataset = make()
+    list(dataset)
+    iterator = iter(dataset)
+    got = [values(next(iterator)) for _ in range(batches)]
+    state = json.loads(json.dumps(dataset.state_dict()))
+    rest, (following,) = [values(batch) for batch in iterator], epochs_of(dataset, 1)
+    again = make()
+    again.load_state_dict(state)
+    assert again.resumed == ((1, batches) if batches < BATCHES else (2, 0))
+    if 0 < batches < BATCHES:
+        (remaining,) = epochs_of(again, 1)
+        assert remaining == rest
+    if not isinstance(dataset, DataLoader) or dataset.sampler.__class__ is not WeightedRandomSampler:
+        expected = [got + rest, following] if batches == 0 else [following]
+        assert epochs_of(again, len(expected)) == expected
+        assert batches != 0 or Counter(sum(expected[0], [])) == Counter(range(ROWS))
+
+
+def test_a_state_after_the_last_batch_is_that_of_the_next_epoch(make):
+    """Some frameworks take it before they ask whether there is another batch; older states say the batch's number."""
+    dataset = make()
+    iterator = iter(dataset)
+    for _ in range(BATCHES):
+        next(iterator)
+    state = dataset.state_dict()
+    again = make()
+    again.load_state_dict(state)
+    assert again.resumed == (1, 0) and len(list(again)) == BATCHES
+    old = make()
+    old.load_state_dict({**state, "epoch": 0, "batches": BATCHES})
+    assert old.resumed == (1, 0) and len(list(old)) == BATCHES
+
+
+def test_an_iterator_that_was_left_says_nothing_more_of_the_place(make):
+    dataset = make()
+    old = iter(dataset)
+    next(old)
+    new = iter(dataset)
+    next(new)
+    next(old)
+    assert (dataset.state_dict()["epoch"], dataset.state_dict()["batches"]) == (1, 1)

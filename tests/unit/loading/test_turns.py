@@ -1,0 +1,62 @@
+"""Which of several iterations counts its batches."""
+
+import gc
+
+from mpidata.loading.turns import Turn, Turns
+
+
+class Counted(Turns):
+    """Counts what the iteration that is told of it has had counted."""
+
+    def __init__(self) -> None:
+        super().__init__(self._one_more)
+        self.batches = 0
+
+    def _one_more(self) -> None:
+        self.batches += 1
+
+    def by(self, turn: Turn) -> int:
+        """Give out a batch; return how many it counts for."""
+        before = self.batches
+        turn.next()
+        return self.batches - before
+
+
+def test_the_first_of_those_under_way_counts() -> None:
+    turns = Counted()
+    training, beside = turns.begin(), turns.begin()
+    assert [turns.by(turn) for turn in (training, beside, training)] == [1, 0, 1]
+    validation = turns.begin()
+    assert turns.by(validation) == 0
+    del training
+    gc.collect()
+    assert [turns.by(turn) for turn in (beside, validation)] == [1, 0]  # it takes the place of one that has ended
+
+
+def test_one_that_begins_when_no_other_goes_on_is_the_first() -> None:
+    turns = Counted()
+    for _ in range(2):
+        turn = turns.begin()
+        assert [turns.by(turn), turns.by(turn)] == [1, 1]
+        del turn
+
+
+def test_a_loop_of_all_trainers_that_was_left_and_who_computes() -> None:
+    turns = Turns(lambda: None)
+    assert not turns.in_epoch and not turns.is_computing()
+    alone = turns.begin()
+    alone.next()
+    assert not turns.is_computing()
+    alone.given()
+    assert turns.is_computing() and turns.given == 1 and not turns.in_epoch
+    del alone  # by `break`
+    gc.collect()
+    assert not turns.is_computing()
+    together = turns.begin(together=True)
+    together.next()
+    together.given()
+    assert turns.is_computing() and turns.in_epoch
+    together.end()
+    assert not turns.is_computing() and not turns.in_epoch
+    turns.begin(together=True)  # and left at once
+    assert turns.in_epoch
