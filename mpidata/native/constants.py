@@ -125,7 +125,7 @@ def open_carried() -> ctypes.CDLL:
 
 @functools.cache
 def table() -> Mapping[str, Sequence[Constant]]:
-    """Get all that C tells, by group: `number`, `text`, `dtype`, and a group for each structure.
+    """Get all that C tells, by group: `status`, `number`, `text`, `dtype`, and a group for each structure.
 
     Raises
     ------
@@ -154,7 +154,7 @@ if not TYPE_CHECKING:  # so that a name that is not declared above is an error o
         """Read the table when the first constant is used; from then on all are plain attributes."""
         if not name.isupper():
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        constants = {constant.name: constant.number for constant in table()["number"]}
+        constants = {constant.name: constant.number for constant in (*table()["status"], *table()["number"])}
         constants |= {constant.name: constant.text for constant in table()["text"]}
         constants["DTYPES"] = {each.name: Dtype(each.number, each.text, each.bytes) for each in table()["dtype"]}
         roles = [constant.name for constant in table()["number"] if constant.name.startswith("ROLE_")]
