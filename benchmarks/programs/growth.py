@@ -9,7 +9,7 @@ from pathlib import Path
 import mpidata
 from benchmarks.contender import BATCH, Cell
 from benchmarks.gate import Gate
-from mpidata.native.library import Statistics
+from mpidata.native import structures
 from mpidata.native.waiting import wait
 
 WARM_BATCHES = 20
@@ -22,7 +22,7 @@ rank = trainer.communicator.Get_rank()
 
 
 def received() -> int:
-    statistics = Statistics()
+    statistics = structures.Statistics()
     trainer.library.mpidata_trainer_statistics(ctypes.byref(statistics))
     return statistics.received
 

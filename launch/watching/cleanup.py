@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from mpidata.errors import LaunchError
+from mpidata.native import constants
 
 __all__ = [
     "JobFolders",
@@ -25,7 +26,6 @@ __all__ = [
     "states_of_children",
 ]
 
-_MARKS = ("MPIDATA_RUN", "MPIDATA_CARRIED_RUN")  # of the job; of programs that are no ranks of it
 _RANKS = (b"OMPI_COMM_WORLD_RANK", b"PMIX_RANK", b"PMI_RANK")
 _SEGMENTS = Path("/dev/shm")
 
@@ -117,7 +117,8 @@ def processes_of(run: Path) -> list[int]:
     run : Path
         The run folder, which they all have in their environment as MPIDATA_RUN, or as MPIDATA_CARRIED_RUN.
     """
-    marks = {f"{mark}={run}".encode() for mark in _MARKS}
+    # Of the job; of programs that are no ranks of it.
+    marks = {f"{mark}={run}".encode() for mark in ("MPIDATA_RUN", constants.CARRIED_MARK)}
     found = []
     for entry in os.scandir("/proc"):
         if entry.name.isdecimal() and int(entry.name) != os.getpid():

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mpidata.errors import StreamError
 from mpidata.run.plan import Plan
+from mpidata.run.plan.routing import own_count, own_steps, trainers_of
 
 __all__ = ["Ledger", "complete_steps", "received_steps", "samples_of", "trainer_of"]
 
@@ -26,9 +27,8 @@ def samples_of(plan: Plan) -> tuple[int, int, int]:
 
 
 def trainer_of(plan: Plan, simulation: _Numbers, step: _Numbers) -> _Numbers:
-    """Tell of which trainers the samples are that begin at these steps; all of one shape."""
-    trainers: _Numbers = (simulation + step // plan.samples_run) % plan.trainers
-    return trainers
+    """Tell of which trainers the samples are that begin at these steps, arrays of shape (n,)."""
+    return trainers_of(plan.trainers, plan.samples_run, simulation, step)
 
 
 def complete_steps(ledgers: Sequence[Ledger]) -> _Numbers:
@@ -78,13 +78,11 @@ def received_steps(
     ends = np.cumsum(ledger["words"])
     bits = np.ascontiguousarray(ledger["bits"], dtype="<u8")
     for simulation in np.flatnonzero(wanted & ((ledger["words"] > 0) | (ledger["whole"] > 0))):
-        first = (trainer - simulation) % trainers
         end = ends[simulation]
         words = bits[end - ledger["words"][simulation] : end]
-        rounds, rest = divmod(int(ledger["whole"][simulation]), run * trainers)
-        below = np.arange(rounds * run + min(max(0, rest - run * int(first)), run), dtype=np.int64)
+        below = np.arange(own_count(trainers, run, trainer, int(simulation), int(ledger["whole"][simulation])))
         own = np.concatenate([below, np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))])
-        steps.append((own // run * trainers + first) * run + own % run)
+        steps.append(own_steps(trainers, run, trainer, int(simulation), own))
         simulations.append(np.full(len(own), simulation, np.int64))
     nothing = np.empty(0, np.int64)
     return np.concatenate([nothing, *simulations]), np.concatenate([nothing, *steps])

@@ -15,7 +15,8 @@ from mpidata.checkpoint.files import path_of, trainer_file
 from mpidata.checkpoint.ledgers import complete_steps, received_steps, trainer_of
 from mpidata.checkpoint.trainer_file import TrainerFile
 from mpidata.field_statistics.moments import merge
-from mpidata.native.library import Library, Snapshot, Statistics, check
+from mpidata.native import constants, structures
+from mpidata.native.library import Library, check
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
@@ -107,22 +108,22 @@ def _places(file: TrainerFile) -> list[_Rows]:
     return [np.arange(end - count, end) for end, count in zip(ends, file.head.count, strict=True)]
 
 
-def _continue(plan: Plan, file: TrainerFile) -> tuple[Snapshot, list[_Part]]:
+def _continue(plan: Plan, file: TrainerFile) -> tuple[structures.Snapshot, list[_Part]]:
     head = file.head
     capacity = max(plan.capacity, plan.capacity + head.capacity - head.plan_capacity)
-    state = Snapshot(
+    state = structures.Snapshot(
         batch=head.batch, batches_of_all=head.batches_of_all, unseen=_unseen(plan, min(head.unseen, capacity)),
         next_retired=head.next_retired, capacity=capacity, added=head.added,
     )  # fmt: skip
     state.random[:] = head.random
-    state.statistics = Statistics(*head.statistics)
+    state.statistics = structures.Statistics(*head.statistics)
     buffer, waiting, retired, validation = _places(file)
     more = buffer[capacity:]  # where the job file's capacity is smaller now
     parts = [
-        _Part(Snapshot.BUFFER, file, buffer[:capacity]),
-        _Part(Snapshot.WAITING, file, np.concatenate([more[~file.seen[more]], waiting])),
-        _Part(Snapshot.RETIRED, file, retired),
-        _Part(Snapshot.VALIDATION, file, validation),
+        _Part(constants.PLACE_BUFFER, file, buffer[:capacity]),
+        _Part(constants.PLACE_WAITING, file, np.concatenate([more[~file.seen[more]], waiting])),
+        _Part(constants.PLACE_RETIRED, file, retired),
+        _Part(constants.PLACE_VALIDATION, file, validation),
     ]
     return state, parts
 
@@ -132,7 +133,7 @@ def _unseen(plan: Plan, samples: int) -> int:
     return samples if plan.policy == "reservoir" else 0
 
 
-def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[Snapshot, list[_Part]]:
+def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[structures.Snapshot, list[_Part]]:
     """Deal out to this trainer: samples never drawn into the buffer, then those drawn before, while there is room.
 
     The library would replace the latter anyway. What is kept for the tail's repeats may be anything that was drawn.
@@ -146,20 +147,20 @@ def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[Snapsho
         mine = trainer_of(plan, file.simulation, file.step) == index
         buffer, waiting, _, validation = (rows[mine[rows]] for rows in _places(file))
         new = np.concatenate([buffer[~file.seen[buffer]], waiting])
-        unseen.append(_Part(Snapshot.BUFFER, file, new[:room]))
-        rest += [_Part(Snapshot.WAITING, file, new[room:]), _Part(Snapshot.VALIDATION, file, validation)]
+        unseen.append(_Part(constants.PLACE_BUFFER, file, new[:room]))
+        rest += [_Part(constants.PLACE_WAITING, file, new[room:]), _Part(constants.PLACE_VALIDATION, file, validation)]
         room = max(0, room - len(new))
-        seen.append(_Part(Snapshot.BUFFER, file, buffer[file.seen[buffer]]))
+        seen.append(_Part(constants.PLACE_BUFFER, file, buffer[file.seen[buffer]]))
     n_unseen = most - room
     for number, part in enumerate(seen):
         seen[number] = part._replace(rows=part.rows[:room])
         room -= len(seen[number].rows)
     like = files[index % len(files)]
-    rest.append(_Part(Snapshot.RETIRED, like, _places(like)[Snapshot.RETIRED]))
-    state = Snapshot(
+    rest.append(_Part(constants.PLACE_RETIRED, like, _places(like)[constants.PLACE_RETIRED]))
+    state = structures.Snapshot(
         batch=like.head.batch, batches_of_all=like.head.batches_of_all, unseen=_unseen(plan, n_unseen),
         capacity=plan.capacity, added=plan.capacity - room,
-        statistics=Statistics(*statistics.tolist()),
+        statistics=structures.Statistics(*statistics.tolist()),
     )  # fmt: skip
     return state, [*unseen, *seen, *rest]
 
@@ -192,7 +193,7 @@ def _put_windows(plan: Plan, library: Library, parts: Sequence[_Part]) -> None:
     for file in {id(part.file): part.file for part in parts}.values():
         windows = np.concatenate([part.rows for part in parts if part.file is file])
         rows = np.unique(file.windows[windows])
-        _put(plan, library, _Part(Snapshot.NONE, file, rows))
+        _put(plan, library, _Part(constants.PLACE_NONE, file, rows))
         rows_of[file] = rows, ends
         ends += len(rows)
     for part in parts:

@@ -21,8 +21,9 @@ from mpidata.checkpoint.ledgers import samples_of
 from mpidata.checkpoint.restore import Restored, restore
 from mpidata.checkpoint.trainer_file import Head, write
 from mpidata.errors import StreamError
-from mpidata.field_statistics.moments import NUMBERS
-from mpidata.native.library import Library, Snapshot, Statistics, check
+from mpidata.field_statistics.moments import numbers
+from mpidata.native import structures
+from mpidata.native.library import Library, check
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
@@ -143,7 +144,7 @@ class Checkpoints:
         self.finish()
         try:
             state = self._state() | self._own_state()
-            snapshot = Snapshot()
+            snapshot = structures.Snapshot()
             check(self._library, self._library.mpidata_trainer_snapshot_take(ctypes.byref(snapshot)))
         except Exception as error:  # a registered object may raise anything
             self._give_up(f"trainer {self._index} cannot save its state: {type(error).__name__}: {error}")
@@ -164,7 +165,7 @@ class Checkpoints:
             self._writing.join()
             self._writing = None
 
-    def _write(self, snapshot: Snapshot, state: dict[str, bytes]) -> None:
+    def _write(self, snapshot: structures.Snapshot, state: dict[str, bytes]) -> None:
         folder = unfinished(RunFolder(self._plan.run).checkpoints, snapshot.number)
         path = folder / trainer_file(self._index)
         try:
@@ -182,7 +183,7 @@ class Checkpoints:
         self._library.mpidata_trainer_snapshot_end(1, 0, reason.encode())
         print(f"A checkpoint was given up: {reason}. Training goes on without it.", file=sys.stderr, flush=True)
 
-    def _write_file(self, path: Path, snapshot: Snapshot, state: dict[str, bytes]) -> Digest:
+    def _write_file(self, path: Path, snapshot: structures.Snapshot, state: dict[str, bytes]) -> Digest:
         plan = self._plan
         head = Head(
             trainer=self._index, trainers=plan.trainers, plan_capacity=plan.capacity, policy=plan.policy,
@@ -190,14 +191,14 @@ class Checkpoints:
             batches_of_all=snapshot.batches_of_all, count=tuple(snapshot.count),
             unseen=snapshot.unseen, next_retired=snapshot.next_retired, capacity=snapshot.capacity,
             added=snapshot.added, random=tuple(snapshot.random),
-            statistics=tuple(getattr(snapshot.statistics, field[0]) for field in Statistics._fields_),
+            statistics=tuple(getattr(snapshot.statistics, field[0]) for field in structures.Statistics._fields_),
         )  # fmt: skip
         arrays = self._samples(snapshot) | self._ledger(snapshot)
         arrays |= {f"state/{name}": np.frombuffer(contents, np.uint8) for name, contents in state.items()}
         write(path, head, plan.fields, arrays, lambda file, places: self._write_fields(file, places, snapshot.steps))
         return digest(path)
 
-    def _samples(self, snapshot: Snapshot) -> dict[str, NDArray[Any]]:
+    def _samples(self, snapshot: structures.Snapshot) -> dict[str, NDArray[Any]]:
         samples, steps = sum(snapshot.count), snapshot.steps
         arrays: dict[str, NDArray[Any]] = {
             "parameters": np.empty((steps, len(self._plan.parameters)), np.float64),
@@ -215,11 +216,11 @@ class Checkpoints:
             seen[snapshot.unseen : buffer] = 1
         seen[buffer + waiting : buffer + waiting + retired] = 1
         if self._plan.statistics:
-            arrays["scales"] = np.empty((self._plan.n_moments, NUMBERS))
+            arrays["scales"] = np.empty((self._plan.n_moments, len(numbers())))
             self._call("scales", arrays["scales"].ctypes.data)
         return {**arrays, "seen": seen}
 
-    def _ledger(self, snapshot: Snapshot) -> dict[str, NDArray[Any]]:
+    def _ledger(self, snapshot: structures.Snapshot) -> dict[str, NDArray[Any]]:
         simulations = self._plan.simulations + self._plan.validation
         arrays: dict[str, NDArray[Any]] = {
             "ledger/steps": np.empty(simulations, np.int64),

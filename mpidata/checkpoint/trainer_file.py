@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mpidata.checkpoint.head import MOST, Head, read_head
 from mpidata.checkpoint.ledgers import samples_of
 from mpidata.errors import DAMAGED, StreamError, as_line
-from mpidata.field_statistics.moments import NUMBERS
+from mpidata.field_statistics.moments import numbers
 from mpidata.run.own_files import new_file
 from mpidata.run.plan import Field, Plan
 
@@ -162,13 +162,13 @@ class TrainerFile:
 
     def scales(self, n: int) -> NDArray[np.float64]:
         """Read the statistics, (n, 6) float64; raises StreamError where the checkpoint has no such ones."""
-        if "scales" not in self._file or self._file["scales"].shape != (n, NUMBERS):
+        if "scales" not in self._file or self._file["scales"].shape != (n, len(numbers())):
             raise StreamError(
                 f"The checkpoint cannot be continued with 'samples.statistics' as it is now: {self.path} was written "
                 "with others. Set it as it was."
             )
         with self.readable():
-            return self._whole("scales", np.float64, (n, NUMBERS))
+            return self._whole("scales", np.float64, (n, len(numbers())))
 
     def _dataset(self, name: str) -> h5py.Dataset:
         dataset = self._file[name]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
-from pydantic import BaseModel, ConfigDict, Strict
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, Strict
 from pydantic import Field as Key
-from pydantic_core import PydanticCustomError, PydanticUndefined
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticUndefined, core_schema
 
 __all__ = [
     "FIXED",
@@ -27,6 +27,7 @@ __all__ = [
     "Positive",
     "Problem",
     "Text",
+    "Words",
     "changed_fixed_keys",
     "fixed_key",
     "free_key",
@@ -58,6 +59,22 @@ Number = Annotated[float, Strict(), Key(allow_inf_nan=False)]
 Positive = Annotated[float, Strict(), Key(gt=0, allow_inf_nan=False)]
 Text = Annotated[str, Strict(), Key(min_length=1)]
 Boolean = Annotated[bool, Strict()]
+
+
+class Words:
+    """Annotates a text that is one of some words, which are only known when a job file is read."""
+
+    def __init__(self, known: Callable[[], Iterable[str]]) -> None:
+        self.known = known
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Check it behind all else."""
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, word: str) -> str:
+        if word not in self.known():
+            raise ValueError("unknown word")
+        return word
 
 
 class Model(BaseModel):

@@ -10,13 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Strict, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, fixed_key, free_key, refuse
-from mpidata.native.library import Dtype
+from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, Words, fixed_key, free_key, refuse
+from mpidata.native import constants
 
 __all__ = ["Buffer", "Checkpoint", "FieldEntry", "FieldName", "Record", "Validation", "identifier"]
 
-MAX_DIMENSIONS = 6
-MAX_NAME = 127  # MPIDATA_NAME_MAX of the library, with its end
 MAX_ELEMENTS = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -25,8 +23,9 @@ def identifier(name: str) -> str:
     """Refuse a name that cannot be written in a program."""
     if not _NAME.fullmatch(name):
         refuse([((), f"{{key}}: {name!r} is not a name. Use letters, digits and underscores, no digit first.")])
-    if len(name) > MAX_NAME:
-        refuse([((), f"{{key}}: the name has {len(name)} letters. Give it {MAX_NAME} at most.")])
+    most = constants.NAME_MAX - 1  # and its end
+    if len(name) > most:
+        refuse([((), f"{{key}}: the name has {len(name)} letters. Give it {most} at most.")])
     if keyword.iskeyword(name):
         refuse([((), f"{{key}}: {name!r} is a word of Python, so no program could use it. Rename it.")])
     return name
@@ -48,6 +47,8 @@ def _extents(value: Any) -> Any:
 
 
 def _size(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if len(shape) > constants.MAX_NDIM:
+        raise ValueError("too many dimensions")
     if math.prod(shape) > MAX_ELEMENTS:
         refuse([((), f"{{key}} is {list(shape)}, more than {MAX_ELEMENTS} elements. Split the field into several.")])
     return shape
@@ -56,14 +57,14 @@ def _size(shape: tuple[int, ...]) -> tuple[int, ...]:
 class FieldEntry(Model):
     """An array that the solver sends at every step."""
 
-    dtype: Dtype = fixed_key(
+    dtype: Annotated[str, Words(lambda: constants.DTYPES)] = fixed_key(
         "float32", description="Type of the elements on the trainers. If it is float32, a solver may also send float64."
     )
     shape: Annotated[
         tuple[Count, ...],
         BeforeValidator(_extents),
         AfterValidator(_size),
-        Key(max_length=MAX_DIMENSIONS, json_schema_extra={"kind": "list of 0 to 6 whole numbers, each at least 1"}),
+        Key(json_schema_extra={"kind": "list of 0 to 6 whole numbers, each at least 1"}),
     ] = fixed_key(
         description="Extents of the whole field in C order: the last index is the fastest in memory "
         "(a Fortran array `u(nx, ny)` has `shape: [ny, nx]`). `[]` for a scalar. At most "
@@ -74,8 +75,7 @@ class FieldEntry(Model):
     @property
     def bytes(self) -> int:
         """Bytes of the whole array."""
-        bits = int(re.sub(r"\D", "", self.dtype))
-        return math.prod(self.shape) * bits // 8
+        return math.prod(self.shape) * constants.DTYPES[self.dtype].size
 
 
 def _default_watermark(data: dict[str, Any]) -> int:

@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from mpidata.config.base import MOST, Location
+from mpidata.config.base import MOST, Location, Words
 
 __all__ = ["choices", "find", "key_of", "kind", "models"]
 
@@ -44,7 +44,9 @@ def kind(info: FieldInfo) -> str:
 
 def choices(info: FieldInfo) -> tuple[str, ...]:
     """List the words that the key takes; none where it is free."""
-    return tuple(typing.get_args(info.annotation)) if typing.get_origin(info.annotation) is Literal else ()
+    if typing.get_origin(info.annotation) is Literal:
+        return typing.get_args(info.annotation)
+    return tuple(word for item in info.metadata if isinstance(item, Words) for word in item.known())
 
 
 def models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -14,6 +14,7 @@ from typing_extensions import Self
 from mpidata.config.base import MOST, Boolean, Count, Key, Model, Number, Positive, Problem, Text, fixed_key, refuse
 from mpidata.config.data import identifier
 from mpidata.config.programs import object_name
+from mpidata.native import constants
 
 __all__ = [
     "LEARNING",
@@ -83,8 +84,8 @@ def _wrong_text(text: str) -> str:
         return "neither a number nor a text with other letters. Write a number with a point, or rename the text."
     if not text.isprintable() or text != text.strip():
         return "but a program cannot be told control characters, or blanks at either end. Rename it."
-    if len(text.encode()) >= _MOST_TEXT:
-        return f"a text of {len(text.encode())} bytes. It must have fewer than {_MOST_TEXT}. Shorten it."
+    if len(text.encode()) >= constants.MAX_TEXT:
+        return f"a text of {len(text.encode())} bytes. It must have fewer than {constants.MAX_TEXT}. Shorten it."
     return ""
 
 
@@ -96,7 +97,6 @@ _List = Annotated[
     Key(min_length=1),
 ]
 _LIST_KIND: dict[str, JsonValue] = {"kind": "list of numbers, or of texts"}
-_MOST_TEXT = 256  # MPIDATA_MAX_TEXT of mpidata.h
 _MOST_WHOLE = 2**53  # above it, not every whole number is a float64
 _Whole = Annotated[int, Strict(), Key(ge=-MOST, le=MOST)]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpidata.errors import StreamError
-from mpidata.field_statistics.moments import COUNT, GREATEST, LEAST, M2, MEAN, NOT_FINITE, NUMBERS, Moments, merge
+from mpidata.field_statistics.moments import Moments, column, merge, numbers
 from mpidata.native.library import Library, check
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan
@@ -87,7 +87,7 @@ def _by_field(plan: Plan, library: Library) -> dict[str, Moments]:
     channels = [
         field.shape[axis] if (axis := plan.channel_axes.get(field.name)) is not None else 1 for field in plan.fields
     ]
-    moments = np.empty((sum(channels), NUMBERS))
+    moments = np.empty((sum(channels), len(numbers())))
     check(library, library.mpidata_trainer_scales(moments.ctypes.data))
     parts = np.split(moments, np.cumsum(channels)[:-1])
     return {field.name: part for field, part in zip(plan.fields, parts, strict=True)}
@@ -100,9 +100,9 @@ def _counted_from_the_front(field: Field, axis: int) -> int:
 def _statistics(of: Moments) -> FieldStatistics:
     import torch
 
-    count = of[..., COUNT]
+    count = column(of, "count")
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(count > 0, of[..., MEAN], np.nan)
-        std = np.sqrt(of[..., M2] / count)
-    columns = (count, mean, std, of[..., LEAST], of[..., GREATEST], of[..., NOT_FINITE])
+        mean = np.where(count > 0, column(of, "mean"), np.nan)
+        std = np.sqrt(column(of, "m2") / count)
+    columns = (count, mean, std, *(column(of, name) for name in ("least", "greatest", "not_finite")))
     return FieldStatistics(*(torch.tensor(np.array(column), dtype=torch.float64) for column in columns))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.native.event import LOSSES
+from mpidata.native import structures
 
 __all__ = ["Sums", "add", "blank", "by_simulation", "of_samples"]
 
@@ -17,7 +17,7 @@ _MOST = 1e150
 
 def blank(count: int) -> Sums:
     """Make `count` sums of nothing."""
-    sums = np.zeros(count, LOSSES)
+    sums = np.zeros(count, structures.LOSSES)
     sums["max"] = -np.inf
     return sums
 
@@ -49,7 +49,7 @@ def of_samples(simulations: NDArray[np.int64], losses: NDArray[np.float64]) -> S
     simulations, losses : ndarray, shape (B,)
         Id and loss of each sample; a loss that is not finite, or beyond 1e150, is only counted.
     """
-    sums = np.zeros(len(losses), LOSSES)
+    sums = np.zeros(len(losses), structures.LOSSES)
     finite = np.abs(losses) < _MOST
     values = losses[finite]
     sums["simulation"] = simulations

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from mpidata.learning.sums import Sums, add, blank
-from mpidata.native.event import LOSSES
+from mpidata.native import structures
 from mpidata.run.own_files import write_text
 
 __all__ = ["LossTable"]
 
 _HEAD = "simulation,count,mean,max,last,excess,not_finite\n"
-_COLUMNS = LOSSES.names or ()
 
 
 class LossTable:
@@ -81,13 +80,15 @@ class LossTable:
     def state(self) -> dict[str, list[Any]]:
         """Make of it what JSON knows."""
         sums = self.told()
-        return {name: sums[name].tolist() for name in _COLUMNS}
+        return {name: sums[name].tolist() for name in sums.dtype.names or ()}
 
     def restore(self, state: Any, simulations: int) -> bool:
         """Begin with what `state` gave; False where this is something else, or of more simulations."""
+        kinds = structures.LOSSES
+        names = kinds.names or ()
         try:
-            columns = [np.array(state[name], LOSSES[name]) for name in _COLUMNS] if state else [np.zeros(0)] * 7
-            sums = np.asarray(np.rec.fromarrays(columns, dtype=LOSSES))
+            columns = [np.array(state[name], kinds[name]) if state else np.zeros(0) for name in names]
+            sums = np.asarray(np.rec.fromarrays(columns, dtype=kinds))
         except (LookupError, TypeError, ValueError, OverflowError):
             return False
         ids = sums["simulation"]

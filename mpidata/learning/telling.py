@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from mpidata.arrays import plain_array, plain_floats
 from mpidata.errors import StreamError
 from mpidata.learning.sums import Sums, by_simulation, of_samples
-from mpidata.native.library import AGAIN, SUCCESS, Library
+from mpidata.native import constants
+from mpidata.native.library import Library
 
 __all__ = ["Telling"]
 
@@ -53,7 +54,7 @@ class Telling:
             self._samples += len(sums)
             if self._samples > _MOST_WAITING:
                 self._add_up()
-            return self._tell(last=False) if self._clock() >= self._next else SUCCESS
+            return self._tell(last=False) if self._clock() >= self._next else constants.SUCCESS
 
     def end(self) -> int:
         """Tell of what is left; gives a status code."""
@@ -62,12 +63,12 @@ class Telling:
 
     def _tell(self, last: bool) -> int:
         if not self._waiting:
-            return SUCCESS
+            return constants.SUCCESS
         self._next = self._clock() + _EVERY_S
         sums = self._add_up()
         status: int = self._library.mpidata_trainer_losses(sums.ctypes.data, len(sums), last)
-        if status == AGAIN:  # the scheduler is slow: later, all at once
-            return SUCCESS
+        if status == constants.ERR_AGAIN:  # the scheduler is slow: later, all at once
+            return constants.SUCCESS
         self._waiting = []
         return status
 

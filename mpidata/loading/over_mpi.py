@@ -14,15 +14,13 @@ import numpy as np
 
 from mpidata.errors import MpidataError
 from mpidata.loading.transport import Buffer, Closed, Joined, Kind, Lost, Parcel, Request, Retires
-from mpidata.native.library import AGAIN, END, SUCCESS, Library, Taken, check
+from mpidata.native import constants, structures
+from mpidata.native.library import Library, check
 
 __all__ = ["MpiLoaders", "MpiRequests"]
 
 # Longest time in the library while it waits, so that Python gets to handle signals.
 _SLICE_S = 0.2
-
-# MPIDATA_LOADER_... of parcel_queue.h; the others are that it is lost, or rests.
-_JOINED, _RETIRES = 1, 2
 
 
 class _Memory:
@@ -30,7 +28,7 @@ class _Memory:
 
     __slots__ = ("__array_interface__", "_parcel", "_release")
 
-    def __init__(self, taken: Taken, release: Callable[[int], object]) -> None:
+    def __init__(self, taken: structures.Taken, release: Callable[[int], object]) -> None:
         shape = (taken.bytes,)
         self.__array_interface__ = {"data": (taken.memory, False), "shape": shape, "typestr": "|u1", "version": 3}
         self._parcel = taken.parcel
@@ -40,7 +38,7 @@ class _Memory:
         self._release(self._parcel)
 
 
-def _parts(taken: Taken, library: Library) -> list[memoryview]:
+def _parts(taken: structures.Taken, library: Library) -> list[memoryview]:
     view = np.asarray(_Memory(taken, library.mpidata_parcel_release)).data
     count = taken.n_parts
     return [view[at : at + size] for at, size in zip(taken.offsets[:count], taken.sizes[:count], strict=True)]
@@ -78,38 +76,41 @@ class MpiLoaders:
             return self._alive_now()
 
     def _alive_now(self) -> frozenset[int]:
-        taken = Taken()
+        taken = structures.Taken()
         # No dataset has this number, so there is nothing but news.
-        while self._library.mpidata_trainer_take(0xFFFFFFFF, self._alive_seen, ctypes.byref(taken), 0.0) == SUCCESS:
+        while (
+            self._library.mpidata_trainer_take(0xFFFFFFFF, self._alive_seen, ctypes.byref(taken), 0.0)
+            == constants.SUCCESS
+        ):
             self._alive_seen += 1
-            (self._alive.add if taken.news == _JOINED else self._alive.discard)(taken.peer)
+            (self._alive.add if taken.news == constants.LOADER_JOINED else self._alive.discard)(taken.peer)
         return frozenset(self._alive)
 
     def send(self, loader: int, dataset: int, kind: int, number: int, payload: Buffer) -> bool:
         """Send a request; False: this loader takes none any more."""
         status: int = self._library.mpidata_trainer_request(loader, dataset, int(kind), number, *_place(payload))
-        if status != AGAIN:
+        if status != constants.ERR_AGAIN:
             check(self._library, status)
-        return status != AGAIN
+        return status != constants.ERR_AGAIN
 
     def take(self, dataset: int, timeout_s: float) -> Parcel | Joined | Retires | Lost | Closed | None:
         """Get the next that concerns this dataset."""
         self._forget_dropped()
-        taken, deadline = Taken(), time.monotonic() + timeout_s
+        taken, deadline = structures.Taken(), time.monotonic() + timeout_s
         seen = self._seen.get(dataset, 0)
         while True:
             left = deadline - time.monotonic()
             slice_s = max(0.0, min(left, _SLICE_S))
             status = self._library.mpidata_trainer_take(dataset, seen, ctypes.byref(taken), slice_s)
-            if status != AGAIN or left <= _SLICE_S:
+            if status != constants.ERR_AGAIN or left <= _SLICE_S:
                 break
-        if status in (AGAIN, END):
-            return None if status == AGAIN else Closed()
+        if status in (constants.ERR_AGAIN, constants.END):
+            return None if status == constants.ERR_AGAIN else Closed()
         check(self._library, status)
         if taken.parcel is None:
             self._seen[dataset] = seen + 1
-            if taken.news in (_JOINED, _RETIRES):
-                return Joined(taken.peer) if taken.news == _JOINED else Retires(taken.peer)
+            if taken.news in (constants.LOADER_JOINED, constants.LOADER_RETIRES):
+                return Joined(taken.peer) if taken.news == constants.LOADER_JOINED else Retires(taken.peer)
             return Lost(taken.peer, taken.at.decode("utf-8", errors="replace"))
         pickle, *buffers = _parts(taken, self._library)
         return Parcel(taken.peer, taken.dataset, taken.kind, taken.number, taken.status, pickle, buffers)
@@ -157,16 +158,16 @@ class MpiRequests:
         """Get the next request."""
         if self._at:
             self.sign_of_life("")
-        taken, deadline = Taken(), time.monotonic() + timeout_s
+        taken, deadline = structures.Taken(), time.monotonic() + timeout_s
         while True:
             left = deadline - time.monotonic()
             slice_s = max(0.0, min(left, _SLICE_S))
             status = self._library.mpidata_loader_next(ctypes.byref(taken), slice_s)
             self._let_go()
-            if status != AGAIN or left <= _SLICE_S:
+            if status != constants.ERR_AGAIN or left <= _SLICE_S:
                 break
-        if status in (AGAIN, END):
-            return None if status == AGAIN else Closed()
+        if status in (constants.ERR_AGAIN, constants.END):
+            return None if status == constants.ERR_AGAIN else Closed()
         check(self._library, status)
         (payload,) = _parts(taken, self._library)[:1]
         return Request(taken.peer, taken.dataset, taken.kind, taken.number, payload)
@@ -177,7 +178,9 @@ class MpiRequests:
         places = [_place(part) for part in parts]
         addresses = (ctypes.c_void_p * len(parts))(*[address for address, _ in places])
         sizes = (ctypes.c_int64 * len(parts))(*[size for _, size in places])
-        asked = Taken(peer=request.trainer, dataset=request.dataset, kind=request.kind, number=request.number)
+        asked = structures.Taken(
+            peer=request.trainer, dataset=request.dataset, kind=request.kind, number=request.number
+        )
         self._tickets += 1
         call, ticket = self._library.mpidata_loader_answer, self._tickets
         self._kept[ticket] = parts
@@ -196,9 +199,9 @@ class MpiRequests:
         """After Closed, wait until all answers have left. False: this loader is to leave, else it is a spare now."""
         status: int = self._library.mpidata_loader_rest()
         self._let_go()
-        if status != END:
+        if status != constants.END:
             check(self._library, status)
-        return status != END
+        return status != constants.END
 
     def close(self) -> None:
         """Leave the job in order, when all answers have left."""
@@ -207,5 +210,5 @@ class MpiRequests:
 
     def _let_go(self) -> None:
         ticket = ctypes.c_int64()
-        while self._library.mpidata_loader_sent(ctypes.byref(ticket)) == SUCCESS:
+        while self._library.mpidata_loader_sent(ctypes.byref(ticket)) == constants.SUCCESS:
             del self._kept[ticket.value]

@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from mpidata.native.loading import load
 
-__all__ = ["Permutation", "permute_slowly"]
+__all__ = ["Permutation"]
 
 _ROUNDS = 24
 _FEWEST_BITS = 6  # with fewer, not all orders are equally frequent
-_MULTIPLIER = 0xD2B74407B1CE6E93
 _64_BITS = (1 << 64) - 1
 _Numbers: TypeAlias = "npt.NDArray[np.int64]"
 
@@ -24,7 +23,7 @@ class Permutation:
     """Which row is at which place of an epoch.
 
     The cipher is VariablePhilox (Mitchell et al., Bandwidth-optimal random shuffling for GPUs, 2022) with 24 rounds,
-    over the numbers of as many bits as n - 1 has, 6 at least; `permute_slowly` is all of it in a few lines. Its round
+    over the numbers of as many bits as n - 1 has, 6 at least (`mpidata_permute` in C). Its round
     keys are 24 little-endian 32-bit numbers: SHAKE-256 of seed, epoch and, where it is not 0, stream, each as 8
     bytes, little-endian. What falls outside n is enciphered again until it falls inside.
 
@@ -66,32 +65,5 @@ class Permutation:
     def _permute(self, values: _Numbers, backwards: bool) -> _Numbers:
         permuted = np.array(values, np.int64, order="C")
         call = load().mpidata_permute
-        call(self.keys.ctypes.data, self._n, self._bits, backwards, permuted.ctypes.data, permuted.size)
+        call(self.keys.ctypes.data, self.keys.size, self._n, self._bits, backwards, permuted.ctypes.data, permuted.size)
         return permuted
-
-
-def permute_slowly(n: int, keys: npt.NDArray[np.uint32], place: int) -> int:
-    """Tell the row at a place, as `Permutation.rows` does, by nothing but whole numbers.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    keys : ndarray of uint32, shape (24,)
-        `Permutation.keys`.
-    place : int
-        From 0 to n - 1.
-    """
-    bits = max(_FEWEST_BITS, (n - 1).bit_length())
-    left_bits = bits // 2
-    right_bits = bits - left_bits
-    while True:
-        left, right = place >> right_bits, place % (1 << right_bits)
-        for key in keys.tolist():
-            product = _MULTIPLIER * left
-            low = (product % (1 << 32) << (right_bits - left_bits)) | right >> left_bits
-            left = ((product >> 32) ^ key ^ right) % (1 << left_bits)
-            right = low % (1 << right_bits)
-        place = left << right_bits | right
-        if place < n:
-            return place

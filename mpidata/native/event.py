@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
 from collections.abc import Callable, Iterator
-from ctypes import c_int32, c_int64
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.native.library import Statistics
+from mpidata.native import constants, structures
 
 __all__ = [
-    "GIVEN_UP",
-    "LOOP_OVER",
-    "LOSSES",
-    "READERS",
-    "TRY_FAILED",
     "CheckpointWanted",
     "CheckpointWritten",
     "Closed",
@@ -31,26 +26,14 @@ __all__ = [
     "Held",
     "Losses",
     "Next",
-    "RawEvent",
     "Ready",
     "RecordStopped",
     "Report",
     "Status",
     "Stop",
+    "read",
 ]
 
-GIVEN_UP, TRY_FAILED = 1, 2
-"""How a simulation has failed: its own code gave it up, or this try of it was no good."""
-LOOP_OVER = 2
-"""How a checkpoint has failed whose trainer has left its loop."""
-LOSSES = np.dtype(
-    [
-        *[(name, np.int64) for name in ("simulation", "count", "not_finite")],
-        *[(name, np.float64) for name in ("sum", "max", "last", "excess")],
-    ]
-)
-"""`mpidata_losses` of messages.h: of one simulation."""
-_SOLVER, _LOADER = 2, 3
 _TIMES = ("next_us", "start_us", "room_us", "total_us")
 _REPORT = struct.Struct("=qd")  # batch and value, before the name
 
@@ -172,7 +155,7 @@ class CheckpointWanted(Event):
 class CheckpointWritten(Event):
     """A trainer has written its part of a checkpoint: `text` is its SHA-256.
 
-    Or it has `failed`, LOOP_OVER say, and `text` says why.
+    Or it has `failed`, constants.LOOP_OVER say, and `text` says why.
     """
 
     number: int
@@ -198,60 +181,9 @@ class RecordStopped(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Losses(Event):
-    """What a trainer was told of the losses of simulations: LOSSES, one for each of them."""
+    """What a trainer was told of the losses of simulations: structures.LOSSES, one for each of them."""
 
     sums: NDArray[np.void]
-
-
-def _structure(**fields: Any) -> type[ctypes.Structure]:
-    return type("Structure", (ctypes.Structure,), {"_fields_": list(fields.items())})
-
-
-USAGE = _structure(memory_kb=c_int64, cpu_us=c_int64)
-
-
-class _Content(ctypes.Union):
-    _fields_ = [
-        (
-            "closed",
-            _structure(
-                simulation=c_int64, steps=c_int64, **dict.fromkeys(_TIMES, c_int64), usage=USAGE, failed=c_int32
-            ),
-        ),
-        ("held", _structure(simulation=c_int64, by_try=c_int64)),
-        (
-            "status",
-            _structure(
-                statistics=Statistics, starved=c_int32, full=c_int32, ended=c_int32, waited_us=c_int64, usage=USAGE
-            ),
-        ),
-        ("report", _structure(bytes=c_int32)),
-        ("stop", _structure(failed=c_int32)),
-        ("wanted", _structure(batch=c_int64)),
-        ("written", _structure(number=c_int64, batch=c_int64, bytes=c_int64, failed=c_int32)),
-        ("died", _structure(rank_in_group=c_int32)),
-        ("losses", _structure(count=c_int32)),
-        ("ready", _structure(role=c_int32, group=c_int32)),
-    ]
-
-
-class RawEvent(ctypes.Structure):
-    """`mpidata_event` of messages.h."""
-
-    _anonymous_ = ("content",)
-    _fields_ = [
-        ("kind", c_int32),
-        ("role", c_int32),
-        ("index", c_int32),
-        ("rank", c_int32),
-        ("content", _Content),
-        ("text", ctypes.c_char * 2048),
-    ]
-
-    def read(self) -> Event:
-        """Get it as one of the classes; raises KeyError where its kind is unknown."""
-        sender = {"of_solver": self.role == _SOLVER, "of_loader": self.role == _LOADER}
-        return READERS[self.kind](self, {**sender, "index": self.index, "rank": self.rank})
 
 
 def _text(raw: Any) -> str:
@@ -272,7 +204,7 @@ def _usage(raw: Any) -> Usage:
 def _status(raw: Any, sender: dict[str, Any]) -> Status:
     status = raw.status
     flags = {"starved": bool(status.starved), "full": bool(status.full), "ended": bool(status.ended)}
-    figures = tuple(getattr(status.statistics, name) for name, *_ in Statistics._fields_)
+    figures = tuple(getattr(status.statistics, name) for name, *_ in structures.Statistics._fields_)
     return Status(**sender, **flags, statistics=figures, waited_us=status.waited_us, usage=_usage(status))
 
 
@@ -283,7 +215,7 @@ def _written(raw: Any, sender: dict[str, Any]) -> CheckpointWritten:
 
 
 def _reports(raw: Any) -> Iterator[tuple[str, int, float]]:
-    packed = ctypes.string_at(ctypes.addressof(raw) + RawEvent.text.offset, raw.report.bytes)
+    packed = ctypes.string_at(ctypes.addressof(raw) + structures.RawEvent.text.offset, raw.report.bytes)
     at = 0
     while at < len(packed):
         batch, value = _REPORT.unpack_from(packed, at)
@@ -293,24 +225,36 @@ def _reports(raw: Any) -> Iterator[tuple[str, int, float]]:
 
 
 def _losses(raw: Any, sender: dict[str, Any]) -> Losses:
-    sums = np.frombuffer(raw, LOSSES, raw.losses.count, RawEvent.text.offset)
+    sums = np.frombuffer(raw, structures.LOSSES, raw.losses.count, structures.RawEvent.text.offset)
     return Losses(**sender, sums=sums.copy())
 
 
-# By the number of the kind, MPIDATA_EVENT_...
-READERS: dict[int, Callable[[Any, dict[str, Any]], Event]] = {
-    1: lambda raw, sender: _closed(Next, raw, sender),
-    2: lambda raw, sender: _closed(Finalized, raw, sender),
-    3: lambda raw, sender: Held(**sender, simulation=raw.held.simulation, by_try=raw.held.by_try),
-    4: _status,
-    5: lambda raw, sender: Report(**sender, values=tuple(_reports(raw))),
-    6: lambda raw, sender: Stop(**sender, failed=bool(raw.stop.failed), text=_text(raw)),
-    7: lambda raw, sender: Goodbye(**sender),
-    8: lambda raw, sender: Error(**sender, text=_text(raw)),
-    9: lambda raw, sender: CheckpointWanted(**sender, batch=raw.wanted.batch),
-    10: _written,
-    11: lambda raw, sender: Died(**sender, rank_in_group=raw.died.rank_in_group),
-    12: lambda raw, sender: RecordStopped(**sender, text=_text(raw)),
-    13: _losses,
-    14: lambda raw, sender: Ready(**sender, loader=raw.ready.role == _LOADER, number=raw.ready.group),
-}
+@functools.cache
+def readers() -> dict[int, Callable[[Any, dict[str, Any]], Event]]:
+    """Get how an event of each kind is read."""
+    return {
+        constants.EVENT_NEXT: lambda raw, sender: _closed(Next, raw, sender),
+        constants.EVENT_FINALIZED: lambda raw, sender: _closed(Finalized, raw, sender),
+        constants.EVENT_HELD: lambda raw, sender: Held(
+            **sender, simulation=raw.held.simulation, by_try=raw.held.by_try
+        ),
+        constants.EVENT_STATUS: _status,
+        constants.EVENT_REPORT: lambda raw, sender: Report(**sender, values=tuple(_reports(raw))),
+        constants.EVENT_STOP: lambda raw, sender: Stop(**sender, failed=bool(raw.stop.failed), text=_text(raw)),
+        constants.EVENT_GOODBYE: lambda raw, sender: Goodbye(**sender),
+        constants.EVENT_ERROR: lambda raw, sender: Error(**sender, text=_text(raw)),
+        constants.EVENT_CHECKPOINT_WANTED: lambda raw, sender: CheckpointWanted(**sender, batch=raw.wanted.batch),
+        constants.EVENT_CHECKPOINT_WRITTEN: _written,
+        constants.EVENT_DIED: lambda raw, sender: Died(**sender, rank_in_group=raw.died.rank_in_group),
+        constants.EVENT_RECORD_STOPPED: lambda raw, sender: RecordStopped(**sender, text=_text(raw)),
+        constants.EVENT_LOSSES: _losses,
+        constants.EVENT_READY: lambda raw, sender: Ready(
+            **sender, loader=raw.ready.role == constants.ROLE_LOADER, number=raw.ready.group
+        ),
+    }
+
+
+def read(raw: ctypes.Structure) -> Event:
+    """Get a `RawEvent` as one of the classes; raises KeyError where its kind is unknown."""
+    sender = {"of_solver": raw.role == constants.ROLE_SOLVER, "of_loader": raw.role == constants.ROLE_LOADER}
+    return readers()[raw.kind](raw, {**sender, "index": raw.index, "rank": raw.rank})

@@ -1,111 +1,17 @@
-"""What libmpidata declares: the functions and structures of mpidata.h, of the trainers, the loaders and the scheduler.
+"""What libmpidata declares: the functions of mpidata.h, of the trainers, the loaders and the scheduler.
 
 Calls release the GIL, so a call that waits does not stop other threads.
 """
 
 from __future__ import annotations
 
-import ctypes
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Literal, Protocol, get_args
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any, Protocol
 
 from mpidata.errors import LibraryError, RankDiedError
+from mpidata.native import constants
 
-__all__ = [
-    "AGAIN",
-    "CARRIED",
-    "CHECKPOINT",
-    "DTYPES",
-    "Dtype",
-    "END",
-    "ERR_ARGUMENT",
-    "ERR_DTYPE",
-    "SUCCESS",
-    "Library",
-    "RecordFigures",
-    "Snapshot",
-    "Statistics",
-    "Taken",
-    "check",
-    "SIGNATURES",
-]
-
-SUCCESS = 0
-END = 1
-ERR_ARGUMENT = 3
-ERR_DTYPE = 6
-AGAIN = 13
-DIED = 15
-CHECKPOINT = 14
-
-Dtype = Literal["float32", "float64", "int32", "int64", "uint8"]
-"""`mpidata_dtype` in its order, under NumPy's names."""
-
-DTYPES = {name: number for number, name in enumerate(get_args(Dtype), start=1)}
-
-
-class Statistics(ctypes.Structure):
-    """`mpidata_statistics` of statistics.h."""
-
-    _fields_ = [
-        ("received", c_int64),
-        ("validation", c_int64),
-        ("duplicates", c_int64),
-        ("drawn", c_int64),
-        ("fill", c_int64),
-        ("capacity", c_int64),
-        ("bytes", c_int64),
-        ("windows", c_int64),
-    ]
-
-
-class Snapshot(ctypes.Structure):
-    """`mpidata_snapshot` of snapshot.h; `count` is indexed by the constants of this class."""
-
-    BUFFER, WAITING, RETIRED, VALIDATION, NONE = range(5)
-
-    _fields_ = [
-        ("number", c_int64),
-        ("batch", c_int64),
-        ("batches_of_all", c_int64),
-        ("count", c_int64 * 4),
-        ("steps", c_int64),
-        ("unseen", c_int64),
-        ("next_retired", c_int64),
-        ("capacity", c_int64),
-        ("added", c_int64),
-        ("random", c_uint64 * 4),
-        ("ledger_words", c_int64),
-        ("statistics", Statistics),
-    ]
-
-
-class RecordFigures(ctypes.Structure):
-    """`mpidata_record_figures` of record.h."""
-
-    _fields_ = [("queued", c_int64), ("written", c_int64), ("skipped", c_int64), ("slowed_s", c_double)]
-
-
-class Taken(ctypes.Structure):
-    """`mpidata_taken` of taken.h."""
-
-    _fields_ = [
-        ("parcel", c_void_p),
-        ("peer", c_int32),
-        ("news", c_int32),
-        ("dataset", c_uint32),
-        ("kind", c_uint32),
-        ("status", c_uint32),
-        ("unused", c_uint32),
-        ("number", c_uint64),
-        ("n_parts", c_int64),
-        ("offsets", POINTER(c_int64)),
-        ("sizes", POINTER(c_int64)),
-        ("memory", c_void_p),
-        ("bytes", c_int64),
-        ("at", ctypes.c_char * 232),
-    ]
-
+__all__ = ["CARRIED", "SIGNATURES", "Library", "check"]
 
 # Result type (None: status code) and argument types. MPI_Fint is a C int in every MPI of today.
 _Signature = tuple[Any, list[Any]]
@@ -141,10 +47,10 @@ SIGNATURES: dict[str, _Signature] = {
     # parcels: taken.h, loaders.h, loader.h
     "mpidata_parcel_release": (None, [c_void_p]),
     "mpidata_trainer_request": (c_int, [c_int, c_uint32, c_uint32, c_uint64, c_void_p, c_int64]),
-    "mpidata_trainer_take": (c_int, [c_uint32, c_int64, POINTER(Taken), c_double]),
+    "mpidata_trainer_take": (c_int, [c_uint32, c_int64, c_void_p, c_double]),
     "mpidata_trainer_forget": (c_int, [c_uint32]),
-    "mpidata_loader_next": (c_int, [POINTER(Taken), c_double]),
-    "mpidata_loader_answer": (c_int, [POINTER(Taken), c_uint32, c_int64, c_void_p, c_void_p, c_int64]),
+    "mpidata_loader_next": (c_int, [c_void_p, c_double]),
+    "mpidata_loader_answer": (c_int, [c_void_p, c_uint32, c_int64, c_void_p, c_void_p, c_int64]),
     "mpidata_loader_sent": (c_int, [POINTER(c_int64)]),
     "mpidata_loader_starts": (None, [c_int]),
     "mpidata_loader_open": (c_int, [c_int]),
@@ -162,7 +68,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_report": (c_int, [c_char_p, c_double]),
     "mpidata_trainer_losses": (c_int, [c_void_p, c_int64, c_int]),
     "mpidata_trainer_stop": (c_int, [c_int, c_char_p]),
-    "mpidata_trainer_statistics": (c_int, [POINTER(Statistics)]),
+    "mpidata_trainer_statistics": (c_int, [c_void_p]),
     "mpidata_trainer_close": (c_int, [c_double]),
     # feed.h
     "mpidata_trainer_open_alone": (c_int, [c_char_p]),
@@ -178,7 +84,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_count_batch": (c_int, [c_double]),
     "mpidata_trainer_give_back": (c_int, [c_int64]),
     # snapshot.h
-    "mpidata_trainer_snapshot_take": (c_int, [POINTER(Snapshot)]),
+    "mpidata_trainer_snapshot_take": (c_int, [c_void_p]),
     "mpidata_trainer_snapshot_samples": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "mpidata_trainer_snapshot_windows": (c_int, [c_void_p]),
     "mpidata_trainer_snapshot_scales": (c_int, [c_void_p]),
@@ -187,7 +93,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_snapshot_release": (c_int, [c_int64, c_int64]),
     "mpidata_trainer_snapshot_ledger": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "mpidata_trainer_snapshot_end": (c_int, [c_int, c_int64, c_char_p]),
-    "mpidata_trainer_restore": (c_int, [POINTER(Snapshot), c_uint64]),
+    "mpidata_trainer_restore": (c_int, [c_void_p, c_uint64]),
     "mpidata_trainer_restore_samples": (c_int, [c_int, c_int64, *[c_void_p] * 5]),
     "mpidata_trainer_restore_ledger": (c_int, [c_void_p]),
     "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
@@ -195,7 +101,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_scales": (c_int, [c_void_p]),
     "mpidata_trainer_restore_scales": (c_int, [c_void_p]),
     # rows.h
-    "mpidata_permute": (None, [c_void_p, c_uint64, c_int, c_int, c_void_p, c_int64]),
+    "mpidata_permute": (None, [c_void_p, c_int, c_uint64, c_int, c_int, c_void_p, c_int64]),
     "mpidata_scatter": (c_int, [c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64]),
     # record.h
     **{f"mpidata_trainer_record_{name}": (c_int, []) for name in ("release", "stop")},
@@ -206,7 +112,7 @@ SIGNATURES: dict[str, _Signature] = {
     ),
     "mpidata_trainer_record_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
     "mpidata_trainer_record_stop": (c_int, [c_char_p]),
-    "mpidata_trainer_record_figures": (c_int, [POINTER(RecordFigures)]),
+    "mpidata_trainer_record_figures": (c_int, [c_void_p]),
     # scheduler.h
     "mpidata_scheduler_open": (c_int, [c_int, c_char_p]),
     "mpidata_scheduler_poll": (c_int, [c_void_p, c_double]),
@@ -251,6 +157,12 @@ CARRIED: dict[str, _Signature] = {
     "mpidata_attach": (c_int, []),
     "mpidata_carried_plan": (c_char_p, []),
     "mpidata_carried_last_words": (None, [c_char_p]),
+    # constants.h, routing.h
+    "mpidata_constants": (c_void_p, []),
+    "mpidata_routing_trainers": (None, [c_int, c_int, c_void_p, c_void_p, c_void_p, c_int64]),
+    "mpidata_routing_own": (c_int64, [c_int, c_int, c_int, c_int64, c_int64]),
+    "mpidata_routing_steps": (None, [c_int, c_int, c_int, c_int64, c_void_p, c_int64]),
+    # memory.h
     "mpidata_available_memory": (c_int64, [c_char_p, c_char_p, POINTER(c_int)]),
     **{f"mpidata_{name}": SIGNATURES[f"mpidata_{name}"] for name in _SHARED},
 }
@@ -279,8 +191,8 @@ def check(library: Library, status: int) -> None:
         With the sentence of mpidata_last_error(), or that of mpidata_strerror() where there is none. A RankDiedError
         where a rank has died.
     """
-    if status == SUCCESS:
+    if status == constants.SUCCESS:
         return
     sentence = library.mpidata_last_error() or library.mpidata_strerror(status)
-    kind = RankDiedError if status == DIED else LibraryError
+    kind = RankDiedError if status == constants.ERR_DIED else LibraryError
     raise kind(sentence.decode("utf-8", errors="replace"))

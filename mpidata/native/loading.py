@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mpidata import __version__
 from mpidata.errors import LibraryError
+from mpidata.native.constants import open_carried
 from mpidata.native.library import CARRIED, SIGNATURES, Library
 from mpidata.native.linked_mpi import mpi_of_build, mpi_of_mpi4py
 
@@ -90,17 +91,12 @@ def load_carried() -> Library:
     LibraryError
         The library is missing, or of another version of mpidata.
     """
-    path = Path(__file__).parents[1] / "lib" / "libmpidata_carried.so.0"
-    if not path.is_file():
-        raise LibraryError(
-            f"libmpidata_carried is not built: there is no {path}. Run `pip install .` in the source tree."
-        )
-    library = ctypes.CDLL(os.fspath(path))
+    library = open_carried()
     for name, (result, arguments) in CARRIED.items():
         try:
             function = getattr(library, name)
         except AttributeError:
-            raise _other_version(path, f"it has no function {name}") from None
+            raise _other_version(Path(library._name), f"it has no function {name}") from None
         function.restype, function.argtypes = result, arguments
     return library
 

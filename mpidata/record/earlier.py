@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from mpidata.errors import MpidataError
 from mpidata.record.layout import Header, files_in, open_file, read_index
+from mpidata.run.plan.routing import trainers_of
 
 __all__ = ["Earlier", "check_empty", "check_owner"]
 
@@ -47,7 +48,7 @@ class Earlier:
                 (_, simulation), (_, step) = next(columns), next(columns)
             own = simulation >= 0
             if trainers:
-                own &= (simulation + step) % trainers == header.trainer
+                own &= trainers_of(trainers, 1, simulation, step) == header.trainer
             self._add(simulation[own], step[own])
 
     def __bool__(self) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import DAMAGED, MpidataError, as_line
-from mpidata.native.library import DTYPES
+from mpidata.native import constants
 from mpidata.run.plan import Field, Plan
 
 __all__ = ["EMPTY", "Header", "files_in", "open_file", "read_index"]
@@ -83,7 +83,11 @@ class Header:
         numbers = all(type(number) is int for number in (self.trainer, self.every, *sizes))
         if not numbers or not all(isinstance(name, str) and name for name in names) or self.trainer < 0:
             raise ValueError("its header makes no sense")
-        if self.every < 1 or min(sizes, default=1) < 1 or not {field.dtype for field in self.fields} <= set(DTYPES):
+        if (
+            self.every < 1
+            or min(sizes, default=1) < 1
+            or not {field.dtype for field in self.fields} <= set(constants.DTYPES)
+        ):
             raise ValueError("its header makes no sense")
 
     def write(self, file: h5py.File) -> None:

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from mpidata.errors import MpidataError
-from mpidata.native.library import AGAIN, Library, RecordFigures, check
+from mpidata.native import constants, structures
+from mpidata.native.library import Library, check
 from mpidata.record.earlier import Earlier, check_owner
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
@@ -137,8 +138,8 @@ class Recorder:
             self._error = f"the job ended {figures.queued - figures.written} samples too early"
         self._report(figures)
 
-    def _figures(self) -> RecordFigures:
-        figures = RecordFigures()
+    def _figures(self) -> structures.RecordFigures:
+        figures = structures.RecordFigures()
         check(self._library, self._library.mpidata_trainer_record_figures(ctypes.byref(figures)))
         return figures
 
@@ -177,7 +178,7 @@ class Recorder:
         status = self._library.mpidata_trainer_record_take(
             most, *addresses, ctypes.byref(count), 0.0 if finishing else _WAIT_S
         )
-        if status == AGAIN:
+        if status == constants.ERR_AGAIN:
             return not finishing
         check(self._library, status)
         n = count.value
@@ -220,7 +221,7 @@ class Recorder:
             )
         self._said_slow = bool(figures.skipped) or figures.slowed_s > _SLOW_S
 
-    def _report(self, figures: RecordFigures) -> None:
+    def _report(self, figures: structures.RecordFigures) -> None:
         samples = self._earlier.count + self._file.rows
         values = {"samples": samples, "skipped": figures.skipped, "slowed_s": round(figures.slowed_s, 3)}
         for name, value in values.items():

@@ -1,7 +1,7 @@
 """How long one part of a job waits for another where it ends or a rank has died, in seconds, with why.
 
 They depend on one another: what is asked to end must have had its time before who asked ends it. Those of the C side
-are in c_api/src/base/deadlines.h; what both have bears one name. tests/unit/run/test_deadlines.py has their order.
+are in c_api/src/base/deadlines.h, also the one that both have. tests/unit/run/test_deadlines.py has their order.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ from __future__ import annotations
 LEFT_LOOP_S = 2.0  # from leaving the loop to the stop of the job; a new pass over the dataset takes it back
 LOOKED_AT_DATA_S = 60.0  # the same after the first batch of all: mostly a look at the data before the model is built
 FAILED_RECORDER_S = 1.0  # for what it has recorded, once its script has failed; the job ends meanwhile
-
-# A rank that has reported an error stays so long: dying first would end the job before the scheduler has told why.
-AFTER_ERROR_S = 4.0
 
 # The scheduler.
 STOP_S = 7.0  # from a stop to the end of what has not left

@@ -1,4 +1,4 @@
-"""The run folder: the names of its files (`run_files.h` has those that the C code uses), and who may use it.
+"""The run folder: the names of its files (those that the C code uses come from `run_files.h`), and who may use it.
 
 `planned.py` has those that only the plan tells.
 """
@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 from mpidata.errors import LaunchError
+from mpidata.native import constants
 from mpidata.run.own_files import PRIVATE_MODE, check_own, check_own_folder, read_own
 
 __all__ = ["RunFolder"]
@@ -41,22 +42,22 @@ class RunFolder:
     @property
     def private(self) -> Path:
         """Folder of what only this user may read."""
-        return self.path / "private"
+        return self.plan.parent
 
     @property
     def plan(self) -> Path:
         """What each rank reads before it starts its program."""
-        return self.private / "plan"
+        return self.path / constants.RUN_PLAN
 
     @property
     def alive(self) -> Path:
         """Folder with a file of each rank, locked as long as its mpidata-rank lives, which removes it at its end."""
-        return self.private / "alive"
+        return self.path / constants.RUN_ALIVE
 
     @property
     def case(self) -> Path:
         """What carriers copy for each simulation, where that is something."""
-        return self.private / "case"
+        return self.path / constants.RUN_CASE
 
     @property
     def lock(self) -> Path:
@@ -76,7 +77,7 @@ class RunFolder:
     @property
     def logs(self) -> Path:
         """Folder of the programs' output."""
-        return self.path / "logs"
+        return self.path / constants.RUN_LOGS
 
     @property
     def launcher_log(self) -> Path:
@@ -86,7 +87,7 @@ class RunFolder:
     @property
     def exits(self) -> Path:
         """Folder of the exit notes: how programs ended that ended badly."""
-        return self.path / "exits"
+        return self.path / constants.RUN_EXITS
 
     @property
     def progress(self) -> Path:
@@ -96,7 +97,7 @@ class RunFolder:
     @property
     def summary(self) -> Path:
         """How the run ended; it is there once the run has ended."""
-        return self.path / "summary.json"
+        return self.path / constants.RUN_SUMMARY
 
     @property
     def metrics(self) -> Path:
@@ -126,7 +127,7 @@ class RunFolder:
     @property
     def over(self) -> Path:
         """There when the job has failed or was stopped: every program then ends soon, or is ended."""
-        return self.path / "over"
+        return self.path / constants.RUN_OVER
 
     @property
     def checkpoints(self) -> Path:
@@ -141,12 +142,12 @@ class RunFolder:
     @property
     def idle_log(self) -> Path:
         """What trainers that draw nothing say, but for the first, which has a log of its own."""
-        return self.logs / "idle.log"
+        return self.path / constants.RUN_IDLE
 
     @property
     def hosts(self) -> Path:
         """The hosts of the ranks, one a line, where there are several."""
-        return self.path / "hosts"
+        return self.path / constants.RUN_HOSTS
 
     @property
     def record(self) -> Path:
@@ -156,7 +157,7 @@ class RunFolder:
     @property
     def journal(self) -> Path:
         """Folder of the trainers' journals, by which the run can be replayed."""
-        return self.path / "journal"
+        return self.path / constants.RUN_JOURNAL
 
     @property
     def slurm_starts(self) -> Path:
@@ -177,7 +178,7 @@ class RunFolder:
 
     def given_up(self, group: int, kind: str = "group") -> Path:
         """There when a spawned group, or a `loader`, is not waited for any more: it ends if it has not joined."""
-        return self.path / "given-up" / f"{kind}-{group}"
+        return self.path / constants.RUN_GIVEN_UP / f"{kind}-{group}"
 
     def give_up(self, group: int, kind: str = "group") -> None:
         """Tell ranks that were spawned, but have not joined, to end: no message reaches them."""
@@ -188,7 +189,7 @@ class RunFolder:
 
     def vanished(self, group: int, kind: str = "group") -> Path:
         """There when a group, or a `loader`, was lost, but no rank of it has left an exit note."""
-        return self.exits / f"vanished-{kind}-{group}"
+        return self.exits / f"{constants.VANISHED}{kind}-{group}"
 
     @property
     def is_removed(self) -> bool:

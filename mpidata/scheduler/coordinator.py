@@ -23,7 +23,8 @@ from mpidata.checkpoint.files import (
     unfinished,
 )
 from mpidata.errors import MpidataError, as_line
-from mpidata.native.event import LOOP_OVER, CheckpointWanted, CheckpointWritten
+from mpidata.native import constants
+from mpidata.native.event import CheckpointWanted, CheckpointWritten
 from mpidata.run.event_log import write_json
 from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import sync_folder
@@ -130,7 +131,7 @@ class Coordinator:
         current.batch = max(current.batch, event.batch)
         text = event.text
         if event.failed:
-            over = event.failed == LOOP_OVER
+            over = event.failed == constants.LOOP_OVER
             self._over = self._over or over
             if current.failure is None or (current.over and not over):
                 current.failure, current.over = text, over

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
-from mpidata.native.event import GIVEN_UP, Closed
+from mpidata.native import constants
+from mpidata.native.event import Closed
 from mpidata.run.exits import first_exit
 from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import assignments
@@ -241,13 +242,13 @@ class Dispatcher:
         """Take note of the simulation that the group has just ended, if any."""
         simulation, steps, failed = event.simulation, event.steps, event.failed
         self._journal.ran(group, event)
-        if self.stopping and failed != GIVEN_UP:
+        if self.stopping and failed != constants.GIVEN_UP:
             return  # cut short, so neither complete nor failed, and its number of steps says nothing
         if simulation == NONE:
             self._simulations.check_idle(group)
             return
         if failed:
-            again = failed != GIVEN_UP
+            again = failed != constants.GIVEN_UP
             cause = (Cause.raised if again else Cause.given_up)(self._plan, group, event.text)
             self._close_failed(simulation, steps, group, cause, again)
         else:

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError
-from mpidata.native.event import Event, RawEvent
-from mpidata.native.library import AGAIN, Library, check
+from mpidata.native import constants, structures
+from mpidata.native.event import Event, read
+from mpidata.native.library import Library, check
 from mpidata.native.loading import load_checked
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
-from mpidata.spawning.spawner import ROLES, Spawner
+from mpidata.spawning.spawner import Spawner, role_of
 
 __all__ = ["MIXED", "LibraryMessages", "Messages", "index_of", "log_of"]
 
@@ -123,7 +124,7 @@ class LibraryMessages:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._event = RawEvent()
+        self._event = structures.RawEvent()
         self._library: Library | None = None
         self._spawner: Spawner | None = None
 
@@ -147,11 +148,11 @@ class LibraryMessages:
     def poll(self, timeout_s: float) -> Event | None:
         """Next event, or None if none came in time. Sleeps while it waits."""
         status = self._opened.mpidata_scheduler_poll(ctypes.byref(self._event), timeout_s)
-        if status == AGAIN:
+        if status == constants.ERR_AGAIN:
             return None
         self._check(status)
         try:
-            return self._event.read()
+            return read(self._event)
         except KeyError:
             what = f"Rank {self._event.rank} sent a message of unknown kind {self._event.kind}"
             raise MpidataError(f"{what}. {MIXED}") from None
@@ -180,13 +181,13 @@ class LibraryMessages:
 
         `item`: what a loader worked on, as far as it is known.
         """
-        self._check(self._opened.mpidata_scheduler_lose(ROLES[kind], group, item.encode()))
+        self._check(self._opened.mpidata_scheduler_lose(role_of(kind), group, item.encode()))
         if self._spawner is not None and kind == "group":
             self._spawner.lose(group)
 
     def gone(self, group: int, kind: str = "group") -> None:
         """Close the connection with a group, or a `loader`, that has left, if it was spawned."""
-        self._check(self._opened.mpidata_scheduler_gone(ROLES[kind], group))
+        self._check(self._opened.mpidata_scheduler_gone(role_of(kind), group))
         if self._spawner is not None and kind == "group":
             self._spawner.gone(group)
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from mpidata.arrays import NotPlainError, plain_array, plain_number
 from mpidata.errors import MpidataError, NotFiniteError
-from mpidata.native.library import DTYPES, END, ERR_ARGUMENT, ERR_DTYPE, Library, check
+from mpidata.native import constants
+from mpidata.native.library import Library, check
 from mpidata.native.uncaught import describe
-from mpidata.run import deadlines
 from mpidata.run.plan import Plan
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class GroupRank:
         if sentence is not None:
             self.library.mpidata_report_error(sentence.encode())
         if self.plan is not None:
-            time.sleep(deadlines.AFTER_ERROR_S)
+            time.sleep(constants.AFTER_ERROR_MS / 1e3)
 
     def misuse(self, status: int, what: str, advice: str) -> NoReturn:
         """Refuse a call as the library does: the job ends with it, and later calls fail; raises LibraryError.
@@ -88,12 +88,12 @@ class GroupRank:
         Parameters
         ----------
         status : int
-            ERR_ARGUMENT, say.
+            constants.ERR_ARGUMENT, say.
         what, advice : str
             What is wrong, without a full stop, and a sentence.
         """
         status = self.library.mpidata_misuse(status, what.encode(), advice.encode())
-        if status == END:
+        if status == constants.END:
             self.stop()
         check(self.library, status)
         raise MpidataError(f"{what}. {advice}")
@@ -106,17 +106,17 @@ class GroupRank:
         try:
             array = plain_array(values, declared.dtype if declared else None)
         except NotPlainError as error:
-            self.misuse(ERR_ARGUMENT, f"Field {field!r}: {error.what} was put, {error.why}", error.advice)
+            self.misuse(constants.ERR_ARGUMENT, f"Field {field!r}: {error.what} was put, {error.why}", error.advice)
         if not array.size:
             return np.empty(array.shape, declared.dtype if declared else "float64")
         dtype = array.dtype.newbyteorder("=")
-        if dtype.name not in DTYPES:
+        if dtype.name not in constants.DTYPES:
             what = f"Field {field!r}: {dtype} was put, a dtype that no field has"
-            fits = f"one of {', '.join(DTYPES)}"
+            fits = f"one of {', '.join(constants.DTYPES)}"
             if declared:
                 what = f"Field {field!r} has dtype {declared.dtype}, but {dtype} was put"
                 fits = "float32 or float64" if declared.dtype == "float32" else declared.dtype
-            self.misuse(ERR_DTYPE, what, f"Convert it to {fits}.")
+            self.misuse(constants.ERR_DTYPE, what, f"Convert it to {fits}.")
         return np.require(array, dtype, ["C", "A"])
 
     @property
@@ -155,7 +155,7 @@ class GroupRank:
         self.current, self.within = None, False
         identity = ctypes.c_int64()
         status = self.library.mpidata_next(ctypes.byref(identity))
-        if status == END:
+        if status == constants.END:
             return False
         check(self.library, status)
         self.steps = 0
@@ -166,7 +166,7 @@ class GroupRank:
         """Give the current simulation, or this try of it, up; raises StopSimulation where the job is stopping."""
         self.within = False
         status = call(reason.encode())
-        if status == END:
+        if status == constants.END:
             self.stop()
         check(self.library, status)
 
@@ -323,11 +323,11 @@ class Simulation:
         try:
             number = plain_number(time)
         except Exception:  # of whatever it is
-            self._rank.misuse(ERR_ARGUMENT, f"step: the time is {time!r:.100}", "Pass a number.")
+            self._rank.misuse(constants.ERR_ARGUMENT, f"step: the time is {time!r:.100}", "Pass a number.")
         status = self._rank.library.mpidata_step(number)
-        if status == END:
+        if status == constants.END:
             self._rank.stop()
-        if status == ERR_ARGUMENT and not math.isfinite(number):
+        if status == constants.ERR_ARGUMENT and not math.isfinite(number):
             self._rank.within = False
             raise NotFiniteError((self._rank.library.mpidata_last_error() or b"").decode())
         check(self._rank.library, status)
@@ -349,7 +349,7 @@ class Simulation:
         return True
 
     def _send(self, function: Any, field: str, array: npt.NDArray[Any], *start: Any) -> None:
-        dtype = DTYPES[array.dtype.name]
+        dtype = constants.DTYPES[array.dtype.name].number
         arguments = (field.encode(), array.ctypes.data, dtype, array.ndim, _extents(array.shape), *start)
         check(self._rank.library, function(*arguments))
 
@@ -360,7 +360,7 @@ class Simulation:
             first = []
         if len(first) != array.ndim or any(not 0 <= index < 1 << 63 for index in first):
             what = f"Field {field!r}: the block has {array.ndim} dimensions but start is {start!r:.100}"
-            self._rank.misuse(ERR_ARGUMENT, what, "Give one index per dimension, a whole number from 0.")
+            self._rank.misuse(constants.ERR_ARGUMENT, what, "Give one index per dimension, a whole number from 0.")
         return _extents(first)
 
 

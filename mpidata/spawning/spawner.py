@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mpidata.errors import LibraryError, MpidataError, RankDiedError
+from mpidata.native import constants
 from mpidata.native.build_flags import rank_program
 from mpidata.native.library import Library, check
 from mpidata.native.linked_mpi import linked_mpi
@@ -26,10 +27,12 @@ from mpidata.spawning.cases import Cases
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["ROLES", "Spawner"]
+__all__ = ["Spawner", "role_of"]
 
-ROLES = {"group": 2, "loader": 3}
-"""MPIDATA_ROLE_... of what may be spawned, by its kind."""
+
+def role_of(kind: str) -> int:
+    """Get the role in C of what may be spawned, a `group` or a `loader`."""
+    return {"group": constants.ROLE_SOLVER, "loader": constants.ROLE_LOADER}[kind]
 
 
 class _Start:
@@ -143,7 +146,7 @@ class Spawner:
         found: list[tuple[int, str]] = []
         for start in [start for start in self._starts.values() if start.kind == kind]:
             if start.joined.is_set() and not start.error:
-                check(self._library, self._library.mpidata_scheduler_link(ROLES[kind], start.group, start.comm))
+                check(self._library, self._library.mpidata_scheduler_link(role_of(kind), start.group, start.comm))
                 found.append((start.group, ""))
             elif not start.invited.is_set() and (error := self._failure(start, now)):
                 found.append((start.group, error))
@@ -163,7 +166,7 @@ class Spawner:
             joining = self._joining = ready[0] if ready and invite else None
             if joining is not None:
                 joining.since = now
-                check(self._library, self._library.mpidata_scheduler_prepare(ROLES[kind], joining.group))
+                check(self._library, self._library.mpidata_scheduler_prepare(role_of(kind), joining.group))
         elif joining.kind != kind or joining.invited.is_set():
             return
         elif not joining.called.is_set() and len(joining.ready) == self._plan.trainers:
@@ -171,7 +174,7 @@ class Spawner:
             joining.called.set()
         elif joining.answers.is_set() and invite and not joining.error:
             joining.since = now
-            check(self._library, self._library.mpidata_scheduler_invite(ROLES[kind], joining.group))
+            check(self._library, self._library.mpidata_scheduler_invite(role_of(kind), joining.group))
             joining.invited.set()
         else:
             self._say_if_late(joining, now)
@@ -262,7 +265,7 @@ class Spawner:
 
         ranks = 1 if start.kind == "loader" else self._plan.ranks_per_group
         between = MPI.COMM_SELF.Spawn(str(rank_program()), command, maxprocs=ranks, info=info)
-        bridge, role = start.bridge, ROLES[start.kind]
+        bridge, role = start.bridge, role_of(start.kind)
         greeted = self._library.mpidata_scheduler_greet(between.py2f(), role, start.group, ctypes.byref(bridge))
         check(self._library, greeted)
         start.greeted.set()

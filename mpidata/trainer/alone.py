@@ -8,7 +8,8 @@ import threading
 from pathlib import Path
 
 from mpidata.alone.sources import Sample, Source, read_source
-from mpidata.native.library import AGAIN, END, Library, Statistics, check
+from mpidata.native import constants, structures
+from mpidata.native.library import Library, check
 from mpidata.native.loading import load
 from mpidata.native.uncaught import describe, fail
 from mpidata.run.folder import RunFolder
@@ -58,7 +59,7 @@ class AloneTrainer(Trainer):
 
     def _part(self, recorder_s: float, close_s: float) -> int:
         """Say what was drawn; nothing is waited for."""
-        figures = Statistics()
+        figures = structures.Statistics()
         check(self.library, self.library.mpidata_trainer_statistics(ctypes.byref(figures)))
         print(f"mpidata try: {self._progress()} drawn, of {figures.received} samples.", file=sys.stderr, flush=True)
         if self._error:
@@ -89,11 +90,11 @@ class AloneTrainer(Trainer):
         """Give a sample; False where no more are wanted."""
         places = [field.ctypes.data for field in sample.fields]
         fields = (ctypes.c_void_p * len(places))(*places)
-        status = AGAIN
-        while status == AGAIN and not self.closed:
+        status = constants.ERR_AGAIN
+        while status == constants.ERR_AGAIN and not self.closed:
             status = self.library.mpidata_trainer_give(
                 fields, sample.parameters.ctypes.data, sample.time, sample.step, sample.simulation, SLICE_S
             )
-        if status not in (AGAIN, END):
+        if status not in (constants.ERR_AGAIN, constants.END):
             check(self.library, status)
         return status == 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 
 from mpidata.loading.turns import Turns
-from mpidata.native.library import AGAIN, CHECKPOINT, END, check
+from mpidata.native import constants
+from mpidata.native.library import check
 from mpidata.trainer import join
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
@@ -35,11 +36,11 @@ def count_batch(trainer: Trainer) -> None:
     Sleeps only while the trainers agree on the batch of a checkpoint.
     """
     trainer.checkpoints.check_claimed()
-    status = AGAIN
-    while status in (AGAIN, CHECKPOINT) and not trainer.closed:
+    status = constants.ERR_AGAIN
+    while status in (constants.ERR_AGAIN, constants.CHECKPOINT) and not trainer.closed:
         status = trainer.library.mpidata_trainer_count_batch(SLICE_S)
-        if status == CHECKPOINT:
+        if status == constants.CHECKPOINT:
             trainer.checkpoints.take()
-    if status not in (AGAIN, END):  # a job that is over is found out by who waits for the batch
+    if status not in (constants.ERR_AGAIN, constants.END):  # a job that is over is found out by who waits for the batch
         check(trainer.library, status)
         trainer.drawn += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from mpidata.run.plan import Plan
+from mpidata.run.plan.routing import own_count
 
 __all__ = ["expected_batches"]
 
@@ -45,11 +46,10 @@ def _samples(plan: Plan, steps: int) -> int:
 
 
 def _share(plan: Plan, steps: int, trainer: int) -> int:
-    """Count the samples of one trainer: those of simulation i and run r with (i + r) mod trainers its number."""
-    run, samples = plan.samples_run, _samples(plan, steps)
+    """Count the samples of one trainer."""
+    samples, run = _samples(plan, steps), plan.samples_run
     share = 0
-    for first in range(plan.trainers):  # by (i mod trainers)
+    for first in range(plan.trainers):  # the simulations are dealt out in turn
         simulations = len(range(first, plan.simulations, plan.trainers))
-        runs = range((trainer - first) % plan.trainers * run, samples, plan.trainers * run)
-        share += simulations * sum(min(run, samples - begin) for begin in runs)
+        share += simulations * own_count(plan.trainers, run, trainer, first, samples)
     return share

@@ -15,8 +15,9 @@ from mpidata.field_statistics.statistics import write_statistics
 from mpidata.learning.telling import Telling
 from mpidata.loading.figures import LEFT_EARLY, WAITS_S
 from mpidata.loading.turns import Turns
+from mpidata.native import constants, structures
 from mpidata.native.forked import ForkedLibrary, forked_error, when_forked
-from mpidata.native.library import AGAIN, CHECKPOINT, END, Library, Statistics, check
+from mpidata.native.library import Library, check
 from mpidata.run import deadlines
 from mpidata.run.plan import Plan
 from mpidata.trainer.expected import expected_batches
@@ -199,8 +200,8 @@ class Trainer:
 
     def _wait(self, call: Callable[[], int]) -> bool:
         """Call until there is a batch; False when the stream is over."""
-        status = AGAIN
-        while status in (AGAIN, CHECKPOINT):
+        status = constants.ERR_AGAIN
+        while status in (constants.ERR_AGAIN, constants.CHECKPOINT):
             if self.ended:
                 return False
             if self.closed:
@@ -208,9 +209,9 @@ class Trainer:
             self._waiting = True
             status = call()
             self._waiting = False
-            if status == CHECKPOINT:
+            if status == constants.CHECKPOINT:
                 self.checkpoints.take()
-        if status == END:
+        if status == constants.END:
             self.ended = True
             return False
         check(self.library, status)
@@ -259,7 +260,7 @@ class Trainer:
         """Tell, in another thread, how far the script is."""
         if not self.plan.has_stream:
             return Pace(self.turns.given, self.turns.is_computing(), "it is within a loop over its batches")
-        figures = Statistics()
+        figures = structures.Statistics()
         if self.library.mpidata_trainer_statistics(ctypes.byref(figures)):
             return None
         holds_up = figures.fill >= figures.capacity and not self._waiting
@@ -291,7 +292,7 @@ class Trainer:
                 return
             self.library.mpidata_trainer_stop(1, sentence.encode())
             self.closed = True
-        self._part(deadlines.FAILED_RECORDER_S, deadlines.AFTER_ERROR_S)
+        self._part(deadlines.FAILED_RECORDER_S, constants.AFTER_ERROR_MS / 1e3)
 
     def close(self) -> None:
         """Leave the job; stops it when the stream is not over. Sleeps until all solvers and trainers have ended."""

@@ -10,7 +10,8 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from mpidata.errors import StreamError
-from mpidata.native.library import AGAIN, END, check
+from mpidata.native import constants
+from mpidata.native.library import check
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
 __all__ = ["ValidationDataset"]
@@ -55,12 +56,12 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
     def wait(cls, trainer: Trainer) -> ValidationDataset:
         """Wait, asleep, until the trainer's share is complete; raises StreamError when it never will be."""
         count = ctypes.c_int64()
-        status = AGAIN
-        while status == AGAIN:
+        status = constants.ERR_AGAIN
+        while status == constants.ERR_AGAIN:
             if trainer.closed:
                 raise StreamError("The stream is closed. Call stream.validation() before stream.close().")
             status = trainer.library.mpidata_trainer_validation(ctypes.byref(count), SLICE_S)
-        if status == END:
+        if status == constants.END:
             raise StreamError(
                 "The job was stopped before the validation samples were complete. See the run folder's summary for the "
                 "reason."

@@ -15,7 +15,7 @@ from pages import CONTRIBUTING, PAGES, README, ROOT, Block, blocks, files, prose
 
 import mpidata.cli
 from mpidata.config import load_job
-from mpidata.native.event import LOSSES
+from mpidata.native.structures import LOSSES
 from mpidata.scheduler.simulations import Simulations
 from mpidata.scheduler.summary import Conclusion, Figures
 

@@ -1,7 +1,6 @@
 """`pip install .` gives all that a solver's build needs, in each way of building one; the solvers run as they are."""
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -126,8 +125,8 @@ def config(programs: Path) -> Callable[..., list[str]]:
 def solver_source() -> str:
     """The solver that opens the header, as a reader would copy it, with the function that it leaves out."""
     header = (ROOT / "c_api" / "include" / "mpidata.h").read_text()
-    lines = re.findall(r"^ \*(?:     (.*))?$", header.split("Build it with")[0], re.MULTILINE)
-    text = "\n".join(lines)
+    lines = header.split("Build it with")[0].splitlines()
+    text = "\n".join(line.removeprefix(" *").removeprefix("     ") for line in lines)
     text = text[text.index("#include") :]
     advance = "static void advance(double u[64][64], double alpha, MPI_Comm group) {u[1][1] += alpha; (void)group;}\n"
     return text.replace("int main", advance + "int main")

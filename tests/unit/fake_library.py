@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mpidata.native.event import LOSSES, NO_USAGE
-from mpidata.native.library import AGAIN, END, SUCCESS
+from mpidata.native.constants import END, SUCCESS
+from mpidata.native.constants import ERR_AGAIN as AGAIN
+from mpidata.native.event import NO_USAGE
+from mpidata.native.structures import LOSSES
 from mpidata.run.plan import Field, Plan, Program
 from mpidata.trainer import join as job
 from mpidata.trainer.trainer import Trainer

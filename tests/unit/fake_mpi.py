@@ -4,7 +4,7 @@ import threading
 from types import ModuleType
 from typing import Any
 
-from mpidata.native.library import SUCCESS
+from mpidata.native.constants import SUCCESS
 
 
 class MPIError(Exception):

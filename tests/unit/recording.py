@@ -7,7 +7,8 @@ from collections import deque
 import numpy as np
 from fake_library import FakeLibrary, memory
 
-from mpidata.native.library import AGAIN, SUCCESS
+from mpidata.native.constants import ERR_AGAIN as AGAIN
+from mpidata.native.constants import SUCCESS
 from mpidata.record.writer import Recorder
 
 __all__ = ["SAMPLES", "RecordLibrary", "check", "content", "record"]

@@ -1,5 +1,5 @@
 /* How long a rank waits for others where a job ends or a rank has died, ms, with why. Those of the Python side are in
- * mpidata/run/deadlines.py; what both have bears one name. tests/unit/run/test_deadlines.py has their order. */
+ * mpidata/run/deadlines.py; AFTER_ERROR is Python's, too. tests/unit/run/test_deadlines.py has their order. */
 #ifndef MPIDATA_DEADLINES_H
 #define MPIDATA_DEADLINES_H
 

@@ -27,39 +27,25 @@ void mpidata_ledger_close(mpidata_ledger *ledger) {
     ledger->entries = NULL;
 }
 
-/* First run of a simulation that is this trainer's. */
-static int64_t first_run(const mpidata_ledger *ledger, int64_t simulation) {
-    int64_t trainers = ledger->plan->trainers;
-    return (ledger->trainer - simulation % trainers + trainers) % trainers;
-}
-
 int64_t mpidata_ledger_samples(const mpidata_ledger *ledger, int64_t steps) {
     int64_t span = mpidata_plan_span(ledger->plan);
     return steps > span ? steps - span : 0;
 }
 
 int64_t mpidata_ledger_own(const mpidata_ledger *ledger, int64_t simulation, int64_t steps) {
-    int64_t run = ledger->plan->samples_run, round = run * ledger->plan->trainers;
-    int64_t rest = steps % round - first_run(ledger, simulation) * run;
-    return steps / round * run + (rest <= 0 ? 0 : rest < run ? rest : run);
-}
-
-/* Number of an own step among the own steps. */
-static int64_t number_of(const mpidata_ledger *ledger, int64_t step) {
-    int64_t run = ledger->plan->samples_run;
-    return step / (run * ledger->plan->trainers) * run + step % run;
+    return mpidata_plan_own(ledger->plan, ledger->trainer, simulation, steps);
 }
 
 int mpidata_ledger_has(const mpidata_ledger *ledger, int64_t simulation, int64_t step) {
     const mpidata_ledger_entry *entry = &ledger->entries[simulation];
     if (step < entry->whole) return 1;
-    int64_t bit = number_of(ledger, step);
+    int64_t bit = mpidata_plan_number(ledger->plan, step);
     return bit / 64 < entry->words && (entry->bits[bit / 64] >> (bit % 64) & 1);
 }
 
 int mpidata_ledger_enter(mpidata_ledger *ledger, int64_t simulation, int64_t step) {
     mpidata_ledger_entry *entry = &ledger->entries[simulation];
-    int64_t bit = number_of(ledger, step), word = bit / 64;
+    int64_t bit = mpidata_plan_number(ledger->plan, step), word = bit / 64;
     if (word >= entry->words) {
         int64_t words = entry->words;
         if (!mpidata_array_reserve(&entry->bits, &words, word + 1, 0, sizeof *entry->bits))

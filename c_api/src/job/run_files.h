@@ -1,4 +1,4 @@
-/* Names in the run folder, for libmpidata and mpidata-rank; mpidata/run/folder.py has those of Python. */
+/* Names in the run folder, for libmpidata and mpidata-rank; mpidata/run/folder.py has them from here. */
 #ifndef MPIDATA_RUN_FILES_H
 #define MPIDATA_RUN_FILES_H
 

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#define ROUNDS MPIDATA_PERMUTATION_ROUNDS
 #define HIGH UINT32_C(0xD2B74407) /* of the multiplier */
 #define LOW UINT32_C(0xB1CE6E93)
 #define AT_ONCE 256 /* numbers in a block, which stays in the first cache for all rounds */
@@ -33,14 +32,14 @@ static inline uint32_t low_of(uint32_t x) { return LOW * x; }
 static inline uint32_t high_of(uint32_t x) { return (uint32_t)((uint64_t)LOW * x >> 32) + HIGH * x; }
 
 /* One round of all numbers after the other, so that the inner loop is one of vectors. */
-BEST_BUILD static void forwards(const uint32_t *keys, halves h, uint64_t *restrict values, int count) {
+BEST_BUILD static void forwards(const uint32_t *keys, int rounds, halves h, uint64_t *restrict values, int count) {
     uint32_t left[AT_ONCE], right[AT_ONCE];
     int odd = h.right_bits - h.left_bits;
     for (int i = 0; i < count; i++) {
         left[i] = (uint32_t)(values[i] >> h.right_bits);
         right[i] = (uint32_t)values[i] & h.right_mask;
     }
-    for (int r = 0; r < ROUNDS; r++) {
+    for (int r = 0; r < rounds; r++) {
         uint32_t key = keys[r];
         for (int i = 0; i < count; i++) {
             uint32_t before = left[i];
@@ -58,7 +57,7 @@ static uint32_t inverse_of(uint32_t odd) {
     return x;
 }
 
-BEST_BUILD static void back(const uint32_t *keys, halves h, uint64_t *restrict values, int count) {
+BEST_BUILD static void back(const uint32_t *keys, int rounds, halves h, uint64_t *restrict values, int count) {
     uint32_t left[AT_ONCE], right[AT_ONCE];
     int odd = h.right_bits - h.left_bits;
     uint32_t inverse = inverse_of(LOW), odd_mask = (UINT32_C(1) << odd) - 1;
@@ -66,7 +65,7 @@ BEST_BUILD static void back(const uint32_t *keys, halves h, uint64_t *restrict v
         left[i] = (uint32_t)(values[i] >> h.right_bits);
         right[i] = (uint32_t)values[i] & h.right_mask;
     }
-    for (int r = ROUNDS - 1; r >= 0; r--) {
+    for (int r = rounds - 1; r >= 0; r--) {
         uint32_t key = keys[r];
         for (int i = 0; i < count; i++) {
             uint32_t before = ((right[i] >> odd) * inverse) & h.left_mask;
@@ -78,28 +77,29 @@ BEST_BUILD static void back(const uint32_t *keys, halves h, uint64_t *restrict v
     for (int i = 0; i < count; i++) values[i] = (uint64_t)left[i] << h.right_bits | right[i];
 }
 
-static void permute_block(const uint32_t *keys, halves h, int backwards, uint64_t *values, int count) {
+static void permute_block(const uint32_t *keys, int rounds, halves h, int backwards, uint64_t *values, int count) {
     if (backwards)
-        back(keys, h, values, count);
+        back(keys, rounds, h, values, count);
     else
-        forwards(keys, h, values, count);
+        forwards(keys, rounds, h, values, count);
 }
 
-void mpidata_permute(const uint32_t *keys, uint64_t n, int bits, int backwards, uint64_t *values, int64_t count) {
+void mpidata_permute(const uint32_t *keys, int rounds, uint64_t n, int bits, int backwards, uint64_t *values,
+                     int64_t count) {
     halves h = halves_of(bits);
     uint64_t outside[AT_ONCE];
     int where[AT_ONCE];
     for (int64_t begin = 0; begin < count; begin += AT_ONCE) {
         uint64_t *block = values + begin;
         int length = (int)(count - begin < AT_ONCE ? count - begin : AT_ONCE), left = 0;
-        permute_block(keys, h, backwards, block, length);
+        permute_block(keys, rounds, h, backwards, block, length);
         for (int i = 0; i < length; i++) {
             outside[left] = block[i];
             where[left] = i;
             left += block[i] >= n;
         }
         while (left > 0) {
-            permute_block(keys, h, backwards, outside, left);
+            permute_block(keys, rounds, h, backwards, outside, left);
             int still = 0;
             for (int i = 0; i < left; i++) {
                 block[where[i]] = outside[i];

@@ -4,17 +4,16 @@
 
 #include <stdint.h>
 
-#define MPIDATA_PERMUTATION_ROUNDS 24
-
 /* Permute 0 ... n-1 by VariablePhilox (Mitchell et al., "Bandwidth-optimal random shuffling for GPUs", 2022) over the
- * numbers of `bits` bits; what falls outside n is permuted again. mpidata/loading/permutation.py says it in Python.
+ * numbers of `bits` bits; what falls outside n is permuted again.
  *
- * @param[in] keys        array of uint32, shape (MPIDATA_PERMUTATION_ROUNDS,): keys of the rounds
+ * @param[in] keys        array of uint32, shape (rounds,): a key for each round
  * @param[in] n           how many, at most 2^bits
  * @param[in] bits        2 ... 62
  * @param[in] backwards   not 0: the inverse
  * @param[in,out] values  array of uint64, shape (count,): each below n */
-void mpidata_permute(const uint32_t *keys, uint64_t n, int bits, int backwards, uint64_t *values, int64_t count);
+void mpidata_permute(const uint32_t *keys, int rounds, uint64_t n, int bits, int backwards, uint64_t *values,
+                     int64_t count);
 
 /* Put rows to their places in a batch.
  *

@@ -5,14 +5,7 @@
 
 #include "base/lock.h"
 #include "parcel/sending.h"
-
-/* News of a loader. */
-enum {
-    MPIDATA_LOADER_LOST,    /* it answers no more */
-    MPIDATA_LOADER_JOINED,  /* it takes requests */
-    MPIDATA_LOADER_RETIRES, /* it takes no more requests, but answers those that it has */
-    MPIDATA_LOADER_RESTS    /* it has answered them; it may join again */
-};
+#include "python/structures.h"
 
 /* at: of a lost one, what it worked on; "" where that is not known. */
 typedef struct {

@@ -5,10 +5,7 @@
 
 #include <stdint.h>
 
-typedef struct {
-    int64_t queued, written, skipped; /* samples so far; written: released, or given up by stop */
-    double slowed_s;                  /* how long the intake was closed for the record's sake */
-} mpidata_record_figures;
+#include "python/structures.h"
 
 /* Record every `every`-th step of each simulation, with at most `limit` training samples waiting to be written (some more
  * while messages are on their way); when it is reached, skip: leave out samples, else: let the solvers wait. Before

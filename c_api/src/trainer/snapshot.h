@@ -10,32 +10,7 @@
 #define MPIDATA_SNAPSHOT_H
 
 #include "mpidata.h"
-#include "wire/statistics.h"
-
-/* Where a trainer holds samples. Those of a snapshot are numbered in this order. */
-enum {
-    MPIDATA_PLACE_BUFFER = 0, /* in the policy's order: fifo oldest first; reservoir those never drawn first */
-    MPIDATA_PLACE_WAITING,    /* for room in the buffer, oldest first */
-    MPIDATA_PLACE_RETIRED,    /* drawn last, kept for the tail to repeat */
-    MPIDATA_PLACE_VALIDATION,
-    MPIDATA_PLACES,
-    MPIDATA_PLACE_NONE = MPIDATA_PLACES /* steps of windows that are restored next */
-};
-
-typedef struct {
-    int64_t number;                /* of the checkpoint */
-    int64_t batch;                 /* batches drawn */
-    int64_t batches_of_all;        /* by all trainers in all, however many they were in earlier starts of the run */
-    int64_t count[4];              /* samples in each place */
-    int64_t steps;                 /* in all: a sample each, or those of windows, each once */
-    int64_t unseen;                /* the first so many of the buffer were never drawn (reservoir) */
-    int64_t next_retired;          /* place among the retired that is used next */
-    int64_t capacity;              /* of the buffer, with what relief has added */
-    int64_t added;                 /* samples that have entered the buffer since the start */
-    uint64_t random[4];            /* state of the generator of draws */
-    int64_t ledger_words;          /* length of `bits` of mpidata_trainer_snapshot_ledger */
-    mpidata_statistics statistics;
-} mpidata_snapshot;
+#include "python/structures.h"
 
 /* Ask the scheduler for a checkpoint. Any thread; does not block. */
 int mpidata_trainer_checkpoint(void);

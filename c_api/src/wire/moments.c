@@ -89,11 +89,8 @@ MPIDATA_OUT_OF_LINE void mpidata_moments_merge(mpidata_moments *into, const mpid
     }                                                                                                       \
     static void load_##name(const void *values, int64_t n, int64_t stride, double *to) { LOAD_BODY(type) }
 
-FUNCTIONS(float32, float)
-FUNCTIONS(float64, double)
-FUNCTIONS(int32, int32_t)
-FUNCTIONS(int64, int64_t)
-FUNCTIONS(uint8, uint8_t)
+#define FUNCTIONS_OF(in_c, name, type, kind, in_mpi) FUNCTIONS(name, type)
+MPIDATA_DTYPES(FUNCTIONS_OF)
 
 typedef struct {
     size_t size;
@@ -101,11 +98,9 @@ typedef struct {
     void (*load)(const void *, int64_t, int64_t, double *);
 } type_functions;
 
-#define ENTRY(name, type) {sizeof(type), sum_##name, wide_sum_##name, load_##name}
-static const type_functions TYPES[] = {
-    ENTRY(float32, float), ENTRY(float64, double), ENTRY(int32, int32_t), ENTRY(int64, int64_t), ENTRY(uint8, uint8_t),
-}; /* as mpidata_dtype */
-enum { FLOAT64 = 1 };
+#define ENTRY(in_c, name, type, kind, in_mpi) {sizeof(type), sum_##name, wide_sum_##name, load_##name},
+static const type_functions TYPES[] = {MPIDATA_DTYPES(ENTRY)}; /* by mpidata_dtype, which begins at 1 */
+static const type_functions GATHERED = {sizeof(double), sum_float64, wide_sum_float64, load_float64};
 
 /* One by one, where some are not finite. */
 static void add_each(const double *values, int64_t n, mpidata_moments *moments) {
@@ -164,7 +159,7 @@ static void add_scattered(const type_functions *type, const char *values, int64_
             type->load(first + (size_t)(i * stride) * type->size, inner, 1, gathered + i * inner);
         for (int64_t i = 0; i < inner && inner < LANES; i++)
             type->load(first + (size_t)i * type->size, runs, stride, gathered + i * runs);
-        add_run(&TYPES[FLOAT64], (const char *)gathered, runs * inner, moments);
+        add_run(&GATHERED, (const char *)gathered, runs * inner, moments);
     }
 }
 

@@ -5,11 +5,19 @@
 
 _Static_assert(MPIDATA_PLAN_NDIM == MPIDATA_MAX_NDIM, "plan_text.h has another number of dimensions than mpidata.h");
 
+/* mpidata.h is written by hand, the table of dtypes goes by its order. */
+#define PLACE(in_c, name, type, kind, in_mpi) PLACE_##in_c,
+enum { BEFORE_DTYPES, MPIDATA_DTYPES(PLACE) BEHIND_DTYPES };
+#define IN_ORDER(in_c, name, type, kind, in_mpi) \
+    _Static_assert((int)MPIDATA_##in_c == (int)PLACE_##in_c, "mpidata.h has another number for this dtype");
+MPIDATA_DTYPES(IN_ORDER)
+_Static_assert(sizeof(float) == 4 && sizeof(double) == 8, "float32 and float64 are no float and double here");
+
 #ifndef MPIDATA_WITHOUT_MPI
 MPI_Datatype mpidata_dtype_mpi(unsigned dtype) {
     switch (dtype) {
-#define CASE(in_c, name, bytes, in_mpi)                                                                                \
-    case in_c: return in_mpi;
+#define CASE(in_c, name, type, kind, in_mpi) \
+    case MPIDATA_##in_c: return in_mpi;
         MPIDATA_DTYPES(CASE)
     }
     return MPI_DATATYPE_NULL;
@@ -34,6 +42,27 @@ int mpidata_plan_has(const mpidata_plan *plan, int64_t simulation) {
 
 int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t step) {
     return (int)((simulation + step / plan->samples_run) % plan->trainers);
+}
+
+/* First run of a simulation that is this trainer's. */
+static int64_t first_run(const mpidata_plan *plan, int trainer, int64_t simulation) {
+    return (trainer - simulation % plan->trainers + plan->trainers) % plan->trainers;
+}
+
+int64_t mpidata_plan_own(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t steps) {
+    int64_t run = plan->samples_run, round = run * plan->trainers;
+    int64_t rest = steps % round - first_run(plan, trainer, simulation) * run;
+    return steps / round * run + (rest <= 0 ? 0 : rest < run ? rest : run);
+}
+
+int64_t mpidata_plan_number(const mpidata_plan *plan, int64_t step) {
+    int64_t run = plan->samples_run;
+    return step / (run * plan->trainers) * run + step % run;
+}
+
+int64_t mpidata_plan_step(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t number) {
+    int64_t run = plan->samples_run;
+    return (number / run * plan->trainers + first_run(plan, trainer, simulation)) * run + number % run;
 }
 
 int64_t mpidata_plan_span(const mpidata_plan *plan) {

@@ -18,6 +18,13 @@ int mpidata_plan_has(const mpidata_plan *plan, int64_t simulation);
 /* Trainer that takes the sample that begins at this step, whatever the group or try. */
 int mpidata_plan_trainer(const mpidata_plan *plan, int64_t simulation, int64_t step);
 
+/* Of the first `steps` steps of a simulation, those at which samples of this trainer begin: its own steps. */
+int64_t mpidata_plan_own(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t steps);
+
+/* Number of an own step among the own steps of its trainer, from 0, and the step that has this number. */
+int64_t mpidata_plan_number(const mpidata_plan *plan, int64_t step);
+int64_t mpidata_plan_step(const mpidata_plan *plan, int trainer, int64_t simulation, int64_t number);
+
 /* Steps from the first one of a sample to its last: 0 where it is one step. */
 int64_t mpidata_plan_span(const mpidata_plan *plan);
 

@@ -12,10 +12,13 @@
 #include "program/text.h"
 
 static const char header[] = "mpidata-plan 1";
-static const char *const role_names[MPIDATA_ROLES] = {"scheduler", "trainer", "solver", "loader"};
+static const char *const role_names[MPIDATA_ROLES] = {
+    [MPIDATA_ROLE_SCHEDULER] = "scheduler", [MPIDATA_ROLE_TRAINER] = "trainer",
+    [MPIDATA_ROLE_SOLVER] = "solver",       [MPIDATA_ROLE_LOADER] = "loader",
+};
 /* In the order of mpidata_dtype, which begins at 1. */
 static const struct { const char *name; size_t size; } dtypes[] = {
-#define ROW(in_c, name, bytes, in_mpi) {name, bytes},
+#define ROW(in_c, name, type, kind, in_mpi) {#name, sizeof(type)},
     MPIDATA_DTYPES(ROW)
 };
 enum { N_DTYPES = sizeof dtypes / sizeof dtypes[0] };

@@ -80,13 +80,14 @@ int mpidata_plan_world_loaders(const mpidata_plan *plan);
 int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_in_group);
 const char *mpidata_role_name(int role);
 
-/* All dtypes: the name in mpidata.h, that in the plan, bytes, and the name in MPI, which only plan.c looks at. */
-#define MPIDATA_DTYPES(X)                                                                                              \
-    X(MPIDATA_FLOAT32, "float32", 4, MPI_FLOAT)                                                                        \
-    X(MPIDATA_FLOAT64, "float64", 8, MPI_DOUBLE)                                                                       \
-    X(MPIDATA_INT32, "int32", 4, MPI_INT32_T)                                                                          \
-    X(MPIDATA_INT64, "int64", 8, MPI_INT64_T)                                                                          \
-    X(MPIDATA_UINT8, "uint8", 1, MPI_UINT8_T)
+/* All dtypes, in the order of mpidata_dtype: the name in mpidata.h without MPIDATA_, that in the plan, the type in C, what
+ * kind of number it is, as in the type codes of NumPy, and the name in MPI. All else that goes by dtype is made of this. */
+#define MPIDATA_DTYPES(X)                        \
+    X(FLOAT32, float32, float, "f", MPI_FLOAT)   \
+    X(FLOAT64, float64, double, "f", MPI_DOUBLE) \
+    X(INT32, int32, int32_t, "i", MPI_INT32_T)   \
+    X(INT64, int64, int64_t, "i", MPI_INT64_T)   \
+    X(UINT8, uint8, uint8_t, "u", MPI_UINT8_T)
 
 size_t mpidata_dtype_size(unsigned dtype); /* 0 for no dtype */
 const char *mpidata_dtype_name(unsigned dtype);

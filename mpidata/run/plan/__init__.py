@@ -1,7 +1,7 @@
 """The plan of a job, a class for each of its sections, and its text."""
 
 from mpidata.run.plan.plan import Plan
-from mpidata.run.plan.programs import ROLES, Program
+from mpidata.run.plan.programs import Program
 from mpidata.run.plan.samples import Field
 
-__all__ = ["ROLES", "Field", "Plan", "Program"]
+__all__ = ["Field", "Plan", "Program"]

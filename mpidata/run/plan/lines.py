@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mpidata.errors import MpidataError
-from mpidata.run.plan.programs import ROLES, Program
+from mpidata.native import constants
+from mpidata.run.plan.programs import Program
 from mpidata.run.plan.samples import Field
 
 __all__ = ["HEADER", "LOADERS", "RECORD", "SINGLE", "WHERE_GIVEN", "keys_in", "types_of"]
@@ -55,7 +56,7 @@ def keys_in(text: str, types: Types) -> dict[str, Any]:
                 raise MpidataError(message) from None
     missing = [key for key in SINGLE if key not in reader.single]
     several = {"solver": reader.single.get("groups"), "loader": reader.single.get("loaders", "0")}
-    needed = [role for role in ROLES if several.get(role) != "0"]
+    needed = [role for role in constants.ROLES if several.get(role) != "0"]
     missing += [f"program {role}" for role in needed if role not in reader.programs]
     if missing:
         raise MpidataError(f"The plan lacks {', '.join(missing)}. Start the job again.")
@@ -109,7 +110,7 @@ class _Reader:
                 raise ValueError(f"{len(shape)} extents, not {ndim}")
             self.fields.append(Field(name, dtype, tuple(map(int, shape))))
         elif key == "program":
-            if value not in ROLES:
+            if value not in constants.ROLES:
                 raise ValueError("no such role")
             self.role = value
             self.programs[value] = ([], {})

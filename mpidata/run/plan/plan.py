@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpidata.errors import MpidataError
+from mpidata.native import constants
 from mpidata.run.own_files import read_own
 from mpidata.run.plan.buffer import BufferSection, buffer_of
 from mpidata.run.plan.lines import HEADER, LOADERS, RECORD, SINGLE, WHERE_GIVEN, keys_in, types_of
 from mpidata.run.plan.parameters import ParametersSection, parameters_of
-from mpidata.run.plan.programs import ROLES, ProgramsSection, programs_of
+from mpidata.run.plan.programs import ProgramsSection, programs_of
 from mpidata.run.plan.ranks import RanksSection, ranks_of
 from mpidata.run.plan.record import RecordSection, record_of
 from mpidata.run.plan.samples import SamplesSection, samples_of
@@ -85,7 +86,7 @@ class Plan(
         lines += [f"whole {name}" for name in self.whole]
         lines += [f"text {name} {text}" for name, texts in self.texts.items() for text in texts]
         lines += [" ".join(["field", f.name, f.dtype, str(len(f.shape)), *map(str, f.shape)]) for f in self.fields]
-        for role in (role for role in ROLES if role in self.programs):
+        for role in (role for role in constants.ROLES if role in self.programs):
             lines.append(f"program {role}")
             lines += [f"argument {argument}" for argument in self.programs[role].arguments]
             lines += [f"environment {key}={value}" for key, value in self.programs[role].environment.items()]

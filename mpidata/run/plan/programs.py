@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from mpidata.config import Job
     from mpidata.config.programs import Solvers
 
-__all__ = ["ROLES", "Program", "ProgramsSection", "programs_of"]
-
-ROLES = ("scheduler", "trainer", "solver", "loader")
+__all__ = ["Program", "ProgramsSection", "programs_of"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,8 @@ from fake_library import make_event, make_plan
 from mpidata.checkpoint import newest_valid, numbers, path_of, read_scheduler
 from mpidata.checkpoint.files import digest, trainer_file, unfinished
 from mpidata.errors import MpidataError
-from mpidata.native.event import LOOP_OVER, CheckpointWanted, CheckpointWritten
+from mpidata.native.constants import LOOP_OVER
+from mpidata.native.event import CheckpointWanted, CheckpointWritten
 from mpidata.scheduler.coordinator import Coordinator
 
 

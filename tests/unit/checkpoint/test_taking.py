@@ -16,7 +16,7 @@ from mpidata.checkpoint.files import digest, unfinished
 from mpidata.checkpoint.restore import Restored
 from mpidata.checkpoint.trainer_file import TrainerFile
 from mpidata.errors import StreamError
-from mpidata.native.library import CHECKPOINT
+from mpidata.native.constants import CHECKPOINT
 from mpidata.trainer import join as job
 from mpidata.trainer.dataset import MPIStreamDataset
 

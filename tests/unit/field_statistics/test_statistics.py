@@ -1,6 +1,5 @@
 """Statistics of fields as Python sees them, and the Normalizer."""
 
-import ctypes
 import json
 from pathlib import Path
 from typing import Any
@@ -143,15 +142,3 @@ def test_a_checkpoint_without_statistics_is_refused(tmp_path: Path) -> None:
         with pytest.raises(StreamError, match="was written with others. Set it as it was."):
             found.scales(3)
         file._file.close()
-
-
-def test_moments_have_six_numbers_in_c_too() -> None:
-    header = (Path(__file__).resolve().parents[3] / "c_api" / "src" / "wire" / "moments.h").read_text()
-    struct = header[header.index("typedef struct") : header.index("} mpidata_moments;")]
-    names = [
-        name.strip()
-        for line in struct.splitlines()
-        if "double" in line
-        for name in line.split(";")[0].split("double")[1].split(",")
-    ]
-    assert names == ["count", "mean", "m2", "least", "greatest", "not_finite"] and ctypes.sizeof(ctypes.c_double) == 8

@@ -8,7 +8,8 @@ from fake_library import FakeLibrary
 from mpidata.errors import StreamError
 from mpidata.learning.table import LossTable
 from mpidata.learning.telling import Telling
-from mpidata.native.library import AGAIN, SUCCESS
+from mpidata.native.constants import ERR_AGAIN as AGAIN
+from mpidata.native.constants import SUCCESS
 
 
 @pytest.fixture

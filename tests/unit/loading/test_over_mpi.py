@@ -9,7 +9,9 @@ import pytest
 from mpidata.errors import LibraryError
 from mpidata.loading.over_mpi import MpiLoaders, MpiRequests
 from mpidata.loading.transport import Closed, Joined, Kind, Lost, Parcel, Request, Retires
-from mpidata.native.library import AGAIN, END, SUCCESS, Taken
+from mpidata.native.constants import END, SUCCESS
+from mpidata.native.constants import ERR_AGAIN as AGAIN
+from mpidata.native.structures import Taken
 
 
 class FakeLibrary:

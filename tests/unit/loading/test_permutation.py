@@ -7,9 +7,27 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mpidata.loading.permutation import Permutation, permute_slowly
+from mpidata.loading.permutation import Permutation
 
 PRIME = 2_147_483_647
+MULTIPLIER = 0xD2B74407B1CE6E93
+
+
+def permute_slowly(n, keys, place):
+    """The row at a place, as `Permutation.rows` has it, by nothing but whole numbers."""
+    bits = max(6, (n - 1).bit_length())
+    left_bits = bits // 2
+    right_bits = bits - left_bits
+    while True:
+        left, right = place >> right_bits, place % (1 << right_bits)
+        for key in keys.tolist():
+            product = MULTIPLIER * left
+            low = (product % (1 << 32) << (right_bits - left_bits)) | right >> left_bits
+            left = ((product >> 32) ^ key ^ right) % (1 << left_bits)
+            right = low % (1 << right_bits)
+        place = left << right_bits | right
+        if place < n:
+            return place
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 63, 64, 65, 1000, 2**17 + 1])

@@ -1,6 +1,5 @@
 import ast
 import os
-import re
 import threading
 from pathlib import Path
 
@@ -100,13 +99,3 @@ def test_no_other_module_spells_the_name_of_a_file_of_the_folder(tmp_path: Path)
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.right, ast.Constant):
                 assert node.right.value not in names, f"{path}:{node.lineno}: use RunFolder"
-
-
-def test_c_has_the_same_names() -> None:
-    header = (Path(__file__).parents[3] / "c_api/src/job/run_files.h").read_text()
-    in_c = {name.lower(): Path(file) for name, file in re.findall(r'MPIDATA_RUN_(\w+) "(.*)"', header)}
-    folder = RunFolder(Path())
-    assert in_c.pop("late") == folder.exits / "late" and in_c.pop("given_up") == folder.given_up(0).parent
-    assert in_c.pop("idle") == folder.idle_log
-    assert in_c.pop("waiting") == Path("waiting")  # for C alone
-    assert in_c == {name: getattr(folder, name) for name in in_c} and len(in_c) == 9

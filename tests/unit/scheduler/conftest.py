@@ -13,18 +13,8 @@ import pytest
 from fake_library import make_event
 from numpy.typing import NDArray
 
-from mpidata.native.event import (
-    GIVEN_UP,
-    TRY_FAILED,
-    Died,
-    Error,
-    Event,
-    Finalized,
-    Goodbye,
-    Held,
-    Next,
-    Status,
-)
+from mpidata.native.constants import GIVEN_UP, TRY_FAILED
+from mpidata.native.event import Died, Error, Event, Finalized, Goodbye, Held, Next, Status
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan, Program
 from mpidata.run.planned import PlannedRun

@@ -8,8 +8,10 @@ import pytest
 from fake_library import make_event, make_plan
 
 from mpidata.errors import LibraryError, MpidataError
-from mpidata.native.event import CheckpointWritten, Event, Goodbye, Held, Next, RawEvent, Report, Status
-from mpidata.native.library import AGAIN, SUCCESS
+from mpidata.native.constants import ERR_AGAIN as AGAIN
+from mpidata.native.constants import SUCCESS
+from mpidata.native.event import CheckpointWritten, Event, Goodbye, Held, Next, Report, Status
+from mpidata.native.structures import RawEvent
 from mpidata.scheduler.messages import LibraryMessages, Messages, index_of
 
 

@@ -10,7 +10,7 @@ from launch_job import clean_environment
 
 from mpidata import solver
 from mpidata.errors import LibraryError, MpidataError
-from mpidata.native.library import END
+from mpidata.native.constants import END
 from mpidata.solver.group_rank import GroupRank, StopSimulation
 
 HERE = Path(__file__).parents[1]

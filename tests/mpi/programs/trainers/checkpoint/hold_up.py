@@ -9,7 +9,7 @@ import torch
 
 import mpidata
 from mpidata.checkpoint.taking import Checkpoints
-from mpidata.native.library import Statistics
+from mpidata.native.structures import Statistics
 from mpidata.trainer import join as job
 
 held_up, take = [], Checkpoints.take

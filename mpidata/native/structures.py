@@ -1,0 +1,114 @@
+"""Structures that C and Python both read, with the fields that C says they have; each is made when it is first used.
+
+So write `structures.Statistics`: to import the name itself would load libmpidata_carried at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from mpidata.native.constants import Constant, table
+
+__all__ = ["structure"]
+
+if TYPE_CHECKING:
+
+    class Statistics(ctypes.Structure):
+        """`mpidata_statistics`."""
+
+    class Snapshot(ctypes.Structure):
+        """`mpidata_snapshot`."""
+
+    class RecordFigures(ctypes.Structure):
+        """`mpidata_record_figures`."""
+
+    class Taken(ctypes.Structure):
+        """`mpidata_taken`."""
+
+    class RawEvent(ctypes.Structure):
+        """`mpidata_event`."""
+
+        text: ClassVar[Any]
+
+
+LOSSES: np.dtype[np.void]
+"""`mpidata_losses`, of one simulation, for arrays."""
+
+_IN_C = {
+    "Statistics": "mpidata_statistics",
+    "Snapshot": "mpidata_snapshot",
+    "RecordFigures": "mpidata_record_figures",
+    "Taken": "mpidata_taken",
+    "RawEvent": "mpidata_event",
+}
+_KINDS: dict[str, Any] = {
+    "i": ctypes.c_int32,
+    "I": ctypes.c_uint32,
+    "q": ctypes.c_int64,
+    "Q": ctypes.c_uint64,
+    "d": ctypes.c_double,
+    "c": ctypes.c_char,
+    "P": ctypes.c_void_p,
+    "*q": ctypes.POINTER(ctypes.c_int64),
+}
+
+
+@functools.cache
+def structure(name: str) -> type[ctypes.Structure]:
+    """Make a structure of C.
+
+    Parameters
+    ----------
+    name : str
+        In C. What its fields `a.x` and `b.y` name is a union of structures `a` and `b`, whose own name is left out.
+
+    Returns
+    -------
+    type of ctypes.Structure
+    """
+    whole, *fields = table()[name]
+    return _made(fields, 0, whole.bytes)
+
+
+def _made(fields: list[Constant], start: int, size: int = 0) -> type[ctypes.Structure]:
+    listed: dict[str, Any] = {}
+    union: dict[str, list[Constant]] = {}
+    for field in fields:
+        first, _, within = field.name.partition(".")
+        listed["content" if within else first] = None if within else _kind_of(field)
+        if within:
+            union.setdefault(first, []).append(field._replace(name=within))
+    if union:
+        begin = min(part[0].number for part in union.values())
+        parts = [(name, _made(part, begin)) for name, part in union.items()]
+        listed["content"] = type("Content", (ctypes.Union,), {"_fields_": parts})
+    body = {"_anonymous_": ("content",) if union else (), "_fields_": list(listed.items())}
+    made = type("Structure", (ctypes.Structure,), body)
+    offsets = {getattr(made, field.name).offset == field.number - start for field in fields if field.name in listed}
+    if offsets != {True} or size not in (0, ctypes.sizeof(made)):
+        raise AssertionError(f"constants.c leaves out a field of the structure of {', '.join(listed)}.")
+    return made
+
+
+def _kind_of(field: Constant) -> Any:
+    kind = _KINDS.get(field.text) or structure(field.text)
+    count = field.bytes // ctypes.sizeof(kind)
+    return kind if count == 1 else kind * count
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Make it now."""
+        if name in _IN_C:
+            made = structure(_IN_C[name])
+        elif name == "LOSSES":
+            made = np.dtype(np.dtype(structure("mpidata_losses")).descr)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = made
+        return made

@@ -1,0 +1,46 @@
+"""What the headers of c_api declare, as GCC lists it."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from mpidata.native.build_flags import build_facts
+
+__all__ = ["Declaration", "declarations"]
+
+C_API = Path(__file__).parents[2] / "c_api"
+_LINE = re.compile(r"/\* (\S+):\d+:\w+ \*/ extern .*?(mpidata_\w+) \((.*)\);")
+
+
+class Declaration(NamedTuple):
+    """A function: its headers, such as `wire/plan.h`, and the types of its arguments."""
+
+    headers: set[str]
+    arguments: tuple[str, ...]
+
+
+@functools.cache
+def declarations() -> Mapping[str, Declaration]:
+    """All functions by name, those of a header in its order."""
+    headers = [path.relative_to(C_API / "src") for path in sorted((C_API / "src").rglob("*.h"))]
+    names = ["mpidata.h", *map(str, headers), "mpidata_carried.h"]
+    mpi = shlex.split(subprocess.check_output([build_facts()["mpicc"], "-show"], text=True))[1:]
+    flags = [f"-I{C_API / 'include'}", f"-I{C_API / 'src'}", *(flag for flag in mpi if flag.startswith("-I"))]
+    with tempfile.TemporaryDirectory() as folder:
+        source, listed = Path(folder, "all.c"), Path(folder, "listed")
+        source.write_text("".join(f'#include "{name}"\n' for name in names))
+        subprocess.run(["gcc", "-std=gnu11", *flags, "-fsyntax-only", "-aux-info", listed, source], check=True)
+        found = _LINE.findall(listed.read_text())
+    relative = {str(C_API / top / name): name for top in ("include", "src") for name in names}
+    functions: dict[str, Declaration] = {}
+    for path, name, arguments in (each for each in found if each[0] in relative):
+        types = () if arguments == "void" else tuple(arguments.split(", "))
+        functions.setdefault(name, Declaration(set(), types)).headers.add(relative[path])
+    return functions

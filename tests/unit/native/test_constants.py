@@ -1,0 +1,55 @@
+"""What Python has from C: read when it is used first, and all that Python declares of it is there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from mpidata.config.data import FieldEntry
+from mpidata.config.describe import kind
+from mpidata.native import constants, event, structures
+
+LOADED = "any('libmpidata' in line for line in open('/proc/self/maps'))"
+
+
+def test_importing_modules_loads_no_library() -> None:
+    modules = ("cli", "config", "run.folder", "run.plan", "native.library", "native.structures", "native.event")
+    code = f"import {', '.join('mpidata.' + name for name in modules)}\nassert not {LOADED}\n"
+    code += f"assert mpidata.native.constants.END == 1 and {LOADED}\n"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_all_that_is_declared_is_there() -> None:
+    kinds = {"int": int, "str": str, "tuple[str, ...]": tuple, "Mapping[str, Dtype]": dict}
+    for name, declared in constants.__annotations__.items():
+        assert type(getattr(constants, name)) is kinds[declared], name
+    assert len(constants.__annotations__) > 40
+    with pytest.raises(AttributeError, match="no attribute 'NOTHING'"):
+        getattr(constants, "NOTHING")  # noqa: B009
+
+
+def test_every_event_of_c_is_read() -> None:
+    numbers = {row.name: row.number for row in constants.table()["number"] if row.name.startswith("EVENT_")}
+    for name, number in numbers.items():
+        read = event.read(structures.RawEvent(kind=number))
+        assert type(read).__name__ == name.removeprefix("EVENT_").title().replace("_", "")
+    assert set(numbers.values()) == set(event.readers())
+
+
+def test_every_structure_can_be_made() -> None:
+    groups = constants.table().keys() - {"status", "number", "text", "dtype"}
+    assert {"mpidata_snapshot", "mpidata_event", "mpidata_taken"} < groups
+    for name in groups:
+        structures.structure(name)  # which compares its size and the offsets
+
+
+def test_dtypes_are_those_of_numpy() -> None:
+    for name, dtype in constants.DTYPES.items():
+        assert np.dtype(name) == np.dtype(f"{dtype.kind}{dtype.size}")
+
+
+def test_the_most_dimensions_are_those_of_c() -> None:
+    assert kind(FieldEntry.model_fields["shape"]).startswith(f"list of 0 to {constants.MAX_NDIM} whole numbers")
