@@ -1,6 +1,5 @@
 """What all tests share: needed programs, and the rules that a run of the suite must keep."""
 
-import gc
 import os
 import shutil
 import sys
@@ -82,11 +81,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Cluster]":
         pytest.skip(problem)
     with Cluster(tmp_path_factory.mktemp("slurm")) as started:
         yield started
-
-
-def pytest_collection_finish() -> None:
-    # What was imported and collected stays until the end: looking through it took half the time of tests that collect.
-    gc.freeze()
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -1,6 +1,6 @@
 /* Whether there is the memory that the carrier shares with its program. */
 #include "carrier.h"
-#include "system/memory.h"
+#include "system/available_memory.h"
 
 int memory_check(const ranks_t *ranks) {
     /* All ranks together put each field once. */

@@ -5,6 +5,7 @@ The C and Fortran solvers are linked with a recorder of the calls (tests/fortran
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -109,25 +110,13 @@ def recorded(path: Path, ranks: int) -> Samples:
     return np.array(samples)
 
 
-PYTHON_DRIVER = """
-import json, sys
-import numpy
-from mpi4py import MPI
-sys.path.insert(0, sys.argv[1])
-import heat2d
-blocks = numpy.array([u.copy() for _, u in heat2d.simulate(MPI.COMM_WORLD, json.loads(sys.argv[2]))])
-parts = MPI.COMM_WORLD.gather(blocks)
-if parts:
-    numpy.save(sys.argv[3], numpy.concatenate(parts, axis=1))
-"""
-
-
 def samples(language: str, ranks: int, folder: Path) -> Samples:
     """Run one simulation; (100, 64, 64)."""
     if language == "python":
         out = folder / f"python{ranks}.npy"
-        arguments = [str(HEAT), repr(PARAMETERS).replace("'", '"'), str(out)]
-        mpirun(ranks, sys.executable, "-m", "mpi4py", "-c", PYTHON_DRIVER, *arguments)
+        driver = Path(__file__).with_name("heat2d_samples.py")
+        arguments = [driver, json.dumps(PARAMETERS), out]
+        mpirun(ranks, sys.executable, "-m", "mpi4py", *arguments, PYTHONPATH=str(HEAT))
         return np.asarray(np.load(out), dtype=np.float64)
     record = folder / f"{language}{ranks}"
     names = {f"MPIDATA_PARAM_{name.upper()}": str(value) for name, value in PARAMETERS.items()}

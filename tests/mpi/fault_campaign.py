@@ -20,9 +20,8 @@ from pathlib import Path
 import kill_campaign
 import numpy as np
 import psutil
-import yaml
 from jobs import BIN, PROGRAMS, JobFolder, Result, config, environment, python, ranks_of
-from killing import events_of
+from killing import events_of, wait_for_no_rank
 from programs.drawn import used
 
 END_S = 20.0  # for all processes to go, once `mpidata run` was killed
@@ -139,20 +138,15 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
     else:
         job["loaders"] = {"ranks": one.groups, "start": one.start, "retries": 1, "tolerate": one.tolerate}
         write_parts(folder.path, one)
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write_job(job)
     (folder.path / "draw.json").write_text(json.dumps(dataclasses.asdict(one)))
 
 
 def write_parts(folder: Path, one: Draw) -> None:
-    """Write parts whose rows are numbered through, and the reader at which those that are bad kill it."""
+    """Write parts whose rows are numbered through; those that are bad kill who reads them (killing_reader.py)."""
     (folder / "parts").mkdir()
     for number, rows in enumerate(np.array_split(np.arange(ROWS, dtype=np.float64), PARTS)):
         np.save(folder / "parts" / f"{'bad' if number < one.bad else 'good'}-{number}.npy", rows[:, None])
-    (folder / "killer.py").write_text(
-        "import os\nimport numpy as np\n\n\ndef read(path):\n"
-        "    if 'bad-' in str(path):\n        os.kill(os.getpid(), 9)\n"
-        "    yield {'data': np.load(path)}\n"
-    )
 
 
 @dataclasses.dataclass
@@ -196,10 +190,7 @@ class Start:
             self._kill()
         result = self._folder.finish(self._process, timeout=120, started=self._began)
         if result.status == -signal.SIGKILL:  # its folders go with the next job
-            deadline = time.monotonic() + END_S
-            while left := ranks_of(self._folder.path):
-                assert time.monotonic() < deadline, [process.cmdline() for process in left]
-                time.sleep(0.05)
+            wait_for_no_rank(self._folder, END_S)
         else:
             self._folder.assert_nothing_left()
         return result
@@ -285,10 +276,7 @@ def check_failed(one: Draw, killed: str, result: Result) -> None:
 
 def resume(folder: JobFolder, one: Draw, before: Result) -> Result:
     """Ask for a key that may not change, which changes nothing; then go on with the run to its end."""
-    began = time.monotonic()
-    while ranks_of(folder.path):  # of a killed `mpidata run`: until they have ended, its folders are not abandoned
-        assert time.monotonic() - began < 60
-        time.sleep(0.05)
+    wait_for_no_rank(folder, 60)  # of a killed `mpidata run`: until they have ended, its folders are not abandoned
     (folder.path / "draw.json").write_text(json.dumps({**dataclasses.asdict(one), "after_s": 0.0}))
     command = [str(BIN / "mpidata"), "run", "job.yaml"]
     if before.run is not None and (before.run / "job.yaml").exists():

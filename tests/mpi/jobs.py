@@ -34,20 +34,20 @@ def sets(*changes: str) -> list[str]:
 
 
 def read_lines(path: Path) -> list[Any]:
-    """A file with a JSON value in each line, up to a last one that is not written to its end yet."""
-    found = []
-    for line in path.read_text().splitlines():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            break
-    return found
+    """A file with a JSON value in each line."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def read_rows(path: Path) -> dict[int, dict[str, str]]:
     """A table of simulations, as parameters.csv and losses.csv: its rows by simulation."""
     with path.open() as file:
         return {int(row["simulation"]): row for row in csv.DictReader(file)}
+
+
+def read_counts(result: "Result", trainer: int = 0) -> dict[str, int]:
+    """What trainers/count_draws.py has printed."""
+    words = result.log("trainer", trainer).split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
 def newest_run(folder: Path) -> Path | None:
@@ -152,9 +152,17 @@ class JobFolder:
         """Write job.yaml with these keys alone."""
         (self.path / "job.yaml").write_text(yaml.safe_dump(job))
 
+    def change_job(self, **keys: Any) -> None:
+        """Replace these keys of job.yaml."""
+        self.write_job(yaml.safe_load((self.path / "job.yaml").read_text()) | keys)
+
     def read_notes(self, name: str, trainers: int) -> list[Any]:
         """What each trainer has written, in JSON, to NAME-TRAINER.json."""
         return [json.loads((self.path / f"{name}-{trainer}.json").read_text()) for trainer in range(trainers)]
+
+    def environment(self) -> dict[str, str]:
+        """That of a user, with the paths of numpy_stream, functions.steps and such, and of a test's sitecustomize."""
+        return {**environment(), "PYTHONPATH": f"{PROGRAMS}{os.pathsep}{self.path}", **self.variables}
 
     def command(self, *arguments: str) -> list[str]:
         return [str(BIN / "mpidata"), "run", "job.yaml", *arguments]
@@ -163,8 +171,7 @@ class JobFolder:
         process = subprocess.Popen(
             command or self.command(*arguments),
             cwd=self.path,
-            # For numpy_stream, functions.steps and such; for a sitecustomize of the test.
-            env={**environment(), "PYTHONPATH": f"{PROGRAMS}{os.pathsep}{self.path}", **self.variables},
+            env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

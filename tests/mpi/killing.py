@@ -18,7 +18,8 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 from heat2d_job import HEAT2D
-from jobs import JobFolder, newest_run, ranks_of, read_lines
+from jobs import JobFolder, newest_run, ranks_of
+from waiting import wait_until
 
 STEPS = 100
 # How a solver rank ends, and the cause that the summary must give. The last three through preloads/kill_switch.c.
@@ -34,11 +35,11 @@ WAYS = {
 
 def events_of(folder: Path) -> list[dict]:
     """Events of the newest run of the job in a folder."""
-    run = newest_run(folder)
-    try:
-        return read_lines(run / "events.jsonl") if run else []
-    except OSError:
-        return []
+    run, found = newest_run(folder), []
+    with contextlib.suppress(OSError, ValueError):  # there is none yet, or its last line is not written to its end yet
+        for line in (run / "events.jsonl").read_text().splitlines() if run else []:
+            found.append(json.loads(line))
+    return found
 
 
 def solver_ranks(folder: Path, ranks_per_group: int, trainers: int, program: str = "heat2d") -> dict[int, list]:
@@ -203,13 +204,10 @@ def counted_samples(folder: Path, trainers: int) -> dict[str, list[str]]:
 
 
 def wait_for_event(folder: Path, name: str, timeout_s: float = 60) -> dict:
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        for event in events_of(folder):
-            if event["event"] == name:
-                return event
-        time.sleep(0.02)
-    raise AssertionError(f"no event {name!r} within {timeout_s} s")
+    def found() -> dict | None:
+        return next((event for event in events_of(folder) if event["event"] == name), None)
+
+    return wait_until(found, timeout_s, every_s=0.02, told=lambda: f"no event {name!r} within {timeout_s} s")
 
 
 def check_exactly_once(folder: JobFolder, run: Path, count: int) -> None:
@@ -222,3 +220,13 @@ def check_exactly_once(folder: JobFolder, run: Path, count: int) -> None:
         assert set(prints) == {expected[key]}, f"sample {key} is not the one that was sent"
     repeated = {key: len(prints) for key, prints in counted.items() if len(prints) > 1}
     assert sum(repeated.values()) - len(repeated) <= 1, f"given twice: {repeated}"
+
+
+def wait_for_no_rank(folder: JobFolder, timeout_s: float) -> None:
+    """Wait until all ranks of the jobs of a folder have ended."""
+    wait_until(
+        lambda: not ranks_of(folder.path),
+        timeout_s,
+        every_s=0.05,
+        told=lambda: [process.cmdline() for process in ranks_of(folder.path)],
+    )

@@ -17,13 +17,13 @@ from pathlib import Path
 from subprocess import Popen
 
 import psutil
-import yaml
 from jobs import BIN, JobFolder, Result, python, ranks_of
 from kill_campaign import build
-from killing import events_of, job_processes
+from killing import events_of, job_processes, wait_for_no_rank
 from programs.drawn import used
 from resume_checks import check_drawn, check_record, check_summary
 from resume_draw import PART_S, Draw, Start, draw
+from waiting import wait_until
 
 __all__ = ["build", "draw", "run_draw"]
 
@@ -71,7 +71,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
     }
     if one.record:
         job["record"] = {"path": "samples"}
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write_job(job)
 
 
 class Run:
@@ -160,12 +160,12 @@ class Run:
 
     def wait_until(self, process: "Popen[str]", condition, timeout_s: float, must: bool = True) -> bool:
         """Wait for something; False where the start has ended before."""
-        deadline = time.monotonic() + timeout_s
-        while process.poll() is None and not condition():
-            if time.monotonic() > deadline:
-                assert not must, self.folder.finish(process, 0, deadline)
-                return False
-            time.sleep(0.005)
+        began = time.monotonic()
+        try:
+            wait_until(lambda: process.poll() is not None or condition(), timeout_s)
+        except AssertionError:
+            assert not must, self.folder.finish(process, 0, began)
+            return False
         return process.poll() is None
 
     def kill(self, process: "Popen[str]", start: Start, victim: str) -> None:
@@ -188,10 +188,7 @@ class Run:
         self.said.append(victim if victims else f"no {victim}")
 
     def wait_for_end(self) -> None:
-        deadline = time.monotonic() + END_S
-        while left := ranks_of(self.folder.path):
-            assert time.monotonic() < deadline, [process.cmdline() for process in left]
-            time.sleep(0.05)
+        wait_for_no_rank(self.folder, END_S)
 
 
 def run_draw(folder: JobFolder, built: Path, seed: int) -> str:

@@ -4,25 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import DRAIN, JobFolder
-from killing import events_of
-
-PYTHON = """
-import os
-
-import numpy as np
-from mpi4py import MPI
-import mpidata
-
-for simulation in mpidata.solver.simulations():
-    for step in range(5):
-        simulation.put(u=np.zeros((4, 6), np.float32))
-        simulation.step(step)
-        if simulation.id == 1 and not os.path.exists("tried"):
-            open("tried", "w").close()
-            print("simulation 1 diverged")
-            MPI.COMM_WORLD.Abort(7)
-"""
+from jobs import DRAIN, JobFolder, python
 
 
 @pytest.mark.parametrize("start", [pytest.param("split", marks=pytest.mark.full), "spawn"])
@@ -34,7 +16,7 @@ def test_abort_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], s
     assert result.summary["samples"]["received"] == 40 and result.summary["lost_groups"] == 2
     causes = {entry["simulation"]: (entry["cause"], entry["exit"]) for entry in result.summary["retries"]}
     assert causes.keys() == {0, 1} and causes[0] == ("abort", 4) and causes[1][0] == "abort"
-    lost = [event for event in events_of(folder.path) if event["event"] == "group_lost"]
+    lost = [event for event in result.events() if event["event"] == "group_lost"]
     assert "called MPI_Abort with 4" in [event["how"] for event in lost]
     assert "An error occurred in MPI_" in (result.run / "logs" / "launcher.log").read_text()
     said = "".join(path.read_text() for path in (result.run / "logs").glob("*solver*"))
@@ -42,8 +24,7 @@ def test_abort_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], s
 
 
 def test_abort_of_a_solver_in_python(folder: JobFolder) -> None:
-    folder.write(solve=PYTHON)
-    folder.job(trainers=DRAIN, solvers={"program": ["python", "solve.py"], "groups": 2})
+    folder.job(trainers=DRAIN, solvers={"program": python("solvers/python/aborts.py"), "groups": 2})
     result = folder.run(timeout=60)
     assert result.status == 0, result.logs()
     assert result.summary["samples"]["received"] == 20 and result.summary["lost_groups"] == 1

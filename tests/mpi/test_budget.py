@@ -3,45 +3,17 @@
 import math
 
 import pytest
-from jobs import JobFolder, Result
-
-SIMULATE = """
-import time
-def simulate(alpha, simulation):
-    for step in range({steps}):
-        time.sleep({solver_s})
-        yield {{'u': [[float(simulation)] * 6] * 4}}
-"""
-TRAIN = """
-import time
-from collections import Counter
-from mpidata.native.waiting import wait
-from mpidata.trainer.join import join
-from numpy_stream import stream
-batches, alike, drawn = 0, 0, Counter()
-for batch in stream({batch}):
-    batches += 1
-    samples = list(zip(batch['simulation'].tolist(), batch['step'].tolist()))
-    alike = max(alike, *Counter(samples).values())
-    drawn.update(samples)
-    time.sleep({train_s})
-    if join().communicator is not None:
-        wait(join().communicator.Ibarrier())  # as in DistributedDataParallel
-print('batches', batches, 'alike', alike, 'distinct', len(drawn), 'most', max(drawn.values()))
-"""
+from jobs import JobFolder, Result, python, read_counts
 
 
 def job(
     folder: JobFolder, repeats: float, trainers: int, batch: int = 4, capacity: int = 8, count: int = 60, **pace: float
 ) -> Result:
     """Simulations of 3 and 2 steps in turn: where two trainers share them, one gets half as many again as the other."""
-    folder.write(
-        sim=SIMULATE.format(steps="3 if simulation % 2 == 0 else 2", solver_s=pace.get("solver_s", 0)),
-        train=TRAIN.format(batch=batch, train_s=pace.get("train_s", 0)),
-    )
+    folder.variables = {"SLEEP_S": str(pace.get("solver_s", 0))}
     folder.job(
-        trainers={"ranks": trainers},
-        solvers={"groups": 2, "function": "sim:simulate"},
+        trainers={"ranks": trainers, "program": python("trainers/count_draws.py", batch, pace.get("train_s", 0))},
+        solvers={"groups": 2, "function": "functions.unequal:simulate"},
         parameters={"count": count, "space": {"alpha": [0.0, 1.0]}},
         buffer={"policy": "reservoir", "capacity": capacity, "watermark": 2, "repeats": repeats},
     )
@@ -60,8 +32,7 @@ def check(result: Result, repeats: float, trainers: int, batch: int = 4, count: 
     draws = sum(times * samples for times, samples in enumerate(by_draws))
     assert sum(by_draws) == received and draws == (allowed + excess) * trainers * batch
     for trainer in range(trainers):
-        words = result.log("trainer", trainer).split()
-        told = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+        told = read_counts(result, trainer)
         assert told["alike"] == 1 and told["batches"] == allowed + excess
 
 
@@ -95,5 +66,5 @@ def test_the_last_samples_do_not_bear_the_rest(folder: JobFolder) -> None:
     # Training is far slower than the solvers, which wait for it: all samples are drawn about as often.
     result = job(folder, 4, 1, capacity=16, count=200, train_s=0.005)
     check(result, 4, 1, count=200)
-    words = result.log("trainer").split()
-    assert int(words[words.index("most") + 1]) < 40 and int(words[words.index("distinct") + 1]) == 500
+    told = read_counts(result)
+    assert told["most"] < 40 and told["distinct"] == 500

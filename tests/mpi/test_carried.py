@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from carried_job import check, write_job
 from jobs import BIN, DRAIN, PROGRAMS, JobFolder, config, mpicc, python
 
 Build = Callable[..., Path]
+PYTHON_SOLVER = "solvers/python/without_mpi.py"
 
 
 # Samples of 80 KB are sent from the memory shared with the program, those of 5 KB share messages.
@@ -70,27 +70,8 @@ def test_a_program_for_each_simulation_by_a_command_of_the_user(
     check(folder, folder.run())
 
 
-PYTHON_SOLVER = """
-import os, sys
-import numpy as np
-import mpidata
-for simulation in mpidata.solver.simulations():
-    assert "mpi4py.MPI" not in sys.modules  # it has none
-    for step in range(3):
-        if simulation.id == 2 and step == 2 and not os.path.exists("raised"):
-            open("raised", "w").close()
-            raise ValueError("as asked")
-        simulation.put(u=np.full((4, 6), simulation.parameters["alpha"] + step))
-        simulation.step(0.5 * step)
-"""
-
-
 def test_a_python_program_needs_no_mpi_and_may_raise(folder: JobFolder) -> None:
-    folder.write(solver=PYTHON_SOLVER)
-    folder.job(
-        trainers=DRAIN,
-        solvers={"carried": {}, "program": ["python", "solver.py"]},
-    )
+    folder.job(trainers=DRAIN, solvers={"carried": {}, "program": python(PYTHON_SOLVER, "raises")})
     result = folder.run()
     assert result.status == 0, result.logs()
     assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
@@ -100,14 +81,7 @@ def test_a_python_program_needs_no_mpi_and_may_raise(folder: JobFolder) -> None:
 
 def test_the_environment_is_that_of_mpidata_run(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMPI_MCA_made_up", "mine")
-    folder.write(
-        solver="import json, os\njson.dump(dict(os.environ), open('env.json', 'w'))\n"
-        + PYTHON_SOLVER.replace("simulation.id == 2", "False")
-    )
-    folder.job(
-        trainers=DRAIN,
-        solvers={"carried": {}, "program": ["python", "solver.py"]},
-    )
+    folder.job(trainers=DRAIN, solvers={"carried": {}, "program": python(PYTHON_SOLVER, "environment")})
     result = folder.run()
     assert result.status == 0, result.logs()
     found = json.loads((folder.path / "env.json").read_text())
@@ -118,11 +92,7 @@ def test_the_environment_is_that_of_mpidata_run(folder: JobFolder, monkeypatch: 
 
 @pytest.mark.full
 def test_a_wrong_shape_ends_the_job_with_the_sentence_of_a_rank(folder: JobFolder) -> None:
-    folder.write(solver=PYTHON_SOLVER.replace("(4, 6)", "(6, 4)"))
-    folder.job(
-        trainers=DRAIN,
-        solvers={"carried": {}, "program": ["python", "solver.py"]},
-    )
+    folder.job(trainers=DRAIN, solvers={"carried": {}, "program": python(PYTHON_SOLVER, "transposed")})
     result = folder.run()
     assert result.status == 1
     said = " ".join(result.output.split())
@@ -143,9 +113,7 @@ def test_what_another_try_would_meet_again(
 ) -> None:
     more = {"in_flight": 1024, "start_timeout_s": 3, "retries": 0, "tolerate": 0}
     write_job(folder, carried("pattern"), carried=keys, **more)
-    job = yaml.safe_load((folder.path / "job.yaml").read_text())
-    job["fields"], job["buffer"] = fields or job["fields"], {"policy": "fifo", "capacity": 1}
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.change_job(buffer={"policy": "fifo", "capacity": 1}, **({"fields": fields} if fields else {}))
     result = folder.run()
     assert result.status == (2 if result.run is None else 1)
     said = result.output if result.run is None else result.logs()
@@ -172,11 +140,8 @@ def control_group() -> Iterator[Path]:
 @pytest.mark.full
 def test_memory_is_also_what_the_control_group_leaves(folder: JobFolder, carried: Build, control_group: Path) -> None:
     write_job(folder, carried("pattern"), in_flight=40)
-    job = yaml.safe_load((folder.path / "job.yaml").read_text())
-    job["fields"] = {"u": {"shape": [3000, 3000]}}
-    job["buffer"] = {"policy": "fifo", "capacity": 1}
-    job["trainers"]["program"] = python("trainers/drain.py")
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    fields = {"u": {"shape": [3000, 3000]}}
+    folder.change_job(trainers={"ranks": 1, **DRAIN}, fields=fields, buffer={"policy": "fifo", "capacity": 1})
     enter = f"echo $$ > {control_group}/cgroup.procs && exec {shlex.join(map(str, folder.command()))}"
     result = folder.run(command=["sh", "-c", enter])
     assert result.status == 1
@@ -184,33 +149,9 @@ def test_memory_is_also_what_the_control_group_leaves(folder: JobFolder, carried
     assert "41 samples, 1.5 GB, but the limit of the job's control group leaves" in said, result.logs()
 
 
-FORTRAN_SOLVER = """
-program solver
-  use mpidata_carried
-  use, intrinsic :: iso_fortran_env, only: real64
-  implicit none (type, external)
-  integer :: simulation, step, ierror
-  real(real64) :: alpha, u(6, 4)
-
-  call mpidata_attach()
-  do while (mpidata_next(simulation))
-    call mpidata_param('alpha', alpha)
-    do step = 1, 3
-      u = alpha * step
-      call mpidata_put('u', u)
-      call mpidata_step(0.5_real64 * step, ierror)
-      if (ierror /= MPIDATA_SUCCESS) exit
-    end do
-  end do
-  call mpidata_finalize()
-end program
-"""
-
-
 @pytest.mark.full
 def test_a_fortran_program_needs_no_mpi(folder: JobFolder, require: Callable[[str], str]) -> None:
-    (folder.path / "solver.f90").write_text(FORTRAN_SOLVER)
-    command = [require("gfortran"), "solver.f90", "-o", "solver", *config("--fcarried")]
+    command = [require("gfortran"), PROGRAMS / "solvers/fortran/without_mpi.f90", "-o", "solver", *config("--fcarried")]
     subprocess.run(command, cwd=folder.path, check=True)
     folder.job(trainers=DRAIN, solvers={"carried": {}, "program": ["./solver"]})
     result = folder.run()

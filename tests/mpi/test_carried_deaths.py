@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from carried_job import check, write_job
-from jobs import DRAIN, JobFolder, ranks_of
+from jobs import DRAIN, PROGRAMS, JobFolder, ranks_of
 
 Build = Callable[..., Path]
 Require = Callable[[str], str]
@@ -97,23 +98,10 @@ def test_a_program_that_was_stopped_after_its_work_is_continued(
     check(folder, folder.run())
 
 
-SCRIPT = """#!/bin/sh
-trap 'trap "" TERM; kill 0' EXIT
-sleep 317 &
-sleep 0.5
-python - <<END
-import numpy, os
-for i in range(10):
-    numpy.save("new", numpy.full((4, 6), float(i), "f4"))
-    os.rename("new.npy", f"u_{i}.npy")
-END
-"""
-
-
 def write_script(folder: JobFolder, **more: object) -> None:
     """A job whose program is a script that leaves a process behind, and writes files."""
     (folder.path / "case").mkdir()
-    (folder.path / "case" / "program.sh").write_text(SCRIPT)
+    shutil.copy(PROGRAMS / "solvers/leaves_process.sh", folder.path / "case")
     folder.job(
         trainers=DRAIN,
         solvers={
@@ -121,7 +109,7 @@ def write_script(folder: JobFolder, **more: object) -> None:
             "spares": 1,
             "carried": {},
             "lifetime": "simulation",
-            "program": ["sh", "program.sh"],
+            "program": ["sh", "leaves_process.sh"],
             "case": {"folder": "case"},
             "output": {"files": "u_*.npy"},
             **more,

@@ -13,39 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 from carried_job import check, write_job
-from jobs import JobFolder, ranks_of
+from jobs import PROGRAMS, JobFolder, ranks_of
 
 Build = Callable[..., Path]
 NOBODY = 65534
 HELLO = struct.pack("<II", 0x4D504331, 2)  # magic and version: c_api/src/carried/layout.h
-
-ATTACH = """
-import ctypes, sys
-library = ctypes.CDLL(sys.argv[1])
-library.mpidata_last_error.restype = ctypes.c_char_p
-for _ in range(int(sys.argv[2])):
-    print(library.mpidata_attach(), library.mpidata_last_error().decode())
-"""
-LOOK = """
-import os, socket, sys
-path, hello = sys.argv[1], bytes.fromhex(sys.argv[2])
-def attempt(what, call):
-    try:
-        print(what, call())
-    except OSError as error:
-        print(what, type(error).__name__)
-def greet():
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-        connection.settimeout(10)
-        connection.connect(path)
-        connection.send(hello)
-        return len(connection.recvmsg(4096, 4096)[0])
-attempt("list", lambda: os.listdir(os.path.dirname(path)))
-attempt("greet", greet)
-for process in sys.argv[3:]:
-    attempt("memory", lambda: os.listdir(f"/proc/{process}/fd"))
-    attempt("mapped", lambda: open(f"/proc/{process}/mem", "rb"))
-"""
 
 
 @pytest.fixture
@@ -89,7 +61,7 @@ def attach(address: str, times: int = 1) -> list[str]:
     import mpidata
 
     library = Path(mpidata.__file__).parent / "lib" / "libmpidata_carried.so"
-    command = [sys.executable, "-c", ATTACH, str(library), str(times)]
+    command = [sys.executable, PROGRAMS / "strangers/attach.py", library, str(times)]
     done = subprocess.run(
         command, env={**os.environ, "MPIDATA_CARRIER": address}, capture_output=True, text=True, timeout=30
     )
@@ -123,7 +95,8 @@ def test_another_user_can_neither_enter_nor_look(running: Running, temporary: Pa
     arguments = [str(path), (HELLO + bytes(32)).hex(), str(carrier.pid), str(running.program.pid)]
 
     def look() -> list[str]:
-        command = ["/usr/bin/env", "python3", "-c", LOOK, *arguments]
+        # As text: the other user may not be allowed to read the file.
+        command = ["/usr/bin/env", "python3", "-c", (PROGRAMS / "strangers/look.py").read_text(), *arguments]
         options = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/", "env": {"PATH": os.defpath}}
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, **options)
         assert done.returncode == 0, done.stderr

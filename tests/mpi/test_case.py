@@ -1,39 +1,18 @@
 """Each simulation runs in a copy of the case folder, with its parameters in the files."""
 
+import json
 import os
 import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
-from jobs import DRAIN, JobFolder
+from jobs import DRAIN, JobFolder, python, sets
 
 from mpidata.config import load_job
 from mpidata.errors import JobFileError
 from mpidata.native.build_flags import carrier_program
 
-SOLVER = """
-import os, stat
-import numpy as np
-import mpidata
-here = os.getcwd()
-for simulation in mpidata.solver.simulations():
-    alpha, again, number, text = open("system/input.dat").read().split(maxsplit=3)
-    assert float(alpha) == float(f"{simulation.parameters['alpha']:.6e}") and len(alpha) == 12
-    assert float(again) == simulation.parameters["alpha"] and int(number) == simulation.id
-    assert text in ("{alpha}", "{alpha} 1", "{alpha} 2"), text
-    if text != "{alpha}" and simulation.id == 2:
-        assert (text[-1] == "2") == os.path.exists(os.path.join(here, "../../../../../raised"))
-    assert os.path.islink("mesh") and open("mesh/points").read() == "{{alpha}}"
-    assert open("plain").read() == "{{alpha}}" and os.access("run.sh", os.X_OK) and os.readlink("to") == "plain"
-    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
-    open("written", "x").close()
-    if simulation.id == 2 and not os.path.exists(os.path.join(here, "../../../../../raised")):
-        open(os.path.join(here, "../../../../../raised"), "x").close()
-        raise ValueError("as asked")
-    simulation.put(u=np.zeros((4, 6)))
-    simulation.step(0.0)
-"""
 CASE = {"folder": "case", "fill": ["system/*"], "link": ["mesh"], "keep": "failed"}
 
 
@@ -41,6 +20,7 @@ def write(
     job: JobFolder,
     text: str = "{{alpha:.6e}} {{ alpha }} {{simulation}} ",
     how: dict[str, object] | None = None,
+    program: str = "solvers/python/case_files.py",
     **more: object,
 ) -> None:
     for name, content in {
@@ -57,14 +37,13 @@ def write(
     (job.path / "case" / "to").symlink_to("plain")
     (job.path / "case" / "pipe").unlink(missing_ok=True)
     os.mkfifo(job.path / "case" / "pipe")
-    job.write(solver=SOLVER)
     job.job(
         trainers=DRAIN,
         solvers={
             "groups": 2,
             **(how or {"carried": {}}),
             "lifetime": "simulation",
-            "program": ["python", "solver.py"],
+            "program": python(program),
             "case": {**CASE, **more},
         },
     )
@@ -103,25 +82,6 @@ def test_each_simulation_has_its_own_folder_and_failed_ones_are_kept(folder: Job
     ]
 
 
-RANKS = """
-import os, signal, sys, time
-import numpy as np
-import mpidata
-group = mpidata.solver.group()
-for simulation in mpidata.solver.simulations():
-    alpha, number, by_try, own, ranks = open("input.dat").read().split()
-    assert float(alpha) == simulation.parameters["alpha"] and int(number) == simulation.id and int(ranks) == 2
-    assert os.environ["MPIDATA_GROUP"] == own and "MPIDATA_PARAM_TRY" not in os.environ
-    simulation.put_block("u", np.full((2, 6), simulation.id, "f4"), (2 * group.Get_rank(), 0))
-    simulation.step(0.0)
-    if simulation.id == 1 and by_try == "1" and group.Get_rank() == int(sys.argv[1]):
-        os.kill(int(os.environ.get("OF", os.getpid())), signal.SIGKILL)
-        time.sleep(30)  # until it has gone with its parent
-    simulation.put_block("u", np.full((2, 6), -1, "f4"), (2 * group.Get_rank(), 0))
-    simulation.step(1.0)
-"""
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("keep", ["failed", "none"])
 @pytest.mark.parametrize("dies", [0, 1])
@@ -129,10 +89,8 @@ for simulation in mpidata.solver.simulations():
 def test_the_ranks_of_a_spawned_group_share_a_folder(folder: JobFolder, dies: int, keep: str, of: str) -> None:
     write(folder, how={"start": "spawn", "ranks_per_group": 2}, fill=["input.dat"], link=[], keep=keep)
     (folder.path / "case" / "input.dat").write_text("{{alpha}} {{simulation}} {{try}} {{group}} {{ranks}}")
-    text = RANKS.replace('os.environ.get("OF", os.getpid())', "os.getppid()") if of == "parent" else RANKS
-    folder.write(solver=text)
-    command = ["solvers.program=[python, solver.py, '" + str(dies) + "']", "record={path: record}"]
-    result = folder.run(*(word for override in command for word in ("--set", override)))
+    program = json.dumps(python("solvers/python/case_ranks.py", dies, of))
+    result = folder.run(*sets(f"solvers.program={program}", "record={path: record}"))
     assert result.status == 0, result.logs()
     assert result.summary["simulations"] == {"requested": 4, "complete": 4, "failed": 0}
     assert len(result.summary["retries"]) == 1 and result.run is not None and not (result.run / "cases").exists()
@@ -174,16 +132,7 @@ def test_what_cannot_be_filled_is_said_before_the_start(
 
 def test_a_stray_sign_is_no_mark_and_the_innermost_is_filled(folder: JobFolder) -> None:
     text = "cat << END > in.txt\n<<alpha:.6e>> x << 3; <<simulation:04d>> << <<simulation>>\n<<"
-    write(folder, text, marks=["<<", ">>"])
-    (folder.path / "solver.py").write_text(
-        "import numpy as np, mpidata\n"
-        "for simulation in mpidata.solver.simulations():\n"
-        "    text = open('system/input.dat').read()\n"
-        "    filled = f\"{simulation.parameters['alpha']:.6e} x << 3; {simulation.id:04d} << {simulation.id}\"\n"
-        "    assert text == f'cat << END > in.txt\\n{filled}\\n<<', text\n"
-        "    simulation.put(u=np.zeros((4, 6)))\n"
-        "    simulation.step(0.0)\n"
-    )
+    write(folder, text, marks=["<<", ">>"], program="solvers/python/case_stray_marks.py")
     result = folder.run()
     assert result.status == 0, result.logs()
 

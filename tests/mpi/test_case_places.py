@@ -10,30 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
-from jobs import DRAIN, JobFolder
-
-SOLVER = """
-import os, sys, time
-import numpy as np
-import mpidata
-here = os.getcwd()
-for simulation in mpidata.solver.simulations():
-    alpha, number, ranks, padded = open("input.dat").read().split(maxsplit=3)
-    assert float(alpha) == simulation.parameters["alpha"] and int(number) == simulation.id
-    assert padded == f"{simulation.id:04d}|{simulation.id:<3d}|", padded
-    n = int(simulation.parameters["n"])
-    assert int(open("n.dat").read()) == n == int(os.environ["MPIDATA_PARAM_N"]) == int(sys.argv[1])
-    open("written", "x").close()
-    for step in range(5):
-        time.sleep(0.1)
-        assert open("written").read() == "" and os.getcwd() == here
-        simulation.put(u=np.zeros({shape}))
-        simulation.step(float(step))
-    if simulation.id == 1 and "/1-g" in here and not os.path.exists("{marker}"):
-        open("{marker}", "x").close()
-        raise ValueError("as asked")
-"""
+from jobs import DRAIN, JobFolder, python
 
 
 @pytest.fixture
@@ -44,27 +21,23 @@ def place() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
-def write(job: JobFolder, place: Path, shape: str = "(4, 6)") -> None:
+def write(job: JobFolder, place: Path, shape: tuple[int, int] = (4, 6)) -> None:
     (job.path / "case").mkdir(parents=True)
     (job.path / "case" / "input.dat").write_text(
         "{{alpha}} {{simulation:d}} {{ranks}} {{simulation:04d}}|{{simulation:-3d}}|"
     )
     (job.path / "case" / "n.dat").write_text("{{n}}")
-    text = SOLVER.replace("{shape}", shape).replace("{marker}", str(job.path / "raised"))
-    job.write(solver=text)
     job.job(
         trainers=DRAIN,
         solvers={
             "groups": 2,
             "carried": {},
             "lifetime": "simulation",
-            "program": ["python", "solver.py", "{n}"],
+            "program": python("solvers/python/case_places.py", "{n}", job.path / "raised", *shape),
             "case": {"folder": "case", "fill": ["*.dat"], "in": str(place / "cases"), "keep": "failed"},
         },
+        parameters={"count": 4, "space": {"alpha": [0.0, 1.0], "n": {"integers": [2, 9]}}},
     )
-    job_file = yaml.safe_load((job.path / "job.yaml").read_text())
-    job_file["parameters"] = {"count": 4, "space": {"alpha": [0.0, 1.0], "n": {"integers": [2, 9]}}}
-    (job.path / "job.yaml").write_text(yaml.safe_dump(job_file))
 
 
 def test_two_jobs_at_once_do_not_share_copies(tmp_path: Path, place: Path) -> None:
@@ -88,7 +61,7 @@ def test_two_jobs_at_once_do_not_share_copies(tmp_path: Path, place: Path) -> No
     "end", ["error", *(pytest.param(end, marks=pytest.mark.full) for end in ("interrupted", "killed"))]
 )
 def test_no_copy_is_left(folder: JobFolder, place: Path, end: str) -> None:
-    write(folder, place, "(6, 4)" if end == "error" else "(4, 6)")
+    write(folder, place, (6, 4) if end == "error" else (4, 6))
     started, job = time.monotonic(), folder.start()
     while not list(place.glob("cases/*/*/written")):
         assert time.monotonic() - started < 30

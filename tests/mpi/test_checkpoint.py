@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from jobs import BIN, JobFolder, Result
+from jobs import JobFolder, Result, python, sets
 
 from mpidata.checkpoint import newest_valid, path_of, received
 from mpidata.checkpoint.restore import open_all
@@ -17,69 +17,18 @@ from mpidata.checkpoint.trainer_file import TrainerFile
 
 SIMULATIONS, STEPS = 16, 12
 
-SIMULATE = f"""
-import time
-
-def simulate(alpha):
-    for step in range({STEPS}):
-        time.sleep(0.02)
-        yield {{"u": [[alpha + step] * 6] * 4}}
-"""
-
-TRAIN = """
-import json
-import os
-import time
-from pathlib import Path
-import torch
-import mpidata
-
-class Used:
-    def __init__(self):
-        self.samples = []
-    def state_dict(self):
-        return {"samples": list(self.samples)}
-    def load_state_dict(self, state):
-        self.samples = state["samples"]
-
-model, used = torch.nn.Linear(2, 2), Used()
-optimizer = torch.optim.Adam(model.parameters())
-stream = mpidata.MPIStreamDataset(batch_size=4)
-stream.register(model=model, optimizer=optimizer, used=used)
-print("resumed", stream.resumed, len(used.samples))
-done = Path(os.environ["MPIDATA_RUN"]) / "checkpoints" / "000001"
-for batch in stream:
-    expected = batch["parameters"][:, 0] + batch["step"]
-    assert torch.equal(batch["u"], expected.float().reshape(4, 1, 1).expand(4, 4, 6))
-    used.samples += list(zip(batch["simulation"].tolist(), batch["step"].tolist()))
-    optimizer.zero_grad()
-    model(torch.ones(2)).sum().backward()
-    optimizer.step()
-    if stream.state_dict()["batch"] == AT:
-        stream.checkpoint()
-    time.sleep(0.01 if stream.resumed else 0.1)
-    if not stream.resumed and stream.state_dict()["batch"] == AT + 7:  # the checkpoint is of an earlier one
-        deadline = time.monotonic() + 30
-        while not done.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-    if not stream.resumed and done.exists():
-        break
-with open(f"used-{os.environ['RANK']}.json", "w") as file:
-    json.dump(used.samples, file)
-"""
-
 
 def again(folder: JobFolder, run: Path, trainers: int) -> Result:
     """Continue the run with so many trainers."""
-    command = [str(BIN / "mpidata"), "run", "--resume", str(run), "--set", f"trainers.ranks={trainers}"]
-    result = folder.run(timeout=80, command=command)
+    result = folder.resume(run, *sets(f"trainers.ranks={trainers}"), timeout=80)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     return result
 
 
 def used(folder: JobFolder, trainers: int) -> Counter[tuple[int, int]]:
-    found = [json.loads((folder.path / f"used-{trainer}.json").read_text()) for trainer in range(trainers)]
-    return Counter((simulation, step) for samples in found for simulation, step in samples)
+    return Counter(
+        (simulation, step) for samples in folder.read_notes("used", trainers) for simulation, step in samples
+    )
 
 
 ALL = Counter((simulation, step) for simulation in range(SIMULATIONS) for step in range(STEPS))
@@ -92,10 +41,10 @@ def run_until_checkpoint(
     folder: JobFolder, buffer: dict[str, object] = FIRO, trainers: int = 2, at_batch: int = 5
 ) -> Path:
     """Run the job until its first checkpoint, of that batch or one of the next, is there; returns the run folder."""
-    folder.write(sim=SIMULATE, train=f"AT = {at_batch}\n" + TRAIN)
+    folder.variables = {"STEPS": str(STEPS), "SLEEP_S": "0.02"}
     folder.job(
-        trainers={"ranks": trainers},
-        solvers={"function": "sim:simulate", "groups": 2},
+        trainers={"ranks": trainers, "program": python("trainers/checkpoint/note_used.py", at_batch)},
+        solvers={"function": "functions.steps:simulate", "groups": 2},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
         validation={"count": 1},
         buffer=buffer,
@@ -178,57 +127,12 @@ def test_any_number_of_trainers_continues_any_buffer(
     check_other_trainers(folder, policy, tail, before, after, late)
 
 
-HOLD_UP = """
-import ctypes
-import json
-import time
-import numpy as np
-import torch
-import mpidata
-from mpidata.trainer import join as job
-from mpidata.checkpoint.taking import Checkpoints
-from mpidata.native.structures import Statistics
-
-held_up, take = [], Checkpoints.take
-
-def timed(self):
-    started = time.perf_counter()
-    take(self)
-    held_up.append(time.perf_counter() - started)
-
-Checkpoints.take = timed
-model = torch.nn.Linear(10, 10)
-stream = mpidata.MPIStreamDataset(batch_size=4)
-stream.register(model=model)
-statistics, asked = Statistics(), False
-for batch in stream:
-    job.join().library.mpidata_trainer_statistics(ctypes.byref(statistics))
-    if not asked and statistics.fill == statistics.capacity:
-        asked = True
-        stream.checkpoint()
-    if held_up:
-        break
-stream.close()
-source, target = np.ones(1 << 28, np.uint8), np.ones(1 << 28, np.uint8)
-copies = []
-for _ in range(9):
-    started = time.perf_counter()
-    np.copyto(target, source)
-    copies.append(8 * (time.perf_counter() - started))
-with open("held-up.json", "w") as file:
-    json.dump({"held_up_s": held_up, "memcpy_s": sorted(copies)[4]}, file)
-"""
-
-
 @pytest.mark.full
 def test_training_is_not_held_up_for_longer_than_copying_the_buffer_takes(folder: JobFolder) -> None:
     """With a buffer of 2 GiB; it needs twice that, and room on the disk."""
-    simulate = (
-        "import numpy as np\nu = np.ones((512, 512), np.float32)\ndef simulate(alpha):\n    for _ in range(400):\n"
-    )
-    folder.write(sim=simulate + "        yield {'u': u}\n", train=HOLD_UP)
     folder.job(
-        solvers={"function": "sim:simulate"},
+        trainers={"program": python("trainers/checkpoint/hold_up.py")},
+        solvers={"function": "functions.megabytes:simulate"},
         parameters={"count": 100, "space": {"alpha": [0.0, 1.0]}},
         fields={"u": {"dtype": "float32", "shape": [512, 512]}},
         buffer={"policy": "reservoir", "capacity": 2048, "watermark": 10},

@@ -3,38 +3,17 @@
 import json
 
 import pytest
-import yaml
-from jobs import JobFolder, Result
-
-SCRIPT = """
-import json, os, signal
-import mpidata
-
-class Numbers:
-    def __len__(self):
-        return 61
-    def __getitem__(self, index):
-        if index in BAD:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return index
-
-if __name__ == "__main__":
-    loader = mpidata.DataLoader(Numbers(), batch_size=4)
-    for epoch in range(2):
-        print("=>", json.dumps([batch.tolist() for batch in loader]), flush=True)
-"""
+from jobs import JobFolder, Result, python
 
 
 def run(folder: JobFolder, bad: set[int], **loaders: object) -> Result:
-    folder.write(train=SCRIPT.replace("BAD", repr(bad)))
-    program = {"ranks": 1, "program": ["python", "train.py"]}
-    (folder.path / "job.yaml").write_text(yaml.safe_dump({"trainers": program, "loaders": loaders}))
+    trainers = {"ranks": 1, "program": python("trainers/loaders/killing_indices.py", *bad)}
+    folder.write_job({"trainers": trainers, "loaders": loaders})
     return folder.run(timeout=100)
 
 
 def batches(result: Result) -> list[list[list[int]]]:
-    lines = result.log("trainer", 0).splitlines()
-    return [json.loads(line[3:]) for line in lines if line.startswith("=> ")]
+    return [json.loads(line) for line in result.marked()]
 
 
 @pytest.mark.full

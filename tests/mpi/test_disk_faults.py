@@ -10,36 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import PROGRAMS, JobFolder
-from test_lost_output import SIMULATE
+from jobs import PROGRAMS, JobFolder, python
 
-TRAIN = """
-import json, os, time
-from mpidata.trainer.join import join
-from numpy_stream import stream
-drawn = []
-for number, batch in enumerate(stream(4), start=1):
-    print("batch", number, flush=True)
-    drawn += [f"{s}/{t}" for s, t in zip(batch["simulation"].tolist(), batch["step"].tolist())]
-    time.sleep(0.025)
-join().close()
-with open(f"drawn-{os.environ['RANK']}", "w") as file:
-    json.dump(drawn, file)
-"""
-# Its first simulation ends a rank, whose record is then to be written.
-DIES = """
-import os, signal
-import numpy as np
-def simulate(alpha):
-    for step in range(8):
-        try:
-            if step == 4:
-                os.close(os.open("died", os.O_CREAT | os.O_EXCL))
-                os.kill(os.getpid(), signal.SIGKILL)
-        except FileExistsError:
-            pass
-        yield {"u": np.zeros((4, 6), np.float32)}
-"""
 SIMULATIONS, STEPS = 24, 8
 
 # Each: a pattern of paths, and the calls by which it is written. None of these may end the job.
@@ -89,10 +61,11 @@ def check(folder: JobFolder, library: Path, seed: int) -> None:
     what = (
         f"seed {seed}: {call} {errno.errorcode.get(number, 'slow')} {first}+{count} of {pattern}, {trainers} trainers"
     )
-    folder.write(train=TRAIN, sim=SIMULATE if "exits" not in pattern else DIES)
+    function = "functions.steps:simulate" if "exits" not in pattern else "functions.dies_once:simulate"
+    folder.variables = {"STEPS": str(STEPS)}
     folder.job(
-        trainers={"ranks": trainers, "program": ["python", "train.py"]},
-        solvers={"function": "sim:simulate", "groups": 2, "spares": int("exits" in pattern)},
+        trainers={"ranks": trainers, "program": python("trainers/note_drawn.py")},
+        solvers={"function": function, "groups": 2, "spares": int("exits" in pattern)},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
         buffer={"policy": "fifo", "capacity": 20},
         checkpoint={"every_s": 0.3, "keep": 1},

@@ -5,16 +5,16 @@ import os
 import subprocess
 
 import pytest
-from jobs import BIN, DRAIN, JobFolder, environment
-
-SIM = "def simulate(alpha):\n    yield {'u': [[alpha] * 6] * 4}\n"
+from jobs import BIN, DRAIN, JobFolder
 
 
 def test_the_doctor(folder: JobFolder) -> None:
-    folder.write(train="", sim=SIM)
-    folder.job(solvers={"function": "sim:simulate"}, launch={"hosts": ["localhost:4"]})
+    folder.variables = {"STEPS": "1"}
+    folder.job(trainers=DRAIN, solvers={"function": "functions.steps:simulate"}, launch={"hosts": ["localhost:4"]})
     command = [str(BIN / "mpidata"), "doctor", "job.yaml", "--json"]
-    done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=150)
+    done = subprocess.run(
+        command, cwd=folder.path, env=folder.environment(), capture_output=True, text=True, timeout=150
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     found = {check["check"]: check for check in report["checks"]}
@@ -33,8 +33,8 @@ def test_a_job_says_once_that_its_transport_is_slow(
 ) -> None:
     if slow:
         monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
-    folder.write(sim=SIM)
-    folder.job(trainers=DRAIN, solvers={"function": "sim:simulate"})
+    folder.variables = {"STEPS": "1"}
+    folder.job(trainers=DRAIN, solvers={"function": "functions.steps:simulate"})
     result = folder.run()
     assert result.status == 0, result.logs()
     assert result.log("scheduler").count("do not share memory") == slow

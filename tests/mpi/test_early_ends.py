@@ -7,35 +7,18 @@ import time
 
 import psutil
 import pytest
-from jobs import DRAIN, JobFolder
-from killing import events_of
-
-LEAVES = """
-import os, sys
-import numpy as np
-import mpidata
-for simulation in mpidata.solver.simulations():
-    rank = mpidata.solver.group().Get_rank() if "mpi4py.MPI" in sys.modules else 0
-    ranks = mpidata.solver.group().Get_size() if "mpi4py.MPI" in sys.modules else 1
-    for step in range(10):
-        if simulation.id == 1 and step == 4 and rank == ranks - 1 and not os.path.exists("left"):
-            open("left", "w").close()
-            LEAVE
-        simulation.put_block("u", np.full((4 // ranks, 6), float(step), np.float32), (rank * (4 // ranks), 0))
-        simulation.step(0.1 * step)
-"""
+from jobs import DRAIN, JobFolder, python
 
 
-@pytest.mark.parametrize("leave", ["sys.exit(1)", "sys.exit(0)", "raise SystemExit('no mesh')"])
+@pytest.mark.parametrize("leave", ["1", "0", "no mesh"])
 @pytest.mark.parametrize(("ranks", "carried"), [(1, False), (2, False), (1, True)])
 def test_a_python_program_that_ends_within_a_simulation_has_failed_that_try(
     folder: JobFolder, leave: str, ranks: int, carried: bool
 ) -> None:
-    folder.write(solver=LEAVES.replace("LEAVE", leave))
     how = {"carried": {"ranks": 1}} if carried else {"ranks_per_group": ranks}
     folder.job(
         trainers=DRAIN,
-        solvers={"program": ["python", "solver.py"], "groups": 2, **how},
+        solvers={"program": python("solvers/python/leaves.py", leave), "groups": 2, **how},
     )
     result = folder.run(timeout=90)
     assert result.status == 0, result.logs()
@@ -45,16 +28,9 @@ def test_a_python_program_that_ends_within_a_simulation_has_failed_that_try(
 
 
 def test_a_spawned_group_that_is_killed_whole_before_it_joins_is_spawned_again(folder: JobFolder) -> None:
-    folder.write(
-        solver=(
-            "import os, time\ntime.sleep(0 if os.path.exists('killed') else 3)\nimport numpy as np, mpidata\n"
-            "for simulation in mpidata.solver.simulations():\n"
-            "    simulation.put(u=np.zeros((4, 6), np.float32))\n    simulation.step(0.0)\n"
-        )
-    )
     folder.job(
         trainers=DRAIN,
-        solvers={"program": ["python", "solver.py"], "groups": 1, "start": "spawn"},
+        solvers={"program": python("solvers/python/joins_late.py"), "groups": 1, "start": "spawn"},
     )
     job, began = folder.start(), time.monotonic()
     while not (found := [p for p in psutil.process_iter() if _is_spawned(p, str(folder.path))]):
@@ -67,7 +43,7 @@ def test_a_spawned_group_that_is_killed_whole_before_it_joins_is_spawned_again(f
     result = folder.finish(job, 60, began)
     assert result.status == 0, result.logs()
     assert "killed with its mpidata-rank before it joined" in str(
-        [event for event in events_of(folder.path) if event["event"] == "spawn_failed"]
+        [event for event in result.events() if event["event"] == "spawn_failed"]
     )
 
 

@@ -1,6 +1,5 @@
 """Every sample arrives exactly once, whole, with its parameters, whatever carries it."""
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ STEPS, SIMULATIONS, VALIDATION = 8, 24, 4
 
 
 def seen(folder: JobFolder, trainers: int) -> list[dict[str, list[list[int]]]]:
-    return [json.loads((folder.path / f"seen-{t}.json").read_text()) for t in range(trainers)]
+    return folder.read_notes("seen", trainers)
 
 
 def expected(first: int, last: int) -> Counter[tuple[int, int]]:

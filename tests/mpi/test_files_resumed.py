@@ -8,22 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
-from jobs import PROGRAMS, JobFolder, Result, python
+from jobs import JobFolder, Result, python, sets
 from killing import events_of, job_processes
 
 ROWS, PARTS, TOGETHER, EPOCHS = 500, 5, 12, 3
 
 
 def write(folder: JobFolder, start: int, trainers: int, loaders: int, every_s: float) -> None:
-    program = [str(PROGRAMS / "trainers/census/census_files.py"), str(TOGETHER), "0.02", str(start)]
+    program = python("trainers/census/census_files.py", TOGETHER, 0.02, start)
     job = {
         "name": "job",
-        "trainers": {"ranks": trainers, "program": ["python", *program]},
+        "trainers": {"ranks": trainers, "program": program},
         "loaders": {"ranks": loaders},
         "checkpoint": {"every_s": every_s},
     }
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write_job(job)
     parts = folder.path / "parts"
     parts.mkdir(exist_ok=True)
     for number, rows in enumerate(np.array_split(np.arange(ROWS, dtype=np.float64), [40, 160, 170, 400])):
@@ -46,11 +45,9 @@ def kill(folder: JobFolder, victim: str, trainers: int, moment: float) -> None:
 
 
 def resume(folder: JobFolder, trainers: int, loaders: int) -> Result:
-    run = str(folder.path / "runs" / "job" / "1")
     program = json.dumps(python("trainers/census/census_files.py", TOGETHER, "0", "2"))
     changed = [f"trainers.ranks={trainers}", f"trainers.program={program}", f"loaders.ranks={loaders}"]
-    sets = [word for change in changed for word in ("--set", change)]
-    return folder.run(command=[*folder.command()[:2], "--resume", run, *sets], timeout=120)
+    return folder.resume(folder.path / "runs" / "job" / "1", *sets(*changed), timeout=120)
 
 
 def check_rows(folder: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from jobs import DRAIN, JobFolder
+from jobs import DRAIN, JobFolder, python
 
 
 def test_a_spawned_program_without_one_of_its_libraries(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
@@ -21,11 +21,10 @@ def test_a_spawned_program_without_one_of_its_libraries(folder: JobFolder, compi
 
 def test_a_rank_that_dies_before_all_have_joined(folder: JobFolder) -> None:
     """The trainer, which waits for it, says neither that MPI failed nor that the scheduler has died."""
-    folder.write(
-        solve="from mpi4py import MPI\nimport os, time\ntime.sleep(4)\nprint('no mesh')\nos._exit(1)\n",
-        train="from mpidata.trainer import join\njoin.join()\n",  # arrives soon: without torch
+    folder.job(
+        trainers={"program": python("trainers/only_joins.py")},
+        solvers={"program": python("solvers/python/dies_before_joining.py")},
     )
-    folder.job(solvers={"program": ["python", "solve.py"]})
     result = folder.run(timeout=60)
     assert result.status == 1 and "ended with exit status 1" in result.summary["error"], result.output
     assert "\n  no mesh\n" in result.output

@@ -1,47 +1,13 @@
 """A run folder that cannot be written does not end the job: that is said once, and what is missing is written later."""
 
-import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from jobs import JobFolder
+from jobs import JobFolder, python
 
-SOLVE = """
-import numpy as np
-import mpidata
-for simulation in mpidata.solver.simulations():
-    for step in range(8):
-        simulation.put(u=np.zeros((4, 6), np.float32))
-        simulation.step(step)
-"""
-TRAIN = """
-import os, time
-from mpidata.trainer.join import join
-from numpy_stream import stream
-
-def fill():
-    with open(filler, "ab", buffering=0) as file:
-        for size in (65536, 4096, 1):
-            try:
-                while True:
-                    file.write(bytes(size))
-            except OSError:
-                pass
-
-filler = os.path.join(os.path.dirname(os.path.dirname(os.environ["MPIDATA_RUN"])), "filler")
-for number, batch in enumerate(stream(4), start=1):
-    time.sleep(0.015)
-    print("batch", number, 300 * "-")  # to a log that cannot be written
-    if 20 <= number < LAST:  # again, as a checkpoint that was given up leaves room
-        fill()
-    if number == LAST:
-        os.remove(filler)
-join().close()
-open("drawn", "w").write(str(number))
-"""
 SIMULATIONS = 100
 
 
@@ -58,9 +24,9 @@ def small_disk(folder: JobFolder, require: Callable[[str], str]) -> Iterator[Pat
 
 
 def job(folder: JobFolder, room_at_batch: int, **keys: object) -> None:
-    folder.write(train=f"LAST = {room_at_batch}\n{TRAIN}", solve=SOLVE)
     folder.job(
-        solvers={"program": ["python", "solve.py"]},
+        trainers={"program": python("trainers/fill_disk.py", room_at_batch)},
+        solvers={"program": python("solvers/python/zeros.py")},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
         **keys,
     )
@@ -84,7 +50,7 @@ def test_what_was_missing_is_written_when_there_is_room(folder: JobFolder, small
     result = folder.run()
     assert (result.status, result.summary["status"]) == (0, "complete"), result.logs()
     assert result.output.count("cannot be written: No space left on device") == 1, result.output
-    events = [json.loads(line) for line in (result.run / "events.jsonl").read_text().splitlines()]
+    events = result.events()
     names = [event["event"] for event in events]
     assert names.count("simulation_complete") == SIMULATIONS and names[-1] == "end"
     (failed,) = [event for event in events if event["event"] == "disk_failed"]

@@ -1,6 +1,5 @@
 """The heat equation in three languages and any number of ranks, also carried ones: the trainers get the same bits."""
 
-import json
 import shlex
 import shutil
 import subprocess
@@ -86,12 +85,12 @@ def test_same_bits(
     job["parameters"]["count"] = SIMULATIONS
     job["validation"] = {"count": 0}
     job["buffer"] = {"policy": "fifo", "capacity": 100, "tail": "repeat"}
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write_job(job)
     result = folder.run(timeout=100)
     assert result.status == 0, result.logs()
     found = {}
-    for trainer in range(2):
-        found |= json.loads((folder.path / f"fingerprints-{trainer}.json").read_text())
+    for fingerprints in folder.read_notes("fingerprints", 2):
+        found |= fingerprints
     assert len(found) == SIMULATIONS * STEPS
     assert len(set(found.values())) == SIMULATIONS * STEPS
     assert first.setdefault("samples", found) == found, "not the bits of the first language and number of ranks"

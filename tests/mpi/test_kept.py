@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import JobFolder, config, environment, python
+from jobs import PROGRAMS, JobFolder, config, environment, python
 
 # With a decimal comma; one in which i is not the small letter of I, in an alphabet of bytes.
 LOCALES = {"de_DE.UTF-8": "1,5", "tr_TR.ISO-8859-9": "1,5"}
@@ -82,40 +82,12 @@ def test_alone(compiled: Callable[[str], Path], carried: Callable[..., Path], lo
     assert done.returncode == 3 and "MPIDATA_PARAM_viscosity='0,1' is not a finite number, as 0.5 is" in done.stderr
 
 
-FORTRAN = """
-program solver
-  use, intrinsic :: iso_fortran_env, only: int32, int64, real32
-  use, intrinsic :: ieee_arithmetic
-  use mpidata_carried
-  implicit none
-  integer(int64) :: simulation
-  real(real32) :: value
-  character(5), parameter :: names(4) = ['great', 'least', 'small', 'tenth']
-  integer :: i
-  logical :: halts(5), flags(5)
-  type(ieee_round_type) :: rounding
-  call mpidata_attach()
-  call ieee_set_rounding_mode(ieee_up)
-  if (.not. mpidata_next(simulation)) error stop 'no simulation'
-  do i = 1, 4
-    call mpidata_param(names(i), value)
-    print '(a, 1x, z8.8)', names(i), transfer(value, 0_int32)
-  end do
-  call ieee_get_halting_mode(ieee_all, halts)
-  call ieee_get_flag(ieee_all, flags)
-  call ieee_get_rounding_mode(rounding)
-  print '(3l2)', all(halts), any(flags), rounding == ieee_up
-  call mpidata_finalize()
-end program solver
-"""
-
-
 def test_a_fortran_program_that_traps_asks_for_parameters_in_single_precision(
     tmp_path: Path, require: Callable[[str], str]
 ) -> None:
-    (tmp_path / "solver.f90").write_text(FORTRAN)
+    source = PROGRAMS / "solvers/fortran/single_precision.f90"
     traps = "-ffpe-trap=invalid,zero,overflow,underflow,inexact,denormal"
-    command = [require("gfortran"), "-O2", traps, "solver.f90", "-o", "solver", *config("--fcarried")]
+    command = [require("gfortran"), "-O2", traps, source, "-o", "solver", *config("--fcarried")]
     subprocess.run(command, cwd=tmp_path, check=True)
     values = {"GREAT": "1e300", "LEAST": "1e-300", "SMALL": "-1e-42", "TENTH": "0.1"}
     variables = {f"MPIDATA_PARAM_{name}": value for name, value in values.items()}

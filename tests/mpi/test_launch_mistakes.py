@@ -3,13 +3,12 @@
 import os
 import shlex
 import shutil
-import sys
+import subprocess
 import time
 
 import pytest
-from jobs import BIN, DRAIN, JobFolder, environment
+from jobs import BIN, DRAIN, JobFolder, environment, python
 
-SIM = "def simulate(alpha):\n    for step in range(3):\n        yield {'u': [[alpha] * 6] * 4}\n"
 MPIRUN = [str(BIN / "mpirun"), "--oversubscribe", "--bind-to", "none"]
 
 
@@ -18,8 +17,8 @@ def small(folder: JobFolder, monkeypatch: pytest.MonkeyPatch) -> JobFolder:
     if os.getuid() == 0:
         monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
         monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-    folder.write(sim=SIM)
-    folder.job(trainers=DRAIN, solvers={"function": "sim:simulate"})
+    folder.variables = {"STEPS": "3"}
+    folder.job(trainers=DRAIN, solvers={"function": "functions.steps:simulate"})
     return folder
 
 
@@ -39,18 +38,9 @@ def test_by_hand_with_a_wrong_number_of_ranks(small: JobFolder, ranks: int) -> N
 
 def test_an_mpirun_that_is_not_that_of_the_linked_mpi(small: JobFolder) -> None:
     """What another MPI's launcher looks like to Open MPI's library: no launcher of its own, so N worlds of size 1."""
-    launcher = (
-        "import os, subprocess, sys\n"
-        "size = int(sys.argv[1])\n"
-        "ranks = [subprocess.Popen(sys.argv[2:], env={**os.environ, 'PMI_RANK': str(r), 'PMI_SIZE': str(size), "
-        "'PMI_ID': str(r), 'PMI_PORT': 'x'}) for r in range(size)]\n"
-        "sys.exit(max(abs(rank.wait()) for rank in ranks))\n"
-    )
-    small.write(launcher=launcher)
     started = time.monotonic()
-    result = small.run(
-        command=[sys.executable, "launcher.py", "3", str(BIN / "mpidata"), "run", "job.yaml"], timeout=40
-    )
+    launcher = python("launchers/worlds_of_one.py", 3)
+    result = small.run(command=[*launcher, str(BIN / "mpidata"), "run", "job.yaml"], timeout=40)
     assert result.status != 0 and time.monotonic() - started < 20
     logs = result.logs()
     assert "MPI_COMM_WORLD has 1" in logs and "does not belong to the MPI of libmpidata" in logs
@@ -58,8 +48,6 @@ def test_an_mpirun_that_is_not_that_of_the_linked_mpi(small: JobFolder) -> None:
 
 
 def test_a_solver_alone(folder: JobFolder, compiled, tmp_path) -> None:
-    import subprocess
-
     done = subprocess.run(
         [compiled("pattern"), "2"], env=environment(), capture_output=True, text=True, timeout=60, cwd=tmp_path
     )

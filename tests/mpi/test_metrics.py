@@ -1,42 +1,14 @@
 """What a job says of how its time was spent, against what its programs say themselves, and the advice that follows."""
 
-import json
 import re
 
 import pytest
-from jobs import JobFolder, Result
-from slow_jobs import SLOW_DISK, write_slow_job
+from jobs import JobFolder, Result, python, read_lines
+from slow_jobs import write_slow_job
 
 from mpidata.advice.advice import Advice, advise
 from mpidata.advice.measured import measure
 from mpidata.metrics.look import look_at
-
-TRAIN = """
-import time, mpidata
-stream = mpidata.MPIStreamDataset(batch_size=4)
-waited, begun = 0.0, time.monotonic()
-batches = iter(stream)
-while True:
-    before = time.monotonic()
-    batch = next(batches, None)
-    waited += time.monotonic() - before
-    if batch is None:
-        break
-    time.sleep(0.04)
-print("waited", waited)
-"""
-SOLVER = """
-import time, numpy as np, mpidata
-computed = 0.0
-for simulation in mpidata.solver.simulations():
-    for step in range(20):
-        before = time.monotonic()
-        time.sleep(0.1 if step == 0 else 0.004)
-        computed += time.monotonic() - before
-        simulation.put(u=np.zeros((128, 128), np.float32))
-        simulation.step(step)
-    print("computed", computed, flush=True)
-"""
 
 
 def last(text: str) -> float:
@@ -44,24 +16,24 @@ def last(text: str) -> float:
 
 
 def test_shares_of_time_are_those_that_the_programs_measure(folder: JobFolder) -> None:
-    folder.write(train=TRAIN, solver=SOLVER)
+    solver = python("solvers/timing/measures_computing.py")
     folder.job(
-        solvers={"groups": 3, "program": ["python", "solver.py"], "in_flight": 1},
+        trainers={"program": python("trainers/timing/measures_waiting.py")},
+        solvers={"groups": 3, "program": solver, "in_flight": 1},
         parameters={"count": 24, "space": {"alpha": [0.0, 1.0]}},
         fields={"u": {"dtype": "float32", "shape": [128, 128]}},
         buffer={"policy": "fifo", "capacity": 8},
     )
     result = folder.run(timeout=100)
     assert result.status == 0 and result.run is not None, result.logs()
-    lines = [json.loads(line) for line in (result.run / "metrics.jsonl").read_text().splitlines()]
+    lines = read_lines(result.run / "metrics.jsonl")
     seconds = lines[-1]["seconds"]
     assert lines[-1]["received"] == [480] and lines[-1]["drawn"] == [120] and lines[-1]["groups"]["steps"] == 480
     assert abs(lines[-1]["waited_s"][0] - last(result.log("trainer"))) < 0.05 * seconds
     assert all(of > 0 for of in lines[-1]["cpu_s"]["trainers"])
     memory = lines[-1]["memory_mb"]
     assert 20 < memory["scheduler"] < 200 < memory["trainers"][0] < 2000 and 20 < memory["groups"] < 200
-    events = [json.loads(line) for line in (result.run / "events.jsonl").read_text().splitlines()]
-    runs = [event for event in events if event["event"] == "simulation_run"]
+    runs = [event for event in result.events() if event["event"] == "simulation_run"]
     assert len(runs) == 24 and sum(run["steps"] for run in runs) == 480
     for group in range(3):
         of = [run for run in runs if run["group"] == group]
@@ -108,7 +80,7 @@ SLOW = [
 def test_what_held_a_job_back_is_named(folder: JobFolder, cause: str, job: dict) -> None:
     write_slow_job(folder, **job)
     if cause == "disk":
-        (folder.path / "sitecustomize.py").write_text(SLOW_DISK)
+        folder.write(sitecustomize="from preloads import slow_record\nslow_record.slow_down(row_s=0.05)\n")
     advice = measured_advice(folder.run(timeout=170))
     print(*advice.sentences, sep="\n")
     assert advice.cause == cause, advice.sentences

@@ -70,7 +70,7 @@ def test_a_time_that_is_not_finite_is_a_failed_try(
 
 def test_capacity_smaller_than_the_batch(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
     folder.job(
-        trainers={"program": python("trainers/drain.py", "33")},
+        trainers={"program": python("trainers/drain.py", 33)},
         solvers={"program": [str(compiled("misuse")), "none"]},
         buffer={"policy": "fifo", "capacity": 32},
     )
@@ -110,20 +110,9 @@ def test_a_solver_that_ends_before_it_joins(folder: JobFolder, program: list[str
 
 def test_a_hole_among_short_steps(folder: JobFolder) -> None:
     """The group agrees on many of them at once, and says which one it was."""
-    folder.write(
-        solve=(
-            "import numpy as np\nimport mpidata\n"
-            "rank = mpidata.solver.group().Get_rank()\n"
-            "for simulation in mpidata.solver.simulations():\n"
-            "    for step in range(200):\n"
-            "        if (rank, step) != (1, 137):\n"
-            "            simulation.put_block('u', np.zeros((2, 6), np.float32), (2 * rank, 0))\n"
-            "        simulation.step(step)\n"
-        )
-    )
     folder.job(
         trainers=DRAIN,
-        solvers={"ranks_per_group": 2, "program": ["python", "solve.py"]},
+        solvers={"ranks_per_group": 2, "program": python("solvers/mistakes/leaves_hole.py")},
     )
     result = folder.run(timeout=30)
     assert_failed(result, "have 12 elements, the field has 24: they leave a hole", "simulation 0, step 137")
@@ -131,112 +120,58 @@ def test_a_hole_among_short_steps(folder: JobFolder) -> None:
 
 def test_more_blocks_than_a_step_may_have(folder: JobFolder) -> None:
     """A solver that goes on regardless is not told of a hole."""
-    folder.write(
-        solve=(
-            "import contextlib\nimport numpy as np\nimport mpidata\n"
-            "for simulation in mpidata.solver.simulations():\n"
-            "    for step in range(4):\n"
-            "        width = 1 if step == 2 else 5\n"
-            "        for start in range(0, 4100, width):\n"
-            "            with contextlib.suppress(Exception):\n"
-            "                simulation.put_block('u', np.zeros(width, np.float32), (start,))\n"
-            "        with contextlib.suppress(Exception):\n"
-            "            simulation.step(step)\n"
-        )
-    )
     folder.job(
         trainers=DRAIN,
-        solvers={"program": ["python", "solve.py"]},
+        solvers={"program": python("solvers/mistakes/puts_too_many_blocks.py")},
         fields={"u": {"dtype": "float32", "shape": [4100]}},
     )
     result = folder.run(timeout=30)
     assert_failed(result, "at most 4096 blocks in one step", "simulation 0, step 2", "Put larger blocks")
 
 
-FORK = """
-import os, sys
-import mpidata
-stream = mpidata.MPIStreamDataset(batch_size=1)
-children = []
-for end in range(2):
-    children.append(os.fork())
-    if children[-1] == 0:
-        if end == 0:
-            next(iter(stream))
-        sys.exit()  # where mpi4py calls MPI_Finalize
-count = sum(1 for _ in stream)
-print("children", [os.waitpid(child, 0)[1] >> 8 for child in children])
-"""
-SOLVE = """
-import numpy as np
-from mpidata.solver import simulations
-for simulation in simulations():
-    for step in range(5):
-        simulation.put(u=np.zeros((4, 6), np.float32))
-        simulation.step(float(step))
-"""
-
-
 def test_a_forked_child_of_a_trainer_ends_by_itself(folder: JobFolder) -> None:
-    folder.write(train=FORK, solver=SOLVE)
-    folder.job(solvers={"program": ["python", "solver.py"]})
+    folder.job(
+        trainers={"program": python("trainers/mistakes/forks.py")},
+        solvers={"program": python("solvers/python/puts_numbers.py", 5, 4, 6)},
+    )
     result = folder.run(timeout=30)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     log = result.log("trainer")
     assert "children [1, 0]" in log and log.count("The stream cannot be used in a forked process") == 1, log
 
 
-CAUGHT = """import numpy as np
-import mpidata
-
-for simulation in mpidata.solver.simulations():
-    try:
-        for step in range(5):
-            simulation.put(u=BAD if step == 2 else np.ones((4, 6), np.float32))
-            simulation.step(TIME if step == 2 else step)
-    except Exception as error:
-        print("caught", error, flush=True)
-"""
-
-
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
         (
-            "np.ones((4, 6), bool)",
+            "bool",
             "Field 'u' has dtype float32, but bool was put. Solver rank 2 (group 0, its rank 0), ",
         ),
-        ("[[1], [2, 3]]", "Field 'u': list was put, of which NumPy makes no array ("),
+        ("ragged", "Field 'u': list was put, of which NumPy makes no array ("),
         (
-            "np.ma.masked_equal(np.eye(4, 6, dtype=int), 0)",
+            "masked",
             "MaskedArray was put, which has 20 masked elements, and int64",
         ),
         (
-            "1 << 2000",
+            "huge",
             "Field 'u': an int of 2001 bits was put, which float32 does not hold. Solver rank 2 (group 0, its ",
         ),
-        ("np.ones((4, 5), np.float32)", "Field 'u' has shape (4, 6), but (4, 5) was put. Solver rank 2 (group 0, "),
+        ("shape", "Field 'u' has shape (4, 6), but (4, 5) was put. Solver rank 2 (group 0, "),
     ],
 )
 def test_a_mistake_that_a_python_program_catches_ends_the_job(folder: JobFolder, bad: str, sentence: str) -> None:
-    folder.write(solver=CAUGHT.replace("BAD", bad).replace("TIME", "step"))
-    folder.job(trainers=DRAIN, solvers={"program": ["python", "solver.py"]})
+    program = python("solvers/mistakes/catches.py", bad, "finite", "Exception")
+    folder.job(trainers=DRAIN, solvers={"program": program})
     result = folder.run(timeout=60)
     assert_failed(result, sentence, "simulation 0, step 2")
 
 
 @pytest.mark.parametrize("kind", ["caught", "uncaught", "function"])
 def test_a_time_of_python_that_is_not_finite(folder: JobFolder, kind: str) -> None:
-    good = "np.ones((4, 6), np.float32)"
-    text = CAUGHT.replace("BAD", good).replace("TIME", "simulation.id / 0 if not simulation.id else step")
-    text = text.replace("simulation.id / 0", "float('nan')")
-    function = f"""import numpy as np
-def simulate(alpha, simulation):
-    for step in range(5):
-        yield float("nan") if step == 2 and not simulation else step, {{"u": {good}}}
-"""
-    folder.write(solver=text.replace("Exception", "Exception" if kind == "caught" else "ZeroDivisionError"), f=function)
-    program = {"function": "f:simulate"} if kind == "function" else {"program": ["python", "solver.py"]}
+    caught = "Exception" if kind == "caught" else "ZeroDivisionError"
+    program: dict[str, object] = {"program": python("solvers/mistakes/catches.py", "good", "nan", caught)}
+    if kind == "function":
+        program = {"function": "functions.failing.time_not_finite:simulate"}
     folder.job(
         trainers=DRAIN,
         solvers={**program, "retries": 1, "spares": 2 * (kind == "uncaught")},

@@ -4,26 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import JobFolder, Result
-
-FORKS = """
-import os
-import sys
-def simulate(alpha, simulation):
-    for step in range(20):
-        if simulation == 1 and step == 4 and os.fork() == 0:
-            sys.exit(0)
-        if simulation == 2 and step == 6:
-            os.fork()
-        if simulation == 3 and step == 7 and os.fork() == 0:
-            raise ValueError("in the child")
-        yield {"u": [[alpha] * 6] * 4}
-"""
+from jobs import JobFolder, Result, python
 
 
 def run(folder: JobFolder, **solvers: object) -> Result:
-    folder.write(sim=FORKS, train="from numpy_stream import stream\nprint('batches', len(list(stream(4))))\n")
     folder.job(
+        trainers={"program": python("trainers/drain.py", 4)},
         solvers={"groups": 2, **solvers},
         fields={"u": {"dtype": "float64", "shape": [4, 6]}},
         parameters={"count": 6, "space": {"alpha": [0.0, 1.0]}},
@@ -37,7 +23,7 @@ def run(folder: JobFolder, **solvers: object) -> Result:
 
 
 def test_forked_children_of_a_function_have_no_part_in_the_job(folder: JobFolder) -> None:
-    result = run(folder, function="sim:simulate")
+    result = run(folder, function="functions.failing.forks:simulate")
     logs = result.log("solver", 0) + result.log("solver", 1)
     assert (
         "ValueError: in the child" in logs and logs.count("mpidata: This is a forked process, which has no part") == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import DRAIN, JobFolder
+from jobs import DRAIN, PROGRAMS, JobFolder, python
 
 from mpidata.config import load_job
 from mpidata.errors import JobFileError, MpidataError
@@ -15,33 +15,20 @@ from mpidata.solver.output import read
 from mpidata.solver.renames import Renames
 from mpidata.solver.written import Files, WrongFilesError
 
-# Knows nothing of mpidata. Of simulation 1 the first try ends badly, with a file that is cut short.
-PROGRAM = """
-import os, sys
-import numpy as np
-alpha = float(open("input.txt").read())
-marker = os.path.join(sys.argv[1], "failed")
-for step in range(12):
-    np.save(f"u_{step}_t{step / 4}.npy", np.full((4, 6), alpha + step, np.float32))
-    if sys.argv[2] == "1" and step == 10 and not os.path.exists(marker):
-        open(marker, "x").close()
-        open(f"u_{step + 1}_t2.75.npy", "wb").write(bytes(10))
-        sys.exit(3)
-"""
+WRITES = python("outputs/writes_npy.py")
 
 
 @pytest.mark.full
 def test_files_of_an_unchanged_program_are_streamed(folder: JobFolder) -> None:
     (folder.path / "case").mkdir()
     (folder.path / "case" / "input.txt").write_text("{{alpha}}")
-    folder.write(program=PROGRAM)
     folder.job(
         trainers=DRAIN,
         solvers={
             "groups": 2,
             "carried": {},
             "lifetime": "simulation",
-            "program": ["python", "program.py", str(folder.path), "{simulation}"],
+            "program": [*WRITES, str(folder.path), "{simulation}"],
             "case": {"folder": "case", "fill": ["input.txt"], "keep": "failed"},
             "output": {"files": "u_*.npy", "time": "_t([0-9.]+)[.]npy"},
         },
@@ -237,14 +224,9 @@ def test_built_in_readers(tmp_path: Path) -> None:
 
 
 def test_a_function_may_give_several_steps_of_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "own_reader.py").write_text(
-        "def fields(path, simulation):\n"
-        "    for line in path.read_text().split():\n"
-        "        yield float(line), {'u': simulation.id + float(line)}\n"
-    )
     (tmp_path / "all.txt").write_text("0.5\n0.75\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    settings = {"reader": "own_reader:fields"}
+    monkeypatch.syspath_prepend(str(PROGRAMS))
+    settings = {"reader": "outputs.reads_lines:fields"}
     simulation = types.SimpleNamespace(id=3)
     found = list(output._samples({"": tmp_path / "all.txt"}, 0, simulation, settings, ["u"]))
     assert found == [(0.5, {"u": 3.5}), (0.75, {"u": 3.75})]
@@ -292,12 +274,12 @@ def test_a_mistake_in_what_is_read_is_said_before_the_start(
 ) -> None:
     (folder.path / "case").mkdir()
     (folder.path / "case" / "input.txt").write_text("{{alpha}}")
-    folder.write(program=PROGRAM, train="")
     folder.job(
+        trainers=DRAIN,
         solvers={
             "carried": {},
             "lifetime": "simulation",
-            "program": ["python", "program.py"],
+            "program": WRITES,
             "case": {"folder": "case"},
             "output": output,
         },
@@ -307,17 +289,11 @@ def test_a_mistake_in_what_is_read_is_said_before_the_start(
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
 
 
-READER = """
-def fields(path, simulation):
-    raise ValueError("as asked")
-"""
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("output", "how"),
     [
-        ({"files": "u_*.npy", "reader": "reader:fields"}, "raised ValueError: as asked (reader.py line 3)"),
+        ({"files": "u_*.npy", "reader": "outputs.raises:fields"}, "raised ValueError: as asked (raises.py line 5)"),
         ({"files": "u_*.npy"}, "wrote u_2_t0.5.npy, which cannot be read: "),
         ({"files": "w_*.npy"}, "wrote no file of 'w_*.npy'"),
         ({"files": "u_*.npy", "time": "t=([0-9])"}, ".npy, whose name has no time as 'solvers.output.time' has it"),
@@ -326,15 +302,13 @@ def fields(path, simulation):
 def test_why_a_simulation_has_failed_is_said(folder: JobFolder, output: dict[str, str], how: str) -> None:
     (folder.path / "case").mkdir()
     (folder.path / "case" / "input.txt").write_text("{{alpha}}")
-    cut = "    if step == 2: open('u_2_t0.5.npy', 'r+b').truncate(150)\n    if sys.argv"
-    folder.write(program=PROGRAM.replace("    if sys.argv", cut, 1), reader=READER)
     folder.job(
         trainers=DRAIN,
         solvers={
             "carried": {},
             "lifetime": "simulation",
             "retries": 0,
-            "program": ["python", "program.py", str(folder.path), "{simulation}"],
+            "program": [*WRITES, str(folder.path), "{simulation}", "cut"],
             "case": {"folder": "case", "fill": ["input.txt"]},
             "output": output,
         },

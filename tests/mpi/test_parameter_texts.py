@@ -6,7 +6,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from jobs import JobFolder, mpicc
+from jobs import PROGRAMS, JobFolder, mpicc, python
+from programs.mesh_names import MESHES
 
 from mpidata import RecordedDataset
 from mpidata.native.build_flags import flags
@@ -14,7 +15,6 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import read_parameters
 from mpidata.run.plan import Plan
 
-MESHES = ("coarse", 'very "fine", 1=1 {é}')
 LEVELS = (1, 2, 4)
 SPACE = {  # a JobFolder sorts them
     "mesh": {"choices": list(MESHES)},
@@ -23,81 +23,13 @@ SPACE = {  # a JobFolder sorts them
     "n": {"value": 3},
     "alpha": {"values": [0.5, 2.0]},
 }
-# It comes as arguments, environment, filled file, and from the library; all must agree.
-CHECK = """
-import json, os, sys
-import numpy as np
-import mpidata
-names = ("mesh", "level", "model", "n", "alpha")
-for simulation in mpidata.solver.simulations():
-    got = simulation.parameters
-    mesh, level, model, n, alpha = (got[name] for name in names)
-    assert mesh in {meshes!r} and model == "k-epsilon" and level in (1.0, 2.0, 4.0), got
-    told = [mesh, str(int(level)), model, "3", str(alpha)]
-    assert sys.argv[1:6] == told, (sys.argv, told)
-    assert [os.environ["MPIDATA_PARAM_" + name.upper()] for name in names] == told
-    assert open("input.dat").read().split("|") == [*told, f"{{int(level):03d}}"]
-    assert sys.argv[6:] == [f"--level={{int(level):03d}}", f"{{alpha:.3e}}"]
-    simulation.put(u=np.full((4, 6), {meshes!r}.index(mesh) + 10 * level + 100 * alpha))
-    simulation.step(0.0)
-"""
-TRAIN = """
-import json
-import mpidata
-stream = mpidata.MPIStreamDataset(batch_size=1)
-seen = []
-for batch in stream:
-    alpha, level, mesh, model, n = batch["parameters"][0].tolist()
-    assert (batch["u"][0] == mesh + 10 * level + 100 * alpha).all() and (model, n) == (0, 3)
-    seen.append((mesh, level, alpha))
-print(json.dumps(sorted(seen)))
-assert stream.parameter_texts == {{"mesh": {meshes!r}, "model": ("k-epsilon",)}}
-assert stream.parameter_ranges["mesh"] == (0.0, 1.0)
-"""
+TRAINER = python("trainers/checks/check_texts.py")
 ARGUMENTS = ["{mesh}", "{level}", "{model}", "{n}", "{alpha}", "--level={level:03d}", "{alpha:.3e}"]
-C_SOLVER = """
-#include <stdio.h>
-#include <string.h>
-HEADER
-#define MUST(call) do { if ((call) != MPIDATA_SUCCESS) { fprintf(stderr, "%s: %s\\n", #call, mpidata_last_error()); \\
-    return 2; } } while (0)
-int main(int argc, char **argv) {
-    (void)argc, (void)argv;
-    JOIN
-    const int64_t shape[] = {4, 6};
-    int64_t simulation;
-    while (mpidata_next(&simulation) == MPIDATA_SUCCESS) {
-        double mesh, level, alpha, n, u[24];
-        char text[MPIDATA_MAX_TEXT], model[10];
-        MUST(mpidata_param("mesh", &mesh));
-        MUST(mpidata_param("level", &level));
-        MUST(mpidata_param("alpha", &alpha));
-        MUST(mpidata_param("n", &n));
-        MUST(mpidata_param_text("mesh", text, sizeof text));
-        MUST(mpidata_param_text("model", model, sizeof model));
-        const char *meshes[] = {"coarse", "very \\"fine\\", 1=1 {\\xc3\\xa9}"};
-        if (strcmp(text, meshes[(int)mesh]) || strcmp(model, "k-epsilon") || n != 3) return 3;
-        for (int i = 0; i < 24; i++) u[i] = mesh + 10 * level + 100 * alpha;
-        MUST(mpidata_put("u", u, MPIDATA_FLOAT64, 2, shape));
-        MUST(mpidata_step(0.0));
-        MISTAKE
-    }
-    MUST(mpidata_finalize());
-    return END;
-}
-"""
-LINKED = {
-    "HEADER": "#include <mpidata.h>",
-    "JOIN": "MPI_Comm group; MPI_Init(&argc, &argv); MUST(mpidata_init(MPI_COMM_WORLD, &group));",
-    "END": "MPI_Finalize()",
-}
-CARRIED = {"HEADER": "#include <mpidata_carried.h>", "JOIN": "MUST(mpidata_attach());", "END": "0"}
 
 
 def write(folder: JobFolder, solvers: dict[str, object], **more: object) -> None:
-    folder.write(train=TRAIN.format(meshes=MESHES))
     parameters = {"sampler": "grid", "space": SPACE}
-    keys = {"trainers": {"program": ["python", "train.py"]}, "parameters": parameters, **more}
+    keys = {"trainers": {"program": TRAINER}, "parameters": parameters, **more}
     folder.job(**keys, solvers={"groups": 2, **solvers})
 
 
@@ -112,16 +44,13 @@ def check(folder: JobFolder, replay: Path | None = None) -> Path:
     return result.run
 
 
-def build(folder: JobFolder, words: dict[str, str], mistake: str = "") -> None:
-    text = C_SOLVER.replace("MISTAKE", mistake)
-    for word, code in words.items():
-        text = text.replace(word, code)
-    (folder.path / "solver.c").write_text(text)
-    linked = words is LINKED
-    compiler, kinds = (mpicc(), ("cflags", "libs")) if linked else ("cc", ("carried",))
+def build(folder: JobFolder, carried: bool) -> None:
+    compiler, kinds = ("cc", ("carried",)) if carried else (mpicc(), ("cflags", "libs"))
     more = [flag for kind in kinds for flag in flags(kind)]
-    warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
-    subprocess.run([compiler, *warnings, "solver.c", *more, "-o", "solver"], cwd=folder.path, check=True)
+    warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror", *(["-DCARRIED"] if carried else [])]
+    subprocess.run(
+        [compiler, *warnings, PROGRAMS / "solvers" / "texts.c", *more, "-o", "solver"], cwd=folder.path, check=True
+    )
 
 
 @pytest.mark.parametrize("how", [{"carried": {}}, {"start": "spawn"}], ids=["carried", "spawned"])
@@ -129,8 +58,7 @@ def test_a_program_of_one_simulation(folder: JobFolder, how: dict[str, object]) 
     (folder.path / "case").mkdir(parents=True)
     marks = "|".join(["{{mesh}}", "{{level}}", "{{model}}", "{{n}}", "{{alpha}}", "{{level:03d}}"])
     (folder.path / "case" / "input.dat").write_text(marks)
-    folder.write(solver=CHECK.format(meshes=MESHES))
-    program = ["python", "solver.py", *ARGUMENTS]
+    program = python("solvers/python/checks_texts.py", *ARGUMENTS)
     case = {"folder": "case", "fill": ["*.dat"]}
     write(folder, {**how, "lifetime": "simulation", "program": program, "case": case}, record={})
     run = check(folder)
@@ -145,37 +73,31 @@ def test_a_program_of_one_simulation(folder: JobFolder, how: dict[str, object]) 
 
 
 def test_a_function(folder: JobFolder) -> None:
-    folder.write(
-        rod="import numpy as np\n"
-        "def solve(mesh, level, model, n, alpha):\n"
-        f"    assert model == 'k-epsilon' and isinstance(level, float)\n"
-        f"    yield {{'u': np.full((4, 6), {MESHES!r}.index(mesh) + 10 * level + 100 * alpha)}}\n"
-    )
-    write(folder, {"function": "rod:solve"}, journal=True)
+    write(folder, {"function": "functions.texts:solve"}, journal=True)
     run = check(folder)
     check(folder, replay=run)
 
 
-@pytest.mark.parametrize("words", [LINKED, CARRIED], ids=["linked", "carried"])
-def test_a_solver_in_c(folder: JobFolder, words: dict[str, str]) -> None:
-    build(folder, words)
-    write(folder, {"program": ["./solver"], **({} if words is LINKED else {"carried": {}})})
+@pytest.mark.parametrize("carried", [False, True], ids=["linked", "carried"])
+def test_a_solver_in_c(folder: JobFolder, carried: bool) -> None:
+    build(folder, carried)
+    write(folder, {"program": ["./solver"], **({"carried": {}} if carried else {})})
     check(folder)
 
 
-@pytest.mark.parametrize("words", [LINKED, CARRIED], ids=["linked", "carried"])
+@pytest.mark.parametrize("carried", [False, True], ids=["linked", "carried"])
 @pytest.mark.parametrize(
     ("mistake", "said"),
     [
-        ('mpidata_param_text("level", text, sizeof text);', "Parameter 'level' is a number"),
-        ('mpidata_param_text("model", text, 9);', "Parameter 'model': its text needs 10 bytes, and there are 9"),
-        ('mpidata_param_text("mash", text, 9);', "Unknown parameter 'mash'"),
+        ("number", "Parameter 'level' is a number"),
+        ("room", "Parameter 'model': its text needs 10 bytes, and there are 9"),
+        ("unknown", "Unknown parameter 'mash'"),
     ],
     ids=["number", "room", "unknown"],
 )
-def test_a_mistake_with_a_text_ends_the_job(folder: JobFolder, words: dict[str, str], mistake: str, said: str) -> None:
-    build(folder, words, mistake)
-    write(folder, {"program": ["./solver"], **({} if words is LINKED else {"carried": {}})})
+def test_a_mistake_with_a_text_ends_the_job(folder: JobFolder, carried: bool, mistake: str, said: str) -> None:
+    build(folder, carried)
+    write(folder, {"program": ["./solver", mistake], **({"carried": {}} if carried else {})})
     result = folder.run()
     assert result.status == 1
     assert said in result.output

@@ -3,33 +3,9 @@
 import re
 
 import pytest
-from jobs import DRAIN, JobFolder, Result
+from jobs import DRAIN, JobFolder, Result, python
 
-ROD = """
-import os
-import mpidata
-def simulate(SIGNATURE):
-    yield {"u": ROWS}
-    if simulation == 1 and not os.path.exists("tried"):
-        open("tried", "w").close()
-        raise ValueError("negative density")
-    if simulation == 2:
-        raise mpidata.GiveUp("diverged")
-    if simulation == 3:
-        raise RuntimeError("never any good")
-    yield {"u": ROWS}
-"""
-PROGRAM = """
-import os
-import mpidata
-rank = mpidata.solver.group().Get_rank()
-for simulation in mpidata.solver.simulations():
-    simulation.put_block("u", [[0.0] * 6] * 2, (2 * rank, 0))
-    simulation.step(0)
-    if simulation.id == 1 and rank == 0 and not os.path.exists("tried"):
-        open("tried", "w").close()
-        raise ValueError("negative density")
-"""
+PROGRAM = python("solvers/mistakes/raises.py")
 
 
 def job(folder: JobFolder, ulfm: bool = True, **solvers: object) -> Result:
@@ -43,14 +19,12 @@ def job(folder: JobFolder, ulfm: bool = True, **solvers: object) -> Result:
 
 
 def test_a_function_of_one_rank_lives_on(folder: JobFolder) -> None:
-    rows = "[[0.0] * 6] * 4"
-    folder.write(rod=ROD.replace("SIGNATURE", "alpha, simulation").replace("ROWS", rows))
-    result = job(folder, groups=1, function="rod:simulate")
+    result = job(folder, groups=1, function="functions.failing.raises:simulate")
     assert result.status == 0, result.logs()
     summary = result.summary
     assert summary["simulations"] == {"requested": 6, "complete": 4, "failed": 2} and summary["lost_groups"] == 0
-    raised = ["raised ValueError: negative density (rod.py line 8)"]
-    raised += ["raised RuntimeError: never any good (rod.py line 12)"] * 2
+    raised = ["raised ValueError: negative density (raises.py line 15)"]
+    raised += ["raised RuntimeError: never any good (raises.py line 19)"] * 2
     assert [(entry["how"], entry["cause"]) for entry in summary["retries"]] == [(how, "raised") for how in raised]
     told = [(entry["simulation"], entry["tries"], entry["cause"], entry["how"]) for entry in summary["set_aside"]]
     assert told == [(2, 1, "given_up", "gave it up: diverged"), (3, 3, "raised", raised[-1])]
@@ -73,21 +47,16 @@ def test_a_function_that_never_works_ends_the_job(folder: JobFolder) -> None:
 
 @pytest.mark.full
 def test_a_function_of_several_ranks_costs_its_group(folder: JobFolder) -> None:
-    rows = "(numpy.zeros((2, 6)), (2 * group.Get_rank(), 0))"
-    text = ROD.replace("SIGNATURE", "alpha, group, simulation").replace("ROWS", rows)
-    # Rank 0, with which a group asks for the next simulation.
-    text = text.replace("simulation == 1", "simulation == 1 and group.Get_rank() == 0").replace("== 3", "== 9")
-    folder.write(rod=text.replace("import os", "import os, numpy"))
-    result = job(folder, groups=1, spares=1, ranks_per_group=2, function="rod:simulate")
-    check_one_group_is_lost(result, "raised ValueError: negative density (rod.py line 8)")
+    function = "functions.failing.raises:simulate_on_two_ranks"
+    result = job(folder, groups=1, spares=1, ranks_per_group=2, function=function)
+    check_one_group_is_lost(result, "raised ValueError: negative density (raises.py line 29)")
     (entry,) = result.summary["set_aside"]
     assert (entry["simulation"], entry["how"], entry["tries"]) == (2, "gave it up: diverged", 1)
 
 
 def test_a_program_costs_its_group(folder: JobFolder) -> None:
-    folder.write(rod=PROGRAM)
-    result = job(folder, groups=1, spares=1, ranks_per_group=2, program=["python", "rod.py"])
-    check_one_group_is_lost(result, "raised ValueError: negative density (rod.py line 10)")
+    result = job(folder, groups=1, spares=1, ranks_per_group=2, program=PROGRAM)
+    check_one_group_is_lost(result, "raised ValueError: negative density (raises.py line 13)")
 
 
 def check_one_group_is_lost(result: Result, how: str) -> None:
@@ -101,8 +70,7 @@ def check_one_group_is_lost(result: Result, how: str) -> None:
 
 @pytest.mark.full
 def test_without_ulfm_the_group_is_the_job(folder: JobFolder) -> None:
-    folder.write(rod=PROGRAM)
-    result = job(folder, ulfm=False, groups=1, ranks_per_group=2, program=["python", "rod.py"])
+    result = job(folder, ulfm=False, groups=1, ranks_per_group=2, program=PROGRAM)
     assert result.status == 1, result.logs()
-    assert "ValueError: negative density (rod.py line 10). Solver rank 2" in result.summary["error"]
+    assert "ValueError: negative density (raises.py line 13). Solver rank 2" in result.summary["error"]
     assert "simulation 1, step 1" in result.summary["error"]

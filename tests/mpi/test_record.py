@@ -35,7 +35,7 @@ def check_pattern(dataset: RecordedDataset, parameters: np.ndarray) -> list[tupl
 @pytest.mark.parametrize("every", [1, pytest.param(3, marks=pytest.mark.full)])
 def test_a_record_is_what_was_sent(folder: JobFolder, compiled: Callable[[str], Path], every: int) -> None:
     folder.job(
-        trainers={"ranks": 2, "program": python("trainers/drain.py", "4")},
+        trainers={"ranks": 2, "program": python("trainers/drain.py", 4)},
         solvers={"groups": 2, "ranks_per_group": 2, "program": [str(compiled("pattern")), str(STEPS)]},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0], "beta": [5, 6]}},
         validation={"count": VALIDATION},
@@ -56,40 +56,15 @@ def test_a_record_is_what_was_sent(folder: JobFolder, compiled: Callable[[str], 
     assert sorted(path.name for path in (folder.path / "samples").iterdir()) == ["trainer-0000.h5", "trainer-0001.h5"]
 
 
-SLOW_DISK = """
-import time
-from mpidata.record import file, writer
-append = file.RecordFile.append
-def slow(self, rows, write):
-    time.sleep(0.02 * len(rows.step))
-    append(self, rows, write)
-file.RecordFile.append = slow
-writer._QUEUE_BYTES = 8 << 20
-writer._TAKE_BYTES = 1 << 20
-from mpidata.trainer.join import join
-from numpy_stream import stream
-most = 0
-for drawn, _ in enumerate(stream(1), start=1):
-    figures = join().recorder._figures()
-    most = max(most, figures.queued - figures.written)
-print("drawn", drawn, "most", most)
-"""
-SOLVE = """
-import numpy as np
-import mpidata
-for simulation in mpidata.solver.simulations():
-    for step in range(30):
-        simulation.put(u=np.full((256, 1024), 30 * simulation.id + step, np.float32))
-        simulation.step(step)
-"""
+NUMBERS = python("solvers/python/puts_numbers.py", 30, 256, 1024)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("when_slow", ["slow_down", "skip"])
 def test_a_slow_disk(folder: JobFolder, when_slow: str) -> None:
-    folder.write(train=SLOW_DISK, solve=SOLVE)
     folder.job(
-        solvers={"program": ["python", "solve.py"]},
+        trainers={"program": python("trainers/record/slow_disk.py")},
+        solvers={"program": NUMBERS},
         fields={"u": {"dtype": "float32", "shape": [256, 1024]}},
         record={"path": "samples", "when_slow": when_slow},
         buffer={"policy": "fifo", "capacity": 10},
@@ -116,26 +91,10 @@ def test_a_slow_disk(folder: JobFolder, when_slow: str) -> None:
         assert result.summary["record"][name] == value
 
 
-FULL_DISK = """
-import resource
-import time
-from mpidata.trainer.join import join
-from numpy_stream import stream
-for number, _ in enumerate(stream(1), start=1):
-    if number == 6:  # in the middle of the room that the file has now
-        assert join().recorder.flush(10)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20 << 20, 20 << 20))
-print("drawn", number)
-join().close()
-time.sleep(4)
-print("the model is saved")
-"""
-
-
 def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> None:
-    folder.write(train=FULL_DISK, solve=SOLVE)
     folder.job(
-        solvers={"program": ["python", "solve.py"]},
+        trainers={"program": python("trainers/record/full_disk.py")},
+        solvers={"program": NUMBERS},
         fields={"u": {"dtype": "float32", "shape": [256, 1024]}},
         record={"path": "samples"},
         buffer={"policy": "fifo", "capacity": 2},
@@ -153,26 +112,15 @@ def test_a_full_disk_ends_the_record_and_not_the_training(folder: JobFolder) -> 
     assert all(torch.all(s["u"] == 30 * s["simulation"] + s["step"]) for s in (dataset[i] for i in range(len(dataset))))
 
 
-LAGGING = """
-import time
-from mpidata.record import file
-append = file.RecordFile.append
-def late(self, rows, write):
-    time.sleep(0.4)
-    append(self, rows, write)
-file.RecordFile.append = late
-"""
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("trainers", [2, 3])
 def test_a_job_whose_trainer_was_killed_and_that_is_continued(folder: JobFolder, trainers: int) -> None:
     """The record lags behind, so that what the checkpoint holds would be missing if that did not wait for it."""
-    kill = test_checkpoint.TRAIN.replace("        break\n", "        os.kill(os.getpid(), 9)\n")
-    folder.write(sim=test_checkpoint.SIMULATE, train=LAGGING + kill)
+    folder.write(sitecustomize="from preloads import slow_record\nslow_record.slow_down(call_s=0.4)\n")
+    folder.variables = {"STEPS": str(test_checkpoint.STEPS), "SLEEP_S": "0.02"}
     folder.job(
-        trainers={"ranks": 2},
-        solvers={"function": "sim:simulate", "groups": 2},
+        trainers={"ranks": 2, "program": python("trainers/checkpoint/note_used.py", 5, "killed")},
+        solvers={"function": "functions.steps:simulate", "groups": 2},
         parameters={"count": test_checkpoint.SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
         validation={"count": 1},
         buffer={"policy": "firo", "capacity": 20, "watermark": 6, "tail": "drop"},

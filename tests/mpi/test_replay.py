@@ -1,44 +1,16 @@
 """mpidata run --replay: the batches of an earlier run again, whatever the timing, or an error that names the sample."""
 
 import pytest
-from jobs import JobFolder, Result
+from jobs import JobFolder, Result, python
 
-# Nothing that happens at random here has a seed: each run has another timing.
-SIMULATE = """
-import os, random, time
-import numpy as np
-def simulate(alpha, simulation):
-    steps = 5 + simulation % 3 + int(os.environ.get('MORE_STEPS', 0)) * (simulation == 7)
-    values = np.random.default_rng(simulation)
-    for step in range(steps):
-        time.sleep(random.choice([0, 0, 0.001, 0.02]))
-        u = values.random((4, 6)) + alpha
-        yield {'u': u + 1e-9 * ('OTHER' in os.environ and (simulation, step) == (5, 2))}
-"""
-TRAIN = """
-import hashlib, os, random, time
-from mpidata.native.waiting import wait
-from mpidata.trainer.join import join
-from numpy_stream import stream
-hashes, batches = hashlib.sha256(), 0
-for batch in stream(4):
-    for name in sorted(batch):
-        hashes.update(batch[name].tobytes())
-    batches += 1
-    time.sleep(random.choice([0, 0, 0.001, 0.02]))
-    if join().communicator is not None:
-        wait(join().communicator.Ibarrier())  # as in DistributedDataParallel
-    print('batch', batches, hashes.hexdigest())
-"""
 POLICIES = ("fifo", "firo", "reservoir")
 
 
 def write(folder: JobFolder, policy: str, trainers: int = 2, count: int = 12, **more: object) -> None:
-    folder.write(sim=SIMULATE, train=TRAIN)
     folder.job(
         journal=True,
-        trainers={"ranks": trainers},
-        solvers={"groups": 2, "function": "sim:simulate", "in_flight": 2},
+        trainers={"ranks": trainers, "program": python("trainers/checks/hash_batches.py")},
+        solvers={"groups": 2, "function": "functions.timing.random_timing:simulate", "in_flight": 2},
         parameters={"count": count, "space": {"alpha": [0.0, 1.0]}},
         fields={"u": {"dtype": "float64", "shape": [4, 6]}},
         buffer={"policy": policy, "capacity": 10, "watermark": 0 if policy == "fifo" else 3, **more},
@@ -111,12 +83,10 @@ def test_one_trainer_and_more_groups(folder: JobFolder) -> None:
         ("MORE_STEPS", "-2", "does not come: the simulation has fewer steps now"),
     ],
 )
-def test_leaving_the_path_names_the_sample(
-    folder: JobFolder, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
-) -> None:
+def test_leaving_the_path_names_the_sample(folder: JobFolder, variable: str, value: str, said: str) -> None:
     write(folder, "firo")
     first = run(folder)
-    monkeypatch.setenv(variable, value)
+    folder.variables[variable] = value
     again = run(folder, "--replay", str(first.run), status=1)
     assert again.summary["status"] == "failed" and said in again.summary["error"], again.logs()
     assert value != "-2" or "Simulation 7, step " in again.summary["error"]
@@ -126,7 +96,7 @@ def test_leaving_the_path_names_the_sample(
 def test_many_more_steps_are_named_at_once(folder: JobFolder) -> None:
     write(folder, "reservoir", trainers=1, count=40)
     first = run(folder)
-    folder.write(sim=SIMULATE.replace("5 + simulation % 3", "30"))
+    folder.variables["STEPS"] = "30"
     again = run(folder, "--replay", str(first.run), status=1)
     assert "has come, but is not in the run that is replayed" in again.summary["error"], again.logs()
     assert again.seconds < 30, again.seconds  # to hold them all, 10 s for each few, would take minutes
@@ -135,12 +105,11 @@ def test_many_more_steps_are_named_at_once(folder: JobFolder) -> None:
 @pytest.mark.full
 def test_a_run_that_was_cut_short_is_replayed_up_to_there(folder: JobFolder) -> None:
     write(folder, "reservoir")
-    early = TRAIN + "    if batches == 5:\n        break\n"
-    folder.write(train=early)
+    folder.variables["STOP_AFTER"] = "5"
     first = run(folder)
     again = run(folder, "--replay", str(first.run))
     assert batches(again)[0] == batches(first)[0] and len(batches(first)[0]) == 5
-    folder.write(train=TRAIN)
+    del folder.variables["STOP_AFTER"]
     further = run(folder, "--replay", str(first.run), status=1)
     assert "ends after 5 batches" in further.summary["error"], further.logs()
 
@@ -166,35 +135,16 @@ def test_what_cannot_be_replayed_is_refused(folder: JobFolder) -> None:
     assert "take more than its capacity" in run(folder, "--replay", str(first.run), status=2).output
 
 
-FAILS_ONCE = """
-    if batches == 5 and not os.path.exists('failed'):
-        open('failed', 'w').close()
-        raise SystemExit(3)
-"""
-DIES = """
-import os, signal
-from pathlib import Path
-import sim
-def simulate(alpha, simulation):
-    for step, fields in enumerate(sim.simulate(alpha, simulation)):
-        mark = Path(f'died_{simulation}_{step}')
-        if (simulation, step) in DEATHS and not mark.exists():
-            mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield fields
-"""
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("policy", POLICIES)
 def test_simulations_that_were_tried_again_are_replayed(folder: JobFolder, policy: str) -> None:
     write(folder, policy)
-    folder.write(dies=DIES.replace("DEATHS", "[(2, 0), (5, 3), (7, 4)]"))
-    dying = ("--set", "solvers.function=dies:simulate", "--set", "solvers.start=spawn")
+    folder.variables["DEATHS"] = "[[2, 0], [5, 3], [7, 4]]"
+    dying = ("--set", "solvers.function=functions.failing.dies:simulate", "--set", "solvers.start=spawn")
     first = run(folder, "job.yaml", *dying)
     assert {entry["simulation"] for entry in first.summary["retries"]} >= {2, 5, 7}
     assert batches(run(folder, "--replay", str(first.run))) == batches(first), "nothing dies now"
-    folder.write(dies=DIES.replace("DEATHS", "[(1, 2), (5, 1), (9, 0)]"))
+    folder.variables["DEATHS"] = "[[1, 2], [5, 1], [9, 0]]"
     again = run(folder, "--replay", str(first.run))
     assert {entry["simulation"] for entry in again.summary["retries"]} >= {1, 5, 9}
     assert batches(again) == batches(first), "others die now"
@@ -203,7 +153,7 @@ def test_simulations_that_were_tried_again_are_replayed(folder: JobFolder, polic
 @pytest.mark.full
 def test_a_run_that_was_resumed_is_not_replayed(folder: JobFolder) -> None:
     write(folder, "fifo", 1)
-    folder.write(train=TRAIN + FAILS_ONCE)
+    folder.variables["FAIL_AFTER"] = "5"
     first = run(folder, status=1)
     run(folder, "--resume", str(first.run))
     assert "was resumed, and cannot be replayed" in run(folder, "--replay", str(first.run), status=2).output

@@ -1,6 +1,5 @@
 """A rank on which all depends is killed at some moment, then the run is resumed: every sample is used exactly once."""
 
-import json
 import random
 import statistics
 import time
@@ -38,12 +37,6 @@ def kill_at(folder: JobFolder, victim: str, moment: float, in_checkpoint: bool) 
     return result
 
 
-def resume(folder: JobFolder) -> Result:
-    run = folder.path / "runs" / "job" / "1"
-    command = [*folder.command()[:2], "--resume", str(run)]
-    return folder.run(command=command, timeout=150)
-
-
 def check_victim(folder: JobFolder, built: Path, victim: str, moment: float, in_checkpoint: bool = False) -> None:
     # 400 batches take 8 s or more, on any machine: the kill comes before the end.
     program = python("trainers/census/census_resumed.py", "0.02")
@@ -53,13 +46,12 @@ def check_victim(folder: JobFolder, built: Path, victim: str, moment: float, in_
     first = kill_at(folder, victim, moment, in_checkpoint)
     assert first.status == 1, first.logs()
     assert first.summary["status"] == "failed" and "--resume" in first.summary["error"], first.summary["error"]
-    second = resume(folder)
+    second = folder.resume(folder.path / "runs" / "job" / "1", timeout=150)
     assert second.status == 0, second.logs()
     assert second.run == first.run and second.summary["status"] == "complete"
     assert second.summary["samples"]["received"] == COUNT * STEPS
     check_exactly_once(folder, second.run, COUNT)
-    for trainer in range(2):
-        losses = json.loads((folder.path / f"losses-{trainer}.json").read_text())
+    for losses in folder.read_notes("losses", 2):
         assert len(losses) == COUNT * STEPS // 2 // 5
         assert statistics.mean(losses[-50:]) < statistics.mean(losses[:50])
 

@@ -12,10 +12,6 @@ from jobs import BIN, PROGRAMS, JobFolder, environment
 
 ROOT = Path(__file__).parents[2]
 FLAGS = ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-# The job starts the carrier of this folder.
-PATH_OF_CARRIER = (
-    "import mpidata.native.build_flags as flags, pathlib\nflags.carrier_program = lambda: pathlib.Path({!r})\n"
-)
 
 
 def run(command: list[object]) -> str:
@@ -43,7 +39,8 @@ def built(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str
 
 @pytest.fixture
 def sanitized(folder: JobFolder, built: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> JobFolder:
-    folder.write(sitecustomize=PATH_OF_CARRIER.format(str(built / "mpidata-carrier")))
+    folder.write(sitecustomize="import preloads.other_carrier\n")
+    folder.variables["CARRIER"] = str(built / "mpidata-carrier")
     monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0:halt_on_error=1:verify_asan_link_order=0")
     return folder
 

@@ -63,8 +63,7 @@ def test_deaths_checkpoints_and_spawned_groups_are_clean(
     job_processes(folder.path, "trainer", trainers=2)[-1].kill()
     first = folder.finish(process, timeout=120, started=started)
     assert first.status == 1 and "--resume" in first.summary["error"], first.logs()
-    command = [*folder.command()[:2], "--resume", str(first.run)]
-    result = folder.run(command=command, timeout=300)
+    result = folder.resume(first.run, timeout=300)
     told = "".join(path.read_text() for path in reports.iterdir())
     assert not told, told[:6000]
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()

@@ -6,22 +6,10 @@ from typing import Any
 
 from jobs import JobFolder, Result, python
 
-# Takes long before its first step, and in one simulation afterwards, too.
-SLOW = """
-import time
-def simulate(alpha, simulation):
-    time.sleep(3)
-    for step in range(4):
-        yield {"u": [[alpha] * 6] * 4}
-        if simulation == 1 and step == 2:
-            time.sleep(60)
-"""
-
 
 def test_a_slow_first_step_is_no_hang_but_a_slow_later_one_is(folder: JobFolder) -> None:
-    folder.write(sim=SLOW)
-    solvers = {"groups": 2, "function": "sim:simulate", "timeout_s": 1, "retries": 0}
-    trainers = {"program": python("trainers/drain.py", "4")}
+    solvers = {"groups": 2, "function": "functions.timing.hangs:simulate", "timeout_s": 1, "retries": 0}
+    trainers = {"program": python("trainers/drain.py", 4)}
     folder.job(trainers=trainers, solvers=solvers, parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}})
     result = folder.run(timeout=60)
     assert result.status == 0, result.logs()
@@ -31,35 +19,10 @@ def test_a_slow_first_step_is_no_hang_but_a_slow_later_one_is(folder: JobFolder)
     assert "longer than solvers.timeout_s allows" in lost["how"]
 
 
-# Longer than every timeout of the jobs below, and of a finalize; with the buffer full, and when the job is over.
-PAUSES = """
-import time
-from mpidata.trainer.join import join
-from numpy_stream import stream
-for number, batch in enumerate(stream(1)):
-    if number == 4:
-        time.sleep(4)
-join().close()
-time.sleep({after})
-print("trained", number + 1)
-"""
-
-FOLLOWED = """
-import time
-import numpy as np
-def simulate(alpha):
-    u = np.full((160, 160), alpha)
-    for step in range(40):
-        yield {"u": u}
-        if step == 4:
-            time.sleep(1.2)
-"""
-
-
 def run_paused(folder: JobFolder, after_s: float, **solvers: Any) -> Result:
-    folder.write(train=PAUSES.format(after=after_s))
     limits = {"ranks_per_group": 2, "in_flight": 1, "timeout_s": 2, "start_timeout_s": 2}
     folder.job(
+        trainers={"program": python("trainers/timing/pauses.py", after_s)},
         solvers=limits | solvers,
         parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}},
         fields={"u": {"dtype": "float32", "shape": [160, 160]}},  # too large to share messages
@@ -80,5 +43,4 @@ def test_a_trainer_that_pauses_longer_than_every_timeout(folder: JobFolder, comp
 
 
 def test_ranks_that_only_follow_are_not_silent(folder: JobFolder) -> None:
-    folder.write(sim=FOLLOWED)
-    run_paused(folder, 0, function="sim:simulate")
+    run_paused(folder, 0, function="functions.timing.pauses:simulate")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from jobs import JobFolder, python
+from jobs import JobFolder, python, sets
 from test_windows import FIELDS
 
 COUNT, STEPS, VALIDATION = 8, 12, 2
@@ -56,7 +56,7 @@ def agree(found: dict[str, dict[str, Any]], steps: Callable[[int], range] = lamb
 
 
 def results(folder: JobFolder, trainers: int) -> list[dict[str, Any]]:
-    found = [json.loads((folder.path / f"result-{t}.json").read_text()) for t in range(trainers)]
+    found = folder.read_notes("result", trainers)
     assert all(of == found[0] for of in found)
     return found
 
@@ -114,8 +114,8 @@ def test_statistics_go_on_after_a_resume(
     first = folder.finish(process, timeout=60, started=started)
     assert first.summary["status"] == "stopped", first.logs()
     frozen = json.loads((folder.path / "result-0.json").read_text())["frozen"]
-    command = [*folder.command()[:2], "--resume", str(first.run), "--set", f"trainers.ranks={after}"]
-    second = folder.run(command=command, timeout=120)
+    assert first.run is not None
+    second = folder.resume(first.run, *sets(f"trainers.ranks={after}"), timeout=120)
     assert second.status == 0, second.logs()
     found = results(folder, after)[0]
     agree(found["end"])
@@ -125,37 +125,10 @@ def test_statistics_go_on_after_a_resume(
     assert all(lines == of_each[0] for lines in of_each)
 
 
-SOLVER = """\
-import os, signal
-import numpy as np
-def simulate(alpha):
-    first = not os.path.exists(f"tried-{alpha}")
-    open(f"tried-{alpha}", "w").close()
-    for step in range(20):
-        u = np.arange(24.0).reshape(4, 6) + step + 100 * alpha
-        u[0, 0] = [np.nan, np.inf, -np.inf, 1e200, 5.0][step % 5]
-        if first and step == 13:
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield step, {"u": u}
-"""
-
-TRAINER = """\
-import json, mpidata
-stream = mpidata.MPIStreamDataset(batch_size=1)
-for batch in stream: pass
-try:
-    stream.statistics(axes={"u": 1})
-except mpidata.errors.StreamError as error:
-    print(error)
-json.dump({key: value.tolist() for key, value in vars(stream.statistics()["u"]).items()}, open("result.json", "w"))
-"""
-
-
 def test_steps_of_a_solver_that_died_count_once_and_what_is_not_finite_apart(folder: JobFolder) -> None:
-    folder.write(sim=SOLVER, train=TRAINER)
     folder.job(
-        trainers={"ranks": 1, "program": ["python", "train.py"]},
-        solvers={"groups": 2, "function": "sim:simulate", "retries": 4},
+        trainers={"program": python("trainers/checks/end_statistics.py")},
+        solvers={"groups": 2, "function": "functions.failing.not_finite:simulate", "retries": 4},
         parameters={"sampler": "grid", "space": {"alpha": {"values": [1, 2, 3]}}},
         fields={"u": {"dtype": "float64", "shape": [4, 6]}},
         samples={"statistics": True},

@@ -1,6 +1,5 @@
 """Windows of several steps: each element is right, each window comes once, whatever carries it."""
 
-import json
 import random
 import re
 import time
@@ -11,7 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from jobs import JobFolder, Result, python
+from jobs import JobFolder, Result, python, read_lines, sets
 
 from mpidata import RecordedDataset
 
@@ -55,7 +54,7 @@ def run(folder: JobFolder, *given: object, **keys: object) -> tuple[Result, list
     result = folder.run(timeout=120)
     assert result.status == 0, result.logs()
     assert result.summary["status"] == "complete"
-    return result, [json.loads((folder.path / f"seen-{t}.json").read_text()) for t in range(trainers)]
+    return result, folder.read_notes("seen", trainers)
 
 
 def seen(came: list[dict[str, list[list[int]]]], what: str = "seen") -> Counter[tuple[int, int]]:
@@ -65,7 +64,7 @@ def seen(came: list[dict[str, list[list[int]]]], what: str = "seen") -> Counter[
 def lines(folder: JobFolder, attempt: int, trainer: int) -> list[tuple[int, int]]:
     """The windows that a trainer has drawn in this start of the run, in order."""
     path = folder.path / f"drawn-{attempt}-{trainer}"
-    return [tuple(json.loads(line)[0]) for line in path.read_text().splitlines()] if path.exists() else []
+    return [tuple(line[0]) for line in read_lines(path)] if path.exists() else []
 
 
 def draw(seed: int) -> dict[str, object]:
@@ -149,8 +148,8 @@ def test_resume_has_every_window_once(
     first = folder.finish(process, timeout=60, started=started)
     assert first.summary["status"] == "stopped", first.logs()
     write(folder, compiled("pattern"), samples, trainers=after, **keys)  # type: ignore[arg-type]
-    command = [*folder.command()[:2], "--resume", str(first.run), "--set", f"trainers.ranks={after}"]
-    second = folder.run(command=command, timeout=120)
+    assert first.run is not None
+    second = folder.resume(first.run, *sets(f"trainers.ranks={after}"), timeout=120)
     assert second.status == 0, second.logs()
     (resumed,) = set(re.findall("resumed at batch ([1-9][0-9]*)", second.logs()))
     counted = Counter(w for trainer in range(before) for w in lines(folder, 1, trainer)[: int(resumed)])
@@ -168,9 +167,7 @@ def test_short_simulations_are_counted_and_said_once(folder: JobFolder, compiled
     result, came = run(folder, compiled("pattern"), samples, trainers=2, steps=3, buffer={"tail": "repeat"})
     assert set(seen(came)) == set(windows(range(8), 3, samples)) == {(2, 0), (5, 0)}
     assert result.summary["simulations"] == {"requested": 8, "complete": 8, "failed": 0, "short": 6}
-    assert result.run is not None
-    events = [json.loads(line) for line in (result.run / "events.jsonl").read_text().splitlines()]
-    (said,) = [event for event in events if event["event"] == "short_simulation"]
+    (said,) = [event for event in result.events() if event["event"] == "short_simulation"]
     assert said["needs"] == 5 and said["steps"] < 5
 
 

@@ -26,39 +26,15 @@ def test_programs_in_three_languages(folder: JobFolder, built: Path, language: s
     job["solvers"] = {"groups": 2, "ranks_per_group": ranks, "program": SOLVERS[language]}
     job["parameters"]["count"] = 3
     job["buffer"] = {"policy": "firo", "capacity": 100, "watermark": 10, "tail": "drop"}
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write_job(job)
     result = folder.run(timeout=100)
     assert result.status == 0 and result.run is not None, result.logs()
     steps = expected_samples(result.run, 3)
     windows = {f"{s}/{i}": [steps[f"{s}/{i + j}"] for j in (0, 2, 4)] for s in range(3) for i in range(STEPS - 4)}
-    came = [json.loads((folder.path / f"prints-{trainer}.json").read_text()) for trainer in range(2)]
+    came = folder.read_notes("prints", 2)
     assert not came[0].keys() & came[1].keys() and result.summary["samples"]["received"] == len(windows)
     assert len(came[0]) == len(came[1]) >= len(windows) // 2 - 8  # those of a trainer with more are dropped
     assert {**came[0], **came[1]}.items() <= windows.items()
-
-
-TRIES = """\
-import os, signal
-import numpy as np
-def simulate(alpha):
-    number = len([name for name in os.listdir() if name.startswith(f"try-{alpha}-")])
-    open(f"try-{alpha}-{number}", "w").close()
-    steps, dies = LENGTHS[number], number + 1 < len(LENGTHS)
-    for step in range(steps):
-        yield step, {"u": np.full((4, 6), 1000.0 * number + step)}
-    if dies:
-        os.kill(os.getpid(), signal.SIGKILL)
-"""
-COLLECT = """\
-import json, os, mpidata
-seen = set()
-for batch in mpidata.MPIStreamDataset(batch_size=1):
-    steps, u = batch["step"][0], batch["u"][0]
-    tries = (u[:, 0, 0] - steps) / 1000
-    assert (u == u[:, :1, :1]).all() and (tries == tries[0]).all() and (steps.diff() == 1).all(), (steps, u[:, 0, 0])
-    seen.add((int(batch["simulation"]), int(steps[0]), int(tries[0])))
-json.dump(sorted(seen), open(f"seen-{os.environ['RANK']}.json", "w"))
-"""
 
 
 @pytest.mark.parametrize(
@@ -69,10 +45,10 @@ json.dump(sorted(seen), open(f"seen-{os.environ['RANK']}.json", "w"))
     ],
 )
 def test_tries_of_other_lengths_mix_nothing(folder: JobFolder, lengths: list[int], policy: str) -> None:
-    folder.write(sim=f"LENGTHS = {lengths}\n{TRIES}", train=COLLECT)
+    folder.variables["LENGTHS"] = json.dumps(lengths)
     folder.job(
-        trainers={"ranks": 2},
-        solvers={"groups": 2, "function": "sim:simulate", "retries": 4},
+        trainers={"ranks": 2, "program": python("trainers/checks/check_tries.py")},
+        solvers={"groups": 2, "function": "functions.failing.tries_of_lengths:simulate", "retries": 4},
         parameters={"sampler": "grid", "space": {"alpha": {"values": [1, 2, 3]}}},
         buffer={"policy": policy, "capacity": 40, "tail": "repeat", **({} if policy == "fifo" else {"watermark": 2})},
         samples={"window": 3, "run": 4},
@@ -80,35 +56,21 @@ def test_tries_of_other_lengths_mix_nothing(folder: JobFolder, lengths: list[int
     result = folder.run(timeout=120)
     assert result.status == 0, result.logs()
     assert len(result.summary["retries"]) == 3 * (len(lengths) - 1)
-    seen = [tuple(of) for t in range(2) for of in json.loads((folder.path / f"seen-{t}.json").read_text())]
+    seen = [tuple(of) for notes in folder.read_notes("seen", 2) for of in notes]
     for simulation in range(3):
         firsts = [first for of, first, _ in seen if of == simulation]
         assert len(firsts) == len(set(firsts)), "a window came from two tries"
         assert set(range(lengths[-1] - 2)) <= set(firsts) <= set(range(max(lengths) - 2))
 
 
-MEMORY = """\
-import resource, time, mpidata
-for batch in mpidata.MPIStreamDataset(batch_size=1):
-    time.sleep(0.01)  # the buffer is full
-print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
-"""
-LARGE = """\
-import numpy as np
-def simulate(alpha):
-    u = np.zeros((512, 512), np.float32)
-    for step in range(60):
-        yield step, {"u": u}
-"""
-
-
 def test_a_step_is_held_once_however_many_windows_share_it(folder: JobFolder) -> None:
     """Of 1 MB each, 60 in the buffer: windows of six that held their own would take 360 MB."""
-    folder.write(sim=LARGE, train=MEMORY)
+    solver = python("solvers/python/puts_numbers.py", 60, 512, 512)
     peaks = []
     for window in (1, 6):
         folder.job(
-            solvers={"groups": 1, "function": "sim:simulate"},
+            trainers={"program": python("trainers/checks/window_memory.py")},
+            solvers={"groups": 1, "program": solver},
             parameters={"count": 3, "space": {"alpha": [0.0, 1.0]}},
             fields={"u": {"dtype": "float32", "shape": [512, 512]}},
             buffer={"policy": "firo", "capacity": 60, "watermark": 5},

@@ -4,73 +4,16 @@ import json
 from typing import Any
 
 import pytest
-from jobs import JobFolder
-
-# Counts the batches that came without a copy, holds the last two, and writes into each, as a script may.
-TRAIN = """
-import json
-import pathlib
-import mpidata
-from mpidata.trainer import join as job
-
-trainer, pages = job.join(), 0
-draw_page = trainer.draw_page
-
-def counting(size):
-    global pages
-    page = draw_page(size)
-    pages += page is not None
-    return page
-
-trainer.draw_page = counting
-stream = mpidata.MPIStreamDataset(batch_size={batch_size})
-pathlib.Path("started").touch()
-seen, wrong, batches, held = [], 0, 0, []
-for batch in stream:
-    batches += 1
-    single = {batch_size} is None
-    value = (1000.0 * batch["simulation"] + batch["step"]).float().reshape(-1, *[1] * (1 if single else 2))
-    wrong += int((batch["u"] != value).sum() + (batch["v"].flatten() != value.flatten()).sum())
-    wrong += int((batch["parameters"].reshape(-1, 1)[:, 0] != batch["time"].flatten()).sum())
-    seen += zip(batch["simulation"].reshape(-1).tolist(), batch["step"].reshape(-1).tolist())
-    assert batch["u"].is_contiguous()
-    batch["u"].fill_(-batches)
-    held = [*held[-1:], (batch["u"], -batches)]
-    wrong += sum(int((u != number).sum()) for u, number in held)
-with open("seen.json", "w") as file:
-    json.dump({{"seen": sorted(seen), "wrong": wrong, "batches": batches, "pages": pages}}, file)
-"""
+from jobs import JobFolder, python
 
 
-# Sends nothing before the trainer has told its batch size: what came earlier would be copied.
-SOLVE = """
-import pathlib
-import time
-import numpy as np
-import mpidata
-
-comm = mpidata.solver.group()  # joins the job, as the trainer then can
-while not pathlib.Path("started").exists():
-    time.sleep(0.01)
-rank, size = comm.Get_rank(), comm.Get_size()
-for simulation in mpidata.solver.simulations():
-    for step in range({steps}):
-        value, rows = 1000.0 * simulation.id + step, {rows}
-        first = 3 * rows // 4 if rank else 0
-        last = rows if rank or size == 1 else 3 * rows // 4
-        simulation.put_block("u", np.full((last - first, 16), value, np.float32), (first, 0))
-        if rank == 0:
-            simulation.put(v=np.float64(value))
-        simulation.step(simulation.parameters["alpha"])
-"""
-
-
-def run(folder: JobFolder, batch_size: int | None, rows: int, steps: int = 16, **keys: Any) -> dict[str, Any]:
-    folder.write(train=TRAIN.format(batch_size=batch_size), solve=SOLVE.format(rows=rows, steps=steps))
+def run(folder: JobFolder, batch_size: int, rows: int, steps: int = 16, **keys: Any) -> dict[str, Any]:
+    trainer = python("trainers/checks/check_without_copy.py", batch_size)
+    solver = python("solvers/timing/waits_for_start.py", steps, rows)
     solvers = keys.pop("solvers", {})
     folder.job(
-        trainers={"program": ["python", "train.py"]},
-        solvers={"program": ["python", "solve.py"], **solvers},
+        trainers={"program": trainer},
+        solvers={"program": solver, **solvers},
         parameters={"count": 12, "space": {"alpha": [0.0, 1.0]}},
         fields={"u": {"dtype": "float32", "shape": [rows, 16]}, "v": {"dtype": "float64", "shape": []}},
         buffer={"policy": "fifo", "capacity": 24, **keys.pop("buffer", {})},
@@ -95,7 +38,7 @@ def test_one_group(folder: JobFolder, rows: int) -> None:
 
 
 def test_single_samples(folder: JobFolder) -> None:
-    seen = run(folder, None, 100, solvers={"groups": 2})
+    seen = run(folder, 0, 100, solvers={"groups": 2})
     assert seen["seen"] == whole(16) and seen["pages"] == 12 * 16
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from jobs import DRAIN, JobFolder
+from jobs import DRAIN, JobFolder, python
 
 
 def test_a_call_on_comm_world_before_joining(
@@ -13,8 +13,7 @@ def test_a_call_on_comm_world_before_joining(
 ) -> None:
     require("gdb")
     solvers = {"program": [str(compiled("world")), "before"], "groups": 2}
-    folder.write(train="from mpidata.trainer import join\njoin.join()\n")  # arrives soon: without torch
-    folder.job(solvers=solvers, launch={"join_timeout_s": 12})
+    folder.job(trainers={"program": python("trainers/only_joins.py")}, solvers=solvers, launch={"join_timeout_s": 12})
     result = folder.run(timeout=60)
     assert result.status == 1
     said = result.summary["error"]

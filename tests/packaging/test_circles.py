@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ C_API = ROOT / "c_api" / "src"
 RANK = ROOT / "launch" / "rank"
 CARRIER = ROOT / "launch" / "carrier"
 MOST_FILES = 15
+MOST_LINES = {".py": 400, ".c": 600, ".h": 600}
 ROLES = {"solver", "trainer", "scheduler", "loader"}
 
 Arrows = dict[str, set[str]]
@@ -186,6 +188,13 @@ def test_no_folder_is_too_full(top: str) -> None:
     for folder in [ROOT / top, *(path for path in (ROOT / top).rglob("*") if path.is_dir())]:
         files = [path for path in folder.iterdir() if path.suffix in (".py", ".c", ".h")]
         assert len(files) <= MOST_FILES, f"{folder} has {len(files)} files side by side."
+
+
+@pytest.mark.parametrize(("top", "suffix"), [("mpidata", ".py"), *product(("launch", "c_api/src"), MOST_LINES)])
+def test_no_file_is_too_long(top: str, suffix: str) -> None:
+    for path in (ROOT / top).rglob(f"*{suffix}"):
+        lines = len(path.read_text().splitlines())
+        assert lines <= MOST_LINES[suffix], f"{path} has {lines} lines."
 
 
 def test_includes_are_found_however_they_are_written(tmp_path: Path) -> None:

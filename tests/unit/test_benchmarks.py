@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from benchmarks import against, cases, rows, scheduling, stream, table
 from benchmarks.__main__ import choose, main
 from benchmarks.build import PLACEMENT

@@ -1,15 +1,12 @@
 """The parts of the experiments that train nothing."""
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from experiments import heat, stepping
 from experiments.heat.page import render

@@ -1,5 +1,5 @@
-/* How a solver rank talks to the job: by MPI in libmpidata (solver/solver.c), by memory shared with its carrier in
- * libmpidata_carried (carried/carried.c). */
+/* How a solver rank talks to the job: by MPI in libmpidata (solver/mpi_transport.c), by memory shared with its carrier in
+ * libmpidata_carried (carried/memory_transport.c). */
 #ifndef MPIDATA_TRANSPORT_H
 #define MPIDATA_TRANSPORT_H
 

@@ -4,6 +4,13 @@ import pytest
 from part_files import Job
 
 
+@pytest.fixture(scope="package", autouse=True)
+def _imported():
+    # What is there stays until the end; looking through it after each test took most of the time.
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def job(monkeypatch):
     jobs = []
@@ -25,6 +32,6 @@ def rows(job, tmp_path):
     def read(paths=tmp_path, columns=None, loaders=1, **settings):
         data = job(loaders).dataset(0, paths, 100, columns, shuffle=None, **settings)
         batches = [{name: tensor.tolist() for name, tensor in batch.items()} for batch in data]
-        return {name: sum((batch[name] for batch in batches), []) for name in batches[0]}
+        return {name: [row for batch in batches for row in batch[name]] for name in batches[0]}
 
     return read

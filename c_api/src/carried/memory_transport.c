@@ -1,4 +1,4 @@
-/* mpidata_carried.h: a rank of a carried program. What passes between it and its carrier is in channel.h. */
+/* A rank of a carried program. What passes between it and its carrier is in channel.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,4 +1,4 @@
-#include "receive/incoming/memory.h"
+#include "receive/incoming/message_memory.h"
 
 #include <stdlib.h>
 #include <string.h>

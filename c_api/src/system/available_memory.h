@@ -1,6 +1,6 @@
 /* How much memory is left to new programs on this host. */
-#ifndef MPIDATA_MEMORY_H
-#define MPIDATA_MEMORY_H
+#ifndef MPIDATA_AVAILABLE_MEMORY_H
+#define MPIDATA_AVAILABLE_MEMORY_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "system/memory.h"
+#include "system/available_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

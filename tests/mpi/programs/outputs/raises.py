@@ -1,0 +1,5 @@
+"""Reader: raises."""
+
+
+def fields(path, simulation):
+    raise ValueError("as asked")

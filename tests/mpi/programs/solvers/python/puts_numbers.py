@@ -1,0 +1,13 @@
+"""Solver: fills the field `u`, float32, with the number of the sample. Arguments: STEPS, ROWS, COLUMNS."""
+
+import sys
+
+import numpy as np
+
+import mpidata
+
+steps, *shape = map(int, sys.argv[1:])
+for simulation in mpidata.solver.simulations():
+    for step in range(steps):
+        simulation.put(u=np.full(shape, steps * simulation.id + step, np.float32))
+        simulation.step(step)

@@ -1,0 +1,56 @@
+"""Trainer: notes the samples that it used, also in the checkpoints; its argument says at which batch one is asked for.
+
+A start that has not resumed ends when the checkpoint is there, by SIGKILL if the next argument is "killed"; the next
+start ends with the job.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+import mpidata
+
+
+class Used:
+    def __init__(self):
+        self.samples = []
+
+    def state_dict(self):
+        return {"samples": list(self.samples)}
+
+    def load_state_dict(self, state):
+        self.samples = state["samples"]
+
+
+at = int(sys.argv[1])
+model, used = torch.nn.Linear(2, 2), Used()
+optimizer = torch.optim.Adam(model.parameters())
+stream = mpidata.MPIStreamDataset(batch_size=4)
+stream.register(model=model, optimizer=optimizer, used=used)
+print("resumed", stream.resumed, len(used.samples))
+done = Path(os.environ["MPIDATA_RUN"]) / "checkpoints" / "000001"
+for batch in stream:
+    expected = batch["parameters"][:, 0] + batch["step"]
+    assert torch.equal(batch["u"], expected.float().reshape(4, 1, 1).expand(4, 4, 6))
+    used.samples += list(zip(batch["simulation"].tolist(), batch["step"].tolist(), strict=True))
+    optimizer.zero_grad()
+    model(torch.ones(2)).sum().backward()
+    optimizer.step()
+    if stream.state_dict()["batch"] == at:
+        stream.checkpoint()
+    time.sleep(0.01 if stream.resumed else 0.1)
+    if not stream.resumed and stream.state_dict()["batch"] == at + 7:  # the checkpoint is of an earlier one
+        deadline = time.monotonic() + 30
+        while not done.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+    if not stream.resumed and done.exists():
+        if "killed" in sys.argv:
+            os.kill(os.getpid(), signal.SIGKILL)
+        break
+with open(f"used-{os.environ['RANK']}.json", "w") as file:
+    json.dump(used.samples, file)

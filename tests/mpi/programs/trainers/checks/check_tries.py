@@ -1,0 +1,15 @@
+"""Trainer of tries_of_lengths.py: each window is of one try; writes which came, and of which try."""
+
+import json
+import os
+from pathlib import Path
+
+import mpidata
+
+seen = set()
+for batch in mpidata.MPIStreamDataset(batch_size=1):
+    steps, u = batch["step"][0], batch["u"][0]
+    tries = (u[:, 0, 0] - steps) / 1000
+    assert (u == u[:, :1, :1]).all() and (tries == tries[0]).all() and (steps.diff() == 1).all(), (steps, u[:, 0, 0])
+    seen.add((int(batch["simulation"]), int(steps[0]), int(tries[0])))
+Path(f"seen-{os.environ['RANK']}.json").write_text(json.dumps(sorted(seen)))

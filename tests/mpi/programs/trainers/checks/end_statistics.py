@@ -1,0 +1,16 @@
+"""Trainer: writes the statistics of `u` at the end, and prints what those by an axis without channels come to."""
+
+import json
+from pathlib import Path
+
+import mpidata
+
+stream = mpidata.MPIStreamDataset(batch_size=1)
+for _ in stream:
+    pass
+try:
+    stream.statistics(axes={"u": 1})
+except mpidata.errors.StreamError as error:
+    print(error)
+of = vars(stream.statistics()["u"])
+Path("result.json").write_text(json.dumps({key: value.tolist() for key, value in of.items()}))

@@ -1,0 +1,8 @@
+"""Trainer: reports values of each batch, one name twice."""
+
+import mpidata
+
+stream = mpidata.MPIStreamDataset(batch_size=2)
+for batch, _ in enumerate(stream, start=1):
+    stream.report(number=batch, half=batch / 2)
+    stream.report(number=-batch)

@@ -1,0 +1,7 @@
+"""Trainer: looks at the first batch, then takes the rest."""
+
+import mpidata
+
+stream = mpidata.MPIStreamDataset(batch_size=4)
+print("first", next(iter(stream))["u"].shape)
+print("rest", sum(1 for _ in stream))

@@ -1,0 +1,18 @@
+"""Trainer: pauses longer than every timeout of test_silence.py, with the buffer full, and when the job is over.
+
+Argument: seconds of the pause at the end.
+"""
+
+import sys
+import time
+
+from numpy_stream import stream
+
+from mpidata.trainer.join import join
+
+for number, _ in enumerate(stream(1)):
+    if number == 4:
+        time.sleep(4)
+join().close()
+time.sleep(float(sys.argv[1]))
+print("trained", number + 1)
