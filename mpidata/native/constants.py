@@ -32,6 +32,7 @@ MAX_TEXT: int
 
 # plan_text.h
 NAME_MAX: int
+ITEM_MAX: int
 ROLE_SOLVER: int
 ROLE_LOADER: int
 ROLES: tuple[str, ...]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mpidata.native import constants, structures
 
 __all__ = [
+    "STATISTICS",
     "CheckpointWanted",
     "CheckpointWritten",
     "Closed",
@@ -34,6 +35,8 @@ __all__ = [
     "read",
 ]
 
+STATISTICS = ("received", "validation", "duplicates", "drawn", "fill", "capacity", "bytes", "windows")
+"""The figures of a status, in their order: the fields of `mpidata_statistics`."""
 _TIMES = ("next_us", "start_us", "room_us", "total_us")
 _REPORT = struct.Struct("=qd")  # batch and value, before the name
 
@@ -96,7 +99,7 @@ class Held(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Status(Event):
-    """A trainer's figures, in the order of `Statistics`; whether a draw starves, and the buffer is full.
+    """A trainer's figures, in the order of STATISTICS; whether a draw starves, and the buffer is full.
 
     `ended`: the script knows that the stream is over. `waited_us`: its loop has waited for batches, in all; `usage` of
     its process.
@@ -204,7 +207,7 @@ def _usage(raw: Any) -> Usage:
 def _status(raw: Any, sender: dict[str, Any]) -> Status:
     status = raw.status
     flags = {"starved": bool(status.starved), "full": bool(status.full), "ended": bool(status.ended)}
-    figures = tuple(getattr(status.statistics, name) for name, *_ in structures.Statistics._fields_)
+    figures = tuple(getattr(status.statistics, name) for name in STATISTICS)
     return Status(**sender, **flags, statistics=figures, waited_us=status.waited_us, usage=_usage(status))
 
 

@@ -1,6 +1,6 @@
 """What a loader works on, as it is told of one that dies: a key that is compared, and a text for people.
 
-Both share the room that the page of c_api/src/base/pulse.h has, so the text may be cut; the key never is.
+Both share the room that C has for them, ITEM_MAX, so the text may be cut; the key never is.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import re
 
+from mpidata.native import constants
+
 __all__ = ["item_of", "text_of"]
 
-_MOST_BYTES = 231  # `at` of pulse.h, without its end
 _KEY_BYTES = 8
 _KEYED = re.compile(rf"[0-9a-f]{{{2 * _KEY_BYTES}}} ")
 _CUT = "..."
@@ -31,11 +32,11 @@ def item_of(kind: str, identity: bytes, text: str) -> str:
     Returns
     -------
     str
-        The key, a blank and the text: at most 231 bytes of UTF-8 in one line.
+        The key, a blank and the text: fewer than `constants.ITEM_MAX` bytes of UTF-8 in one line.
     """
     key = hashlib.blake2b(kind.encode() + b"\0" + identity, digest_size=_KEY_BYTES).hexdigest()
     line = "".join(letter if letter.isprintable() else "?" for letter in text)
-    room = _MOST_BYTES - len(key) - 1
+    room = constants.ITEM_MAX - 1 - len(key) - 1
     if len(line.encode()) > room:
         half = (room - len(_CUT)) // 2
         line = _first(line, half) + _CUT + _first(line[::-1], half)[::-1]

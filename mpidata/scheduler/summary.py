@@ -9,7 +9,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from mpidata.learning.table import LossTable
 from mpidata.loading.figures import Loaded, Rate
-from mpidata.native.event import NO_USAGE, Usage
+from mpidata.native.event import NO_USAGE, STATISTICS, Usage
 from mpidata.scheduler.figures.usage import used
 from mpidata.scheduler.figures.writer import GroupTimes
 from mpidata.scheduler.losses import Losses
@@ -17,8 +17,7 @@ from mpidata.scheduler.simulations import COMPLETE, FAILED, RUNNING, Simulations
 
 __all__ = ["CAPACITY", "DRAWN", "RECEIVED", "Figures", "Conclusion"]
 
-# Order of mpidata_statistics in c_api/src/wire/statistics.h.
-RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES, WINDOWS = range(8)
+RECEIVED, VALIDATION, DUPLICATES, DRAWN, FILL, CAPACITY, BYTES, WINDOWS = range(len(STATISTICS))
 
 RECORD = "record."
 EXCESS = "budget.excess"
@@ -88,7 +87,7 @@ class Figures:
         self.before_s = 0.0
         self.span = 0
         self._capacity = capacity
-        self._statistics: list[Sequence[int]] = [(0,) * 8 for _ in range(trainers)]
+        self._statistics: list[Sequence[int]] = [(0,) * len(STATISTICS) for _ in range(trainers)]
         self._waited_s = [0.0] * trainers
         self._usage = [NO_USAGE] * trainers
         self._rate = Rate()
@@ -107,7 +106,7 @@ class Figures:
     def status(
         self, trainer: int, statistics: Sequence[int], waited_us: int = 0, usage: Usage = NO_USAGE
     ) -> Sequence[int]:
-        """Take a trainer's latest statistics, eight int64 in the order of mpidata_statistics; returns a copy."""
+        """Take a trainer's latest statistics, int64 in the order of STATISTICS; returns a copy."""
         self._waited_s[trainer], self._usage[trainer] = round(waited_us / 1e6, 4), usage
         copy = self._statistics[trainer] = tuple(statistics)
         if trainer in self._unknown:

@@ -234,7 +234,7 @@ class Simulation:
         Parameters
         ----------
         **fields : array_like
-            Arrays of the declared shape; float32, float64, int32, int64 or uint8: the declared dtype, or float64 where
+            Arrays of the declared shape and dtype, one of those of the job file's `dtype`, or of float64 where
             float32 is declared. Copied, whatever their memory order. An int of Python goes into every field that holds
             it, a float of Python into fields of floats. Masked elements of floats become NaN.
 

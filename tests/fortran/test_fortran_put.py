@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from mpidata.native import constants
+
 HERE = Path(__file__).parent
 MODULE = HERE.parent.parent / "fortran_api" / "mpidata.f90"
 STRICT = ["-Wall", "-Wextra", "-Werror", "-std=f2018", "-g"]
-DTYPES = {1: np.float32, 2: np.float64, 3: np.int32, 4: np.int64, 5: np.uint8}
+DTYPES = {dtype.number: np.dtype(name) for name, dtype in constants.DTYPES.items()}
 KINDS = {"real32": 1, "real64": 2, "int32": 3, "int64": 4}
 
 pytestmark = pytest.mark.skipif(shutil.which("gfortran") is None, reason="gfortran is not installed")

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "wire/plan_text.h"
 #include "wire/statistics.h"
 
 /* Where a trainer holds samples. Those of a snapshot are numbered in this order. */
@@ -54,7 +55,7 @@ typedef struct {
     const int64_t *offsets, *sizes; /* of its parts in memory, n_parts each */
     char *memory;
     int64_t bytes;
-    char at[232]; /* of a lost loader: what it worked on */
+    char at[MPIDATA_ITEM_MAX]; /* of a lost loader: what it worked on */
 } mpidata_taken;
 
 #endif

@@ -10,7 +10,7 @@
 /* at: of a lost one, what it worked on; "" where that is not known. */
 typedef struct {
     int loader, what;
-    char at[232];
+    char at[MPIDATA_ITEM_MAX];
 } mpidata_loader_news;
 
 typedef struct mpidata_parcel_dataset {

@@ -178,7 +178,7 @@ typedef struct {
         struct {
             int32_t group; /* or loader */
             int32_t role;  /* MPIDATA_ROLE_SOLVER or _LOADER */
-            char at[232];  /* what a loader that is lost worked on: UTF-8, ends with 0; "": not known */
+            char at[MPIDATA_ITEM_MAX]; /* what a loader that is lost worked on: UTF-8, ends with 0; "": not known */
         } of_group;
     };
 } mpidata_order;

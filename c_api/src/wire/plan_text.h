@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define MPIDATA_NAME_MAX 128
+#define MPIDATA_ITEM_MAX 232 /* of what a loader works on, as it is told of one that is lost, with its end */
 #define MPIDATA_PLAN_CHANNELS 4096 /* of the statistics of all fields */
 #define MPIDATA_PLAN_NDIM 6 /* MPIDATA_MAX_NDIM of mpidata.h, which needs MPI */
 

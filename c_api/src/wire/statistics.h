@@ -1,4 +1,4 @@
-/* What a trainer counts. Its order is that of the figures in a status for the scheduler, and of mpidata/native/library.py. */
+/* What a trainer counts. A checkpoint has them in this order. */
 #ifndef MPIDATA_STATISTICS_H
 #define MPIDATA_STATISTICS_H
 

@@ -10,7 +10,7 @@ from fake_library import make_event, make_plan
 from mpidata.errors import LibraryError, MpidataError
 from mpidata.native.constants import ERR_AGAIN as AGAIN
 from mpidata.native.constants import SUCCESS
-from mpidata.native.event import CheckpointWritten, Event, Goodbye, Held, Next, Report, Status
+from mpidata.native.event import CheckpointWritten, Event, Goodbye, Held, Next, Report, Status, read
 from mpidata.native.structures import RawEvent
 from mpidata.scheduler.messages import LibraryMessages, Messages, index_of
 
@@ -166,7 +166,7 @@ def test_text_that_is_cut_within_a_character() -> None:
     raw.text += "é".encode()
     for text, end in ((raw.text, "é"), (raw.text[:2047], "\ufffd")):
         raw.text = text
-        assert vars(raw.read())["text"] == "x" * 2046 + end
+        assert vars(read(raw))["text"] == "x" * 2046 + end
 
 
 def test_index_of() -> None:
