@@ -114,8 +114,8 @@ class Hosts:
     def wait_until_empty(self, *names: str) -> None:
         """Wait until no process is left on the hosts."""
 
-        def left() -> list[tuple[str, list[str]]]:
-            return [(name, process.cmdline()) for name in names for process in self.processes(name)]
+        def left() -> dict[str, list[psutil.Process]]:
+            return {name: found for name in names if (found := self.processes(name))}
 
         wait_until(lambda: not left(), 5, every_s=0.1, told=lambda: f"still there: {left()}")
 
