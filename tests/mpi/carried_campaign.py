@@ -19,7 +19,6 @@ from collections import Counter
 from pathlib import Path
 
 import psutil
-import yaml
 from jobs import PROGRAMS, JobFolder, config, environment, mpicc, python, ranks_of
 from killing import events_of
 
@@ -137,7 +136,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
         "buffer": {"policy": "fifo", "capacity": 10, "tail": "repeat"},
         "checkpoint": {"every_s": 1},
     }
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write_job(job)
 
 
 def _launcher(one: Draw) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """A job with carried programs, whose trainer compares every element."""
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -32,5 +31,5 @@ def check(folder: JobFolder, result: Result) -> None:
     """Check that each sample came once; check_pattern.py has compared every element."""
     assert result.status == 0, result.logs()
     assert result.summary["simulations"] == {"requested": SIMULATIONS, "complete": SIMULATIONS, "failed": 0}
-    seen = json.loads((folder.path / "seen-0.json").read_text())["seen"]
+    seen = folder.read_notes("seen", 1)[0]["seen"]
     assert Counter(map(tuple, seen)) == Counter((s, step) for s in range(SIMULATIONS) for step in range(STEPS + s % 3))

@@ -20,7 +20,6 @@ from pathlib import Path
 import kill_campaign
 import numpy as np
 import psutil
-import yaml
 from jobs import BIN, PROGRAMS, JobFolder, Result, config, environment, python, ranks_of
 from killing import events_of
 from programs.drawn import used
@@ -139,20 +138,15 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
     else:
         job["loaders"] = {"ranks": one.groups, "start": one.start, "retries": 1, "tolerate": one.tolerate}
         write_parts(folder.path, one)
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write_job(job)
     (folder.path / "draw.json").write_text(json.dumps(dataclasses.asdict(one)))
 
 
 def write_parts(folder: Path, one: Draw) -> None:
-    """Write parts whose rows are numbered through, and the reader at which those that are bad kill it."""
+    """Write parts whose rows are numbered through; those that are bad kill who reads them (killing_reader.py)."""
     (folder / "parts").mkdir()
     for number, rows in enumerate(np.array_split(np.arange(ROWS, dtype=np.float64), PARTS)):
         np.save(folder / "parts" / f"{'bad' if number < one.bad else 'good'}-{number}.npy", rows[:, None])
-    (folder / "killer.py").write_text(
-        "import os\nimport numpy as np\n\n\ndef read(path):\n"
-        "    if 'bad-' in str(path):\n        os.kill(os.getpid(), 9)\n"
-        "    yield {'data': np.load(path)}\n"
-    )
 
 
 @dataclasses.dataclass

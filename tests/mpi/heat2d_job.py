@@ -34,4 +34,4 @@ def write_heat2d_job(folder: JobFolder, built: Path, count: int, solvers: dict, 
     job["parameters"]["count"] = count
     job["validation"] = {"count": 0}
     job["buffer"] = {"policy": "fifo", "capacity": 500, "tail": "repeat"}
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job | keys))
+    folder.write_job(job | keys)

@@ -34,14 +34,8 @@ def sets(*changes: str) -> list[str]:
 
 
 def read_lines(path: Path) -> list[Any]:
-    """A file with a JSON value in each line, up to a last one that is not written to its end yet."""
-    found = []
-    for line in path.read_text().splitlines():
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            break
-    return found
+    """A file with a JSON value in each line."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def read_rows(path: Path) -> dict[int, dict[str, str]]:

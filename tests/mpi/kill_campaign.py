@@ -13,7 +13,6 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-import yaml
 from jobs import PROGRAMS, JobFolder, Result, config, environment, mpicc
 from killing import WAYS, Killer, events_of
 
@@ -199,7 +198,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
     if not one.ulfm:
         job["launch"] = {"fault_tolerance": False}
         job["checkpoint"] = {"every_s": 1}
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write_job(job)
 
 
 def run_draw(folder: JobFolder, built: Path, seed: int, timeout: float = 170, windows: bool = False) -> str:

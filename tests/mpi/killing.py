@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 from heat2d_job import HEAT2D
-from jobs import JobFolder, newest_run, ranks_of, read_lines
+from jobs import JobFolder, newest_run, ranks_of
 
 STEPS = 100
 # How a solver rank ends, and the cause that the summary must give. The last three through preloads/kill_switch.c.
@@ -34,11 +34,11 @@ WAYS = {
 
 def events_of(folder: Path) -> list[dict]:
     """Events of the newest run of the job in a folder."""
-    run = newest_run(folder)
-    try:
-        return read_lines(run / "events.jsonl") if run else []
-    except OSError:
-        return []
+    run, found = newest_run(folder), []
+    with contextlib.suppress(OSError, ValueError):  # there is none yet, or its last line is not written to its end yet
+        for line in (run / "events.jsonl").read_text().splitlines() if run else []:
+            found.append(json.loads(line))
+    return found
 
 
 def solver_ranks(folder: Path, ranks_per_group: int, trainers: int, program: str = "heat2d") -> dict[int, list]:

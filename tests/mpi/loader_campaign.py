@@ -17,7 +17,6 @@ import psutil
 import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
-import yaml
 from jobs import JobFolder, Result, python, ranks_of
 from killing import Killer, events_of
 
@@ -25,18 +24,13 @@ from mpidata.files.blocks import blocks_of
 from mpidata.files.permutation import Permutation
 from mpidata.loader.epochs.shares import Shares
 
-# How a loader ends, and the cause that its event must give. The last two through ENDS.
+# How a loader ends, and the cause that its event must give. The last two through loaders/ends_by_signal.py.
 WAYS = {
     signal.SIGKILL: "signal",
     signal.SIGSTOP: "silent",
     signal.SIGRTMIN + 1: "exit",
     signal.SIGRTMIN + 2: "exit",
 }
-ENDS = """import os, signal, sys
-if "mpidata.loader" in sys.orig_argv:
-    signal.signal(signal.SIGRTMIN + 1, lambda *_: os._exit(3))
-    signal.signal(signal.SIGRTMIN + 2, lambda *_: sys.exit(0))
-"""
 FORMATS = ("npy", "parquet", "csv", "h5")
 
 
@@ -143,9 +137,9 @@ def write_job(folder: JobFolder, one: Draw) -> None:
         "trainers": {"ranks": one.trainers, "program": python("trainers/census/census_rows.py")},
         "loaders": loaders | ({"spares": one.spares} if one.start == "split" else {}),
     }
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write_job(job)
     (folder.path / "draw.json").write_text(json.dumps(dataclasses.asdict(one)))
-    folder.write(sitecustomize=ENDS)
+    folder.write(sitecustomize="import loaders.ends_by_signal\n")
     if one.dataset == "FileDataset":
         write_parts(folder.path / "parts", one)
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from subprocess import Popen
 
 import psutil
-import yaml
 from jobs import BIN, JobFolder, Result, python, ranks_of
 from kill_campaign import build
 from killing import events_of, job_processes
@@ -71,7 +70,7 @@ def write_job(folder: JobFolder, built: Path, one: Draw) -> None:
     }
     if one.record:
         job["record"] = {"path": "samples"}
-    (folder.path / "job.yaml").write_text(yaml.safe_dump(job))
+    folder.write_job(job)
 
 
 class Run:

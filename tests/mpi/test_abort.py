@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from jobs import DRAIN, JobFolder, python
-from killing import events_of
 
 
 @pytest.mark.parametrize("start", [pytest.param("split", marks=pytest.mark.full), "spawn"])
@@ -17,7 +16,7 @@ def test_abort_of_a_solver(folder: JobFolder, compiled: Callable[[str], Path], s
     assert result.summary["samples"]["received"] == 40 and result.summary["lost_groups"] == 2
     causes = {entry["simulation"]: (entry["cause"], entry["exit"]) for entry in result.summary["retries"]}
     assert causes.keys() == {0, 1} and causes[0] == ("abort", 4) and causes[1][0] == "abort"
-    lost = [event for event in events_of(folder.path) if event["event"] == "group_lost"]
+    lost = [event for event in result.events() if event["event"] == "group_lost"]
     assert "called MPI_Abort with 4" in [event["how"] for event in lost]
     assert "An error occurred in MPI_" in (result.run / "logs" / "launcher.log").read_text()
     said = "".join(path.read_text() for path in (result.run / "logs").glob("*solver*"))

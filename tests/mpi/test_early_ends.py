@@ -8,7 +8,6 @@ import time
 import psutil
 import pytest
 from jobs import DRAIN, JobFolder, python
-from killing import events_of
 
 
 @pytest.mark.parametrize("leave", ["1", "0", "no mesh"])
@@ -44,7 +43,7 @@ def test_a_spawned_group_that_is_killed_whole_before_it_joins_is_spawned_again(f
     result = folder.finish(job, 60, began)
     assert result.status == 0, result.logs()
     assert "killed with its mpidata-rank before it joined" in str(
-        [event for event in events_of(folder.path) if event["event"] == "spawn_failed"]
+        [event for event in result.events() if event["event"] == "spawn_failed"]
     )
 
 

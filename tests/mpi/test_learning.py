@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from jobs import JobFolder, python, read_rows
 
-STEPS = {"STEPS": "2", "SLEEP_S": "0.03"}
+STEPS = {"STEPS": "2", "SLEEP_S": "0.06"}
 
 
 def test_simulations_go_where_the_loss_is_large(folder: JobFolder) -> None:

@@ -17,7 +17,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = {"mpich": "MPICH 5", "debian-mpich": "MPICH 4", "debian-openmpi": "Open MPI 4"}
 _SOURCES = ["c_api", "fortran_api", "launch", "mpidata", "slurm_templates", "setup.py", "tools/make-mpi.sh"]
-_DRAIN = ROOT / "tests" / "mpi" / "programs" / "trainers" / "drain.py"
+_PROGRAMS = ROOT / "tests" / "mpi" / "programs"
 SIM = "def simulate(alpha):\n    for step in range(5):\n        yield {'u': [[alpha + step] * 6] * 4}\n"
 _PRODUCTS = {"__pycache__", "bin", "lib", "include", "share"}
 
@@ -32,9 +32,10 @@ class Mpi:
 
     @property
     def environment(self) -> dict[str, str]:
-        """As in an activated environment."""
+        """As in an activated environment, in which the programs of tests/mpi find numpy_stream."""
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.getuid() == 0 else {}
-        return {**os.environ, **root, "PATH": f"{self.bin}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+        paths = {"PATH": f"{self.bin}{os.pathsep}/usr/bin{os.pathsep}/bin", "PYTHONPATH": str(_PROGRAMS)}
+        return {**os.environ, **root, **paths}
 
     def run(self, *command: str | Path, cwd: Path, timeout: float = 120) -> "subprocess.CompletedProcess[str]":
         words = [str(word) for word in command]
@@ -88,7 +89,7 @@ def make(kind: str) -> Mpi:
 
 def write_job(folder: Path, **solvers: Any) -> None:
     job = {
-        "trainers": {"ranks": 2, "program": ["python", str(_DRAIN)]},
+        "trainers": {"ranks": 2, "program": ["python", str(_PROGRAMS / "trainers" / "drain.py")]},
         "solvers": solvers,
         "parameters": {"count": 6, "space": {"alpha": [0.0, 1.0]}},
         "fields": {"u": {"dtype": "float32", "shape": [4, 6]}},

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cluster import Cluster
 from heat2d_job import write_heat2d_job
-from jobs import BIN, JobFolder, Result, environment, python
+from jobs import BIN, JobFolder, Result, python
 from killing import events_of
 
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
@@ -34,7 +34,7 @@ class BatchFolder(JobFolder):
         return subprocess.run(
             command,
             cwd=self.path,
-            env={**environment(), **self.cluster.variables},
+            env={**self.environment(), **self.cluster.variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -27,7 +27,7 @@ if one["kind"] == "stream":
     data.register(batches=counted)
     resumed = data.resumed
 else:
-    data = mpidata.FileDataset("parts/*.npy", size, **({"reader": "killer:read"} if one["bad"] else {}))
+    data = mpidata.FileDataset("parts/*.npy", size, **({"reader": "loaders.killing_reader:read"} if one["bad"] else {}))
     mpidata.register(batches=counted)
     resumed = data.resumed[0] * len(data) + data.resumed[1]
 assert counted.number == resumed, (counted.number, resumed)
