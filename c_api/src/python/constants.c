@@ -22,7 +22,7 @@
 #define FIELD(structure, field)                                                                                        \
     OF_KIND(structure, field, _Generic(MEMBER(structure, field),                                                       \
             int32_t: "i", uint32_t: "I", int64_t: "q", uint64_t: "Q", double: "d",                                     \
-            int64_t *: "q", uint64_t *: "Q", char *: "c", const int64_t *: "*q",                                              \
+            int64_t *: "q", uint64_t *: "Q", char *: "c", const int64_t *: "*q",                          \
             mpidata_statistics: "mpidata_statistics", mpidata_usage: "mpidata_usage"))
 
 static const mpidata_constant constants[] = {
