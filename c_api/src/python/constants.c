@@ -15,13 +15,14 @@
 
 #define MEMBER(structure, field) (((structure *)0)->field)
 #define WHOLE(structure) {#structure, "", NULL, 0, sizeof(structure)},
-#define OF_KIND(structure, field, kind) {#structure, #field, kind, offsetof(structure, field), sizeof MEMBER(structure, field)},
+#define OF_KIND(structure, field, kind) \
+    {#structure, #field, kind, offsetof(structure, field), sizeof MEMBER(structure, field)},
 #define POINTER(structure, field) OF_KIND(structure, field, "P")
 /* An array counts as a pointer here, and has the kind of its elements. */
 #define FIELD(structure, field)                                                                                        \
     OF_KIND(structure, field, _Generic(MEMBER(structure, field),                                                       \
             int32_t: "i", uint32_t: "I", int64_t: "q", uint64_t: "Q", double: "d",                                     \
-            int64_t *: "q", uint64_t *: "Q", char *: "c", const int64_t *: "*q",                                                             \
+            int64_t *: "q", uint64_t *: "Q", char *: "c", const int64_t *: "*q",                          \
             mpidata_statistics: "mpidata_statistics", mpidata_usage: "mpidata_usage"))
 
 static const mpidata_constant constants[] = {
