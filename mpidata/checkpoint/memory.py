@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-
-import numpy as np
 
 from mpidata.errors import LaunchError, LibraryError
 from mpidata.native.loading import load_carried
@@ -21,7 +18,7 @@ _SLOT = 128  # what the library keeps of each sample besides
 
 def sample_bytes(plan: Plan) -> int:
     """Memory of one sample on a trainer, in bytes."""
-    fields = sum(_aligned(math.prod(f.shape) * np.dtype(f.dtype).itemsize) for f in plan.fields)
+    fields = sum(_aligned(field.nbytes) for field in plan.fields)
     return fields + _aligned(8 * len(plan.parameters)) + _LINE + _SLOT
 
 

@@ -167,7 +167,7 @@ def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[structu
 
 def _put(plan: Plan, library: Library, part: _Part) -> None:
     """Hand samples over, a piece of the file at a time."""
-    sample_bytes = sum(int(np.prod(f.shape, dtype=int)) * np.dtype(f.dtype).itemsize for f in plan.fields)
+    sample_bytes = sum(field.nbytes for field in plan.fields)
     window = max(1, _READ_BYTES // max(1, sample_bytes))
     start = 0
     while start < len(part.rows):

@@ -233,7 +233,7 @@ class Checkpoints:
         return arrays
 
     def _write_fields(self, file: int, places: list[int], samples: int) -> None:
-        sizes = [int(np.prod(f.shape, dtype=int)) * np.dtype(f.dtype).itemsize for f in self._plan.fields]
+        sizes = [field.nbytes for field in self._plan.fields]
         window = min(_WRITE_SAMPLES, max(1, _WRITE_BYTES // max(1, sum(sizes))))
         for first in range(0, samples, window):
             count = min(window, samples - first)

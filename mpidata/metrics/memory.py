@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
 from mpidata.run.plan import Plan
 
 __all__ = ["memory_needs"]
@@ -17,7 +13,7 @@ _OF_SIMULATION = 100  # and its parameters, on the scheduler
 
 def memory_needs(plan: Plan) -> list[str]:
     """Say it in a line for each role. What the user's programs need comes on top of that, GPUs' libraries too."""
-    sizes = [math.prod(field.shape) * np.dtype(field.dtype).itemsize for field in plan.fields]
+    sizes = [field.nbytes for field in plan.fields]
     sample = sum(sizes) + 8 * len(plan.parameters)
     every = plan.simulations + plan.validation
     lines = [f"scheduler: {_size(_SCHEDULER + every * (_OF_SIMULATION + 8 * len(plan.parameters)))}"]

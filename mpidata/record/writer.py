@@ -77,7 +77,7 @@ class Recorder:
             raise MpidataError(
                 f"The record cannot be written to {self.folder}: {error}. Give another `record.path` in the job file."
             ) from None
-        self._bytes = sum(math.prod(f.shape) * np.dtype(f.dtype).itemsize for f in plan.fields)
+        self._bytes = sum(field.nbytes for field in plan.fields)
         self._thread = threading.Thread(target=self._run, name="mpidata record", daemon=True)
         self._written = threading.Condition()  # and what follows
         self._finishing = False

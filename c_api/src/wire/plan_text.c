@@ -54,6 +54,8 @@ static int parse_positive(const char *text, double *value) {
 }
 
 /* Which of the words it is. */
+#define WORDS(of) of, (int)(sizeof of / sizeof *of)
+
 static int parse_word(const char *text, const char *const *words, int n, int *value) {
     for (*value = 0; *value < n; ++*value)
         if (!strcmp(words[*value], text)) return MPIDATA_PLAN_GOOD;
@@ -154,18 +156,19 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
 
 /* Keys that only the scheduler needs are left alone here. */
 static int parse_line(reader *r, const char *key, const char *value) {
-    static const char *const policies[] = {"fifo", "firo", "reservoir"}, *const tails[] = {"drop", "repeat"};
+#define NAME(in_c, name) #name,
+    static const char *const policies[] = {MPIDATA_POLICIES(NAME)}, *const tails[] = {"drop", "repeat"};
     static const char *const starts[] = {"split", "spawn"}, *const lifetimes[] = {"pool", "simulation"};
     static const char *const tolerances[] = {"none", "ulfm"};
     mpidata_plan *plan = r->plan;
     int is_number, status = parse_number(plan, key, value, &is_number);
     if (is_number) return status;
-    if (!strcmp(key, "policy")) return parse_word(value, policies, 3, &plan->policy);
-    if (!strcmp(key, "tail")) return parse_word(value, tails, 2, &plan->tail);
-    if (!strcmp(key, "start")) return parse_word(value, starts, 2, &plan->spawn);
-    if (!strcmp(key, "loader_start")) return parse_word(value, starts, 2, &plan->loaders_spawn);
-    if (!strcmp(key, "lifetime")) return parse_word(value, lifetimes, 2, &plan->per_simulation);
-    if (!strcmp(key, "fault_tolerance")) return parse_word(value, tolerances, 2, &plan->fault_tolerant);
+    if (!strcmp(key, "policy")) return parse_word(value, WORDS(policies), &plan->policy);
+    if (!strcmp(key, "tail")) return parse_word(value, WORDS(tails), &plan->tail);
+    if (!strcmp(key, "start")) return parse_word(value, WORDS(starts), &plan->spawn);
+    if (!strcmp(key, "loader_start")) return parse_word(value, WORDS(starts), &plan->loaders_spawn);
+    if (!strcmp(key, "lifetime")) return parse_word(value, WORDS(lifetimes), &plan->per_simulation);
+    if (!strcmp(key, "fault_tolerance")) return parse_word(value, WORDS(tolerances), &plan->fault_tolerant);
     if (!strcmp(key, "run")) return keep_text(value, &plan->run);
     if (!strcmp(key, "folder")) return keep_text(value, &plan->folder);
     if (!strcmp(key, "replay")) return keep_text(value, &plan->replay);
@@ -174,7 +177,7 @@ static int parse_line(reader *r, const char *key, const char *value) {
     if (!strcmp(key, "whole")) return append_text(value, &plan->whole);
     if (!strcmp(key, "text")) return strchr(value, ' ') ? append_text(value, &plan->texts) : MPIDATA_PLAN_BAD;
     if (!strcmp(key, "field")) return append_field(plan, value);
-    if (!strcmp(key, "program")) return parse_word(value, role_names, MPIDATA_ROLES, &r->role);
+    if (!strcmp(key, "program")) return parse_word(value, WORDS(role_names), &r->role);
     int is_argument = !strcmp(key, "argument"), is_variable = !strcmp(key, "environment");
     if (!is_argument && !is_variable) return MPIDATA_PLAN_GOOD;
     if (r->role < 0 || (is_variable && !strchr(value, '='))) return MPIDATA_PLAN_BAD;

@@ -18,7 +18,12 @@ enum {
     MPIDATA_ROLE_LOADER = 3,
     MPIDATA_ROLES
 };
-enum { MPIDATA_POLICY_FIFO = 0, MPIDATA_POLICY_FIRO = 1, MPIDATA_POLICY_RESERVOIR = 2 };
+
+/* Buffer policies: the name behind MPIDATA_POLICY_, and that in the plan. */
+#define MPIDATA_POLICIES(X) X(FIFO, fifo) X(FIRO, firo) X(RESERVOIR, reservoir)
+#define MPIDATA_POLICY_OF(in_c, name) MPIDATA_POLICY_##in_c,
+enum { MPIDATA_POLICIES(MPIDATA_POLICY_OF) };
+
 enum { MPIDATA_TAIL_DROP = 0, MPIDATA_TAIL_REPEAT = 1 };
 
 typedef struct {

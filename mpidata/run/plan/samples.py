@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING
+
+from mpidata.native import constants
 
 if TYPE_CHECKING:
     from mpidata.config import Job
@@ -18,6 +21,11 @@ class Field:
     name: str
     dtype: str
     shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the field in one step."""
+        return math.prod(self.shape) * constants.DTYPES[self.dtype].size
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
