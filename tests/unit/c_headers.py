@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
-import shlex
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from mpidata.native.build_flags import build_facts
 __all__ = ["Declaration", "declarations"]
 
 C_API = Path(__file__).parents[2] / "c_api"
-_LINE = re.compile(r"/\* (\S+):\d+:\w+ \*/ extern .*?(mpidata_\w+) \((.*)\);")
+_LINE = re.compile(r"/\* (.+?):\d+:\w+ \*/ extern .*?(mpidata_\w+) \((.*)\);")
 
 
 class Declaration(NamedTuple):
@@ -31,12 +31,12 @@ def declarations() -> Mapping[str, Declaration]:
     """All functions by name, those of a header in its order."""
     headers = [path.relative_to(C_API / "src") for path in sorted((C_API / "src").rglob("*.h"))]
     names = ["mpidata.h", *map(str, headers), "mpidata_carried.h"]
-    mpi = shlex.split(subprocess.check_output([build_facts()["mpicc"], "-show"], text=True))[1:]
-    flags = [f"-I{C_API / 'include'}", f"-I{C_API / 'src'}", *(flag for flag in mpi if flag.startswith("-I"))]
+    command = [build_facts()["mpicc"], "-std=gnu11", f"-I{C_API / 'include'}", f"-I{C_API / 'src'}", "-fsyntax-only"]
+    gcc = {name: "gcc" for name in ("OMPI_CC", "MPICH_CC")}
     with tempfile.TemporaryDirectory() as folder:
         source, listed = Path(folder, "all.c"), Path(folder, "listed")
         source.write_text("".join(f'#include "{name}"\n' for name in names))
-        subprocess.run(["gcc", "-std=gnu11", *flags, "-fsyntax-only", "-aux-info", listed, source], check=True)
+        subprocess.run([*command, "-aux-info", listed, source], check=True, env=os.environ | gcc)
         found = _LINE.findall(listed.read_text())
     relative = {str(C_API / top / name): name for top in ("include", "src") for name in names}
     functions: dict[str, Declaration] = {}
