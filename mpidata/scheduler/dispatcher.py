@@ -17,7 +17,7 @@ from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
 from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
-from mpidata.scheduler.losses import Cause, Causes, Losses, UntoldDeaths
+from mpidata.scheduler.lost_groups import Cause, Causes, Losses, UntoldDeaths
 from mpidata.scheduler.messages import MIXED, Messages
 from mpidata.scheduler.simulations import NONE, Simulations
 

@@ -11,7 +11,7 @@ from mpidata.run.plan import Plan
 from mpidata.run.planned import PlannedRun
 from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups, Places
-from mpidata.scheduler.losses import Cause, Causes, UntoldDeaths
+from mpidata.scheduler.lost_groups import Cause, Causes, UntoldDeaths
 from mpidata.scheduler.messages import MIXED, Messages
 
 __all__ = ["Loaders"]

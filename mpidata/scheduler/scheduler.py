@@ -24,7 +24,7 @@ from mpidata.scheduler.ending import Ending, OutsideStop, Stream
 from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.loaders import Loaders
-from mpidata.scheduler.losses import Losses
+from mpidata.scheduler.lost_groups import Losses
 from mpidata.scheduler.messages import Messages, index_of, log_of
 from mpidata.scheduler.relief import Relief
 from mpidata.scheduler.restore import restore, state_of

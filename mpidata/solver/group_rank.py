@@ -75,7 +75,7 @@ class GroupRank:
     def end_job(self, sentence: str | None) -> None:
         """Tell the scheduler of an error (None: it knows) and let it end the job, in which this rank ends too.
 
-        Returns after 3 s if nothing happens, or at once outside a job. Dying before would take the scheduler with it.
+        Returns after 4 s if nothing happens, or at once outside a job. Dying before would take the scheduler with it.
         """
         if sentence is not None:
             self.library.mpidata_report_error(sentence.encode())

@@ -16,9 +16,9 @@ from mpidata.native.library import check
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches import BatchMemory
-from mpidata.trainer.loaders import no_workers, refuse_loader, refuse_workers
 from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
+from mpidata.trainer.torch_loaders import no_workers, refuse_loader, refuse_workers
 from mpidata.trainer.validation import ValidationDataset
 
 __all__ = ["MPIStreamDataset"]
