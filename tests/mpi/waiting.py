@@ -1,5 +1,6 @@
 """Waits of the tests: until something happens, and for a time in which nothing may happen."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -39,5 +40,8 @@ def stays(condition: Callable[[], object], seconds: float) -> bool:
 
 def watched_by(pid: int) -> int:
     """How many processes a process watches: for how many it has a descriptor."""
-    links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]
-    return sum("pidfd" in link for link in links)
+    watched = 0
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            watched += "pidfd" in os.readlink(entry)
+    return watched

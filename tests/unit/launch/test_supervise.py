@@ -13,12 +13,13 @@ from mpidata.launch.watching.supervise import supervise
 
 # A launcher of one rank, which looks like mpidata-rank; it ends in another way each time.
 _LAUNCHER = """
-import os, signal, subprocess, sys
+import os, signal, subprocess, sys, time
 from waiting import wait_until, watched_by
 run, end = sys.argv[1:]
 rank = subprocess.Popen([sys.executable, run], env={**os.environ, "PMIX_RANK": "0"})
 wait_until(lambda: watched_by(os.getppid()))
 open(f"{run}/events.jsonl", "w").write("start")  # all have joined
+time.sleep(1)  # nothing shows that the supervisor has read it
 rank.kill()
 rank.wait()
 if end == "told":
