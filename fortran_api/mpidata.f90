@@ -532,7 +532,7 @@ contains
     call finish(c_iput(c_string(field), values, dtype, int(size(extents), c_int), reversed(extents), place), ierror)
   end subroutine iput
 
-  !> Whether `start` has one index per dimension; else an error.
+  !> Whether all extents are known, and `start` has one index per dimension; else an error.
   logical function fits(field, extents, start, ierror)
     character(*), intent(in) :: field
     integer(c_int64_t), intent(in) :: extents(:)
@@ -540,8 +540,10 @@ contains
     class(*), intent(inout), optional :: ierror
     character(80) :: counts
 
-    fits = .true.
-    if (.not. present(start)) return
+    fits = all(extents >= 0)
+    if (.not. fits) call refuse("Field '" // trim(field) // "': extent -1: an assumed-size array, u(*), whose last " // &
+      'extent is not known, was put', 'Pass a section with its extents: u(1:n) in place of u.', ierror)
+    if (.not. (fits .and. present(start))) return
     fits = size(start) == size(extents)
     if (fits) return
     write (counts, '(a, i0, a, i0, a)') ' has ', size(extents), ' dimensions but start has ', size(start), ' indices'

@@ -170,10 +170,10 @@ def _finalize_at_exit(process: int) -> None:
 
 
 def _leave_within(rank: GroupRank) -> None:
-    """Fail this try of the simulation in which the program ends; others of the group, which go on, lose this rank."""
+    """Fail this try of the simulation in which the program ends: by losing this rank, where the job can."""
     what = "ended before the simulation was over, without mpidata.solver.finalize()"
     print(f"mpidata: {rank.place()}, {what}", file=sys.stderr, flush=True)
-    if rank.communicator is not None and rank.communicator.Get_size() == 1:
+    if rank.communicator is not None and rank.communicator.Get_size() == 1 and not rank.may_die:
         rank.fail(rank.library.mpidata_fail_try, what)
         return
     rank.say_last_words(what)

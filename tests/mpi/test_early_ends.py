@@ -11,14 +11,14 @@ from jobs import DRAIN, JobFolder, python
 
 
 @pytest.mark.parametrize("leave", ["1", "0", "no mesh"])
-@pytest.mark.parametrize(("ranks", "carried"), [(1, False), (2, False), (1, True)])
+@pytest.mark.parametrize(("groups", "ranks", "carried"), [(1, 1, False), (2, 2, False), (2, 1, True)])
 def test_a_python_program_that_ends_within_a_simulation_has_failed_that_try(
-    folder: JobFolder, leave: str, ranks: int, carried: bool
+    folder: JobFolder, leave: str, groups: int, ranks: int, carried: bool
 ) -> None:
     how = {"carried": {"ranks": 1}} if carried else {"ranks_per_group": ranks}
     folder.job(
         trainers=DRAIN,
-        solvers={"program": python("solvers/python/leaves.py", leave), "groups": 2, **how},
+        solvers={"program": python("solvers/python/leaves.py", leave), "groups": groups, **how},
     )
     result = folder.run(timeout=90)
     assert result.status == 0, result.logs()

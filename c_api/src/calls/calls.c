@@ -112,7 +112,7 @@ int mpidata_calls_begin(const mpidata_transport *by, const mpidata_plan *plan, c
 
 static int need_parameters(const char *call, const void *name, const void *value) {
     MPIDATA_TRY(refuse_forked());
-    if (!name || !value) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%s: a pointer is NULL, or there is no room.", call);
+    if (!name || !value) return mpidata_error(MPIDATA_ERR_ARGUMENT, "%s: a pointer is NULL.", call);
     return enter(call);
 }
 
@@ -133,7 +133,7 @@ int mpidata_param(const char *name, double *value) { MPIDATA_CALLED; return sett
 static int param_text(const char *name, char *text, size_t size) {
     const char *advice;
     if (text && size) *text = '\0';
-    MPIDATA_TRY(need_parameters("mpidata_param_text", name, size ? text : NULL));
+    MPIDATA_TRY(need_parameters("mpidata_param_text", name, text));
     int status = mpidata_param_copy(mpidata_calls.plan, mpidata_calls.parameters, name, text, size, &advice);
     return status ? mpidata_calls_misuse(status, advice) : status;
 }

@@ -25,11 +25,6 @@ static int check_arguments(const mpidata_put_arguments *put, const char **advice
     }
     for (int d = 0; d < put->ndim; d++) {
         *advice = "Extents are not negative.";
-        if (put->shape[d] == -1) { /* as Fortran has it */
-            *advice = "Pass a section with its extents: u(1:n) in place of u.";
-            return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': extent -1: an assumed-size array, u(*), whose last "
-                                                       "extent is not known, was put", put->field);
-        }
         if (put->shape[d] < 0)
             return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%.100s': extent %lld in dimension %d", put->field,
                                  (long long)put->shape[d], d);
