@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,22 +13,24 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.errors import StreamError
-from mpidata.run.plan import Plan
+from mpidata.run.plan import Field, Plan
 
 __all__ = ["MadeUp", "Recorded", "Sample", "Source", "read_source", "write_made_up", "write_recorded"]
 
+_LONGEST = 20
 _PARAMETERS, _SOURCE = "parameters.npy", "source.json"
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A sample; `fields` are in the plan's order, contiguous, in their dtypes."""
+    """A sample; `fields` and `lengths` are in the plan's order, fields contiguous, in their dtypes."""
 
     simulation: int
     step: int
     time: float
     parameters: npt.NDArray[np.float64]
     fields: list[npt.NDArray[Any]]
+    lengths: npt.NDArray[np.int64]
 
 
 class Source(Protocol):
@@ -47,7 +49,8 @@ class MadeUp:
     Parameters
     ----------
     plan : Plan
-        Has shapes and dtypes: normal numbers where these are floats, else 0 to 9.
+        Has shapes and dtypes: normal numbers where these are floats, indices that fit their length, else 0 to 9. A
+        length is 1 to 20 in each sample, or to its limit if that is less.
     parameters : ndarray of float64, shape (simulations + validation, n)
         Of the simulations.
     steps : int
@@ -63,8 +66,14 @@ class MadeUp:
         for beside in _side_by_side(plan, validation):
             for step in range(self._steps):
                 for simulation in beside:
-                    fields = [_numbers(chance, field.dtype, field.shape) for field in plan.fields]
-                    yield Sample(simulation, step, float(step), self._parameters[simulation], fields)
+                    yield self._made(chance, simulation, step)
+
+    def _made(self, chance: np.random.Generator, simulation: int, step: int) -> Sample:
+        most = {length.name: min(length.at_most or _LONGEST, _LONGEST) for length in self._plan.lengths}
+        lengths = {name: int(chance.integers(1, longest + 1)) for name, longest in most.items()}
+        fields = [_numbers(chance, field, lengths) for field in self._plan.fields]
+        parameters = self._parameters[simulation]
+        return Sample(simulation, step, float(step), parameters, fields, np.array(list(lengths.values()), np.int64))
 
     def steps(self, simulation: int) -> int:
         """Tell the number of steps of each."""
@@ -144,14 +153,15 @@ def _side_by_side(plan: Plan, validation: bool) -> Iterator[range]:
         yield range(begin, min(begin + plan.groups, end))
 
 
-def _numbers(chance: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    if np.dtype(dtype).kind == "f":
-        return chance.standard_normal(shape, np.float32 if dtype == "float32" else np.float64)
-    return chance.integers(0, 10, shape, dtype)
+def _numbers(chance: np.random.Generator, field: Field, lengths: Mapping[str, int]) -> npt.NDArray[Any]:
+    shape = field.extents(lengths)
+    if np.dtype(field.dtype).kind == "f":
+        return chance.standard_normal(shape, np.float32 if field.dtype == "float32" else np.float64)
+    return chance.integers(0, lengths.get(field.index, 10), shape, field.dtype)
 
 
 def _sample(recorded: dict[str, Any], plan: Plan) -> Sample:
     fields = [np.ascontiguousarray(recorded[field.name].numpy()) for field in plan.fields]
-    assert all(field.size == math.prod(of.shape) for field, of in zip(fields, plan.fields, strict=True))
+    assert all(field.size == math.prod(of.extents()) for field, of in zip(fields, plan.fields, strict=True))
     simulation, step, time = int(recorded["simulation"]), int(recorded["step"]), float(recorded["time"])
-    return Sample(simulation, step, time, recorded["parameters"].numpy(), fields)
+    return Sample(simulation, step, time, recorded["parameters"].numpy(), fields, np.zeros(0, np.int64))

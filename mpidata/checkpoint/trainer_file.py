@@ -79,7 +79,7 @@ def write(
             file.attrs.create(name, value, dtype=dtype)
         for group in ("fields", "ledger", "state"):
             file.create_group(group)
-        field_places = [_allocate(file, f"fields/{f.name}", (rows, *f.shape), np.dtype(f.dtype)) for f in fields]
+        field_places = [_allocate(file, f"fields/{f.name}", (rows, *f.extents()), np.dtype(f.dtype)) for f in fields]
         places = {name: _allocate(file, name, array.shape, array.dtype) for name, array in arrays.items()}
     handle = os.open(path, os.O_WRONLY)
     try:

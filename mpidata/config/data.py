@@ -5,15 +5,16 @@ from __future__ import annotations
 import keyword
 import math
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Strict, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Strict, Tag, model_validator
 from typing_extensions import Self
 
 from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, Words, fixed_key, free_key, refuse
 from mpidata.native import constants
 
-__all__ = ["Buffer", "Checkpoint", "FieldEntry", "FieldName", "Record", "Validation", "identifier"]
+__all__ = ["Buffer", "Checkpoint", "FieldEntry", "FieldName", "LengthEntry", "Record", "Validation", "identifier"]
 
 MAX_ELEMENTS = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -42,16 +43,39 @@ def _not_reserved(name: str) -> str:
 FieldName = Annotated[str, AfterValidator(identifier), AfterValidator(_not_reserved)]
 
 
+_Extent = Annotated[
+    Annotated[Count, Tag("<extent>")] | Annotated[FieldName, Tag("<length>")],
+    Discriminator(lambda value: "<length>" if isinstance(value, str) else "<extent>"),
+]
+
+
 def _extents(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _size(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _size(shape: tuple[int | str, ...]) -> tuple[int | str, ...]:
     if len(shape) > constants.MAX_NDIM:
         raise ValueError("too many dimensions")
-    if math.prod(shape) > MAX_ELEMENTS:
+    names = [extent for extent in shape if isinstance(extent, str)]
+    if len(names) > 1:
+        fix = (
+            "Only one dimension of a field can have a length of its own in each sample. Split the field, or flatten it."
+        )
+        refuse([((), f"{{key}} has the names {' and '.join(names)}. {fix}")])
+    if math.prod(extent for extent in shape if isinstance(extent, int)) > MAX_ELEMENTS:
         refuse([((), f"{{key}} is {list(shape)}, more than {MAX_ELEMENTS} elements. Split the field into several.")])
     return shape
+
+
+class LengthEntry(Model):
+    """A length that each sample has for itself, as a name in the shape of fields says."""
+
+    at_most: Count | None = fixed_key(
+        default=None,
+        description="The greatest that it may be in a sample. A longer one ends the job; `mpidata run --dry-run` tells "
+        "the memory by it.",
+        examples=["6000"],
+    )
 
 
 class FieldEntry(Model):
@@ -61,21 +85,36 @@ class FieldEntry(Model):
         "float32", description="Type of the elements on the trainers. If it is float32, a solver may also send float64."
     )
     shape: Annotated[
-        tuple[Count, ...],
+        tuple[_Extent, ...],
         BeforeValidator(_extents),
         AfterValidator(_size),
         Key(json_schema_extra={"kind": "list of 0 to 6 whole numbers, each at least 1"}),
     ] = fixed_key(
         description="Extents of the whole field in C order: the last index is the fastest in memory "
         "(a Fortran array `u(nx, ny)` has `shape: [ny, nx]`). `[]` for a scalar. At most "
-        "2147483647 elements.",
+        "2147483647 elements. One extent may be a name, as in `[nodes, 2]`: a length that each sample has for itself, "
+        "0 too; fields that share a name have the same length in a sample.",
         examples=["[64, 64]"],
+    )
+    index: FieldName | None = fixed_key(
+        default=None,
+        description="A length along which the values of this field count, as a mesh's edges name its nodes: they are "
+        "checked against it, and in a batch they count along the joined samples. For int32 and int64.",
+        examples=["nodes"],
+    )
+    base: Annotated[int, Strict(), Key(ge=0, le=1)] = fixed_key(
+        default=0, description="With `index`: what the solver counts from, 0 or 1. The trainers get values from 0."
     )
 
     @property
-    def bytes(self) -> int:
-        """Bytes of the whole array."""
-        return math.prod(self.shape) * constants.DTYPES[self.dtype].size
+    def length(self) -> str | None:
+        """Name of the length that each sample has for itself."""
+        return next((extent for extent in self.shape if isinstance(extent, str)), None)
+
+    def bytes(self, lengths: Mapping[str, int]) -> int:
+        """Bytes of the whole array where the lengths are these; of one that is not there, of one index of it."""
+        extents = [lengths.get(extent, 1) if isinstance(extent, str) else extent for extent in self.shape]
+        return math.prod(extents) * constants.DTYPES[self.dtype].size
 
 
 def _default_watermark(data: dict[str, Any]) -> int:

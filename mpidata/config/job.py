@@ -8,20 +8,21 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, PrivateAttr, Strict
 
 from mpidata.config.base import Boolean, Key, Model, Text, fixed_key, free_key, refuse
-from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, Record, Validation
+from mpidata.config.data import Buffer, Checkpoint, FieldEntry, FieldName, LengthEntry, Record, Validation
 from mpidata.config.launching import Launch, Loaders, Slurm
 from mpidata.config.parameters import Parameters, Samples
 from mpidata.config.programs import Solvers, Trainers, argument_list, object_name
 
 __all__ = ["STREAM", "Job"]
 
-STREAM = ("solvers", "parameters", "validation", "fields", "samples", "buffer", "record", "journal")
+STREAM = ("solvers", "parameters", "validation", "fields", "lengths", "samples", "buffer", "record", "journal")
 """The keys of what comes from solvers; a job that has only loaders has none of them."""
 
 # In place of the sections of a job that has no solvers.
 _NO_SOLVERS = Solvers.model_construct(groups=0)
 _NO_PARAMETERS = Parameters.model_construct(count=0)
 _IN_FLIGHT_BYTES = 4 << 20
+_LIKELY_LENGTH = 10_000  # where no limit is declared
 
 
 def _file_name(name: str) -> str:
@@ -84,6 +85,12 @@ class Job(Model):
         "`parameters`.",
         examples=["{temperature: {shape: [64, 64]}}"],
         json_schema_extra={"kind": "mapping from name to field, at least one", "default": "none"},
+    )
+    lengths: dict[FieldName, LengthEntry] = fixed_key(
+        default={},
+        description="Limits of the lengths that samples have for themselves, which are names in the `shape` of fields.",
+        examples=["{nodes: {at_most: 6000}}"],
+        json_schema_extra={"kind": "mapping from name to length", "default": "none"},
     )
     samples: Samples = fixed_key(default=Samples(), description="What a sample is: one step, or a window of several.")
     buffer: Buffer = free_key(default=Buffer(), description="The buffer in which samples wait on a trainer.")
@@ -163,7 +170,8 @@ class Job(Model):
         """Samples of a solver rank that may be under way; with too few small ones a trainer waits for the solver."""
         if self.solvers.in_flight is not None:
             return self.solvers.in_flight
-        sample = sum(field.bytes for field in self.fields.values())
+        limits = {name: length.at_most or _LIKELY_LENGTH for name, length in self.lengths.items()}
+        sample = sum(field.bytes({field.length or "": _LIKELY_LENGTH, **limits}) for field in self.fields.values())
         return 8 if 8 * sample <= _IN_FLIGHT_BYTES * self.solvers.ranks_per_group else 4
 
     @property

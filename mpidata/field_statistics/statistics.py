@@ -85,7 +85,8 @@ def _by_field(plan: Plan, library: Library) -> dict[str, Moments]:
     if not plan.statistics:
         raise StreamError("The job keeps no statistics. Add 'samples: {statistics: true}' to the job file.")
     channels = [
-        field.shape[axis] if (axis := plan.channel_axes.get(field.name)) is not None else 1 for field in plan.fields
+        field.extents({field.length: 0})[axis] if (axis := plan.channel_axes.get(field.name)) is not None else 1
+        for field in plan.fields
     ]
     moments = np.empty((sum(channels), len(numbers())))
     check(library, library.mpidata_trainer_scales(moments.ctypes.data))

@@ -63,8 +63,9 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_validation": (c_int, [POINTER(c_int64), c_double]),
     "mpidata_trainer_validation_sample": (
         c_int,
-        [c_int64, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_double), POINTER(c_int64), POINTER(c_int64)],
+        [c_int64, c_void_p, c_void_p, POINTER(c_double), POINTER(c_int64), POINTER(c_int64)],
     ),
+    "mpidata_trainer_validation_copy": (c_int, [c_int64, c_void_p]),
     "mpidata_trainer_report": (c_int, [c_char_p, c_double]),
     "mpidata_trainer_losses": (c_int, [c_void_p, c_int64, c_int]),
     "mpidata_trainer_stop": (c_int, [c_int, c_char_p]),
@@ -72,13 +73,14 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_close": (c_int, [c_double]),
     # feed.h
     "mpidata_trainer_open_alone": (c_int, [c_char_p]),
-    "mpidata_trainer_give": (c_int, [c_void_p, c_void_p, c_double, c_int64, c_int64, c_double]),
+    "mpidata_trainer_give": (c_int, [c_void_p, c_void_p, c_void_p, c_double, c_int64, c_int64, c_double]),
     "mpidata_trainer_gave_all": (c_int, [c_int64, c_int64]),
     "mpidata_trainer_gave_validation": (c_int, []),
     "mpidata_trainer_end_alone": (c_int, []),
     # draw.h
     "mpidata_trainer_start": (c_int, [c_int64]),
     "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
+    "mpidata_trainer_draw_lengths": (c_int, [c_void_p, c_double]),
     "mpidata_trainer_draw_page": (c_int, [c_int64, POINTER(c_void_p), POINTER(c_int64), c_double]),
     "mpidata_trainer_ahead": (c_int, [c_double]),
     "mpidata_trainer_count_batch": (c_int, [c_double]),
@@ -86,6 +88,7 @@ SIGNATURES: dict[str, _Signature] = {
     # snapshot.h
     "mpidata_trainer_snapshot_take": (c_int, [c_void_p]),
     "mpidata_trainer_snapshot_samples": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
+    "mpidata_trainer_snapshot_lengths": (c_int, [c_void_p]),
     "mpidata_trainer_snapshot_windows": (c_int, [c_void_p]),
     "mpidata_trainer_snapshot_scales": (c_int, [c_void_p]),
     "mpidata_trainer_restore_windows": (c_int, [c_int, c_int64, c_void_p]),
@@ -94,7 +97,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_snapshot_ledger": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "mpidata_trainer_snapshot_end": (c_int, [c_int, c_int64, c_char_p]),
     "mpidata_trainer_restore": (c_int, [c_void_p, c_uint64]),
-    "mpidata_trainer_restore_samples": (c_int, [c_int, c_int64, *[c_void_p] * 5]),
+    "mpidata_trainer_restore_samples": (c_int, [c_int, c_int64, *[c_void_p] * 6]),
     "mpidata_trainer_restore_ledger": (c_int, [c_void_p]),
     "mpidata_trainer_restore_received": (c_int, [c_int64, c_void_p, c_void_p]),
     # scales.h
@@ -110,6 +113,7 @@ SIGNATURES: dict[str, _Signature] = {
         c_int,
         [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_int64), c_double],
     ),
+    "mpidata_trainer_record_lengths": (c_int, [c_void_p]),
     "mpidata_trainer_record_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
     "mpidata_trainer_record_stop": (c_int, [c_char_p]),
     "mpidata_trainer_record_figures": (c_int, [c_void_p]),

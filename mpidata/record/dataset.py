@@ -123,7 +123,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         number, row = int(step["file"]), int(step["row"])
         try:
             file = self._open()[number]
-            tensors = {f.name: _read(file["fields"][f.name], row, f.shape, f.dtype) for f in self._header.fields}
+            tensors = {f.name: _read(file["fields"][f.name], row, f.extents(), f.dtype) for f in self._header.fields}
             n = len(self._header.parameters)
             tensors["parameters"] = _read(file["parameters"], row, (n,), "float64") if n else torch.empty(0).double()
         except DAMAGED as error:

@@ -166,12 +166,14 @@ class RecordFile:
             ("simulation", (), "i8", EMPTY),
         ]
         sizes = [_size(shape, dtype) for _, shape, dtype, _ in index]
-        sizes += [_size(field.shape, field.dtype) for field in header.fields]
+        sizes += [_size(field.extents(), field.dtype) for field in header.fields]
 
         def rows(shape: tuple[int, ...], dtype: str) -> int:
             return max(1, _TOGETHER_BYTES // sum(sizes), _EVENLY_BYTES // len(sizes) // _size(shape, dtype))
 
-        self._fields = [_Column(fields, f.name, f.shape, f.dtype, rows(f.shape, f.dtype)) for f in header.fields]
+        self._fields = [
+            _Column(fields, f.name, f.extents(), f.dtype, rows(f.extents(), f.dtype)) for f in header.fields
+        ]
         *self._index, self._simulation = (
             _Column(self._file, name, shape, dtype, rows(shape, dtype), fill) for name, shape, dtype, fill in index
         )
@@ -284,7 +286,7 @@ def _size(row: tuple[int, ...], dtype: str) -> int:
 
 def _check_sizes(header: Header) -> None:
     for field in header.fields:
-        size = _size(field.shape, field.dtype)
+        size = _size(field.extents(), field.dtype)
         if size > _MOST_CHUNK_BYTES:
             raise MpidataError(
                 f"Field '{field.name}' cannot be recorded: one sample of it has {size} bytes, and HDF5 keeps at most "

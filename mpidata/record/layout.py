@@ -79,8 +79,9 @@ class Header:
     def _check(self) -> None:
         names = (self.run, *self.parameters, *(field.name for field in self.fields))
         names = (*names, *self.texts, *(text for texts in self.texts.values() for text in texts))
-        sizes = [size for field in self.fields for size in field.shape]
-        numbers = all(type(number) is int for number in (self.trainer, self.every, *sizes))
+        extents = [extent for field in self.fields for extent in field.shape]
+        sizes = [extent for extent in extents if type(extent) is int]
+        numbers = len(sizes) == len(extents) and all(type(number) is int for number in (self.trainer, self.every))
         if not numbers or not all(isinstance(name, str) and name for name in names) or self.trainer < 0:
             raise ValueError("its header makes no sense")
         if (
@@ -94,7 +95,8 @@ class Header:
         """Add it to a new file."""
         file.attrs["format"] = FORMAT
         file.attrs["version"] = VERSION
-        data = dataclasses.asdict(self)
+        fields = [{"name": f.name, "dtype": f.dtype, "shape": f.shape} for f in self.fields]
+        data = dataclasses.asdict(self) | {"fields": fields}
         if not self.texts:  # which earlier versions do not know
             del data["texts"]
         file.attrs["header"] = json.dumps(data)

@@ -343,7 +343,10 @@ class Simulation:
             return False
         declared = self._rank.fields.get(field)
         ndim = len(declared.shape) if declared else 1
-        if ndim:
+        if declared and declared.length:
+            empty = np.empty(declared.extents({declared.length: 0}), array.dtype)
+            self._send(self._rank.library.mpidata_put, field, empty)
+        elif ndim:
             empty = np.empty((0,) * ndim, array.dtype)
             self._send(self._rank.library.mpidata_put_block, field, empty, _extents((0,) * ndim))
         return True

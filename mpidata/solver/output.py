@@ -107,6 +107,12 @@ def _samples(
         raise
 
 
+def _has_shape(shape: tuple[int, ...], declared: tuple[int | str, ...]) -> bool:
+    """Tell whether it is the declared one; an extent that is a name may be any."""
+    alike = zip(shape, declared, strict=False)
+    return len(shape) == len(declared) and all(isinstance(want, str) or have == want for have, want in alike)
+
+
 class _Reading:
     """Reads what the program of a simulation writes."""
 
@@ -145,7 +151,7 @@ class _Reading:
     def _check(self, name: str, when: Any, fields: Fields) -> None:
         """Refuse what a full disk leaves: a file with less in it; and a time that is none."""
         for field, values in fields.items():
-            if values.shape != self._shapes.get(field, values.shape):
+            if not _has_shape(values.shape, self._shapes.get(field, values.shape)):
                 said = (
                     f"wrote {name}, in which field {field!r} has shape {values.shape}, but {self._shapes[field]} is "
                     "declared"

@@ -93,7 +93,13 @@ class AloneTrainer(Trainer):
         status = constants.ERR_AGAIN
         while status == constants.ERR_AGAIN and not self.closed:
             status = self.library.mpidata_trainer_give(
-                fields, sample.parameters.ctypes.data, sample.time, sample.step, sample.simulation, SLICE_S
+                fields,
+                sample.lengths.ctypes.data,
+                sample.parameters.ctypes.data,
+                sample.time,
+                sample.step,
+                sample.simulation,
+                SLICE_S,
             )
         if status not in (constants.ERR_AGAIN, constants.END):
             check(self.library, status)

@@ -1,29 +1,21 @@
-"""Memory of batches: a pool whose blocks are used again, but only when no tensor the user holds refers to them."""
+"""Memory of batches of samples that all have the same shapes."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import dataclasses
-import functools
 import math
-import mmap
-import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from mpidata.run.plan import Field
+from mpidata.trainer.pool import ALIGNMENT, MemoryPool, lease, round_up
 
 __all__ = ["Batch", "BatchMemory"]
-
-_ALIGNMENT = 64
-_HUGE_PAGE = 2 << 20
-# Free blocks that are kept: as many as fit into this, but two of any size.
-_KEEP_BYTES = 64 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,23 +35,6 @@ class Batch:
     tensors: dict[str, torch.Tensor]
     addresses: list[int]
     pointers: ctypes.Array[ctypes.c_void_p]
-
-
-# Memory of the pool, and where the block begins in it.
-_Block: TypeAlias = "tuple[npt.NDArray[np.uint8], int]"
-
-
-class _Lease:
-    """Owner of a block while tensors refer to it: all arrays made from it, and their tensors, keep it alive."""
-
-    __slots__ = ("__array_interface__", "_give_back")
-
-    def __init__(self, address: int, size: int, give_back: Callable[[], object]) -> None:
-        self.__array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
-        self._give_back = give_back
-
-    def __del__(self) -> None:
-        self._give_back()
 
 
 class BatchMemory:
@@ -99,16 +74,14 @@ class BatchMemory:
         size = 0
         for field in fields:
             size = self._add(field.name, steps + field.shape, field.dtype, size)
-            size = _round_up(size, _ALIGNMENT)
+            size = round_up(size, ALIGNMENT)
         size = self._add("parameters", (*lead, n_parameters), "float64", size)
         for name, shape, dtype in (("time", steps, "float64"), ("step", steps, "int64"), ("simulation", lead, "int64")):
             size = self._add(name, shape, dtype, size)
         self._size = size
         self._n_fields = len(fields)
         self._pinned = pinned
-        self._keep = max(2, _KEEP_BYTES // size)
-        self._free: list[_Block] = []
-        self._lock = threading.RLock()  # a block may come back while this thread is inside `take`
+        self._pool = MemoryPool()
 
     def _add(self, name: str, shape: tuple[int, ...], dtype_name: str, at: int) -> int:
         dtype = np.dtype(dtype_name)
@@ -128,7 +101,7 @@ class BatchMemory:
     @property
     def free(self) -> int:
         """Number of blocks that wait to be used again."""
-        return len(self._free)
+        return self._pool.free
 
     def take(self) -> Batch:
         """Memory that nothing else refers to, with undefined contents; it comes back by itself."""
@@ -139,41 +112,19 @@ class BatchMemory:
 
     def at(self, address: int, give_back: Callable[[], object]) -> dict[str, torch.Tensor]:
         """Tensors of a block elsewhere; `give_back` is called, in any thread, when nothing refers to them any more."""
-        memory = np.asarray(_Lease(address, self._size, give_back))
+        return self._tensors(lease(address, self._size, give_back))
+
+    def _pool_tensors(self) -> dict[str, torch.Tensor]:
+        return self._tensors(self._pool.take(self._size))
+
+    def _tensors(self, memory: npt.NDArray[np.uint8]) -> dict[str, torch.Tensor]:
         return {
             name: torch.from_numpy(np.ndarray(shape, dtype, memory, offset))
             for name, shape, dtype, offset in self._layout
         }
-
-    def _pool_tensors(self) -> dict[str, torch.Tensor]:
-        with self._lock:
-            # Last in, first out: the block most likely still in cache.
-            block = self._free.pop() if self._free else _new_block(self._size)
-        return self.at(block[1], functools.partial(self._put_back, block))
 
     def _pinned_tensors(self) -> dict[str, torch.Tensor]:
         return {
             name: torch.empty(shape, dtype=getattr(torch, dtype.name), pin_memory=True)
             for name, shape, dtype, _ in self._layout
         }
-
-    def _put_back(self, block: _Block) -> None:
-        with self._lock:
-            if len(self._free) < self._keep:
-                self._free.append(block)
-
-
-def _new_block(size: int) -> _Block:
-    if size < _HUGE_PAGE // 2:
-        memory = np.empty(size + _ALIGNMENT, np.uint8)
-        return memory, _round_up(memory.ctypes.data, _ALIGNMENT)
-    # Private: a forked process has its own, and the wish below does not apply to shared memory.
-    mapped = mmap.mmap(-1, size + _HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with contextlib.suppress(AttributeError, OSError):  # a wish: without it all works, slower
-        mapped.madvise(mmap.MADV_HUGEPAGE)
-    memory = np.frombuffer(mapped, np.uint8)
-    return memory, _round_up(memory.ctypes.data, _HUGE_PAGE)
-
-
-def _round_up(number: int, to: int) -> int:
-    return -(-number // to) * to

@@ -16,6 +16,7 @@ from mpidata.native.library import check
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches import BatchMemory
+from mpidata.trainer.packed import PackedMemory
 from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
 from mpidata.trainer.torch_loaders import no_workers, refuse_loader, refuse_workers
@@ -55,7 +56,10 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     A batch is a dict of tensors in CPU memory: one per field, ``[B, *shape]`` in the declared dtype; ``parameters``,
     ``[B, n]`` float64, in the job file's order; ``time``, ``[B]`` float64; ``step``, ``[B]`` int64, from 0;
     ``simulation``, ``[B]`` int64, from 0. A single sample has the same without the leading dimension. With
-    ``samples.window`` W of 2 or more, fields are ``[B, W, *shape]``, ``time`` and ``step`` ``[B, W]``. Tensors may be
+    ``samples.window`` W of 2 or more, fields are ``[B, W, *shape]``, ``time`` and ``step`` ``[B, W]``. A field whose
+    shape has a name, ``[nodes, 2]``, is packed: the samples are joined along it, ``[sum, 2]``, and the batch has
+    ``nodes``, ``[B]`` int64, and ``nodes_offsets``, ``[B + 1]`` int64, where each begins; values of `index` fields
+    count along the joined samples. A single sample has its own ``[nodes, 2]``, and ``nodes``. Tensors may be
     kept and changed: their memory is used again only when nothing refers to it any more.
 
     All trainers get the same number of batches. A pass over a stream that is over ends at once. Leaving a loop early
@@ -93,9 +97,11 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         self._trainer.start(batch_size)
         plan = self._trainer.plan
         pinned = pin_memory and torch.cuda.is_available()
-        self._memory = BatchMemory(
-            plan.fields, len(plan.parameters), batch_size, window=plan.samples_window, pinned=pinned
-        )
+        self._memory: BatchMemory | PackedMemory = PackedMemory(plan, batch_size, pinned=pinned)
+        if not plan.lengths:
+            self._memory = BatchMemory(
+                plan.fields, len(plan.parameters), batch_size, window=plan.samples_window, pinned=pinned
+            )
         self._validation: ValidationDataset | None = None
 
     @property

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from mpidata.trainer.batches import BatchMemory
+from mpidata.trainer.batches import Batch, BatchMemory
+from mpidata.trainer.packed import PackedMemory
 from mpidata.trainer.trainer import Trainer
 
 __all__ = ["Pass"]
@@ -19,13 +20,13 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
     ----------
     trainer : Trainer
         Who draws.
-    memory : BatchMemory
+    memory : BatchMemory or PackedMemory
         Of the batches.
     limit : int or None
         After how many it ends; None: where the stream does.
     """
 
-    def __init__(self, trainer: Trainer, memory: BatchMemory, limit: int | None) -> None:
+    def __init__(self, trainer: Trainer, memory: BatchMemory | PackedMemory, limit: int | None) -> None:
         self._trainer = trainer
         self._memory = memory
         self._limit = limit
@@ -35,14 +36,23 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         """Give the next batch, or single sample."""
         if self._count == self._limit:
             raise StopIteration
-        page = None if self._memory.pinned else self._trainer.draw_page(self._memory.size)
-        tensors = self._copied() if page is None else self._memory.at(*page)
+        tensors = self._packed(self._memory) if isinstance(self._memory, PackedMemory) else self._alike(self._memory)
         self._count += 1
         return tensors
 
-    def _copied(self) -> dict[str, torch.Tensor]:
-        batch = self._memory.take()
-        if not self._trainer.draw(batch.pointers, batch.addresses[len(batch.pointers) :]):
+    def _alike(self, memory: BatchMemory) -> dict[str, torch.Tensor]:
+        page = None if memory.pinned else self._trainer.draw_page(memory.size)
+        return self._copied(memory.take()) if page is None else memory.at(*page)
+
+    def _packed(self, memory: PackedMemory) -> dict[str, torch.Tensor]:
+        lengths = memory.lengths()
+        if not self._trainer.draw_lengths(lengths.ctypes.data):
+            raise StopIteration
+        return self._copied(memory.take(lengths))
+
+    def _copied(self, batch: Batch) -> dict[str, torch.Tensor]:
+        of_fields = len(batch.pointers)
+        if not self._trainer.draw(batch.pointers, batch.addresses[of_fields : of_fields + 4]):
             raise StopIteration
         return batch.tensors
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-import math
+from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from mpidata.errors import StreamError
 from mpidata.native import constants
 from mpidata.native.library import check
+from mpidata.trainer.packed import join_steps, length_tensors
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
 __all__ = ["ValidationDataset"]
@@ -19,10 +22,11 @@ __all__ = ["ValidationDataset"]
 
 @dataclasses.dataclass(frozen=True)
 class _Step:
-    """Where a step lies in the library's memory, and its numbers."""
+    """Number of a step among those of the validation samples, its lengths, and what else it has beside fields."""
 
-    fields: tuple[int, ...]
-    parameters: int
+    index: int
+    lengths: npt.NDArray[np.int64]
+    parameters: npt.NDArray[np.float64]
     time: float
     step: int
     simulation: int
@@ -38,15 +42,14 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
     Each sample is a dict of tensors: one per field, ``[*shape]`` in the declared dtype; ``parameters``, ``[n]``
     float64; ``time`` (float64), ``step`` and ``simulation`` (int64) without dimensions. Samples are ordered by
     (simulation, step) and copied at each access, so they may be changed. With windows of W steps fields are
-    ``[W, *shape]``, ``time`` and ``step`` ``[W]``. Use ``num_workers=0`` in a DataLoader.
+    ``[W, *shape]``, ``time`` and ``step`` ``[W]``. A field whose shape has a name has that of the sample, and the name
+    is a tensor, too: int64 without dimensions, or ``[W]`` where the steps are joined along it. Use ``num_workers=0`` in
+    a DataLoader.
     """
 
     def __init__(self, trainer: Trainer, count: int) -> None:
-        plan = trainer.plan
-        self._layout = [(f.name, f.shape, getattr(torch, f.dtype)) for f in plan.fields]
-        self._n_parameters = len(plan.parameters)
         self._trainer = trainer  # keeps the memory in use
-        self._window = plan.samples_window
+        self._window = trainer.plan.samples_window
         self._samples = [
             tuple(_locate(trainer, first + i) for i in range(self._window))
             for first in range(0, count * self._window, self._window)
@@ -85,31 +88,39 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
             steps = self._samples[index]
         except IndexError:
             raise IndexError(f"There is no sample {index}: this trainer holds {len(self)} of them.") from None
-        tensors = {
-            name: self._joined([_copy(step.fields[i], shape, dtype) for step in steps])
-            for i, (name, shape, dtype) in enumerate(self._layout)
-        }
-        tensors["parameters"] = _copy(steps[0].parameters, (self._n_parameters,), torch.float64)
+        plan = self._trainer.plan
+        tensors = dict(zip((field.name for field in plan.fields), self._fields_of(steps), strict=True))
+        tensors |= length_tensors(plan, self._lengths_of(steps))
+        tensors["parameters"] = torch.from_numpy(steps[0].parameters.copy())
         tensors["time"] = self._joined([torch.tensor(step.time, dtype=torch.float64) for step in steps])
         tensors["step"] = self._joined([torch.tensor(step.step) for step in steps])
         tensors["simulation"] = torch.tensor(steps[0].simulation)
         return tensors
+
+    def _fields_of(self, steps: Sequence[_Step]) -> list[torch.Tensor]:
+        copied = [_copy_fields(self._trainer, step) for step in steps]
+        return copied[0] if self._window == 1 else join_steps(self._trainer.plan, copied, self._lengths_of(steps))
+
+    def _lengths_of(self, steps: Sequence[_Step]) -> npt.NDArray[np.int64]:
+        return steps[0].lengths if self._window == 1 else np.stack([step.lengths for step in steps], axis=-1)
 
     def _joined(self, tensors: list[torch.Tensor]) -> torch.Tensor:
         return tensors[0] if self._window == 1 else torch.stack(tensors)
 
 
 def _locate(trainer: Trainer, index: int) -> _Step:
-    fields = (ctypes.c_void_p * len(trainer.plan.fields))()
-    parameters, time = ctypes.c_void_p(), ctypes.c_double()
-    step, simulation = ctypes.c_int64(), ctypes.c_int64()
-    results = [ctypes.byref(result) for result in (parameters, time, step, simulation)]
-    check(trainer.library, trainer.library.mpidata_trainer_validation_sample(index, fields, *results))
-    addresses = tuple(address or 0 for address in fields)
-    return _Step(addresses, parameters.value or 0, time.value, step.value, simulation.value)
+    plan = trainer.plan
+    lengths, parameters = np.zeros(len(plan.lengths), np.int64), np.zeros(len(plan.parameters))
+    time, step, simulation = ctypes.c_double(), ctypes.c_int64(), ctypes.c_int64()
+    results = [ctypes.byref(result) for result in (time, step, simulation)]
+    sample = trainer.library.mpidata_trainer_validation_sample
+    check(trainer.library, sample(index, lengths.ctypes.data, parameters.ctypes.data, *results))
+    return _Step(index, lengths, parameters, time.value, step.value, simulation.value)
 
 
-def _copy(address: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    tensor = torch.empty(shape, dtype=dtype)
-    ctypes.memmove(tensor.data_ptr(), address, math.prod(shape) * dtype.itemsize)
-    return tensor
+def _copy_fields(trainer: Trainer, step: _Step) -> list[torch.Tensor]:
+    lengths = {length.name: int(of) for length, of in zip(trainer.plan.lengths, step.lengths, strict=True)}
+    tensors = [torch.empty(field.extents(lengths), dtype=getattr(torch, field.dtype)) for field in trainer.plan.fields]
+    places = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
+    check(trainer.library, trainer.library.mpidata_trainer_validation_copy(step.index, places))
+    return tensors

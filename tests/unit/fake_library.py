@@ -171,13 +171,13 @@ class FakeLibrary:
         count._obj.value = self.n_validation
         return END if self.stopped else SUCCESS
 
-    def mpidata_trainer_validation_sample(self, index, fields, parameters, times, step, simulation):
-        arrays = [np.full(field.shape, index, field.dtype) for field in self.plan.fields]
-        numbers = np.array([index, -index], np.float64)
-        self.kept += [*arrays, numbers]
-        for i, array in enumerate(arrays):
-            fields[i] = array.ctypes.data
-        parameters._obj.value = numbers.ctypes.data
+    def mpidata_trainer_validation_copy(self, index, fields):
+        for address, field in zip(fields, self.plan.fields, strict=True):
+            memory(address, field.shape, field.dtype)[...] = index
+        return SUCCESS
+
+    def mpidata_trainer_validation_sample(self, index, lengths, parameters, times, step, simulation):
+        memory(parameters, (2,), "float64")[...] = [index, -index]
         times._obj.value, step._obj.value, simulation._obj.value = 0.5 * index, index % 5, 3
         return SUCCESS
 

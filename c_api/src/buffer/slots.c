@@ -31,6 +31,15 @@ char *mpidata_slot_field(const mpidata_slots *slots, const mpidata_slot *slot, i
     return page->memory + page->layout->fields[field] + (size_t)slot->index * field_bytes(&slots->plan->fields[field]);
 }
 
+void mpidata_slot_copy(const mpidata_slots *slots, const mpidata_slot *slot, int64_t i, const mpidata_packing *packing,
+                       void *const *fields, void *(*copy)(void *restrict, const void *restrict, size_t)) {
+    for (int f = 0; f < slots->plan->n_fields; f++) {
+        const size_t bytes = field_bytes(&slots->plan->fields[f]);
+        if (bytes) (void)copy((char *)fields[f] + (size_t)i * bytes, mpidata_slot_field(slots, slot, f), bytes);
+    }
+    mpidata_parts_copy(&slot->parts, slots->plan, packing, fields, copy);
+}
+
 /* -- pages ---------------------------------------------------------------------------------------------------------- */
 
 int mpidata_slots_open(mpidata_slots *slots, const mpidata_plan *plan) {
@@ -45,10 +54,13 @@ void mpidata_slots_close(mpidata_slots *slots) {
     for (int64_t i = 0; i < slots->n_slots;) {
         mpidata_page *page = slots->slots[i]->page;
         i += page->layout->count;
+        for (int64_t of = 0; of < page->layout->count; of++) free(page->slots[of].parts.list);
         free(page->slots[0].moments);
+        free(page->slots[0].parts.lengths);
         free(page);
     }
     mpidata_arena_close(&slots->arena);
+    mpidata_heap_close(&slots->heap);
     free(slots->one.fields);
     free(slots->batch.fields);
     free(slots->slots);
@@ -63,11 +75,13 @@ static mpidata_page *new_page(mpidata_slots *slots, const mpidata_page_layout *l
     if (reserve(slots, layout->count)) return NULL;
     mpidata_page *page = calloc(1, sizeof *page + (size_t)layout->count * sizeof page->slots[0]);
     char *memory = mpidata_arena_take(&slots->arena, layout->bytes);
-    int64_t n_moments = slots->plan->n_moments;
+    int64_t n_moments = slots->plan->n_moments, n_lengths = slots->plan->n_lengths;
     mpidata_moments *moments = n_moments ? calloc((size_t)(layout->count * n_moments), sizeof *moments) : NULL;
-    if (!page || !memory || (n_moments && !moments)) {
+    int64_t *lengths = n_lengths ? calloc((size_t)(layout->count * n_lengths), sizeof *lengths) : NULL;
+    if (!page || !memory || (n_moments && !moments) || (n_lengths && !lengths)) {
         free(page);
         free(moments);
+        free(lengths);
         return NULL;
     }
     *page = (mpidata_page){.layout = layout, .memory = memory, .first = slots->n_slots};
@@ -77,7 +91,8 @@ static mpidata_page *new_page(mpidata_slots *slots, const mpidata_page_layout *l
     for (int64_t i = 0; i < n; i++) {
         page->slots[i] = (mpidata_slot){.page = page, .index = i, .parameters = parameters + i * n_parameters,
                                         .time = time + i, .simulation = simulation + i, .step = step + i,
-                                        .moments = moments ? moments + i * n_moments : NULL};
+                                        .moments = moments ? moments + i * n_moments : NULL,
+                                        .parts.lengths = lengths ? lengths + i * n_lengths : NULL};
         slots->slots[slots->n_slots++] = &page->slots[i];
     }
     return page;
@@ -93,6 +108,10 @@ static void page_empty(mpidata_slots *slots, mpidata_page *page) {
     mpidata_page **free_pages = page->layout == &slots->one ? &slots->free_one : &slots->free_batch;
     page->next = *free_pages;
     *free_pages = page;
+}
+
+size_t mpidata_slot_bytes(const mpidata_slots *slots, const mpidata_slot *slot) {
+    return slots->plan->slot_bytes + slot->parts.bytes;
 }
 
 /* -- slots ---------------------------------------------------------------------------------------------------------- */
@@ -124,6 +143,7 @@ int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead) {
 void mpidata_slots_give_back(mpidata_slots *slots, int64_t number) {
     mpidata_slot *slot = slots->slots[number];
     slot->unowned = slot->pins > 0;
+    if (!slot->unowned) mpidata_parts_clear(&slot->parts, &slots->heap);
     if (!slot->unowned && --slot->page->in_use == 0 && slot->page != slots->filling) page_empty(slots, slot->page);
 }
 

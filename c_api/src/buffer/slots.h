@@ -7,8 +7,7 @@
 #define MPIDATA_SLOTS_H
 
 #include "base/arena.h"
-#include "wire/moments.h"
-#include "wire/plan.h"
+#include "buffer/parts.h"
 
 typedef struct mpidata_page mpidata_page;
 
@@ -20,6 +19,7 @@ typedef struct {
     double *time;
     int64_t *simulation, *step;
     mpidata_moments *moments; /* plan.n_moments, of its values; none before it is whole */
+    mpidata_parts parts;      /* its values of the fields that vary */
     int pins;    /* copies out of it under way */
     int unowned; /* to be given back when the last pin goes */
     int draws;   /* of the sample; -1: nobody counts them */
@@ -27,7 +27,7 @@ typedef struct {
     int holders, in_buffer, unseen; /* windows, and tries, that have the step (windows.h); windows in the buffer; never drawn */
 } mpidata_slot;
 
-/* Memory of `count` samples: each field's count x shape elements on a boundary of 64 bytes, then count x n_parameters
+/* Memory of `count` samples: of each field that does not vary count x shape elements on a boundary of 64 bytes, then count x n_parameters
  * float64, count float64 (time), count int64 (step), count int64 (simulation). */
 typedef struct {
     int64_t count;
@@ -48,6 +48,7 @@ struct mpidata_page {
 typedef struct {
     const mpidata_plan *plan;
     mpidata_arena arena;
+    mpidata_heap heap; /* of parts */
     mpidata_page_layout one, batch; /* batch.count 0: all pages are of one */
     mpidata_page *free_one, *free_batch;
     mpidata_page *filling; /* page of a batch with slots that were not taken yet, from `next` on */
@@ -67,8 +68,15 @@ int mpidata_slots_batch(mpidata_slots *slots, int64_t count);
  * begun where batches begin; -1: it is not to be drawn. */
 int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead);
 
-/* Address of a field's elements. */
+/* Address of the elements of a field that does not vary. */
 char *mpidata_slot_field(const mpidata_slots *slots, const mpidata_slot *slot, int field);
+
+/* Bytes of a sample's values. */
+size_t mpidata_slot_bytes(const mpidata_slots *slots, const mpidata_slot *slot);
+
+/* Copy the fields of a slot to the i-th place in a batch. */
+void mpidata_slot_copy(const mpidata_slots *slots, const mpidata_slot *slot, int64_t i, const mpidata_packing *packing,
+                       void *const *fields, void *(*copy)(void *restrict, const void *restrict, size_t));
 
 /* Give a slot back now, or with its last pin. */
 void mpidata_slots_give_back(mpidata_slots *slots, int64_t number);

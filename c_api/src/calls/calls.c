@@ -100,10 +100,10 @@ int mpidata_calls_may_join(void) {
 }
 
 int mpidata_calls_begin(const mpidata_transport *by, const mpidata_plan *plan, const double *parameters) {
-    int64_t *elements = plan ? calloc((size_t)plan->n_fields, sizeof *elements) : NULL;
-    if (plan && !elements) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in " JOINS ".");
+    int64_t *counts = plan ? calloc((size_t)mpidata_plan_counts(plan), sizeof *counts) : NULL;
+    if (plan && !counts) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in " JOINS ".");
     transport = by;
-    mpidata_calls = (mpidata_solver_calls){.state = MPIDATA_JOINED, .alone = !plan, .simulation = -1, .elements = elements,
+    mpidata_calls = (mpidata_solver_calls){.state = MPIDATA_JOINED, .alone = !plan, .simulation = -1, .counts = counts,
                                            .plan = plan, .parameters = parameters};
     return MPIDATA_SUCCESS;
 }
@@ -146,11 +146,12 @@ static int put_values(const mpidata_put_arguments *put, int lend) {
     const char *advice;
     mpidata_block block;
     MPIDATA_TRY(enter("mpidata_put"));
-    int status = mpidata_put_check(mpidata_calls.plan, put, mpidata_calls.elements, &block, &advice);
+    int status = mpidata_put_check(mpidata_calls.plan, put, mpidata_calls.counts, &block, &advice);
     if (status) return mpidata_calls_misuse(status, advice);
     if (mpidata_calls.alone) return MPIDATA_SUCCESS;
     int64_t elements = mpidata_block_elements(&block);
-    mpidata_calls.elements[block.field] += elements;
+    mpidata_calls.counts[block.field] += elements;
+    if (mpidata_calls.plan->n_lengths) mpidata_calls.counts[mpidata_calls.plan->n_fields + block.field]++;
     return elements ? transport->stage(&block, put, lend) : MPIDATA_SUCCESS;
 }
 
@@ -190,7 +191,7 @@ int mpidata_wait_for(const void *values) {
 /* -- step ----------------------------------------------------------------------------------------------------------- */
 
 void mpidata_calls_empty_step(void) {
-    memset(mpidata_calls.elements, 0, (size_t)mpidata_calls.plan->n_fields * sizeof *mpidata_calls.elements);
+    memset(mpidata_calls.counts, 0, (size_t)mpidata_plan_counts(mpidata_calls.plan) * sizeof *mpidata_calls.counts);
 }
 
 /* Say that something is wrong with a step, which may not be the present one. */
@@ -202,20 +203,43 @@ static int misuse_of_step(int status, int64_t step, const char *advice) {
     return status;
 }
 
-int mpidata_calls_check_cover(const int64_t *elements, int64_t step, int tells) {
+/* What is wrong with a field that does not vary. */
+static int check_elements(const mpidata_field *field, int64_t elements) {
+    if (elements == field->elements) return MPIDATA_SUCCESS;
+    if (!elements) return mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was not put", field->name);
+    return mpidata_error(MPIDATA_ERR_BLOCK, "The blocks of field '%s' have %lld elements, the field has %lld: %s", field->name,
+                         (long long)elements, (long long)field->elements,
+                         elements < field->elements ? "they leave a hole" : "they overlap, or it was put twice");
+}
+
+/* What is wrong with one that does, beside those before it. */
+static int check_length(const mpidata_plan *plan, int index, const int64_t *counts) {
+    const mpidata_field *field = &plan->fields[index];
+    const mpidata_length *length = &plan->lengths[field->length];
+    const int64_t rows = counts[index] / field->row;
+    if (!counts[plan->n_fields + index]) return mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was not put", field->name);
+    if (length->at_most && rows > length->at_most)
+        return mpidata_error(MPIDATA_ERR_SHAPE, "The parts of field '%s' have %lld '%s', at most %lld are declared", field->name,
+                             (long long)rows, length->name, (long long)length->at_most);
+    for (int i = 0; i < index; i++)
+        if (plan->fields[i].length == field->length && counts[i] / plan->fields[i].row != rows)
+            return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be as many",
+                                 plan->fields[i].name, field->name, (long long)(counts[i] / plan->fields[i].row), (long long)rows,
+                                 length->name);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_calls_check_cover(const int64_t *counts, int64_t step, int tells) {
     const mpidata_plan *plan = mpidata_calls.plan;
     for (int i = 0; i < plan->n_fields; i++) {
         const mpidata_field *field = &plan->fields[i];
-        if (elements[i] == field->elements) continue;
-        int status = elements[i] ? MPIDATA_ERR_BLOCK : MPIDATA_ERR_FIELD;
-        if (!tells) return mpidata_calls.broken = status;
-        if (elements[i] == 0)
-            (void)mpidata_error(status, "Field '%s' was not put", field->name);
-        else
-            (void)mpidata_error(status, "The blocks of field '%s' have %lld elements, the field has %lld: %s", field->name,
-                                (long long)elements[i], (long long)field->elements,
-                                elements[i] < field->elements ? "they leave a hole" : "they overlap, or it was put twice");
-        return misuse_of_step(status, step, "The blocks of all ranks must cover each field exactly once per step.");
+        int status = field->varying < 0 ? check_elements(field, counts[i]) : check_length(plan, i, counts);
+        if (status && !tells) return mpidata_calls.broken = status;
+        if (status && field->varying < 0)
+            return misuse_of_step(status, step, "The blocks of all ranks must cover each field exactly once per step.");
+        if (status)
+            return misuse_of_step(status, step, "In each step put each field, by one rank at least; fields whose shape has the same "
+                                                "name are as long as one another.");
     }
     return MPIDATA_SUCCESS;
 }
@@ -233,10 +257,11 @@ int mpidata_step(double time) { MPIDATA_CALLED; return settle(step(time)); }
 /* -- next, fail, finalize ------------------------------------------------------------------------------------------- */
 
 static int check_committed(void) {
-    for (int i = 0; i < mpidata_calls.plan->n_fields && !mpidata_calls.failed; i++) {
-        if (!mpidata_calls.elements[i]) continue;
+    const mpidata_plan *plan = mpidata_calls.plan;
+    for (int i = 0; i < mpidata_plan_counts(plan) && !mpidata_calls.failed; i++) {
+        if (!mpidata_calls.counts[i]) continue;
         (void)mpidata_error(MPIDATA_ERR_ORDER, "Field '%s' was put, but no mpidata_step followed",
-                            mpidata_calls.plan->fields[i].name);
+                            plan->fields[i % plan->n_fields].name);
         return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_step after the puts of each step, the last one included.");
     }
     return MPIDATA_SUCCESS;
@@ -309,8 +334,8 @@ int mpidata_finalize(void) {
     if (mpidata_calls.state != MPIDATA_JOINED) return need_simulation("mpidata_finalize");
     int status = in_job() ? settle(leave()) : MPIDATA_SUCCESS;
     transport->close();
-    free(mpidata_calls.elements);
-    mpidata_calls.elements = NULL;
+    free(mpidata_calls.counts);
+    mpidata_calls.counts = NULL;
     mpidata_calls.state = MPIDATA_LEFT;
     return status == MPIDATA_END ? MPIDATA_SUCCESS : status;
 }

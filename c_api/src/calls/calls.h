@@ -20,7 +20,7 @@ typedef struct {
     int stopping; /* the group is told to leave */
     int no_more;  /* next has returned MPIDATA_END */
     int64_t simulation, step;
-    int64_t *elements; /* per field, put by this rank in the present step */
+    int64_t *counts; /* of this rank in the present step: mpidata_plan_counts */
     const mpidata_plan *plan;
     const double *parameters; /* of the present simulation */
 } mpidata_solver_calls;
@@ -39,9 +39,9 @@ const char *mpidata_calls_early_error(void);
 /* Add the place and the advice to the last error, tell the job, which ends, and return the status. */
 int mpidata_calls_misuse(int status, const char *advice);
 
-/* Refuse a step in which the elements put by all ranks are not those of each field. tells: on one rank of the group, which says
- * so. */
-int mpidata_calls_check_cover(const int64_t *elements, int64_t step, int tells);
+/* Refuse a step in which what all ranks have put, as counted, does not make each field whole. tells: on one rank of the group,
+ * which says so. */
+int mpidata_calls_check_cover(const int64_t *counts, int64_t step, int tells);
 
 /* The error of calls after a time that is not finite. */
 int mpidata_calls_not_finite(void);

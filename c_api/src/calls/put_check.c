@@ -1,14 +1,17 @@
 #include "calls/put_check.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "program/alone.h"
 
-static void shape_text(int ndim, const int64_t *shape, char *text, size_t size) {
+/* With the name of a length in place of the dimension that varies. */
+static void shape_text(int ndim, const int64_t *shape, int varying, const char *length, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, "(");
     for (int d = 0; d < ndim && used < size; d++)
-        used += (size_t)snprintf(text + used, size - used, "%s%lld", d ? ", " : "", (long long)shape[d]);
+        used += (size_t)(d == varying ? snprintf(text + used, size - used, "%s%s", d ? ", " : "", length)
+                                      : snprintf(text + used, size - used, "%s%lld", d ? ", " : "", (long long)shape[d]));
     if (used < size) (void)snprintf(text + used, size - used, ")");
 }
 
@@ -56,16 +59,37 @@ static int check_dtype(const mpidata_field *field, mpidata_dtype dtype, const ch
                          mpidata_dtype_name(field->dtype), mpidata_dtype_name(dtype));
 }
 
-static int check_whole_shape(const mpidata_field *field, int ndim, const int64_t *shape, const char **advice) {
+static int check_whole_shape(const mpidata_field *field, const char *length, int ndim, const int64_t *shape, const char **advice) {
     int same = ndim == field->ndim;
-    for (int d = 0; same && d < ndim; d++) same = shape[d] == field->shape[d];
+    for (int d = 0; same && d < ndim; d++) same = d == field->varying || shape[d] == field->shape[d];
     if (same) return MPIDATA_SUCCESS;
-    char declared[160], given[160];
-    shape_text(field->ndim, field->shape, declared, sizeof declared);
-    shape_text(ndim, shape, given, sizeof given);
-    *advice = "Put the whole field (C order, last index fastest), or declare the shape that is put. A part of it is put as a "
+    char declared[160 + MPIDATA_NAME_MAX], given[160];
+    shape_text(field->ndim, field->shape, field->varying, length, declared, sizeof declared);
+    shape_text(ndim, shape, -1, "", given, sizeof given);
+    *advice = field->varying >= 0 ? "Put this rank's part of it (C order, last index fastest): only the dimension with a name may "
+                                    "have another extent." : "Put the whole field (C order, last index fastest), or declare the shape that is put. A part of it is put as a "
               "block, with its start; the blocks of all ranks must cover the field in every step.";
     return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has shape %s, but %s was put", field->name, declared, given);
+}
+
+/* This rank's part of a field that varies. */
+static int check_part(const mpidata_plan *plan, const mpidata_field *field, const mpidata_put_arguments *put, const char **advice) {
+    const mpidata_length *length = &plan->lengths[field->length];
+    *advice = "Use mpidata_put: the parts of all ranks are joined in their order.";
+    if (put->start)
+        return mpidata_error(MPIDATA_ERR_BLOCK, "Field '%s' has the length '%s', which each sample has for itself, so its parts have no "
+                                                "start", field->name, length->name);
+    MPIDATA_TRY(check_whole_shape(field, length->name, put->ndim, put->shape, advice));
+    const int64_t extent = put->shape[field->varying];
+    *advice = "Put it in several parts: the parts of a rank are joined in the order of its calls.";
+    if (extent > INT_MAX / field->row)
+        return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s': a part of %lld elements is more than %d", field->name,
+                             (long long)extent * (long long)field->row, INT_MAX);
+    *advice = "Raise lengths in the job file, or put fewer.";
+    if (length->at_most && extent > length->at_most)
+        return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has %lld '%s', at most %lld are declared", field->name, (long long)extent,
+                             length->name, (long long)length->at_most);
+    return MPIDATA_SUCCESS;
 }
 
 int mpidata_put_check(const mpidata_plan *plan, const mpidata_put_arguments *put, const int64_t *elements,
@@ -81,7 +105,8 @@ int mpidata_put_check(const mpidata_plan *plan, const mpidata_put_arguments *put
         block->shape[d] = put->shape[d];
         block->start[d] = put->start ? put->start[d] : 0;
     }
-    if (!put->start) MPIDATA_TRY(check_whole_shape(field, put->ndim, put->shape, advice));
+    if (field->varying >= 0) return check_part(plan, field, put, advice);
+    if (!put->start) MPIDATA_TRY(check_whole_shape(field, "", put->ndim, put->shape, advice));
     *advice = "Indices start at 0 and count in C order (last index fastest).";
     MPIDATA_TRY(mpidata_block_check(plan, block));
     int64_t in_all = elements[index] + mpidata_block_elements(block);

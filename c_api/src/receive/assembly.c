@@ -13,6 +13,7 @@ void mpidata_assemblies_open(mpidata_assemblies *assemblies, const mpidata_plan 
 
 static void give_up(mpidata_assembly *assembly) {
     free(assembly->missing);
+    free(assembly->heard);
     free(assembly->blocks);
     free(assembly->block_ranks);
     free(assembly);
@@ -50,8 +51,9 @@ static mpidata_assembly *reuse(mpidata_assemblies *assemblies) {
     }
     if (!(assembly = calloc(1, sizeof *assembly))) return NULL;
     assembly->missing = calloc((size_t)assemblies->plan->n_fields, sizeof *assembly->missing);
-    if (assembly->missing) return assembly;
-    free(assembly);
+    assembly->heard = calloc((size_t)assemblies->plan->ranks_per_group, 1);
+    if (assembly->missing && assembly->heard) return assembly;
+    give_up(assembly);
     return NULL;
 }
 
@@ -61,9 +63,10 @@ mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group
     mpidata_assembly *assembly = reuse(assemblies);
     if (!assembly) return NULL;
     for (int i = 0; i < plan->n_fields; i++) assembly->missing[i] = plan->fields[i].elements;
+    memset(assembly->heard, 0, (size_t)plan->ranks_per_group);
     mpidata_assembly **chain = &assemblies->chains[chain_of(simulation, step)];
     *assembly = (mpidata_assembly){.group = group, .by_try = by_try, .simulation = simulation, .step = step, .slot = slot,
-                                   .first_rank = INT_MAX, .validation = validation, .missing = assembly->missing,
+                                   .first_rank = INT_MAX, .validation = validation, .missing = assembly->missing, .heard = assembly->heard,
                                    .blocks = assembly->blocks, .block_ranks = assembly->block_ranks,
                                    .allocated = assembly->allocated, .next = *chain};
     *chain = assembly;
@@ -100,6 +103,14 @@ static int reserve(mpidata_assembly *assembly) {
     return MPIDATA_SUCCESS;
 }
 
+int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly *assembly, int rank_in_group) {
+    if (!assemblies->plan->n_lengths) return MPIDATA_SUCCESS;
+    if (assembly->heard[rank_in_group]) return mpidata_error(MPIDATA_ERR_WIRE, "A rank has sent a second header for one step");
+    assembly->heard[rank_in_group] = 1;
+    assembly->headers++;
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,
                               const mpidata_block *block, int rank) {
     MPIDATA_TRY(reserve(assembly));
@@ -117,7 +128,7 @@ int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_asse
 }
 
 int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly) {
-    if (assembly->outstanding) return 0;
+    if (assembly->outstanding || (assemblies->plan->n_lengths && assembly->headers < assemblies->plan->ranks_per_group)) return 0;
     for (int i = 0; i < assemblies->plan->n_fields; i++)
         if (assembly->missing[i]) return 0;
     return 1;

@@ -14,6 +14,8 @@ typedef struct mpidata_assembly {
     double time;
     int first_rank; /* of those that sent a piece: its time counts */
     int validation;
+    int headers;      /* where there are lengths: ranks that have sent theirs, which are marked in `heard` */
+    char *heard;
     int outstanding; /* blocks announced, not yet in place */
     int under_way;   /* of them, those that are being received into the slot */
     int64_t *missing; /* per field, elements not yet announced */
@@ -43,11 +45,14 @@ mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, in
 mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t by_try, int64_t simulation,
                                        int64_t step, int64_t slot, int validation);
 
-/* Announce a block, not in place yet (outstanding + 1); refuses one that overlaps another, naming both ranks. */
+/* A rank of the group has sent its header; refuses a second one. */
+int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly *assembly, int rank_in_group);
+
+/* Announce a block of a field that does not vary, not in place yet (outstanding + 1); refuses one that overlaps another, naming both ranks. */
 int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,
                               const mpidata_block *block, int rank);
 
-/* Is every element of every field in place? */
+/* Is every element of every field in place, and has each rank sent its header? */
 int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly);
 
 void mpidata_assembly_free(mpidata_assemblies *assemblies, mpidata_assembly *assembly);

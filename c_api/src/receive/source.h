@@ -10,13 +10,19 @@
 /* Sources of which pieces may be under way at once, with the same exception as for receives. */
 enum { MPIDATA_PENDING_MAX = 32, MPIDATA_STREAMS = 2 };
 
+/* A block that is to come in a message of its own. */
+typedef struct {
+    mpidata_block block;
+    int part; /* of the sample, of a field that varies; -1: a block of another one */
+} mpidata_expected_block;
+
 /* One stream (training or validation samples) from one rank. */
 typedef struct {
-    int group, rank, validation;
+    int group, rank, rank_in_group, validation;
     const mpidata_link *link;
     int lost; /* its group is: what comes is dropped */
     mpidata_assembly *assembly; /* of the announced piece whose block messages are still to come; NULL: drop them */
-    mpidata_block *blocks;
+    mpidata_expected_block *blocks;
     int n_blocks, next;
     int64_t allocated;
     char *message; /* pieces under way, NULL: none */

@@ -147,7 +147,7 @@ static int finish_tally(void) {
     if (failed) return MPIDATA_SUCCESS;
     const int tells = solver.job.rank_in_group == 0;
     for (int i = 0; i < steps; i++)
-        MPIDATA_TRY(mpidata_calls_check_cover(tally->sum + i * tally->n_fields, tally->first + i, tells));
+        MPIDATA_TRY(mpidata_calls_check_cover(tally->sum + i * tally->n_counts, tally->first + i, tells));
     return MPIDATA_SUCCESS;
 }
 
@@ -172,14 +172,14 @@ static int step_of_one(double time) {
     MPIDATA_TRY(listen_again());
     if (solver.job.told_to_stop) mpidata_calls.stopping = 1;
     if (mpidata_calls.stopping) return MPIDATA_END;
-    MPIDATA_TRY(mpidata_calls_check_cover(mpidata_calls.elements, mpidata_calls.step, 1));
+    MPIDATA_TRY(mpidata_calls_check_cover(mpidata_calls.counts, mpidata_calls.step, 1));
     return commit(time);
 }
 
 static int step_of_many(double time) {
     MPIDATA_TRY(listen_again());
     if (!mpidata_is_finite(time)) (void)fail_here(time); /* the others hear of it when this rank closes the simulation */
-    if (!mpidata_tally_add(&solver.tally, mpidata_calls.elements) && !mpidata_calls.lame) return commit(time);
+    if (!mpidata_tally_add(&solver.tally, mpidata_calls.counts) && !mpidata_calls.lame) return commit(time);
     if (mpidata_calls.lame) return MPIDATA_ERR_ARGUMENT;
     MPIDATA_TRY(finish_tally());
     if (mpidata_calls.stopping) return MPIDATA_END;
@@ -317,7 +317,7 @@ static int open_memory(void) {
     solver.task_bytes = sizeof *solver.task + (size_t)plan->n_parameters * sizeof(double);
     solver.task = calloc(1, solver.task_bytes);
     if (!solver.task) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
-    MPIDATA_TRY(mpidata_tally_open(&solver.tally, plan->n_fields));
+    MPIDATA_TRY(mpidata_tally_open(&solver.tally, mpidata_plan_counts(plan)));
     return mpidata_sender_open(&solver.sender, &solver.job);
 }
 

@@ -42,7 +42,7 @@ int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
     sender->met = calloc(trainers, 1);
     if (!sender->pieces || !sender->met) return no_memory(n * sizeof *sender->pieces + trainers);
     sender->n_pieces = job->plan.in_flight;
-    if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS;
+    if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS; /* where there are lengths, with those that are 0 */
     sender->bundles = calloc(trainers, sizeof *sender->bundles);
     return sender->bundles ? MPIDATA_SUCCESS : no_memory(trainers * sizeof *sender->bundles);
 }
@@ -228,13 +228,19 @@ static int reserve_moments(mpidata_staged_piece *piece, int64_t n) {
 static void copy_values(const mpidata_sender *sender, void *restrict target, const void *restrict values,
                         int64_t elements, size_t bytes, int convert) {
     if (!convert) {
-        if (sender->bundles || bytes <= MPIDATA_BLOCK_SMALL)
+        if (bytes <= (sender->bundles ? MPIDATA_PIECE_SMALL : MPIDATA_BLOCK_SMALL))
             memcpy(target, values, bytes);
         else
             (void)mpidata_copy_past_cache(target, values, bytes);
         return;
     }
     mpidata_copy_as_float32(target, values, elements);
+}
+
+/* Indices from 0, with the least and the greatest for the trainer to compare with their length. */
+static void copy_indices(const mpidata_field *field, void *target, const void *values, int64_t elements, mpidata_block *block) {
+    mpidata_copy_indices(field->element_size, target, values, elements, -field->base);
+    mpidata_range_of_indices(field->element_size, target, elements, &block->values.least, &block->values.greatest);
 }
 
 static size_t likely_payload(const mpidata_sender *sender) {
@@ -246,7 +252,7 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
                          int lend) {
     const mpidata_field *field = &sender->job->plan.fields[block->field];
     int64_t elements = mpidata_block_elements(block);
-    int convert = dtype != field->dtype;
+    const int convert = dtype != field->dtype, counts = field->index_of >= 0;
     MPIDATA_TRY(begin_piece(sender));
     mpidata_staged_piece *piece = &sender->pieces[sender->filling];
     int64_t n_moments = mpidata_block_moments(&sender->job->plan, block);
@@ -255,7 +261,7 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
     mpidata_staged_block *staged = &piece->blocks[piece->n_blocks];
     staged->block = *block;
     staged->bytes = (size_t)elements * field->element_size;
-    staged->lent = lend && !convert ? values : NULL;
+    staged->lent = lend && !convert && !counts ? values : NULL;
     staged->offset = (piece->payload_bytes + 63) & ~(size_t)63;
     /* Before the copy past the cache, into which this brings the values. */
     if (n_moments && !convert) mpidata_moments_of_block(field, block->shape, values, piece->moments + piece->n_moments);
@@ -263,7 +269,11 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
         size_t bytes = staged->offset + staged->bytes;
         if (bytes > piece->payload_capacity && bytes < likely_payload(sender)) bytes = likely_payload(sender);
         MPIDATA_TRY(reserve(sender, &piece->payload, &piece->payload_capacity, piece->payload_bytes, bytes));
-        copy_values(sender, piece->payload + staged->offset, values, elements, staged->bytes, convert);
+        char *target = piece->payload + staged->offset;
+        if (counts)
+            copy_indices(field, target, values, elements, &staged->block);
+        else
+            copy_values(sender, target, values, elements, staged->bytes, convert);
         piece->payload_bytes = staged->offset + staged->bytes;
     }
     if (n_moments && convert)
@@ -423,7 +433,11 @@ int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t st
     int n = mpidata_plan_trainers(&sender->job->plan, simulation, step, trainers);
     note_time(sender);
     if (!sender->bundles || !sender->hurried) MPIDATA_TRY(mpidata_sender_progress(sender));
-    if (number < 0) return MPIDATA_SUCCESS;
+    if (number < 0) {
+        if (!sender->job->plan.n_lengths) return MPIDATA_SUCCESS;
+        MPIDATA_TRY(begin_piece(sender));
+        number = sender->filling;
+    }
     mpidata_staged_piece *piece = &sender->pieces[number];
     sender->filling = -1;
     sender->tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;

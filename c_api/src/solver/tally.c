@@ -8,10 +8,10 @@
 enum { MOST = 16, STOP = 0, INTERVAL, FAILED, FAILED_AT, OTHERS };
 static const double EVERY_S = 2e-3;
 
-static size_t length(const mpidata_tally *tally) { return (size_t)MOST * (size_t)tally->n_fields + OTHERS; }
+static size_t length(const mpidata_tally *tally) { return (size_t)MOST * (size_t)tally->n_counts + OTHERS; }
 
-int mpidata_tally_open(mpidata_tally *tally, int n_fields) {
-    *tally = (mpidata_tally){.n_fields = n_fields, .interval = 1, .next_interval = 1, .request = MPI_REQUEST_NULL, .since = mpidata_now()};
+int mpidata_tally_open(mpidata_tally *tally, int n_counts) {
+    *tally = (mpidata_tally){.n_counts = n_counts, .interval = 1, .next_interval = 1, .request = MPI_REQUEST_NULL, .since = mpidata_now()};
     tally->added = calloc(length(tally), sizeof(int64_t));
     tally->mine = calloc(length(tally), sizeof(int64_t));
     tally->sum = calloc(length(tally), sizeof(int64_t));
@@ -28,9 +28,9 @@ void mpidata_tally_close(mpidata_tally *tally) {
     tally->added = tally->mine = tally->sum = NULL;
 }
 
-int mpidata_tally_add(mpidata_tally *tally, const int64_t *elements) {
-    size_t n = (size_t)tally->n_fields;
-    memcpy(tally->added + (size_t)tally->steps * n, elements, n * sizeof *elements);
+int mpidata_tally_add(mpidata_tally *tally, const int64_t *counts) {
+    size_t n = (size_t)tally->n_counts;
+    memcpy(tally->added + (size_t)tally->steps * n, counts, n * sizeof *counts);
     return ++tally->steps >= tally->interval;
 }
 
@@ -41,7 +41,7 @@ static int next_interval(const mpidata_tally *tally, double now) {
 
 int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int64_t failed_at, int leads) {
     double now = mpidata_now();
-    size_t n = (size_t)tally->steps * (size_t)tally->n_fields;
+    size_t n = (size_t)tally->steps * (size_t)tally->n_counts;
     int64_t *others = tally->mine + length(tally) - OTHERS;
     memset(tally->mine, 0, length(tally) * sizeof *tally->mine);
     memcpy(tally->mine, tally->added, n * sizeof *tally->mine);

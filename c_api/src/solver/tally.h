@@ -1,4 +1,4 @@
-/* What a group of several ranks agrees on after its steps: how much of each field was put, and whether to stop. A group
+/* What a group of several ranks agrees on after its steps: how much of each field was put (its counts), and whether to stop. A group
  * that makes more than one step in 2 ms agrees on several of them at once, up to 16. */
 #ifndef MPIDATA_TALLY_H
 #define MPIDATA_TALLY_H
@@ -6,8 +6,8 @@
 #include "base/status.h"
 
 typedef struct {
-    int n_fields;
-    int64_t *added;      /* elements by step and field */
+    int n_counts;
+    int64_t *added;      /* by step */
     int64_t *mine, *sum; /* what is agreed on: the same, then whether to stop, the next interval, and who has failed */
     int steps;           /* added since the last start */
     int interval;        /* steps from the last start to the next; all ranks have the same one */
@@ -18,11 +18,11 @@ typedef struct {
     MPI_Request request;
 } mpidata_tally;
 
-int mpidata_tally_open(mpidata_tally *tally, int n_fields);
+int mpidata_tally_open(mpidata_tally *tally, int n_counts);
 void mpidata_tally_close(mpidata_tally *tally);
 
-/* Add a step in which this rank has put so many elements of each field; returns whether it is time to start. */
-int mpidata_tally_add(mpidata_tally *tally, const int64_t *elements);
+/* Add a step in which this rank has these counts; returns whether it is time to start. */
+int mpidata_tally_add(mpidata_tally *tally, const int64_t *counts);
 
 /* Begin to agree on the steps added, of which `last` is the last. stop: 1 where this rank knows that the group is to leave.
  * failed_at: the step at which this rank cannot go on with the simulation, -1: it can. leads: on one rank of the group, which times its steps.
@@ -30,7 +30,7 @@ int mpidata_tally_add(mpidata_tally *tally, const int64_t *elements);
 int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int64_t failed_at, int leads);
 
 /* After completion, and before the next start: take the interval over; returns whether to stop. *failed: how many ranks cannot
- * go on, *failed_at: the sum of their steps. tally.sum has the elements of tally.under_way steps from tally.first on. */
+ * go on, *failed_at: the sum of their steps. tally.sum has the counts of tally.under_way steps from tally.first on. */
 int mpidata_tally_finish(mpidata_tally *tally, int64_t *failed, int64_t *failed_at);
 
 #endif

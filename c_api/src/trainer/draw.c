@@ -41,7 +41,7 @@ static void take_over_retired_locked(mpidata_trainer *trainer, int64_t *retired,
  * buffer, which is the one in the journal. */
 static int hands_out_pages(const mpidata_plan *plan) {
     return plan->policy == MPIDATA_POLICY_FIFO && plan->tail == MPIDATA_TAIL_DROP && !plan->journal && !plan->replay &&
-           plan->samples_window == 1;
+           plan->samples_window == 1 && !plan->n_lengths;
 }
 
 int mpidata_trainer_start(int64_t count) {
@@ -133,7 +133,7 @@ static void retire_locked(mpidata_trainer *trainer, int64_t slot) {
     trainer->next_retired = (trainer->next_retired + 1) % trainer->batch;
 }
 
-typedef struct {
+typedef struct mpidata_drawn_step {
     int64_t number; /* of the slot */
     const mpidata_slot *slot;
 } drawn_step;
@@ -173,15 +173,19 @@ static int draw_distinct_locked(mpidata_trainer *trainer, drawn_step *drawn) {
     return MPIDATA_SUCCESS;
 }
 
+/* Of a batch: by length, the index that the next step begins at, and all of them. */
+typedef struct {
+    int64_t *at, *all; /* NULL: there are no lengths */
+    int past_cache;    /* it is larger than the cache: copied past it */
+} packed_lengths;
+
 /* The i-th step of a batch; what it has in common with the others of its sample comes with the first. */
-static void copy_step(const mpidata_trainer *trainer, const mpidata_slot *slot, int64_t i, void *const *fields,
-                      double *parameters, double *time, int64_t *step, int64_t *simulation) {
+static void copy_step(const mpidata_trainer *trainer, const mpidata_slot *slot, int64_t i, const packed_lengths *packed,
+                      void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation) {
     const mpidata_plan *plan = &trainer->job.plan;
-    void *(*copy)(void *restrict, const void *restrict, size_t) = trainer->past_cache ? mpidata_copy_past_cache : memcpy;
-    for (int f = 0; f < plan->n_fields; f++) {
-        size_t bytes = (size_t)plan->fields[f].elements * plan->fields[f].element_size;
-        (void)copy((char *)fields[f] + (size_t)i * bytes, mpidata_slot_field(&trainer->slots, slot, f), bytes);
-    }
+    const mpidata_packing packing = {.at = packed->at, .all = packed->all, .shifted = 1};
+    mpidata_slot_copy(&trainer->slots, slot, i, &packing, fields, packed->past_cache ? mpidata_copy_past_cache : memcpy);
+    for (int l = 0; l < plan->n_lengths; l++) packed->at[l] += slot->parts.lengths[l];
     time[i] = *slot->time;
     step[i] = *slot->step;
     if (i % plan->samples_window) return;
@@ -254,38 +258,91 @@ int mpidata_trainer_count_batch(double timeout_s) {
     return status;
 }
 
+/* Draw a batch that was granted, pinned; NULL with *status. */
+static drawn_step *draw_batch_locked(mpidata_trainer *trainer, int *status) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const int64_t window = trainer->job.plan.samples_window, steps = trainer->batch * window;
+    drawn_step *drawn = malloc((size_t)steps * sizeof *drawn);
+    *status = drawn ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
+    if (!*status && (*status = mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_DRAW, trainer->batch)))
+        mpidata_trainer_fail_locked(trainer, *status);
+    if (!*status && trainer->job.plan.repeats > 0) *status = draw_distinct_locked(trainer, drawn);
+    else for (int64_t i = 0; i < steps && !*status; i += window) draw_one_locked(trainer, drawn + i);
+    if (!*status) {
+        mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, ++trainer->drawn);
+        mpidata_trainer_wake_locked(trainer);
+        return drawn;
+    }
+    free(drawn);
+    return NULL;
+}
+
+/* Wait for the next batch, and draw it; one that was drawn already is taken. NULL with the status. */
+static drawn_step *next_batch(mpidata_trainer *trainer, double timeout_s, int *status) {
+    mpidata_lock_take(&trainer->lock);
+    drawn_step *drawn = trainer->next_batch;
+    trainer->next_batch = NULL;
+    *status = drawn ? MPIDATA_SUCCESS : wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
+    if (*status == MPIDATA_END) tell_end_locked(trainer);
+    if (!drawn && !*status) drawn = draw_batch_locked(trainer, status);
+    mpidata_lock_give(&trainer->lock);
+    return drawn;
+}
+
+static int pack(const mpidata_trainer *trainer, const drawn_step *drawn, int64_t steps, packed_lengths *packed) {
+    const int n = trainer->job.plan.n_lengths;
+    size_t bytes = 0;
+    *packed = (packed_lengths){.past_cache = trainer->past_cache};
+    if (!n) return MPIDATA_SUCCESS;
+    packed->at = calloc(2 * (size_t)n, sizeof *packed->at);
+    if (!packed->at) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
+    packed->all = packed->at + n;
+    for (int64_t i = 0; i < steps; i++) {
+        for (int l = 0; l < n; l++) packed->all[l] += drawn[i].slot->parts.lengths[l];
+        bytes += mpidata_slot_bytes(&trainer->slots, drawn[i].slot);
+    }
+    packed->past_cache = mpidata_exceeds_cache(bytes);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_draw_lengths(int64_t *lengths, double timeout_s) {
+    mpidata_trainer *trainer;
+    int status;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    drawn_step *drawn = next_batch(trainer, timeout_s, &status);
+    if (!drawn) return status;
+    const int64_t steps = trainer->batch * trainer->job.plan.samples_window;
+    for (int l = 0; l < trainer->job.plan.n_lengths; l++)
+        for (int64_t i = 0; i < steps; i++) *lengths++ = drawn[i].slot->parts.lengths[l];
+    mpidata_lock_take(&trainer->lock);
+    trainer->next_batch = drawn;
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s) {
     mpidata_trainer *trainer;
+    packed_lengths packed;
+    int status;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    mpidata_lock_take(&trainer->lock);
-    int status = wait_for_grant_locked(trainer, mpidata_trainer_deadline(timeout_s));
-    if (status == MPIDATA_END) tell_end_locked(trainer);
-    int64_t length = trainer->job.plan.samples_window, steps = trainer->batch * length;
-    drawn_step *drawn = status ? NULL : malloc((size_t)steps * sizeof *drawn);
-    if (!status && !drawn) status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
-    if (!status && (status = mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_DRAW, trainer->batch)))
-        mpidata_trainer_fail_locked(trainer, status);
-    if (!status && trainer->job.plan.repeats > 0) status = draw_distinct_locked(trainer, drawn);
-    else for (int64_t i = 0; i < steps && !status; i += length) draw_one_locked(trainer, drawn + i);
-    if (!status) {
-        mpidata_scales_drawn(&trainer->scales, &trainer->job.plan, ++trainer->drawn);
-        mpidata_trainer_wake_locked(trainer);
-    }
-    mpidata_lock_give(&trainer->lock);
-    if (status) {
-        free(drawn);
-        return status;
-    }
-    for (int64_t i = 0, pinned = 0; i < steps; i++) {
-        copy_step(trainer, drawn[i].slot, i, fields, parameters, time, step, simulation);
-        if (i + 1 < steps && (size_t)(i + 1 - pinned) * trainer->job.plan.slot_bytes < UNPIN_EVERY) continue;
+    drawn_step *drawn = next_batch(trainer, timeout_s, &status);
+    if (!drawn) return status;
+    const int64_t steps = trainer->batch * trainer->job.plan.samples_window;
+    status = pack(trainer, drawn, steps, &packed);
+    size_t bytes = 0;
+    for (int64_t i = 0, pinned = 0; i < steps && !status; i++) {
+        bytes += mpidata_slot_bytes(&trainer->slots, drawn[i].slot);
+        copy_step(trainer, drawn[i].slot, i, &packed, fields, parameters, time, step, simulation);
+        if (i + 1 < steps && bytes < UNPIN_EVERY) continue;
         mpidata_lock_take(&trainer->lock);
         while (pinned <= i) mpidata_slots_unpin(&trainer->slots, drawn[pinned++].number);
         mpidata_lock_give(&trainer->lock);
+        bytes = 0;
     }
+    free(packed.at);
     free(drawn);
-    return MPIDATA_SUCCESS;
+    return status;
 }
 
 /* Draw the page of the oldest sample, if it is whole, or return NULL. One of its samples may have been

@@ -8,9 +8,15 @@
  * trainers (MPIDATA_ERR_ARGUMENT otherwise, and when the buffer is too small for it). Does not block. */
 int mpidata_trainer_start(int64_t count);
 
+/* Where there are lengths: draw the next batch, of which mpidata_trainer_draw then fills the memory. lengths: for each length of the
+ * job those of all steps, count x w int64. Returns what mpidata_trainer_draw would. */
+int mpidata_trainer_draw_lengths(int64_t *lengths, double timeout_s);
+
 /* Fill one batch of `count` samples (the count of mpidata_trainer_start); with windows of w = samples.window steps:
  *
- * fields      one pointer per field in job order, each to count x w x (declared shape) elements of the declared dtype
+ * fields      one pointer per field in job order, each to count x w x (declared shape) elements of the declared dtype; of a field
+ *             that varies, its shape with the sum of the lengths of all steps in place of the name: the values of the steps
+ *             are joined along it, and those of an index field count along the joined ones
  * parameters  count x n_parameters float64
  * time        count x w float64
  * step        count x w int64

@@ -37,22 +37,31 @@ static int check_sample(const mpidata_plan *plan, int64_t simulation, int64_t st
                          (long long)simulation);
 }
 
-static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, const void *const *fields, const double *parameters,
-                            int64_t *number) {
+static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, const void *const *fields, const int64_t *lengths,
+                            const double *parameters, int64_t *number) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;
     *number = mpidata_slots_take(&trainer->slots, ahead);
     if (*number < 0)
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample of %zu bytes. Lower buffer.capacity.",
                              plan->slot_bytes);
-    const mpidata_slot *slot = trainer->slots.slots[*number];
+    mpidata_slot *slot = trainer->slots.slots[*number];
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
+        if (field->varying >= 0) {
+            int64_t shape[MPIDATA_MAX_NDIM];
+            memcpy(shape, field->shape, sizeof shape);
+            shape[field->varying] = lengths[field->length];
+            MPIDATA_TRY(mpidata_parts_fill(&slot->parts, &trainer->slots.heap, plan, f, lengths[field->length], fields[f]));
+            if (plan->n_moments && lengths[field->length])
+                mpidata_moments_of_block(field, shape, fields[f], slot->moments + field->moments);
+            continue;
+        }
         memcpy(mpidata_slot_field(&trainer->slots, slot, f), fields[f], (size_t)field->elements * field->element_size);
         if (plan->n_moments) mpidata_moments_of_block(field, field->shape, fields[f], slot->moments + field->moments);
     }
     if (plan->n_parameters) memcpy(slot->parameters, parameters, (size_t)plan->n_parameters * sizeof *parameters);
-    return MPIDATA_SUCCESS;
+    return plan->n_lengths ? mpidata_parts_join(&slot->parts, plan) : MPIDATA_SUCCESS;
 }
 
 /* Windows may wait for more room than there is. */
@@ -74,7 +83,7 @@ static int wait_for_room_locked(mpidata_trainer *trainer, double deadline) {
     return mpidata_draws_ended(&trainer->phase) ? MPIDATA_END : MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_give(const void *const *fields, const double *parameters, double time, int64_t step, int64_t simulation,
+int mpidata_trainer_give(const void *const *fields, const int64_t *lengths, const double *parameters, double time, int64_t step, int64_t simulation,
                          double timeout_s) {
     MPIDATA_CALLED;
     mpidata_trainer *trainer;
@@ -86,7 +95,7 @@ int mpidata_trainer_give(const void *const *fields, const double *parameters, do
     mpidata_lock_take(&trainer->lock);
     int status = validation ? MPIDATA_SUCCESS : wait_for_room_locked(trainer, mpidata_trainer_deadline(timeout_s));
     if (!status && !mpidata_trainer_has_step_locked(trainer, simulation, step)) {
-        status = fill_slot_locked(trainer, validation ? -1 : trainer->buffer.count, fields, parameters, &number);
+        status = fill_slot_locked(trainer, validation ? -1 : trainer->buffer.count, fields, lengths, parameters, &number);
         if (!status) {
             mpidata_slot *slot = trainer->slots.slots[number];
             *slot->time = time;
@@ -95,7 +104,7 @@ int mpidata_trainer_give(const void *const *fields, const double *parameters, do
             int64_t n;
             status = mpidata_enter_step_locked(trainer, 0, 1, number, validation);
             if (!status) status = mpidata_trainer_fill_buffer_locked(trainer, &n);
-            trainer->statistics.bytes += (int64_t)plan->slot_bytes;
+            trainer->statistics.bytes += (int64_t)mpidata_slot_bytes(&trainer->slots, slot);
         }
     }
     (void)pthread_cond_broadcast(&trainer->news);

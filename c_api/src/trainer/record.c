@@ -77,6 +77,15 @@ int mpidata_trainer_record_take(int64_t most, double *parameters, double *time, 
     return status;
 }
 
+int mpidata_trainer_record_lengths(int64_t *lengths) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    const int n = trainer->job.plan.n_lengths;
+    for (int64_t i = 0; i < trainer->record.n_taken && n; i++, lengths += n)
+        memcpy(lengths, trainer->record.taken[i]->parts.lengths, (size_t)n * sizeof *lengths);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_record_write(int file, int field, int64_t first, int64_t count, int64_t offset) {
     mpidata_trainer *trainer;
     if (mpidata_the_trainer(&trainer) || field < 0 || field >= trainer->job.plan.n_fields || first < 0 || count < 0 ||

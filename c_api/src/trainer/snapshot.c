@@ -1,5 +1,6 @@
 #include "trainer/snapshot.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,6 +202,16 @@ int mpidata_trainer_snapshot_samples(double *parameters, double *time, int64_t *
     return MPIDATA_SUCCESS;
 }
 
+int mpidata_trainer_snapshot_lengths(int64_t *lengths) {
+    mpidata_trainer *trainer;
+    mpidata_pinned *pinned;
+    MPIDATA_TRY(need_pinned(&trainer, &pinned));
+    const int n = trainer->job.plan.n_lengths;
+    for (int64_t i = 0; i < pinned->n && n; i++, lengths += n)
+        memcpy(lengths, pinned->slots[i]->parts.lengths, (size_t)n * sizeof *lengths);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_snapshot_windows(int64_t *steps) {
     mpidata_trainer *trainer;
     mpidata_pinned *pinned;
@@ -356,10 +367,28 @@ static int check_step(const mpidata_trainer *trainer, int place, int64_t simulat
 }
 
 typedef struct {
-    const void *const *fields;
+    const char **fields; /* where the next sample's values are */
     const double *parameters, *time;
-    const int64_t *step, *simulation;
+    const int64_t *step, *simulation, *lengths;
 } restored_samples;
+
+/* On to those of the next sample. */
+static int restore_fields(mpidata_trainer *trainer, mpidata_slot *slot, const int64_t *lengths, const char **fields) {
+    const mpidata_plan *plan = &trainer->job.plan;
+    for (int f = 0; f < plan->n_fields; f++) {
+        const mpidata_field *field = &plan->fields[f];
+        const int64_t extent = field->varying < 0 ? 1 : lengths[field->length];
+        if (extent < 0 || extent > INT_MAX / field->row)
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint has a sample with the length %lld.", (long long)extent);
+        const size_t bytes = (size_t)(extent * field->row) * field->element_size;
+        if (field->varying < 0)
+            memcpy(mpidata_slot_field(&trainer->slots, slot, f), fields[f], bytes);
+        else
+            MPIDATA_TRY(mpidata_parts_fill(&slot->parts, &trainer->slots.heap, plan, f, extent, fields[f]));
+        fields[f] += bytes;
+    }
+    return plan->n_lengths ? mpidata_parts_join(&slot->parts, plan) : MPIDATA_SUCCESS;
+}
 
 static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const restored_samples *from) {
     const mpidata_plan *plan = &trainer->job.plan;
@@ -368,10 +397,7 @@ static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const 
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample of %zu bytes. Lower buffer.capacity.",
                              plan->slot_bytes);
     mpidata_slot *slot = trainer->slots.slots[number];
-    for (int f = 0; f < plan->n_fields; f++) {
-        size_t bytes = (size_t)plan->fields[f].elements * plan->fields[f].element_size;
-        memcpy(mpidata_slot_field(&trainer->slots, slot, f), (const char *)from->fields[f] + (size_t)i * bytes, bytes);
-    }
+    MPIDATA_TRY(restore_fields(trainer, slot, from->lengths ? from->lengths + i * plan->n_lengths : NULL, from->fields));
     size_t n = (size_t)plan->n_parameters;
     if (n) memcpy(slot->parameters, from->parameters + (size_t)i * n, n * sizeof *slot->parameters);
     *slot->time = from->time[i];
@@ -384,17 +410,23 @@ static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const 
 }
 
 int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
-                                    const double *time, const int64_t *step, const int64_t *simulation) {
+                                    const double *time, const int64_t *step, const int64_t *simulation, const int64_t *lengths) {
     mpidata_trainer *trainer;
-    const restored_samples from = {fields, parameters, time, step, simulation};
     MPIDATA_TRY(need_unbegun(&trainer));
-    if ((place == MPIDATA_PLACE_NONE) != (trainer->windows.plan != NULL))
+    const mpidata_plan *plan = &trainer->job.plan;
+    if ((place == MPIDATA_PLACE_NONE) != (trainer->windows.plan != NULL) || (plan->n_lengths && count && !lengths))
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint's samples are others than the job's.");
-    for (int64_t i = 0; i < count; i++) {
-        if (place != MPIDATA_PLACE_NONE) MPIDATA_TRY(check_step(trainer, place, simulation[i], step[i]));
-        MPIDATA_TRY(restore_sample(trainer, place, i, &from));
+    const char **next = array(plan->n_fields, sizeof *next);
+    if (!next) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the samples of a checkpoint.");
+    const restored_samples from = {next, parameters, time, step, simulation, lengths};
+    int status = MPIDATA_SUCCESS;
+    for (int f = 0; f < plan->n_fields; f++) next[f] = fields[f];
+    for (int64_t i = 0; i < count && !status; i++) {
+        if (place != MPIDATA_PLACE_NONE) status = check_step(trainer, place, simulation[i], step[i]);
+        if (!status) status = restore_sample(trainer, place, i, &from);
     }
-    return MPIDATA_SUCCESS;
+    free(next);
+    return status;
 }
 
 static int restore_window(mpidata_trainer *trainer, int place, const int64_t *steps, int64_t *slots) {

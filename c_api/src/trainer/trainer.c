@@ -99,6 +99,7 @@ int mpidata_trainer_free(void) {
     free(trainer->arrived);
     free(trainer->validation);
     free(trainer->retired);
+    free(trainer->next_batch);
     free(trainer->restored);
     mpidata_pinned_free(trainer->checkpoint.pinned);
     mpidata_job_leave(&trainer->job);
@@ -147,25 +148,43 @@ int mpidata_trainer_validation(int64_t *count, double timeout_s) {
     return status;
 }
 
-int mpidata_trainer_validation_sample(int64_t index, const void **fields, const double **parameters, double *time,
-                                      int64_t *step, int64_t *simulation) {
+static const mpidata_slot *validation_step_locked(const mpidata_trainer *trainer, int64_t index) {
+    MPIDATA_LOCKED(&trainer->lock);
+    int64_t window = trainer->job.plan.samples_window;
+    if (index < 0 || index >= trainer->n_validation * window) return NULL;
+    const int64_t *steps = mpidata_trainer_steps_of_locked(trainer, &trainer->validation[index / window]);
+    return trainer->slots.slots[steps[index % window]];
+}
+
+static int validation_step(mpidata_trainer **trainer, int64_t index, const mpidata_slot **slot) {
+    MPIDATA_TRY(mpidata_the_trainer(trainer));
+    mpidata_lock_take(&(*trainer)->lock);
+    *slot = validation_step_locked(*trainer, index);
+    mpidata_lock_give(&(*trainer)->lock);
+    if (*slot) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no validation sample %lld.", (long long)index);
+}
+
+int mpidata_trainer_validation_sample(int64_t index, int64_t *lengths, double *parameters, double *time, int64_t *step,
+                                      int64_t *simulation) {
     mpidata_trainer *trainer;
-    MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    mpidata_lock_take(&trainer->lock);
-    int64_t length = trainer->job.plan.samples_window;
-    const mpidata_slot *slot = NULL;
-    if (index >= 0 && index < trainer->n_validation * length) {
-        const int64_t *steps = mpidata_trainer_steps_of_locked(trainer, &trainer->validation[index / length]);
-        slot = trainer->slots.slots[steps[index % length]];
-    }
-    mpidata_lock_give(&trainer->lock);
-    if (!slot)
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no validation sample %lld.", (long long)index);
-    for (int f = 0; f < trainer->job.plan.n_fields; f++) fields[f] = mpidata_slot_field(&trainer->slots, slot, f);
-    *parameters = slot->parameters;
+    const mpidata_slot *slot;
+    MPIDATA_TRY(validation_step(&trainer, index, &slot));
+    const size_t n = (size_t)trainer->job.plan.n_parameters, n_lengths = (size_t)trainer->job.plan.n_lengths;
+    if (n) memcpy(parameters, slot->parameters, n * sizeof *parameters);
+    if (n_lengths) memcpy(lengths, slot->parts.lengths, n_lengths * sizeof *lengths);
     *time = *slot->time;
     *step = *slot->step;
     *simulation = *slot->simulation;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_validation_copy(int64_t index, void *const *fields) {
+    mpidata_trainer *trainer;
+    const mpidata_slot *slot;
+    MPIDATA_TRY(validation_step(&trainer, index, &slot));
+    const mpidata_packing alone = {.all = slot->parts.lengths};
+    mpidata_slot_copy(&trainer->slots, slot, 0, &alone, fields, memcpy);
     return MPIDATA_SUCCESS;
 }
 

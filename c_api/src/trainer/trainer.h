@@ -28,10 +28,13 @@ int mpidata_trainer_stopped(int *stopped);
  * (the job is stopping and it will never be whole) or an error. Sleeps while it waits. */
 int mpidata_trainer_validation(int64_t *count, double timeout_s);
 
-/* The index-th step of the validation samples, which are ordered by (simulation, first step): fields[i] gets the address of field i (C order,
- * declared dtype), *parameters that of n_parameters float64. The memory stays valid until mpidata_trainer_free. */
-int mpidata_trainer_validation_sample(int64_t index, const void **fields, const double **parameters, double *time,
-                                      int64_t *step, int64_t *simulation);
+/* The index-th step of the validation samples, which are ordered by (simulation, first step): n_lengths lengths, n_parameters
+ * float64, and the others. Any thread; does not block. */
+int mpidata_trainer_validation_sample(int64_t index, int64_t *lengths, double *parameters, double *time, int64_t *step,
+                                      int64_t *simulation);
+
+/* Copy its fields: fields[i] is the address for field i (C order, declared dtype, its own lengths). Any thread. */
+int mpidata_trainer_validation_copy(int64_t index, void *const *fields);
 
 /* Report a named value (a loss, say) for the summary and the progress display. Any thread; does not block. */
 int mpidata_trainer_report(const char *name, double value);

@@ -79,8 +79,42 @@ static int append_parameter(mpidata_plan *plan, const char *name) {
     return MPIDATA_PLAN_GOOD;
 }
 
-/* "temperature float32 2 64 64" */
-static int parse_field(const char *value, mpidata_field *field) {
+/* A length by its name; -1: there is none. */
+static int find_length(const mpidata_plan *plan, const char *name) {
+    for (int i = 0; i < plan->n_lengths; i++)
+        if (!strcmp(plan->lengths[i].name, name)) return i;
+    return -1;
+}
+
+/* "nodes 6000", or 0 */
+static int append_length(mpidata_plan *plan, const char *value) {
+    mpidata_length length = {.at_most = 0};
+    const char *blank = strchr(value, ' ');
+    size_t n = blank ? (size_t)(blank - value) : 0;
+    if (!n || n >= MPIDATA_NAME_MAX || parse_integer(blank + 1, 0, INT_MAX, &length.at_most)) return MPIDATA_PLAN_BAD;
+    memcpy(length.name, value, n);
+    if (find_length(plan, length.name) >= 0) return MPIDATA_PLAN_BAD;
+    if (!mpidata_array_resize(&plan->lengths, plan->n_lengths + 1, sizeof *plan->lengths)) return MPIDATA_PLAN_NO_MEMORY;
+    plan->lengths[plan->n_lengths++] = length;
+    return MPIDATA_PLAN_GOOD;
+}
+
+/* "64", or the name of a length. */
+static int parse_extent(const mpidata_plan *plan, const char *extent, int d, mpidata_field *field) {
+    const int length = extent ? find_length(plan, extent) : -1;
+    if (length >= 0) {
+        if (field->varying >= 0) return MPIDATA_PLAN_BAD;
+        field->varying = d;
+        field->length = length;
+        return MPIDATA_PLAN_GOOD;
+    }
+    if (!extent || parse_integer(extent, 1, INT_MAX, &field->shape[d]) || field->row > INT_MAX / field->shape[d]) return MPIDATA_PLAN_BAD;
+    field->row *= field->shape[d];
+    return MPIDATA_PLAN_GOOD;
+}
+
+/* "temperature float32 2 64 64", or "xy float32 2 nodes 2" */
+static int parse_field(const mpidata_plan *plan, const char *value, mpidata_field *field) {
     char copy[512], *rest = NULL;
     int64_t ndim = 0;
     if (strlen(value) >= sizeof copy) return MPIDATA_PLAN_BAD;
@@ -94,23 +128,41 @@ static int parse_field(const char *value, mpidata_field *field) {
         if (!strcmp(dtypes[i].name, dtype)) field->dtype = i + 1;
     if (!field->dtype) return MPIDATA_PLAN_BAD;
     field->element_size = mpidata_dtype_size(field->dtype);
-    field->elements = 1;
-    for (int d = 0; d < field->ndim; d++) {
-        const char *extent = strtok_r(NULL, " ", &rest);
-        if (!extent || parse_integer(extent, 1, INT_MAX, &field->shape[d])) return MPIDATA_PLAN_BAD;
-        if (field->elements > INT_MAX / field->shape[d]) return MPIDATA_PLAN_BAD;
-        field->elements *= field->shape[d];
-    }
+    field->row = 1;
+    field->varying = field->length = field->index_of = -1;
+    for (int d = 0; d < field->ndim; d++)
+        if (parse_extent(plan, strtok_r(NULL, " ", &rest), d, field)) return MPIDATA_PLAN_BAD;
+    field->elements = field->varying < 0 ? field->row : 0;
     return strtok_r(NULL, " ", &rest) ? MPIDATA_PLAN_BAD : MPIDATA_PLAN_GOOD;
 }
 
 static int append_field(mpidata_plan *plan, const char *value) {
     mpidata_field field = {.dtype = 0};
-    if (parse_field(value, &field)) return MPIDATA_PLAN_BAD;
+    if (parse_field(plan, value, &field)) return MPIDATA_PLAN_BAD;
     if (!mpidata_array_resize(&plan->fields, plan->n_fields + 1, sizeof *plan->fields)) return MPIDATA_PLAN_NO_MEMORY;
     plan->fields[plan->n_fields++] = field;
     plan->slot_bytes += ((size_t)field.elements * field.element_size + 63) & ~(size_t)63;
     return MPIDATA_PLAN_GOOD;
+}
+
+/* "edges nodes 1": the values of the field count along nodes, from 1. */
+static int parse_index(mpidata_plan *plan, const char *value) {
+    char copy[512], *rest = NULL;
+    int64_t base;
+    if (strlen(value) >= sizeof copy) return MPIDATA_PLAN_BAD;
+    strcpy(copy, value);
+    const char *name = strtok_r(copy, " ", &rest), *length = strtok_r(NULL, " ", &rest), *from = strtok_r(NULL, " ", &rest);
+    if (!from || parse_integer(from, 0, 1, &base)) return MPIDATA_PLAN_BAD;
+    for (int f = 0; f < plan->n_fields; f++) {
+        mpidata_field *field = &plan->fields[f];
+        const char *dtype = mpidata_dtype_name(field->dtype);
+        if (strcmp(field->name, name) || field->index_of >= 0) continue;
+        if (field->varying < 0 || (strcmp(dtype, "int32") && strcmp(dtype, "int64"))) return MPIDATA_PLAN_BAD;
+        field->index_of = find_length(plan, length);
+        field->base = (int)base;
+        return field->index_of < 0 ? MPIDATA_PLAN_BAD : MPIDATA_PLAN_GOOD;
+    }
+    return MPIDATA_PLAN_BAD;
 }
 
 static int parse_number(mpidata_plan *plan, const char *key, const char *value, int *is_number) {
@@ -176,7 +228,9 @@ static int parse_line(reader *r, const char *key, const char *value) {
     if (!strcmp(key, "parameter")) return append_parameter(plan, value);
     if (!strcmp(key, "whole")) return append_text(value, &plan->whole);
     if (!strcmp(key, "text")) return strchr(value, ' ') ? append_text(value, &plan->texts) : MPIDATA_PLAN_BAD;
+    if (!strcmp(key, "length")) return append_length(plan, value);
     if (!strcmp(key, "field")) return append_field(plan, value);
+    if (!strcmp(key, "index")) return parse_index(plan, value);
     if (!strcmp(key, "program")) return parse_word(value, WORDS(role_names), &r->role);
     int is_argument = !strcmp(key, "argument"), is_variable = !strcmp(key, "environment");
     if (!is_argument && !is_variable) return MPIDATA_PLAN_GOOD;
@@ -203,7 +257,7 @@ static int read_statistics(reader *r) {
     for (int f = 0; f < plan->n_fields; f++) {
         mpidata_field *field = &plan->fields[f];
         const char *word = strtok_r(f ? NULL : copy, " ", &rest);
-        if (!word || parse_integer(word, -1, field->ndim - 1, &axis)) return bad(r, wrong);
+        if (!word || parse_integer(word, -1, field->ndim - 1, &axis) || (axis >= 0 && axis == field->varying)) return bad(r, wrong);
         field->channel_axis = (int)axis;
         field->moments = (int)channels;
         channels += axis < 0 ? 1 : field->shape[axis];
@@ -275,6 +329,7 @@ void mpidata_plan_free(mpidata_plan *plan) {
     mpidata_texts_free(plan->whole);
     mpidata_texts_free(plan->texts);
     free(plan->fields);
+    free(plan->lengths);
     memset(plan, 0, sizeof *plan);
 }
 

@@ -26,12 +26,23 @@ enum { MPIDATA_POLICIES(MPIDATA_POLICY_OF) };
 
 enum { MPIDATA_TAIL_DROP = 0, MPIDATA_TAIL_REPEAT = 1 };
 
+/* A length that each sample has for itself. */
+typedef struct {
+    char name[MPIDATA_NAME_MAX];
+    int64_t at_most; /* 0: there is no limit */
+} mpidata_length;
+
 typedef struct {
     char name[MPIDATA_NAME_MAX];
     unsigned dtype; /* a mpidata_dtype of mpidata.h */
     int ndim;
     int64_t shape[MPIDATA_PLAN_NDIM];
-    int64_t elements;
+    int64_t elements; /* 0 where a dimension varies */
+    int varying;      /* the dimension with a length of its own in each sample, whose extent here is 0; -1: none */
+    int length;       /* which of plan.lengths it is; -1: none */
+    int64_t row;      /* elements for each index of that dimension */
+    int index_of;     /* the length along which its values count, from `base` on; -1: none */
+    int base;
     size_t element_size;
     int channel_axis; /* of its statistics; -1: they are of the whole field */
     int moments;      /* number of the first of them among those of all fields */
@@ -66,7 +77,9 @@ typedef struct {
     char **whole; /* those that are whole numbers; NULL, or ends with NULL */
     char **texts; /* "name text" for each text that one may be, in the order of their numbers; NULL, or ends with NULL */
     mpidata_field *fields;
-    size_t slot_bytes; /* of all fields, each rounded up to 64 bytes */
+    int n_lengths;
+    mpidata_length *lengths;
+    size_t slot_bytes; /* of all fields that do not vary, each rounded up to 64 bytes */
     char **arguments[MPIDATA_ROLES], **environment[MPIDATA_ROLES]; /* of the programs; NULL, or ends with NULL */
 } mpidata_plan;
 
@@ -77,6 +90,9 @@ enum { MPIDATA_PLAN_WRONG = 320 };
  * MPIDATA_PLAN_WRONG characters: what the plan does wrong, a sentence without "The plan" and full stop. */
 int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong);
 void mpidata_plan_free(mpidata_plan *plan);
+
+/* Numbers that ranks count in a step: elements put, by field, and where there are lengths, calls that have put it, by field. */
+static inline int mpidata_plan_counts(const mpidata_plan *plan) { return plan->n_fields * (plan->n_lengths ? 2 : 1); }
 
 /* Groups and loaders that are in the world from the start, spares too; spawned ones have higher numbers. */
 int mpidata_plan_world_groups(const mpidata_plan *plan);

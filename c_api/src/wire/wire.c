@@ -1,5 +1,6 @@
 #include "wire/wire.h"
 
+#include <limits.h>
 #include <math.h>
 
 int64_t mpidata_block_elements(const mpidata_block *block) {
@@ -47,7 +48,12 @@ int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
         return mpidata_error(MPIDATA_ERR_SHAPE, "A block of field '%s' has %d dimensions, the field has %d",
                              field->name, (int)block->ndim, field->ndim);
     for (int d = 0; d < field->ndim; d++) {
-        int64_t start = block->start[d], extent = block->shape[d];
+        const int whole = field->varying >= 0; /* in all other dimensions */
+        int64_t start = whole ? 0 : block->start[d], extent = block->shape[d];
+        if (d == field->varying && extent >= 0 && extent <= INT_MAX / field->row) continue;
+        if (whole && extent != field->shape[d])
+            return mpidata_error(MPIDATA_ERR_SHAPE, "A part of field '%s' has %lld indices in dimension %d", field->name,
+                                 (long long)extent, d);
         if (start < 0 || extent < 0 || start > field->shape[d] || extent > field->shape[d] - start)
             return mpidata_error(MPIDATA_ERR_BLOCK,
                                  "A block of field '%s' covers %lld to %lld in dimension %d, the field has 0 to %lld",
@@ -86,7 +92,7 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
     const mpidata_piece *head = message;
     if (bytes < sizeof *head || head->magic != MPIDATA_PIECE_MAGIC)
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not the header of a piece", bytes);
-    if (head->n_blocks < 1 || head->n_blocks > MPIDATA_BLOCKS_MAX || head->payload_bytes < 0 ||
+    if (head->n_blocks < !plan->n_lengths || head->n_blocks > MPIDATA_BLOCKS_MAX || head->payload_bytes < 0 ||
         head->payload_bytes > MPIDATA_ALONG_MAX + MPIDATA_BOUNDARY || head->by_try < 1 || head->step < 0 ||
         head->step >= MPIDATA_STEPS_MAX || !mpidata_plan_has(plan, head->simulation) || !isfinite(head->time))
         return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",

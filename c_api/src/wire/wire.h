@@ -1,4 +1,5 @@
-/* Pieces of samples, solver -> trainer. A piece is one rank's blocks of one sample, with a header (mpidata_piece,
+/* Pieces of samples, solver -> trainer. Where there are lengths, each rank of a group sends one for each step, with no block
+ * if it has put nothing: only then is known which parts a field that varies has. A piece is one rank's blocks of one sample, with a header (mpidata_piece,
  * parameters, one mpidata_block each, and moments of each where the job keeps statistics). Small blocks travel along, as payload behind the header; each other one is a message
  * that follows, in order. Pieces of which all travels may share a message. All ranks of a job run one build on one
  * architecture, so structures travel as they are. What arrives is checked before it is believed. */
@@ -29,7 +30,10 @@ typedef struct {
 typedef struct {
     int32_t field;
     int32_t ndim;
-    int64_t start[MPIDATA_MAX_NDIM];
+    union {
+        int64_t start[MPIDATA_MAX_NDIM];
+        struct { int64_t least, greatest; } values; /* of a part of a field of indices that varies: it has no start */
+    };
     int64_t shape[MPIDATA_MAX_NDIM];
 } mpidata_block;
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mpidata.config.base import Location, Problem
+from mpidata.config.checks.fields import check_fields
 from mpidata.config.checks.programs import (
     check_launcher,
     check_library,
@@ -53,6 +54,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     problems += _stream(data)
     problems += sampler_problems(parameters.get("sampler"))
     problems += _buffer(sections)
+    problems += check_fields(sections)
     problems += _statistics(sections)
     problems += check_starts(sections)
     if "slurm" in sections:
@@ -183,6 +185,9 @@ def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:
         shape = fields[name].shape
         if not -len(shape) <= axis < len(shape):
             yield at, f"{key} is {axis}, but the field has the shape {list(shape)}. Name one of its axes, from 0."
+            continue
+        if isinstance(shape[axis], str):
+            yield at, f"{key} is {axis}, whose length each sample has for itself. Name another axis."
             continue
         channels += shape[axis]
         if channels > _MOST_CHANNELS:

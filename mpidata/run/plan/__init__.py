@@ -2,6 +2,6 @@
 
 from mpidata.run.plan.plan import Plan
 from mpidata.run.plan.programs import Program
-from mpidata.run.plan.samples import Field
+from mpidata.run.plan.samples import Field, Length
 
-__all__ = ["Field", "Plan", "Program"]
+__all__ = ["Field", "Length", "Plan", "Program"]

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from mpidata.errors import MpidataError
 from mpidata.native import constants
 from mpidata.run.plan.programs import Program
-from mpidata.run.plan.samples import Field
+from mpidata.run.plan.samples import Field, Length
 
 __all__ = ["HEADER", "LOADERS", "RECORD", "SINGLE", "WHERE_GIVEN", "keys_in", "types_of"]
 
@@ -67,6 +67,7 @@ def keys_in(text: str, types: Types) -> dict[str, Any]:
         "whole": tuple(reader.whole),
         "texts": reader.texts,
         "fields": tuple(reader.fields),
+        "lengths": tuple(reader.lengths),
         "programs": {
             role: Program(tuple(arguments), environment) for role, (arguments, environment) in reader.programs.items()
         },
@@ -84,6 +85,7 @@ class _Reader:
         self.whole: list[str] = []
         self.texts: dict[str, tuple[str, ...]] = {}
         self.fields: list[Field] = []
+        self.lengths: list[Length] = []
         self.programs: dict[str, tuple[list[str], dict[str, str]]] = {}
         self.role = ""
 
@@ -108,7 +110,15 @@ class _Reader:
             name, dtype, ndim, *shape = value.split(" ")
             if int(ndim) != len(shape):
                 raise ValueError(f"{len(shape)} extents, not {ndim}")
-            self.fields.append(Field(name, dtype, tuple(map(int, shape))))
+            named = {length.name for length in self.lengths}
+            self.fields.append(Field(name, dtype, tuple(e if e in named else int(e) for e in shape)))
+        elif key == "length":
+            name, _, most = value.partition(" ")
+            self.lengths.append(Length(name, int(most)))
+        elif key == "index":
+            name, index, base = value.split(" ")
+            at = [field.name for field in self.fields].index(name)
+            self.fields[at] = dataclasses.replace(self.fields[at], index=index, base=int(base))
         elif key == "program":
             if value not in constants.ROLES:
                 raise ValueError("no such role")

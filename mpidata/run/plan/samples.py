@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mpidata.native import constants
@@ -11,21 +12,45 @@ from mpidata.native import constants
 if TYPE_CHECKING:
     from mpidata.config import Job
 
-__all__ = ["Field", "SamplesSection", "samples_of"]
+_NO_LENGTHS: Mapping[str, int] = {}
+
+__all__ = ["Field", "Length", "SamplesSection", "samples_of"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Length:
+    """A length that each sample has for itself, at most `at_most`; 0: there is no limit."""
+
+    name: str
+    at_most: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """A declared field: its name, dtype (`float32`, ...) and shape (C order, () for a scalar)."""
+    """A declared field: its name, dtype (`float32`, ...) and shape (C order, () for a scalar).
+
+    One extent may be the name of a length. `index` is that along which the values count, from `base` on; or empty.
+    """
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
+    index: str = ""
+    base: int = 0
+
+    @property
+    def length(self) -> str:
+        """Name of the length that each sample has for itself; empty: there is none."""
+        return next((extent for extent in self.shape if isinstance(extent, str)), "")
+
+    def extents(self, lengths: Mapping[str, int] = _NO_LENGTHS) -> tuple[int, ...]:
+        """Shape in a sample of these lengths; raises KeyError where one is missing."""
+        return tuple(lengths[extent] if isinstance(extent, str) else extent for extent in self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the field in one step."""
-        return math.prod(self.shape) * constants.DTYPES[self.dtype].size
+        """Bytes of the field in one step; of one with a length, of each index of it."""
+        return math.prod(self.extents({self.length: 1})) * constants.DTYPES[self.dtype].size
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,6 +63,7 @@ class SamplesSection:
     """
 
     fields: tuple[Field, ...]
+    lengths: tuple[Length, ...] = ()
     samples_window: int = 1
     samples_stride: int = 1
     samples_run: int = 1
@@ -52,7 +78,7 @@ class SamplesSection:
     def n_moments(self) -> int:
         """Number of channels of all fields, as of the statistics; 0 where there are none."""
         axes = zip(self.fields, map(int, self.statistics.split()), strict=False)
-        return sum(field.shape[axis] if axis >= 0 else 1 for field, axis in axes)
+        return sum(field.extents({field.length: 0})[axis] if axis >= 0 else 1 for field, axis in axes)
 
     @property
     def channel_axes(self) -> dict[str, int]:
@@ -64,12 +90,21 @@ class SamplesSection:
 def samples_of(job: Job) -> SamplesSection:
     """Plan the samples of a job."""
     return SamplesSection(
-        fields=tuple(Field(name, field.dtype, field.shape) for name, field in job.fields.items()),
+        fields=tuple(
+            Field(name, field.dtype, field.shape, field.index or "", field.base) for name, field in job.fields.items()
+        ),
+        lengths=_lengths_of(job),
         samples_window=job.samples.window,
         samples_stride=job.samples.stride,
         samples_run=job.samples.run_steps,
         statistics=_statistics_of(job),
     )
+
+
+def _lengths_of(job: Job) -> tuple[Length, ...]:
+    """List the lengths in the order in which the fields name them."""
+    names = dict.fromkeys(field.length for field in job.fields.values() if field.length is not None)
+    return tuple(Length(name, job.lengths[name].at_most or 0 if name in job.lengths else 0) for name in names)
 
 
 def _statistics_of(job: Job) -> str:

@@ -48,7 +48,8 @@ static int receive_scrap(mpidata_incoming *in, const mpidata_field *field, int e
 }
 
 int mpidata_receive_block(mpidata_incoming *in, mpidata_source *source, MPI_Message *message, const MPI_Status *status) {
-    const mpidata_block *block = &source->blocks[source->next++];
+    const mpidata_expected_block *of = &source->blocks[source->next++];
+    const mpidata_block *block = &of->block;
     const mpidata_field *field = &in->trainer->job.plan.fields[block->field];
     int elements = 0;
     int64_t expected = mpidata_block_elements(block);
@@ -58,7 +59,11 @@ int mpidata_receive_block(mpidata_incoming *in, mpidata_source *source, MPI_Mess
                              field->name, elements, (long long)expected);
     MPIDATA_TRY(mpidata_receives_reserve(&in->receives));
     if (!source->assembly) return receive_scrap(in, field, elements, message);
-    MPIDATA_TRY(receive_in_place(in, field, block, mpidata_field_memory(in, source->assembly, block->field), message));
+    if (of->part >= 0)
+        MPIDATA_TRY_MPI(MPI_Imrecv(source->assembly->memory->parts.list[of->part].values, elements, mpidata_dtype_mpi(field->dtype),
+                                   message, &in->receives.requests[in->receives.n]));
+    else
+        MPIDATA_TRY(receive_in_place(in, field, block, mpidata_field_memory(in, source->assembly, block->field), message));
     mpidata_receives_add(&in->receives, source->assembly, NULL);
     source->assembly->under_way++;
     count_bytes(in, expected * (int64_t)field->element_size);

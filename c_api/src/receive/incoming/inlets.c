@@ -8,12 +8,11 @@ static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of me
 
 static void open_sources(mpidata_inlet *inlet, const mpidata_plan *plan) {
     for (int i = 0; i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
-        int rank_in_group;
         mpidata_source *source = &inlet->sources[i];
         source->link = &inlet->link;
         source->rank = i / MPIDATA_STREAMS;
         source->validation = i % MPIDATA_STREAMS;
-        source->group = mpidata_link_group(&inlet->link, plan, source->rank, &rank_in_group);
+        source->group = mpidata_link_group(&inlet->link, plan, source->rank, &source->rank_in_group);
         source->request = MPI_REQUEST_NULL;
     }
 }

@@ -6,8 +6,19 @@
 #include "receive/whole.h"
 #include "stream/progress.h"
 
+static int join_parts(const mpidata_incoming *in, const mpidata_assembly *assembly) {
+    char text[MPIDATA_TEXT_MAX];
+    const int status = mpidata_parts_join(&assembly->memory->parts, &in->trainer->job.plan);
+    if (!status) return MPIDATA_SUCCESS;
+    memcpy(text, mpidata_last_error(), sizeof text);
+    return mpidata_error(status, "%.1500s. Solver group %d, simulation %lld, step %lld. Indices count along the joined parts of all "
+                                 "ranks.",
+                         text, assembly->group, (long long)assembly->simulation, (long long)assembly->step);
+}
+
 int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
     if (!mpidata_assembly_whole(&in->assemblies, assembly)) return MPIDATA_SUCCESS;
+    if (in->trainer->job.plan.n_lengths) MPIDATA_TRY(join_parts(in, assembly));
     mpidata_lock_take(&in->trainer->lock);
     int status = mpidata_step_whole_locked(in->trainer, &in->assemblies, assembly);
     mpidata_lock_give(&in->trainer->lock);
@@ -81,28 +92,59 @@ static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, c
     return MPIDATA_SUCCESS;
 }
 
+/* Take note of the blocks of a piece; those of fields that vary get memory, the first of them as the sample's part `first`. */
+static int announce_blocks(mpidata_incoming *in, const mpidata_source *source, mpidata_assembly *assembly, const mpidata_block *blocks,
+                           int n) {
+    const mpidata_plan *plan = &in->trainer->job.plan;
+    mpidata_slots *slots = &in->trainer->slots;
+    MPIDATA_TRY(mpidata_assembly_hear(&in->assemblies, assembly, source->rank_in_group));
+    for (int i = 0; i < n; i++) {
+        if (plan->fields[blocks[i].field].varying < 0) {
+            MPIDATA_TRY(mpidata_assembly_announce(&in->assemblies, assembly, &blocks[i], source->rank));
+            continue;
+        }
+        mpidata_lock_take(&in->trainer->lock);
+        const int part = mpidata_parts_add(&assembly->memory->parts, &slots->heap, plan, &blocks[i], source->rank_in_group);
+        mpidata_lock_give(&in->trainer->lock);
+        if (part < 0)
+            return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: no room for another %zu bytes of field '%s'. Lower buffer.capacity "
+                                                     "in the job file",
+                                 mpidata_block_bytes(plan, &blocks[i]), plan->fields[blocks[i].field].name);
+        assembly->outstanding++;
+    }
+    return MPIDATA_SUCCESS;
+}
+
 /* The blocks that do not travel along are to come next. */
-static int expect_blocks(const mpidata_incoming *in, mpidata_source *source, mpidata_assembly *assembly,
+static int expect_blocks(const mpidata_incoming *in, mpidata_source *source, mpidata_assembly *assembly, int first,
                          const mpidata_block *blocks, int n) {
     const mpidata_plan *plan = &in->trainer->job.plan;
     mpidata_walk walk = {.in_all = mpidata_blocks_bytes(plan, blocks, n)};
     if (!mpidata_array_reserve(&source->blocks, &source->allocated, n, 0, sizeof *source->blocks))
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread");
     source->n_blocks = source->next = 0;
-    for (int i = 0; i < n; i++)
-        if (!mpidata_walk_on(&walk, mpidata_block_bytes(plan, &blocks[i]))) source->blocks[source->n_blocks++] = blocks[i];
+    for (int i = 0; i < n; i++) {
+        const int part = plan->fields[blocks[i].field].varying < 0 ? -1 : first++;
+        if (mpidata_walk_on(&walk, mpidata_block_bytes(plan, &blocks[i]))) continue;
+        source->blocks[source->n_blocks++] = (mpidata_expected_block){blocks[i], part};
+    }
     source->assembly = source->n_blocks ? assembly : NULL;
     return MPIDATA_SUCCESS;
 }
 
-static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, const mpidata_block *blocks, int n,
+static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, int first, const mpidata_block *blocks, int n,
                         const char *payload) {
     const mpidata_plan *plan = &in->trainer->job.plan;
     mpidata_walk walk = {.in_all = mpidata_blocks_bytes(plan, blocks, n)};
     for (int i = 0; i < n; i++) {
-        if (!mpidata_walk_on(&walk, mpidata_block_bytes(plan, &blocks[i]))) continue;
-        mpidata_block_copy(&plan->fields[blocks[i].field], &blocks[i], mpidata_field_memory(in, assembly, blocks[i].field),
-                           payload + walk.place);
+        const mpidata_field *field = &plan->fields[blocks[i].field];
+        const size_t bytes = mpidata_block_bytes(plan, &blocks[i]);
+        const int part = field->varying < 0 ? -1 : first++;
+        if (!mpidata_walk_on(&walk, bytes)) continue;
+        if (part >= 0)
+            memcpy(assembly->memory->parts.list[part].values, payload + walk.place, bytes);
+        else
+            mpidata_block_copy(field, &blocks[i], mpidata_field_memory(in, assembly, blocks[i].field), payload + walk.place);
         assembly->outstanding--;
     }
     return mpidata_finish_if_whole(in, assembly);
@@ -133,20 +175,21 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
     in->step = piece->step;
     MPIDATA_TRY(check_route(in, piece, source));
     MPIDATA_TRY(assembly_for(in, source, piece, parameters, &assembly));
-    MPIDATA_TRY(expect_blocks(in, source, assembly, blocks, piece->n_blocks));
+    const int first = assembly ? assembly->memory->parts.n : 0;
+    MPIDATA_TRY(expect_blocks(in, source, assembly, first, blocks, piece->n_blocks));
     if (!assembly) return MPIDATA_SUCCESS;
     if (source->rank < assembly->first_rank) {
         assembly->first_rank = source->rank;
         assembly->time = piece->time;
     }
-    for (int i = 0; i < piece->n_blocks; i++)
-        MPIDATA_TRY(mpidata_assembly_announce(&in->assemblies, assembly, &blocks[i], source->rank));
+    MPIDATA_TRY(announce_blocks(in, source, assembly, blocks, piece->n_blocks));
     if (plan->n_moments) merge_moments(plan, assembly->memory, piece, blocks);
-    return take_payload(in, assembly, blocks, piece->n_blocks, payload);
+    return take_payload(in, assembly, first, blocks, piece->n_blocks, payload);
 }
 
 int mpidata_name_sender(const mpidata_incoming *in, const mpidata_source *source, int status) {
     char text[MPIDATA_TEXT_MAX], who[128];
+    if (status == MPIDATA_ERR_SHAPE || status == MPIDATA_ERR_ARGUMENT) return status; /* of a sample, which is named */
     memcpy(text, mpidata_last_error(), sizeof text);
     mpidata_link_who(source->link, &in->trainer->job.plan, source->rank, who, sizeof who);
     if (in->simulation >= 0 && status != MPIDATA_ERR_WIRE)

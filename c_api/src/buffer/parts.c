@@ -1,0 +1,148 @@
+#include "buffer/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "buffer/copy.h"
+#include "containers/array.h"
+
+int mpidata_parts_add(mpidata_parts *parts, mpidata_heap *heap, const mpidata_plan *plan, const mpidata_block *block, int rank) {
+    if (!mpidata_array_reserve(&parts->list, &parts->allocated, parts->n + 1, 1, sizeof *parts->list)) return -1;
+    const size_t bytes = mpidata_block_bytes(plan, block);
+    mpidata_part *part = &parts->list[parts->n];
+    *part = (mpidata_part){.block = *block, .rank = rank, .values = mpidata_heap_take(heap, bytes)};
+    if (!part->values) return -1;
+    parts->bytes += bytes;
+    return parts->n++;
+}
+
+int mpidata_parts_fill(mpidata_parts *parts, mpidata_heap *heap, const mpidata_plan *plan, int field, int64_t extent, const void *values) {
+    const mpidata_field *declared = &plan->fields[field];
+    mpidata_block block = {.field = field, .ndim = declared->ndim};
+    memcpy(block.shape, declared->shape, sizeof block.shape);
+    block.shape[declared->varying] = extent;
+    if (!extent) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_block_check(plan, &block));
+    if (declared->index_of >= 0)
+        mpidata_range_of_indices(declared->element_size, values, mpidata_block_elements(&block), &block.values.least, &block.values.greatest);
+    const int part = mpidata_parts_add(parts, heap, plan, &block, 0);
+    if (part < 0) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for field '%s'. Lower buffer.capacity.", declared->name);
+    memcpy(parts->list[part].values, values, mpidata_block_bytes(plan, &block));
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_parts_clear(mpidata_parts *parts, mpidata_heap *heap) {
+    for (int i = 0; i < parts->n; i++) mpidata_heap_give_back(heap, parts->list[i].values);
+    parts->n = 0;
+    parts->bytes = 0;
+}
+
+static int comes_before(const mpidata_part *one, const mpidata_part *other) {
+    if (one->block.field != other->block.field) return one->block.field < other->block.field;
+    return one->rank < other->rank;
+}
+
+/* Those of a rank are in order already, and most often all are: insertion, which is stable. */
+static void sort(mpidata_part *list, int n) {
+    for (int i = 1; i < n; i++) {
+        mpidata_part part = list[i];
+        int at = i;
+        for (; at > 0 && comes_before(&part, &list[at - 1]); at--) list[at] = list[at - 1];
+        list[at] = part;
+    }
+}
+
+static int64_t extent_of(const mpidata_plan *plan, const mpidata_part *part) {
+    return part->block.shape[plan->fields[part->block.field].varying];
+}
+
+static int check_indices(const mpidata_parts *parts, const mpidata_plan *plan) {
+    for (int i = 0; i < parts->n; i++) {
+        const mpidata_part *part = &parts->list[i];
+        const mpidata_field *field = &plan->fields[part->block.field];
+        if (field->index_of < 0) continue;
+        const int64_t length = parts->lengths[field->index_of], least = part->block.values.least, greatest = part->block.values.greatest;
+        if (least >= 0 && greatest < length && least <= greatest) continue;
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%s' has the index %lld, but there are %lld '%s', which are counted from %d "
+                                                   "(rank %d of the group)",
+                             field->name, (long long)((least < 0 ? least : greatest) + field->base), (long long)length,
+                             plan->lengths[field->index_of].name, field->base, part->rank);
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
+    sort(parts->list, parts->n);
+    for (int l = 0; l < plan->n_lengths; l++) parts->lengths[l] = -1;
+    const mpidata_part *part = parts->list, *end = parts->list + parts->n;
+    for (int f = 0; f < plan->n_fields; f++) {
+        const mpidata_field *field = &plan->fields[f];
+        int64_t rows = 0;
+        if (field->varying < 0) continue;
+        for (; part < end && part->block.field == f; part++) rows += extent_of(plan, part);
+        const mpidata_length *length = &plan->lengths[field->length];
+        int64_t *known = &parts->lengths[field->length];
+        if (*known >= 0 && *known != rows)
+            return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has %lld '%s', another one %lld", field->name, (long long)rows,
+                                 length->name, (long long)*known);
+        if (length->at_most && rows > length->at_most)
+            return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has %lld '%s', at most %lld are declared", field->name,
+                                 (long long)rows, length->name, (long long)length->at_most);
+        *known = rows;
+    }
+    for (int l = 0; l < plan->n_lengths; l++)
+        if (parts->lengths[l] < 0) parts->lengths[l] = 0;
+    return check_indices(parts, plan);
+}
+
+const mpidata_part *mpidata_parts_of(const mpidata_parts *parts, int field, int *n) {
+    int first = 0;
+    while (first < parts->n && parts->list[first].block.field < field) first++;
+    for (*n = 0; first + *n < parts->n && parts->list[first + *n].block.field == field;) ++*n;
+    return parts->list + first;
+}
+
+/* Elements of one index of the dimension that varies that lie side by side. */
+static int64_t inner_of(const mpidata_field *field) {
+    int64_t inner = 1;
+    for (int d = field->varying + 1; d < field->ndim; d++) inner *= field->shape[d];
+    return inner;
+}
+
+/* Copy one part to index `at` of `all`; returns its extent. */
+static int64_t copy_part(const mpidata_part *part, const mpidata_field *field, char *target, int64_t at, int64_t all, int64_t shift,
+                         void *(*copy)(void *restrict, const void *restrict, size_t)) {
+    const int64_t inner = inner_of(field), outer = field->row / inner, extent = part->block.shape[field->varying];
+    const size_t size = field->element_size, row = (size_t)inner * size, bytes = (size_t)extent * row;
+    for (int64_t o = 0; o < outer; o++) {
+        char *to = target + (size_t)(o * all + at) * row;
+        const char *from = part->values + (size_t)o * bytes;
+        if (shift)
+            mpidata_copy_indices(size, to, from, extent * inner, shift);
+        else
+            (void)copy(to, from, bytes);
+    }
+    return extent;
+}
+
+void mpidata_parts_copy(const mpidata_parts *parts, const mpidata_plan *plan, const mpidata_packing *packing, void *const *fields,
+                        void *(*copy)(void *restrict, const void *restrict, size_t)) {
+    int64_t at = 0;
+    for (int i = 0; i < parts->n; i++) {
+        const mpidata_part *part = &parts->list[i];
+        const int f = part->block.field;
+        const mpidata_field *field = &plan->fields[f];
+        const int64_t shift = packing->shifted && packing->at && field->index_of >= 0 ? packing->at[field->index_of] : 0;
+        if (!i || parts->list[i - 1].block.field != f) at = packing->at ? packing->at[field->length] : 0;
+        at += copy_part(part, field, fields[f], at, packing->all[field->length], shift, copy);
+    }
+}
+
+void mpidata_parts_join_field(const mpidata_parts *parts, const mpidata_plan *plan, int field, char *target) {
+    const mpidata_field *declared = &plan->fields[field];
+    int n;
+    int64_t at = 0;
+    const mpidata_part *part = mpidata_parts_of(parts, field, &n);
+    for (const mpidata_part *end = part + n; part < end; part++)
+        at += copy_part(part, declared, target, at, parts->lengths[declared->length], 0, memcpy);
+}

@@ -1,0 +1,54 @@
+/* What the ranks of a group have put of the fields that vary, as it came: the parts of a sample are joined when it is copied,
+ * in the order of the ranks, and of each rank's calls. Not thread-safe. */
+#ifndef MPIDATA_PARTS_H
+#define MPIDATA_PARTS_H
+
+#include "base/heap.h"
+#include "wire/wire.h"
+
+typedef struct {
+    mpidata_block block;
+    int rank;
+    char *values; /* contiguous */
+} mpidata_part;
+
+typedef struct {
+    mpidata_part *list;
+    int n;
+    int64_t allocated;
+    int64_t *lengths; /* plan.n_lengths, known when the sample is whole */
+    size_t bytes;     /* of the values */
+} mpidata_parts;
+
+/* Add a part, with memory for its values; returns its number until they are joined, or -1 where memory is short. The parts of a
+ * rank come in the order of its calls. */
+int mpidata_parts_add(mpidata_parts *parts, mpidata_heap *heap, const mpidata_plan *plan, const mpidata_block *block, int rank);
+
+/* Add all values of a field that varies, contiguous, as its only part. */
+int mpidata_parts_fill(mpidata_parts *parts, mpidata_heap *heap, const mpidata_plan *plan, int field, int64_t extent, const void *values);
+
+/* Forget them. */
+void mpidata_parts_clear(mpidata_parts *parts, mpidata_heap *heap);
+
+/* All are there: put them in order, and find the lengths. Refuses fields of one length that are not as long as one another, and
+ * indices beyond their length. */
+int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan);
+
+/* Where the values of a sample go in a batch: by length, from which index on, and how many there are in all. at NULL: from 0 on. */
+typedef struct {
+    const int64_t *at, *all;
+    int shifted; /* values of index fields grow by `at` */
+} mpidata_packing;
+
+/* The parts of one field, when they are in order: *n of them. */
+const mpidata_part *mpidata_parts_of(const mpidata_parts *parts, int field, int *n);
+
+/* Copy the values of all fields that vary to their places in a batch: fields[i] is the address of field i, whose dimension that
+ * varies has the extent `all` there. */
+void mpidata_parts_copy(const mpidata_parts *parts, const mpidata_plan *plan, const mpidata_packing *packing, void *const *fields,
+                        void *(*copy)(void *restrict, const void *restrict, size_t));
+
+/* Copy all values of one field, as the sample has them, to memory of its own. */
+void mpidata_parts_join_field(const mpidata_parts *parts, const mpidata_plan *plan, int field, char *target);
+
+#endif

@@ -1,0 +1,72 @@
+"""What the fields of a job file say about one another, and about lengths that samples have for themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mpidata.config.base import Problem
+from mpidata.config.sentences import suggestion
+
+__all__ = ["check_fields"]
+
+_TAKEN = ("time", "step", "simulation", "parameters")
+_INDICES = ("int32", "int64")
+
+
+def check_fields(sections: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find names that mean two things, lengths that no field has, and what lengths do not go with."""
+    fields, lengths = sections.get("fields"), sections.get("lengths", {})
+    if not fields:
+        return
+    used = dict.fromkeys(field.length for field in fields.values() if field.length is not None)
+    yield from _clashes(fields, used)
+    for name in lengths:
+        if name not in used:
+            fix = suggestion(name, used) or "Write it into the shape of a field, or remove it."
+            yield ("lengths", name), f"'lengths.{name}': no field has this length. {fix}"
+    for name, field in fields.items():
+        yield from _index(name, field, used)
+    if used:
+        yield from _together(sections, next(iter(used)))
+
+
+def _clashes(fields: Mapping[str, Any], used: Mapping[str, None]) -> Iterator[Problem]:
+    made = {f"{length}_offsets": f"the offsets of {length!r}" for length in used}
+    meant = {name: "what every sample has" for name in _TAKEN} | {length: "a length" for length in used} | made
+    for name in fields:
+        if name in meant and name not in _TAKEN:  # those are refused already
+            yield (
+                ("fields", name),
+                f"'fields.{name}': in a batch {name!r} is {meant[name]}. Rename the field or the length.",
+            )
+    for length in used:
+        if length in made:
+            field = next(name for name, field in fields.items() if field.length == length)
+            said = f"the length {length!r} is {made[length]} in a batch"
+            yield ("fields", field, "shape"), f"'fields.{field}.shape': {said}. Rename one of the lengths."
+
+
+def _index(name: str, field: Any, used: Mapping[str, None]) -> Iterator[Problem]:
+    at, key = ("fields", name, "index"), f"'fields.{name}.index'"
+    if field.index is None:
+        if field.base:
+            yield ("fields", name, "base"), f"'fields.{name}.base' is for indices. Give 'index', or remove it."
+        return
+    if field.index not in used:
+        fix = suggestion(field.index, used) or "Name a length that is in the shape of a field."
+        yield at, f"{key} is {field.index!r}, which no field has as a length. {fix}"
+    if field.dtype not in _INDICES:
+        yield at, f"{key}: indices are {' or '.join(_INDICES)}, and the field is {field.dtype}. Change 'dtype'."
+    if field.length is None:
+        yield at, f"{key}: the field's own shape {list(field.shape)} has no name. Give it one, or remove 'index'."
+
+
+def _together(sections: Mapping[str, Any], length: str) -> Iterator[Problem]:
+    """Find what has to know how long a field is."""
+    said = f"the length {length!r}, which each sample has for itself"
+    solvers = sections.get("solvers")
+    if sections.get("record") is not None:
+        yield ("record",), f"'record' does not go with {said}. Remove it."
+    if solvers is not None and solvers.carried is not None:
+        yield ("solvers", "carried"), f"'solvers.carried' does not go with {said}. Link the program with libmpidata."

@@ -1,0 +1,105 @@
+"""Memory of batches of samples with lengths of their own, which are joined along them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from mpidata.run.plan import Plan
+from mpidata.trainer.batches import Batch
+from mpidata.trainer.pool import ALIGNMENT, MemoryPool, round_up
+
+__all__ = ["PackedMemory", "join_steps", "length_tensors"]
+
+
+class PackedMemory:
+    """Makes the tensors of batches.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    count : int or None
+        Samples in a batch; None for single samples without the leading dimension.
+    pinned : bool
+        Page-locked memory, from torch's own pool, which knows when a copy to the device has ended.
+    """
+
+    def __init__(self, plan: Plan, count: int | None, *, pinned: bool = False) -> None:
+        self._plan, self._pinned = plan, pinned
+        self._lead = () if count is None else (count,)
+        self._steps = self._lead if plan.samples_window == 1 else (*self._lead, plan.samples_window)
+        self._pool = MemoryPool()
+
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Make room for the lengths of a batch: of each the lengths of all steps."""
+        return np.empty((len(self._plan.lengths), *self._steps), np.int64)
+
+    def take(self, lengths: npt.NDArray[np.int64]) -> Batch:
+        """Memory for a batch of these lengths, with undefined contents; it comes back by itself."""
+        plan = self._plan
+        alike = () if self._plan.samples_window == 1 and not self._lead else self._steps
+        totals = {length.name: int(of.sum()) for length, of in zip(plan.lengths, lengths, strict=True)}
+        entries: list[tuple[str, tuple[int, ...], str]] = [
+            (field.name, field.extents(totals) if field.length else (*alike, *field.extents()), field.dtype)
+            for field in plan.fields
+        ]
+        entries.append(("parameters", (*self._lead, len(plan.parameters)), "float64"))
+        entries += [
+            ("time", self._steps, "float64"),
+            ("step", self._steps, "int64"),
+            ("simulation", self._lead, "int64"),
+        ]
+        tensors = self._made(entries)
+        addresses = [tensor.data_ptr() for tensor in tensors.values()]
+        pointers = (ctypes.c_void_p * len(plan.fields))(*addresses[: len(plan.fields)])
+        return Batch(tensors | length_tensors(plan, lengths), addresses, pointers)
+
+    def _made(self, entries: Sequence[tuple[str, tuple[int, ...], str]]) -> dict[str, torch.Tensor]:
+        if self._pinned:
+            return {
+                name: torch.empty(shape, dtype=getattr(torch, dtype), pin_memory=True) for name, shape, dtype in entries
+            }
+        offsets, size = [], 0
+        for _, shape, dtype in entries:
+            offsets.append(size)
+            size = round_up(size + int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize, ALIGNMENT)
+        memory = self._pool.take(size, room=size // 4)
+        return {
+            name: torch.from_numpy(np.ndarray(shape, np.dtype(dtype), memory, offset))
+            for (name, shape, dtype), offset in zip(entries, offsets, strict=True)
+        }
+
+
+def length_tensors(plan: Plan, lengths: npt.NDArray[np.int64]) -> dict[str, torch.Tensor]:
+    """Make a batch's tensors `<length>`, [B] (or [B, W]) int64, and `<length>_offsets`, [B + 1] (or [B * W + 1]) int64.
+
+    A single sample of one step has no offsets.
+    """
+    tensors: dict[str, Any] = {}
+    for length, of in zip(plan.lengths, lengths, strict=True):
+        tensors[length.name] = torch.from_numpy(of) if of.ndim else torch.tensor(int(of))
+        if of.ndim:
+            offsets = np.zeros(of.size + 1, np.int64)
+            np.cumsum(of, out=offsets[1:])
+            tensors[f"{length.name}_offsets"] = torch.from_numpy(offsets)
+    return tensors
+
+
+def join_steps(
+    plan: Plan, steps: Sequence[Sequence[torch.Tensor]], lengths: npt.NDArray[np.int64]
+) -> list[torch.Tensor]:
+    """Join the fields of the steps of a window, given by step, as in a batch; lengths are [n_lengths, W] int64."""
+    before = {length.name: np.cumsum(of) - of for length, of in zip(plan.lengths, lengths, strict=True)}
+    joined = []
+    for number, field in enumerate(plan.fields):
+        parts = [step[number] for step in steps]
+        if field.index:
+            parts = [part + int(by) for part, by in zip(parts, before[field.index], strict=True)]
+        joined.append(torch.cat(parts, field.shape.index(field.length)) if field.length else torch.stack(parts))
+    return joined
