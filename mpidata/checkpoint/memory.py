@@ -17,7 +17,7 @@ _SLOT = 128  # what the library keeps of each sample besides
 
 
 def sample_bytes(plan: Plan) -> int:
-    """Memory of one sample on a trainer, in bytes."""
+    """Memory of one sample on a trainer, in bytes; what grows with lengths that samples have for themselves, of 1."""
     fields = sum(_aligned(field.nbytes) for field in plan.fields)
     return fields + _aligned(8 * len(plan.parameters)) + _LINE + _SLOT
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -167,24 +168,29 @@ def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[structu
 
 def _put(plan: Plan, library: Library, part: _Part) -> None:
     """Hand samples over, a piece of the file at a time."""
-    sample_bytes = sum(field.nbytes for field in plan.fields)
-    window = max(1, _READ_BYTES // max(1, sample_bytes))
+    window = max(1, _READ_BYTES // max(1, _mean_bytes(plan, part.file)))
     start = 0
     while start < len(part.rows):
         first = int(part.rows[start])
         end = int(np.searchsorted(part.rows, first + window))
         rows = part.rows[start:end] - first
         last = int(part.rows[end - 1]) + 1
-        names = [f"fields/{f.name}" for f in plan.fields]
-        arrays = [
-            np.ascontiguousarray(part.file.rows(name, first, last)[rows])
-            for name in [*names, "parameters", "time", "step", "simulation"]
-        ]
-        addresses = [array.ctypes.data for array in arrays]
-        pointers = (ctypes.c_void_p * len(names))(*addresses[: len(names)])
-        status = library.mpidata_trainer_restore_samples(part.place, len(rows), pointers, *addresses[len(names) :])
-        check(library, status)
+        fields = [np.ascontiguousarray(part.file.fields(field, first, rows)) for field in plan.fields]
+        others = [part.file.rows(name, first, last)[rows] for name in ("parameters", "time", "step", "simulation")]
+        others = [np.ascontiguousarray(array) for array in others]
+        lengths = np.empty((len(rows), len(plan.lengths)), np.int64)
+        for number, length in enumerate(plan.lengths):
+            lengths[:, number] = part.file.lengths[length.name][first:last][rows]
+        pointers = (ctypes.c_void_p * len(fields))(*(array.ctypes.data for array in fields))
+        addresses = [array.ctypes.data for array in (*others, lengths)]
+        check(library, library.mpidata_trainer_restore_samples(part.place, len(rows), pointers, *addresses))
         start = end
+
+
+def _mean_bytes(plan: Plan, file: TrainerFile) -> int:
+    """Bytes of a step's values, in the mean of a file."""
+    of = [float(file.lengths[f.length].mean()) if f.length and len(file.step) else 1.0 for f in plan.fields]
+    return math.ceil(sum(field.nbytes * extent for field, extent in zip(plan.fields, of, strict=True)))
 
 
 def _put_windows(plan: Plan, library: Library, parts: Sequence[_Part]) -> None:

@@ -195,7 +195,8 @@ class Checkpoints:
         )  # fmt: skip
         arrays = self._samples(snapshot) | self._ledger(snapshot)
         arrays |= {f"state/{name}": np.frombuffer(contents, np.uint8) for name, contents in state.items()}
-        write(path, head, plan.fields, arrays, lambda file, places: self._write_fields(file, places, snapshot.steps))
+        sizes = self._sizes(snapshot.steps, arrays)
+        write(path, head, plan.fields, arrays, lambda file, places: self._write_fields(file, places, sizes))
         return digest(path)
 
     def _samples(self, snapshot: structures.Snapshot) -> dict[str, NDArray[Any]]:
@@ -210,6 +211,11 @@ class Checkpoints:
         if self._plan.samples_window > 1:
             arrays["windows"] = np.empty((samples, self._plan.samples_window), np.int64)
             self._call("windows", arrays["windows"].ctypes.data)
+        if self._plan.lengths:
+            lengths = np.empty((steps, len(self._plan.lengths)), np.int64)
+            self._call("lengths", lengths.ctypes.data)
+            columns = zip(self._plan.lengths, lengths.T, strict=True)
+            arrays |= {f"lengths/{length.name}": np.ascontiguousarray(of) for length, of in columns}
         buffer, waiting, retired, _ = snapshot.count
         seen = np.zeros(samples, np.uint8)
         if self._plan.policy == "reservoir":
@@ -232,14 +238,24 @@ class Checkpoints:
         self._call("ledger", *[array.ctypes.data for array in arrays.values()])
         return arrays
 
-    def _write_fields(self, file: int, places: list[int], samples: int) -> None:
-        sizes = [field.nbytes for field in self._plan.fields]
-        window = min(_WRITE_SAMPLES, max(1, _WRITE_BYTES // max(1, sum(sizes))))
-        for first in range(0, samples, window):
-            count = min(window, samples - first)
-            for field, (place, size) in enumerate(zip(places, sizes, strict=True)):
-                self._call("write", file, field, first, count, place + first * size)
+    def _sizes(self, steps: int, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+        """Bytes of each step's values, by field: (fields, steps)."""
+        fields = self._plan.fields
+        of = [arrays[f"lengths/{f.length}"] if f.length else np.ones(steps, np.int64) for f in fields]
+        return np.stack([field.nbytes * extents for field, extents in zip(fields, of, strict=True)])
+
+    def _write_fields(self, file: int, places: list[int], sizes: NDArray[np.int64]) -> None:
+        ends = np.cumsum(sizes, axis=1)
+        written = np.cumsum(sizes.sum(axis=0))
+        first, steps = 0, sizes.shape[1]
+        while first < steps:
+            before = int(written[first - 1]) if first else 0
+            fit = int(np.searchsorted(written, before + _WRITE_BYTES, side="right")) - first
+            count = min(max(1, fit), _WRITE_SAMPLES, steps - first)
+            for field, place in enumerate(places):
+                self._call("write", file, field, first, count, place + int(ends[field, first] - sizes[field, first]))
             self._call("release", first, count)
+            first += count
 
     def _call(self, what: str, *arguments: object) -> None:
         check(self._library, getattr(self._library, f"mpidata_trainer_snapshot_{what}")(*arguments))

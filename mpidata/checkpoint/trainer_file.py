@@ -6,6 +6,8 @@ space is allocated at once, closed, and the arrays are written to their places b
 Attributes of the file: see `Head`. Datasets, n samples of the places buffer, waiting, retired, validation in turn:
 `fields/<name>` (n, *shape); `parameters` (n, p) float64; `time` float64, `step`, `simulation` int64, `seen` uint8, all
 (n,). With windows all but `seen` have a row for each step, and `windows`, (n, W) int64, the numbers of these rows.
+Where samples have lengths of their own, `lengths/<name>`, (n,) int64, and the values of a field with one are those of
+all samples, one behind the other, (elements,).
 `ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes; where there
 are statistics, `scales`, (n, 6) float64.
 """
@@ -77,9 +79,12 @@ def write(
         for name, value in dataclasses.asdict(head).items():
             dtype = "u8" if name == "random" else None if isinstance(value, str) else "i8"
             file.attrs.create(name, value, dtype=dtype)
-        for group in ("fields", "ledger", "state"):
+        lengths = {name.removeprefix("lengths/"): of for name, of in arrays.items() if name.startswith("lengths/")}
+        for group in ("fields", "ledger", "state", *["lengths"] * bool(lengths)):
             file.create_group(group)
-        field_places = [_allocate(file, f"fields/{f.name}", (rows, *f.extents()), np.dtype(f.dtype)) for f in fields]
+        shapes = [_shape(field, rows, lengths) for field in fields]
+        kinds = zip(fields, shapes, strict=True)
+        field_places = [_allocate(file, f"fields/{f.name}", shape, np.dtype(f.dtype)) for f, shape in kinds]
         places = {name: _allocate(file, name, array.shape, array.dtype) for name, array in arrays.items()}
     handle = os.open(path, os.O_WRONLY)
     try:
@@ -89,6 +94,13 @@ def write(
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _shape(field: Field, rows: int, lengths: Mapping[str, _Array]) -> tuple[int, ...]:
+    """Shape of the dataset with the values of a field; raises KeyError where its length is missing."""
+    if not field.length:
+        return (rows, *field.extents())
+    return (int(lengths[field.length].sum()) * field.row,)
 
 
 def _allocate(file: h5py.File, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
@@ -152,6 +164,11 @@ class TrainerFile:
         self.step: NDArray[np.int64] = self._whole("step", np.int64, (self._rows,))[self.windows[:, 0]]
         self.simulation: NDArray[np.int64] = self._whole("simulation", np.int64, (self._rows,))[self.windows[:, 0]]
         self.seen: NDArray[np.bool_] = self._whole("seen", np.uint8, (samples,)) != 0
+        self.lengths: dict[str, NDArray[np.int64]] = {}
+        for name in self._file.get("lengths", ()):
+            self.lengths[name] = self._whole(f"lengths/{name}", np.int64, (self._rows,))
+            if np.any((self.lengths[name] < 0) | (self.lengths[name] > MOST)):
+                raise ValueError(f"lengths/{name} makes no sense")
         rows = self._dataset("ledger/steps").shape
         self.ledger: dict[str, _Array] = {}
         for name, dtype in LEDGER.items():
@@ -216,8 +233,8 @@ class TrainerFile:
         head, count = self.head, plan.simulations + plan.validation
         with self.readable():
             shapes = {name: self._dataset(f"fields/{name}") for name in self._file["fields"]}
-            found = {name: (str(dataset.dtype), dataset.shape[1:]) for name, dataset in shapes.items()}
-            of_samples = {**shapes, **{name: self._dataset(name) for name in ("parameters", "time")}}
+            found = {name: (str(dataset.dtype), dataset.shape) for name, dataset in shapes.items()}
+            of_samples = {name: self._dataset(name) for name in ("parameters", "time")}
             for name, dataset in of_samples.items():
                 if dataset.shape[:1] != (self._rows,):
                     raise ValueError(f"{name} has shape {dataset.shape}, but there are {self._rows} steps")
@@ -226,7 +243,9 @@ class TrainerFile:
             }:
                 raise ValueError("parameters or time are not what they should be")
             parameters = of_samples["parameters"].shape[1]
-        if found != {field.name: (field.dtype, field.shape) for field in plan.fields}:
+        if set(self.lengths) != {length.name for length in plan.lengths} or found != {
+            field.name: (field.dtype, _shape(field, self._rows, self.lengths)) for field in plan.fields
+        }:
             what = "other fields"
         elif parameters != len(plan.parameters):
             what = f"{parameters} parameters instead of {len(plan.parameters)}"
@@ -247,6 +266,21 @@ class TrainerFile:
         with self.readable():
             rows: _Array = self._file[name][first:last]
         return rows
+
+    def fields(self, field: Field, first: int, chosen: NDArray[np.int64]) -> _Array:
+        """Read the values of a field in the rows `first + chosen`, ascending, one behind the other."""
+        last = first + int(chosen[-1]) + 1
+        if not field.length:
+            return self.rows(f"fields/{field.name}", first, last)[chosen]
+        sizes = self.lengths[field.length][:last] * field.row
+        begin = int(sizes[:first].sum())
+        values = self.rows(f"fields/{field.name}", begin, int(sizes.sum()))
+        if len(chosen) == last - first:
+            return values
+        starts = np.cumsum(sizes[first:]) - sizes[first:]
+        parts = [values[starts[row] : starts[row] + sizes[first + row]] for row in chosen.tolist()]
+        joined: _Array = np.concatenate(parts)
+        return joined
 
     def state(self) -> dict[str, bytes]:
         """Read the registered objects' states."""

@@ -13,14 +13,17 @@ _OF_SIMULATION = 100  # and its parameters, on the scheduler
 
 def memory_needs(plan: Plan) -> list[str]:
     """Say it in a line for each role. What the user's programs need comes on top of that, GPUs' libraries too."""
-    sizes = [field.nbytes for field in plan.fields]
-    sample = sum(sizes) + 8 * len(plan.parameters)
+    limits = {length.name: length.at_most for length in plan.lengths} | {"": 1}
+    sample = sum(field.nbytes * limits[field.length] for field in plan.fields) + 8 * len(plan.parameters)
+    unlimited = " and ".join(name for name, limit in limits.items() if not limit)
     every = plan.simulations + plan.validation
     lines = [f"scheduler: {_size(_SCHEDULER + every * (_OF_SIMULATION + 8 * len(plan.parameters)))}"]
     if not plan.has_stream:
         return [*lines, f"each trainer: {_size(_OWN)}"]
     held = "steps" if plan.samples_window > 1 else "samples"
     buffer = plan.capacity * sample
+    if unlimited:
+        lines.append(f"the lengths {unlimited} have no limit (lengths.<name>.at_most): their fields come on top of this")
     more = ", all its share of the validation samples" if plan.validation else ""
     lines.append(
         f"each trainer: {_size(_OWN + buffer)}, {_size(buffer)} of it for {plan.capacity} {held} of {_size(sample)}; "

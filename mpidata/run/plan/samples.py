@@ -48,9 +48,14 @@ class Field:
         return tuple(lengths[extent] if isinstance(extent, str) else extent for extent in self.shape)
 
     @property
+    def row(self) -> int:
+        """Number of elements, of a field with a length of each index of it."""
+        return math.prod(self.extents({self.length: 1}))
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the field in one step; of one with a length, of each index of it."""
-        return math.prod(self.extents({self.length: 1})) * constants.DTYPES[self.dtype].size
+        return self.row * constants.DTYPES[self.dtype].size
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

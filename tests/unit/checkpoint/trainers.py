@@ -106,7 +106,15 @@ class RestoringLibrary:
         return 0
 
     def mpidata_trainer_restore_samples(
-        self, place: int, count: int, fields: Any, parameters: int, times: int, steps: int, simulations: int
+        self,
+        place: int,
+        count: int,
+        fields: Any,
+        parameters: int,
+        times: int,
+        steps: int,
+        simulations: int,
+        lengths: int,
     ) -> int:
         step, simulation = memory(steps, (count,), "int64"), memory(simulations, (count,), "int64")
         numbers = 100 * simulation + step
