@@ -1,0 +1,54 @@
+"""What random fields hold: every array of a step follows from the seed, the simulation, the step and the field.
+
+spec.json, in the working directory, has `seed`, `ranks` (of a group), `steps`, `lengths` ({name: [least, most]}), and
+`fields` ({name: {dtype, shape, index, base}}).
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SPEC = json.loads(Path("spec.json").read_text())
+
+
+def chance(*numbers: int) -> np.random.Generator:
+    return np.random.default_rng([SPEC["seed"], *numbers])
+
+
+def lengths(simulation: int, step: int) -> dict[str, int]:
+    """Of a step, by name."""
+    of = chance(simulation, step)
+    return {name: int(of.integers(least, most + 1)) for name, (least, most) in SPEC["lengths"].items()}
+
+
+def varying(name: str) -> int:
+    """The dimension that varies; -1: none."""
+    return next((d for d, extent in enumerate(SPEC["fields"][name]["shape"]) if isinstance(extent, str)), -1)
+
+
+def whole(name: str, simulation: int, step: int) -> np.ndarray[Any, Any]:
+    """A field as the trainers are to get it."""
+    entry, number, of_step = SPEC["fields"][name], list(SPEC["fields"]).index(name), lengths(simulation, step)
+    shape = [of_step[extent] if isinstance(extent, str) else extent for extent in entry["shape"]]
+    of, dtype = chance(simulation, step, number), np.dtype(entry["dtype"])
+    if entry.get("index"):
+        return of.integers(0, max(1, of_step[entry["index"]]), shape, dtype)
+    if dtype.kind == "f":
+        return of.standard_normal(shape).astype(dtype)
+    return of.integers(0, 100, shape).astype(dtype)
+
+
+def parts(name: str, simulation: int, step: int, rank: int) -> list[tuple[slice, ...]]:
+    """What a rank puts of a field, in the order of its calls: of one that varies along that dimension, else the first."""
+    entry, number = SPEC["fields"][name], list(SPEC["fields"]).index(name)
+    axis, ranks, of = varying(name), SPEC["ranks"], chance(simulation, step, number, 1)
+    if not entry["shape"]:
+        return [()] if rank == ranks - 1 else []
+    extent = whole(name, simulation, step).shape[max(0, axis)]
+    pieces = int(of.integers(1, 3)) * ranks
+    ends = [0, *sorted(of.integers(0, extent + 1, pieces - 1).tolist()), extent]
+    cuts = [slice(ends[i], ends[i + 1]) for i in range(pieces)]
+    owner = np.sort(of.integers(0, ranks, pieces))  # some ranks have nothing
+    return [(slice(None),) * max(0, axis) + (cut,) for cut, of_rank in zip(cuts, owner, strict=True) if of_rank == rank]
