@@ -3,9 +3,11 @@
     python -m benchmarks.against ../before --sizes 8192 262144 8388608
     python -m benchmarks.against . --sizes 65536 --here samples.statistics=true
     python -m benchmarks.against . --sizes 8192 65536 1048576 --carried
+    python -m benchmarks.against . --sizes 65536 1048576 --varying --both buffer.policy=firo
 
 The other checkout has an environment of its own, made by `make setup`; it may be this one, to see what a key of the job
-file costs, or what it costs that the solver is no rank of the job (--carried). A pair is a job of each checkout; both
+file costs, what it costs that the solver is no rank of the job (--carried), or that samples have lengths of their own, 0.5
+to 1.5 times the size (--varying). A pair is a job of each checkout; both
 are there at the same time, and while one moves a number of samples the other waits, in turn, so that both see the
 same machine.
 A turn varies by half; a pair's ratio is the geometric mean over its turns, less a tenth at either end. The median of
@@ -82,10 +84,11 @@ class Estimate:
 class Side:
     """A job of a checkout, with changes to its job file, which moves samples when it is its turn."""
 
-    def __init__(self, checkout: Path, changes: Sequence[str], carried: bool, cell: Cell) -> None:
+    def __init__(self, checkout: Path, changes: Sequence[str], special: str, cell: Cell) -> None:
         tools, environ = checkout / ".venv" / "bin", dict(os.environ)
         environ.pop("PYTHONPATH", None)
         self._folder, solver = cell.folder, cell.folder / "turns"
+        carried, varying = special == "carried", special == "varying"
         words = ["--carried"] if carried else ["--cflags", "--libs"]
         libraries = shlex.split(subprocess.check_output([tools / "mpidata", "config", *words], text=True))
         compiler = ["cc", "-DCARRIED"] if carried else [str(tools / "mpicc")]
@@ -96,11 +99,12 @@ class Side:
             self._memory: Any = mmap.mmap(file.fileno(), 0)
         self._words = memoryview(self._memory).cast("q")
         keys = "carried: {ranks: 1, launcher: none}, " if carried else ""
+        more, shape = (", varying", "n") if varying else ("", cell.elements)
         (cell.folder / "job.yaml").write_text(f"""\
 trainers: {{ranks: 1, program: [python, {str(_PROGRAMS / "turns.py")!r}, {str(cell.folder)!r}]}}
-solvers: {{groups: 1, {keys}program: [{str(solver)!r}, {str(cell.folder)!r}, "{cell.elements}"]}}
+solvers: {{groups: 1, {keys}program: [{str(solver)!r}, {str(cell.folder)!r}, "{cell.elements}"{more}]}}
 parameters: {{count: 1, space: {{alpha: [0, 1]}}}}
-fields: {{u: {{dtype: float32, shape: [{cell.elements}]}}}}
+fields: {{u: {{dtype: float32, shape: [{shape}]}}}}
 buffer: {{policy: fifo, capacity: {cell.queue}}}
 """)
         options = [word for change in changes for word in ("--set", change)]
@@ -131,18 +135,18 @@ buffer: {{policy: fifo, capacity: {cell.queue}}}
         self._job.wait()
 
 
-def pair(checkouts: Sequence[tuple[Path, Sequence[str], bool]], size: int, turns: int, seconds: float) -> list[float]:
+def pair(checkouts: Sequence[tuple[Path, Sequence[str], str]], size: int, turns: int, seconds: float) -> list[float]:
     """Ratios of the first's rate to the second's, one for each turn; raises BenchmarkError.
 
-    Each is a checkout, the changes to its job file, and whether its solver is carried.
+    Each is a checkout, the changes to its job file, and what is special: its solver is `carried`, its samples `varying`.
     """
     with tempfile.TemporaryDirectory(prefix="against-") as folder, contextlib.ExitStack() as stack:
         sides = []
-        for number, (checkout, changes, carried) in enumerate(checkouts):
+        for number, (checkout, changes, special) in enumerate(checkouts):
             own = Path(folder) / str(number)
             own.mkdir()
             cell = Cell.plan(own, size, seconds)
-            sides.append(Side(checkout, changes, carried, cell))
+            sides.append(Side(checkout, changes, special, cell))
             stack.callback(sides[-1].close)
         for side in sides:
             side.turn(cell.warm // BATCH, _START_LIMIT_S)  # fills caches and pools
@@ -169,9 +173,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--here", action="append", default=[], metavar="KEY=VALUE", help="change this job file")
     parser.add_argument("--both", action="append", default=[], metavar="KEY=VALUE", help="change both job files")
     parser.add_argument("--carried", action="store_true", help="this solver is no rank of the job")
+    parser.add_argument("--varying", action="store_true", help="these samples have lengths of their own")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended by SIGTERM."))  # and the jobs with it
-    checkouts = [(ROOT, given.both + given.here, given.carried), (given.other.resolve(), given.both, False)]
+    special = "carried" if given.carried else "varying" if given.varying else ""
+    checkouts = [(ROOT, given.both + given.here, special), (given.other.resolve(), given.both, "")]
     ratios: dict[int, list[float]] = {size: [] for size in given.sizes}
     for number in range(given.most):
         for size in given.sizes:

@@ -1,5 +1,6 @@
 /* The solver of turns.py: computes nothing, and sends a number of samples each time it is its turn.
- * Arguments: folder, elements (float32) of a sample. With CARRIED it is no rank of the job. */
+ * Arguments: folder, elements (float32) of a sample, and `varying` for samples of 0.5 to 1.5 times as many. With CARRIED it
+ * is no rank of the job. */
 #include "gate.h"
 
 #ifdef CARRIED
@@ -35,11 +36,13 @@ static int leave(void) { return MPI_Finalize(); }
 
 int main(int argc, char **argv) {
     int64_t simulation;
-    if (argc != 3) return 2;
+    if (argc < 3) return 2;
+    const int varying = argc > 3;
     enter(argc, argv);
     volatile int64_t *gate = gate_map(argv[1]);
     int64_t elements = atol(argv[2]), first = 0;
-    float *u = gate_memory((size_t)elements * sizeof(float));
+    float *u = gate_memory((size_t)elements * 2 * sizeof(float));
+    uint64_t chance = 1;
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
         for (int64_t step = 0;; step++) {
             while (step == gate[GATE_LAST_STEP] && !gate[GATE_STOP]) {
@@ -47,8 +50,13 @@ int main(int argc, char **argv) {
                 (void)usleep(PAUSE_US);
             }
             if (gate[GATE_STOP]) break;
-            u[0] = u[elements - 1] = (float)step;
-            must(mpidata_put_block("u", u, MPIDATA_FLOAT32, 1, &elements, &first));
+            chance = chance * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            const int64_t extent = varying ? elements / 2 + (int64_t)((chance >> 33) % (uint64_t)elements) : elements;
+            u[0] = u[extent - 1] = (float)step;
+            if (varying)
+                must(mpidata_put("u", u, MPIDATA_FLOAT32, 1, &extent));
+            else
+                must(mpidata_put_block("u", u, MPIDATA_FLOAT32, 1, &extent, &first));
             if (mpidata_step((double)step)) break;
         }
     must(mpidata_finalize());

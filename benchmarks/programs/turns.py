@@ -32,9 +32,14 @@ while True:
     start = time.monotonic()
     words[LAST_STEP] += words[COUNT] * BATCH
     for _ in range(words[COUNT]):
-        batch = next(batches)["u"]
+        whole = next(batches)
+        batch = whole["u"]
     seconds = time.monotonic() - start
-    if batch[0, ..., 0].tolist() != batch[0, ..., -1].tolist() or batch.shape[0] != BATCH:
+    if "n_offsets" in whole:
+        batch = batch[None, : whole["n_offsets"][1]]
+    elif batch.shape[0] != BATCH:
+        sys.exit("A batch has another size.")
+    if batch[0, ..., 0].tolist() != batch[0, ..., -1].tolist():
         sys.exit("A batch is not what was sent.")
     struct.pack_into("d", memory, 8 * SECONDS, seconds)
     turn = words[DONE] = words[TURN]
