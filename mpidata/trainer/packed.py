@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,7 +69,7 @@ class PackedMemory:
         offsets, size = [], 0
         for _, shape, dtype in entries:
             offsets.append(size)
-            size = round_up(size + int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize, ALIGNMENT)
+            size = round_up(size + math.prod(shape) * np.dtype(dtype).itemsize, ALIGNMENT)
         memory = self._pool.take(size, room=size // 4)
         return {
             name: torch.from_numpy(np.ndarray(shape, np.dtype(dtype), memory, offset))
