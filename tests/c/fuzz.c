@@ -16,7 +16,7 @@
 #include "receive/whole.h"
 #include "solver/sender.h"
 
-enum { PLAN = 0, PIECES, ORDER, TASK, PARCELS, KINDS };
+enum { PLAN = 0, PIECES, PARTS, ORDER, TASK, PARCELS, KINDS };
 enum { LONGEST = 1 << 19, MOST = LONGEST - 1 };
 
 /* Ranks 1 and 2 are trainers, 3 and 4 group 0, 5 and 6 group 1. A block of `large` is a message of its own. */
@@ -25,13 +25,19 @@ static const char job_text[] =
     "in_flight 4\nsimulations 10\nvalidation 3\npolicy firo\ncapacity 100\nwatermark 20\ntail repeat\ntimeout_s 300.0\n"
     "start_timeout_s 600.0\nstart split\nparameter alpha\nfield cells uint8 3 2 3 4\nfield large float32 2 100 90\n"
     "field scalar float64 0\nprogram solver\n";
+/* The same with fields that vary. */
+static const char varying_text[] =
+    "mpidata-plan 1\nrun /run\nfolder /a folder\nseed 7\nworld 7\ntrainers 2\ngroups 2\nspares 0\nranks_per_group 2\n"
+    "in_flight 4\nsimulations 10\nvalidation 3\npolicy firo\ncapacity 100\nwatermark 20\ntail repeat\ntimeout_s 300.0\n"
+    "start_timeout_s 600.0\nstart split\nparameter alpha\nstatistics -1 1 -1\nlength nodes 0\nlength edges 90\n"
+    "field cells uint8 3 2 3 4\nfield xy float32 2 nodes 2\nfield ends int64 2 2 edges\nindex ends nodes 1\nprogram solver\n";
 static const char small_text[] =
     "mpidata-plan 1\nrun /run\nfolder /folder\nworld 1\ntrainers 2\ngroups 1\nstart spawn\nranks_per_group 1\nin_flight 1\n"
     "simulations 1\nvalidation 0\npolicy fifo\ncapacity 9\nwatermark 0\ntail drop\nfield u float64 1 5\n";
 
-static const char *const plans[] = {job_text, small_text};
+static const char *const plans[] = {job_text, small_text, varying_text};
 
-/* -- in place of the arena: pieces of memory of their own, whose ends AddressSanitizer knows ----------------------------- */
+/* -- in place of the arena and the heap: pieces of memory of their own, whose ends AddressSanitizer knows ----------------------------- */
 
 struct mpidata_arena_chunk {
     struct mpidata_arena_chunk *next;
@@ -52,6 +58,18 @@ void mpidata_arena_close(mpidata_arena *arena) {
         free(arena->chunks);
     }
 }
+
+void *mpidata_heap_take(mpidata_heap *heap, size_t bytes) {
+    (void)heap;
+    return malloc(bytes ? bytes : 1);
+}
+
+void mpidata_heap_give_back(mpidata_heap *heap, void *memory) {
+    (void)heap;
+    free(memory);
+}
+
+void mpidata_heap_close(mpidata_heap *heap) { (void)heap; }
 
 /* -- what is tried -------------------------------------------------------------------------------------------------- */
 
@@ -77,14 +95,15 @@ static void try_plan(const uint8_t *input, size_t size) {
 static mpidata_trainer trainer;
 static mpidata_incoming in;
 
-static void open_trainer(void) {
+static void open_trainer(const char *text) {
     const mpidata_plan *plan = &trainer.job.plan;
     fake_reset();
     memset(&trainer, 0, sizeof trainer);
-    CHECK(!mpidata_plan_parse(job_text, &trainer.job.plan));
+    CHECK(!mpidata_plan_parse(text, &trainer.job.plan));
     CHECK(!mpidata_trainer_open_state(&trainer) && !mpidata_slots_open(&trainer.slots, plan));
     CHECK(!mpidata_ledger_open(&trainer.ledger, plan, 0));
     CHECK(!mpidata_buffer_open(&trainer.buffer, plan->policy, plan->capacity, plan->watermark, plan->seed, 0));
+    CHECK(!mpidata_scales_open(&trainer.scales, plan));
     CHECK(!mpidata_incoming_open(&in, &trainer));
 }
 
@@ -96,6 +115,7 @@ static void close_trainer(void) {
     mpidata_incoming_close(&in);
     mpidata_buffer_close(&trainer.buffer);
     mpidata_ledger_close(&trainer.ledger);
+    mpidata_scales_close(&trainer.scales);
     mpidata_slots_close(&trainer.slots);
     mpidata_trainer_close_state(&trainer);
     free(trainer.arrived);
@@ -126,11 +146,11 @@ static char *next_message(const uint8_t **input, size_t *size, envelope *head, s
 }
 
 /* Let a trainer receive them; returns the samples that have become whole, -1 after an error. */
-static int64_t try_pieces(const uint8_t *input, size_t size) {
+static int64_t try_pieces(const char *text, const uint8_t *input, size_t size) {
     char *messages[FAKE_MOST];
     int n = 0, did = 1, status = MPIDATA_SUCCESS;
     size_t bytes;
-    open_trainer();
+    open_trainer(text);
     for (envelope head; n < FAKE_MOST && (messages[n] = next_message(&input, &size, &head, &bytes)); n++)
         (void)fake_send(head.rank % 7, MPIDATA_TAG_SAMPLE + head.validation % 2, messages[n], bytes);
     while (did && !status) {
@@ -151,7 +171,7 @@ static int asks_for_much(const char *message, size_t bytes) {
     int64_t size;
     if (bytes < sizeof head) return 0;
     memcpy(&head, message, sizeof head);
-    for (size_t at = sizeof head; head.n_parts-- > 0 && at + sizeof size <= bytes; at += sizeof size) {
+    for (size_t at = sizeof head; head.n_parts > 0 && at + sizeof size <= bytes; head.n_parts--, at += sizeof size) {
         memcpy(&size, message + at, sizeof size);
         if (size > LONGEST) return 1;
     }
@@ -192,7 +212,7 @@ static int try_parcels(const uint8_t *input, size_t size) {
 static void try_order(const uint8_t *input, size_t size) {
     mpidata_order order = {0};
     memcpy(&order, input, size < sizeof order ? size : sizeof order);
-    open_trainer();
+    open_trainer(job_text);
     if (!mpidata_order_check(&trainer.job.plan, &order, (int)size)) {
         switch (order.kind) {
         case MPIDATA_ORDER_EXPECT:
@@ -231,7 +251,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     if (!size) return 0;
     switch (input[0] % KINDS) {
     case PLAN: try_plan(input + 1, size - 1); break;
-    case PIECES: (void)try_pieces(input + 1, size - 1); break;
+    case PIECES: (void)try_pieces(job_text, input + 1, size - 1); break;
+    case PARTS: (void)try_pieces(varying_text, input + 1, size - 1); break;
     case ORDER: try_order(input + 1, size - 1); break;
     case TASK: try_task(input + 1, size - 1); break;
     default: (void)try_parcels(input + 1, size - 1); break;
@@ -260,16 +281,59 @@ static void add_good(int kind, const void *bytes, size_t size) {
     good[kind][i].size = size + 1;
 }
 
+/* Append what a rank has sent; returns the size with it. */
+static size_t add_messages(uint8_t *bytes, size_t size, int rank, int validation) {
+    for (int i = 0; i < fake_n; i++) {
+        envelope head = {.rank = (uint8_t)rank, .validation = (uint8_t)validation, .size = (uint32_t)fake_messages[i].size};
+        CHECK(size + sizeof head + head.size < LONGEST);
+        memcpy(bytes + size, &head, sizeof head);
+        memcpy(bytes + size + sizeof head, fake_messages[i].bytes, head.size);
+        size += sizeof head + head.size;
+    }
+    return size;
+}
+
 static void put(mpidata_sender *sender, int field, int64_t first, int64_t count) {
-    static const double values[9000];
+    static double values[9000];
+    for (int i = 0; i < 90; i++) ((int64_t *)(void *)values)[i] = 1; /* an index from 1 */
     const mpidata_field *declared = &sender->job->plan.fields[field];
     mpidata_block block = {.field = field, .ndim = declared->ndim};
     for (int d = 0; d < declared->ndim; d++) block.shape[d] = declared->shape[d];
-    if (declared->ndim) {
+    if (declared->varying >= 0) {
+        block.shape[declared->varying] = count;
+    } else if (declared->ndim) {
         block.start[declared->ndim - 1] = first; /* rows that lie apart */
         block.shape[declared->ndim - 1] = count;
     }
     CHECK(!mpidata_sender_stage(sender, &block, values, declared->dtype, 0));
+}
+
+/* Of fields that vary one rank sends all, the other one headers only. */
+static void add_parts(int64_t simulation, int64_t nodes) {
+    static uint8_t bytes[LONGEST];
+    size_t size = 0;
+    mpidata_job job = {0};
+    CHECK(!mpidata_plan_parse(varying_text, &job.plan));
+    for (int rank = 0; rank < 2; rank++) {
+        mpidata_sender sender;
+        fake_reset();
+        fake_hold_sends = 1;
+        CHECK(!mpidata_sender_open(&sender, &job));
+        sender.by_try = 1;
+        for (int64_t step = simulation % 2; step < 6; step += 2) {
+            if (rank) put(&sender, 0, 0, 4);
+            for (int i = 0; rank && i < 2; i++) put(&sender, 1, 0, nodes);
+            for (int i = 0; rank && i < 2; i++) put(&sender, 2, 0, 20);
+            CHECK(!mpidata_sender_commit(&sender, simulation, step, 0.5, 0, (double[]){0.25}));
+        }
+        CHECK(!mpidata_sender_flush(&sender));
+        fake_hold_sends = 0;
+        size = add_messages(bytes, size, 3 + rank, 0);
+        mpidata_sender_close(&sender);
+    }
+    mpidata_plan_free(&job.plan);
+    CHECK(try_pieces(varying_text, bytes, size) == 3);
+    add_good(PARTS, bytes, size);
 }
 
 /* What two ranks of a group send of some steps, to trainer 0. */
@@ -294,18 +358,11 @@ static void add_pieces(int group, int64_t simulation, int steps, int with_large)
         }
         CHECK(!mpidata_sender_flush(&sender));
         fake_hold_sends = 0;
-        for (int i = 0; i < fake_n; i++) {
-            envelope head = {.rank = (uint8_t)(3 + 2 * group + rank), .validation = (uint8_t)validation,
-                             .size = (uint32_t)fake_messages[i].size};
-            CHECK(size + sizeof head + head.size < LONGEST);
-            memcpy(bytes + size, &head, sizeof head);
-            memcpy(bytes + size + sizeof head, fake_messages[i].bytes, head.size);
-            size += sizeof head + head.size;
-        }
+        size = add_messages(bytes, size, 3 + 2 * group + rank, validation);
         mpidata_sender_close(&sender);
     }
     mpidata_plan_free(&job.plan);
-    CHECK(try_pieces(bytes, size) == (with_large ? steps : 0)); /* these are received */
+    CHECK(try_pieces(job_text, bytes, size) == (with_large ? steps : 0)); /* these are received */
     add_good(PIECES, bytes, size);
 }
 
@@ -345,6 +402,8 @@ static void make_good(void) {
     add_pieces(0, 0, 3, 0);
     add_pieces(0, 1, 2, 1);
     add_pieces(1, 11, 1, 1);
+    add_parts(0, 7);
+    add_parts(1, 4400);
     add_parcels(100);
     add_parcels(60000);
 }

@@ -155,7 +155,8 @@ static void merge_moments(const mpidata_plan *plan, mpidata_slot *slot, const mp
     const mpidata_moments *moments = mpidata_piece_moments(piece, blocks);
     for (int i = 0; i < piece->n_blocks; i++) {
         const mpidata_field *field = &plan->fields[blocks[i].field];
-        int64_t n = mpidata_block_moments(plan, &blocks[i]), first = field->channel_axis < 0 ? 0 : blocks[i].start[field->channel_axis];
+        const int begins_at_0 = field->channel_axis < 0 || field->varying >= 0; /* parts have no start */
+        int64_t n = mpidata_block_moments(plan, &blocks[i]), first = begins_at_0 ? 0 : blocks[i].start[field->channel_axis];
         mpidata_moments_merge(slot->moments + field->moments + first, moments, n);
         moments += n;
     }

@@ -1,0 +1,138 @@
+/* Parts of fields that vary: memory that comes back in any order, and parts that become one array. */
+#include "buffer/parts.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "check.h"
+
+static const char text[] =
+    "mpidata-plan 1\nrun /run\nfolder /folder\nworld 3\ntrainers 1\ngroups 1\nranks_per_group 1\nin_flight 4\nsimulations 10\n"
+    "validation 0\npolicy fifo\ncapacity 100\nwatermark 0\ntail drop\nlength nodes 9\nlength edges 0\nfield xy int32 2 nodes 2\n"
+    "field ends int64 2 2 edges\nfield box float64 1 3\nfield u int64 1 nodes\nindex ends nodes 0\n";
+
+static mpidata_plan plan;
+static mpidata_heap heap;
+
+enum { XY = 0, ENDS, BOX, U, NODES = 0, EDGES };
+
+/* Each block that is taken is filled with its number, and found as it was when it is given back. */
+static void heap_of_any_sizes(void) {
+    enum { MOST = 300, ROUNDS = 40000 };
+    static struct { unsigned char *memory; size_t bytes; } held[MOST];
+    mpidata_random random;
+    mpidata_heap own = {0};
+    size_t most = 0;
+    mpidata_random_seed(&random, 7, 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        const int i = (int)mpidata_random_below(&random, MOST);
+        for (size_t at = 0; held[i].memory && at < held[i].bytes; at++) CHECK(held[i].memory[at] == (unsigned char)i);
+        mpidata_heap_give_back(&own, held[i].memory);
+        held[i].bytes = (size_t)mpidata_random_below(&random, round % 9 ? 3000 : 60000);
+        held[i].memory = mpidata_heap_take(&own, held[i].bytes);
+        CHECK(held[i].memory && (uintptr_t)held[i].memory % 64 == 0);
+        memset(held[i].memory, i, held[i].bytes);
+        if (own.taken > most) most = own.taken;
+    }
+    for (int i = 0; i < MOST; i++) mpidata_heap_give_back(&own, held[i].memory);
+    CHECK(own.taken == 0);
+    /* All is one again: what was the most fits into what is there, in one piece a chunk. */
+    CHECK(own.arena.chunks && most < (size_t)16 << 20);
+    void *whole = mpidata_heap_take(&own, ((size_t)4 << 20) - 64);
+    CHECK(whole);
+    mpidata_heap_give_back(&own, whole);
+    CHECK(mpidata_heap_take(&own, SIZE_MAX / 2) == NULL);
+    mpidata_heap_close(&own);
+}
+
+static void add(mpidata_parts *parts, int field, int rank, int64_t extent, int64_t first) {
+    const mpidata_field *declared = &plan.fields[field];
+    mpidata_block block = {.field = field, .ndim = declared->ndim};
+    memcpy(block.shape, declared->shape, sizeof block.shape);
+    block.shape[declared->varying] = extent;
+    block.values.least = first;
+    block.values.greatest = first + extent - 1;
+    const int part = mpidata_parts_add(parts, &heap, &plan, &block, rank);
+    CHECK(part >= 0);
+    for (int64_t i = 0; i < mpidata_block_elements(&block); i++) {
+        if (declared->element_size == 4)
+            ((int32_t *)(void *)parts->list[part].values)[i] = (int32_t)(first + i);
+        else
+            ((int64_t *)(void *)parts->list[part].values)[i] = first + i;
+    }
+}
+
+static mpidata_parts two_ranks(int64_t nodes_of_u) {
+    mpidata_parts parts = {.lengths = calloc(2, sizeof(int64_t))};
+    CHECK(parts.lengths);
+    add(&parts, U, 1, nodes_of_u - 3, 30); /* the second rank's came first */
+    add(&parts, ENDS, 1, 2, 3);
+    add(&parts, XY, 1, 2, 10);
+    add(&parts, XY, 0, 1, 0);
+    add(&parts, XY, 0, 2, 2);
+    add(&parts, U, 0, 3, 0);
+    add(&parts, ENDS, 0, 1, 0);
+    return parts;
+}
+
+static void clear(mpidata_parts *parts) {
+    mpidata_parts_clear(parts, &heap);
+    CHECK(parts->n == 0 && heap.taken == 0);
+    free(parts->list);
+    free(parts->lengths);
+}
+
+static void they_are_joined_in_order(void) {
+    mpidata_parts parts = two_ranks(5);
+    int32_t xy[7][2] = {{0}};
+    int64_t ends[2][5] = {{0}}, u[7] = {0};
+    void *fields[] = {xy, ends, NULL, u};
+    CHECK(!mpidata_parts_join(&parts, &plan));
+    CHECK(parts.lengths[NODES] == 5 && parts.lengths[EDGES] == 3);
+    const mpidata_packing packing = {.at = (int64_t[]){2, 1}, .all = (int64_t[]){7, 5}, .shifted = 1};
+    mpidata_parts_copy(&parts, &plan, &packing, fields, memcpy);
+    static const int32_t rows[][2] = {{0, 0}, {0, 0}, {0, 1}, {2, 3}, {4, 5}, {10, 11}, {12, 13}};
+    static const int64_t shifted[2][5] = {{0, 0 + 2, 3 + 2, 4 + 2, 0}, {0, 1 + 2, 5 + 2, 6 + 2, 0}}, wanted[] = {0, 0, 0, 1, 2, 30, 31};
+    CHECK(!memcmp(xy, rows, sizeof xy) && !memcmp(ends, shifted, sizeof ends) && !memcmp(u, wanted, sizeof u));
+    int64_t alone[2][3];
+    mpidata_parts_join_field(&parts, &plan, ENDS, (char *)alone);
+    CHECK(!memcmp(alone, (int64_t[2][3]){{0, 3, 4}, {1, 5, 6}}, sizeof alone));
+    clear(&parts);
+}
+
+static void what_does_not_fit_is_refused(void) {
+    mpidata_parts parts = two_ranks(6);
+    CHECK(mpidata_parts_join(&parts, &plan) == MPIDATA_ERR_SHAPE && strstr(mpidata_last_error(), "Field 'u' has 6 'nodes'"));
+    clear(&parts);
+    parts = two_ranks(5);
+    add(&parts, ENDS, 1, 1, 5);
+    CHECK(mpidata_parts_join(&parts, &plan) == MPIDATA_ERR_ARGUMENT && strstr(mpidata_last_error(), "the index 5, but there are 5"));
+    clear(&parts);
+    parts = two_ranks(5);
+    add(&parts, XY, 1, 5, 0);
+    add(&parts, U, 1, 5, 0);
+    CHECK(mpidata_parts_join(&parts, &plan) == MPIDATA_ERR_SHAPE && strstr(mpidata_last_error(), "at most 9"));
+    clear(&parts);
+}
+
+static void a_sample_of_nothing(void) {
+    mpidata_parts parts = {.lengths = calloc(2, sizeof(int64_t))};
+    CHECK(parts.lengths && !mpidata_parts_join(&parts, &plan) && parts.lengths[NODES] == 0 && parts.lengths[EDGES] == 0);
+    CHECK(!mpidata_parts_fill(&parts, &heap, &plan, XY, 0, NULL) && parts.n == 0);
+    CHECK(mpidata_parts_fill(&parts, &heap, &plan, XY, INT64_MAX, "") == MPIDATA_ERR_SHAPE);
+    clear(&parts);
+}
+
+int main(void) {
+    CHECK(!mpidata_plan_parse(text, &plan) && plan.n_lengths == 2 && plan.fields[ENDS].index_of == NODES);
+    CHECK(plan.fields[XY].varying == 0 && plan.fields[ENDS].varying == 1 && plan.fields[BOX].varying == -1);
+    CHECK(plan.slot_bytes == 64 && plan.fields[XY].row == 2 && plan.fields[XY].elements == 0);
+    heap_of_any_sizes();
+    they_are_joined_in_order();
+    what_does_not_fit_is_refused();
+    a_sample_of_nothing();
+    mpidata_heap_close(&heap);
+    mpidata_plan_free(&plan);
+    return 0;
+}
