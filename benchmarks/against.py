@@ -6,10 +6,9 @@
     python -m benchmarks.against . --sizes 65536 1048576 --varying --both buffer.policy=firo
 
 The other checkout has an environment of its own, made by `make setup`; it may be this one, to see what a key of the job
-file costs, what it costs that the solver is no rank of the job (--carried), or that samples have lengths of their own, 0.5
-to 1.5 times the size (--varying). A pair is a job of each checkout; both
-are there at the same time, and while one moves a number of samples the other waits, in turn, so that both see the
-same machine.
+file costs, what it costs that the solver is no rank of the job (--carried), or that samples have lengths of their own,
+0.5 to 1.5 times the size (--varying). A pair is a job of each checkout; both are there at the same time, and while one
+moves a number of samples the other waits, in turn, so that both see the same machine.
 A turn varies by half; a pair's ratio is the geometric mean over its turns, less a tenth at either end. The median of
 the pairs' ratios has a 90 % interval by the bootstrap (B. Efron, "Bootstrap methods: another look at the jackknife",
 Annals of Statistics 7, 1979); pairs are added until it is narrower than 0.06. Status 1 where the median is below 0.95
@@ -138,7 +137,7 @@ buffer: {{policy: fifo, capacity: {cell.queue}}}
 def pair(checkouts: Sequence[tuple[Path, Sequence[str], str]], size: int, turns: int, seconds: float) -> list[float]:
     """Ratios of the first's rate to the second's, one for each turn; raises BenchmarkError.
 
-    Each is a checkout, the changes to its job file, and what is special: its solver is `carried`, its samples `varying`.
+    Each is a checkout, the changes to its job file, and what is special: a `carried` solver, samples that are `varying`.
     """
     with tempfile.TemporaryDirectory(prefix="against-") as folder, contextlib.ExitStack() as stack:
         sides = []

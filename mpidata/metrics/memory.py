@@ -23,7 +23,9 @@ def memory_needs(plan: Plan) -> list[str]:
     held = "steps" if plan.samples_window > 1 else "samples"
     buffer = plan.capacity * sample
     if unlimited:
-        lines.append(f"the lengths {unlimited} have no limit (lengths.<name>.at_most): their fields come on top of this")
+        lines.append(
+            f"the lengths {unlimited} have no limit (lengths.<name>.at_most): their fields come on top of this"
+        )
     more = ", all its share of the validation samples" if plan.validation else ""
     lines.append(
         f"each trainer: {_size(_OWN + buffer)}, {_size(buffer)} of it for {plan.capacity} {held} of {_size(sample)}; "

@@ -103,7 +103,7 @@ static void they_are_joined_in_order(void) {
 
 static void what_does_not_fit_is_refused(void) {
     mpidata_parts parts = two_ranks(6);
-    CHECK(mpidata_parts_join(&parts, &plan) == MPIDATA_ERR_SHAPE && strstr(mpidata_last_error(), "Field 'u' has 6 'nodes'"));
+    CHECK(mpidata_parts_join(&parts, &plan) == MPIDATA_ERR_SHAPE && strstr(mpidata_last_error(), "Fields 'xy' and 'u' have 5 and 6 'nodes'"));
     clear(&parts);
     parts = two_ranks(5);
     add(&parts, ENDS, 1, 1, 5);

@@ -71,6 +71,12 @@ static int check_indices(const mpidata_parts *parts, const mpidata_plan *plan) {
     return MPIDATA_SUCCESS;
 }
 
+static const mpidata_field *first_of(const mpidata_plan *plan, int length) {
+    const mpidata_field *field = plan->fields;
+    while (field->length != length) field++;
+    return field;
+}
+
 int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
     sort(parts->list, parts->n);
     for (int l = 0; l < plan->n_lengths; l++) parts->lengths[l] = -1;
@@ -83,10 +89,10 @@ int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
         const mpidata_length *length = &plan->lengths[field->length];
         int64_t *known = &parts->lengths[field->length];
         if (*known >= 0 && *known != rows)
-            return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has %lld '%s', another one %lld", field->name, (long long)rows,
-                                 length->name, (long long)*known);
+            return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be as many",
+                                 first_of(plan, field->length)->name, field->name, (long long)*known, (long long)rows, length->name);
         if (length->at_most && rows > length->at_most)
-            return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has %lld '%s', at most %lld are declared", field->name,
+            return mpidata_error(MPIDATA_ERR_SHAPE, "The parts of field '%s' have %lld '%s', at most %lld are declared", field->name,
                                  (long long)rows, length->name, (long long)length->at_most);
         *known = rows;
     }

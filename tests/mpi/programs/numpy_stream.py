@@ -20,12 +20,17 @@ def _batches(batch_size: int | None) -> Iterator[dict[str, np.ndarray]]:
     trainer, lead = join(), () if batch_size is None else (batch_size,)
     count, window = len(trainer.plan.fields), trainer.plan.samples_window
     steps = lead if window == 1 else (*lead, window)
-    layout = {field.name: (steps + field.shape, field.dtype) for field in trainer.plan.fields}
-    layout["parameters"] = ((*lead, len(trainer.plan.parameters)), "float64")
+    layout = {"parameters": ((*lead, len(trainer.plan.parameters)), "float64")}
     layout |= {"time": (steps, "float64"), "step": (steps, "int64"), "simulation": (lead, "int64")}
+    lengths = np.zeros((len(trainer.plan.lengths), *steps), np.int64)
     while True:
-        batch = {name: np.empty(*kind) for name, kind in layout.items()}
+        if trainer.plan.lengths and not trainer.draw_lengths(lengths.ctypes.data):
+            return
+        totals = {length.name: int(of.sum()) for length, of in zip(trainer.plan.lengths, lengths, strict=True)}
+        shapes = {f.name: f.extents(totals) if f.length else steps + f.extents() for f in trainer.plan.fields}
+        kinds = {f.name: (shapes[f.name], f.dtype) for f in trainer.plan.fields} | layout
+        batch = {name: np.empty(*kind) for name, kind in kinds.items()}
         addresses = [array.ctypes.data for array in batch.values()]
         if not trainer.draw((ctypes.c_void_p * count)(*addresses[:count]), addresses[count:]):
             return
-        yield batch
+        yield batch | dict(zip(totals, lengths.copy(), strict=True))

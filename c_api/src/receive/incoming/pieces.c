@@ -11,9 +11,10 @@ static int join_parts(const mpidata_incoming *in, const mpidata_assembly *assemb
     const int status = mpidata_parts_join(&assembly->memory->parts, &in->trainer->job.plan);
     if (!status) return MPIDATA_SUCCESS;
     memcpy(text, mpidata_last_error(), sizeof text);
-    return mpidata_error(status, "%.1500s. Solver group %d, simulation %lld, step %lld. Indices count along the joined parts of all "
-                                 "ranks.",
-                         text, assembly->group, (long long)assembly->simulation, (long long)assembly->step);
+    return mpidata_error(status, "%.1500s. Solver group %d, simulation %lld, step %lld. %s", text, assembly->group,
+                         (long long)assembly->simulation, (long long)assembly->step,
+                         status == MPIDATA_ERR_ARGUMENT ? "Indices count along the joined parts of all ranks."
+                                                        : "The parts of all ranks are joined, and lengths in the job file has the limits.");
 }
 
 int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {

@@ -41,7 +41,7 @@ def whole(name: str, simulation: int, step: int) -> np.ndarray[Any, Any]:
 
 
 def parts(name: str, simulation: int, step: int, rank: int) -> list[tuple[slice, ...]]:
-    """What a rank puts of a field, in the order of its calls: of one that varies along that dimension, else the first."""
+    """What a rank puts of a field, in the order of its calls, along the dimension that varies, or else the first."""
     entry, number = SPEC["fields"][name], list(SPEC["fields"]).index(name)
     axis, ranks, of = varying(name), SPEC["ranks"], chance(simulation, step, number, 1)
     if not entry["shape"]:
