@@ -137,7 +137,7 @@ buffer: {{policy: fifo, capacity: {cell.queue}}}
 def pair(checkouts: Sequence[tuple[Path, Sequence[str], str]], size: int, turns: int, seconds: float) -> list[float]:
     """Ratios of the first's rate to the second's, one for each turn; raises BenchmarkError.
 
-    Each is a checkout, the changes to its job file, and what is special: a `carried` solver, samples that are `varying`.
+    Each is a checkout, the changes to its job file, and what is special: a `carried` solver, or `varying` samples.
     """
     with tempfile.TemporaryDirectory(prefix="against-") as folder, contextlib.ExitStack() as stack:
         sides = []

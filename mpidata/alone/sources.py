@@ -23,14 +23,14 @@ _PARAMETERS, _SOURCE = "parameters.npy", "source.json"
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A sample; `fields` and `lengths` are in the plan's order, fields contiguous, in their dtypes."""
+    """A sample; `fields` and `numbers` are in the plan's order, fields contiguous, in their dtypes."""
 
     simulation: int
     step: int
     time: float
     parameters: npt.NDArray[np.float64]
     fields: list[npt.NDArray[Any]]
-    lengths: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
 
 
 class Source(Protocol):
@@ -49,8 +49,8 @@ class MadeUp:
     Parameters
     ----------
     plan : Plan
-        Has shapes and dtypes: normal numbers where these are floats, indices that fit their length, else 0 to 9. A
-        length is 1 to 20 in each sample, or to its limit if that is less.
+        Has shapes and dtypes: normal numbers where these are floats, indices that fit their length, else 0 to 9, and
+        zeros where an optional one was not put. A length is 1 to 20 in each sample, or to its limit if that is less.
     parameters : ndarray of float64, shape (simulations + validation, n)
         Of the simulations.
     steps : int
@@ -71,9 +71,14 @@ class MadeUp:
     def _made(self, chance: np.random.Generator, simulation: int, step: int) -> Sample:
         most = {length.name: min(length.at_most or _LONGEST, _LONGEST) for length in self._plan.lengths}
         lengths = {name: int(chance.integers(1, longest + 1)) for name, longest in most.items()}
-        fields = [_numbers(chance, field, lengths) for field in self._plan.fields]
+        fields, numbers = [], list(lengths.values())
+        for field in self._plan.fields:
+            fields.append(_numbers(chance, field, lengths))
+            if field.optional:
+                numbers.append(int(chance.integers(4)))  # one in four was not put
+                fields[-1][...] *= numbers[-1] > 0
         parameters = self._parameters[simulation]
-        return Sample(simulation, step, float(step), parameters, fields, np.array(list(lengths.values()), np.int64))
+        return Sample(simulation, step, float(step), parameters, fields, np.array(numbers, np.int64))
 
     def steps(self, simulation: int) -> int:
         """Tell the number of steps of each."""

@@ -178,18 +178,18 @@ def _put(plan: Plan, library: Library, part: _Part) -> None:
         fields = [np.ascontiguousarray(part.file.fields(field, first, rows)) for field in plan.fields]
         others = [part.file.rows(name, first, last)[rows] for name in ("parameters", "time", "step", "simulation")]
         others = [np.ascontiguousarray(array) for array in others]
-        lengths = np.empty((len(rows), len(plan.lengths)), np.int64)
-        for number, length in enumerate(plan.lengths):
-            lengths[:, number] = part.file.lengths[length.name][first:last][rows]
+        numbers = np.empty((len(rows), len(plan.numbers)), np.int64)
+        for column, name in enumerate(plan.numbers):
+            numbers[:, column] = part.file.numbers[name][first:last][rows]
         pointers = (ctypes.c_void_p * len(fields))(*(array.ctypes.data for array in fields))
-        addresses = [array.ctypes.data for array in (*others, lengths)]
+        addresses = [array.ctypes.data for array in (*others, numbers)]
         check(library, library.mpidata_trainer_restore_samples(part.place, len(rows), pointers, *addresses))
         start = end
 
 
 def _mean_bytes(plan: Plan, file: TrainerFile) -> int:
     """Bytes of a step's values, in the mean of a file."""
-    of = [float(file.lengths[f.length].mean()) if f.length and len(file.step) else 1.0 for f in plan.fields]
+    of = [float(file.numbers[f.length].mean()) if f.length and len(file.step) else 1.0 for f in plan.fields]
     return math.ceil(sum(field.nbytes * extent for field, extent in zip(plan.fields, of, strict=True)))
 
 

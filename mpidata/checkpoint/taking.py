@@ -211,11 +211,11 @@ class Checkpoints:
         if self._plan.samples_window > 1:
             arrays["windows"] = np.empty((samples, self._plan.samples_window), np.int64)
             self._call("windows", arrays["windows"].ctypes.data)
-        if self._plan.lengths:
-            lengths = np.empty((steps, len(self._plan.lengths)), np.int64)
-            self._call("lengths", lengths.ctypes.data)
-            columns = zip(self._plan.lengths, lengths.T, strict=True)
-            arrays |= {f"lengths/{length.name}": np.ascontiguousarray(of) for length, of in columns}
+        if self._plan.numbers:
+            numbers_of = np.empty((steps, len(self._plan.numbers)), np.int64)
+            self._call("numbers", numbers_of.ctypes.data)
+            columns = zip(self._plan.numbers, numbers_of.T, strict=True)
+            arrays |= {f"numbers/{name}": np.ascontiguousarray(of) for name, of in columns}
         buffer, waiting, retired, _ = snapshot.count
         seen = np.zeros(samples, np.uint8)
         if self._plan.policy == "reservoir":
@@ -241,7 +241,7 @@ class Checkpoints:
     def _sizes(self, steps: int, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
         """Bytes of each step's values, by field: (fields, steps)."""
         fields = self._plan.fields
-        of = [arrays[f"lengths/{f.length}"] if f.length else np.ones(steps, np.int64) for f in fields]
+        of = [arrays[f"numbers/{f.length}"] if f.length else np.ones(steps, np.int64) for f in fields]
         return np.stack([field.nbytes * extents for field, extents in zip(fields, of, strict=True)])
 
     def _write_fields(self, file: int, places: list[int], sizes: NDArray[np.int64]) -> None:

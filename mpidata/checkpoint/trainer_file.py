@@ -6,8 +6,8 @@ space is allocated at once, closed, and the arrays are written to their places b
 Attributes of the file: see `Head`. Datasets, n samples of the places buffer, waiting, retired, validation in turn:
 `fields/<name>` (n, *shape); `parameters` (n, p) float64; `time` float64, `step`, `simulation` int64, `seen` uint8, all
 (n,). With windows all but `seen` have a row for each step, and `windows`, (n, W) int64, the numbers of these rows.
-Where samples have lengths of their own, `lengths/<name>`, (n,) int64, and the values of a field with one are those of
-all samples, one behind the other, (elements,).
+Where samples have numbers of their own, `numbers/<name>`, (n,) int64: lengths, and whether an optional field was put.
+The values of a field with a length are those of all samples, one behind the other, (elements,).
 `ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes; where there
 are statistics, `scales`, (n, 6) float64.
 """
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mpidata.checkpoint.head import MOST, Head, read_head
 from mpidata.checkpoint.ledgers import samples_of
 from mpidata.errors import DAMAGED, StreamError, as_line
-from mpidata.field_statistics.moments import numbers
+from mpidata.field_statistics import moments
 from mpidata.run.own_files import new_file
 from mpidata.run.plan import Field, Plan
 
@@ -79,10 +79,10 @@ def write(
         for name, value in dataclasses.asdict(head).items():
             dtype = "u8" if name == "random" else None if isinstance(value, str) else "i8"
             file.attrs.create(name, value, dtype=dtype)
-        lengths = {name.removeprefix("lengths/"): of for name, of in arrays.items() if name.startswith("lengths/")}
-        for group in ("fields", "ledger", "state", *["lengths"] * bool(lengths)):
+        own = {name.removeprefix("numbers/"): of for name, of in arrays.items() if name.startswith("numbers/")}
+        for group in ("fields", "ledger", "state", *["numbers"] * bool(own)):
             file.create_group(group)
-        shapes = [_shape(field, rows, lengths) for field in fields]
+        shapes = [_shape(field, rows, own) for field in fields]
         kinds = zip(fields, shapes, strict=True)
         field_places = [_allocate(file, f"fields/{f.name}", shape, np.dtype(f.dtype)) for f, shape in kinds]
         places = {name: _allocate(file, name, array.shape, array.dtype) for name, array in arrays.items()}
@@ -96,11 +96,11 @@ def write(
         os.close(handle)
 
 
-def _shape(field: Field, rows: int, lengths: Mapping[str, _Array]) -> tuple[int, ...]:
+def _shape(field: Field, rows: int, numbers: Mapping[str, _Array]) -> tuple[int, ...]:
     """Shape of the dataset with the values of a field; raises KeyError where its length is missing."""
     if not field.length:
         return (rows, *field.extents())
-    return (int(lengths[field.length].sum()) * field.row,)
+    return (int(numbers[field.length].sum()) * field.row,)
 
 
 def _allocate(file: h5py.File, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
@@ -164,11 +164,11 @@ class TrainerFile:
         self.step: NDArray[np.int64] = self._whole("step", np.int64, (self._rows,))[self.windows[:, 0]]
         self.simulation: NDArray[np.int64] = self._whole("simulation", np.int64, (self._rows,))[self.windows[:, 0]]
         self.seen: NDArray[np.bool_] = self._whole("seen", np.uint8, (samples,)) != 0
-        self.lengths: dict[str, NDArray[np.int64]] = {}
-        for name in self._file.get("lengths", ()):
-            self.lengths[name] = self._whole(f"lengths/{name}", np.int64, (self._rows,))
-            if np.any((self.lengths[name] < 0) | (self.lengths[name] > MOST)):
-                raise ValueError(f"lengths/{name} makes no sense")
+        self.numbers: dict[str, NDArray[np.int64]] = {}
+        for name in self._file.get("numbers", ()):
+            self.numbers[name] = self._whole(f"numbers/{name}", np.int64, (self._rows,))
+            if np.any((self.numbers[name] < 0) | (self.numbers[name] > MOST)):
+                raise ValueError(f"numbers/{name} makes no sense")
         rows = self._dataset("ledger/steps").shape
         self.ledger: dict[str, _Array] = {}
         for name, dtype in LEDGER.items():
@@ -179,13 +179,13 @@ class TrainerFile:
 
     def scales(self, n: int) -> NDArray[np.float64]:
         """Read the statistics, (n, 6) float64; raises StreamError where the checkpoint has no such ones."""
-        if "scales" not in self._file or self._file["scales"].shape != (n, len(numbers())):
+        if "scales" not in self._file or self._file["scales"].shape != (n, len(moments.numbers())):
             raise StreamError(
                 f"The checkpoint cannot be continued with 'samples.statistics' as it is now: {self.path} was written "
                 "with others. Set it as it was."
             )
         with self.readable():
-            return self._whole("scales", np.float64, (n, len(numbers())))
+            return self._whole("scales", np.float64, (n, len(moments.numbers())))
 
     def _dataset(self, name: str) -> h5py.Dataset:
         dataset = self._file[name]
@@ -243,8 +243,8 @@ class TrainerFile:
             }:
                 raise ValueError("parameters or time are not what they should be")
             parameters = of_samples["parameters"].shape[1]
-        if set(self.lengths) != {length.name for length in plan.lengths} or found != {
-            field.name: (field.dtype, _shape(field, self._rows, self.lengths)) for field in plan.fields
+        if set(self.numbers) != set(plan.numbers) or found != {
+            field.name: (field.dtype, _shape(field, self._rows, self.numbers)) for field in plan.fields
         }:
             what = "other fields"
         elif parameters != len(plan.parameters):
@@ -272,7 +272,7 @@ class TrainerFile:
         last = first + int(chosen[-1]) + 1
         if not field.length:
             return self.rows(f"fields/{field.name}", first, last)[chosen]
-        sizes = self.lengths[field.length][:last] * field.row
+        sizes = self.numbers[field.length][:last] * field.row
         begin = int(sizes[:first].sum())
         values = self.rows(f"fields/{field.name}", begin, int(sizes.sum()))
         if len(chosen) == last - first:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Strict, Tag, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, Words, fixed_key, free_key, refuse
+from mpidata.config.base import Boolean, Count, Key, Model, Natural, Positive, Text, Words, fixed_key, free_key, refuse
 from mpidata.native import constants
 
 __all__ = ["Buffer", "Checkpoint", "FieldEntry", "FieldName", "LengthEntry", "Record", "Validation", "identifier"]
@@ -104,6 +104,12 @@ class FieldEntry(Model):
     )
     base: Annotated[int, Strict(), Key(ge=0, le=1)] = fixed_key(
         default=0, description="With `index`: what the solver counts from, 0 or 1. The trainers get values from 0."
+    )
+
+    optional: Boolean = fixed_key(
+        default=False,
+        description="Whether steps may leave the field out. It then holds zeros (with a length that nothing else has: "
+        "nothing), and `<name>_given` in a batch says which samples have it.",
     )
 
     @property

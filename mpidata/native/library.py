@@ -80,7 +80,7 @@ SIGNATURES: dict[str, _Signature] = {
     # draw.h
     "mpidata_trainer_start": (c_int, [c_int64]),
     "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
-    "mpidata_trainer_draw_lengths": (c_int, [c_void_p, c_double]),
+    "mpidata_trainer_draw_numbers": (c_int, [c_void_p, c_double]),
     "mpidata_trainer_draw_page": (c_int, [c_int64, POINTER(c_void_p), POINTER(c_int64), c_double]),
     "mpidata_trainer_ahead": (c_int, [c_double]),
     "mpidata_trainer_count_batch": (c_int, [c_double]),
@@ -88,7 +88,7 @@ SIGNATURES: dict[str, _Signature] = {
     # snapshot.h
     "mpidata_trainer_snapshot_take": (c_int, [c_void_p]),
     "mpidata_trainer_snapshot_samples": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mpidata_trainer_snapshot_lengths": (c_int, [c_void_p]),
+    "mpidata_trainer_snapshot_numbers": (c_int, [c_void_p]),
     "mpidata_trainer_snapshot_windows": (c_int, [c_void_p]),
     "mpidata_trainer_snapshot_scales": (c_int, [c_void_p]),
     "mpidata_trainer_restore_windows": (c_int, [c_int, c_int64, c_void_p]),
@@ -113,7 +113,7 @@ SIGNATURES: dict[str, _Signature] = {
         c_int,
         [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_int64), c_double],
     ),
-    "mpidata_trainer_record_lengths": (c_int, [c_void_p]),
+    "mpidata_trainer_record_numbers": (c_int, [c_void_p]),
     "mpidata_trainer_record_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
     "mpidata_trainer_record_stop": (c_int, [c_char_p]),
     "mpidata_trainer_record_figures": (c_int, [c_void_p]),

@@ -94,7 +94,7 @@ class AloneTrainer(Trainer):
         while status == constants.ERR_AGAIN and not self.closed:
             status = self.library.mpidata_trainer_give(
                 fields,
-                sample.lengths.ctypes.data,
+                sample.numbers.ctypes.data,
                 sample.parameters.ctypes.data,
                 sample.time,
                 sample.step,

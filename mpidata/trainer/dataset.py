@@ -98,7 +98,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         plan = self._trainer.plan
         pinned = pin_memory and torch.cuda.is_available()
         self._memory: BatchMemory | PackedMemory = PackedMemory(plan, batch_size, pinned=pinned)
-        if not plan.lengths:
+        if not plan.numbers:
             self._memory = BatchMemory(
                 plan.fields, len(plan.parameters), batch_size, window=plan.samples_window, pinned=pinned
             )

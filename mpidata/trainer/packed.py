@@ -15,7 +15,7 @@ from mpidata.run.plan import Plan
 from mpidata.trainer.batches import Batch
 from mpidata.trainer.pool import ALIGNMENT, MemoryPool, round_up
 
-__all__ = ["PackedMemory", "join_steps", "length_tensors"]
+__all__ = ["PackedMemory", "join_steps", "number_tensors"]
 
 
 class PackedMemory:
@@ -37,15 +37,15 @@ class PackedMemory:
         self._steps = self._lead if plan.samples_window == 1 else (*self._lead, plan.samples_window)
         self._pool = MemoryPool()
 
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Make room for the lengths of a batch: of each the lengths of all steps."""
-        return np.empty((len(self._plan.lengths), *self._steps), np.int64)
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Make room for the numbers of a batch's samples: of each those of all steps."""
+        return np.empty((len(self._plan.numbers), *self._steps), np.int64)
 
-    def take(self, lengths: npt.NDArray[np.int64]) -> Batch:
-        """Memory for a batch of these lengths, with undefined contents; it comes back by itself."""
+    def take(self, numbers: npt.NDArray[np.int64]) -> Batch:
+        """Memory for a batch of samples with these numbers, with undefined contents; it comes back by itself."""
         plan = self._plan
         alike = () if self._plan.samples_window == 1 and not self._lead else self._steps
-        totals = {length.name: int(of.sum()) for length, of in zip(plan.lengths, lengths, strict=True)}
+        totals = {length.name: int(of.sum()) for length, of in zip(plan.lengths, numbers, strict=False)}
         entries: list[tuple[str, tuple[int, ...], str]] = [
             (field.name, field.extents(totals) if field.length else (*alike, *field.extents()), field.dtype)
             for field in plan.fields
@@ -59,7 +59,7 @@ class PackedMemory:
         tensors = self._made(entries)
         addresses = [tensor.data_ptr() for tensor in tensors.values()]
         pointers = (ctypes.c_void_p * len(plan.fields))(*addresses[: len(plan.fields)])
-        return Batch(tensors | length_tensors(plan, lengths), addresses, pointers)
+        return Batch(tensors | number_tensors(plan, numbers), addresses, pointers)
 
     def _made(self, entries: Sequence[tuple[str, tuple[int, ...], str]]) -> dict[str, torch.Tensor]:
         if self._pinned:
@@ -77,13 +77,15 @@ class PackedMemory:
         }
 
 
-def length_tensors(plan: Plan, lengths: npt.NDArray[np.int64]) -> dict[str, torch.Tensor]:
+def number_tensors(plan: Plan, numbers: npt.NDArray[np.int64]) -> dict[str, torch.Tensor]:
     """Make a batch's tensors `<length>`, [B] (or [B, W]) int64, and `<length>_offsets`, [B + 1] (or [B * W + 1]) int64.
 
-    A single sample of one step has no offsets.
+    A single sample of one step has no offsets. Optional fields have `<field>_given`, bool, shaped as the lengths.
     """
     tensors: dict[str, Any] = {}
-    for length, of in zip(plan.lengths, lengths, strict=True):
+    for name, of in zip(plan.numbers[len(plan.lengths) :], numbers[len(plan.lengths) :], strict=True):
+        tensors[name] = torch.from_numpy(np.asarray(of != 0))
+    for length, of in zip(plan.lengths, numbers, strict=False):
         tensors[length.name] = torch.from_numpy(of) if of.ndim else torch.tensor(int(of))
         if of.ndim:
             offsets = np.zeros(of.size + 1, np.int64)
@@ -93,10 +95,10 @@ def length_tensors(plan: Plan, lengths: npt.NDArray[np.int64]) -> dict[str, torc
 
 
 def join_steps(
-    plan: Plan, steps: Sequence[Sequence[torch.Tensor]], lengths: npt.NDArray[np.int64]
+    plan: Plan, steps: Sequence[Sequence[torch.Tensor]], numbers: npt.NDArray[np.int64]
 ) -> list[torch.Tensor]:
-    """Join the fields of the steps of a window, given by step, as in a batch; lengths are [n_lengths, W] int64."""
-    before = {length.name: np.cumsum(of) - of for length, of in zip(plan.lengths, lengths, strict=True)}
+    """Join the fields of the steps of a window, given by step, as in a batch; numbers are [n_numbers, W] int64."""
+    before = {length.name: np.cumsum(of) - of for length, of in zip(plan.lengths, numbers, strict=False)}
     joined = []
     for number, field in enumerate(plan.fields):
         parts = [step[number] for step in steps]

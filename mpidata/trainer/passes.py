@@ -45,10 +45,10 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         return self._copied(memory.take()) if page is None else memory.at(*page)
 
     def _packed(self, memory: PackedMemory) -> dict[str, torch.Tensor]:
-        lengths = memory.lengths()
-        if not self._trainer.draw_lengths(lengths.ctypes.data):
+        numbers = memory.numbers()
+        if not self._trainer.draw_numbers(numbers.ctypes.data):
             raise StopIteration
-        return self._copied(memory.take(lengths))
+        return self._copied(memory.take(numbers))
 
     def _copied(self, batch: Batch) -> dict[str, torch.Tensor]:
         of_fields = len(batch.pointers)

@@ -143,12 +143,12 @@ class Trainer:
         self._count_draw()
         return True
 
-    def draw_lengths(self, lengths: int) -> bool:
+    def draw_numbers(self, numbers: int) -> bool:
         """Draw one batch, of which `draw` then fills the memory; False when the stream is over.
 
-        `lengths` is the address of int64 for them: for each length of the job those of all steps of the batch.
+        `numbers` is the address of int64 for them: for each number of a sample those of all steps of the batch.
         """
-        return self._wait(lambda: self.library.mpidata_trainer_draw_lengths(lengths, SLICE_S))
+        return self._wait(lambda: self.library.mpidata_trainer_draw_numbers(numbers, SLICE_S))
 
     def draw_page(self, size: int) -> tuple[int, Callable[[], None]] | None:
         """Draw one batch without a copy, where there is one that can be. Sleeps while it waits.

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, get_worker_info
 from mpidata.errors import StreamError
 from mpidata.native import constants
 from mpidata.native.library import check
-from mpidata.trainer.packed import join_steps, length_tensors
+from mpidata.trainer.packed import join_steps, number_tensors
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
 __all__ = ["ValidationDataset"]
@@ -22,10 +22,10 @@ __all__ = ["ValidationDataset"]
 
 @dataclasses.dataclass(frozen=True)
 class _Step:
-    """Number of a step among those of the validation samples, its lengths, and what else it has beside fields."""
+    """Number of a step among those of the validation samples, its own numbers, and what else it has beside fields."""
 
     index: int
-    lengths: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
     parameters: npt.NDArray[np.float64]
     time: float
     step: int
@@ -90,7 +90,7 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
             raise IndexError(f"There is no sample {index}: this trainer holds {len(self)} of them.") from None
         plan = self._trainer.plan
         tensors = dict(zip((field.name for field in plan.fields), self._fields_of(steps), strict=True))
-        tensors |= length_tensors(plan, self._lengths_of(steps))
+        tensors |= number_tensors(plan, self._numbers_of(steps))
         tensors["parameters"] = torch.from_numpy(steps[0].parameters.copy())
         tensors["time"] = self._joined([torch.tensor(step.time, dtype=torch.float64) for step in steps])
         tensors["step"] = self._joined([torch.tensor(step.step) for step in steps])
@@ -99,10 +99,10 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
 
     def _fields_of(self, steps: Sequence[_Step]) -> list[torch.Tensor]:
         copied = [_copy_fields(self._trainer, step) for step in steps]
-        return copied[0] if self._window == 1 else join_steps(self._trainer.plan, copied, self._lengths_of(steps))
+        return copied[0] if self._window == 1 else join_steps(self._trainer.plan, copied, self._numbers_of(steps))
 
-    def _lengths_of(self, steps: Sequence[_Step]) -> npt.NDArray[np.int64]:
-        return steps[0].lengths if self._window == 1 else np.stack([step.lengths for step in steps], axis=-1)
+    def _numbers_of(self, steps: Sequence[_Step]) -> npt.NDArray[np.int64]:
+        return steps[0].numbers if self._window == 1 else np.stack([step.numbers for step in steps], axis=-1)
 
     def _joined(self, tensors: list[torch.Tensor]) -> torch.Tensor:
         return tensors[0] if self._window == 1 else torch.stack(tensors)
@@ -110,16 +110,16 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
 
 def _locate(trainer: Trainer, index: int) -> _Step:
     plan = trainer.plan
-    lengths, parameters = np.zeros(len(plan.lengths), np.int64), np.zeros(len(plan.parameters))
+    numbers, parameters = np.zeros(len(plan.numbers), np.int64), np.zeros(len(plan.parameters))
     time, step, simulation = ctypes.c_double(), ctypes.c_int64(), ctypes.c_int64()
     results = [ctypes.byref(result) for result in (time, step, simulation)]
     sample = trainer.library.mpidata_trainer_validation_sample
-    check(trainer.library, sample(index, lengths.ctypes.data, parameters.ctypes.data, *results))
-    return _Step(index, lengths, parameters, time.value, step.value, simulation.value)
+    check(trainer.library, sample(index, numbers.ctypes.data, parameters.ctypes.data, *results))
+    return _Step(index, numbers, parameters, time.value, step.value, simulation.value)
 
 
 def _copy_fields(trainer: Trainer, step: _Step) -> list[torch.Tensor]:
-    lengths = {length.name: int(of) for length, of in zip(trainer.plan.lengths, step.lengths, strict=True)}
+    lengths = {length.name: int(of) for length, of in zip(trainer.plan.lengths, step.numbers, strict=False)}
     tensors = [torch.empty(field.extents(lengths), dtype=getattr(torch, field.dtype)) for field in trainer.plan.fields]
     places = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
     check(trainer.library, trainer.library.mpidata_trainer_validation_copy(step.index, places))

@@ -64,8 +64,8 @@ static void add(mpidata_parts *parts, int field, int rank, int64_t extent, int64
 }
 
 static mpidata_parts two_ranks(int64_t nodes_of_u) {
-    mpidata_parts parts = {.lengths = calloc(2, sizeof(int64_t))};
-    CHECK(parts.lengths);
+    mpidata_parts parts = {.numbers = calloc(2, sizeof(int64_t))};
+    CHECK(parts.numbers);
     add(&parts, U, 1, nodes_of_u - 3, 30); /* the second rank's came first */
     add(&parts, ENDS, 1, 2, 3);
     add(&parts, XY, 1, 2, 10);
@@ -80,7 +80,7 @@ static void clear(mpidata_parts *parts) {
     mpidata_parts_clear(parts, &heap);
     CHECK(parts->n == 0 && heap.taken == 0);
     free(parts->list);
-    free(parts->lengths);
+    free(parts->numbers);
 }
 
 static void they_are_joined_in_order(void) {
@@ -89,7 +89,7 @@ static void they_are_joined_in_order(void) {
     int64_t ends[2][5] = {{0}}, u[7] = {0};
     void *fields[] = {xy, ends, NULL, u};
     CHECK(!mpidata_parts_join(&parts, &plan));
-    CHECK(parts.lengths[NODES] == 5 && parts.lengths[EDGES] == 3);
+    CHECK(parts.numbers[NODES] == 5 && parts.numbers[EDGES] == 3);
     const mpidata_packing packing = {.at = (int64_t[]){2, 1}, .all = (int64_t[]){7, 5}, .shifted = 1};
     mpidata_parts_copy(&parts, &plan, &packing, fields, memcpy);
     static const int32_t rows[][2] = {{0, 0}, {0, 0}, {0, 1}, {2, 3}, {4, 5}, {10, 11}, {12, 13}};
@@ -117,8 +117,8 @@ static void what_does_not_fit_is_refused(void) {
 }
 
 static void a_sample_of_nothing(void) {
-    mpidata_parts parts = {.lengths = calloc(2, sizeof(int64_t))};
-    CHECK(parts.lengths && !mpidata_parts_join(&parts, &plan) && parts.lengths[NODES] == 0 && parts.lengths[EDGES] == 0);
+    mpidata_parts parts = {.numbers = calloc(2, sizeof(int64_t))};
+    CHECK(parts.numbers && !mpidata_parts_join(&parts, &plan) && parts.numbers[NODES] == 0 && parts.numbers[EDGES] == 0);
     CHECK(!mpidata_parts_fill(&parts, &heap, &plan, XY, 0, NULL) && parts.n == 0);
     CHECK(mpidata_parts_fill(&parts, &heap, &plan, XY, INT64_MAX, "") == MPIDATA_ERR_SHAPE);
     clear(&parts);

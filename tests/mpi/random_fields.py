@@ -28,6 +28,8 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         if any(isinstance(extent, str) for extent in shape) and chance.random() < 0.4:
             index = {"dtype": chance.choice(["int32", "int64"]), "index": names[0], "base": chance.choice([0, 1])}
             fields[f"f{number}"] |= index
+        elif number >= len(names) and chance.random() < 0.5:  # the first ones have all lengths
+            fields[f"f{number}"]["optional"] = True
     policy, simulations = chance.choice(["fifo", "firo", "reservoir"]), chance.randint(3, 8)
     steps, count = chance.randint(window + 1, 12), trainers * simulations
     spec = {"seed": seed, "ranks": ranks, "steps": steps, "lengths": lengths, "fields": fields}

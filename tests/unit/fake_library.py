@@ -176,7 +176,7 @@ class FakeLibrary:
             memory(address, field.shape, field.dtype)[...] = index
         return SUCCESS
 
-    def mpidata_trainer_validation_sample(self, index, lengths, parameters, times, step, simulation):
+    def mpidata_trainer_validation_sample(self, index, numbers, parameters, times, step, simulation):
         memory(parameters, (2,), "float64")[...] = [index, -index]
         times._obj.value, step._obj.value, simulation._obj.value = 0.5 * index, index % 5, 3
         return SUCCESS

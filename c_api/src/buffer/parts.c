@@ -60,8 +60,8 @@ static int check_indices(const mpidata_parts *parts, const mpidata_plan *plan) {
     for (int i = 0; i < parts->n; i++) {
         const mpidata_part *part = &parts->list[i];
         const mpidata_field *field = &plan->fields[part->block.field];
-        if (field->index_of < 0) continue;
-        const int64_t length = parts->lengths[field->index_of], least = part->block.values.least, greatest = part->block.values.greatest;
+        if (field->index_of < 0 || !extent_of(plan, part)) continue;
+        const int64_t length = parts->numbers[field->index_of], least = part->block.values.least, greatest = part->block.values.greatest;
         if (least >= 0 && greatest < length && least <= greatest) continue;
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%s' has the index %lld, but there are %lld '%s', which are counted from %d "
                                                    "(rank %d of the group)",
@@ -79,15 +79,18 @@ static const mpidata_field *first_of(const mpidata_plan *plan, int length) {
 
 int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
     sort(parts->list, parts->n);
-    for (int l = 0; l < plan->n_lengths; l++) parts->lengths[l] = -1;
+    for (int l = 0; l < plan->n_lengths; l++) parts->numbers[l] = -1;
     const mpidata_part *part = parts->list, *end = parts->list + parts->n;
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
+        const mpidata_part *first = part;
         int64_t rows = 0;
         if (field->varying < 0) continue;
         for (; part < end && part->block.field == f; part++) rows += extent_of(plan, part);
+        if (field->given >= 0) parts->numbers[field->given] = part > first;
+        if (field->given >= 0 && part == first && field->index_of < 0) continue; /* indices that were not put are none */
         const mpidata_length *length = &plan->lengths[field->length];
-        int64_t *known = &parts->lengths[field->length];
+        int64_t *known = &parts->numbers[field->length];
         if (*known >= 0 && *known != rows)
             return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be as many",
                                  first_of(plan, field->length)->name, field->name, (long long)*known, (long long)rows, length->name);
@@ -97,8 +100,14 @@ int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
         *known = rows;
     }
     for (int l = 0; l < plan->n_lengths; l++)
-        if (parts->lengths[l] < 0) parts->lengths[l] = 0;
+        if (parts->numbers[l] < 0) parts->numbers[l] = 0;
     return check_indices(parts, plan);
+}
+
+int mpidata_parts_join_known(mpidata_parts *parts, const mpidata_plan *plan, const int64_t *numbers) {
+    MPIDATA_TRY(mpidata_parts_join(parts, plan));
+    for (int n = plan->n_lengths; n < plan->n_numbers; n++) parts->numbers[n] = numbers[n] != 0;
+    return MPIDATA_SUCCESS;
 }
 
 const mpidata_part *mpidata_parts_of(const mpidata_parts *parts, int field, int *n) {
@@ -131,16 +140,24 @@ static int64_t copy_part(const mpidata_part *part, const mpidata_field *field, c
     return extent;
 }
 
+/* Zeros in place of a field that was not put, which is as long as others. */
+static void clear_part(const mpidata_field *field, char *target, int64_t at, int64_t all, int64_t extent) {
+    const int64_t inner = inner_of(field), outer = field->row / inner;
+    const size_t row = (size_t)inner * field->element_size;
+    for (int64_t o = 0; o < outer && extent; o++) memset(target + (size_t)(o * all + at) * row, 0, (size_t)extent * row);
+}
+
 void mpidata_parts_copy(const mpidata_parts *parts, const mpidata_plan *plan, const mpidata_packing *packing, void *const *fields,
                         void *(*copy)(void *restrict, const void *restrict, size_t)) {
-    int64_t at = 0;
-    for (int i = 0; i < parts->n; i++) {
-        const mpidata_part *part = &parts->list[i];
-        const int f = part->block.field;
+    const mpidata_part *part = parts->list, *end = parts->list + parts->n;
+    for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
+        if (field->varying < 0) continue;
         const int64_t shift = packing->shifted && packing->at && field->index_of >= 0 ? packing->at[field->index_of] : 0;
-        if (!i || parts->list[i - 1].block.field != f) at = packing->at ? packing->at[field->length] : 0;
-        at += copy_part(part, field, fields[f], at, packing->all[field->length], shift, copy);
+        const int64_t all = packing->all[field->length];
+        int64_t at = packing->at ? packing->at[field->length] : 0;
+        if (part == end || part->block.field != f) clear_part(field, fields[f], at, all, parts->numbers[field->length]);
+        for (; part < end && part->block.field == f; part++) at += copy_part(part, field, fields[f], at, all, shift, copy);
     }
 }
 
@@ -149,6 +166,7 @@ void mpidata_parts_join_field(const mpidata_parts *parts, const mpidata_plan *pl
     int n;
     int64_t at = 0;
     const mpidata_part *part = mpidata_parts_of(parts, field, &n);
+    if (!n) clear_part(declared, target, 0, parts->numbers[declared->length], parts->numbers[declared->length]);
     for (const mpidata_part *end = part + n; part < end; part++)
-        at += copy_part(part, declared, target, at, parts->lengths[declared->length], 0, memcpy);
+        at += copy_part(part, declared, target, at, parts->numbers[declared->length], 0, memcpy);
 }

@@ -16,7 +16,7 @@ typedef struct {
     mpidata_part *list;
     int n;
     int64_t allocated;
-    int64_t *lengths; /* plan.n_lengths, known when the sample is whole */
+    int64_t *numbers; /* known when the sample is whole: its plan.n_lengths lengths, and for each optional field whether it was put */
     size_t bytes;     /* of the values */
 } mpidata_parts;
 
@@ -30,9 +30,13 @@ int mpidata_parts_fill(mpidata_parts *parts, mpidata_heap *heap, const mpidata_p
 /* Forget them. */
 void mpidata_parts_clear(mpidata_parts *parts, mpidata_heap *heap);
 
-/* All are there: put them in order, and find the lengths. Refuses fields of one length that are not as long as one another, and
+/* All are there: put them in order, and find the lengths, and which optional fields that vary were put; those that were not
+ * are as long as others, and hold zeros. Refuses fields of one length that are not as long as one another, and
  * indices beyond their length. */
 int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan);
+
+/* The same where the numbers are known already. */
+int mpidata_parts_join_known(mpidata_parts *parts, const mpidata_plan *plan, const int64_t *numbers);
 
 /* Where the values of a sample go in a batch: by length, from which index on, and how many there are in all. at NULL: from 0 on. */
 typedef struct {
@@ -48,7 +52,7 @@ const mpidata_part *mpidata_parts_of(const mpidata_parts *parts, int field, int 
 void mpidata_parts_copy(const mpidata_parts *parts, const mpidata_plan *plan, const mpidata_packing *packing, void *const *fields,
                         void *(*copy)(void *restrict, const void *restrict, size_t));
 
-/* Copy all values of one field, as the sample has them, to memory of its own. */
+/* Copy all values of one field, as the sample has them, to memory of its own; zeros where it was not put. */
 void mpidata_parts_join_field(const mpidata_parts *parts, const mpidata_plan *plan, int field, char *target);
 
 #endif

@@ -56,7 +56,7 @@ void mpidata_slots_close(mpidata_slots *slots) {
         i += page->layout->count;
         for (int64_t of = 0; of < page->layout->count; of++) free(page->slots[of].parts.list);
         free(page->slots[0].moments);
-        free(page->slots[0].parts.lengths);
+        free(page->slots[0].parts.numbers);
         free(page);
     }
     mpidata_arena_close(&slots->arena);
@@ -75,13 +75,13 @@ static mpidata_page *new_page(mpidata_slots *slots, const mpidata_page_layout *l
     if (reserve(slots, layout->count)) return NULL;
     mpidata_page *page = calloc(1, sizeof *page + (size_t)layout->count * sizeof page->slots[0]);
     char *memory = mpidata_arena_take(&slots->arena, layout->bytes);
-    int64_t n_moments = slots->plan->n_moments, n_lengths = slots->plan->n_lengths;
+    int64_t n_moments = slots->plan->n_moments, n_numbers = slots->plan->n_numbers;
     mpidata_moments *moments = n_moments ? calloc((size_t)(layout->count * n_moments), sizeof *moments) : NULL;
-    int64_t *lengths = n_lengths ? calloc((size_t)(layout->count * n_lengths), sizeof *lengths) : NULL;
-    if (!page || !memory || (n_moments && !moments) || (n_lengths && !lengths)) {
+    int64_t *numbers = n_numbers ? calloc((size_t)(layout->count * n_numbers), sizeof *numbers) : NULL;
+    if (!page || !memory || (n_moments && !moments) || (n_numbers && !numbers)) {
         free(page);
         free(moments);
-        free(lengths);
+        free(numbers);
         return NULL;
     }
     *page = (mpidata_page){.layout = layout, .memory = memory, .first = slots->n_slots};
@@ -92,7 +92,7 @@ static mpidata_page *new_page(mpidata_slots *slots, const mpidata_page_layout *l
         page->slots[i] = (mpidata_slot){.page = page, .index = i, .parameters = parameters + i * n_parameters,
                                         .time = time + i, .simulation = simulation + i, .step = step + i,
                                         .moments = moments ? moments + i * n_moments : NULL,
-                                        .parts.lengths = lengths ? lengths + i * n_lengths : NULL};
+                                        .parts.numbers = numbers ? numbers + i * n_numbers : NULL};
         slots->slots[slots->n_slots++] = &page->slots[i];
     }
     return page;

@@ -26,7 +26,7 @@ static int write_pieces(int file, struct iovec *pieces, int n, int64_t *offset) 
 /* Parts side by side are one another's continuation only where the dimension that varies is the first. */
 static int write_joined(const mpidata_slots *slots, int file, int field, const mpidata_slot *slot, int64_t *offset) {
     const mpidata_field *declared = &slots->plan->fields[field];
-    const int64_t elements = slot->parts.lengths[declared->length] * declared->row;
+    const int64_t elements = slot->parts.numbers[declared->length] * declared->row;
     struct iovec piece = {malloc((size_t)elements * declared->element_size + 1), (size_t)elements * declared->element_size};
     if (!piece.iov_base) return ENOMEM;
     char *joined = piece.iov_base;
@@ -39,7 +39,7 @@ static int write_joined(const mpidata_slots *slots, int file, int field, const m
 static int write_parts(const mpidata_slots *slots, int file, int field, const mpidata_slot *slot, int64_t *offset) {
     int n, failed = 0;
     const mpidata_part *part = mpidata_parts_of(&slot->parts, field, &n);
-    if (n > 1 && slots->plan->fields[field].varying > 0) return write_joined(slots, file, field, slot, offset);
+    if (!n || (n > 1 && slots->plan->fields[field].varying > 0)) return write_joined(slots, file, field, slot, offset);
     for (const mpidata_part *end = part + n; part < end && !failed; part++) {
         struct iovec piece = {part->values, mpidata_block_bytes(slots->plan, &part->block)};
         failed = write_pieces(file, &piece, 1, offset);

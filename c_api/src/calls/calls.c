@@ -151,8 +151,10 @@ static int put_values(const mpidata_put_arguments *put, int lend) {
     if (mpidata_calls.alone) return MPIDATA_SUCCESS;
     int64_t elements = mpidata_block_elements(&block);
     mpidata_calls.counts[block.field] += elements;
-    if (mpidata_calls.plan->n_lengths) mpidata_calls.counts[mpidata_calls.plan->n_fields + block.field]++;
-    return elements ? transport->stage(&block, put, lend) : MPIDATA_SUCCESS;
+    if (mpidata_calls.plan->n_numbers) mpidata_calls.counts[mpidata_calls.plan->n_fields + block.field]++;
+    const mpidata_field *field = &mpidata_calls.plan->fields[block.field];
+    const int tells = field->given >= 0 && field->varying >= 0; /* that it was put, though it has no elements */
+    return elements || tells ? transport->stage(&block, put, lend) : MPIDATA_SUCCESS;
 }
 
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
@@ -203,26 +205,32 @@ static int misuse_of_step(int status, int64_t step, const char *advice) {
     return status;
 }
 
+static int was_not_put(const mpidata_field *field) {
+    return field->given >= 0 ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was not put", field->name);
+}
+
 /* What is wrong with a field that does not vary. */
 static int check_elements(const mpidata_field *field, int64_t elements) {
     if (elements == field->elements) return MPIDATA_SUCCESS;
-    if (!elements) return mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was not put", field->name);
+    if (!elements) return was_not_put(field);
     return mpidata_error(MPIDATA_ERR_BLOCK, "The blocks of field '%s' have %lld elements, the field has %lld: %s", field->name,
                          (long long)elements, (long long)field->elements,
                          elements < field->elements ? "they leave a hole" : "they overlap, or it was put twice");
 }
 
-/* What is wrong with one that does, beside those before it. */
+/* What is wrong with one that does, beside those before it. An optional one that was not put is as long as others, but for
+ * indices, of which there are none then. */
 static int check_length(const mpidata_plan *plan, int index, const int64_t *counts) {
     const mpidata_field *field = &plan->fields[index];
     const mpidata_length *length = &plan->lengths[field->length];
     const int64_t rows = counts[index] / field->row;
-    if (!counts[plan->n_fields + index]) return mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was not put", field->name);
+    if (!counts[plan->n_fields + index] && (field->given < 0 || field->index_of < 0)) return was_not_put(field);
     if (length->at_most && rows > length->at_most)
         return mpidata_error(MPIDATA_ERR_SHAPE, "The parts of field '%s' have %lld '%s', at most %lld are declared", field->name,
                              (long long)rows, length->name, (long long)length->at_most);
     for (int i = 0; i < index; i++)
-        if (plan->fields[i].length == field->length && counts[i] / plan->fields[i].row != rows)
+        if (plan->fields[i].length == field->length && (counts[plan->n_fields + i] || plan->fields[i].index_of >= 0) &&
+            counts[i] / plan->fields[i].row != rows)
             return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be as many",
                                  plan->fields[i].name, field->name, (long long)(counts[i] / plan->fields[i].row), (long long)rows,
                                  length->name);

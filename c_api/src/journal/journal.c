@@ -128,7 +128,7 @@ static uint64_t hash_sample(const mpidata_slots *slots, const mpidata_slot *slot
     for (int f = 0; f < plan->n_fields; f++)
         hash = hash_bytes(hash, mpidata_slot_field(slots, slot, f),
                           (size_t)plan->fields[f].elements * plan->fields[f].element_size);
-    hash = hash_bytes(hash, slot->parts.lengths, (size_t)plan->n_lengths * sizeof *slot->parts.lengths);
+    hash = hash_bytes(hash, slot->parts.numbers, (size_t)plan->n_numbers * sizeof *slot->parts.numbers);
     for (int i = 0; i < slot->parts.n; i++)
         hash = hash_bytes(hash, slot->parts.list[i].values, mpidata_block_bytes(plan, &slot->parts.list[i].block));
     return hash;

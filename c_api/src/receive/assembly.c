@@ -104,7 +104,7 @@ static int reserve(mpidata_assembly *assembly) {
 }
 
 int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly *assembly, int rank_in_group) {
-    if (!assemblies->plan->n_lengths) return MPIDATA_SUCCESS;
+    if (!assemblies->plan->n_numbers) return MPIDATA_SUCCESS;
     if (assembly->heard[rank_in_group]) return mpidata_error(MPIDATA_ERR_WIRE, "A rank has sent a second header for one step");
     assembly->heard[rank_in_group] = 1;
     assembly->headers++;
@@ -128,9 +128,10 @@ int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_asse
 }
 
 int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly) {
-    if (assembly->outstanding || (assemblies->plan->n_lengths && assembly->headers < assemblies->plan->ranks_per_group)) return 0;
-    for (int i = 0; i < assemblies->plan->n_fields; i++)
-        if (assembly->missing[i]) return 0;
+    const mpidata_plan *plan = assemblies->plan;
+    if (assembly->outstanding || (plan->n_numbers && assembly->headers < plan->ranks_per_group)) return 0;
+    for (int i = 0; i < plan->n_fields; i++)
+        if (assembly->missing[i] && (plan->fields[i].given < 0 || assembly->missing[i] < plan->fields[i].elements)) return 0;
     return 1;
 }
 

@@ -52,7 +52,7 @@ int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly
 int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,
                               const mpidata_block *block, int rank);
 
-/* Is every element of every field in place, and has each rank sent its header? */
+/* Is every element of every field in place, but for optional ones that were not put, and has each rank sent its header? */
 int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly);
 
 void mpidata_assembly_free(mpidata_assemblies *assemblies, mpidata_assembly *assembly);

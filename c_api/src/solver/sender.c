@@ -239,6 +239,7 @@ static void copy_values(const mpidata_sender *sender, void *restrict target, con
 
 /* Indices from 0, with the least and the greatest for the trainer to compare with their length. */
 static void copy_indices(const mpidata_field *field, void *target, const void *values, int64_t elements, mpidata_block *block) {
+    if (!elements) return;
     mpidata_copy_indices(field->element_size, target, values, elements, -field->base);
     mpidata_range_of_indices(field->element_size, target, elements, &block->values.least, &block->values.greatest);
 }
@@ -261,7 +262,7 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
     mpidata_staged_block *staged = &piece->blocks[piece->n_blocks];
     staged->block = *block;
     staged->bytes = (size_t)elements * field->element_size;
-    staged->lent = lend && !convert && !counts ? values : NULL;
+    staged->lent = lend && !convert && !counts && elements ? values : NULL;
     staged->offset = (piece->payload_bytes + 63) & ~(size_t)63;
     /* Before the copy past the cache, into which this brings the values. */
     if (n_moments && !convert) mpidata_moments_of_block(field, block->shape, values, piece->moments + piece->n_moments);
@@ -272,7 +273,7 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
         char *target = piece->payload + staged->offset;
         if (counts)
             copy_indices(field, target, values, elements, &staged->block);
-        else
+        else if (elements)
             copy_values(sender, target, values, elements, staged->bytes, convert);
         piece->payload_bytes = staged->offset + staged->bytes;
     }
@@ -434,7 +435,7 @@ int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t st
     note_time(sender);
     if (!sender->bundles || !sender->hurried) MPIDATA_TRY(mpidata_sender_progress(sender));
     if (number < 0) {
-        if (!sender->job->plan.n_lengths) return MPIDATA_SUCCESS;
+        if (!sender->job->plan.n_numbers) return MPIDATA_SUCCESS;
         MPIDATA_TRY(begin_piece(sender));
         number = sender->filling;
     }

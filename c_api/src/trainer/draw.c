@@ -41,7 +41,7 @@ static void take_over_retired_locked(mpidata_trainer *trainer, int64_t *retired,
  * buffer, which is the one in the journal. */
 static int hands_out_pages(const mpidata_plan *plan) {
     return plan->policy == MPIDATA_POLICY_FIFO && plan->tail == MPIDATA_TAIL_DROP && !plan->journal && !plan->replay &&
-           plan->samples_window == 1 && !plan->n_lengths;
+           plan->samples_window == 1 && !plan->n_numbers;
 }
 
 int mpidata_trainer_start(int64_t count) {
@@ -185,7 +185,7 @@ static void copy_step(const mpidata_trainer *trainer, const mpidata_slot *slot, 
     const mpidata_plan *plan = &trainer->job.plan;
     const mpidata_packing packing = {.at = packed->at, .all = packed->all, .shifted = 1};
     mpidata_slot_copy(&trainer->slots, slot, i, &packing, fields, packed->past_cache ? mpidata_copy_past_cache : memcpy);
-    for (int l = 0; l < plan->n_lengths; l++) packed->at[l] += slot->parts.lengths[l];
+    for (int l = 0; l < plan->n_lengths; l++) packed->at[l] += slot->parts.numbers[l];
     time[i] = *slot->time;
     step[i] = *slot->step;
     if (i % plan->samples_window) return;
@@ -298,22 +298,22 @@ static int pack(const mpidata_trainer *trainer, const drawn_step *drawn, int64_t
     if (!packed->at) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
     packed->all = packed->at + n;
     for (int64_t i = 0; i < steps; i++) {
-        for (int l = 0; l < n; l++) packed->all[l] += drawn[i].slot->parts.lengths[l];
+        for (int l = 0; l < n; l++) packed->all[l] += drawn[i].slot->parts.numbers[l];
         bytes += mpidata_slot_bytes(&trainer->slots, drawn[i].slot);
     }
     packed->past_cache = mpidata_exceeds_cache(bytes);
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_draw_lengths(int64_t *lengths, double timeout_s) {
+int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s) {
     mpidata_trainer *trainer;
     int status;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     drawn_step *drawn = next_batch(trainer, timeout_s, &status);
     if (!drawn) return status;
     const int64_t steps = trainer->batch * trainer->job.plan.samples_window;
-    for (int l = 0; l < trainer->job.plan.n_lengths; l++)
-        for (int64_t i = 0; i < steps; i++) *lengths++ = drawn[i].slot->parts.lengths[l];
+    for (int n = 0; n < trainer->job.plan.n_numbers; n++)
+        for (int64_t i = 0; i < steps; i++) *numbers++ = drawn[i].slot->parts.numbers[n];
     mpidata_lock_take(&trainer->lock);
     trainer->next_batch = drawn;
     mpidata_lock_give(&trainer->lock);

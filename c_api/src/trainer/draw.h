@@ -8,9 +8,9 @@
  * trainers (MPIDATA_ERR_ARGUMENT otherwise, and when the buffer is too small for it). Does not block. */
 int mpidata_trainer_start(int64_t count);
 
-/* Where there are lengths: draw the next batch, of which mpidata_trainer_draw then fills the memory. lengths: for each length of the
- * job those of all steps, count x w int64. Returns what mpidata_trainer_draw would. */
-int mpidata_trainer_draw_lengths(int64_t *lengths, double timeout_s);
+/* Where samples have numbers (plan_text.h): draw the next batch, of which mpidata_trainer_draw then fills the memory. numbers: for
+ * each of n_numbers those of all steps, count x w int64. Returns what mpidata_trainer_draw would. */
+int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s);
 
 /* Fill one batch of `count` samples (the count of mpidata_trainer_start); with windows of w = samples.window steps:
  *

@@ -37,7 +37,7 @@ static int check_sample(const mpidata_plan *plan, int64_t simulation, int64_t st
                          (long long)simulation);
 }
 
-static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, const void *const *fields, const int64_t *lengths,
+static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, const void *const *fields, const int64_t *numbers,
                             const double *parameters, int64_t *number) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;
@@ -51,9 +51,9 @@ static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, const void 
         if (field->varying >= 0) {
             int64_t shape[MPIDATA_MAX_NDIM];
             memcpy(shape, field->shape, sizeof shape);
-            shape[field->varying] = lengths[field->length];
-            MPIDATA_TRY(mpidata_parts_fill(&slot->parts, &trainer->slots.heap, plan, f, lengths[field->length], fields[f]));
-            if (plan->n_moments && lengths[field->length])
+            shape[field->varying] = numbers[field->length];
+            MPIDATA_TRY(mpidata_parts_fill(&slot->parts, &trainer->slots.heap, plan, f, numbers[field->length], fields[f]));
+            if (plan->n_moments && numbers[field->length])
                 mpidata_moments_of_block(field, shape, fields[f], slot->moments + field->moments);
             continue;
         }
@@ -61,7 +61,7 @@ static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, const void 
         if (plan->n_moments) mpidata_moments_of_block(field, field->shape, fields[f], slot->moments + field->moments);
     }
     if (plan->n_parameters) memcpy(slot->parameters, parameters, (size_t)plan->n_parameters * sizeof *parameters);
-    return plan->n_lengths ? mpidata_parts_join(&slot->parts, plan) : MPIDATA_SUCCESS;
+    return plan->n_numbers ? mpidata_parts_join_known(&slot->parts, plan, numbers) : MPIDATA_SUCCESS;
 }
 
 /* Windows may wait for more room than there is. */
@@ -83,7 +83,7 @@ static int wait_for_room_locked(mpidata_trainer *trainer, double deadline) {
     return mpidata_draws_ended(&trainer->phase) ? MPIDATA_END : MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_give(const void *const *fields, const int64_t *lengths, const double *parameters, double time, int64_t step, int64_t simulation,
+int mpidata_trainer_give(const void *const *fields, const int64_t *numbers, const double *parameters, double time, int64_t step, int64_t simulation,
                          double timeout_s) {
     MPIDATA_CALLED;
     mpidata_trainer *trainer;
@@ -95,7 +95,7 @@ int mpidata_trainer_give(const void *const *fields, const int64_t *lengths, cons
     mpidata_lock_take(&trainer->lock);
     int status = validation ? MPIDATA_SUCCESS : wait_for_room_locked(trainer, mpidata_trainer_deadline(timeout_s));
     if (!status && !mpidata_trainer_has_step_locked(trainer, simulation, step)) {
-        status = fill_slot_locked(trainer, validation ? -1 : trainer->buffer.count, fields, lengths, parameters, &number);
+        status = fill_slot_locked(trainer, validation ? -1 : trainer->buffer.count, fields, numbers, parameters, &number);
         if (!status) {
             mpidata_slot *slot = trainer->slots.slots[number];
             *slot->time = time;

@@ -77,12 +77,12 @@ int mpidata_trainer_record_take(int64_t most, double *parameters, double *time, 
     return status;
 }
 
-int mpidata_trainer_record_lengths(int64_t *lengths) {
+int mpidata_trainer_record_numbers(int64_t *numbers) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    const int n = trainer->job.plan.n_lengths;
-    for (int64_t i = 0; i < trainer->record.n_taken && n; i++, lengths += n)
-        memcpy(lengths, trainer->record.taken[i]->parts.lengths, (size_t)n * sizeof *lengths);
+    const int n = trainer->job.plan.n_numbers;
+    for (int64_t i = 0; i < trainer->record.n_taken && n; i++, numbers += n)
+        memcpy(numbers, trainer->record.taken[i]->parts.numbers, (size_t)n * sizeof *numbers);
     return MPIDATA_SUCCESS;
 }
 

@@ -202,13 +202,13 @@ int mpidata_trainer_snapshot_samples(double *parameters, double *time, int64_t *
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_snapshot_lengths(int64_t *lengths) {
+int mpidata_trainer_snapshot_numbers(int64_t *numbers) {
     mpidata_trainer *trainer;
     mpidata_pinned *pinned;
     MPIDATA_TRY(need_pinned(&trainer, &pinned));
-    const int n = trainer->job.plan.n_lengths;
-    for (int64_t i = 0; i < pinned->n && n; i++, lengths += n)
-        memcpy(lengths, pinned->slots[i]->parts.lengths, (size_t)n * sizeof *lengths);
+    const int n = trainer->job.plan.n_numbers;
+    for (int64_t i = 0; i < pinned->n && n; i++, numbers += n)
+        memcpy(numbers, pinned->slots[i]->parts.numbers, (size_t)n * sizeof *numbers);
     return MPIDATA_SUCCESS;
 }
 
@@ -369,15 +369,15 @@ static int check_step(const mpidata_trainer *trainer, int place, int64_t simulat
 typedef struct {
     const char **fields; /* where the next sample's values are */
     const double *parameters, *time;
-    const int64_t *step, *simulation, *lengths;
+    const int64_t *step, *simulation, *numbers;
 } restored_samples;
 
 /* On to those of the next sample. */
-static int restore_fields(mpidata_trainer *trainer, mpidata_slot *slot, const int64_t *lengths, const char **fields) {
+static int restore_fields(mpidata_trainer *trainer, mpidata_slot *slot, const int64_t *numbers, const char **fields) {
     const mpidata_plan *plan = &trainer->job.plan;
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
-        const int64_t extent = field->varying < 0 ? 1 : lengths[field->length];
+        const int64_t extent = field->varying < 0 ? 1 : numbers[field->length];
         if (extent < 0 || extent > INT_MAX / field->row)
             return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint has a sample with the length %lld.", (long long)extent);
         const size_t bytes = (size_t)(extent * field->row) * field->element_size;
@@ -387,7 +387,7 @@ static int restore_fields(mpidata_trainer *trainer, mpidata_slot *slot, const in
             MPIDATA_TRY(mpidata_parts_fill(&slot->parts, &trainer->slots.heap, plan, f, extent, fields[f]));
         fields[f] += bytes;
     }
-    return plan->n_lengths ? mpidata_parts_join(&slot->parts, plan) : MPIDATA_SUCCESS;
+    return plan->n_numbers ? mpidata_parts_join_known(&slot->parts, plan, numbers) : MPIDATA_SUCCESS;
 }
 
 static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const restored_samples *from) {
@@ -397,7 +397,7 @@ static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const 
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample of %zu bytes. Lower buffer.capacity.",
                              plan->slot_bytes);
     mpidata_slot *slot = trainer->slots.slots[number];
-    MPIDATA_TRY(restore_fields(trainer, slot, from->lengths ? from->lengths + i * plan->n_lengths : NULL, from->fields));
+    MPIDATA_TRY(restore_fields(trainer, slot, from->numbers ? from->numbers + i * plan->n_numbers : NULL, from->fields));
     size_t n = (size_t)plan->n_parameters;
     if (n) memcpy(slot->parameters, from->parameters + (size_t)i * n, n * sizeof *slot->parameters);
     *slot->time = from->time[i];
@@ -410,15 +410,15 @@ static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const 
 }
 
 int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
-                                    const double *time, const int64_t *step, const int64_t *simulation, const int64_t *lengths) {
+                                    const double *time, const int64_t *step, const int64_t *simulation, const int64_t *numbers) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_unbegun(&trainer));
     const mpidata_plan *plan = &trainer->job.plan;
-    if ((place == MPIDATA_PLACE_NONE) != (trainer->windows.plan != NULL) || (plan->n_lengths && count && !lengths))
+    if ((place == MPIDATA_PLACE_NONE) != (trainer->windows.plan != NULL) || (plan->n_numbers && count && !numbers))
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint's samples are others than the job's.");
     const char **next = array(plan->n_fields, sizeof *next);
     if (!next) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the samples of a checkpoint.");
-    const restored_samples from = {next, parameters, time, step, simulation, lengths};
+    const restored_samples from = {next, parameters, time, step, simulation, numbers};
     int status = MPIDATA_SUCCESS;
     for (int f = 0; f < plan->n_fields; f++) next[f] = fields[f];
     for (int64_t i = 0; i < count && !status; i++) {

@@ -21,8 +21,8 @@ int mpidata_trainer_snapshot_take(mpidata_snapshot *snapshot);
 /* parameters: all steps x n_parameters float64; time float64, step and simulation int64, one for each step. */
 int mpidata_trainer_snapshot_samples(double *parameters, double *time, int64_t *step, int64_t *simulation);
 
-/* steps x n_lengths int64. */
-int mpidata_trainer_snapshot_lengths(int64_t *lengths);
+/* steps x n_numbers int64. */
+int mpidata_trainer_snapshot_numbers(int64_t *numbers);
 
 /* Of each sample the numbers of its samples_window steps. */
 int mpidata_trainer_snapshot_windows(int64_t *steps);
@@ -47,10 +47,10 @@ int mpidata_trainer_snapshot_end(int failed, int64_t bytes, const char *text);
 int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream);
 
 /* Put samples into a place, behind those that are there: fields[i] has the values of all samples, one
- * behind the other (C order, its own lengths), lengths count x n_lengths int64 (NULL where there are none). They are this
+ * behind the other (C order, its own lengths), numbers count x n_numbers int64 (NULL where there are none). They are this
  * trainer's share, but for those kept to be repeated, which may have been drawn by any trainer. */
 int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
-                                    const double *time, const int64_t *step, const int64_t *simulation, const int64_t *lengths);
+                                    const double *time, const int64_t *step, const int64_t *simulation, const int64_t *numbers);
 
 /* With windows: the steps come first, into MPIDATA_PLACE_NONE, then windows of them go into places: samples_window numbers
  * each, in the order in which the steps came. */

@@ -165,14 +165,14 @@ static int validation_step(mpidata_trainer **trainer, int64_t index, const mpida
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no validation sample %lld.", (long long)index);
 }
 
-int mpidata_trainer_validation_sample(int64_t index, int64_t *lengths, double *parameters, double *time, int64_t *step,
+int mpidata_trainer_validation_sample(int64_t index, int64_t *numbers, double *parameters, double *time, int64_t *step,
                                       int64_t *simulation) {
     mpidata_trainer *trainer;
     const mpidata_slot *slot;
     MPIDATA_TRY(validation_step(&trainer, index, &slot));
-    const size_t n = (size_t)trainer->job.plan.n_parameters, n_lengths = (size_t)trainer->job.plan.n_lengths;
+    const size_t n = (size_t)trainer->job.plan.n_parameters, n_numbers = (size_t)trainer->job.plan.n_numbers;
     if (n) memcpy(parameters, slot->parameters, n * sizeof *parameters);
-    if (n_lengths) memcpy(lengths, slot->parts.lengths, n_lengths * sizeof *lengths);
+    if (n_numbers) memcpy(numbers, slot->parts.numbers, n_numbers * sizeof *numbers);
     *time = *slot->time;
     *step = *slot->step;
     *simulation = *slot->simulation;
@@ -183,7 +183,7 @@ int mpidata_trainer_validation_copy(int64_t index, void *const *fields) {
     mpidata_trainer *trainer;
     const mpidata_slot *slot;
     MPIDATA_TRY(validation_step(&trainer, index, &slot));
-    const mpidata_packing alone = {.all = slot->parts.lengths};
+    const mpidata_packing alone = {.all = slot->parts.numbers};
     mpidata_slot_copy(&trainer->slots, slot, 0, &alone, fields, memcpy);
     return MPIDATA_SUCCESS;
 }

@@ -28,9 +28,9 @@ int mpidata_trainer_stopped(int *stopped);
  * (the job is stopping and it will never be whole) or an error. Sleeps while it waits. */
 int mpidata_trainer_validation(int64_t *count, double timeout_s);
 
-/* The index-th step of the validation samples, which are ordered by (simulation, first step): n_lengths lengths, n_parameters
+/* The index-th step of the validation samples, which are ordered by (simulation, first step): n_numbers int64, n_parameters
  * float64, and the others. Any thread; does not block. */
-int mpidata_trainer_validation_sample(int64_t index, int64_t *lengths, double *parameters, double *time, int64_t *step,
+int mpidata_trainer_validation_sample(int64_t index, int64_t *numbers, double *parameters, double *time, int64_t *step,
                                       int64_t *simulation);
 
 /* Copy its fields: fields[i] is the address for field i (C order, declared dtype, its own lengths). Any thread. */

@@ -93,9 +93,10 @@ static int append_length(mpidata_plan *plan, const char *value) {
     size_t n = blank ? (size_t)(blank - value) : 0;
     if (!n || n >= MPIDATA_NAME_MAX || parse_integer(blank + 1, 0, INT_MAX, &length.at_most)) return MPIDATA_PLAN_BAD;
     memcpy(length.name, value, n);
-    if (find_length(plan, length.name) >= 0) return MPIDATA_PLAN_BAD;
+    if (find_length(plan, length.name) >= 0 || plan->n_numbers > plan->n_lengths) return MPIDATA_PLAN_BAD;
     if (!mpidata_array_resize(&plan->lengths, plan->n_lengths + 1, sizeof *plan->lengths)) return MPIDATA_PLAN_NO_MEMORY;
     plan->lengths[plan->n_lengths++] = length;
+    plan->n_numbers++;
     return MPIDATA_PLAN_GOOD;
 }
 
@@ -129,7 +130,7 @@ static int parse_field(const mpidata_plan *plan, const char *value, mpidata_fiel
     if (!field->dtype) return MPIDATA_PLAN_BAD;
     field->element_size = mpidata_dtype_size(field->dtype);
     field->row = 1;
-    field->varying = field->length = field->index_of = -1;
+    field->varying = field->length = field->index_of = field->given = -1;
     for (int d = 0; d < field->ndim; d++)
         if (parse_extent(plan, strtok_r(NULL, " ", &rest), d, field)) return MPIDATA_PLAN_BAD;
     field->elements = field->varying < 0 ? field->row : 0;
@@ -161,6 +162,17 @@ static int parse_index(mpidata_plan *plan, const char *value) {
         field->index_of = find_length(plan, length);
         field->base = (int)base;
         return field->index_of < 0 ? MPIDATA_PLAN_BAD : MPIDATA_PLAN_GOOD;
+    }
+    return MPIDATA_PLAN_BAD;
+}
+
+/* Behind all lengths. */
+static int parse_optional(mpidata_plan *plan, const char *name) {
+    for (int f = 0; f < plan->n_fields; f++) {
+        mpidata_field *field = &plan->fields[f];
+        if (strcmp(field->name, name) || field->given >= 0) continue;
+        field->given = plan->n_numbers++;
+        return MPIDATA_PLAN_GOOD;
     }
     return MPIDATA_PLAN_BAD;
 }
@@ -231,6 +243,7 @@ static int parse_line(reader *r, const char *key, const char *value) {
     if (!strcmp(key, "length")) return append_length(plan, value);
     if (!strcmp(key, "field")) return append_field(plan, value);
     if (!strcmp(key, "index")) return parse_index(plan, value);
+    if (!strcmp(key, "optional")) return parse_optional(plan, value);
     if (!strcmp(key, "program")) return parse_word(value, WORDS(role_names), &r->role);
     int is_argument = !strcmp(key, "argument"), is_variable = !strcmp(key, "environment");
     if (!is_argument && !is_variable) return MPIDATA_PLAN_GOOD;

@@ -41,6 +41,7 @@ typedef struct {
     int varying;      /* the dimension with a length of its own in each sample, whose extent here is 0; -1: none */
     int length;       /* which of plan.lengths it is; -1: none */
     int64_t row;      /* elements for each index of that dimension */
+    int given;        /* of an optional field: which number of a sample says whether it was put; -1: it must be put */
     int index_of;     /* the length along which its values count, from `base` on; -1: none */
     int base;
     size_t element_size;
@@ -79,6 +80,7 @@ typedef struct {
     mpidata_field *fields;
     int n_lengths;
     mpidata_length *lengths;
+    int n_numbers; /* of a sample: its lengths, then for each optional field whether it was put */
     size_t slot_bytes; /* of all fields that do not vary, each rounded up to 64 bytes */
     char **arguments[MPIDATA_ROLES], **environment[MPIDATA_ROLES]; /* of the programs; NULL, or ends with NULL */
 } mpidata_plan;
@@ -91,8 +93,8 @@ enum { MPIDATA_PLAN_WRONG = 320 };
 int mpidata_plan_read(const char *text, mpidata_plan *plan, char *wrong);
 void mpidata_plan_free(mpidata_plan *plan);
 
-/* Numbers that ranks count in a step: elements put, by field, and where there are lengths, calls that have put it, by field. */
-static inline int mpidata_plan_counts(const mpidata_plan *plan) { return plan->n_fields * (plan->n_lengths ? 2 : 1); }
+/* Numbers that ranks count in a step: elements put, by field, and where samples have numbers, calls that have put it, by field. */
+static inline int mpidata_plan_counts(const mpidata_plan *plan) { return plan->n_fields * (plan->n_numbers ? 2 : 1); }
 
 /* Groups and loaders that are in the world from the start, spares too; spawned ones have higher numbers. */
 int mpidata_plan_world_groups(const mpidata_plan *plan);

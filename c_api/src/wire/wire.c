@@ -21,7 +21,7 @@ size_t mpidata_blocks_bytes(const mpidata_plan *plan, const mpidata_block *block
 
 int64_t mpidata_block_moments(const mpidata_plan *plan, const mpidata_block *block) {
     int axis = plan->fields[block->field].channel_axis;
-    if (!plan->n_moments) return 0;
+    if (!plan->n_moments || !mpidata_block_elements(block)) return 0;
     return axis < 0 ? 1 : block->shape[axis];
 }
 
@@ -79,7 +79,7 @@ static int check_payload(const mpidata_plan *plan, const mpidata_piece *head, co
 static int check_moments(const mpidata_plan *plan, const mpidata_piece *head, const mpidata_block *blocks) {
     const mpidata_moments *moments = mpidata_piece_moments(head, blocks);
     for (int i = 0; i < head->n_blocks && plan->n_moments; i++) {
-        int64_t n = mpidata_block_moments(plan, &blocks[i]), values = mpidata_block_elements(&blocks[i]) / n;
+        int64_t n = mpidata_block_moments(plan, &blocks[i]), values = n ? mpidata_block_elements(&blocks[i]) / n : 0;
         for (const mpidata_moments *end = moments + n; moments < end; moments++)
             if (!mpidata_moments_possible(moments, values))
                 return mpidata_error(MPIDATA_ERR_WIRE, "Block %d of a piece has impossible statistics", i);
@@ -92,7 +92,7 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
     const mpidata_piece *head = message;
     if (bytes < sizeof *head || head->magic != MPIDATA_PIECE_MAGIC)
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not the header of a piece", bytes);
-    if (head->n_blocks < !plan->n_lengths || head->n_blocks > MPIDATA_BLOCKS_MAX || head->payload_bytes < 0 ||
+    if (head->n_blocks < !plan->n_numbers || head->n_blocks > MPIDATA_BLOCKS_MAX || head->payload_bytes < 0 ||
         head->payload_bytes > MPIDATA_ALONG_MAX + MPIDATA_BOUNDARY || head->by_try < 1 || head->step < 0 ||
         head->step >= MPIDATA_STEPS_MAX || !mpidata_plan_has(plan, head->simulation) || !isfinite(head->time))
         return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",
@@ -105,7 +105,8 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
     *blocks = (const mpidata_block *)(*parameters + plan->n_parameters);
     for (int i = 0; i < head->n_blocks; i++) {
         MPIDATA_TRY(mpidata_block_check(plan, &(*blocks)[i]));
-        if (!mpidata_block_elements(&(*blocks)[i]))
+        const mpidata_field *field = &plan->fields[(*blocks)[i].field];
+        if (!mpidata_block_elements(&(*blocks)[i]) && (field->varying < 0 || field->given < 0))
             return mpidata_error(MPIDATA_ERR_WIRE, "Block %d of a piece has no elements", i);
     }
     int64_t moments = mpidata_blocks_moments(plan, *blocks, head->n_blocks);

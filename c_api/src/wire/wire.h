@@ -1,5 +1,5 @@
-/* Pieces of samples, solver -> trainer. Where there are lengths, each rank of a group sends one for each step, with no block
- * if it has put nothing: only then is known which parts a field that varies has. A piece is one rank's blocks of one sample, with a header (mpidata_piece,
+/* Pieces of samples, solver -> trainer. Where samples have numbers (lengths, optional fields), each rank of a group sends one for
+ * each step, with no block if it has put nothing: only then is known which parts a field has, and whether it was put. A piece is one rank's blocks of one sample, with a header (mpidata_piece,
  * parameters, one mpidata_block each, and moments of each where the job keeps statistics). Small blocks travel along, as payload behind the header; each other one is a message
  * that follows, in order. Pieces of which all travels may share a message. All ranks of a job run one build on one
  * architecture, so structures travel as they are. What arrives is checked before it is believed. */
@@ -70,7 +70,7 @@ static inline int mpidata_walk_on(mpidata_walk *walk, size_t bytes) {
     return 1;
 }
 
-/* Number of the moments of one block, and of several: 0 in a job without statistics. */
+/* Number of the moments of one block, and of several: 0 in a job without statistics, and of a block without elements. */
 int64_t mpidata_block_moments(const mpidata_plan *plan, const mpidata_block *block);
 int64_t mpidata_blocks_moments(const mpidata_plan *plan, const mpidata_block *blocks, int n);
 

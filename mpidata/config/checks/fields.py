@@ -27,12 +27,16 @@ def check_fields(sections: Mapping[str, Any]) -> Iterator[Problem]:
             yield ("lengths", name), f"'lengths.{name}': no field has this length. {fix}"
     for name, field in fields.items():
         yield from _index(name, field, used)
+    optional = next((name for name, field in fields.items() if field.optional), None)
     if used:
-        yield from _together(sections, next(iter(used)))
+        yield from _together(sections, f"the length {next(iter(used))!r}, which each sample has for itself")
+    elif optional is not None:
+        yield from _together(sections, f"'fields.{optional}.optional'")
 
 
 def _clashes(fields: Mapping[str, Any], used: Mapping[str, None]) -> Iterator[Problem]:
     made = {f"{length}_offsets": f"the offsets of {length!r}" for length in used}
+    made |= {f"{name}_given": f"whether {name!r} was put" for name, field in fields.items() if field.optional}
     meant = {name: "what every sample has" for name in _TAKEN} | {length: "a length" for length in used} | made
     for name in fields:
         if name in meant and name not in _TAKEN:  # those are refused already
@@ -62,9 +66,8 @@ def _index(name: str, field: Any, used: Mapping[str, None]) -> Iterator[Problem]
         yield at, f"{key}: the field's own shape {list(field.shape)} has no name. Give it one, or remove 'index'."
 
 
-def _together(sections: Mapping[str, Any], length: str) -> Iterator[Problem]:
-    """Find what has to know how long a field is."""
-    said = f"the length {length!r}, which each sample has for itself"
+def _together(sections: Mapping[str, Any], said: str) -> Iterator[Problem]:
+    """Find what has to know beforehand how much a sample holds."""
     solvers = sections.get("solvers")
     if sections.get("record") is not None:
         yield ("record",), f"'record' does not go with {said}. Remove it."

@@ -117,8 +117,9 @@ class _Reader:
             self.lengths.append(Length(name, int(most)))
         elif key == "index":
             name, index, base = value.split(" ")
-            at = [field.name for field in self.fields].index(name)
-            self.fields[at] = dataclasses.replace(self.fields[at], index=index, base=int(base))
+            self._change(name, index=index, base=int(base))
+        elif key == "optional":
+            self._change(value, optional=True)
         elif key == "program":
             if value not in constants.ROLES:
                 raise ValueError("no such role")
@@ -131,3 +132,7 @@ class _Reader:
             self.programs[self.role][1][name] = value
         else:
             raise ValueError("unknown key")
+
+    def _change(self, name: str, **more: Any) -> None:
+        at = [field.name for field in self.fields].index(name)
+        self.fields[at] = dataclasses.replace(self.fields[at], **more)

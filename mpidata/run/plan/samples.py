@@ -29,7 +29,8 @@ class Length:
 class Field:
     """A declared field: its name, dtype (`float32`, ...) and shape (C order, () for a scalar).
 
-    One extent may be the name of a length. `index` is that along which the values count, from `base` on; or empty.
+    One extent may be the name of a length. `index` is that along which the values count, from `base` on; or empty. An
+    `optional` field need not be put in each step.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Field:
     shape: tuple[int | str, ...]
     index: str = ""
     base: int = 0
+    optional: bool = False
 
     @property
     def length(self) -> str:
@@ -75,6 +77,11 @@ class SamplesSection:
     statistics: str = ""
 
     @property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of a sample's own numbers: its lengths, then for each optional field whether it was put."""
+        return (*(length.name for length in self.lengths), *(f"{f.name}_given" for f in self.fields if f.optional))
+
+    @property
     def span(self) -> int:
         """Steps from the first one of a sample to its last."""
         return (self.samples_window - 1) * self.samples_stride
@@ -96,7 +103,8 @@ def samples_of(job: Job) -> SamplesSection:
     """Plan the samples of a job."""
     return SamplesSection(
         fields=tuple(
-            Field(name, field.dtype, field.shape, field.index or "", field.base) for name, field in job.fields.items()
+            Field(name, field.dtype, field.shape, field.index or "", field.base, field.optional)
+            for name, field in job.fields.items()
         ),
         lengths=_lengths_of(job),
         samples_window=job.samples.window,

@@ -22,15 +22,15 @@ def _batches(batch_size: int | None) -> Iterator[dict[str, np.ndarray]]:
     steps = lead if window == 1 else (*lead, window)
     layout = {"parameters": ((*lead, len(trainer.plan.parameters)), "float64")}
     layout |= {"time": (steps, "float64"), "step": (steps, "int64"), "simulation": (lead, "int64")}
-    lengths = np.zeros((len(trainer.plan.lengths), *steps), np.int64)
+    numbers = np.zeros((len(trainer.plan.numbers), *steps), np.int64)
     while True:
-        if trainer.plan.lengths and not trainer.draw_lengths(lengths.ctypes.data):
+        if trainer.plan.numbers and not trainer.draw_numbers(numbers.ctypes.data):
             return
-        totals = {length.name: int(of.sum()) for length, of in zip(trainer.plan.lengths, lengths, strict=True)}
+        totals = {length.name: int(of.sum()) for length, of in zip(trainer.plan.lengths, numbers, strict=False)}
         shapes = {f.name: f.extents(totals) if f.length else steps + f.extents() for f in trainer.plan.fields}
         kinds = {f.name: (shapes[f.name], f.dtype) for f in trainer.plan.fields} | layout
         batch = {name: np.empty(*kind) for name, kind in kinds.items()}
         addresses = [array.ctypes.data for array in batch.values()]
         if not trainer.draw((ctypes.c_void_p * count)(*addresses[:count]), addresses[count:]):
             return
-        yield batch | dict(zip(totals, lengths.copy(), strict=True))
+        yield batch | dict(zip(trainer.plan.numbers, numbers.copy(), strict=True))

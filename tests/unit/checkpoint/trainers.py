@@ -114,7 +114,7 @@ class RestoringLibrary:
         times: int,
         steps: int,
         simulations: int,
-        lengths: int,
+        numbers: int,
     ) -> int:
         step, simulation = memory(steps, (count,), "int64"), memory(simulations, (count,), "int64")
         numbers = 100 * simulation + step

@@ -6,8 +6,20 @@
 #include "receive/whole.h"
 #include "stream/progress.h"
 
+/* Optional fields that do not vary: zeros where they were not put. */
+static void fill_in(const mpidata_incoming *in, const mpidata_assembly *assembly) {
+    const mpidata_plan *plan = &in->trainer->job.plan;
+    for (int f = 0; f < plan->n_fields; f++) {
+        const mpidata_field *field = &plan->fields[f];
+        if (field->given < 0 || field->varying >= 0) continue;
+        assembly->memory->parts.numbers[field->given] = !assembly->missing[f];
+        if (assembly->missing[f]) memset(mpidata_field_memory(in, assembly, f), 0, (size_t)field->elements * field->element_size);
+    }
+}
+
 static int join_parts(const mpidata_incoming *in, const mpidata_assembly *assembly) {
     char text[MPIDATA_TEXT_MAX];
+    fill_in(in, assembly);
     const int status = mpidata_parts_join(&assembly->memory->parts, &in->trainer->job.plan);
     if (!status) return MPIDATA_SUCCESS;
     memcpy(text, mpidata_last_error(), sizeof text);
@@ -19,7 +31,7 @@ static int join_parts(const mpidata_incoming *in, const mpidata_assembly *assemb
 
 int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
     if (!mpidata_assembly_whole(&in->assemblies, assembly)) return MPIDATA_SUCCESS;
-    if (in->trainer->job.plan.n_lengths) MPIDATA_TRY(join_parts(in, assembly));
+    if (in->trainer->job.plan.n_numbers) MPIDATA_TRY(join_parts(in, assembly));
     mpidata_lock_take(&in->trainer->lock);
     int status = mpidata_step_whole_locked(in->trainer, &in->assemblies, assembly);
     mpidata_lock_give(&in->trainer->lock);

@@ -28,11 +28,19 @@ def varying(name: str) -> int:
     return next((d for d, extent in enumerate(SPEC["fields"][name]["shape"]) if isinstance(extent, str)), -1)
 
 
+def given(name: str, simulation: int, step: int) -> bool:
+    """Whether it is put in this step."""
+    number = list(SPEC["fields"]).index(name)
+    return not SPEC["fields"][name].get("optional") or bool(chance(simulation, step, number, 3).integers(3))
+
+
 def whole(name: str, simulation: int, step: int) -> np.ndarray[Any, Any]:
     """A field as the trainers are to get it."""
     entry, number, of_step = SPEC["fields"][name], list(SPEC["fields"]).index(name), lengths(simulation, step)
     shape = [of_step[extent] if isinstance(extent, str) else extent for extent in entry["shape"]]
     of, dtype = chance(simulation, step, number), np.dtype(entry["dtype"])
+    if not given(name, simulation, step):
+        return np.zeros(shape, dtype)
     if entry.get("index"):
         return of.integers(0, max(1, of_step[entry["index"]]), shape, dtype)
     if dtype.kind == "f":
@@ -44,6 +52,8 @@ def parts(name: str, simulation: int, step: int, rank: int) -> list[tuple[slice,
     """What a rank puts of a field, in the order of its calls, along the dimension that varies, or else the first."""
     entry, number = SPEC["fields"][name], list(SPEC["fields"]).index(name)
     axis, ranks, of = varying(name), SPEC["ranks"], chance(simulation, step, number, 1)
+    if not given(name, simulation, step):
+        return []
     if not entry["shape"]:
         return [()] if rank == ranks - 1 else []
     extent = whole(name, simulation, step).shape[max(0, axis)]

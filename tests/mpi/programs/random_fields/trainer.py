@@ -5,7 +5,7 @@ import os
 import sys
 
 import numpy as np
-from contents import SPEC, lengths, varying, whole
+from contents import SPEC, given, lengths, varying, whole
 
 import mpidata
 
@@ -43,6 +43,8 @@ def compare(batch: dict[str, object]) -> None:
             before = np.cumsum([0, *of[entry["index"]]])[:-1]
             arrays = [array + array.dtype.type(by) for array, by in zip(arrays, before, strict=True)]
         wanted = np.concatenate(arrays, varying(name)) if varying(name) >= 0 else np.stack(arrays)
+        if entry.get("optional"):
+            assert batch[f"{name}_given"].reshape(-1).tolist() == [given(name, *step) for step in steps]
         came = batch[name].numpy()
         assert str(came.dtype) == entry["dtype"]
         assert np.array_equal(came if varying(name) >= 0 else came.reshape(wanted.shape), wanted), (name, steps)
