@@ -19,13 +19,26 @@ enum { HUGE_PAGE = 2 << 20, BUNDLE = 524288, MOST_SLOTS = 64 }; /* bytes of smal
 
 static uint64_t round_up(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
+/* Bytes of a sample that is as long as may be: where a program is carried, all lengths have a limit. */
+static uint64_t most_bytes(const mpidata_plan *plan) {
+    uint64_t bytes = plan->slot_bytes;
+    for (int f = 0; f < plan->n_fields; f++) {
+        const mpidata_field *field = &plan->fields[f];
+        if (field->varying < 0) continue;
+        const uint64_t extent = (uint64_t)plan->lengths[field->length].at_most;
+        bytes += round_up(extent * (uint64_t)field->row * field->element_size, 64);
+    }
+    return bytes;
+}
+
 /* Pages are taken as they are written: a rank that puts a part of each field needs no more than that. */
 void ranks_lay_out(ranks_t *ranks) {
     const mpidata_plan *plan = ranks->plan;
-    uint64_t slots = (uint64_t)plan->in_flight + 1, small = BUNDLE / (plan->slot_bytes + 1) + 1;
+    const uint64_t sample = most_bytes(plan);
+    uint64_t slots = (uint64_t)plan->in_flight + 1, small = BUNDLE / (sample + 1) + 1;
     if (small > MOST_SLOTS) small = MOST_SLOTS;
     ranks->slots = (uint32_t)(slots > small ? slots : small);
-    ranks->values_bytes = plan->slot_bytes + (uint64_t)MPIDATA_BLOCKS_MAX * MPIDATA_BOUNDARY;
+    ranks->values_bytes = sample + (uint64_t)MPIDATA_BLOCKS_MAX * MPIDATA_BOUNDARY;
     ranks->values_at = round_up(sizeof(mpidata_carried_sample) + MPIDATA_BLOCKS_MAX * sizeof(mpidata_carried_block), 4096);
     ranks->slot_bytes = ranks->values_at + round_up(ranks->values_bytes, 4096);
     ranks->parameters_at = round_up(sizeof(mpidata_carried), 64);

@@ -16,6 +16,7 @@ static int read_block(const ranks_t *ranks, const mpidata_carried_block *there, 
 }
 
 static int is_whole(const mpidata_field *field, const mpidata_block *block) {
+    if (field->varying >= 0) return 0; /* parts of several ranks are joined */
     for (int axis = 0; axis < block->ndim; axis++)
         if (block->shape[axis] != field->shape[axis]) return 0;
     return field->ndim > 0 && block->ndim == field->ndim;
@@ -66,7 +67,7 @@ static int put_blocks(const ranks_t *ranks, const rank_t *rank, double *time) {
         MPIDATA_TRY(read_block(ranks, &blocks[i], &block));
         const mpidata_field *field = &ranks->plan->fields[block.block.field];
         MPIDATA_TRY(mpidata_iput(field->name, values + block.at, (mpidata_dtype)field->dtype, block.block.ndim,
-                                 block.block.shape, block.block.start));
+                                 block.block.shape, field->varying < 0 ? block.block.start : NULL));
     }
     return MPIDATA_SUCCESS;
 }
@@ -82,16 +83,26 @@ int send_samples(ranks_t *ranks, int64_t up_to) {
     return MPIDATA_SUCCESS;
 }
 
+/* The first block, at the beginning, stands for all, as a piece is given back as a whole; but parts of indices are copied, and
+ * those of nothing are not sent. */
+static int is_lent(const ranks_t *ranks, const rank_t *rank, uint64_t number) {
+    const char *values;
+    const mpidata_carried_sample *sample = ranks_slot(ranks, rank, number, &values);
+    if (!ranks->plan->n_lengths) return mpidata_solver_lends(values);
+    const mpidata_carried_block *blocks = (const mpidata_carried_block *)(sample + 1);
+    const uint32_t n_blocks = __atomic_load_n(&sample->n_blocks, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < n_blocks && i < MPIDATA_BLOCKS_MAX; i++) {
+        mpidata_carried_block block;
+        if (!read_block(ranks, &blocks[i], &block) && mpidata_solver_lends(values + block.at)) return 1;
+    }
+    return 0;
+}
+
 void give_slots_back(ranks_t *ranks) {
     for (int i = 0; i < ranks->n; i++) {
         rank_t *rank = &ranks->all[i];
         uint64_t released = rank->released;
-        for (; rank->shared && released < rank->taken; released++) {
-            const char *values;
-            /* The first block, at the beginning, stands for all: a piece is given back as a whole. */
-            (void)ranks_slot(ranks, rank, released, &values);
-            if (mpidata_solver_lends(values)) break;
-        }
+        while (rank->shared && released < rank->taken && !is_lent(ranks, rank, released)) released++;
         if (rank->shared && released != rank->released) ranks_give_back(rank, released);
     }
 }

@@ -30,6 +30,7 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
             fields[f"f{number}"] |= index
         elif number >= len(names) and chance.random() < 0.5:  # the first ones have all lengths
             fields[f"f{number}"]["optional"] = True
+    carried = ranks == 1 and chance.random() < 0.5
     policy, simulations = chance.choice(["fifo", "firo", "reservoir"]), chance.randint(3, 8)
     steps, count = chance.randint(window + 1, 12), trainers * simulations
     spec = {"seed": seed, "ranks": ranks, "steps": steps, "lengths": lengths, "fields": fields}
@@ -39,12 +40,11 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         "trainers": {"ranks": trainers, "program": program},
         "solvers": {
             "groups": chance.choice([1, 2]), "ranks_per_group": ranks, "program": python("random_fields/solver.py"),
-            "start": chance.choice(["split", "split", "spawn"]),
-        },
+        } | ({"carried": {"ranks": 1}} if carried else {"start": chance.choice(["split", "split", "spawn"])}),
         "parameters": {"count": count, "space": {"alpha": [0.0, 1.0]}},
         "validation": {"count": VALIDATION},
         "fields": fields,
-        "lengths": {name: {"at_most": most} for name, (_, most) in lengths.items() if chance.random() < 0.5},
+        "lengths": {name: {"at_most": most} for name, (_, most) in lengths.items() if carried or chance.random() < 0.5},
         "samples": {"window": window, "statistics": chance.random() < 0.5},
         "buffer": {"policy": policy, "capacity": 40 * window, "tail": "drop"}
         | ({"watermark": 4} if policy == "firo" else {})

@@ -152,9 +152,8 @@ static int put_values(const mpidata_put_arguments *put, int lend) {
     int64_t elements = mpidata_block_elements(&block);
     mpidata_calls.counts[block.field] += elements;
     if (mpidata_calls.plan->n_numbers) mpidata_calls.counts[mpidata_calls.plan->n_fields + block.field]++;
-    const mpidata_field *field = &mpidata_calls.plan->fields[block.field];
-    const int tells = field->given >= 0 && field->varying >= 0; /* that it was put, though it has no elements */
-    return elements || tells ? transport->stage(&block, put, lend) : MPIDATA_SUCCESS;
+    const int varies = mpidata_calls.plan->fields[block.field].varying >= 0; /* a part of nothing says that it was put */
+    return elements || varies ? transport->stage(&block, put, lend) : MPIDATA_SUCCESS;
 }
 
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {

@@ -73,7 +73,8 @@ static int check_whole_shape(const mpidata_field *field, const char *length, int
 }
 
 /* This rank's part of a field that varies. */
-static int check_part(const mpidata_plan *plan, const mpidata_field *field, const mpidata_put_arguments *put, const char **advice) {
+static int check_part(const mpidata_plan *plan, const mpidata_field *field, const mpidata_put_arguments *put, int64_t put_before,
+                      const char **advice) {
     const mpidata_length *length = &plan->lengths[field->length];
     *advice = "Use mpidata_put: the parts of all ranks are joined in their order.";
     if (put->start)
@@ -86,13 +87,14 @@ static int check_part(const mpidata_plan *plan, const mpidata_field *field, cons
         return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s': a part of %lld elements is more than %d", field->name,
                              (long long)extent * (long long)field->row, INT_MAX);
     *advice = "Raise lengths in the job file, or put fewer.";
-    if (length->at_most && extent > length->at_most)
-        return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has %lld '%s', at most %lld are declared", field->name, (long long)extent,
-                             length->name, (long long)length->at_most);
+    const int64_t extents = extent + put_before / field->row; /* of this rank */
+    if (length->at_most && extents > length->at_most)
+        return mpidata_error(MPIDATA_ERR_SHAPE, "The parts of field '%s' have %lld '%s', at most %lld are declared", field->name,
+                             (long long)extents, length->name, (long long)length->at_most);
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_put_check(const mpidata_plan *plan, const mpidata_put_arguments *put, const int64_t *elements,
+int mpidata_put_check(const mpidata_plan *plan, const mpidata_put_arguments *put, const int64_t *counts,
                       mpidata_block *block, const char **advice) {
     int index;
     MPIDATA_TRY(check_arguments(put, advice));
@@ -105,11 +107,11 @@ int mpidata_put_check(const mpidata_plan *plan, const mpidata_put_arguments *put
         block->shape[d] = put->shape[d];
         block->start[d] = put->start ? put->start[d] : 0;
     }
-    if (field->varying >= 0) return check_part(plan, field, put, advice);
+    if (field->varying >= 0) return check_part(plan, field, put, counts[index], advice);
     if (!put->start) MPIDATA_TRY(check_whole_shape(field, "", put->ndim, put->shape, advice));
     *advice = "Indices start at 0 and count in C order (last index fastest).";
     MPIDATA_TRY(mpidata_block_check(plan, block));
-    int64_t in_all = elements[index] + mpidata_block_elements(block);
+    int64_t in_all = counts[index] + mpidata_block_elements(block);
     *advice = "Put each field once per step, and call mpidata_step.";
     if (in_all > field->elements)
         return mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was put twice in one step (%lld elements, it has %lld)",

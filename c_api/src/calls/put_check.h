@@ -12,10 +12,10 @@ typedef struct {
     const int64_t *shape, *start; /* start: NULL for a whole field */
 } mpidata_put_arguments;
 
-/* Check; *block: what is put. plan: NULL outside a job, where only what is wrong in any job is refused. elements: per
- * field, put by this rank in the present step before. On an error *advice says what to do; the sentence has no place in it
+/* Check; *block: what is put. plan: NULL outside a job, where only what is wrong in any job is refused. counts:
+ * those of this rank in the present step before it. On an error *advice says what to do; the sentence has no place in it
  * and no full stop, callers add them. */
-int mpidata_put_check(const mpidata_plan *plan, const mpidata_put_arguments *put, const int64_t *elements,
+int mpidata_put_check(const mpidata_plan *plan, const mpidata_put_arguments *put, const int64_t *counts,
                       mpidata_block *block, const char **advice);
 
 /* A block that is put must say where it begins. */

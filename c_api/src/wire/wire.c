@@ -105,8 +105,7 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
     *blocks = (const mpidata_block *)(*parameters + plan->n_parameters);
     for (int i = 0; i < head->n_blocks; i++) {
         MPIDATA_TRY(mpidata_block_check(plan, &(*blocks)[i]));
-        const mpidata_field *field = &plan->fields[(*blocks)[i].field];
-        if (!mpidata_block_elements(&(*blocks)[i]) && (field->varying < 0 || field->given < 0))
+        if (!mpidata_block_elements(&(*blocks)[i]) && plan->fields[(*blocks)[i].field].varying < 0)
             return mpidata_error(MPIDATA_ERR_WIRE, "Block %d of a piece has no elements", i);
     }
     int64_t moments = mpidata_blocks_moments(plan, *blocks, head->n_blocks);

@@ -28,6 +28,11 @@ def check_fields(sections: Mapping[str, Any]) -> Iterator[Problem]:
     for name, field in fields.items():
         yield from _index(name, field, used)
     optional = next((name for name, field in fields.items() if field.optional), None)
+    solvers = sections.get("solvers")
+    for length in used if solvers is not None and solvers.carried is not None else ():
+        if length not in lengths or lengths[length].at_most is None:
+            fix = f"'lengths.{length}.at_most' is missing: the memory of a carried program is fixed. Give it."
+            yield ("lengths",), fix
     if used:
         yield from _together(sections, f"the length {next(iter(used))!r}, which each sample has for itself")
     elif optional is not None:
@@ -68,8 +73,5 @@ def _index(name: str, field: Any, used: Mapping[str, None]) -> Iterator[Problem]
 
 def _together(sections: Mapping[str, Any], said: str) -> Iterator[Problem]:
     """Find what has to know beforehand how much a sample holds."""
-    solvers = sections.get("solvers")
     if sections.get("record") is not None:
         yield ("record",), f"'record' does not go with {said}. Remove it."
-    if solvers is not None and solvers.carried is not None:
-        yield ("solvers", "carried"), f"'solvers.carried' does not go with {said}. Link the program with libmpidata."

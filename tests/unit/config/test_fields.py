@@ -53,7 +53,7 @@ def test_the_plan_has_them(tmp_path: Path) -> None:
         ("fields.mean={shape: [2], dtype: int64, index: nodes}", "the field's own shape [2] has no name."),
         ("fields.mean={shape: [2], base: 1}", "'fields.mean.base' is for indices. Give 'index', or remove it."),
         ("samples.statistics={xy: 0}", "'samples.statistics.xy' is 0, whose length each sample has for itself."),
-        ("solvers.carried={ranks: 1}", "'solvers.carried' does not go with the length 'nodes'"),
+        ("solvers.carried={ranks: 1}", "'lengths.edges.at_most' is missing: the memory of a carried program is fixed."),
     ],
 )
 def test_mistakes(tmp_path: Path, key: str, sentence: str) -> None:

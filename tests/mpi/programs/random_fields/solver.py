@@ -5,7 +5,7 @@ from contents import SPEC, chance, lengths, parts, varying, whole
 
 import mpidata
 
-rank = mpidata.solver.group().Get_rank()
+rank = mpidata.solver.group().Get_rank() if SPEC["ranks"] > 1 else 0  # a carried program has no MPI
 for simulation in mpidata.solver.simulations():
     for step in range(SPEC["steps"]):
         lent = []
