@@ -163,6 +163,16 @@ int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int 
 int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                       const int64_t *start);
 
+/* As mpidata_put_block, or with start NULL as mpidata_put, of an array whose elements do not lie side by side: without its
+ * ghost cells, a column, a component of an array of structs. It is gathered by the call.
+ *
+ * @param[in] values   the first element, at index 0 in each dimension
+ * @param[in] strides  ndim numbers of bytes from one index to the next, which may be negative or 0
+ *
+ * All else is as in mpidata_put_block. Errors also: MPIDATA_ERR_ARGUMENT (strides NULL, or beyond all memory). */
+int mpidata_put_strided(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                        const int64_t *start, const int64_t *strides);
+
 /* As mpidata_put_block, or with start NULL as mpidata_put, but without the copy: the array is lent to the library until
  * mpidata_wait or mpidata_wait_for returns, and must not be changed or freed before that. Where float64 is converted to
  * float32 the call copies all the same. */

@@ -1,4 +1,7 @@
-"""Fields with a length of their own in each sample: mistakes are told, each with one sentence that says where."""
+"""Fields with a length of their own in each sample: mistakes, each told with one sentence that says where; and layouts."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from jobs import DRAIN, JobFolder, python
@@ -30,3 +33,19 @@ def test_mistakes(folder: JobFolder, mistake: str) -> None:
         lengths={"nodes": {"at_most": 9}},
     )
     assert_failed(folder.run(timeout=30), *MISTAKES[mistake])
+
+
+def test_arrays_that_do_not_lie_side_by_side(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
+    folder.write(
+        train="from numpy_stream import stream\n"
+        "for sample in stream():\n    print('=>', *(sample[name].tolist() for name in ('u', 'id', 'x', 'n')))\n"
+    )
+    folder.job(
+        solvers={"program": [str(compiled("ghost_cells"))]},
+        parameters={"count": 1, "space": {"alpha": [0.0, 1.0]}},
+        fields={"u": {"shape": [4, 6]}, "id": {"shape": [5], "dtype": "int32"}, "x": {"shape": ["n"]}},
+    )
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    inside = [[float(10 * j + i) for i in range(1, 7)] for j in range(1, 5)]
+    assert result.marked() == [f"{inside} [4, 3, 2, 1, 0] [0.0, 1.0, 2.0] 3"]

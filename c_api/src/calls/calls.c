@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calls/bindings.h"
+#include "calls/strided.h"
 #include "program/alone.h"
 #include "program/caller.h"
 #include "wire/failed.h"
@@ -177,6 +178,23 @@ int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int
     return settle(put_values(&(mpidata_put_arguments){field, values, dtype, ndim, shape, start}, 1));
 }
 
+static int put_strided(mpidata_put_arguments put, const int64_t *strides) {
+    const char *advice = "Lower the size of the blocks.";
+    mpidata_block block;
+    MPIDATA_TRY(enter("mpidata_put_strided"));
+    int status = mpidata_put_check(mpidata_calls.plan, &put, mpidata_calls.counts, &block, &advice);
+    if (!status) status = mpidata_strides_check(&put, strides, &advice);
+    if (!status && !(put.values = mpidata_gather_strided(&put, strides)))
+        status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for field '%.100s', which is gathered", put.field);
+    return status ? mpidata_calls_misuse(status, advice) : put_values(&put, 0);
+}
+
+int mpidata_put_strided(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                        const int64_t *start, const int64_t *strides) {
+    MPIDATA_CALLED;
+    return settle(put_strided((mpidata_put_arguments){field, values, dtype, ndim, shape, start}, strides));
+}
+
 int mpidata_wait(void) {
     MPIDATA_CALLED;
     MPIDATA_TRY(refuse_forked());
@@ -341,6 +359,7 @@ int mpidata_finalize(void) {
     if (mpidata_calls.state != MPIDATA_JOINED) return need_simulation("mpidata_finalize");
     int status = in_job() ? settle(leave()) : MPIDATA_SUCCESS;
     transport->close();
+    mpidata_strided_close();
     free(mpidata_calls.counts);
     mpidata_calls.counts = NULL;
     mpidata_calls.state = MPIDATA_LEFT;
