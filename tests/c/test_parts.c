@@ -46,6 +46,26 @@ static void heap_of_any_sizes(void) {
     mpidata_heap_close(&own);
 }
 
+/* A buffer's worth of samples of 20 bytes to 120 KB that come and go by chance, which become longer: memory is that of what is
+ * in use, and little more. */
+static void heap_stays_small(void) {
+    enum { SAMPLES = 1000, ROUNDS = 500000 };
+    static void *held[SAMPLES];
+    mpidata_random random;
+    mpidata_heap own = {0};
+    size_t most = 0;
+    mpidata_random_seed(&random, 8, 0);
+    for (int64_t round = 0; round < ROUNDS; round++) {
+        const int64_t i = mpidata_random_below(&random, SAMPLES), rows = 1 + mpidata_random_below(&random, 600 + 5400 * round / ROUNDS);
+        mpidata_heap_give_back(&own, held[i]);
+        held[i] = mpidata_heap_take(&own, (size_t)rows * 20);
+        CHECK(held[i]);
+        if (own.taken > most) most = own.taken;
+    }
+    CHECK(own.room < most + most / 8 + ((size_t)8 << 20));
+    mpidata_heap_close(&own);
+}
+
 static void add(mpidata_parts *parts, int field, int rank, int64_t extent, int64_t first) {
     const mpidata_field *declared = &plan.fields[field];
     mpidata_block block = {.field = field, .ndim = declared->ndim};
@@ -129,6 +149,7 @@ int main(void) {
     CHECK(plan.fields[XY].varying == 0 && plan.fields[ENDS].varying == 1 && plan.fields[BOX].varying == -1);
     CHECK(plan.slot_bytes == 64 && plan.fields[XY].row == 2 && plan.fields[XY].elements == 0);
     heap_of_any_sizes();
+    heap_stays_small();
     they_are_joined_in_order();
     what_does_not_fit_is_refused();
     a_sample_of_nothing();

@@ -1,4 +1,4 @@
-"""Fields with a length of their own in each sample: mistakes, each told with one sentence that says where; and layouts."""
+"""Fields with a length of their own in each sample: mistakes are told, each with one sentence; and layouts."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,8 @@ import pytest
 import random_fields
 from jobs import JobFolder
 
-# Together: 1, 2 and 4 ranks, 1 to 3 trainers, each policy, windows, split, spawn, carried, statistics, indices from 0 and
-# from 1, optional.
+# Together: 1, 2 and 4 ranks, 1 to 3 trainers, each policy, windows, split, spawn, carried, statistics, indices from 0
+# and 1, optional.
 FAST_SEEDS = (0, 5, 8, 11, 12, 22)
 
 

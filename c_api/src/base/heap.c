@@ -89,6 +89,7 @@ static int grow(mpidata_heap *heap, size_t bytes) {
     if (!block) return 0;
     *block = (mpidata_heap_block){.bytes = bytes, .last = 1};
     put_in(heap, block);
+    heap->room += bytes;
     return 1;
 }
 

@@ -14,7 +14,8 @@ typedef struct mpidata_heap_block mpidata_heap_block;
 typedef struct {
     mpidata_arena arena;
     mpidata_heap_block *free[MPIDATA_HEAP_BINS]; /* by size */
-    size_t taken; /* bytes in use, as they were asked for and rounded up */
+    size_t taken; /* bytes in use, heads and rounding included */
+    size_t room;  /* bytes of the arena */
 } mpidata_heap;
 
 /* Memory with undefined contents, on a boundary of 64 bytes, or NULL where it is short. */
