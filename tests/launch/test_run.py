@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launch_job import JOINED, Run, build_shim, make_plan, write_job
+from launch_job import JOINED, Run, make_plan, write_job
 from waiting import wait_until
 
 from mpidata.errors import LaunchError
@@ -21,14 +21,9 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
 
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    require("mpirun")
-    return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
-
-
 @pytest.fixture
-def job(tmp_path: Path, shim: Path) -> Iterator[Run]:
+def job(tmp_path: Path, shim: Path, require: Callable[[str], str]) -> Iterator[Run]:
+    require("mpirun")
     run = Run(tmp_path, shim)
     yield run
     run.end()
