@@ -30,7 +30,9 @@ def job(tmp_path: Path, shim: Path, require: Callable[[str], str]) -> Iterator[R
 
 
 def test_a_complete_run(job: Run) -> None:
-    job.start(write_job(job.folder, trainer='echo "epoch 1 of $RANK"', solver="echo $MPIDATA_RUN"))
+    job.start(
+        write_job(job.folder, trainer='echo "epoch 1 of $RANK"', solver="echo $MPIDATA_RUN"), MPIDATA_REPORT="true"
+    )
     status, stdout, stderr = job.finish()
     assert (status, stderr) == (0, "")
     assert "epoch 1 of 0\n" in stdout and "of 1" not in stdout
