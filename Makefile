@@ -25,8 +25,8 @@ PYTEST := $(BIN)/python -m pytest
 help:
 	@echo 'make demo       set up, then train a surrogate of the heat equation while its solvers run (75 seconds, and the downloads)'
 	@echo 'make demo-files set up, then train on part files that loaders read and shuffle (1 minute)'
-	@echo 'make unit       set up, then run the tests that need no job'
-	@echo 'make test       set up, then run the fast tests (16 minutes on 2 cores); ORDER=7 shuffles them, by that seed'
+	@echo 'make unit       set up, then run the tests that start no programs (1 minute on 2 cores)'
+	@echo 'make test       set up, then run the fast tests (12 minutes on 2 cores); ORDER=7 shuffles them, by that seed'
 	@echo 'make test-full  set up, then run all tests'
 	@echo 'make coverage   run the fast tests in a copy, and print which lines and branches they run, in Python and in C;'
 	@echo '                TESTS=tests/unit runs those alone'
@@ -82,21 +82,23 @@ demo-files: build/native.stamp $(VENV)/files.stamp
 test-packages:
 	@sh tools/system-packages.sh $(TEST_COMMANDS) || echo 'The tests that need them are left out, or fail if MPIDATA_REQUIRE_ALL is set.'
 
-# Two at a time: a job waits as long as it computes. In order, so that short tests come last, and both end together;
-# with ORDER=7 the files, and the tests in each, are shuffled, by that seed.
-TWO := -n 2 --dist loadfile --no-loadscope-reorder $(if $(ORDER),--random-order-bucket=module --random-order-seed=$(ORDER))
+# Three at a time, on two cores: a job waits as long as it computes. In order, so that short tests come last, and all end
+# together; with ORDER=7 the files, and the tests in each, are shuffled, by that seed.
+WORKERS := 3
+SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(ORDER),--random-order-bucket=module --random-order-seed=$(ORDER))
 unit: setup
-	$(PYTEST) $(TWO) tests/unit
+	$(PYTEST) $(SPREAD) tests/unit
 
 test: test-packages setup
-	$(PYTEST) $(TWO)
+	$(PYTEST) $(SPREAD)
 
 test-full: test-packages setup
 	@sh tools/system-packages.sh $(OTHER_MPIS) || echo 'The tests with these MPIs will fail.'
 	$(PYTEST) -m 'full or not full' --timeout 1800
 
+coverage: WORKERS := 2
 coverage: test-packages
-	@sh tools/coverage.sh $(TWO) --timeout 600 $(TESTS)
+	@sh tools/coverage.sh $(SPREAD) --timeout 600 $(TESTS)
 
 MINUTES ?= 30
 campaign: test-packages setup

@@ -35,6 +35,14 @@ def require() -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="session")
+def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
+    """mpidata-rank, built with no MPI."""
+    from launch_job import build_shim
+
+    return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
+
+
+@pytest.fixture(scope="session")
 def carried(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Compile programs/solvers/<name>.c as a program that is no rank of the job; returns the executable's path.
 

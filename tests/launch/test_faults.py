@@ -8,21 +8,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launch_job import JOINED, Run, build_shim, pulse, write_job
+from launch_job import JOINED, Run, pulse, write_job
 from waiting import wait_until, watched_by
 
 from mpidata.launch.watching.cleanup import processes_of, ranks_of
 from mpidata.run.exits import ANOTHER_START
 
 
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    require("mpirun")
-    return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
-
-
 @pytest.fixture
-def job(tmp_path: Path, shim: Path) -> Iterator[Run]:
+def job(tmp_path: Path, shim: Path, require: Callable[[str], str]) -> Iterator[Run]:
+    require("mpirun")
     run = Run(tmp_path, shim)
     yield run
     run.end()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launch_job import JOINED, Run, build_shim, make_plan, write_job
+from launch_job import JOINED, Run, make_plan, write_job
 from waiting import wait_until
 
 from mpidata.errors import LaunchError
@@ -21,21 +21,18 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 
 
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    require("mpirun")
-    return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
-
-
 @pytest.fixture
-def job(tmp_path: Path, shim: Path) -> Iterator[Run]:
+def job(tmp_path: Path, shim: Path, require: Callable[[str], str]) -> Iterator[Run]:
+    require("mpirun")
     run = Run(tmp_path, shim)
     yield run
     run.end()
 
 
 def test_a_complete_run(job: Run) -> None:
-    job.start(write_job(job.folder, trainer='echo "epoch 1 of $RANK"', solver="echo $MPIDATA_RUN"))
+    job.start(
+        write_job(job.folder, trainer='echo "epoch 1 of $RANK"', solver="echo $MPIDATA_RUN"), MPIDATA_REPORT="true"
+    )
     status, stdout, stderr = job.finish()
     assert (status, stderr) == (0, "")
     assert "epoch 1 of 0\n" in stdout and "of 1" not in stdout

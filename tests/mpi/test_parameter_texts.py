@@ -1,16 +1,14 @@
 """Whole numbers and texts among the parameters come to programs, functions, trainers and files in the same words."""
 
 import json
-import subprocess
 from itertools import product
 from pathlib import Path
 
 import pytest
-from jobs import PROGRAMS, JobFolder, mpicc, python
+from jobs import DRAIN, JobFolder, python
 from programs.mesh_names import MESHES
 
 from mpidata import RecordedDataset
-from mpidata.native.build_flags import flags
 from mpidata.run.folder import RunFolder
 from mpidata.run.parameters import read_parameters
 from mpidata.run.plan import Plan
@@ -44,13 +42,10 @@ def check(folder: JobFolder, replay: Path | None = None) -> Path:
     return result.run
 
 
-def build(folder: JobFolder, carried: bool) -> None:
-    compiler, kinds = ("cc", ("carried",)) if carried else (mpicc(), ("cflags", "libs"))
-    more = [flag for kind in kinds for flag in flags(kind)]
-    warnings = ["-Wall", "-Wextra", "-Wconversion", "-Werror", *(["-DCARRIED"] if carried else [])]
-    subprocess.run(
-        [compiler, *warnings, PROGRAMS / "solvers" / "texts.c", *more, "-o", "solver"], cwd=folder.path, check=True
-    )
+def solver_in_c(request: pytest.FixtureRequest, is_carried: bool, *mistake: str) -> dict[str, object]:
+    """The keys of `solvers`."""
+    build = request.getfixturevalue("carried" if is_carried else "compiled")
+    return {"program": [str(build("texts")), *mistake], **({"carried": {}} if is_carried else {})}
 
 
 @pytest.mark.parametrize("how", [{"carried": {}}, {"start": "spawn"}], ids=["carried", "spawned"])
@@ -78,14 +73,13 @@ def test_a_function(folder: JobFolder) -> None:
     check(folder, replay=run)
 
 
-@pytest.mark.parametrize("carried", [False, True], ids=["linked", "carried"])
-def test_a_solver_in_c(folder: JobFolder, carried: bool) -> None:
-    build(folder, carried)
-    write(folder, {"program": ["./solver"], **({"carried": {}} if carried else {})})
+@pytest.mark.parametrize("is_carried", [False, True], ids=["linked", "carried"])
+def test_a_solver_in_c(folder: JobFolder, request: pytest.FixtureRequest, is_carried: bool) -> None:
+    write(folder, solver_in_c(request, is_carried))
     check(folder)
 
 
-@pytest.mark.parametrize("carried", [False, True], ids=["linked", "carried"])
+@pytest.mark.parametrize("is_carried", [False, True], ids=["linked", "carried"])
 @pytest.mark.parametrize(
     ("mistake", "said"),
     [
@@ -95,9 +89,10 @@ def test_a_solver_in_c(folder: JobFolder, carried: bool) -> None:
     ],
     ids=["number", "room", "unknown"],
 )
-def test_a_mistake_with_a_text_ends_the_job(folder: JobFolder, carried: bool, mistake: str, said: str) -> None:
-    build(folder, carried)
-    write(folder, {"program": ["./solver", mistake], **({"carried": {}} if carried else {})})
+def test_a_mistake_with_a_text_ends_the_job(
+    folder: JobFolder, request: pytest.FixtureRequest, is_carried: bool, mistake: str, said: str
+) -> None:
+    write(folder, solver_in_c(request, is_carried, mistake), trainers=DRAIN)
     result = folder.run()
     assert result.status == 1
     assert said in result.output

@@ -183,7 +183,9 @@ class Run:
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
         self.process: subprocess.Popen[str] | None = None
-        self._environment = clean_environment(MPIDATA_RANK=str(shim), TMPDIR=str(self.temporary))
+        self._environment = clean_environment(
+            MPIDATA_RANK=str(shim), MPIDATA_REPORT="false", TMPDIR=str(self.temporary)
+        )
 
     def start(self, job: Path, *arguments: str, **more: str) -> "subprocess.Popen[str]":
         self.process = subprocess.Popen(

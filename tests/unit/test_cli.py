@@ -1,12 +1,8 @@
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from launch_job import clean_environment, write_job
-from waiting import wait_until
+from launch_job import write_job
 
 import mpidata
 from mpidata import cli
@@ -51,47 +47,6 @@ def test_a_bad_job_file(tmp_path: Path, run: CliRunner, command: str, monkeypatc
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("command", [["check"], ["run"], ["run", "--dry-run"]])
-def test_ctrl_c_while_the_job_file_is_read(tmp_path: Path, command: list[str]) -> None:
-    job, reads = write_job(tmp_path), tmp_path / "reads"
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "from mpidata.config import load;"
-        f"load.open_regular = lambda *_: (open({str(reads)!r}, 'w').close(), signal.pause());"
-        "from mpidata.cli import main; main()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *command, str(job)],
-        env=clean_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_until(reads.exists, alive=process)
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=20) == ("", "") and process.returncode == 130
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_signal_while_modules_are_loaded_asks_for_another_start(tmp_path: Path, number: int) -> None:
-    loads = tmp_path / "loads"
-    (tmp_path / "slow").mkdir()
-    (tmp_path / "slow" / "click.py").write_text(f"import signal\nopen({str(loads)!r}, 'w').close()\nsignal.pause()\n")
-    command = [Path(sys.executable).with_name("mpidata"), "run", write_job(tmp_path)]
-    variables = clean_environment(PYTHONPATH=str(tmp_path / "slow"))
-    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True)
-    wait_until(loads.exists, alive=process)
-    process.send_signal(number)
-    said = f"mpidata: {signal.Signals(number).name} came before the job was started. Run the same command again.\n"
-    assert process.communicate(timeout=20)[1] == said and process.returncode == 75
-    assert not (tmp_path / "runs").exists()
-
-
-def test_the_command_as_a_module() -> None:
-    done = subprocess.run([sys.executable, "-m", "mpidata", "--version"], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.startswith(f"mpidata {mpidata.__version__}")
-
-
 def test_no_job_file(tmp_path: Path, run: CliRunner) -> None:
     result = run.invoke(cli.main, ["check", str(tmp_path / "gone.yaml")])
     assert result.exit_code == 2 and "gone.yaml" in result.stderr
@@ -112,18 +67,3 @@ def test_config(run: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 2 and "linked with one library. Give --libs or --carried alone" in result.stderr
     for kind in build_flags.KINDS:
         assert run.invoke(cli.main, ["config", f"--{kind}"]).exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("modules", "slow"),
-    [
-        ("mpidata.cli", {"torch", "mpi4py", "numpy", "scipy", "pydantic"}),
-        ("mpidata.launch.starting.local, mpidata.run.samplers", {"torch", "mpi4py", "scipy.stats", "h5py"}),
-        ("mpidata.scheduler.__main__", {"torch", "scipy", "h5py", "rich", "pydantic"}),
-        ("mpidata.trainer.join, mpidata.checkpoint.taking", {"torch", "scipy", "pydantic"}),
-    ],
-)
-def test_what_starts_with_each_job_is_light(modules: str, slow: set[str]) -> None:
-    code = f"import sys, {modules}; print(*sorted({slow!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "\n", done.stderr

@@ -1,8 +1,6 @@
 """Loading good job files: defaults, overrides, and the resolved file."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -217,7 +215,11 @@ def test_anchors_and_merge_keys_work(folder: Path) -> None:
 
 
 GRID = "parameters: {sampler: grid, space: {b: {values: [1, 2, 3]}, a: {values: [0.5, -1]}}}"
+
+
 MIXED = "parameters: {count: 8, space: {a: {integers: [1, 8]}, b: {choices: [3, 0.5]}, c: {value: 0}, d: [0, 1]}}"
+
+
 FILE = "parameters: {sampler: file, path: design.csv}"
 
 
@@ -271,18 +273,6 @@ def test_the_error_has_its_sentences_apart(folder: Path) -> None:
         load(folder, MINIMAL + "a: 1\nb: 2")
     assert len(caught.value.problems) == 2
     assert str(caught.value).splitlines() == list(caught.value.problems)
-
-
-def test_loading_imports_nothing_heavy(folder: Path) -> None:
-    (folder / "job.yaml").write_text(MINIMAL)
-    program = (
-        "import sys; from mpidata.config import load_job; load_job(sys.argv[1]);"
-        "print([name for name in ('numpy', 'scipy', 'torch', 'h5py', 'mpi4py') if name in sys.modules])"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", program, str(folder / "job.yaml")], capture_output=True, text=True, timeout=60
-    )
-    assert (result.stdout, result.stderr) == ("[]\n", "")
 
 
 def test_a_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:

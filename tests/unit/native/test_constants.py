@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from mpidata.config.data import FieldEntry
 from mpidata.config.describe import kind
 from mpidata.native import constants, event, structures
-
-LOADED = "any('libmpidata' in line for line in open('/proc/self/maps'))"
-
-
-def test_importing_modules_loads_no_library() -> None:
-    modules = ("cli", "config", "run.folder", "run.plan", "native.library", "native.structures", "native.event")
-    code = f"import {', '.join('mpidata.' + name for name in modules)}\nassert not {LOADED}\n"
-    code += f"assert mpidata.native.constants.END == 1 and {LOADED}\n"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_all_that_is_declared_is_there() -> None:

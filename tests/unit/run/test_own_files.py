@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import stat
-import subprocess
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from launch_job import build_shim, clean_environment, make_plan, write_job
+from launch_job import write_job
 
 from mpidata.config import load_job
 from mpidata.errors import LaunchError
@@ -21,9 +20,7 @@ from mpidata.launch.starting import by_hand
 from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.launch.starting.folder.resume import look_at, make_ready
 from mpidata.launch.starting.named_run import NamedRun
-from mpidata.run.folder import RunFolder
 from mpidata.run.own_files import check_own_folder, new_file, opener, read_own, write_text
-from mpidata.run.plan import Plan
 
 OTHER = 65534
 
@@ -34,11 +31,6 @@ def shared() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o777)
         yield Path(folder)
-
-
-@pytest.fixture
-def shim(tmp_path: Path, require: Callable[[str], str]) -> Path:
-    return build_shim(tmp_path, require("cc"))
 
 
 def as_another(act: Callable[[], object]) -> bool:
@@ -191,37 +183,6 @@ def test_another_user_cannot_hold_a_run(shared: Path) -> None:
         for pid in (*map(int, Path(f"/proc/{holder}/task/{holder}/children").read_text().split()), holder):
             os.kill(pid, 9)
         os.waitpid(holder, 0)
-
-
-@pytest.mark.parametrize("where", ["", "private", "private/plan"])
-def test_the_plan_of_another_user_starts_nothing(shared: Path, shim: Path, where: str) -> None:
-    plan = make_plan(shared, dict.fromkeys(("scheduler", "trainer", "solver"), ["touch", str(shared / "started")]))
-
-    def start() -> str:
-        variables = clean_environment(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="7")
-        done = subprocess.run([shim, plan.run], env=variables, capture_output=True, text=True, timeout=20)
-        return done.stderr
-
-    path = plan.run / where
-    os.chown(path, OTHER, OTHER)
-    said = start()
-    assert " belongs to user 65534, not to user 0, so it is not believed" in said and not (shared / "started").exists()
-    if where == "private/plan":
-        with pytest.raises(LaunchError, match="belongs to"):
-            Plan.read(path)
-    with pytest.raises(LaunchError, match="belongs to"):
-        RunFolder(plan.run).check()
-    os.chown(path, 0, 0)
-    path.chmod(path.stat().st_mode | 0o020)
-    assert " can be written by others, so it is not believed" in start() and not (shared / "started").exists()
-    path.chmod(path.stat().st_mode & ~0o020)
-    moved = path.rename(shared / "moved")
-    path.symlink_to(moved)
-    assert "Cannot read " in start() and not (shared / "started").exists()
-    path.unlink()
-    moved.rename(path)
-    start()
-    assert (shared / "started").exists()
 
 
 def test_a_link_to_a_run_is_resumed(tmp_path: Path) -> None:

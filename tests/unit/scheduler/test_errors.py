@@ -2,7 +2,6 @@ import errno
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from mpidata.run import deadlines, event_log
 from mpidata.run.aside import ASIDE, STARTED, read_summary
 from mpidata.run.folder import RunFolder
 from mpidata.run.planned import PlannedRun
-from mpidata.run_module import module_command
 from mpidata.scheduler import __main__ as rank_zero
 
 MakeJob = Callable[..., Any]
@@ -152,25 +150,6 @@ def test_an_error_in_the_last_message_ends_the_job(make_job: MakeJob) -> None:
     job.before["all_gone"] = all_gone
     assert job.run() == 1
     assert job.summary["status"] == "failed" and job.summary["error"] == "MPI failed."
-
-
-def run_module(run: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"MPIDATA_RUN": run}
-    command = module_command("mpidata.scheduler", folder=run)
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-
-
-def test_a_run_folder_without_a_plan(tmp_path: Path) -> None:
-    ended = run_module(str(tmp_path))
-    assert ended.returncode == 1
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["status"] == "failed" and f"Cannot read the plan {tmp_path}/private/plan" in summary["error"]
-    assert summary["error"] in ended.stderr and "Traceback" not in ended.stderr
-
-
-def test_started_by_hand() -> None:
-    ended = run_module("")
-    assert ended.returncode == 2 and ended.stderr.startswith("MPIDATA_RUN is not set.")
 
 
 def run_main(job: Any, monkeypatch: pytest.MonkeyPatch, joining: Callable[[Path], None]) -> Path:

@@ -1,5 +1,6 @@
 """A stream in a DataLoader, and in forked processes: what cannot work is refused."""
 
+import gc
 import os
 import pickle
 import signal
@@ -41,6 +42,8 @@ def test_forked_workers_are_refused_with_the_reason(library):
         "mpidata.errors.StreamError: num_workers=1 does not work with MPIStreamDataset: a DataLoader's"
     )
     assert "MPI does not survive a fork. Use num_workers=0" in last
+    del caught
+    gc.collect()  # torch waits for the worker when its iterator goes: here, where the wait is short
 
 
 def test_a_forked_child_waits_for_no_lock_of_the_trainer(library, capfd):

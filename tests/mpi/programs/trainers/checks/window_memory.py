@@ -2,10 +2,9 @@
 
 import time
 
+from numpy_stream import stream
 from peak_memory import print_peak
 
-import mpidata
-
-for _ in mpidata.MPIStreamDataset(batch_size=1):
+for _ in stream(1):
     time.sleep(0.01)  # the buffer is full
 print_peak("peak")

@@ -4,10 +4,10 @@ import os
 import sys
 import time
 
-import mpidata
+from numpy_stream import stream
 
-stream = mpidata.MPIStreamDataset(batch_size=4)
+batches = stream(4)
 sleeps = [float(argument) for argument in sys.argv[1:]]
 seconds = sleeps[int(os.environ["RANK"]) % len(sleeps)]
-for _ in stream:
+for _ in batches:
     time.sleep(seconds)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from launch_job import ROOT, build_shim, clean_environment, make_plan
+from launch_job import ROOT, clean_environment, make_plan
 
 from mpidata.errors import MpidataError
 from mpidata.run.plan import Plan
@@ -63,11 +63,6 @@ WITH_LOADERS = [
     ("loader_timeout_s 60.0\n", "", "", "lacks 'loader_timeout_s' or 'loader_start_timeout_s'"),
     ("loader_spares 1", "loader_spares one", "Line 31", "cannot be read: 'loader_spares one'"),
 ]
-
-
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
-    return build_shim(tmp_path_factory.mktemp("shim"), require("cc"))
 
 
 @pytest.fixture(scope="module")

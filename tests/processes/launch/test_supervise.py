@@ -33,6 +33,11 @@ if end == "killed":
 WAITING = str(Path(waiting.__file__).parent)
 
 
+@pytest.fixture
+def case(tmp_path: Path) -> EndedRun:
+    return EndedRun(tmp_path)
+
+
 @pytest.mark.parametrize(
     "end, status, vanished",
     [("at once", 0, 0), ("later", 0, 0), ("told", 0, None), ("killed", -signal.SIGKILL, None)],

@@ -8,7 +8,7 @@ import pytest
 from mpidata.errors import StreamError
 from mpidata.native.uncaught import describe
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parents[2] / "unit"
 
 STREAM = "from mpidata.trainer.dataset import MPIStreamDataset\n"  # imports torch
 JOIN = """

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launch_job import Run, build_shim, write_job
+from launch_job import Run, write_job
 
 from mpidata.launch.watching.cleanup import processes_of
 
@@ -14,10 +14,10 @@ CALLS = ("openat", "mkdir", "rename", "unlink", "write", "pwrite64", "ftruncate"
 
 
 @pytest.fixture
-def job(tmp_path: Path, require: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+def job(tmp_path: Path, shim: Path, require: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     require("mpirun")
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    run = Run(tmp_path, build_shim(tmp_path, require("cc")))
+    run = Run(tmp_path, shim)
     yield run
     run.end()
 

@@ -1,0 +1,117 @@
+"""The record of a trainer that is killed, or whose disk takes no more, in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_library import make_plan
+from recording import SAMPLES, check, record
+
+from mpidata import RecordedDataset
+
+UNIT = str(Path(__file__).parents[2] / "unit")
+
+FULL = """
+import resource, sys
+sys.path[:0] = {path!r}
+import os, h5py
+from pathlib import Path
+from fake_library import make_plan
+from mpidata.record import file as record_file
+from mpidata.record.writer import Recorder
+from recording import *
+record_file._TOGETHER_BYTES, record_file._EVENLY_BYTES = 100, 500
+plan = make_plan(run=Path({run!r}), record_path=Path({folder!r}))
+library = RecordLibrary(plan)
+recorder = Recorder(plan, library, 0)
+recorder.start()
+library.come(SAMPLES[:35])
+assert recorder.flush(10)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))
+library.come(SAMPLES[35:])
+assert not recorder.flush(10)
+recorder.finish(10)
+print(library.why.decode())
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return make_plan(run=tmp_path / "run", record_path=tmp_path / "samples")
+
+
+@pytest.mark.parametrize("limit", [0, 2000, 8000, "os.path.getsize(recorder.path)"])
+def test_hdf5_survives_a_disk_that_takes_no_more(plan, limit):
+    """Whatever it has not written yet: HDF5 itself would crash when it closes the file."""
+    script = FULL.format(path=[UNIT], run=str(plan.run), folder=str(plan.record_path), limit=limit)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "has stopped: File too large." in done.stdout and "Traceback" not in done.stderr, done.stderr
+    dataset = RecordedDataset(plan.record_path)
+    assert 35 <= len(dataset)
+    check(dataset, SAMPLES[: len(dataset)])
+
+
+KILLED = """
+import os, signal, sys
+sys.path[:0] = {path!r}
+import os, h5py
+from pathlib import Path
+from fake_library import make_plan
+from mpidata.record import file as record_file
+from mpidata.record.writer import Recorder
+from recording import *
+plan = make_plan(run=Path({run!r}), record_path=Path({folder!r}))
+library = RecordLibrary(plan)
+recorder = Recorder(plan, library, 0)
+recorder.start()
+library.come(SAMPLES[:35])
+assert recorder.flush(10)
+write = library.mpidata_trainer_record_write
+def cut(file, field, *place):
+    if field == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(file, field, *place)
+library.mpidata_trainer_record_write = cut
+library.come(SAMPLES[35:])
+recorder.finish(10)
+"""
+
+
+def test_a_killed_writer_leaves_a_file_that_is_read_and_gone_on_with(plan):
+    """Killed in the middle of a sample, with the file open."""
+    script = KILLED.format(path=[UNIT], run=str(plan.run), folder=str(plan.record_path))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -9, done.stderr
+    check(RecordedDataset(plan.record_path), SAMPLES[:35])
+    record(plan, SAMPLES[10:])
+    check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
+
+
+KILLED_AT_THE_END = """
+import os, signal, sys
+sys.path[:0] = {path!r}
+import os, h5py
+from pathlib import Path
+from fake_library import make_plan
+from mpidata.record import file as record_file
+from mpidata.record.writer import Recorder
+from recording import *
+resize = h5py.Dataset.resize
+def cut(dataset, *given, **named):
+    resize(dataset, *given, **named)
+    if dataset.name == "/step":
+        os.kill(os.getpid(), signal.SIGKILL)
+h5py.Dataset.resize = cut
+record(make_plan(run=Path({run!r}), record_path=Path({folder!r})), SAMPLES[:35])
+"""
+
+
+def test_a_writer_that_is_killed_while_it_closes_the_file(plan):
+    script = KILLED_AT_THE_END.format(path=[UNIT], run=str(plan.run), folder=str(plan.record_path))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -9, done.stderr
+    check(RecordedDataset(plan.record_path), SAMPLES[:35])
+    record(plan, SAMPLES[10:])
+    check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
