@@ -4,8 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "program/caller.h"
-
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -41,10 +39,4 @@ void *mpidata_copy_past_cache(void *restrict target, const void *restrict source
 #else
     return memcpy(target, source, bytes);
 #endif
-}
-
-MPIDATA_OUT_OF_LINE void mpidata_copy_as_float32(void *restrict target, const void *restrict source, int64_t n) {
-    float *restrict to = target;
-    const double *restrict from = source;
-    for (int64_t i = 0; i < n; i++) to[i] = (float)from[i];
 }

@@ -49,7 +49,8 @@ static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, const void 
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
         memcpy(mpidata_slot_field(&trainer->slots, slot, f), fields[f], (size_t)field->elements * field->element_size);
-        if (plan->n_moments) mpidata_moments_of_block(field, field->shape, fields[f], slot->moments + field->moments);
+        if (plan->n_moments && field->channel_axis != MPIDATA_NO_STATISTICS)
+            mpidata_moments_of_block(field, field->shape, fields[f], slot->moments + field->moments);
     }
     if (plan->n_parameters) memcpy(slot->parameters, parameters, (size_t)plan->n_parameters * sizeof *parameters);
     return MPIDATA_SUCCESS;

@@ -20,7 +20,7 @@ size_t mpidata_blocks_bytes(const mpidata_plan *plan, const mpidata_block *block
 
 int64_t mpidata_block_moments(const mpidata_plan *plan, const mpidata_block *block) {
     int axis = plan->fields[block->field].channel_axis;
-    if (!plan->n_moments) return 0;
+    if (!plan->n_moments || axis == MPIDATA_NO_STATISTICS) return 0;
     return axis < 0 ? 1 : block->shape[axis];
 }
 
@@ -73,7 +73,7 @@ static int check_payload(const mpidata_plan *plan, const mpidata_piece *head, co
 static int check_moments(const mpidata_plan *plan, const mpidata_piece *head, const mpidata_block *blocks) {
     const mpidata_moments *moments = mpidata_piece_moments(head, blocks);
     for (int i = 0; i < head->n_blocks && plan->n_moments; i++) {
-        int64_t n = mpidata_block_moments(plan, &blocks[i]), values = mpidata_block_elements(&blocks[i]) / n;
+        int64_t n = mpidata_block_moments(plan, &blocks[i]), values = n ? mpidata_block_elements(&blocks[i]) / n : 0;
         for (const mpidata_moments *end = moments + n; moments < end; moments++)
             if (!mpidata_moments_possible(moments, values))
                 return mpidata_error(MPIDATA_ERR_WIRE, "Block %d of a piece has impossible statistics", i);
