@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Strict, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, Positive, Text, Words, fixed_key, free_key, refuse
+from mpidata.config.base import Boolean, Count, Key, Model, Natural, Positive, Text, Words, fixed_key, free_key, refuse
 from mpidata.native import constants
 
 __all__ = ["Buffer", "Checkpoint", "FieldEntry", "FieldName", "Record", "Validation", "identifier"]
@@ -58,7 +58,9 @@ class FieldEntry(Model):
     """An array that the solver sends at every step."""
 
     dtype: Annotated[str, Words(lambda: constants.DTYPES)] = fixed_key(
-        "float32", description="Type of the elements on the trainers. If it is float32, a solver may also send float64."
+        "float32",
+        description="Type of the elements on the trainers. A solver may also put float64 into float32, float64 or "
+        "float32 into float16 or bfloat16, and complex128 into complex64.",
     )
     shape: Annotated[
         tuple[Count, ...],
@@ -71,11 +73,29 @@ class FieldEntry(Model):
         "2147483647 elements.",
         examples=["[64, 64]"],
     )
+    statistics: Boolean | None = fixed_key(
+        default=None,
+        description="Whether the field has statistics in a job with `samples.statistics`. Fields of bool, complex64 "
+        "and complex128 have none.",
+        json_schema_extra={"kind": "true or false", "default": "true; false for bool and complex dtypes"},
+    )
 
     @property
     def bytes(self) -> int:
         """Bytes of the whole array."""
         return math.prod(self.shape) * constants.DTYPES[self.dtype].size
+
+    @property
+    def has_statistics(self) -> bool:
+        """Whether its statistics are kept in a job with `samples.statistics`."""
+        return self.statistics is not False and constants.DTYPES[self.dtype].has_statistics
+
+    @model_validator(mode="after")
+    def _statistics_possible(self) -> Self:
+        impossible = self.statistics is True and not self.has_statistics
+        fix = f"fields of {self.dtype} have no statistics. Remove the key."
+        refuse([(("statistics",), f"{{key}} is true, but {fix}")] if impossible else [])
+        return self
 
 
 def _default_watermark(data: dict[str, Any]) -> int:
