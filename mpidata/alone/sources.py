@@ -12,7 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from mpidata.dtypes import BFLOAT16
 from mpidata.errors import StreamError
+from mpidata.native import constants
 from mpidata.run.plan import Plan
 
 __all__ = ["MadeUp", "Recorded", "Sample", "Source", "read_source", "write_made_up", "write_recorded"]
@@ -22,7 +24,7 @@ _PARAMETERS, _SOURCE = "parameters.npy", "source.json"
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A sample; `fields` are in the plan's order, contiguous, in their dtypes."""
+    """A sample; `fields` are in the plan's order, contiguous, in the `numpy_dtype` of their dtypes."""
 
     simulation: int
     step: int
@@ -47,7 +49,7 @@ class MadeUp:
     Parameters
     ----------
     plan : Plan
-        Has shapes and dtypes: normal numbers where these are floats, else 0 to 9.
+        Has shapes and dtypes: normal numbers if these are floats or complex, 0 or 1 if bool, else 0 to 9.
     parameters : ndarray of float64, shape (simulations + validation, n)
         Of the simulations.
     steps : int
@@ -145,13 +147,22 @@ def _side_by_side(plan: Plan, validation: bool) -> Iterator[range]:
 
 
 def _numbers(chance: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    if np.dtype(dtype).kind == "f":
-        return chance.standard_normal(shape, np.float32 if dtype == "float32" else np.float64)
-    return chance.integers(0, 10, shape, dtype)
+    kind = constants.DTYPES[dtype].kind
+    if kind == "c":
+        parts = chance.standard_normal((*shape, 2))
+        return (parts[..., 0] + 1j * parts[..., 1]).astype(dtype)
+    if kind == "f":
+        normal = np.asarray(chance.standard_normal(shape, np.float64 if dtype == "float64" else np.float32))
+        if dtype == BFLOAT16:
+            return (normal.view(np.uint32) >> 16).astype(np.uint16)
+        return normal.astype(dtype, copy=False)
+    return chance.integers(0, 2 if kind == "b" else 10, shape, dtype)
 
 
 def _sample(recorded: dict[str, Any], plan: Plan) -> Sample:
-    fields = [np.ascontiguousarray(recorded[field.name].numpy()) for field in plan.fields]
+    from mpidata.tensors import array_of
+
+    fields = [np.ascontiguousarray(array_of(recorded[field.name])) for field in plan.fields]
     assert all(field.size == math.prod(of.shape) for field, of in zip(fields, plan.fields, strict=True))
     simulation, step, time = int(recorded["simulation"]), int(recorded["step"]), float(recorded["time"])
     return Sample(simulation, step, time, recorded["parameters"].numpy(), fields)

@@ -10,13 +10,15 @@ import math
 import mmap
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from mpidata.dtypes import numpy_dtype
 from mpidata.run.plan import Field
+from mpidata.tensors import tensor_of
 
 __all__ = ["Batch", "BatchMemory"]
 
@@ -95,7 +97,7 @@ class BatchMemory:
         # As mpidata_page_layout in c_api/src/buffer/slots.h.
         lead = () if count is None else (count,)
         steps = lead if window == 1 else (*lead, window)
-        self._layout: list[tuple[str, tuple[int, ...], np.dtype[Any], int]] = []
+        self._layout: list[tuple[str, tuple[int, ...], str, int]] = []
         size = 0
         for field in fields:
             size = self._add(field.name, steps + field.shape, field.dtype, size)
@@ -110,10 +112,9 @@ class BatchMemory:
         self._free: list[_Block] = []
         self._lock = threading.RLock()  # a block may come back while this thread is inside `take`
 
-    def _add(self, name: str, shape: tuple[int, ...], dtype_name: str, at: int) -> int:
-        dtype = np.dtype(dtype_name)
+    def _add(self, name: str, shape: tuple[int, ...], dtype: str, at: int) -> int:
         self._layout.append((name, shape, dtype, at))
-        return at + math.prod(shape) * dtype.itemsize
+        return at + math.prod(shape) * numpy_dtype(dtype).itemsize
 
     @property
     def size(self) -> int:
@@ -141,7 +142,7 @@ class BatchMemory:
         """Tensors of a block elsewhere; `give_back` is called, in any thread, when nothing refers to them any more."""
         memory = np.asarray(_Lease(address, self._size, give_back))
         return {
-            name: torch.from_numpy(np.ndarray(shape, dtype, memory, offset))
+            name: tensor_of(np.ndarray(shape, numpy_dtype(dtype), memory, offset), dtype)
             for name, shape, dtype, offset in self._layout
         }
 
@@ -153,7 +154,7 @@ class BatchMemory:
 
     def _pinned_tensors(self) -> dict[str, torch.Tensor]:
         return {
-            name: torch.empty(shape, dtype=getattr(torch, dtype.name), pin_memory=True)
+            name: torch.empty(shape, dtype=getattr(torch, dtype), pin_memory=True)
             for name, shape, dtype, _ in self._layout
         }
 
