@@ -52,7 +52,7 @@
 module mpidata
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_double, c_f_pointer, c_int, c_int32_t, c_int64_t, &
     c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
-  use, intrinsic :: iso_fortran_env, only: int8, int32, int64, real32, real64, real128
+  use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64, real128
   implicit none
   private
 
@@ -67,7 +67,7 @@ module mpidata
   integer, parameter, public :: MPIDATA_ERR_ARGUMENT = 3   !< a bad argument
   integer, parameter, public :: MPIDATA_ERR_FIELD = 4      !< a field not declared, put twice, or not put in a step
   integer, parameter, public :: MPIDATA_ERR_SHAPE = 5      !< a shape that is not the declared one
-  integer, parameter, public :: MPIDATA_ERR_DTYPE = 6      !< neither the declared dtype nor a float64 for a float32
+  integer, parameter, public :: MPIDATA_ERR_DTYPE = 6      !< a dtype that may not be put where this one is declared
   integer, parameter, public :: MPIDATA_ERR_BLOCK = 7      !< a block outside its field; an overlap or a hole
   integer, parameter, public :: MPIDATA_ERR_PARAMETER = 8  !< a parameter that the job file does not declare
   integer, parameter, public :: MPIDATA_ERR_JOB = 9        !< the MPI world is not the one the job was planned for
@@ -78,7 +78,9 @@ module mpidata
   integer, parameter, public :: MPIDATA_MAX_NDIM = 6         !< most dimensions of a field
   integer, parameter, public :: MPIDATA_MAX_TEXT = 256       !< room for the text of any parameter
 
-  integer(c_int), parameter :: float32 = 1, float64 = 2, dtype_int32 = 3, dtype_int64 = 4, dtype_uint8 = 5
+  ! As in mpidata.h.
+  integer(c_int), parameter :: float32 = 1, float64 = 2, dtype_int32 = 3, dtype_int64 = 4, dtype_uint8 = 5, &
+    dtype_int8 = 6, dtype_int16 = 7, dtype_bool = 11, complex64 = 14, complex128 = 15
   integer, parameter :: quad = merge(real128, real64, real128 > 0) ! not every compiler has real128
 
   !> `call mpidata_init(world, group [, ierror])`: join the job.
@@ -106,25 +108,35 @@ module mpidata
   !> `call mpidata_put(field, values [, start] [, ierror])`: put a field, or a block of it, into the current sample.
   !>
   !> field    name, as under `fields:` in the job file
-  !> values   scalar or array of up to 6 dimensions, or any section of one: real(real32), real(real64), integer(int32),
-  !>          integer(int64) or, for uint8, integer(int8). Its type is the declared one, or real(real64) where float32
-  !>          is declared (converted once, here). It is copied, so it may be changed as soon as the call returns
+  !> values   scalar or array of up to 6 dimensions, or any section of one, copied, so it may be changed as soon as the
+  !>          call returns. By the field's dtype:
+  !>            float32, float64      real(real32), real(real64)
+  !>            int8, uint8           integer(int8); of uint8 the bytes as they are
+  !>            int16, int32, int64   integer of that kind
+  !>            complex64, complex128 complex(real32), complex(real64)
+  !>            bool                  logical of any kind
+  !>          Converted once, here, and rounded to the nearest: real(real64) if float32, and real(real64) or real(real32)
+  !>          if float16 or bfloat16 is declared; complex(real64) if complex64 is. Fortran has no kind for uint16, uint32
+  !>          and uint64
   !> start    left out: `values` is the whole field, which exactly one rank of the group puts. Given: `values` is this
   !>          rank's block, and `start` the place of its first element in the field, one index per dimension, from 1
   !>
   !> Local. Blocks only while solvers.in_flight samples are under way, because a trainer's buffer is full.
   interface mpidata_put
-    procedure :: put_real32, put_real64, put_int32, put_int64, put_int8
+    procedure :: put_real32, put_real64, put_complex32, put_complex64, put_int8, put_int16, put_int32, put_int64
+    procedure :: put_logical8, put_logical16, put_logical32, put_logical64
   end interface mpidata_put
 
   !> `call mpidata_iput(field, values [, start] [, ierror])`: as mpidata_put, without the copy.
   !>
   !> The array belongs to the library until mpidata_wait or mpidata_wait_for returns: do not change or free it before
-  !> that. Give it the attributes `target, asynchronous`. It must be contiguous; a section that is not is an error. An
+  !> that; one that is converted, and a logical one, is copied all the same. Give it the attributes `target,
+  !> asynchronous`. It must be contiguous; a section that is not is an error. An
   !> expression, or a dummy argument with `intent(in)`, does not compile: `values` is `intent(inout)`, as the library
   !> keeps it.
   interface mpidata_iput
-    procedure :: iput_real32, iput_real64, iput_int32, iput_int64, iput_int8
+    procedure :: iput_real32, iput_real64, iput_complex32, iput_complex64, iput_int8, iput_int16, iput_int32, iput_int64
+    procedure :: iput_logical8, iput_logical16, iput_logical32, iput_logical64
   end interface mpidata_iput
 
   !> The C functions. One argument list for put, put_block and iput.
@@ -171,6 +183,10 @@ module mpidata
       integer(c_int64_t), intent(in) :: shape(*)
       type(c_ptr), value :: start
     end function c_iput
+    integer(c_int) function c_declared_dtype(field) bind(c, name='mpidata_declared_dtype')
+      import :: c_int, c_char
+      character(kind=c_char), intent(in) :: field(*)
+    end function c_declared_dtype
     integer(c_int) function c_wait_for(values) bind(c, name='mpidata_wait_for')
       import :: c_int, c_ptr
       type(c_ptr), value :: values
@@ -361,8 +377,80 @@ contains
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
 
-    call put(field, c_loc(values), dtype_uint8, int(shape(values), c_int64_t), start, ierror)
+    call put(field, c_loc(values), byte_dtype(field), int(shape(values), c_int64_t), start, ierror)
   end subroutine put_int8
+
+  subroutine put_complex32(field, values, start, ierror)
+    character(*), intent(in) :: field
+    complex(real32), intent(in), contiguous, target :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+
+    call put(field, c_loc(values), complex64, int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_complex32
+
+  subroutine put_complex64(field, values, start, ierror)
+    character(*), intent(in) :: field
+    complex(real64), intent(in), contiguous, target :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+
+    call put(field, c_loc(values), complex128, int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_complex64
+
+  subroutine put_int16(field, values, start, ierror)
+    character(*), intent(in) :: field
+    integer(int16), intent(in), contiguous, target :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+
+    call put(field, c_loc(values), dtype_int16, int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_int16
+
+  ! Compilers store .true. in different ways, and the bytes must be 0 or 1.
+  subroutine put_logical8(field, values, start, ierror)
+    character(*), intent(in) :: field
+    logical(int8), intent(in), contiguous, target :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+    logical(int8), pointer :: flat(:)
+
+    call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_logical8
+
+  subroutine put_logical16(field, values, start, ierror)
+    character(*), intent(in) :: field
+    logical(int16), intent(in), contiguous, target :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+    logical(int16), pointer :: flat(:)
+
+    call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_logical16
+
+  subroutine put_logical32(field, values, start, ierror)
+    character(*), intent(in) :: field
+    logical(int32), intent(in), contiguous, target :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+    logical(int32), pointer :: flat(:)
+
+    call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_logical32
+
+  subroutine put_logical64(field, values, start, ierror)
+    character(*), intent(in) :: field
+    logical(int64), intent(in), contiguous, target :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+    logical(int64), pointer :: flat(:)
+
+    call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+  end subroutine put_logical64
 
   ! No `contiguous` here: a packed copy would be gone before the library has read it, and an expression's value.
   subroutine iput_real32(field, values, start, ierror)
@@ -407,8 +495,84 @@ contains
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
 
-    call iput(field, c_loc(values), is_contiguous(values), dtype_uint8, int(shape(values), c_int64_t), start, ierror)
+    call iput(field, c_loc(values), is_contiguous(values), byte_dtype(field), int(shape(values), c_int64_t), start, ierror)
   end subroutine iput_int8
+
+  subroutine iput_complex32(field, values, start, ierror)
+    character(*), intent(in) :: field
+    complex(real32), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+
+    call iput(field, c_loc(values), is_contiguous(values), complex64, int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_complex32
+
+  subroutine iput_complex64(field, values, start, ierror)
+    character(*), intent(in) :: field
+    complex(real64), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+
+    call iput(field, c_loc(values), is_contiguous(values), complex128, int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_complex64
+
+  subroutine iput_int16(field, values, start, ierror)
+    character(*), intent(in) :: field
+    integer(int16), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+
+    call iput(field, c_loc(values), is_contiguous(values), dtype_int16, int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_int16
+
+  ! The library copies what is put as bool, so what is made here may go when this returns.
+  subroutine iput_logical8(field, values, start, ierror)
+    character(*), intent(in) :: field
+    logical(int8), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+    logical(int8), pointer :: flat(:)
+
+    if (.not. lendable(field, is_contiguous(values), ierror)) return
+    call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_logical8
+
+  subroutine iput_logical16(field, values, start, ierror)
+    character(*), intent(in) :: field
+    logical(int16), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+    logical(int16), pointer :: flat(:)
+
+    if (.not. lendable(field, is_contiguous(values), ierror)) return
+    call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_logical16
+
+  subroutine iput_logical32(field, values, start, ierror)
+    character(*), intent(in) :: field
+    logical(int32), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+    logical(int32), pointer :: flat(:)
+
+    if (.not. lendable(field, is_contiguous(values), ierror)) return
+    call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_logical32
+
+  subroutine iput_logical64(field, values, start, ierror)
+    character(*), intent(in) :: field
+    logical(int64), intent(inout), target, asynchronous :: values(..)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+    logical(int64), pointer :: flat(:)
+
+    if (.not. lendable(field, is_contiguous(values), ierror)) return
+    call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+  end subroutine iput_logical64
 
   !> Wait until the arrays that were given to mpidata_iput before the last mpidata_step may be changed again.
   !>
@@ -519,11 +683,7 @@ contains
     type(c_ptr) :: place
 
     if (.not. fits(field, extents, start, ierror)) return
-    if (.not. whole) then
-      call refuse("Field '" // trim(field) // "': mpidata_iput got an array section that is not contiguous", &
-        'It is sent from where it lies: pass a contiguous array, or use mpidata_put.', ierror)
-      return
-    end if
+    if (.not. lendable(field, whole, ierror)) return
     place = c_null_ptr
     if (present(start)) then
       first(:size(extents)) = first_of(start)
@@ -531,6 +691,36 @@ contains
     end if
     call finish(c_iput(c_string(field), values, dtype, int(size(extents), c_int), reversed(extents), place), ierror)
   end subroutine iput
+
+  !> Values that are 0 or 1, of which the library makes a copy.
+  subroutine put_bool(field, bytes, extents, start, ierror)
+    character(*), intent(in) :: field
+    integer(int8), intent(in), contiguous, target :: bytes(:)
+    integer(c_int64_t), intent(in) :: extents(:)
+    class(*), intent(in), optional :: start(:)
+    class(*), intent(out), optional :: ierror
+
+    call put(field, c_loc(bytes), dtype_bool, extents, start, ierror)
+  end subroutine put_bool
+
+  !> Of integer(int8): there are no unsigned integers in Fortran.
+  integer(c_int) function byte_dtype(field)
+    character(*), intent(in) :: field
+
+    byte_dtype = dtype_int8
+    if (c_declared_dtype(c_string(field)) == dtype_uint8) byte_dtype = dtype_uint8
+  end function byte_dtype
+
+  !> Whether an array can be sent from where it lies; else an error.
+  logical function lendable(field, whole, ierror)
+    character(*), intent(in) :: field
+    logical, intent(in) :: whole
+    class(*), intent(inout), optional :: ierror
+
+    lendable = whole
+    if (.not. whole) call refuse("Field '" // trim(field) // "': mpidata_iput got an array section that is not " // &
+      'contiguous', 'It is sent from where it lies: pass a contiguous array, or use mpidata_put.', ierror)
+  end function lendable
 
   !> Whether all extents are known, and `start` has one index per dimension; else an error.
   logical function fits(field, extents, start, ierror)

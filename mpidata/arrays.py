@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mpidata.dtypes import BFLOAT16, BITS_OF_BFLOAT16
 from mpidata.errors import as_line
+from mpidata.native import constants
 
 __all__ = ["NotPlainError", "plain_array", "plain_floats", "plain_number"]
 
 _NUMBERS = {int, float, bool, complex, *np.sctypeDict.values()}
 _DENSE = (
-    "Give a rectangular, dense array of numbers: tensor.double() of a bfloat16 tensor, tensor.to_dense(), "
-    "matrix.toarray() or, from a GPU, array.get(), for example."
+    "Give a rectangular, dense array of numbers: tensor.to_dense(), matrix.toarray() or, from a GPU, array.get(), for "
+    "example."
 )
 
 
@@ -49,6 +51,7 @@ def plain_array(values: Any, dtype: str | None = None) -> npt.NDArray[Any]:
     -------
     ndarray
         The values themselves if they are an array, which then shares their memory. Masked elements of floats are NaN.
+        A bfloat16 tensor of torch becomes an array of `BITS_OF_BFLOAT16`.
 
     Raises
     ------
@@ -64,6 +67,8 @@ def plain_array(values: Any, dtype: str | None = None) -> npt.NDArray[Any]:
 def plain_floats(values: Any) -> npt.NDArray[np.float64]:
     """Make a new array of float64 of what float makes one of, as `plain_array`; raises TypeError or ValueError."""
     made = _made(values, None)
+    if made.dtype == BITS_OF_BFLOAT16:
+        made = (made.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     if made.dtype.kind in "cmM":
         raise TypeError(f"{made.dtype} is no dtype of real numbers")
     return made.astype(np.float64)
@@ -100,7 +105,7 @@ def _convert(values: Any, dtype: str | None) -> npt.NDArray[Any]:
         # NumPy drops the masks of masked arrays in a list.
         values = [one if type(one) in _NUMBERS or isinstance(one, str) else _made(one, None) for one in values]
     if hasattr(values, "detach") and hasattr(values, "numpy"):  # a tensor of torch
-        array = values.numpy(force=True)
+        array = _bits(values) if str(values.dtype) == "torch.bfloat16" else values.numpy(force=True)
     else:
         array = np.asanyarray(values)
     _refuse_unit(array)
@@ -112,12 +117,21 @@ def _convert(values: Any, dtype: str | None) -> npt.NDArray[Any]:
     return plain
 
 
+def _bits(tensor: Any) -> npt.NDArray[Any]:
+    """Make an array of a bfloat16 tensor."""
+    import torch
+
+    array: npt.NDArray[Any] = tensor.detach().cpu().view(torch.int16).numpy()
+    return array.view(BITS_OF_BFLOAT16)
+
+
 def _with_nan(values: object, plain: npt.NDArray[Any], mask: npt.NDArray[Any], dtype: str | None) -> npt.NDArray[Any]:
-    for kind in (plain.dtype, np.dtype(dtype or plain.dtype)):
-        if kind.kind not in "fc":
-            why = f"which has {np.count_nonzero(mask)} masked elements, and {kind} has no NaN for them"
+    declared = constants.DTYPES[dtype].kind if dtype else plain.dtype.kind
+    for name, kind in ((plain.dtype, plain.dtype.kind), (dtype, declared)):
+        if kind not in "fc":
+            why = f"which has {np.count_nonzero(mask)} masked elements, and {name} has no NaN for them"
             advice = "Give them a value: array.filled(0), for example."
-            if np.dtype(dtype or plain.dtype).kind == "f":
+            if declared == "f":
                 advice = "Convert it to floats, in which they are NaN: array.astype('float64')."
             raise NotPlainError(_kind(values), why, advice)
     filled = plain.copy()
@@ -128,17 +142,23 @@ def _with_nan(values: object, plain: npt.NDArray[Any], mask: npt.NDArray[Any], d
 def _of_int(value: int, dtype: str | None) -> npt.NDArray[Any]:
     if dtype is None:
         dtype = "int64" if -(1 << 63) <= value < 1 << 63 else "float64"
-    whole = np.dtype(dtype).kind != "f"
-    least, most = (np.iinfo(dtype).min, np.iinfo(dtype).max) if whole else (-_greatest(dtype), _greatest(dtype))
+    kind = constants.DTYPES[dtype].kind
+    least, most = _range(dtype, kind)
     if not least <= value <= most:
         bits = value.bit_length()
         what = f"the int {value:d}" if bits < 128 else f"an int of {bits} bits"
         raise NotPlainError(what, f"which {dtype} does not hold", "Give one that fits, or declare another dtype.")
-    return np.asarray(int(value), dtype if whole else "float64")
+    return np.asarray(int(value), {"f": "float64", "c": "complex128"}.get(kind, dtype))
 
 
-def _greatest(dtype: str) -> int:
-    return int(np.finfo(dtype).max)
+def _range(dtype: str, kind: str) -> tuple[int, int]:
+    """Return the least and the greatest int that a dtype of fields has."""
+    if kind == "b":
+        return 0, 1
+    if kind in "iu":
+        return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    greatest = (2**8 - 1) << 120 if dtype == BFLOAT16 else int(np.finfo(dtype).max)
+    return -greatest, greatest
 
 
 def _refuse_unit(values: Any) -> None:

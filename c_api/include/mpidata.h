@@ -76,7 +76,7 @@ enum {
     MPIDATA_ERR_ARGUMENT = 3,  /* a null pointer, a negative extent, too many dimensions, ... */
     MPIDATA_ERR_FIELD = 4,     /* a field that is not declared, was put twice in a step, or not at all */
     MPIDATA_ERR_SHAPE = 5,     /* a shape that is not the declared one */
-    MPIDATA_ERR_DTYPE = 6,     /* a dtype that is neither the declared one nor a float64 for a declared float32 */
+    MPIDATA_ERR_DTYPE = 6,     /* a dtype that may not be put where this one is declared */
     MPIDATA_ERR_BLOCK = 7,     /* a block outside its field; blocks that overlap or leave a hole */
     MPIDATA_ERR_PARAMETER = 8, /* a parameter that the job file does not declare */
     MPIDATA_ERR_JOB = 9,       /* the MPI world is not the one that the job was planned for */
@@ -88,12 +88,30 @@ enum {
     MPIDATA_ERR_DIED = 15      /* a rank has died (trainer and scheduler side only) */
 };
 
+/* The dtypes of fields, and of what is put. Some are converted, once, by the call that puts them:
+ *
+ *     declared            may be put, besides the declared dtype
+ *     float32             float64
+ *     float16, bfloat16   float64, float32
+ *     complex64           complex128
+ *
+ * Each number is rounded to the nearest (ties to even); one too large becomes infinite, and NaN stays NaN. */
 typedef enum {
     MPIDATA_FLOAT32 = 1,
     MPIDATA_FLOAT64 = 2,
     MPIDATA_INT32 = 3,
     MPIDATA_INT64 = 4,
-    MPIDATA_UINT8 = 5
+    MPIDATA_UINT8 = 5,
+    MPIDATA_INT8 = 6,
+    MPIDATA_INT16 = 7,
+    MPIDATA_UINT16 = 8,
+    MPIDATA_UINT32 = 9,
+    MPIDATA_UINT64 = 10,
+    MPIDATA_BOOL = 11,       /* _Bool or unsigned char; any byte but 0 is true, and arrives as 1 */
+    MPIDATA_FLOAT16 = 12,    /* IEEE 754, 16 bits: _Float16, or the bits in a uint16_t */
+    MPIDATA_BFLOAT16 = 13,   /* the upper 16 bits of a float32: __bf16, or the bits in a uint16_t */
+    MPIDATA_COMPLEX64 = 14,  /* float complex: a real part and an imaginary part, float32 each */
+    MPIDATA_COMPLEX128 = 15  /* double complex */
 } mpidata_dtype;
 
 #ifndef MPIDATA_WITHOUT_MPI
@@ -142,7 +160,7 @@ int mpidata_param_text(const char *name, char *text, size_t size);
  * @param[in] field   name, as under `fields:` in the job file
  * @param[in] values  array in C order (last index fastest) of shape[0] x ... x shape[ndim-1] elements of dtype. It is
  *                    copied, so it may be changed as soon as the call returns
- * @param[in] dtype   the declared one, or MPIDATA_FLOAT64 where float32 is declared (converted once, here)
+ * @param[in] dtype   the declared one, or one that is converted into it: see mpidata_dtype
  * @param[in] ndim    0 (a scalar) to MPIDATA_MAX_NDIM
  * @param[in] shape   ndim extents: the declared shape; may be NULL where ndim is 0
  *
@@ -174,8 +192,8 @@ int mpidata_put_strided(const char *field, const void *values, mpidata_dtype dty
                         const int64_t *start, const int64_t *strides);
 
 /* As mpidata_put_block, or with start NULL as mpidata_put, but without the copy: the array is lent to the library until
- * mpidata_wait or mpidata_wait_for returns, and must not be changed or freed before that. Where float64 is converted to
- * float32 the call copies all the same. */
+ * mpidata_wait or mpidata_wait_for returns, and must not be changed or freed before that. An array that is converted, and
+ * one of MPIDATA_BOOL, is copied all the same. */
 int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start);
 

@@ -12,7 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from mpidata.dtypes import BFLOAT16
 from mpidata.errors import StreamError
+from mpidata.native import constants
 from mpidata.run.plan import Field, Plan
 
 __all__ = ["MadeUp", "Recorded", "Sample", "Source", "read_source", "write_made_up", "write_recorded"]
@@ -23,7 +25,7 @@ _PARAMETERS, _SOURCE = "parameters.npy", "source.json"
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A sample; `fields` and `numbers` are in the plan's order, fields contiguous, in their dtypes."""
+    """A sample; `fields` (contiguous, in the `numpy_dtype` of their dtypes) and `numbers` are in the plan's order."""
 
     simulation: int
     step: int
@@ -49,8 +51,9 @@ class MadeUp:
     Parameters
     ----------
     plan : Plan
-        Has shapes and dtypes: normal numbers where these are floats, indices that fit their length, else 0 to 9, and
-        zeros where an optional one was not put. A length is 1 to 20 in each sample, or to its limit if that is less.
+        Has shapes and dtypes: normal numbers if these are floats or complex, 0 or 1 if bool, indices that fit their
+        length, else 0 to 9; zeros where an optional one was not put. A length is 1 to 20 in each sample, or to its
+        limit if that is less.
     parameters : ndarray of float64, shape (simulations + validation, n)
         Of the simulations.
     steps : int
@@ -159,14 +162,22 @@ def _side_by_side(plan: Plan, validation: bool) -> Iterator[range]:
 
 
 def _numbers(chance: np.random.Generator, field: Field, lengths: Mapping[str, int]) -> npt.NDArray[Any]:
-    shape = field.extents(lengths)
-    if np.dtype(field.dtype).kind == "f":
-        return chance.standard_normal(shape, np.float32 if field.dtype == "float32" else np.float64)
-    return chance.integers(0, lengths.get(field.index, 10), shape, field.dtype)
+    dtype, shape, kind = field.dtype, field.extents(lengths), constants.DTYPES[field.dtype].kind
+    if kind == "c":
+        parts = chance.standard_normal((*shape, 2))
+        return np.asarray(parts[..., 0] + 1j * parts[..., 1]).astype(dtype)
+    if kind == "f":
+        normal = np.asarray(chance.standard_normal(shape, np.float64 if dtype == "float64" else np.float32))
+        if dtype == BFLOAT16:
+            return (normal.view(np.uint32) >> 16).astype(np.uint16)
+        return normal.astype(dtype, copy=False)
+    return np.asarray(chance.integers(0, 2 if kind == "b" else lengths.get(field.index, 10), shape, dtype))
 
 
 def _sample(recorded: dict[str, Any], plan: Plan) -> Sample:
-    fields = [np.ascontiguousarray(recorded[field.name].numpy()) for field in plan.fields]
+    from mpidata.tensors import array_of
+
+    fields = [np.ascontiguousarray(array_of(recorded[field.name])) for field in plan.fields]
     assert all(field.size == math.prod(of.extents()) for field, of in zip(fields, plan.fields, strict=True))
     simulation, step, time = int(recorded["simulation"]), int(recorded["step"]), float(recorded["time"])
     return Sample(simulation, step, time, recorded["parameters"].numpy(), fields, np.zeros(0, np.int64))

@@ -4,10 +4,10 @@ h5py holds the GIL while it writes, which would stop the training. So the file i
 space is allocated at once, closed, and the arrays are written to their places by calls that release the GIL.
 
 Attributes of the file: see `Head`. Datasets, n samples of the places buffer, waiting, retired, validation in turn:
-`fields/<name>` (n, *shape); `parameters` (n, p) float64; `time` float64, `step`, `simulation` int64, `seen` uint8, all
-(n,). With windows all but `seen` have a row for each step, and `windows`, (n, W) int64, the numbers of these rows.
-Where samples have numbers of their own, `numbers/<name>`, (n,) int64: lengths, and whether an optional field was put.
-The values of a field with a length are those of all samples, one behind the other, (elements,).
+`fields/<name>` (n, *shape), bfloat16 as in a record; `parameters` (n, p) float64; `time` float64, `step`, `simulation`
+int64, `seen` uint8, all (n,). With windows all but `seen` have a row for each step, and `windows`, (n, W) int64, the
+numbers of these rows. Where samples have numbers of their own, `numbers/<name>`, (n,) int64: lengths, and whether an
+optional field was put. The values of a field with a length are those of all samples, one behind the other, (elements,).
 `ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes; where there
 are statistics, `scales`, (n, 6) float64.
 """
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from mpidata.checkpoint.head import MOST, Head, read_head
 from mpidata.checkpoint.ledgers import samples_of
+from mpidata.dtypes import dataset_dtype, mark_dataset, numpy_dtype, valid
 from mpidata.errors import DAMAGED, StreamError, as_line
 from mpidata.field_statistics import moments
 from mpidata.run.own_files import new_file
@@ -84,7 +85,9 @@ def write(
             file.create_group(group)
         shapes = [_shape(field, rows, own) for field in fields]
         kinds = zip(fields, shapes, strict=True)
-        field_places = [_allocate(file, f"fields/{f.name}", shape, np.dtype(f.dtype)) for f, shape in kinds]
+        field_places = [_allocate(file, f"fields/{f.name}", shape, numpy_dtype(f.dtype)) for f, shape in kinds]
+        for field in fields:
+            mark_dataset(file[f"fields/{field.name}"], field.dtype)
         places = {name: _allocate(file, name, array.shape, array.dtype) for name, array in arrays.items()}
     handle = os.open(path, os.O_WRONLY)
     try:
@@ -233,7 +236,7 @@ class TrainerFile:
         head, count = self.head, plan.simulations + plan.validation
         with self.readable():
             shapes = {name: self._dataset(f"fields/{name}") for name in self._file["fields"]}
-            found = {name: (str(dataset.dtype), dataset.shape) for name, dataset in shapes.items()}
+            found = {name: (dataset_dtype(dataset), dataset.shape) for name, dataset in shapes.items()}
             of_samples = {name: self._dataset(name) for name in ("parameters", "time")}
             for name, dataset in of_samples.items():
                 if dataset.shape[:1] != (self._rows,):
@@ -264,7 +267,7 @@ class TrainerFile:
     def rows(self, name: str, first: int, last: int) -> _Array:
         """Read rows first to last - 1 of a dataset."""
         with self.readable():
-            rows: _Array = self._file[name][first:last]
+            rows: _Array = valid(self._file[name][first:last])
         return rows
 
     def fields(self, field: Field, first: int, chosen: NDArray[np.int64]) -> _Array:

@@ -82,7 +82,9 @@ class FieldEntry(Model):
     """An array that the solver sends at every step."""
 
     dtype: Annotated[str, Words(lambda: constants.DTYPES)] = fixed_key(
-        "float32", description="Type of the elements on the trainers. If it is float32, a solver may also send float64."
+        "float32",
+        description="Type of the elements on the trainers. A solver may also put float64 into float32, float64 or "
+        "float32 into float16 or bfloat16, and complex128 into complex64.",
     )
     shape: Annotated[
         tuple[_Extent, ...],
@@ -105,11 +107,16 @@ class FieldEntry(Model):
     base: Annotated[int, Strict(), Key(ge=0, le=1)] = fixed_key(
         default=0, description="With `index`: what the solver counts from, 0 or 1. The trainers get values from 0."
     )
-
     optional: Boolean = fixed_key(
         default=False,
         description="Whether steps may leave the field out. It then holds zeros (with a length that nothing else has: "
         "nothing), and `<name>_given` in a batch says which samples have it.",
+    )
+    statistics: Boolean | None = fixed_key(
+        default=None,
+        description="Whether the field has statistics in a job with `samples.statistics`. Fields of bool, complex64 "
+        "and complex128 have none.",
+        json_schema_extra={"kind": "true or false", "default": "true; false for bool and complex dtypes"},
     )
 
     @property
@@ -121,6 +128,18 @@ class FieldEntry(Model):
         """Bytes of the whole array where the lengths are these; of one that is not there, of one index of it."""
         extents = [lengths.get(extent, 1) if isinstance(extent, str) else extent for extent in self.shape]
         return math.prod(extents) * constants.DTYPES[self.dtype].size
+
+    @property
+    def has_statistics(self) -> bool:
+        """Whether its statistics are kept in a job with `samples.statistics`."""
+        return self.statistics is not False and constants.DTYPES[self.dtype].has_statistics
+
+    @model_validator(mode="after")
+    def _statistics_possible(self) -> Self:
+        impossible = self.statistics is True and not self.has_statistics
+        fix = f"fields of {self.dtype} have no statistics. Remove the key."
+        refuse([(("statistics",), f"{{key}} is true, but {fix}")] if impossible else [])
+        return self
 
 
 def _default_watermark(data: dict[str, Any]) -> int:

@@ -44,7 +44,8 @@ class Normalizer(nn.Module):
     The means and standard deviations are buffers, float64: they go with `to`, `state_dict` and DDP. Register a
     normalizer with ``stream.register``, so that a resumed run keeps them; one that was frozen stays so. A run that
     resumes behind batch `after` without that freezes with its first batch. Where a standard deviation is 0 or not
-    known, nothing is divided. The two methods are for any device and dtype; integers become float32.
+    known, nothing is divided. The two methods are for any device and dtype; integers become float32. A field without
+    statistics, for example of bool, stays as it is.
 
     Samplers that learn put simulations where the model is wrong, so the statistics become those of what is drawn, not
     of the whole space: a small `after`, while all is nearly uniform, biases them least.
@@ -59,18 +60,24 @@ class Normalizer(nn.Module):
         self._stream = stream
         self._axes = {name: (len(field.shape), stream.channel_axes.get(name)) for name, field in stream.fields.items()}
         self.register_buffer("frozen", torch.tensor(False))
-        for name, of in stream.statistics().items():
+        statistics = stream.statistics()
+        self._scaled = frozenset(statistics)
+        for name, of in statistics.items():
             self.register_buffer(f"mean_{name}", torch.zeros_like(of.mean))
             self.register_buffer(f"std_{name}", torch.ones_like(of.std))
         stream.when_drawn(after, self._freeze)
 
     def normalize(self, name: str, values: torch.Tensor) -> torch.Tensor:
         """Normalize values of a field: [..., *shape], with any dimensions before those of the field."""
+        if not self._has_scale(name):
+            return values
         mean, std = self._scale(name, values)
         return (_floating(values) - mean) / std
 
     def denormalize(self, name: str, values: torch.Tensor) -> torch.Tensor:
         """Undo `normalize`: for what the model predicts."""
+        if not self._has_scale(name):
+            return values
         mean, std = self._scale(name, values)
         return _floating(values) * std + mean
 
@@ -78,10 +85,13 @@ class Normalizer(nn.Module):
         """Return the batch, or sample, with its fields normalized; the rest as it is."""
         return {name: self.normalize(name, values) if name in self._axes else values for name, values in batch.items()}
 
-    def _scale(self, name: str, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean and standard deviation in the values' dtype, in a shape that fits."""
+    def _has_scale(self, name: str) -> bool:
         if name not in self._axes:
             raise StreamError(f"Normalizer: there is no field {name!r}. The fields are {', '.join(self._axes)}.")
+        return name in self._scaled
+
+    def _scale(self, name: str, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mean and standard deviation in the values' dtype, in a shape that fits."""
         if not self.frozen:
             self._take()
         dimensions, axis = self._axes[name]

@@ -56,6 +56,8 @@ def read_statistics(
         if field is None:
             names = ", ".join(field.name for field in plan.fields)
             raise StreamError(f"statistics: there is no field {name!r}. The fields are {names}.")
+        if name not in found:
+            raise StreamError(f"statistics: field {name!r}, of {field.dtype}, has none. See 'fields' in the job file.")
         if axis is None:
             found[name] = merge([row[None] for row in found[name]])
         elif _counted_from_the_front(field, axis) != plan.channel_axes.get(name):
@@ -84,14 +86,11 @@ def write_statistics(plan: Plan, library: Library) -> None:
 def _by_field(plan: Plan, library: Library) -> dict[str, Moments]:
     if not plan.statistics:
         raise StreamError("The job keeps no statistics. Add 'samples: {statistics: true}' to the job file.")
-    channels = [
-        field.extents({field.length: 0})[axis] if (axis := plan.channel_axes.get(field.name)) is not None else 1
-        for field in plan.fields
-    ]
-    moments = np.empty((sum(channels), len(numbers())))
+    channels = plan.channels
+    moments = np.empty((plan.n_moments, len(numbers())))
     check(library, library.mpidata_trainer_scales(moments.ctypes.data))
-    parts = np.split(moments, np.cumsum(channels)[:-1])
-    return {field.name: part for field, part in zip(plan.fields, parts, strict=True)}
+    parts = np.split(moments, np.cumsum(list(channels.values()))[:-1])
+    return dict(zip(channels, parts, strict=True))
 
 
 def _counted_from_the_front(field: Field, axis: int) -> int:

@@ -37,6 +37,11 @@ ROLE_SOLVER: int
 ROLE_LOADER: int
 ROLES: tuple[str, ...]
 DTYPES: Mapping[str, Dtype]
+NO_STATISTICS: int
+WHOLE_FIELD: int
+
+# convert.h
+CONVERSIONS: Mapping[str, tuple[str, ...]]
 
 # messages.h
 EVENT_NEXT: int
@@ -87,11 +92,12 @@ CARRIED_MARK: str
 
 
 class Dtype(NamedTuple):
-    """A dtype of fields: its number in C, the letter that NumPy has for its kind, and its bytes."""
+    """A dtype of fields: its number in C, NumPy's letter for its kind, its bytes, and whether it has statistics."""
 
     number: int
     kind: str
     size: int
+    has_statistics: bool
 
 
 class Constant(NamedTuple):
@@ -126,7 +132,7 @@ def open_carried() -> ctypes.CDLL:
 
 @functools.cache
 def table() -> Mapping[str, Sequence[Constant]]:
-    """Get all that C tells, by group: `status`, `number`, `text`, `dtype`, and a group for each structure.
+    """Get all that C tells, by group: `status`, `number`, `text`, those of dtypes, and a group for each structure.
 
     Raises
     ------
@@ -157,7 +163,14 @@ if not TYPE_CHECKING:  # so that a name that is not declared above is an error o
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         constants = {constant.name: constant.number for constant in (*table()["status"], *table()["number"])}
         constants |= {constant.name: constant.text for constant in table()["text"]}
-        constants["DTYPES"] = {each.name: Dtype(each.number, each.text, each.bytes) for each in table()["dtype"]}
+        possible = {each.name: bool(each.number) for each in table()["has_statistics"]}
+        constants["DTYPES"] = {
+            each.name: Dtype(each.number, each.text, each.bytes, possible[each.name]) for each in table()["dtype"]
+        }
+        conversions: dict[str, tuple[str, ...]] = {}
+        for each in table()["conversion"]:
+            conversions[each.text] = (*conversions.get(each.text, ()), each.name)
+        constants["CONVERSIONS"] = conversions
         roles = [constant.name for constant in table()["number"] if constant.name.startswith("ROLE_")]
         constants["ROLES"] = tuple(role.removeprefix("ROLE_").lower() for role in sorted(roles, key=constants.get))
         globals().update(constants)

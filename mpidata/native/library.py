@@ -39,6 +39,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_strerror": (c_char_p, [c_int]),
     "mpidata_last_error": (c_char_p, []),
     "mpidata_misuse": (c_int, [c_int, c_char_p, c_char_p]),
+    "mpidata_declared_dtype": (c_int, [c_char_p]),
     "mpidata_report_error": (c_int, [c_char_p]),
     # identity.h
     "mpidata_version": (c_char_p, []),
@@ -157,7 +158,7 @@ _SHARED = (
         "fail_try",
         "finalize",
     ),
-    *("strerror", "last_error", "misuse", "report_error"),
+    *("strerror", "last_error", "misuse", "report_error", "declared_dtype"),
 )
 CARRIED: dict[str, _Signature] = {
     "mpidata_attach": (c_int, []),

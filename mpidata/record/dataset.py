@@ -12,9 +12,11 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Dataset
 
+from mpidata.dtypes import numpy_dtype, valid
 from mpidata.errors import DAMAGED, StreamError
 from mpidata.record.layout import Header, files_in, open_file, read_index
 from mpidata.run.plan import Field
+from mpidata.tensors import tensor_of
 
 __all__ = ["RecordedDataset"]
 
@@ -185,6 +187,6 @@ def _check_alike(headers: list[Header], paths: list[Path]) -> None:
 
 
 def _read(dataset: h5py.Dataset, row: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
-    array = np.empty((1, *shape), dtype)
+    array = np.empty((1, *shape), numpy_dtype(dtype))
     dataset.read_direct(array, np.s_[row : row + 1])
-    return torch.from_numpy(array[0]) if shape else torch.tensor(array[0])
+    return tensor_of(valid(array), dtype)[0]

@@ -21,6 +21,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
+from mpidata.dtypes import mark_dataset, numpy_dtype
 from mpidata.errors import MpidataError
 from mpidata.record.layout import EMPTY, Header
 from mpidata.record.shrink import repack, shrink
@@ -71,9 +72,10 @@ class _Column:
         properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
         self.dataset = parent.create_dataset(
-            name, (0, *row), dtype, chunks=(self.chunk_rows, *row), maxshape=(None, *row), fillvalue=fill,
+            name, (0, *row), numpy_dtype(dtype), chunks=(self.chunk_rows, *row), maxshape=(None, *row), fillvalue=fill,
             fill_time="alloc" if fill is not None else "never", dcpl=properties,
         )  # fmt: skip
+        mark_dataset(self.dataset, dtype)
         self._runs: list[_Run] = []
 
     @property
@@ -281,7 +283,7 @@ def _write_all(descriptor: int, memory: memoryview, offset: int) -> None:
 
 
 def _size(row: tuple[int, ...], dtype: str) -> int:
-    return math.prod(row) * np.dtype(dtype).itemsize
+    return math.prod(row) * numpy_dtype(dtype).itemsize
 
 
 def _check_sizes(header: Header) -> None:

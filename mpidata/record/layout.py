@@ -3,7 +3,8 @@
 A file holds `fields/<name>` (n, *shape), `parameters` (n, p), `time`, `step`, `simulation` and `validation` (n); row i
 of each belongs to one sample. Rows whose simulation is negative are empty: room that was not used, or a sample whose
 writing was cut short. The root has the attributes `format`, `version` and `header`. Of a parameter that is a text,
-`parameters` has the place in its list, which is in the header.
+`parameters` has the place in its list, which is in the header. A field of bfloat16 is stored as uint16, with the
+attribute `dtype`, "bfloat16".
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
+from mpidata.dtypes import dataset_dtype
 from mpidata.errors import DAMAGED, MpidataError, as_line
 from mpidata.native import constants
 from mpidata.run.plan import Field, Plan
@@ -67,12 +69,12 @@ class Header:
             texts = {name: tuple(texts) for name, texts in dict(data.pop("texts", {})).items()}
             header = cls(**(data | {"parameters": tuple(data["parameters"]), "fields": fields, "texts": texts}))
             header._check()
-            columns = {f"fields/{f.name}": (f.shape, np.dtype(f.dtype)) for f in fields}
+            columns = {f"fields/{f.name}": (f.shape, f.dtype) for f in fields}
             if header.parameters:
-                columns["parameters"] = ((len(header.parameters),), np.dtype(np.float64))
+                columns["parameters"] = ((len(header.parameters),), "float64")
             for name, (shape, dtype) in columns.items():
                 dataset = _dataset(file, name)
-                if dataset.shape[1:] != shape or dataset.dtype != dtype:
+                if dataset.shape[1:] != shape or dataset_dtype(dataset) != dtype:
                     raise ValueError(f"{name} is not what the header says")
         return header
 

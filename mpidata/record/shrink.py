@@ -51,10 +51,11 @@ def repack(path: Path, chunk_bytes: int) -> None:
             if isinstance(column, h5py.Dataset):
                 rows, *row = column.shape
                 chunks = max(1, min(rows, -(-column.nbytes // chunk_bytes)))
-                new.create_dataset(
+                copy = new.create_dataset(
                     column.name, data=column[()], chunks=(max(1, -(-rows // chunks)), *row), maxshape=(None, *row),
                     fillvalue=column.fillvalue,
                 )  # fmt: skip
+                copy.attrs.update(column.attrs)
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)
     new_file(beside)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.arrays import NotPlainError, plain_array, plain_number
+from mpidata.dtypes import array_dtype, dtype_name
 from mpidata.errors import MpidataError, NotFiniteError
 from mpidata.native import constants
 from mpidata.native.library import Library, check
@@ -108,14 +109,14 @@ class GroupRank:
         except NotPlainError as error:
             self.misuse(constants.ERR_ARGUMENT, f"Field {field!r}: {error.what} was put, {error.why}", error.advice)
         if not array.size:
-            return np.empty(array.shape, declared.dtype if declared else "float64")
+            return np.empty(array.shape, array_dtype(declared.dtype) if declared else np.float64)
         dtype = array.dtype.newbyteorder("=")
-        if dtype.name not in constants.DTYPES:
+        if dtype_name(dtype) not in constants.DTYPES:
             what = f"Field {field!r}: {dtype} was put, a dtype that no field has"
             fits = f"one of {', '.join(constants.DTYPES)}"
             if declared:
                 what = f"Field {field!r} has dtype {declared.dtype}, but {dtype} was put"
-                fits = "float32 or float64" if declared.dtype == "float32" else declared.dtype
+                fits = " or ".join(dict.fromkeys((declared.dtype, *constants.CONVERSIONS.get(declared.dtype, ()))))
             self.misuse(constants.ERR_DTYPE, what, f"Convert it to {fits}.")
         return np.require(array, dtype, ["C", "A"])
 
@@ -234,9 +235,10 @@ class Simulation:
         Parameters
         ----------
         **fields : array_like
-            Arrays of the declared shape and dtype, one of those of the job file's `dtype`, or of float64 where
-            float32 is declared. Copied, whatever their memory order. An int of Python goes into every field that holds
-            it, a float of Python into fields of floats. Masked elements of floats become NaN.
+            Arrays of the declared shape and dtype, or of one that is converted: float64 into float32, float64 or
+            float32 into float16 or bfloat16, complex128 into complex64. Copied, whatever their memory order. bfloat16
+            is torch's or that of ml_dtypes. An int of Python goes into every field that holds it, a float of Python
+            into fields of floats. Masked elements of floats become NaN.
 
         Raises
         ------
@@ -283,7 +285,8 @@ class Simulation:
     def iput(self, field: str, values: npt.NDArray[Any], start: Sequence[int] | None = None) -> None:
         """As `put_block`, or `put` without `start`, but without a copy: do not change the array before `wait` returns.
 
-        An array that is not contiguous in C order, or has masked elements, is copied all the same.
+        An array that is not contiguous in C order, is converted, is of bools or has masked elements is copied all the
+        same.
         """
         array = self._rank.array(field, values)
         if (start is not None or self._rank.has_others) and self._is_nothing(field, array):
@@ -352,7 +355,7 @@ class Simulation:
         return True
 
     def _send(self, function: Any, field: str, array: npt.NDArray[Any], *start: Any) -> None:
-        dtype = constants.DTYPES[array.dtype.name].number
+        dtype = constants.DTYPES[dtype_name(array.dtype)].number
         arguments = (field.encode(), array.ctypes.data, dtype, array.ndim, _extents(array.shape), *start)
         check(self._rank.library, function(*arguments))
 

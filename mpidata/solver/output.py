@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 import mpidata.solver
+from mpidata.dtypes import BFLOAT16, BITS_OF_BFLOAT16, dataset_dtype
 from mpidata.errors import MpidataError, as_line
 from mpidata.solver.group_rank import Simulation
 from mpidata.solver.written import Files, WrongFilesError, removed_before_read
@@ -64,16 +65,26 @@ def _read_file(path: Path, wanted: list[str]) -> dict[str, npt.NDArray[Any]]:
                 f"{path} has one array, but the job has the fields {', '.join(wanted)}. Name a pattern "
                 "for each in 'solvers.output.files'."
             )
-        return {wanted[0]: np.load(path)}
+        return {wanted[0]: _known(np.load(path))}
     if path.suffix == ".npz":
         with np.load(path) as arrays:
-            return {name: arrays[name] for name in _present(path, wanted, arrays)}
+            return {name: _known(arrays[name]) for name in _present(path, wanted, arrays)}
     if path.suffix in (".h5", ".hdf5"):
         import h5py
 
         with h5py.File(path) as file:
-            return {name: file[name][()] for name in _present(path, wanted, file)}
+            return {name: _of_dataset(file[name]) for name in _present(path, wanted, file)}
     raise MpidataError(f"{path} is no npy, npz or HDF5 file. Name a function in 'solvers.output.reader'.")
+
+
+def _known(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Take raw elements of 2 bytes, which are what NumPy and h5py write of ml_dtypes' bfloat16, for bfloat16."""
+    return array.view(BITS_OF_BFLOAT16) if array.dtype == np.dtype("V2") else array
+
+
+def _of_dataset(dataset: Any) -> npt.NDArray[Any]:
+    array = _known(np.asarray(dataset[()]))
+    return array.view(BITS_OF_BFLOAT16) if dataset_dtype(dataset) == BFLOAT16 else array
 
 
 def _present(path: Path, wanted: list[str], held: Iterable[str]) -> list[str]:

@@ -6,13 +6,14 @@ import ctypes
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from mpidata.dtypes import numpy_dtype
 from mpidata.run.plan import Field
+from mpidata.tensors import tensor_of
 from mpidata.trainer.pool import ALIGNMENT, MemoryPool, lease, round_up
 
 __all__ = ["Batch", "BatchMemory"]
@@ -70,7 +71,7 @@ class BatchMemory:
         # As mpidata_page_layout in c_api/src/buffer/slots.h.
         lead = () if count is None else (count,)
         steps = lead if window == 1 else (*lead, window)
-        self._layout: list[tuple[str, tuple[int, ...], np.dtype[Any], int]] = []
+        self._layout: list[tuple[str, tuple[int, ...], str, int]] = []
         size = 0
         for field in fields:
             size = self._add(field.name, steps + field.shape, field.dtype, size)
@@ -83,10 +84,9 @@ class BatchMemory:
         self._pinned = pinned
         self._pool = MemoryPool()
 
-    def _add(self, name: str, shape: tuple[int, ...], dtype_name: str, at: int) -> int:
-        dtype = np.dtype(dtype_name)
+    def _add(self, name: str, shape: tuple[int, ...], dtype: str, at: int) -> int:
         self._layout.append((name, shape, dtype, at))
-        return at + math.prod(shape) * dtype.itemsize
+        return at + math.prod(shape) * numpy_dtype(dtype).itemsize
 
     @property
     def size(self) -> int:
@@ -119,12 +119,12 @@ class BatchMemory:
 
     def _tensors(self, memory: npt.NDArray[np.uint8]) -> dict[str, torch.Tensor]:
         return {
-            name: torch.from_numpy(np.ndarray(shape, dtype, memory, offset))
+            name: tensor_of(np.ndarray(shape, numpy_dtype(dtype), memory, offset), dtype)
             for name, shape, dtype, offset in self._layout
         }
 
     def _pinned_tensors(self) -> dict[str, torch.Tensor]:
         return {
-            name: torch.empty(shape, dtype=getattr(torch, dtype.name), pin_memory=True)
+            name: torch.empty(shape, dtype=getattr(torch, dtype), pin_memory=True)
             for name, shape, dtype, _ in self._layout
         }

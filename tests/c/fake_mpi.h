@@ -68,9 +68,11 @@ static inline int fake_number_of(const void *handle) {
 }
 
 static inline size_t fake_element(MPI_Datatype type) {
-    if (type == MPI_BYTE || type == MPI_PACKED || type == MPI_UINT8_T) return 1;
-    if (type == MPI_FLOAT || type == MPI_INT32_T) return 4;
-    if (type == MPI_DOUBLE || type == MPI_INT64_T) return 8;
+    if (type == MPI_BYTE || type == MPI_PACKED || type == MPI_UINT8_T || type == MPI_INT8_T) return 1;
+    if (type == MPI_INT16_T || type == MPI_UINT16_T) return 2;
+    if (type == MPI_FLOAT || type == MPI_INT32_T || type == MPI_UINT32_T) return 4;
+    if (type == MPI_DOUBLE || type == MPI_INT64_T || type == MPI_UINT64_T || type == MPI_C_FLOAT_COMPLEX) return 8;
+    if (type == MPI_C_DOUBLE_COMPLEX) return 16;
     return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "check.h"
+#include "dtypes/float16.h"
 #include "wire/moments.h"
 
 static double number(uint64_t *state) {
@@ -68,7 +69,10 @@ static void every_type(void) {
     static int32_t i32[N];
     static int64_t i64[N];
     static uint8_t u8[N];
-    static double values[4][N];
+    static int8_t i8[N];
+    static uint64_t u64[N];
+    static uint16_t f16[N], bf16[N];
+    static double values[8][N];
     uint64_t state = 3;
     for (int i = 0; i < N; i++) {
         double x = number(&state);
@@ -76,10 +80,14 @@ static void every_type(void) {
         values[1][i] = i32[i] = (int32_t)((x - 0.5) * 4294967295.0);
         values[2][i] = (double)(i64[i] = (int64_t)((x - 0.5) * 1e15));
         values[3][i] = u8[i] = (uint8_t)(x * 256);
+        values[4][i] = mpidata_float16_as_float64(f16[i] = (uint16_t)(x * 65536)); /* NaN and infinities among them */
+        values[5][i] = mpidata_bfloat16_as_float64(bf16[i] = (uint16_t)(x * 65536));
+        values[6][i] = i8[i] = (int8_t)((x - 0.5) * 256);
+        values[7][i] = (double)(u64[i] = (uint64_t)(x * 1e15));
     }
-    const void *typed[] = {f, i32, i64, u8};
-    const unsigned dtypes[] = {1, 3, 4, 5};
-    for (int t = 0; t < 4; t++)
+    const void *typed[] = {f, i32, i64, u8, f16, bf16, i8, u64};
+    const unsigned dtypes[] = {1, 3, 4, 5, 12, 13, 6, 10};
+    for (int t = 0; t < 8; t++)
         for (int channels = 1; channels < 3; channels++) {
             mpidata_moments found[2];
             int64_t n = channels == 1 ? N : N / 2;

@@ -108,7 +108,7 @@ int main(int argc, char **argv) {
     replace("in_flight 4", "in_flight 0");
     replace("capacity 100", "capacity many");
     replace("policy reservoir", "policy lifo");
-    replace("float32 2 4 6", "float16 2 4 6");
+    replace("float32 2 4 6", "float128 2 4 6");
     replace("float32 2 4 6", "float32 2 4");
     replace("float32 2 4 6", "float32 2 4 0");
     replace("float32 2 4 6", "float32 2 4 6 8");

@@ -103,6 +103,25 @@ static void hostile_pieces(void) {
     CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1, 0)) == MPIDATA_ERR_WIRE);
 }
 
+/* A block of a field that has none brings no moments; of bool and complex there can be none. */
+static void without_statistics(void) {
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%sstatistics -2 -1 0\n", example_plan);
+    CHECK(mpidata_plan_parse(text, &plan) == MPIDATA_SUCCESS && plan.n_moments == 1 + 2);
+    CHECK(plan.fields[1].moments == 0 && plan.fields[2].moments == 1);
+    (void)valid();
+    const size_t header = mpidata_piece_header_bytes(plan.n_parameters, 1, 0);
+    CHECK(check(header + 128) == MPIDATA_SUCCESS && check(header + 127) == MPIDATA_ERR_WIRE);
+    static const char *const dtypes[] = {"bool", "complex64", "complex128", "bfloat16"};
+    for (int i = 0; i < 4; i++) {
+        mpidata_plan other;
+        (void)snprintf(text, sizeof text, "%sfield more %s 0\nstatistics -2 -1 0 -1\n", example_plan, dtypes[i]);
+        const int status = mpidata_plan_parse(text, &other);
+        CHECK((status == MPIDATA_SUCCESS) == (i == 3));
+        if (!status) mpidata_plan_free(&other);
+    }
+}
+
 /* Moments lie behind the blocks: here of each of the 6 columns of 'temperature'. */
 static void statistics(void) {
     char text[1024];
@@ -118,12 +137,14 @@ static void statistics(void) {
     CHECK(check(mpidata_piece_header_bytes(plan.n_parameters, 1, 0) + 128) == MPIDATA_ERR_WIRE);
     moments[5].count = 4;
     CHECK(check(header + 128) == MPIDATA_ERR_WIRE);
-    static const char *const bad[] = {"1 -1", "1 -1 0 0", "2 -1 0", "1 0 0", "-2 -1 0", "a -1 0", ""};
+    static const char *const bad[] = {"1 -1", "1 -1 0 0", "2 -1 0", "1 0 0", "-3 -1 0", "a -1 0", ""};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         mpidata_plan wrong;
         (void)snprintf(text, sizeof text, "%sstatistics %s\n", example_plan, bad[i]);
         CHECK(mpidata_plan_parse(text, &wrong) != MPIDATA_SUCCESS);
     }
+    mpidata_plan_free(&plan);
+    without_statistics();
     mpidata_plan_free(&plan);
     CHECK(mpidata_plan_parse(example_plan, &plan) == MPIDATA_SUCCESS);
 }

@@ -27,12 +27,28 @@
 #undef KIND
 #undef NAME
 #undef LABEL
+#define KIND complex(real32)
+#define NAME all_complex32
+#define LABEL 'complex32'
+#include "put_kind.inc"
+#undef KIND
+#undef NAME
+#undef LABEL
+#define KIND complex(real64)
+#define NAME all_complex64
+#define LABEL 'complex64'
+#include "put_kind.inc"
+#undef KIND
+#undef NAME
+#undef LABEL
 program put_all
   use mpidata
   use all_real32, only: put_real32 => put_kind
   use all_real64, only: put_real64 => put_kind
   use all_int32, only: put_int32 => put_kind
   use all_int64, only: put_int64 => put_kind
+  use all_complex32, only: put_complex32 => put_kind
+  use all_complex64, only: put_complex64 => put_kind
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
   implicit none
   integer :: group, ierror, few
@@ -52,6 +68,8 @@ program put_all
   call put_real64()
   call put_int32()
   call put_int64()
+  call put_complex32()
+  call put_complex64()
   call mpidata_step(0.25d0)
   call mpidata_step(0.5d0, ierror)
   if (ierror /= MPIDATA_SUCCESS) error stop 'step'

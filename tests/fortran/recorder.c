@@ -42,7 +42,7 @@ static int open_record(void) {
 
 static void record(const char *verb, const char *field, const void *values, mpidata_dtype dtype, int ndim,
                    const int64_t *shape, const int64_t *start) {
-    const size_t sizes[] = {0, 4, 8, 4, 8, 1};
+    const size_t sizes[] = {0, 4, 8, 4, 8, 1, 1, 2, 2, 4, 8, 1, 2, 2, 8, 16}; /* by mpidata_dtype */
     size_t bytes = sizes[dtype];
     fprintf(out, "%s %s %d %d", verb, field, (int)dtype, ndim);
     for (int i = 0; i < ndim; i++) fprintf(out, " %" PRId64, shape[i]), bytes *= (size_t)shape[i];
@@ -56,6 +56,9 @@ int mpidata_misuse(int status, const char *what, const char *advice) {
     snprintf(last_error, sizeof last_error, "%s. %s", what, advice);
     return status;
 }
+
+/* Fields whose name begins with "marker" are uint8. */
+int mpidata_declared_dtype(const char *field) { return strncmp(field, "marker", 6) ? 0 : 5; }
 
 static int refused(const char *field) {
     if (strcmp(field, "refused")) return 0;

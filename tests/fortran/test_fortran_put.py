@@ -17,8 +17,8 @@ from mpidata.native import constants
 HERE = Path(__file__).parent
 MODULE = HERE.parent.parent / "fortran_api" / "mpidata.f90"
 STRICT = ["-Wall", "-Wextra", "-Werror", "-std=f2018", "-g"]
-DTYPES = {dtype.number: np.dtype(name) for name, dtype in constants.DTYPES.items()}
-KINDS = {"real32": 1, "real64": 2, "int32": 3, "int64": 4}
+DTYPES = {dtype.number: np.dtype(name) for name, dtype in constants.DTYPES.items() if name != "bfloat16"}
+KINDS = {"real32": 1, "real64": 2, "int32": 3, "int64": 4, "complex32": 14, "complex64": 15}
 
 pytestmark = pytest.mark.skipif(shutil.which("gfortran") is None, reason="gfortran is not installed")
 

@@ -4,11 +4,13 @@ import sys
 import types
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from jobs import DRAIN, PROGRAMS, JobFolder, python
 
 from mpidata.config import load_job
+from mpidata.dtypes import dtype_name, mark_dataset
 from mpidata.errors import JobFileError, MpidataError
 from mpidata.solver import output
 from mpidata.solver.output import read
@@ -196,8 +198,6 @@ def test_a_name_without_a_time_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_built_in_readers(tmp_path: Path) -> None:
-    import h5py
-
     u, v = np.arange(6.0).reshape(2, 3), np.arange(4)
     np.save(tmp_path / "a.npy", u)
     np.savez(tmp_path / "b.npz", u=u, v=v, w=v)
@@ -221,6 +221,20 @@ def test_built_in_readers(tmp_path: Path) -> None:
             read({"": tmp_path / name}, ["u", "x"])
     with pytest.raises(MpidataError, match="is no npy, npz or HDF5 file"):
         read({"": tmp_path / "d.dat"}, ["u"])
+
+
+def test_files_with_bfloat16(tmp_path: Path) -> None:
+    bits = np.array([0x3FC0, 0xC000], np.uint16)
+    raw = bits.view("V2")  # as of ml_dtypes
+    np.save(tmp_path / "a.npy", raw)
+    np.savez(tmp_path / "b.npz", u=raw)
+    with h5py.File(tmp_path / "c.h5", "w") as raw_file, h5py.File(tmp_path / "d.h5", "w") as file:
+        raw_file["u"] = raw
+        file["u"] = bits
+        mark_dataset(file["u"], "bfloat16")
+    for name in ("a.npy", "b.npz", "c.h5", "d.h5"):
+        found = read({"": tmp_path / name}, ["u"])["u"]
+        assert dtype_name(found.dtype) == "bfloat16" and found.tobytes() == bits.tobytes()
 
 
 def test_a_function_may_give_several_steps_of_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mpidata.native.constants import END, SUCCESS
+from mpidata.dtypes import array_dtype
+from mpidata.native.constants import DTYPES, END, SUCCESS
 from mpidata.native.constants import ERR_AGAIN as AGAIN
 from mpidata.native.event import NO_USAGE
 from mpidata.native.structures import LOSSES
@@ -227,8 +228,8 @@ class FakeLibrary:
         return self.mpidata_put_block(field, address, dtype, ndim, shape, None)
 
     def mpidata_put_block(self, field, address, dtype, ndim, shape, start):
-        names = {1: "float32", 2: "float64", 3: "int32", 4: "int64", 5: "uint8"}
-        values = memory(address, tuple(shape), names[dtype]).copy()
+        names = {of.number: name for name, of in DTYPES.items()}
+        values = memory(address, tuple(shape), array_dtype(names[dtype])).copy()
         assert values.ndim == ndim
         self.puts.append((field.decode(), values, None if start is None else tuple(start)))
         return MISUSE if field == b"unknown" else SUCCESS

@@ -12,6 +12,7 @@ import scipy.sparse
 import torch
 
 from mpidata.arrays import NotPlainError, plain_array, plain_floats, plain_number
+from mpidata.dtypes import BITS_OF_BFLOAT16, dtype_name
 
 NAN = np.nan
 
@@ -192,7 +193,6 @@ UNIT = "whose unit, 'metre', would be lost"
         (np.ma.masked, "int32", "1 masked elements, and int32 has no NaN"),
         ([masked([1, 2], 0), masked([1, 2])], None, "1 masked elements, and int64 has no NaN"),
         (Masked(np.array([1, 2]), [True, False]), None, "1 masked elements, and int64 has no NaN"),
-        (torch.ones(2, dtype=torch.bfloat16), None, "BFloat16"),
         (torch.ones(2).to_sparse(), None, "Sparse"),
         (torch.ones(2, device="meta"), None, "no data"),
         ([[1, 2], [3]], None, "no array .*inhomogeneous"),
@@ -208,6 +208,13 @@ UNIT = "whose unit, 'metre', would be lost"
         (1 << 31, "int32", "^the int 2147483648, which int32 does not hold"),
         (1 << 63, "int64", "which int64 does not hold"),
         (10**39, "float32", "which float32 does not hold"),
+        (2, "bool", "^the int 2, which bool does not hold"),
+        (-129, "int8", "^the int -129, which int8 does not hold"),
+        (1 << 64, "uint64", "which uint64 does not hold"),
+        (65505, "float16", "^the int 65505, which float16 does not hold"),
+        ((1 << 128) - (1 << 120) + 1, "bfloat16", "which bfloat16 does not hold"),
+        (10**39, "complex64", "which complex64 does not hold"),
+        (masked([1.0, 2.0], 0), "bool", "1 masked elements, and bool has no NaN"),
         pytest.param(10**5000, "float64", "^an int of 16610 bits, which float64 does not hold", id="huge"),
         pytest.param(10**5000, None, "which float64 does not hold", id="huge alone"),
     ],
@@ -230,6 +237,13 @@ def test_what_would_lose_something(values, dtype, why):
         ((1 << 24) + 1, "float64", "float64"),
         (7, None, "int64"),
         (1 << 64, None, "float64"),
+        (True, "bool", "bool"),
+        (0, "bool", "bool"),
+        (-128, "int8", "int8"),
+        ((1 << 64) - 1, "uint64", "uint64"),
+        (65504, "float16", "float64"),
+        ((1 << 128) - (1 << 120), "bfloat16", "float64"),
+        (3, "complex64", "complex128"),
         # all others by their own dtype
         (2.5, "int32", "float64"),
         (2j, "float32", "complex128"),
@@ -242,6 +256,27 @@ def test_what_would_lose_something(values, dtype, why):
 def test_numbers_of_python(value, dtype, made):
     result = plain_array(value, dtype)
     assert result.dtype == made and (result == value).all() and result.shape == np.shape(value)
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_bfloat16(lost):
+    tensor = torch.arange(6, dtype=torch.bfloat16).reshape(2, 3).T.requires_grad_()
+    values = (tensor, [tensor, tensor], tensor[1, 1])[lost]
+    made = plain_array(values, "bfloat16")
+    assert made.dtype == BITS_OF_BFLOAT16 and dtype_name(made.dtype) == "bfloat16"
+    expected = (tensor, torch.stack([tensor, tensor]), tensor[1, 1])[lost]
+    assert made.shape == expected.shape
+    found = torch.from_numpy(np.ascontiguousarray(made).view(np.uint16)).view(torch.bfloat16)
+    assert torch.equal(found.reshape(expected.shape), expected)
+    assert plain_floats(values).tolist() == expected.tolist()
+
+
+def test_arrays_of_ml_dtypes():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    values = np.array([1.5, -2], ml_dtypes.bfloat16)
+    made = plain_array(values, "bfloat16")
+    assert made is values and dtype_name(made.dtype) == "bfloat16"
+    assert np.require(made, made.dtype.newbyteorder("="), ["C", "A"]).tobytes() == values.tobytes()
 
 
 @pytest.mark.parametrize("value", [1, 1.5, "1.5", True, np.float32(1.5), torch.tensor([1.5]), np.array(2), masked(3)])

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buffer/copy.h"
 #include "containers/array.h"
+#include "dtypes/indices.h"
 
 int mpidata_parts_add(mpidata_parts *parts, mpidata_heap *heap, const mpidata_plan *plan, const mpidata_block *block, int rank) {
     if (!mpidata_array_reserve(&parts->list, &parts->allocated, parts->n + 1, 1, sizeof *parts->list)) return -1;

@@ -10,4 +10,7 @@ int mpidata_fail_try(const char *reason);
  * MPIDATA_ERR_, or MPIDATA_END where the job is stopping. */
 int mpidata_misuse(int status, const char *what, const char *advice);
 
+/* The mpidata_dtype that the job declares for a field; 0 outside a job, and if there is no such field. */
+int mpidata_declared_dtype(const char *field);
+
 #endif

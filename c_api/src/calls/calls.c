@@ -157,6 +157,12 @@ static int put_values(const mpidata_put_arguments *put, int lend) {
     return elements || varies ? transport->stage(&block, put, lend) : MPIDATA_SUCCESS;
 }
 
+int mpidata_declared_dtype(const char *field) {
+    const mpidata_plan *plan = in_job() ? mpidata_calls.plan : NULL;
+    const int index = plan ? mpidata_plan_field(plan, field) : -1;
+    return index < 0 ? 0 : (int)plan->fields[index].dtype;
+}
+
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
     MPIDATA_CALLED;
     return settle(put_values(&(mpidata_put_arguments){field, values, dtype, ndim, shape, NULL}, 0));

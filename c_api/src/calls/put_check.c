@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dtypes/convert.h"
 #include "program/alone.h"
 
 /* With the name of a length in place of the dimension that varies. */
@@ -53,7 +54,7 @@ static int find_field(const mpidata_plan *plan, const char *name, int *index, co
 }
 
 static int check_dtype(const mpidata_field *field, mpidata_dtype dtype, const char **advice) {
-    if (dtype == field->dtype || (dtype == MPIDATA_FLOAT64 && field->dtype == MPIDATA_FLOAT32)) return MPIDATA_SUCCESS;
+    if (mpidata_can_put(dtype, field->dtype)) return MPIDATA_SUCCESS;
     *advice = "Put the declared dtype, or change fields in the job file.";
     return mpidata_error(MPIDATA_ERR_DTYPE, "Field '%s' has dtype %s, but %s was put", field->name,
                          mpidata_dtype_name(field->dtype), mpidata_dtype_name(dtype));

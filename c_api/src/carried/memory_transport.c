@@ -13,6 +13,7 @@
 #include "calls/calls.h"
 #include "carried/carried.h"
 #include "carried/channel.h"
+#include "dtypes/convert.h"
 #include "program/alone.h"
 #include "program/caller.h"
 #include "wire/failed.h"
@@ -74,13 +75,13 @@ void mpidata_carried_last_words(const char *words) {
 
 /* -- put, step ------------------------------------------------------------------------------------------------------ */
 
-static void copy_values(char *restrict target, const void *restrict values, int64_t elements, size_t bytes, int convert) {
+static void copy_values(char *restrict target, const void *restrict values, int64_t elements, size_t bytes, mpidata_convert *convert) {
     if (!convert) {
         if (bytes < MPIDATA_BLOCK_ANYWHERE) memcpy(target, values, bytes);
         else (void)mpidata_copy_past_cache(target, values, bytes);
         return;
     }
-    mpidata_copy_as_float32(target, values, elements);
+    convert(target, values, elements);
 }
 
 static int stage_in_slot(const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
@@ -98,7 +99,7 @@ static int stage_in_slot(const mpidata_block *block, const mpidata_put_arguments
         return mpidata_calls_misuse(MPIDATA_ERR_MEMORY, LARGER);
     }
     copy_values(rank.values + at, put->values, mpidata_block_elements(block), bytes,
-                put->dtype != rank.plan.fields[block->field].dtype);
+                mpidata_conversion(put->dtype, rank.plan.fields[block->field].dtype));
     ((mpidata_carried_block *)(rank.sample + 1))[rank.n_blocks++] = (mpidata_carried_block){.block = *block, .at = at};
     rank.used = at + bytes;
     return MPIDATA_SUCCESS;

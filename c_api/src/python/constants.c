@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "base/deadlines.h"
+#include "dtypes/convert.h"
 #include "job/run_files.h"
 #include "python/structures.h"
 #include "wire/messages.h"
@@ -11,7 +12,9 @@
 #define STATUS(name) {"status", #name, NULL, MPIDATA_##name, 0},
 #define NUMBER(name) {"number", #name, NULL, MPIDATA_##name, 0},
 #define TEXT(name) {"text", #name, MPIDATA_##name, 0, 0},
-#define DTYPE(in_c, name, type, kind, in_mpi) {"dtype", #name, kind, MPIDATA_##in_c, sizeof(type)},
+#define DTYPE(in_c, name, type, kind, in_mpi, moments) {"dtype", #name, kind, MPIDATA_##in_c, sizeof(type)},
+#define HAS_STATISTICS(in_c, name, type, kind, in_mpi, moments) {"has_statistics", #name, NULL, MPIDATA_MOMENTS_##moments != 0, 0},
+#define CONVERSION(from_c, to_c, from, to) {"conversion", #from, #to, 0, 0},
 
 #define MEMBER(structure, field) (((structure *)0)->field)
 #define WHOLE(structure) {#structure, "", NULL, 0, sizeof(structure)},
@@ -27,10 +30,12 @@
 
 static const mpidata_constant constants[] = {
     MPIDATA_DTYPES(DTYPE)
+    MPIDATA_DTYPES(HAS_STATISTICS)
+    MPIDATA_CONVERSIONS(CONVERSION)
     STATUS(SUCCESS) STATUS(END) STATUS(ERR_ORDER) STATUS(ERR_ARGUMENT) STATUS(ERR_FIELD) STATUS(ERR_SHAPE)
     STATUS(ERR_DTYPE) STATUS(ERR_BLOCK) STATUS(ERR_PARAMETER) STATUS(ERR_JOB) STATUS(ERR_MPI) STATUS(ERR_MEMORY)
     STATUS(ERR_WIRE) STATUS(ERR_AGAIN) STATUS(CHECKPOINT) STATUS(ERR_DIED)
-    NUMBER(MAX_NDIM) NUMBER(MAX_TEXT) NUMBER(NAME_MAX) NUMBER(ITEM_MAX) NUMBER(PLAN_CHANNELS) NUMBER(STEPS_MAX)
+    NUMBER(MAX_NDIM) NUMBER(MAX_TEXT) NUMBER(NAME_MAX) NUMBER(ITEM_MAX) NUMBER(PLAN_CHANNELS) NUMBER(WHOLE_FIELD) NUMBER(NO_STATISTICS) NUMBER(STEPS_MAX)
     NUMBER(ROLE_SCHEDULER) NUMBER(ROLE_TRAINER) NUMBER(ROLE_SOLVER) NUMBER(ROLE_LOADER)
     NUMBER(EVENT_NEXT) NUMBER(EVENT_FINALIZED) NUMBER(EVENT_HELD) NUMBER(EVENT_STATUS) NUMBER(EVENT_REPORT)
     NUMBER(EVENT_STOP) NUMBER(EVENT_GOODBYE) NUMBER(EVENT_ERROR) NUMBER(EVENT_CHECKPOINT_WANTED)

@@ -7,7 +7,7 @@
 
 /* mpidata/native/constants.py reads this one structure without asking for its layout. */
 typedef struct {
-    const char *group; /* "status", "number", "text", "dtype", or the name of a structure; NULL behind the last one */
+    const char *group; /* "status", "number", "text", a group of dtypes, or the name of a structure; NULL behind the last one */
     const char *name;  /* without MPIDATA_; of a field of a structure: "closed.steps" within a union; "": all of it */
     const char *text;  /* the text; the kind of a dtype or field, as Python's `struct` has it, or a structure's name */
     int64_t number;    /* the number; the offset of a field */

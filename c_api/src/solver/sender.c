@@ -6,6 +6,8 @@
 #include "buffer/copy.h"
 #include "base/wait.h"
 #include "containers/array.h"
+#include "dtypes/convert.h"
+#include "dtypes/indices.h"
 
 static const double MEET_S = 0.1;
 /* A sample that comes within HURRY_S of the one before it waits for more, until a bundle has WORTH_SENDING bytes or is
@@ -226,7 +228,7 @@ static int reserve_moments(mpidata_staged_piece *piece, int64_t n) {
  * lines back from another core's cache was measured at 2 to 8 GB/s, this at 15 to 25. Not what travels along
  * with a header, which is copied once more. */
 static void copy_values(const mpidata_sender *sender, void *restrict target, const void *restrict values,
-                        int64_t elements, size_t bytes, int convert) {
+                        int64_t elements, size_t bytes, mpidata_convert *convert) {
     if (!convert) {
         if (bytes <= (sender->bundles ? MPIDATA_PIECE_SMALL : MPIDATA_BLOCK_SMALL))
             memcpy(target, values, bytes);
@@ -234,7 +236,7 @@ static void copy_values(const mpidata_sender *sender, void *restrict target, con
             (void)mpidata_copy_past_cache(target, values, bytes);
         return;
     }
-    mpidata_copy_as_float32(target, values, elements);
+    convert(target, values, elements);
 }
 
 /* Indices from 0, with the least and the greatest for the trainer to compare with their length. */
@@ -253,7 +255,8 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
                          int lend) {
     const mpidata_field *field = &sender->job->plan.fields[block->field];
     int64_t elements = mpidata_block_elements(block);
-    const int convert = dtype != field->dtype, counts = field->index_of >= 0;
+    mpidata_convert *convert = mpidata_conversion(dtype, field->dtype);
+    const int counts = field->index_of >= 0;
     MPIDATA_TRY(begin_piece(sender));
     mpidata_staged_piece *piece = &sender->pieces[sender->filling];
     int64_t n_moments = mpidata_block_moments(&sender->job->plan, block);

@@ -58,7 +58,8 @@ static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, const void 
             continue;
         }
         memcpy(mpidata_slot_field(&trainer->slots, slot, f), fields[f], (size_t)field->elements * field->element_size);
-        if (plan->n_moments) mpidata_moments_of_block(field, field->shape, fields[f], slot->moments + field->moments);
+        if (plan->n_moments && field->channel_axis != MPIDATA_NO_STATISTICS)
+            mpidata_moments_of_block(field, field->shape, fields[f], slot->moments + field->moments);
     }
     if (plan->n_parameters) memcpy(slot->parameters, parameters, (size_t)plan->n_parameters * sizeof *parameters);
     return plan->n_numbers ? mpidata_parts_join_known(&slot->parts, plan, numbers) : MPIDATA_SUCCESS;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "dtypes/float16.h"
 #include "program/caller.h"
 
 enum { LANES = 16, LONGEST = 4096, WORTH_GATHERING = 512 };
@@ -78,7 +79,7 @@ MPIDATA_OUT_OF_LINE void mpidata_moments_merge(mpidata_moments *into, const mpid
 #define HAS_WIDE 0
 #endif
 
-#define FUNCTIONS(name, type)                                                                               \
+#define FUNCTIONS_DIRECT(name, type)                                                                        \
     static void sum_##name(const void *of, int64_t n, double about, sums *all) {                            \
         const type *values = of;                                                                            \
         SUM_BODY(type)                                                                                      \
@@ -89,16 +90,27 @@ MPIDATA_OUT_OF_LINE void mpidata_moments_merge(mpidata_moments *into, const mpid
     }                                                                                                       \
     static void load_##name(const void *values, int64_t n, int64_t stride, double *to) { LOAD_BODY(type) }
 
-#define FUNCTIONS_OF(in_c, name, type, kind, in_mpi) FUNCTIONS(name, type)
+#define FUNCTIONS_WIDENED(name, type)                                                                       \
+    static void load_##name(const void *values, int64_t n, int64_t stride, double *to) {                    \
+        const type *from = values;                                                                          \
+        for (int64_t i = 0; i < n; i++) to[i] = mpidata_##name##_as_float64(from[i * stride]);              \
+    }
+
+#define FUNCTIONS_NO(name, type)
+
+#define FUNCTIONS_OF(in_c, name, type, kind, in_mpi, moments) FUNCTIONS_##moments(name, type)
 MPIDATA_DTYPES(FUNCTIONS_OF)
 
 typedef struct {
     size_t size;
-    void (*sum)(const void *, int64_t, double, sums *), (*wide_sum)(const void *, int64_t, double, sums *);
+    void (*sum)(const void *, int64_t, double, sums *), (*wide_sum)(const void *, int64_t, double, sums *); /* or NULL */
     void (*load)(const void *, int64_t, int64_t, double *);
 } type_functions;
 
-#define ENTRY(in_c, name, type, kind, in_mpi) {sizeof(type), sum_##name, wide_sum_##name, load_##name},
+#define ENTRY_DIRECT(name, type) {sizeof(type), sum_##name, wide_sum_##name, load_##name},
+#define ENTRY_WIDENED(name, type) {sizeof(type), NULL, NULL, load_##name},
+#define ENTRY_NO(name, type) {0, NULL, NULL, NULL},
+#define ENTRY(in_c, name, type, kind, in_mpi, moments) ENTRY_##moments(name, type)
 static const type_functions TYPES[] = {MPIDATA_DTYPES(ENTRY)}; /* by mpidata_dtype, which begins at 1 */
 static const type_functions GATHERED = {sizeof(double), sum_float64, wide_sum_float64, load_float64};
 
@@ -142,7 +154,20 @@ static void add_run(const type_functions *type, const char *values, int64_t n, m
     merge_one(moments, &run);
 }
 
+static void add_widened(const type_functions *type, const char *values, int64_t n, mpidata_moments *moments) {
+    double loaded[LONGEST];
+    for (int64_t i = 0; i < n; i += LONGEST) {
+        const int64_t run = n - i < LONGEST ? n - i : LONGEST;
+        type->load(values + (size_t)i * type->size, run, 1, loaded);
+        add_run(&GATHERED, (const char *)loaded, run, moments);
+    }
+}
+
 static void add_contiguous(const type_functions *type, const char *values, int64_t n, mpidata_moments *moments) {
+    if (!type->sum) {
+        add_widened(type, values, n, moments);
+        return;
+    }
     for (int64_t i = 0; i < n; i += LONGEST)
         add_run(type, values + (size_t)i * type->size, n - i < LONGEST ? n - i : LONGEST, moments);
 }

@@ -25,7 +25,7 @@ void mpidata_moments_clear(mpidata_moments *moments, int64_t n);
  * American Statistician 37, 1983). */
 void mpidata_moments_merge(mpidata_moments *into, const mpidata_moments *from, int64_t n);
 
-/* Those of contiguous values [outer, channels, inner], one for each channel; dtype is a mpidata_dtype. */
+/* Those of contiguous values [outer, channels, inner], one for each channel; dtype is a mpidata_dtype that has moments. */
 void mpidata_moments_of(unsigned dtype, const void *values, int64_t outer, int64_t channels, int64_t inner,
                         mpidata_moments *moments);
 

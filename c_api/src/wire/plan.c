@@ -6,17 +6,18 @@
 _Static_assert(MPIDATA_PLAN_NDIM == MPIDATA_MAX_NDIM, "plan_text.h has another number of dimensions than mpidata.h");
 
 /* mpidata.h is written by hand, the table of dtypes goes by its order. */
-#define PLACE(in_c, name, type, kind, in_mpi) PLACE_##in_c,
+#define PLACE(in_c, name, type, kind, in_mpi, moments) PLACE_##in_c,
 enum { BEFORE_DTYPES, MPIDATA_DTYPES(PLACE) BEHIND_DTYPES };
-#define IN_ORDER(in_c, name, type, kind, in_mpi) \
+#define IN_ORDER(in_c, name, type, kind, in_mpi, moments) \
     _Static_assert((int)MPIDATA_##in_c == (int)PLACE_##in_c, "mpidata.h has another number for this dtype");
 MPIDATA_DTYPES(IN_ORDER)
 _Static_assert(sizeof(float) == 4 && sizeof(double) == 8, "float32 and float64 are no float and double here");
+_Static_assert(sizeof(float _Complex) == 8 && sizeof(double _Complex) == 16, "complex numbers are not two floats here");
 
 #ifndef MPIDATA_WITHOUT_MPI
 MPI_Datatype mpidata_dtype_mpi(unsigned dtype) {
     switch (dtype) {
-#define CASE(in_c, name, type, kind, in_mpi) \
+#define CASE(in_c, name, type, kind, in_mpi, moments) \
     case MPIDATA_##in_c: return in_mpi;
         MPIDATA_DTYPES(CASE)
     }

@@ -17,8 +17,8 @@ static const char *const role_names[MPIDATA_ROLES] = {
     [MPIDATA_ROLE_SOLVER] = "solver",       [MPIDATA_ROLE_LOADER] = "loader",
 };
 /* In the order of mpidata_dtype, which begins at 1. */
-static const struct { const char *name; size_t size; } dtypes[] = {
-#define ROW(in_c, name, type, kind, in_mpi) {#name, sizeof(type)},
+static const struct { const char *name; size_t size; int moments; } dtypes[] = {
+#define ROW(in_c, name, type, kind, in_mpi, moments) {#name, sizeof(type), MPIDATA_MOMENTS_##moments},
     MPIDATA_DTYPES(ROW)
 };
 enum { N_DTYPES = sizeof dtypes / sizeof dtypes[0] };
@@ -258,7 +258,7 @@ static int64_t world_of(const mpidata_plan *plan) {
     return 1 + (int64_t)plan->trainers + groups * plan->ranks_per_group + loaders;
 }
 
-/* "-1 0": of the first field all values together, of the second one by its first axis. */
+/* "-1 0 -2": of the first field all values together, of the second one by its first axis, of the third one none. */
 static int read_statistics(reader *r) {
     mpidata_plan *plan = r->plan;
     const char *wrong = "has 'statistics' that do not fit its fields";
@@ -270,10 +270,12 @@ static int read_statistics(reader *r) {
     for (int f = 0; f < plan->n_fields; f++) {
         mpidata_field *field = &plan->fields[f];
         const char *word = strtok_r(f ? NULL : copy, " ", &rest);
-        if (!word || parse_integer(word, -1, field->ndim - 1, &axis) || (axis >= 0 && axis == field->varying)) return bad(r, wrong);
+        if (!word || parse_integer(word, MPIDATA_NO_STATISTICS, field->ndim - 1, &axis)) return bad(r, wrong);
+        if (axis != MPIDATA_NO_STATISTICS && !dtypes[field->dtype - 1].moments) return bad(r, wrong);
+        if (axis >= 0 && axis == field->varying) return bad(r, wrong);
         field->channel_axis = (int)axis;
         field->moments = (int)channels;
-        channels += axis < 0 ? 1 : field->shape[axis];
+        channels += axis == MPIDATA_NO_STATISTICS ? 0 : axis < 0 ? 1 : field->shape[axis];
         if (channels > MPIDATA_PLAN_CHANNELS) return bad(r, "has 'statistics' of too many channels");
     }
     if (strtok_r(NULL, " ", &rest)) return bad(r, wrong);

@@ -31,6 +31,7 @@ typedef struct {
     char name[MPIDATA_NAME_MAX];
     int64_t at_most; /* 0: there is no limit */
 } mpidata_length;
+enum { MPIDATA_WHOLE_FIELD = -1, MPIDATA_NO_STATISTICS = -2 }; /* in place of an axis of channels */
 
 typedef struct {
     char name[MPIDATA_NAME_MAX];
@@ -45,7 +46,7 @@ typedef struct {
     int index_of;     /* the length along which its values count, from `base` on; -1: none */
     int base;
     size_t element_size;
-    int channel_axis; /* of its statistics; -1: they are of the whole field */
+    int channel_axis; /* of its statistics, or one of the above */
     int moments;      /* number of the first of them among those of all fields */
 } mpidata_field;
 
@@ -62,7 +63,7 @@ typedef struct {
     int loaders_spawn; /* loaders are spawned */
     double loader_timeout_s, loader_start_timeout_s; /* of silence */
     char *run, *folder; /* run folder; that of the job file */
-    char *statistics;   /* axis of the channels of each field, -1 for none; NULL: there are no statistics */
+    char *statistics;   /* channel_axis of each field; NULL: there are no statistics */
     int n_moments;      /* of all channels of all fields; 0: there are no statistics */
     int journal;        /* each trainer keeps one */
     char *replay;       /* folder of the run that is replayed, or NULL */
@@ -105,13 +106,26 @@ int mpidata_plan_role(const mpidata_plan *plan, int rank, int *index, int *rank_
 const char *mpidata_role_name(int role);
 
 /* All dtypes, in the order of mpidata_dtype: the name in mpidata.h without MPIDATA_, that in the plan, the type in C, what
- * kind of number it is, as in the type codes of NumPy, and the name in MPI. All else that goes by dtype is made of this. */
-#define MPIDATA_DTYPES(X)                        \
-    X(FLOAT32, float32, float, "f", MPI_FLOAT)   \
-    X(FLOAT64, float64, double, "f", MPI_DOUBLE) \
-    X(INT32, int32, int32_t, "i", MPI_INT32_T)   \
-    X(INT64, int64, int64_t, "i", MPI_INT64_T)   \
-    X(UINT8, uint8, uint8_t, "u", MPI_UINT8_T)
+ * kind of number it is, as in the type codes of NumPy, the name in MPI, and how moments are made: of the type itself (DIRECT),
+ * of what it is as float64 (WIDENED), or not at all (NO). All else that goes by dtype is made of this. */
+#define MPIDATA_DTYPES(X)                                                     \
+    X(FLOAT32, float32, float, "f", MPI_FLOAT, DIRECT)                        \
+    X(FLOAT64, float64, double, "f", MPI_DOUBLE, DIRECT)                      \
+    X(INT32, int32, int32_t, "i", MPI_INT32_T, DIRECT)                        \
+    X(INT64, int64, int64_t, "i", MPI_INT64_T, DIRECT)                        \
+    X(UINT8, uint8, uint8_t, "u", MPI_UINT8_T, DIRECT)                        \
+    X(INT8, int8, int8_t, "i", MPI_INT8_T, DIRECT)                            \
+    X(INT16, int16, int16_t, "i", MPI_INT16_T, DIRECT)                        \
+    X(UINT16, uint16, uint16_t, "u", MPI_UINT16_T, DIRECT)                    \
+    X(UINT32, uint32, uint32_t, "u", MPI_UINT32_T, DIRECT)                    \
+    X(UINT64, uint64, uint64_t, "u", MPI_UINT64_T, DIRECT)                    \
+    X(BOOL, bool, uint8_t, "b", MPI_UINT8_T, NO)                              \
+    X(FLOAT16, float16, uint16_t, "f", MPI_UINT16_T, WIDENED)                 \
+    X(BFLOAT16, bfloat16, uint16_t, "f", MPI_UINT16_T, WIDENED)               \
+    X(COMPLEX64, complex64, float _Complex, "c", MPI_C_FLOAT_COMPLEX, NO)     \
+    X(COMPLEX128, complex128, double _Complex, "c", MPI_C_DOUBLE_COMPLEX, NO)
+
+enum { MPIDATA_MOMENTS_NO = 0, MPIDATA_MOMENTS_DIRECT, MPIDATA_MOMENTS_WIDENED };
 
 size_t mpidata_dtype_size(unsigned dtype); /* 0 for no dtype */
 const char *mpidata_dtype_name(unsigned dtype);

@@ -21,7 +21,7 @@ size_t mpidata_blocks_bytes(const mpidata_plan *plan, const mpidata_block *block
 
 int64_t mpidata_block_moments(const mpidata_plan *plan, const mpidata_block *block) {
     int axis = plan->fields[block->field].channel_axis;
-    if (!plan->n_moments || !mpidata_block_elements(block)) return 0;
+    if (!plan->n_moments || axis == MPIDATA_NO_STATISTICS || !mpidata_block_elements(block)) return 0;
     return axis < 0 ? 1 : block->shape[axis];
 }
 

@@ -173,7 +173,13 @@ def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:
         return
     if sections.get("journal"):
         yield ("journal",), "'journal' is true, but statistics are not replayed. Remove it, or 'samples.statistics'."
-    if fields is None or samples.statistics is True:
+    if fields is None:
+        return
+    if not any(field.has_statistics for field in fields.values()):
+        said = "'samples.statistics' is given, but no field has statistics"
+        yield ("samples", "statistics"), f"{said}: there are none of bool, complex and `statistics: false`. Remove it."
+        return
+    if samples.statistics is True:
         return
     channels = 0
     for name, axis in samples.statistics.items():
@@ -181,6 +187,10 @@ def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:
         if name not in fields:
             fix = suggestion(name, fields) or f"The fields are {', '.join(fields)}."
             yield at, f"{key}: there is no field {name!r}. {fix}"
+            continue
+        if not fields[name].has_statistics:
+            why = f"of {fields[name].dtype}" if fields[name].statistics is None else "with 'statistics: false'"
+            yield at, f"{key}: the field is {why}, and has no statistics. Remove it."
             continue
         shape = fields[name].shape
         if not -len(shape) <= axis < len(shape):

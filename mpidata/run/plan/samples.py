@@ -11,6 +11,7 @@ from mpidata.native import constants
 
 if TYPE_CHECKING:
     from mpidata.config import Job
+    from mpidata.config.data import FieldEntry
 
 _NO_LENGTHS: Mapping[str, int] = {}
 
@@ -66,7 +67,7 @@ class SamplesSection:
 
     A sample is a window of `samples_window` steps, `samples_stride` apart; `samples_run` of them that begin one after
     the other belong to one trainer. `statistics` has for each field the axis of the channels by which its statistics
-    are kept, or -1, and is empty where none are kept.
+    are kept, -1 for those of the whole field, or -2 for none, and is empty where none are kept of any.
     """
 
     fields: tuple[Field, ...]
@@ -89,8 +90,17 @@ class SamplesSection:
     @property
     def n_moments(self) -> int:
         """Number of channels of all fields, as of the statistics; 0 where there are none."""
+        return sum(self.channels.values())
+
+    @property
+    def channels(self) -> dict[str, int]:
+        """Number of channels of each field that has statistics, 1 for those of the whole field."""
         axes = zip(self.fields, map(int, self.statistics.split()), strict=False)
-        return sum(field.extents({field.length: 0})[axis] if axis >= 0 else 1 for field, axis in axes)
+        return {
+            field.name: field.extents({field.length: 0})[axis] if axis >= 0 else 1
+            for field, axis in axes
+            if axis != constants.NO_STATISTICS
+        }
 
     @property
     def channel_axes(self) -> dict[str, int]:
@@ -121,9 +131,15 @@ def _lengths_of(job: Job) -> tuple[Length, ...]:
 
 
 def _statistics_of(job: Job) -> str:
-    """Write down which axis of each field has the channels of its statistics, -1 for none; empty without statistics."""
+    """Write down what statistics each field has, as in `SamplesSection.statistics`."""
     asked = job.samples.statistics
     if asked is False:
         return ""
     axes = {} if asked is True else asked
-    return " ".join(str(axes[name] % len(field.shape) if name in axes else -1) for name, field in job.fields.items())
+
+    def of(name: str, field: FieldEntry) -> int:
+        if not field.has_statistics:
+            return constants.NO_STATISTICS
+        return axes[name] % len(field.shape) if name in axes else constants.WHOLE_FIELD
+
+    return " ".join(str(of(name, field)) for name, field in job.fields.items())

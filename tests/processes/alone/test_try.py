@@ -15,6 +15,7 @@ from recording import SAMPLES, content, record
 from mpidata.alone.sources import MadeUp
 from mpidata.cli import main
 from mpidata.config import load_job
+from mpidata.native.constants import DTYPES
 from mpidata.run.plan import Plan
 from mpidata.run.samplers import draw_parameters
 
@@ -107,6 +108,24 @@ def test_made_up_samples_come_as_they_would_in_a_job(folder: Path, buffer: str) 
         np.mean([sample.fields[0] for sample in expected.values()], axis=(0, 1), dtype=float)
     )
     assert means["n"] == pytest.approx(np.mean([sample.fields[1] for sample in expected.values()]))
+
+
+def test_every_dtype_can_be_made_up(folder: Path) -> None:
+    fields = {name: {"dtype": name, "shape": [50]} for name in DTYPES}
+    script = """
+        import torch, mpidata
+        for sample in mpidata.MPIStreamDataset():
+            for name in {names}:
+                tensor = sample[name]
+                assert tensor.dtype == getattr(torch, name), name
+                assert len(set(tensor.tolist())) == (2 if name == "bool" else len(set(tensor.tolist()))) > 1, name
+                assert name[0] in "bciu" or abs(tensor.double().std() - 1) < 0.5
+        print("=> all")
+    """
+    (folder / "train.py").write_text(textwrap.dedent(script).replace("{names}", repr(list(fields))))
+    changes = ["--set", f"fields={json.dumps(fields)}", "--set", "samples={}"]
+    status, said = attempt(folder, "train.py", "--made-up", "job.yaml", "--steps=1", *changes)
+    assert status == 0 and "=> all" in said, said
 
 
 def test_recorded_samples_come_with_their_contents(folder: Path) -> None:

@@ -45,7 +45,7 @@ CASES = [
     ("\ntimeout_s 60.0", "\ntimeout_s -1", "", "cannot be read: 'timeout_s -1'"),
     ("join_timeout_s 600.0", "join_timeout_s inf", "", "cannot be read: 'join_timeout_s inf'"),
     ("field u float64 1 2", "field u float64 2 2", "1 extents, not 2", "cannot be read: 'field u float64 2 2'"),
-    ("field u float64 1 2", "field u float16 1 2", "", "cannot be read: 'field u float16 1 2'"),
+    ("field u float64 1 2", "field u float128 1 2", "", "cannot be read: 'field u float128 1 2'"),
     ("field u float64 1 2", "field u", "Line 31", "cannot be read: 'field u'"),
     ("program solver\n", "", "The plan lacks program solver", ""),
     ("program solver", "program spare", "no such role", "cannot be read: 'program spare'"),

@@ -3,12 +3,15 @@
 import dataclasses
 from pathlib import Path
 
+import h5py
 import pytest
 from trainers import RestoringLibrary, plan_of, write_trainer
 
 from mpidata.checkpoint import path_of, received
 from mpidata.checkpoint.restore import Restored, restore
+from mpidata.checkpoint.trainer_file import TrainerFile
 from mpidata.errors import StreamError
+from mpidata.native.constants import DTYPES
 from mpidata.run.plan import Field, Plan
 
 # By trainer of two: buffer (2 unseen first), waiting, retired, validation. Trainer = (simulation + step) mod 2.
@@ -125,6 +128,25 @@ def test_large_files_are_read_in_pieces(old: Plan, monkeypatch: pytest.MonkeyPat
 def test_a_checkpoint_of_another_job_is_refused(old: Plan, changes: dict[str, object], what: str) -> None:
     with pytest.raises(StreamError, match=f"The checkpoint cannot be continued.*{what}"):
         with_trainers(old, 2, 0, **changes)
+
+
+def test_every_dtype_is_restored(tmp_path: Path) -> None:
+    fields = tuple(Field(f"of_{dtype}", dtype, (2,)) for dtype in DTYPES if dtype not in ("int8", "uint8"))
+    plan = plan_of(tmp_path, 1, fields=fields)
+    path = write_trainer(plan, 0, [[(0, 1), (0, 0)], [], [], []], 2)
+    library, _ = with_trainers(plan, 1, 0)
+    assert library.places[0] == [(0, 1), (0, 0)]
+    for other in ({"of_bfloat16": "uint16"}, {"of_uint16": "bfloat16"}, {"of_bool": "uint8"}):
+        changed = tuple(dataclasses.replace(field, dtype=other.get(field.name, field.dtype)) for field in fields)
+        with pytest.raises(StreamError, match="has other fields"):
+            with_trainers(plan, 1, 0, fields=changed)
+    with h5py.File(path) as file:  # a byte that is no bool
+        place = file["fields/of_bool"].id.get_offset()
+    contents = bytearray(path.read_bytes())
+    contents[place] = 7
+    path.write_bytes(contents)
+    with TrainerFile(path) as damaged:
+        assert damaged.rows("fields/of_bool", 0, 1).tobytes() == b"\1\1"
 
 
 def test_files_that_are_damaged_are_refused(old: Plan) -> None:

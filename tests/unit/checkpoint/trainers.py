@@ -9,6 +9,7 @@ from fake_library import make_plan, memory
 
 from mpidata.checkpoint.files import path_of, trainer_file
 from mpidata.checkpoint.trainer_file import Head, write
+from mpidata.dtypes import numpy_dtype
 from mpidata.native.constants import PLACE_RETIRED
 from mpidata.native.structures import Snapshot
 from mpidata.run.plan import Plan
@@ -80,7 +81,7 @@ def write_trainer(
         import os
 
         for field, offset in zip(plan.fields, offsets, strict=True):
-            contents = np.empty((len(samples), *field.shape), field.dtype)
+            contents = np.empty((len(samples), *field.shape), numpy_dtype(field.dtype))
             contents[...] = numbers.reshape(-1, *[1] * len(field.shape))
             os.pwrite(file, contents.tobytes(), offset)
 
@@ -119,8 +120,9 @@ class RestoringLibrary:
         step, simulation = memory(steps, (count,), "int64"), memory(simulations, (count,), "int64")
         numbers = 100 * simulation + step
         for field, address in zip(self.plan.fields, fields, strict=True):
-            values = memory(address, (count, *field.shape), field.dtype).reshape(count, -1)
-            assert np.array_equal(values, np.repeat(numbers[:, None], values.shape[1], axis=1).astype(field.dtype))
+            dtype = numpy_dtype(field.dtype)
+            values = memory(address, (count, *field.shape), dtype).reshape(count, -1)
+            assert np.array_equal(values, np.repeat(numbers[:, None], values.shape[1], axis=1).astype(dtype))
         assert np.array_equal(memory(parameters, (count, 2), "float64"), np.stack([numbers, -numbers], axis=1))
         assert np.array_equal(memory(times, (count,), "float64"), 0.5 * numbers)
         # As the library does: what is kept to be repeated may come from any trainer.

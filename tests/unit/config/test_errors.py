@@ -129,7 +129,8 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
         ("fields.u.shape=[65536, 32768]", "'fields.u.shape' is [65536, 32768], more than 2147483647 elements."),
         (
             "fields.u.dtype=float",
-            "'fields.u.dtype' is 'float'. It must be one of float32, float64, int32, int64, uint8.",
+            "'fields.u.dtype' is 'float'. It must be one of float32, float64, int32, int64, uint8, int8, int16, "
+            "uint16, uint32, uint64, bool, float16, bfloat16, complex64, complex128.",
         ),
         ("fields.time={shape: []}", "'fields.time': a field cannot be named 'time'"),
         ("fields.parameters={shape: []}", "'fields.parameters': a field cannot be named 'parameters'"),

@@ -41,6 +41,19 @@ def test_plan_has_windows_and_runs(path: Path, given: list[str], window: int, st
     assert ("samples" in plan.text()) == (window > 1)
 
 
+def test_some_fields_have_no_statistics(path: Path) -> None:
+    given = [
+        "samples.statistics.u=0",
+        "fields.flag={dtype: bool, shape: [9]}",
+        "fields.z={dtype: complex64, shape: []}",
+    ]
+    given += ["fields.ids={dtype: int32, shape: [3], statistics: false}", "fields.n={dtype: uint16, shape: [5]}"]
+    plan = Plan.of(load_job(path, given), path.parent / "run")
+    assert plan.statistics == "0 -2 -2 -2 -1" and plan.channel_axes == {"u": 0}
+    assert plan.channels == {"u": 4, "n": 1} and plan.n_moments == 5
+    assert Plan.parse(plan.text()) == plan
+
+
 def test_plan_has_axes_of_channels_and_ranges(path: Path) -> None:
     assert "statistics" not in Plan.of(load_job(path), path.parent / "run").text()
     plan = Plan.of(load_job(path, ["samples.statistics=true"]), path.parent / "run")
@@ -97,6 +110,23 @@ def test_stride_and_run_say_nothing_without_windows(path: Path) -> None:
         (
             ["samples.statistics.u=0.5"],
             "'samples.statistics.u' is 0.5. It must be true or false, or mapping from field to the number of its axis.",
+        ),
+        (
+            ["samples.statistics=true", "fields.u.dtype=bool"],
+            "'samples.statistics' is given, but no field has statistics: there are none of bool, complex and "
+            "`statistics: false`. Remove it.",
+        ),
+        (
+            ["samples.statistics.u=0", "fields.u.dtype=complex64", "fields.v={shape: []}"],
+            "'samples.statistics.u': the field is of complex64, and has no statistics. Remove it.",
+        ),
+        (
+            ["samples.statistics.u=0", "fields.u.statistics=false", "fields.v={shape: []}"],
+            "'samples.statistics.u': the field is with 'statistics: false', and has no statistics. Remove it.",
+        ),
+        (
+            ["fields.u={shape: [4], dtype: complex128, statistics: true}"],
+            "'fields.u.statistics' is true, but fields of complex128 have no statistics. Remove the key.",
         ),
         (["samples.window=0"], "'samples.window' is 0. It must be a whole number, at least 1, at most 1024."),
         (

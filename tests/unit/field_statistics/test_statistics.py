@@ -73,6 +73,10 @@ def test_statistics_by_channel_and_of_the_whole_field(library: Scaled) -> None:
     ]:
         with pytest.raises(StreamError, match=sentence):
             read_statistics(library.plan, library, axes)
+    plan = make_plan(fields=(Field("flag", "bool", (2,)), *FIELDS), statistics="-2 0 -1")
+    assert list(read_statistics(plan, library)) == ["velocity", "count"]
+    with pytest.raises(StreamError, match="statistics: field 'flag', of bool, has none"):
+        read_statistics(plan, library, {"flag": None})
     with pytest.raises(StreamError, match="The job keeps no statistics. Add 'samples:"):
         read_statistics(make_plan(), library)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from mpidata.config.data import FieldEntry
 from mpidata.config.describe import kind
@@ -11,7 +12,8 @@ from mpidata.native import constants, event, structures
 
 
 def test_all_that_is_declared_is_there() -> None:
-    kinds = {"int": int, "str": str, "tuple[str, ...]": tuple, "Mapping[str, Dtype]": dict}
+    kinds = {"int": int, "str": str, "tuple[str, ...]": tuple}
+    kinds |= {"Mapping[str, Dtype]": dict, "Mapping[str, tuple[str, ...]]": dict}
     for name, declared in constants.__annotations__.items():
         assert type(getattr(constants, name)) is kinds[declared], name
     assert len(constants.__annotations__) > 40
@@ -28,7 +30,7 @@ def test_every_event_of_c_is_read() -> None:
 
 
 def test_every_structure_can_be_made() -> None:
-    groups = constants.table().keys() - {"status", "number", "text", "dtype"}
+    groups = constants.table().keys() - {"status", "number", "text", "dtype", "has_statistics", "conversion"}
     assert {"mpidata_snapshot", "mpidata_event", "mpidata_taken"} < groups
     for name in groups:
         structures.structure(name)  # which compares its size and the offsets
@@ -36,7 +38,10 @@ def test_every_structure_can_be_made() -> None:
 
 def test_dtypes_are_those_of_numpy() -> None:
     for name, dtype in constants.DTYPES.items():
-        assert np.dtype(name) == np.dtype(f"{dtype.kind}{dtype.size}")
+        if name != "bfloat16":  # which NumPy has not
+            assert np.dtype(name) == np.dtype(f"{dtype.kind}{dtype.size}")
+        assert getattr(torch, name).itemsize == dtype.size
+        assert dtype.has_statistics == (dtype.kind in "iuf")
 
 
 def test_the_most_dimensions_are_those_of_c() -> None:

@@ -6,6 +6,7 @@ import threading
 import pytest
 import torch
 
+from mpidata.native.constants import DTYPES
 from mpidata.run.plan import Field
 from mpidata.trainer.batches import BatchMemory
 
@@ -23,6 +24,16 @@ def test_tensors_have_the_declared_shapes_and_dtypes():
         "step": ((7,), torch.int64),
         "simulation": ((7,), torch.int64),
     }
+
+
+@pytest.mark.parametrize("count", [None, 3])
+def test_every_dtype_is_that_of_torch(count):
+    fields = [Field(f"of_{name}", name, (5,)) for name in DTYPES]
+    batch = BatchMemory(fields, 1, count).take()
+    for field, address in zip(fields, batch.addresses, strict=False):
+        tensor = batch.tensors[field.name]
+        assert tensor.dtype == getattr(torch, field.dtype) and tensor.data_ptr() == address
+        assert tensor.nbytes == field.nbytes * (count or 1)
 
 
 def test_single_samples_have_no_leading_dimension():

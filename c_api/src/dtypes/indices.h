@@ -1,0 +1,14 @@
+/* Values of index fields, which count along a length: whole numbers of 4 or 8 bytes. */
+#ifndef MPIDATA_INDICES_H
+#define MPIDATA_INDICES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Copy n indices of so many bytes each, with `by` added. */
+void mpidata_copy_indices(size_t size, void *restrict target, const void *restrict source, int64_t n, int64_t by);
+
+/* The least and the greatest of n indices, n > 0. */
+void mpidata_range_of_indices(size_t size, const void *indices, int64_t n, int64_t *least, int64_t *greatest);
+
+#endif

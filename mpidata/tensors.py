@@ -1,0 +1,25 @@
+"""Tensors of torch that share the memory of arrays of NumPy, in the dtypes of fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+import torch
+
+from mpidata.dtypes import BFLOAT16
+
+__all__ = ["array_of", "tensor_of"]
+
+
+def tensor_of(array: npt.NDArray[Any], dtype: str) -> torch.Tensor:
+    """Return the tensor over an array of `numpy_dtype(dtype)`."""
+    tensor = torch.from_numpy(array)
+    return tensor.view(torch.bfloat16) if dtype == BFLOAT16 else tensor
+
+
+def array_of(tensor: torch.Tensor) -> npt.NDArray[Any]:
+    """Return the array over a tensor on the CPU, of `numpy_dtype` of its dtype."""
+    bits = tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor
+    array: npt.NDArray[Any] = bits.numpy()
+    return array
