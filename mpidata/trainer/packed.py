@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from mpidata.dtypes import numpy_dtype
 from mpidata.run.plan import Plan
+from mpidata.tensors import tensor_of
 from mpidata.trainer.batches import Batch
 from mpidata.trainer.pool import ALIGNMENT, MemoryPool, round_up
 
@@ -69,10 +71,10 @@ class PackedMemory:
         offsets, size = [], 0
         for _, shape, dtype in entries:
             offsets.append(size)
-            size = round_up(size + math.prod(shape) * np.dtype(dtype).itemsize, ALIGNMENT)
+            size = round_up(size + math.prod(shape) * numpy_dtype(dtype).itemsize, ALIGNMENT)
         memory = self._pool.take(size, room=size // 4)
         return {
-            name: torch.from_numpy(np.ndarray(shape, np.dtype(dtype), memory, offset))
+            name: tensor_of(np.ndarray(shape, numpy_dtype(dtype), memory, offset), dtype)
             for (name, shape, dtype), offset in zip(entries, offsets, strict=True)
         }
 

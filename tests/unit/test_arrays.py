@@ -5,6 +5,7 @@ import enum
 import warnings
 from collections import deque
 
+import ml_dtypes
 import numpy as np
 import pyarrow
 import pytest
@@ -272,7 +273,6 @@ def test_bfloat16(lost):
 
 
 def test_arrays_of_ml_dtypes():
-    ml_dtypes = pytest.importorskip("ml_dtypes")
     values = np.array([1.5, -2], ml_dtypes.bfloat16)
     made = plain_array(values, "bfloat16")
     assert made is values and dtype_name(made.dtype) == "bfloat16"

@@ -189,8 +189,10 @@ def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:
             yield at, f"{key}: there is no field {name!r}. {fix}"
             continue
         if not fields[name].has_statistics:
-            why = f"of {fields[name].dtype}" if fields[name].statistics is None else "with 'statistics: false'"
-            yield at, f"{key}: the field is {why}, and has no statistics. Remove it."
+            why = f"fields of {fields[name].dtype} have none"
+            if fields[name].statistics is False:
+                why = f"'fields.{name}.statistics' is false"
+            yield at, f"{key}: the field has no statistics, as {why}. Remove it."
             continue
         shape = fields[name].shape
         if not -len(shape) <= axis < len(shape):

@@ -118,11 +118,11 @@ def test_stride_and_run_say_nothing_without_windows(path: Path) -> None:
         ),
         (
             ["samples.statistics.u=0", "fields.u.dtype=complex64", "fields.v={shape: []}"],
-            "'samples.statistics.u': the field is of complex64, and has no statistics. Remove it.",
+            "'samples.statistics.u': the field has no statistics, as fields of complex64 have none. Remove it.",
         ),
         (
             ["samples.statistics.u=0", "fields.u.statistics=false", "fields.v={shape: []}"],
-            "'samples.statistics.u': the field is with 'statistics: false', and has no statistics. Remove it.",
+            "'samples.statistics.u': the field has no statistics, as 'fields.u.statistics' is false. Remove it.",
         ),
         (
             ["fields.u={shape: [4], dtype: complex128, statistics: true}"],
