@@ -155,14 +155,17 @@ int mpidata_param(const char *name, double *value);
  * simulation). */
 int mpidata_param_text(const char *name, char *text, size_t size);
 
-/* Put a whole field into the current sample. For each field, exactly one rank of the group does this.
+/* Put a whole field into the current sample. For each field, exactly one rank of the group does this. Of a field whose shape has
+ * the name of a length, it is this rank's part: the parts are joined along that dimension, in the order of the ranks, and of
+ * each rank's calls; any number of ranks may put some, also ones of length 0, and one rank must put one.
  *
  * @param[in] field   name, as under `fields:` in the job file
  * @param[in] values  array in C order (last index fastest) of shape[0] x ... x shape[ndim-1] elements of dtype. It is
  *                    copied, so it may be changed as soon as the call returns
  * @param[in] dtype   the declared one, or one that is converted into it: see mpidata_dtype
  * @param[in] ndim    0 (a scalar) to MPIDATA_MAX_NDIM
- * @param[in] shape   ndim extents: the declared shape; may be NULL where ndim is 0
+ * @param[in] shape   ndim extents: the declared shape, with the part's own extent in place of a name; may be NULL where
+ *                    ndim is 0
  *
  * Local. Blocks only while solvers.in_flight samples are under way (see the job file), because a trainer's buffer is
  * full. */

@@ -232,13 +232,16 @@ class Simulation:
     def put(self, /, **fields: npt.ArrayLike) -> None:
         """Put whole fields into the current sample; exactly one rank of the group does so for each field.
 
+        Of a field whose shape has the name of a length it is this rank's part: parts are joined along that dimension,
+        in the order of the ranks and of each rank's calls.
+
         Parameters
         ----------
         **fields : array_like
-            Arrays of the declared shape and dtype, or of one that is converted: float64 into float32, float64 or
-            float32 into float16 or bfloat16, complex128 into complex64. Copied, whatever their memory order. bfloat16
-            is torch's or that of ml_dtypes. An int of Python goes into every field that holds it, a float of Python
-            into fields of floats. Masked elements of floats become NaN.
+            Arrays of the declared shape (with any extent in place of a name) and dtype, or of one that is converted:
+            float64 into float32, float64 or float32 into float16 or bfloat16, complex128 into complex64. Copied,
+            whatever their memory order. bfloat16 is torch's or that of ml_dtypes. An int of Python goes into every
+            field that holds it, a float of Python into fields of floats. Masked elements of floats become NaN.
 
         Raises
         ------
@@ -253,7 +256,9 @@ class Simulation:
         """
         for name, values in fields.items():
             array = self._rank.array(name, values)
-            if not (self._rank.has_others and self._is_nothing(name, array)):
+            declared = self._rank.fields.get(name)
+            may_be_none = self._rank.has_others or (declared is not None and bool(declared.length))
+            if not (may_be_none and self._is_nothing(name, array)):
                 self._send(self._rank.library.mpidata_put, name, array)
 
     def put_block(self, field: str, values: npt.ArrayLike, start: Sequence[int]) -> None:
