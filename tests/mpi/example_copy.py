@@ -4,7 +4,8 @@ import shutil
 from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-MADE = ["runs", "__pycache__", "*.o", "*.so", "*.mod", "heat2d", "heat2d_f", "burgers", "mpich", "parts", "record"]
+PROGRAMS = ["heat2d", "heat2d_f", "fountain", "burgers"]
+MADE = [*PROGRAMS, "runs", "__pycache__", "*.o", "*.so", "*.mod", "mpich", "parts", "record"]
 
 
 def copy_example(name: str, folder: Path) -> Path:
