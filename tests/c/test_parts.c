@@ -71,8 +71,8 @@ static void add(mpidata_parts *parts, int field, int rank, int64_t extent, int64
     mpidata_block block = {.field = field, .ndim = declared->ndim};
     memcpy(block.shape, declared->shape, sizeof block.shape);
     block.shape[declared->varying] = extent;
-    block.values.least = first;
-    block.values.greatest = first + extent - 1;
+    block.start[MPIDATA_LEAST] = first;
+    block.start[MPIDATA_GREATEST] = first + extent - 1;
     const int part = mpidata_parts_add(parts, &heap, &plan, &block, rank);
     CHECK(part >= 0);
     for (int64_t i = 0; i < mpidata_block_elements(&block); i++) {

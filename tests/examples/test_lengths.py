@@ -8,7 +8,9 @@ from example_copy import copy_example
 from jobs import BIN, JobFolder, environment
 
 
-@pytest.mark.parametrize(("name", "makes"), [("mesh", []), ("particles", ["make", "-B"])])
+@pytest.mark.parametrize(
+    ("name", "makes"), [pytest.param("mesh", [], marks=pytest.mark.full), ("particles", ["make", "-B"])]
+)
 def test_it_beats_no_change(tmp_path: Path, name: str, makes: list[str]) -> None:
     copy_example(name, tmp_path)
     if makes:
@@ -17,7 +19,7 @@ def test_it_beats_no_change(tmp_path: Path, name: str, makes: list[str]) -> None
     command = [str(BIN / "mpidata"), "run", f"{name}.yaml", "--set", "name=job"]
     result = JobFolder(tmp_path).run(command=command, timeout=90)
     assert result.status == 0, result.logs()
-    values = {key: value["last"] for key, value in result.summary["reports"].items()}
+    values = {key: value["last"] for key, value in result.summary["training"].items()}
     assert values["validation_loss"] < values["no_change"] / 3
     assert result.run is not None
     assert (result.run / "prediction.png").read_bytes().startswith(b"\x89PNG")

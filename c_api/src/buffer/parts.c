@@ -24,7 +24,8 @@ int mpidata_parts_fill(mpidata_parts *parts, mpidata_heap *heap, const mpidata_p
     if (!extent) return MPIDATA_SUCCESS;
     MPIDATA_TRY(mpidata_block_check(plan, &block));
     if (declared->index_of >= 0)
-        mpidata_range_of_indices(declared->element_size, values, mpidata_block_elements(&block), &block.values.least, &block.values.greatest);
+        mpidata_range_of_indices(declared->element_size, values, mpidata_block_elements(&block), &block.start[MPIDATA_LEAST],
+                                 &block.start[MPIDATA_GREATEST]);
     const int part = mpidata_parts_add(parts, heap, plan, &block, 0);
     if (part < 0) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for field '%s'. Lower buffer.capacity.", declared->name);
     memcpy(parts->list[part].values, values, mpidata_block_bytes(plan, &block));
@@ -61,7 +62,8 @@ static int check_indices(const mpidata_parts *parts, const mpidata_plan *plan) {
         const mpidata_part *part = &parts->list[i];
         const mpidata_field *field = &plan->fields[part->block.field];
         if (field->index_of < 0 || !extent_of(plan, part)) continue;
-        const int64_t length = parts->numbers[field->index_of], least = part->block.values.least, greatest = part->block.values.greatest;
+        const int64_t least = part->block.start[MPIDATA_LEAST], greatest = part->block.start[MPIDATA_GREATEST];
+        const int64_t length = parts->numbers[field->index_of];
         if (least >= 0 && greatest < length && least <= greatest) continue;
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%s' has the index %lld, but there are %lld '%s', which are counted from %d "
                                                    "(rank %d of the group)",

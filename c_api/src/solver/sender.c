@@ -243,7 +243,8 @@ static void copy_values(const mpidata_sender *sender, void *restrict target, con
 static void copy_indices(const mpidata_field *field, void *target, const void *values, int64_t elements, mpidata_block *block) {
     if (!elements) return;
     mpidata_copy_indices(field->element_size, target, values, elements, -field->base);
-    mpidata_range_of_indices(field->element_size, target, elements, &block->values.least, &block->values.greatest);
+    mpidata_range_of_indices(field->element_size, target, elements, &block->start[MPIDATA_LEAST],
+                             &block->start[MPIDATA_GREATEST]);
 }
 
 static size_t likely_payload(const mpidata_sender *sender) {

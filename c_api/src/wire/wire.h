@@ -30,12 +30,11 @@ typedef struct {
 typedef struct {
     int32_t field;
     int32_t ndim;
-    union {
-        int64_t start[MPIDATA_MAX_NDIM];
-        struct { int64_t least, greatest; } values; /* of a part of a field of indices that varies: it has no start */
-    };
+    int64_t start[MPIDATA_MAX_NDIM]; /* of a part of indices, which has no start: the least and the greatest of them */
     int64_t shape[MPIDATA_MAX_NDIM];
 } mpidata_block;
+
+enum { MPIDATA_LEAST = 0, MPIDATA_GREATEST = 1 }; /* in `start` of a part of indices */
 
 int64_t mpidata_block_elements(const mpidata_block *block);
 
