@@ -107,7 +107,7 @@ def _unknown(name: str, key: str, known: list[str]) -> str:
     fix = suggestion(key, known)
     if not fix:
         homes = [
-            f"{section}.{key}"
+            f"{section}.<name>.{key}" if section == "lengths" else f"{section}.{key}"
             for section, info in Job.model_fields.items()
             for model in models(info.annotation)
             if section != "fields" and any(key == key_of(n, i) for n, i in model.model_fields.items())
