@@ -121,6 +121,11 @@ module mpidata
   !> start    left out: `values` is the whole field, which exactly one rank of the group puts. Given: `values` is this
   !>          rank's block, and `start` the place of its first element in the field, one index per dimension, from 1
   !>
+  !> If the field's shape has the name of a length, `values` is this rank's part, and `start` is refused. The parts are
+  !> joined along that dimension, in the order of the ranks, and of each rank's calls. A part may have the extent 0; all
+  !> parts together have at most the declared limit. In each step at least one rank must put the field. `xy(2, n)` is a
+  !> part of the field with `shape: [nodes, 2]`. Indices that count from 1 need `base: 1` in the job file.
+  !>
   !> Local. Blocks only while solvers.in_flight samples are under way, because a trainer's buffer is full.
   interface mpidata_put
     procedure :: put_real32, put_real64, put_complex32, put_complex64, put_int8, put_int16, put_int32, put_int64
