@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from mpidata.trainer.batches import Batch, BatchMemory
-from mpidata.trainer.packed import PackedMemory
+from mpidata.trainer.batches.alike import Batch, BatchMemory
+from mpidata.trainer.batches.packed import PackedMemory
 from mpidata.trainer.trainer import Trainer
 
 __all__ = ["Pass"]

@@ -14,7 +14,7 @@ import torch
 from mpidata.dtypes import numpy_dtype
 from mpidata.run.plan import Field
 from mpidata.tensors import tensor_of
-from mpidata.trainer.pool import ALIGNMENT, MemoryPool, lease, round_up
+from mpidata.trainer.batches.pool import ALIGNMENT, MemoryPool, lease, round_up
 
 __all__ = ["Batch", "BatchMemory"]
 
