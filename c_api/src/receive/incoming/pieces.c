@@ -190,7 +190,7 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
     in->step = piece->step;
     MPIDATA_TRY(check_route(in, piece, source));
     MPIDATA_TRY(assembly_for(in, source, piece, parameters, &assembly));
-    const int first = assembly ? assembly->memory->parts.n : 0;
+    const int first = assembly && plan->n_lengths ? assembly->memory->parts.n : 0;
     MPIDATA_TRY(expect_blocks(in, source, assembly, first, blocks, piece->n_blocks));
     if (!assembly) return MPIDATA_SUCCESS;
     if (source->rank < assembly->first_rank) {
