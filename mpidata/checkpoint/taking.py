@@ -241,8 +241,10 @@ class Checkpoints:
     def _sizes(self, steps: int, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
         """Bytes of each step's values, by field: (fields, steps)."""
         fields = self._plan.fields
-        of = [arrays[f"numbers/{f.length}"] if f.length else np.ones(steps, np.int64) for f in fields]
-        return np.stack([field.nbytes * extents for field, extents in zip(fields, of, strict=True)])
+        sizes = np.empty((len(fields), steps), np.int64)
+        for row, field in zip(sizes, fields, strict=True):
+            row[...] = field.nbytes * arrays[f"numbers/{field.length}"] if field.length else field.nbytes
+        return sizes
 
     def _write_fields(self, file: int, places: list[int], sizes: NDArray[np.int64]) -> None:
         ends = np.cumsum(sizes, axis=1)

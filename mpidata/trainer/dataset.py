@@ -15,8 +15,8 @@ from mpidata.field_statistics.of_stream import StreamScales
 from mpidata.native.library import check
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
-from mpidata.trainer.batches import BatchMemory
-from mpidata.trainer.packed import PackedMemory
+from mpidata.trainer.batches.alike import BatchMemory
+from mpidata.trainer.batches.packed import PackedMemory
 from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
 from mpidata.trainer.torch_loaders import no_workers, refuse_loader, refuse_workers

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from mpidata.trainer.batches import Batch, BatchMemory
-from mpidata.trainer.packed import PackedMemory
+from mpidata.trainer.batches.alike import Batch, BatchMemory
+from mpidata.trainer.batches.packed import PackedMemory
 from mpidata.trainer.trainer import Trainer
 
 __all__ = ["Pass"]
@@ -36,13 +36,14 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         """Give the next batch, or single sample."""
         if self._count == self._limit:
             raise StopIteration
-        tensors = self._packed(self._memory) if isinstance(self._memory, PackedMemory) else self._alike(self._memory)
+        memory = self._memory
+        if isinstance(memory, PackedMemory):
+            tensors = self._packed(memory)
+        else:
+            page = None if memory.pinned else self._trainer.draw_page(memory.size)
+            tensors = self._copied(memory.take()) if page is None else memory.at(*page)
         self._count += 1
         return tensors
-
-    def _alike(self, memory: BatchMemory) -> dict[str, torch.Tensor]:
-        page = None if memory.pinned else self._trainer.draw_page(memory.size)
-        return self._copied(memory.take()) if page is None else memory.at(*page)
 
     def _packed(self, memory: PackedMemory) -> dict[str, torch.Tensor]:
         numbers = memory.numbers()

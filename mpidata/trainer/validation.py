@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, get_worker_info
 from mpidata.errors import StreamError
 from mpidata.native import constants
 from mpidata.native.library import check
-from mpidata.trainer.packed import join_steps, number_tensors
+from mpidata.trainer.batches.packed import join_steps, number_tensors
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
 __all__ = ["ValidationDataset"]

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "check.h"
-#include "dtypes/float16.h"
+#include "wire/float16.h"
 #include "wire/moments.h"
 
 static double number(uint64_t *state) {

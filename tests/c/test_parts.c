@@ -138,8 +138,10 @@ static void what_does_not_fit_is_refused(void) {
 
 static void a_sample_of_nothing(void) {
     mpidata_parts parts = {.numbers = calloc(2, sizeof(int64_t))};
-    CHECK(parts.numbers && !mpidata_parts_join(&parts, &plan) && parts.numbers[NODES] == 0 && parts.numbers[EDGES] == 0);
-    CHECK(!mpidata_parts_fill(&parts, &heap, &plan, XY, 0, NULL) && parts.n == 0);
+    CHECK(parts.numbers && mpidata_parts_join(&parts, &plan) == MPIDATA_ERR_FIELD && strstr(mpidata_last_error(), "'xy' was not put"));
+    for (int f = 0; f < plan.n_fields; f++)
+        if (f != BOX) CHECK(!mpidata_parts_fill(&parts, &heap, &plan, f, 0, NULL));
+    CHECK(!mpidata_parts_join(&parts, &plan) && parts.n == 3 && parts.numbers[NODES] == 0 && parts.numbers[EDGES] == 0);
     CHECK(mpidata_parts_fill(&parts, &heap, &plan, XY, INT64_MAX, "") == MPIDATA_ERR_SHAPE);
     clear(&parts);
 }

@@ -20,7 +20,7 @@ MISTAKES = {
     "block": ["Field 'xy' has the length 'nodes', which each sample has for itself, so its parts have no start",
               "Use mpidata_put: the parts of all ranks are joined in their order."],
     "shape": ["Field 'xy' has shape (nodes, 2), but (2, 3) was put", "only the dimension with a name may have another"],
-    "not-put": ["Field 'u' was not put", "In each step put each field, by one rank at least"],
+    "not-put": ["Field 'u' was not put", "In each step put each field, by one rank at least", "simulation 0, step 2"],
 }  # fmt: skip
 
 

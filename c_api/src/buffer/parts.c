@@ -21,14 +21,13 @@ int mpidata_parts_fill(mpidata_parts *parts, mpidata_heap *heap, const mpidata_p
     mpidata_block block = {.field = field, .ndim = declared->ndim};
     memcpy(block.shape, declared->shape, sizeof block.shape);
     block.shape[declared->varying] = extent;
-    if (!extent) return MPIDATA_SUCCESS;
     MPIDATA_TRY(mpidata_block_check(plan, &block));
-    if (declared->index_of >= 0)
+    if (declared->index_of >= 0 && extent)
         mpidata_range_of_indices(declared->element_size, values, mpidata_block_elements(&block), &block.start[MPIDATA_LEAST],
                                  &block.start[MPIDATA_GREATEST]);
     const int part = mpidata_parts_add(parts, heap, plan, &block, 0);
     if (part < 0) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for field '%s'. Lower buffer.capacity.", declared->name);
-    memcpy(parts->list[part].values, values, mpidata_block_bytes(plan, &block));
+    if (extent) memcpy(parts->list[part].values, values, mpidata_block_bytes(plan, &block));
     return MPIDATA_SUCCESS;
 }
 
@@ -91,6 +90,7 @@ int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
         for (; part < end && part->block.field == f; part++) rows += extent_of(plan, part);
         if (field->given >= 0) parts->numbers[field->given] = part > first;
         if (field->given >= 0 && part == first && field->index_of < 0) continue; /* indices that were not put are none */
+        if (field->given < 0 && part == first) return mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was not put", field->name);
         const mpidata_length *length = &plan->lengths[field->length];
         int64_t *known = &parts->numbers[field->length];
         if (*known >= 0 && *known != rows)

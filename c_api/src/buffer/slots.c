@@ -37,7 +37,7 @@ void mpidata_slot_copy(const mpidata_slots *slots, const mpidata_slot *slot, int
         const size_t bytes = field_bytes(&slots->plan->fields[f]);
         if (bytes) (void)copy((char *)fields[f] + (size_t)i * bytes, mpidata_slot_field(slots, slot, f), bytes);
     }
-    mpidata_parts_copy(&slot->parts, slots->plan, packing, fields, copy);
+    if (slots->plan->n_lengths) mpidata_parts_copy(&slot->parts, slots->plan, packing, fields, copy);
 }
 
 /* -- pages ---------------------------------------------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead) {
 void mpidata_slots_give_back(mpidata_slots *slots, int64_t number) {
     mpidata_slot *slot = slots->slots[number];
     slot->unowned = slot->pins > 0;
-    if (!slot->unowned) mpidata_parts_clear(&slot->parts, &slots->heap);
+    if (!slot->unowned && slots->plan->n_lengths) mpidata_parts_clear(&slot->parts, &slots->heap);
     if (!slot->unowned && --slot->page->in_use == 0 && slot->page != slots->filling) page_empty(slots, slot->page);
 }
 

@@ -19,12 +19,12 @@ typedef struct {
     double *time;
     int64_t *simulation, *step;
     mpidata_moments *moments; /* plan.n_moments, of its values; none before it is whole */
-    mpidata_parts parts;      /* its values of the fields that vary */
     int pins;    /* copies out of it under way */
     int unowned; /* to be given back when the last pin goes */
     int draws;   /* of the sample; -1: nobody counts them */
     int group;   /* that has sent it, where a run is replayed */
     int holders, in_buffer, unseen; /* windows, and tries, that have the step (windows.h); windows in the buffer; never drawn */
+    mpidata_parts parts; /* its values of the fields that vary; last, as most jobs have none */
 } mpidata_slot;
 
 /* Memory of `count` samples: of each field that does not vary count x shape elements on a boundary of 64 bytes, then count x n_parameters

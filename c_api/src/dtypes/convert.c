@@ -1,7 +1,7 @@
 #include "dtypes/convert.h"
 
 #include "base/status.h"
-#include "dtypes/float16.h"
+#include "wire/float16.h"
 #include "program/caller.h"
 #include "wire/plan_text.h"
 

@@ -63,7 +63,7 @@ mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group
     mpidata_assembly *assembly = reuse(assemblies);
     if (!assembly) return NULL;
     for (int i = 0; i < plan->n_fields; i++) assembly->missing[i] = plan->fields[i].elements;
-    memset(assembly->heard, 0, (size_t)plan->ranks_per_group);
+    if (plan->n_numbers) memset(assembly->heard, 0, (size_t)plan->ranks_per_group);
     mpidata_assembly **chain = &assemblies->chains[chain_of(simulation, step)];
     *assembly = (mpidata_assembly){.group = group, .by_try = by_try, .simulation = simulation, .step = step, .slot = slot,
                                    .first_rank = INT_MAX, .validation = validation, .missing = assembly->missing, .heard = assembly->heard,

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "dtypes/float16.h"
+#include "wire/float16.h"
 #include "program/caller.h"
 
 enum { LANES = 16, LONGEST = 4096, WORTH_GATHERING = 512 };

@@ -23,10 +23,11 @@ static int join_parts(const mpidata_incoming *in, const mpidata_assembly *assemb
     const int status = mpidata_parts_join(&assembly->memory->parts, &in->trainer->job.plan);
     if (!status) return MPIDATA_SUCCESS;
     memcpy(text, mpidata_last_error(), sizeof text);
+    const char *advice = status == MPIDATA_ERR_ARGUMENT ? "Indices count along the joined parts of all ranks."
+                         : status == MPIDATA_ERR_FIELD  ? "In each step put each field, by one rank at least."
+                                                        : "The parts of all ranks are joined, and lengths in the job file has the limits.";
     return mpidata_error(status, "%.1500s. Solver group %d, simulation %lld, step %lld. %s", text, assembly->group,
-                         (long long)assembly->simulation, (long long)assembly->step,
-                         status == MPIDATA_ERR_ARGUMENT ? "Indices count along the joined parts of all ranks."
-                                                        : "The parts of all ranks are joined, and lengths in the job file has the limits.");
+                         (long long)assembly->simulation, (long long)assembly->step, advice);
 }
 
 int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
@@ -189,7 +190,7 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
     in->step = piece->step;
     MPIDATA_TRY(check_route(in, piece, source));
     MPIDATA_TRY(assembly_for(in, source, piece, parameters, &assembly));
-    const int first = assembly ? assembly->memory->parts.n : 0;
+    const int first = assembly && plan->n_lengths ? assembly->memory->parts.n : 0;
     MPIDATA_TRY(expect_blocks(in, source, assembly, first, blocks, piece->n_blocks));
     if (!assembly) return MPIDATA_SUCCESS;
     if (source->rank < assembly->first_rank) {
@@ -203,7 +204,8 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
 
 int mpidata_name_sender(const mpidata_incoming *in, const mpidata_source *source, int status) {
     char text[MPIDATA_TEXT_MAX], who[128];
-    if (status == MPIDATA_ERR_SHAPE || status == MPIDATA_ERR_ARGUMENT) return status; /* of a sample, which is named */
+    /* Of a sample, which is named. */
+    if (status == MPIDATA_ERR_SHAPE || status == MPIDATA_ERR_ARGUMENT || status == MPIDATA_ERR_FIELD) return status;
     memcpy(text, mpidata_last_error(), sizeof text);
     mpidata_link_who(source->link, &in->trainer->job.plan, source->rank, who, sizeof who);
     if (in->simulation >= 0 && status != MPIDATA_ERR_WIRE)

@@ -14,8 +14,8 @@ import torch
 from mpidata.dtypes import numpy_dtype
 from mpidata.run.plan import Plan
 from mpidata.tensors import tensor_of
-from mpidata.trainer.batches import Batch
-from mpidata.trainer.pool import ALIGNMENT, MemoryPool, round_up
+from mpidata.trainer.batches.alike import Batch
+from mpidata.trainer.batches.pool import ALIGNMENT, MemoryPool, round_up
 
 __all__ = ["PackedMemory", "join_steps", "number_tensors"]
 

@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import torch
 from mpidata.dtypes import numpy_dtype
 from mpidata.run.plan import Field
 from mpidata.tensors import tensor_of
-from mpidata.trainer.pool import ALIGNMENT, MemoryPool, lease, round_up
+from mpidata.trainer.batches.pool import ALIGNMENT, MemoryPool, lease, round_up
 
 __all__ = ["Batch", "BatchMemory"]
 
@@ -71,7 +72,8 @@ class BatchMemory:
         # As mpidata_page_layout in c_api/src/buffer/slots.h.
         lead = () if count is None else (count,)
         steps = lead if window == 1 else (*lead, window)
-        self._layout: list[tuple[str, tuple[int, ...], str, int]] = []
+        # NumPy's dtype and the place of each are looked up once: small batches take some microseconds.
+        self._layout: list[tuple[str, tuple[int, ...], str, np.dtype[Any], int]] = []
         size = 0
         for field in fields:
             size = self._add(field.name, steps + field.shape, field.dtype, size)
@@ -85,8 +87,9 @@ class BatchMemory:
         self._pool = MemoryPool()
 
     def _add(self, name: str, shape: tuple[int, ...], dtype: str, at: int) -> int:
-        self._layout.append((name, shape, dtype, at))
-        return at + math.prod(shape) * numpy_dtype(dtype).itemsize
+        in_numpy = numpy_dtype(dtype)
+        self._layout.append((name, shape, dtype, in_numpy, at))
+        return at + math.prod(shape) * in_numpy.itemsize
 
     @property
     def size(self) -> int:
@@ -119,12 +122,12 @@ class BatchMemory:
 
     def _tensors(self, memory: npt.NDArray[np.uint8]) -> dict[str, torch.Tensor]:
         return {
-            name: tensor_of(np.ndarray(shape, numpy_dtype(dtype), memory, offset), dtype)
-            for name, shape, dtype, offset in self._layout
+            name: tensor_of(np.ndarray(shape, in_numpy, memory, offset), dtype)
+            for name, shape, dtype, in_numpy, offset in self._layout
         }
 
     def _pinned_tensors(self) -> dict[str, torch.Tensor]:
         return {
             name: torch.empty(shape, dtype=getattr(torch, dtype), pin_memory=True)
-            for name, shape, dtype, _ in self._layout
+            for name, shape, dtype, *_ in self._layout
         }
