@@ -115,8 +115,8 @@ class FieldEntry(Model):
     statistics: Boolean | None = fixed_key(
         default=None,
         description="Whether the field has statistics in a job with `samples.statistics`. Fields of bool, complex64 "
-        "and complex128 have none.",
-        json_schema_extra={"kind": "true or false", "default": "true; false for bool and complex dtypes"},
+        "and complex128, and those with `index`, have none.",
+        json_schema_extra={"kind": "true or false", "default": "true; false for bool and complex dtypes, and indices"},
     )
 
     @property
@@ -132,12 +132,14 @@ class FieldEntry(Model):
     @property
     def has_statistics(self) -> bool:
         """Whether its statistics are kept in a job with `samples.statistics`."""
-        return self.statistics is not False and constants.DTYPES[self.dtype].has_statistics
+        possible = self.index is None and constants.DTYPES[self.dtype].has_statistics
+        return possible and self.statistics is not False
 
     @model_validator(mode="after")
     def _statistics_possible(self) -> Self:
         impossible = self.statistics is True and not self.has_statistics
-        fix = f"fields of {self.dtype} have no statistics. Remove the key."
+        kind = "indices" if self.index is not None else f"fields of {self.dtype}"
+        fix = f"{kind} have no statistics. Remove the key."
         refuse([(("statistics",), f"{{key}} is true, but {fix}")] if impossible else [])
         return self
 

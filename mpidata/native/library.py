@@ -115,7 +115,6 @@ SIGNATURES: dict[str, _Signature] = {
         c_int,
         [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_int64), c_double],
     ),
-    "mpidata_trainer_record_numbers": (c_int, [c_void_p]),
     "mpidata_trainer_record_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
     "mpidata_trainer_record_stop": (c_int, [c_char_p]),
     "mpidata_trainer_record_figures": (c_int, [c_void_p]),

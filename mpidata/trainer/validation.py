@@ -43,8 +43,8 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
     float64; ``time`` (float64), ``step`` and ``simulation`` (int64) without dimensions. Samples are ordered by
     (simulation, step) and copied at each access, so they may be changed. With windows of W steps fields are
     ``[W, *shape]``, ``time`` and ``step`` ``[W]``. A field whose shape has a name has that of the sample, and the name
-    is a tensor, too: int64 without dimensions, or ``[W]`` where the steps are joined along it. Use ``num_workers=0`` in
-    a DataLoader.
+    is a tensor, too: int64 without dimensions, or ``[W]`` where the steps are joined along it. An optional field has
+    ``<name>_given``, bool, shaped like that. Use ``num_workers=0`` in a DataLoader.
     """
 
     def __init__(self, trainer: Trainer, count: int) -> None:

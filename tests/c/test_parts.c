@@ -1,6 +1,7 @@
 /* Parts of fields that vary: memory that comes back in any order, and parts that become one array. */
 #include "buffer/parts.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -133,6 +134,11 @@ static void what_does_not_fit_is_refused(void) {
     add(&parts, XY, 1, 5, 0);
     add(&parts, U, 1, 5, 0);
     CHECK(mpidata_parts_join(&parts, &plan) == MPIDATA_ERR_SHAPE && strstr(mpidata_last_error(), "at most 9"));
+    clear(&parts);
+    parts = two_ranks(5);
+    for (int i = 0; i < parts.n; i++)
+        if (parts.list[i].block.field == ENDS) parts.list[i].block.shape[1] = INT_MAX / 3; /* 2 x 2 of them */
+    CHECK(mpidata_parts_join(&parts, &plan) == MPIDATA_ERR_SHAPE && strstr(mpidata_last_error(), "more than 2147483647 elements"));
     clear(&parts);
 }
 

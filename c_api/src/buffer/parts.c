@@ -1,5 +1,6 @@
 #include "buffer/parts.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,8 @@ int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
         if (length->at_most && rows > length->at_most)
             return mpidata_error(MPIDATA_ERR_SHAPE, "The parts of field '%s' have %lld '%s', at most %lld are declared", field->name,
                                  (long long)rows, length->name, (long long)length->at_most);
+        if (rows > INT_MAX / field->row)
+            return mpidata_error(MPIDATA_ERR_SHAPE, "The parts of field '%s' have more than %d elements", field->name, INT_MAX);
         *known = rows;
     }
     for (int l = 0; l < plan->n_lengths; l++)

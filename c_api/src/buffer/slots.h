@@ -27,8 +27,8 @@ typedef struct {
     mpidata_parts parts; /* its values of the fields that vary; last, as most jobs have none */
 } mpidata_slot;
 
-/* Memory of `count` samples: of each field that does not vary count x shape elements on a boundary of 64 bytes, then count x n_parameters
- * float64, count float64 (time), count int64 (step), count int64 (simulation). */
+/* Memory of `count` samples: of each field that does not vary count x shape elements on a boundary of 64 bytes, then
+ * count x n_parameters float64, count float64 (time), count int64 (step), count int64 (simulation). */
 typedef struct {
     int64_t count;
     size_t *fields; /* offsets */

@@ -67,9 +67,10 @@ static int check_whole_shape(const mpidata_field *field, const char *length, int
     char declared[160 + MPIDATA_NAME_MAX], given[160];
     shape_text(field->ndim, field->shape, field->varying, length, declared, sizeof declared);
     shape_text(ndim, shape, -1, "", given, sizeof given);
-    *advice = field->varying >= 0 ? "Put this rank's part of it (C order, last index fastest): only the dimension with a name may "
-                                    "have another extent." : "Put the whole field (C order, last index fastest), or declare the shape that is put. A part of it is put as a "
+    *advice = "Put the whole field (C order, last index fastest), or declare the shape that is put. A part of it is put as a "
               "block, with its start; the blocks of all ranks must cover the field in every step.";
+    if (field->varying >= 0)
+        *advice = "Put this rank's part of it (C order, last index fastest): only the dimension with a name may have another extent.";
     return mpidata_error(MPIDATA_ERR_SHAPE, "Field '%s' has shape %s, but %s was put", field->name, declared, given);
 }
 

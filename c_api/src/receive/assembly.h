@@ -48,7 +48,8 @@ mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group
 /* A rank of the group has sent its header; refuses a second one. */
 int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly *assembly, int rank_in_group);
 
-/* Announce a block of a field that does not vary, not in place yet (outstanding + 1); refuses one that overlaps another, naming both ranks. */
+/* Announce a block of a field that does not vary, not in place yet (outstanding + 1); refuses one that overlaps another,
+ * naming both ranks. */
 int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,
                               const mpidata_block *block, int rank);
 

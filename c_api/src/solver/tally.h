@@ -1,5 +1,5 @@
-/* What a group of several ranks agrees on after its steps: how much of each field was put (its counts), and whether to stop. A group
- * that makes more than one step in 2 ms agrees on several of them at once, up to 16. */
+/* What a group of several ranks agrees on after its steps: how much of each field was put (its counts), and whether to
+ * stop. A group that makes more than one step in 2 ms agrees on several of them at once, up to 16. */
 #ifndef MPIDATA_TALLY_H
 #define MPIDATA_TALLY_H
 

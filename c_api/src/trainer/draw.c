@@ -289,6 +289,18 @@ static drawn_step *next_batch(mpidata_trainer *trainer, double timeout_s, int *s
     return drawn;
 }
 
+/* Indices are shifted in their own dtype. */
+static int check_reach(const mpidata_plan *plan, const int64_t *all) {
+    for (int f = 0; f < plan->n_fields; f++) {
+        const mpidata_field *field = &plan->fields[f];
+        if (field->index_of < 0 || field->element_size > sizeof(int32_t) || all[field->index_of] <= INT32_MAX) continue;
+        return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                             "A batch has %lld '%s', more than field '%s' of int32 can count. Lower batch_size, or declare int64.",
+                             (long long)all[field->index_of], plan->lengths[field->index_of].name, field->name);
+    }
+    return MPIDATA_SUCCESS;
+}
+
 static int pack(const mpidata_trainer *trainer, const drawn_step *drawn, int64_t steps, packed_lengths *packed) {
     const int n = trainer->job.plan.n_lengths;
     size_t bytes = 0;
@@ -302,7 +314,7 @@ static int pack(const mpidata_trainer *trainer, const drawn_step *drawn, int64_t
         bytes += mpidata_slot_bytes(&trainer->slots, drawn[i].slot);
     }
     packed->past_cache = mpidata_exceeds_cache(bytes);
-    return MPIDATA_SUCCESS;
+    return check_reach(&trainer->job.plan, packed->all);
 }
 
 int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s) {

@@ -8,8 +8,8 @@
 /* Open the process's trainer, the only one of the plan. Does not block. */
 int mpidata_trainer_open_alone(const char *plan_text);
 
-/* Give a sample: fields[i] is the address of field i (C order, declared dtype), numbers that of n_numbers int64 (plan_text.h), parameters that of
- * n_parameters float64.
+/* Give a sample: fields[i] is the address of field i (C order, declared dtype), numbers that of n_numbers int64
+ * (plan_text.h), parameters that of n_parameters float64.
  * All is copied. One that was given before is dropped. Sleeps until the buffer has room: MPIDATA_ERR_AGAIN after timeout_s,
  * MPIDATA_END where nobody will draw any more. Any thread, one at a time. */
 int mpidata_trainer_give(const void *const *fields, const int64_t *numbers, const double *parameters, double time, int64_t step, int64_t simulation,

@@ -77,15 +77,6 @@ int mpidata_trainer_record_take(int64_t most, double *parameters, double *time, 
     return status;
 }
 
-int mpidata_trainer_record_numbers(int64_t *numbers) {
-    mpidata_trainer *trainer;
-    MPIDATA_TRY(mpidata_the_trainer(&trainer));
-    const int n = trainer->job.plan.n_numbers;
-    for (int64_t i = 0; i < trainer->record.n_taken && n; i++, numbers += n)
-        memcpy(numbers, trainer->record.taken[i]->parts.numbers, (size_t)n * sizeof *numbers);
-    return MPIDATA_SUCCESS;
-}
-
 int mpidata_trainer_record_write(int file, int field, int64_t first, int64_t count, int64_t offset) {
     mpidata_trainer *trainer;
     if (mpidata_the_trainer(&trainer) || field < 0 || field >= trainer->job.plan.n_fields || first < 0 || count < 0 ||

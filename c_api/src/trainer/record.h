@@ -17,9 +17,6 @@ int mpidata_trainer_record_start(int64_t every, int64_t limit, int skip);
 int mpidata_trainer_record_take(int64_t most, double *parameters, double *time, int64_t *step, int64_t *simulation,
                                 int64_t *count, double timeout_s);
 
-/* The numbers of those taken: count x n_numbers int64. Does not block. */
-int mpidata_trainer_record_numbers(int64_t *numbers);
-
 /* Write a field of the samples [first, first + count) of those taken, one behind the other, to a file at `offset`. Blocks
  * as write does. Returns 0, or errno. */
 int mpidata_trainer_record_write(int file, int field, int64_t first, int64_t count, int64_t offset);

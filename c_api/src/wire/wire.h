@@ -1,8 +1,9 @@
-/* Pieces of samples, solver -> trainer. Where samples have numbers (lengths, optional fields), each rank of a group sends one for
- * each step, with no block if it has put nothing: only then is known which parts a field has, and whether it was put. A piece is one rank's blocks of one sample, with a header (mpidata_piece,
- * parameters, one mpidata_block each, and moments of each where the job keeps statistics). Small blocks travel along, as payload behind the header; each other one is a message
- * that follows, in order. Pieces of which all travels may share a message. All ranks of a job run one build on one
- * architecture, so structures travel as they are. What arrives is checked before it is believed. */
+/* Pieces of samples, solver -> trainer. A piece is one rank's blocks of one sample, with a header (mpidata_piece,
+ * parameters, one mpidata_block each, and moments of each where the job keeps statistics). Small blocks travel along, as
+ * payload behind the header; each other one is a message that follows, in order. Pieces of which all travels may share a
+ * message. Where samples have numbers (lengths, optional fields), each rank of a group sends a piece in each step, without
+ * a block if it has put nothing: only then is known which parts a field has, and whether it was put. All ranks of a job
+ * run one build on one architecture, so structures travel as they are. What arrives is checked before it is believed. */
 #ifndef MPIDATA_WIRE_H
 #define MPIDATA_WIRE_H
 

@@ -189,7 +189,7 @@ def _statistics(sections: Mapping[str, Any]) -> Iterator[Problem]:
             yield at, f"{key}: there is no field {name!r}. {fix}"
             continue
         if not fields[name].has_statistics:
-            why = f"fields of {fields[name].dtype} have none"
+            why = "indices have none" if fields[name].index else f"fields of {fields[name].dtype} have none"
             if fields[name].statistics is False:
                 why = f"'fields.{name}.statistics' is false"
             yield at, f"{key}: the field has no statistics, as {why}. Remove it."

@@ -46,10 +46,9 @@ class PackedMemory:
     def take(self, numbers: npt.NDArray[np.int64]) -> Batch:
         """Memory for a batch of samples with these numbers, with undefined contents; it comes back by itself."""
         plan = self._plan
-        alike = () if self._plan.samples_window == 1 and not self._lead else self._steps
         totals = {length.name: int(of.sum()) for length, of in zip(plan.lengths, numbers, strict=False)}
         entries: list[tuple[str, tuple[int, ...], str]] = [
-            (field.name, field.extents(totals) if field.length else (*alike, *field.extents()), field.dtype)
+            (field.name, field.extents(totals) if field.length else (*self._steps, *field.extents()), field.dtype)
             for field in plan.fields
         ]
         entries.append(("parameters", (*self._lead, len(plan.parameters)), "float64"))

@@ -52,6 +52,8 @@ def test_the_plan_has_them(tmp_path: Path) -> None:
         ("fields.ends.dtype=float32", "'fields.ends.index': indices are int32 or int64, and the field is float32."),
         ("fields.mean={shape: [2], dtype: int64, index: nodes}", "the field's own shape [2] has no name."),
         ("fields.mean={shape: [2], base: 1}", "'fields.mean.base' is for indices. Give 'index', or remove it."),
+        ("fields.ends.statistics=true", "'fields.ends.statistics' is true, but indices have no statistics."),
+        ("samples.statistics={ends: 0}", "the field has no statistics, as indices have none. Remove it."),
         ("samples.statistics={xy: 0}", "'samples.statistics.xy' is 0, whose length each sample has for itself."),
         ("solvers.carried={ranks: 1}", "'lengths.edges.at_most' is missing: the memory of a carried program is fixed."),
     ],
