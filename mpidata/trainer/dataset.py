@@ -59,9 +59,9 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     ``samples.window`` W of 2 or more, fields are ``[B, W, *shape]``, ``time`` and ``step`` ``[B, W]``. A field whose
     shape has a name, ``[nodes, 2]``, is packed: the samples are joined along it, ``[sum, 2]``, and the batch has
     ``nodes``, ``[B]`` int64, and ``nodes_offsets``, ``[B + 1]`` int64, where each begins; values of `index` fields
-    count along the joined samples. An optional field has ``<name>_given``, ``[B]`` bool, and zeros where it was not put.
-    A single sample has its own ``[nodes, 2]``, and ``nodes``. Tensors may be kept and changed: their memory is used
-    again only when nothing refers to it any more.
+    count along the joined samples. An optional field has ``<name>_given``, ``[B]`` bool, and zeros where it was not
+    put. A single sample has its own ``[nodes, 2]``, and ``nodes``. Tensors may be kept and changed: their memory is
+    used again only when nothing refers to it any more.
 
     All trainers get the same number of batches. A pass over a stream that is over ends at once. Leaving a loop early
     (`break`) stops the whole job in order 2 s later, or when the script ends, unless a new pass begins before (60 s

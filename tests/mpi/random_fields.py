@@ -53,9 +53,12 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     return keys, spec
 
 
-def write(folder: JobFolder, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Write the job of a seed."""
+def write(folder: JobFolder, seed: int, dies: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Write the job of a seed; dies: of which trainer 0 dies once."""
     keys, spec = draw(seed)
+    spec["dies"] = dies
+    if dies:
+        keys["parameters"]["count"] *= 4
     folder.job(**keys)
     (folder.path / "spec.json").write_text(json.dumps(spec))
     return keys, spec

@@ -16,6 +16,16 @@ def test_random_fields(folder: JobFolder, seed: int) -> None:
     random_fields.check(folder, folder.run(timeout=120), keys, spec)
 
 
+@pytest.mark.parametrize("seed", [0, 5, 8])
+def test_a_resume_goes_on_with_them(folder: JobFolder, seed: int) -> None:
+    """Optional fields, windows, a carried program: what the checkpoint holds comes once, and right."""
+    keys, spec = random_fields.write(folder, seed, dies=True)
+    died = folder.run(timeout=120)
+    assert died.status == 1 and died.run is not None and "exit status 3" in died.output, died.logs()
+    random_fields.check(folder, folder.resume(died.run, timeout=120), keys, spec)
+    assert all(note["resumed"] > 0 for note in folder.read_notes("seen", keys["trainers"]["ranks"]))
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(30, 50))
 def test_more_random_fields(folder: JobFolder, seed: int) -> None:

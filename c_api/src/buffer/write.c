@@ -42,7 +42,7 @@ static int write_parts(const mpidata_slots *slots, int file, int field, const mp
     if (!n || (n > 1 && slots->plan->fields[field].varying > 0)) return write_joined(slots, file, field, slot, offset);
     for (const mpidata_part *end = part + n; part < end && !failed; part++) {
         struct iovec piece = {part->values, mpidata_block_bytes(slots->plan, &part->block)};
-        failed = write_pieces(file, &piece, 1, offset);
+        if (piece.iov_len) failed = write_pieces(file, &piece, 1, offset);
     }
     return failed;
 }
