@@ -1,5 +1,6 @@
 """Who is no rank of the program is not let in: another user, a process from outside, one rank more."""
 
+import contextlib
 import os
 import socket
 import struct
@@ -44,8 +45,11 @@ class Running:
         self.address = self.program.environ()["MPIDATA_CARRIER"]
 
     def _programs(self, program: Path) -> list[psutil.Process]:
-        below = [child for rank in ranks_of(self.folder.path) for child in rank.children()]
-        return [process for process in below if process.name() == program.name]
+        found = []
+        for rank in ranks_of(self.folder.path):
+            with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+                found += [child for child in rank.children() if child.name() == program.name]
+        return found
 
     def finish(self) -> None:
         check(self.folder, self.folder.finish(self._process, 60, self._started))

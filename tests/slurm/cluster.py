@@ -6,13 +6,16 @@ Each node has a host name and a /dev/shm of its own, so that MPI takes the nodes
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import TextIO
 
 from waiting import wait_until
 
@@ -128,6 +131,7 @@ class Cluster:
                 daemon.kill()
                 daemon.wait()
         self._end_steps()
+        self._ports.close()
 
     def run(self, *command: str, timeout: float = 20) -> str:
         """Run one of Slurm's commands and return what it prints."""
@@ -185,7 +189,7 @@ class Cluster:
         key = self.box / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
-        port = _free_ports(NODES + 1)
+        port, self._ports = _free_ports(NODES + 1)
         nodes, hosts = "", Path("/etc/hosts").read_text() if Path("/etc/hosts").exists() else "127.0.0.1 localhost\n"
         for i in range(1, NODES + 1):
             nodes += f"NodeName=n{i} NodeHostname=n{i} NodeAddr=127.0.1.{i} Port={port + i} "
@@ -256,16 +260,16 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)
 
 
-def _free_ports(count: int) -> int:
-    """First of some adjacent ports that nobody uses; below those that the system gives out by itself."""
+def _free_ports(count: int) -> tuple[int, TextIO]:
+    """First of some adjacent ports that nobody uses, below those that the system gives out; taken until closed."""
     for first in range(16800, 30000, count):
-        with contextlib.ExitStack() as sockets:
-            try:
-                for port in range(first, first + count):
-                    sockets.enter_context(socket.socket()).bind(("", port))
-            except OSError:
-                continue
-            return first
+        taken = open(Path(tempfile.gettempdir()) / f"mpidata-slurm-{first}.lock", "w")  # others look at the same time
+        with contextlib.ExitStack() as sockets, contextlib.suppress(OSError):
+            fcntl.flock(taken, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for port in range(first, first + count):
+                sockets.enter_context(socket.socket()).bind(("", port))
+            return first, taken
+        taken.close()
     raise RuntimeError("no free ports between 16800 and 30000")
 
 

@@ -30,8 +30,9 @@ def program(loader):
 
 
 def wait_for(event, loader):
-    wanted = {"event": event, "loader": loader}
+    wanted, events = {"event": event, "loader": loader}, trainer.plan.run / "events.jsonl"
     lines = []
     while not any(wanted.items() <= json.loads(line).items() for line in lines):
         time.sleep(0.02)
-        lines = (trainer.plan.run / "events.jsonl").read_text().splitlines()
+        # Another process writes it: it may not be there yet, and its last line may not be whole.
+        lines = [line for line in events.read_text().splitlines(True) if line.endswith("\n")] if events.exists() else []
