@@ -10,6 +10,7 @@ from typing import Any
 
 from mpidata.config.base import Location, Problem
 from mpidata.config.checks.fields import check_fields
+from mpidata.config.checks.launchers import check_no_launcher
 from mpidata.config.checks.programs import (
     check_launcher,
     check_library,
@@ -68,6 +69,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
         return problems, filled
     problems += _output(sections, folder)
     problems += check_program(("trainers", "program"), trainers.get("program"), folder)
+    problems += check_no_launcher(("trainers", "program"), trainers.get("program"))
     problems += check_program(("solvers", "program"), solvers.get("program"), folder)
     problems += check_object(("solvers", "function"), solvers.get("function"), folder)
     problems += check_object(("parameters", "sampler"), parameters.get("sampler"), folder)

@@ -145,6 +145,14 @@ def test_outside_a_job_it_says_how_to_start_one(monkeypatch):
     assert "mpi4py" not in sys.modules
 
 
+def test_a_script_that_torchrun_has_started_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(job, "_trainer", None)
+    monkeypatch.setenv("MPIDATA_RUN", str(tmp_path))
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    with pytest.raises(StreamError, match="torchrun has started this script.*'trainers.ranks'"):
+        MPIStreamDataset()
+
+
 def test_properties(library):
     stream = MPIStreamDataset(2)
     assert stream.parameter_names == ("alpha", "beta")
