@@ -80,10 +80,10 @@ def _join_job() -> Trainer:
             "This process is not part of a job: MPIDATA_RUN is not set. Name the script under `trainers: program:` in "
             "a job file, and start the job with `mpidata run job.yaml`."
         )
-    if "TORCHELASTIC_RUN_ID" in os.environ:
+    if os.environ.get("TORCHELASTIC_RUN_ID", str(run)) != str(run):  # not as the job has set it
         raise StreamError(
-            "torchrun has started this script, so RANK and WORLD_SIZE are not those of the job. Let the trainers' program "
-            "start it with python: mpidata starts one process for each of 'trainers.ranks'."
+            "torchrun has started this script, so RANK and WORLD_SIZE are not those of the job. Let the trainers' "
+            "program start it with python: mpidata starts one process for each of 'trainers.ranks'."
         )
     plan = Plan.read(RunFolder(run).plan)
     from mpi4py import MPI
