@@ -108,10 +108,10 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scatter": (c_int, [c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64]),
     # record.h
     **{f"mpidata_trainer_record_{name}": (c_int, []) for name in ("release", "stop")},
-    "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int]),
+    "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int64, c_int]),
     "mpidata_trainer_record_take": (
         c_int,
-        [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_int64), c_double],
+        [c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_int64), c_double],
     ),
     "mpidata_trainer_record_lengths": (c_int, [c_void_p]),
     "mpidata_trainer_record_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),

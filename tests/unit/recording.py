@@ -37,11 +37,11 @@ class RecordLibrary(FakeLibrary):
             self.queued += len(samples)
             self.lock.notify()
 
-    def mpidata_trainer_record_start(self, every, limit, skip):
-        self.limit = (every, limit, skip)
+    def mpidata_trainer_record_start(self, every, samples, size, skip):
+        self.limit = (every, samples, size, skip)
         return SUCCESS
 
-    def mpidata_trainer_record_take(self, most, parameters, times, steps, simulations, count, timeout):
+    def mpidata_trainer_record_take(self, most, most_bytes, parameters, times, steps, simulations, count, timeout):
         with self.lock:
             if not self.queue:
                 self.lock.wait(min(timeout, 0.01))

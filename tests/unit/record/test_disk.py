@@ -101,7 +101,7 @@ def test_what_the_disk_has_lost_stops_the_record(plan, monkeypatch):
 def test_a_slow_disk_is_spoken_of_once_and_at_the_end(plan, capfd, when_slow):
     plan = make_plan(**vars(plan) | {"record_when_slow": when_slow, "record_every": 2})
     library = record(plan, SAMPLES[:40:2], **({"skipped": 5} if when_slow == "skip" else {"slowed_s": 2.5}))
-    assert library.limit == (2, 65536, when_slow == "skip")
+    assert library.limit == (2, 65536, 256 << 20, when_slow == "skip")
     err = capfd.readouterr().err
     assert err.count(f"(record.when_slow: {when_slow})") == 1
     assert ("5 were skipped" if when_slow == "skip" else "waited for the disk for 2.5 s") in err
