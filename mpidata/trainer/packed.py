@@ -5,17 +5,17 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from mpidata.packing import length_tensors
 from mpidata.run.plan import Plan
 from mpidata.trainer.batches import Batch
 from mpidata.trainer.pool import ALIGNMENT, MemoryPool, round_up
 
-__all__ = ["PackedMemory", "join_steps", "length_tensors"]
+__all__ = ["PackedMemory"]
 
 
 class PackedMemory:
@@ -59,7 +59,7 @@ class PackedMemory:
         tensors = self._made(entries)
         addresses = [tensor.data_ptr() for tensor in tensors.values()]
         pointers = (ctypes.c_void_p * len(plan.fields))(*addresses[: len(plan.fields)])
-        return Batch(tensors | length_tensors(plan, lengths), addresses, pointers)
+        return Batch(tensors | length_tensors(list(totals), list(lengths)), addresses, pointers)
 
     def _made(self, entries: Sequence[tuple[str, tuple[int, ...], str]]) -> dict[str, torch.Tensor]:
         if self._pinned:
@@ -75,32 +75,3 @@ class PackedMemory:
             name: torch.from_numpy(np.ndarray(shape, np.dtype(dtype), memory, offset))
             for (name, shape, dtype), offset in zip(entries, offsets, strict=True)
         }
-
-
-def length_tensors(plan: Plan, lengths: npt.NDArray[np.int64]) -> dict[str, torch.Tensor]:
-    """Make a batch's tensors `<length>`, [B] (or [B, W]) int64, and `<length>_offsets`, [B + 1] (or [B * W + 1]) int64.
-
-    A single sample of one step has no offsets.
-    """
-    tensors: dict[str, Any] = {}
-    for length, of in zip(plan.lengths, lengths, strict=True):
-        tensors[length.name] = torch.from_numpy(of) if of.ndim else torch.tensor(int(of))
-        if of.ndim:
-            offsets = np.zeros(of.size + 1, np.int64)
-            np.cumsum(of, out=offsets[1:])
-            tensors[f"{length.name}_offsets"] = torch.from_numpy(offsets)
-    return tensors
-
-
-def join_steps(
-    plan: Plan, steps: Sequence[Sequence[torch.Tensor]], lengths: npt.NDArray[np.int64]
-) -> list[torch.Tensor]:
-    """Join the fields of the steps of a window, given by step, as in a batch; lengths are [n_lengths, W] int64."""
-    before = {length.name: np.cumsum(of) - of for length, of in zip(plan.lengths, lengths, strict=True)}
-    joined = []
-    for number, field in enumerate(plan.fields):
-        parts = [step[number] for step in steps]
-        if field.index:
-            parts = [part + int(by) for part, by in zip(parts, before[field.index], strict=True)]
-        joined.append(torch.cat(parts, field.shape.index(field.length)) if field.length else torch.stack(parts))
-    return joined
