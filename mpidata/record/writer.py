@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from mpidata.errors import MpidataError
 from mpidata.native import constants, structures
@@ -183,11 +184,17 @@ class Recorder:
         simulation = columns["simulation"][:n]
         validation = (simulation >= self._plan.simulations).astype(np.uint8)
         step, time_ = columns["step"][:n], columns["time"][:n]
-        self._append(Rows(simulation, step, time_, validation, parameters[:n]))
+        self._append(Rows(simulation, step, time_, validation, parameters[:n], self._lengths(n)))
         check(self._library, self._library.mpidata_trainer_record_release())
         with self._written:
             self._written.notify_all()
         return True
+
+    def _lengths(self, count: int) -> npt.NDArray[np.int64]:
+        """Get those of the samples taken."""
+        lengths = np.empty((count, len(self._plan.lengths)), np.int64)
+        check(self._library, self._library.mpidata_trainer_record_lengths(lengths.ctypes.data))
+        return lengths
 
     def _append(self, rows: Rows) -> None:
         """Write the samples that are not there from an earlier start of the run."""

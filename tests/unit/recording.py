@@ -5,15 +5,37 @@ import threading
 from collections import deque
 
 import numpy as np
-from fake_library import FakeLibrary, memory
+from fake_library import FakeLibrary, make_plan, memory
 
 from mpidata.native.constants import ERR_AGAIN as AGAIN
 from mpidata.native.constants import SUCCESS
 from mpidata.record.writer import Recorder
+from mpidata.run.plan import Field, Length
 
-__all__ = ["SAMPLES", "RecordLibrary", "check", "content", "record"]
+__all__ = [
+    "FIELDS_WITH_LENGTHS",
+    "SAMPLES",
+    "RecordLibrary",
+    "check",
+    "content",
+    "lengths_of",
+    "make_plan_with_lengths",
+    "record",
+]
 
 SAMPLES = [(simulation, step) for simulation in range(4) for step in range(20)]  # simulation 3 is the validation
+FIELDS_WITH_LENGTHS = (
+    Field("xy", "float32", ("nodes", 2)),
+    Field("edge_index", "int64", (2, "edges"), "nodes", 1),
+    Field("u", "float64", ("nodes",)),
+    Field("corners", "int32", ("edges", 3), "nodes"),
+    Field("flags", "uint8", (3, "nodes", 2)),
+    Field("wind", "float32", (3,)),
+)
+
+
+def make_plan_with_lengths(**changes):
+    return make_plan(fields=FIELDS_WITH_LENGTHS, lengths=(Length("nodes", 6000), Length("edges")), **changes)
 
 
 class RecordLibrary(FakeLibrary):
@@ -60,11 +82,16 @@ class RecordLibrary(FakeLibrary):
         self.writes += 1
         if self.error:
             return self.error
-        name, dtype, shape = self.plan.fields[field].name, self.plan.fields[field].dtype, self.plan.fields[field].shape
-        for i, (simulation, step) in enumerate(self.taken[first : first + count]):
-            values = content(name, simulation, step, shape, dtype).tobytes()
-            os.pwrite(file, values, offset + i * len(values))
+        of = self.plan.fields[field]
+        for simulation, step in self.taken[first : first + count]:
+            shape = of.extents(lengths_of(self.plan.fields, simulation, step))
+            offset += os.pwrite(file, content(of.name, simulation, step, shape, of.dtype).tobytes(), offset)
         return 0
+
+    def mpidata_trainer_record_lengths(self, lengths):
+        of_samples = [list(lengths_of(self.plan.fields, *sample).values()) for sample in self.taken]
+        memory(lengths, (len(self.taken), len(self.plan.lengths)), "int64")[...] = of_samples
+        return SUCCESS
 
     def mpidata_trainer_record_release(self):
         self.written += len(self.taken)
@@ -80,6 +107,13 @@ class RecordLibrary(FakeLibrary):
         figures._obj.queued, figures._obj.written = self.queued, self.written
         figures._obj.skipped, figures._obj.slowed_s = self.skipped, self.slowed_s
         return SUCCESS
+
+
+def lengths_of(fields, simulation, step):
+    """Those of a sample, by name: 0 in a third of the samples, few or many in the others."""
+    chance = np.random.default_rng([simulation, step])
+    names = dict.fromkeys(field.length for field in fields if field.length)
+    return {name: int(chance.choice([0, chance.integers(1, 5), chance.integers(1, 300)])) for name in names}
 
 
 def content(name, simulation, step, shape, dtype):
@@ -103,7 +137,9 @@ def check(dataset, samples):
         sample = dataset[i]
         simulation, step = int(sample["simulation"]), int(sample["step"])
         assert sample["parameters"].tolist() == [simulation, -step] and sample["time"] == 0.5 * step
+        lengths = lengths_of(dataset.fields.values(), simulation, step)
+        assert {name: sample[name].item() for name in lengths} == lengths
         for field in dataset.fields.values():
-            values = sample[field.name]
-            assert values.shape == field.shape and str(values.dtype) == f"torch.{field.dtype}"
-            assert np.array_equal(values, content(field.name, simulation, step, field.shape, field.dtype))
+            values, shape = sample[field.name], field.extents(lengths)
+            assert values.shape == shape and str(values.dtype) == f"torch.{field.dtype}"
+            assert np.array_equal(values, content(field.name, simulation, step, shape, field.dtype))

@@ -66,7 +66,5 @@ def _together(sections: Mapping[str, Any], length: str) -> Iterator[Problem]:
     """Find what has to know how long a field is."""
     said = f"the length {length!r}, which each sample has for itself"
     solvers = sections.get("solvers")
-    if sections.get("record") is not None:
-        yield ("record",), f"'record' does not go with {said}. Remove it."
     if solvers is not None and solvers.carried is not None:
         yield ("solvers", "carried"), f"'solvers.carried' does not go with {said}. Link the program with libmpidata."

@@ -11,13 +11,23 @@ from pathlib import Path
 import h5py
 import pytest
 from fake_library import make_plan
-from recording import SAMPLES, RecordLibrary, check, record
+from recording import SAMPLES, RecordLibrary, check, make_plan_with_lengths, record
 
 from mpidata import RecordedDataset
 from mpidata.errors import MpidataError
 from mpidata.record import file as record_file
 from mpidata.record.shrink import shrink
 from mpidata.record.writer import Recorder
+
+BOTH = pytest.mark.parametrize("plan", [make_plan, make_plan_with_lengths], indirect=True)
+
+
+def start(script, plan, **values):
+    """Run a script that makes such a plan, and wait for its end."""
+    make = "make_plan_with_lengths" if plan.lengths else "make_plan"
+    path = [str(Path(__file__).parents[1])]
+    text = script.format(path=path, make=make, run=str(plan.run), folder=str(plan.record_path), **values)
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
 
 
 def test_a_folder_that_cannot_be_made(plan, tmp_path):
@@ -26,6 +36,7 @@ def test_a_folder_that_cannot_be_made(plan, tmp_path):
         Recorder(plan, RecordLibrary(plan), 0)
 
 
+@BOTH
 def test_a_full_disk_stops_the_record(plan, capfd):
     library = RecordLibrary(plan)
     recorder = Recorder(plan, library, 0)
@@ -48,12 +59,12 @@ import resource, sys
 sys.path[:0] = {path!r}
 import os, h5py
 from pathlib import Path
-from fake_library import make_plan
 from mpidata.record import file as record_file
 from mpidata.record.writer import Recorder
+from fake_library import make_plan
 from recording import *
 record_file._TOGETHER_BYTES, record_file._EVENLY_BYTES = 100, 500
-plan = make_plan(run=Path({run!r}), record_path=Path({folder!r}))
+plan = {make}(run=Path({run!r}), record_path=Path({folder!r}))
 library = RecordLibrary(plan)
 recorder = Recorder(plan, library, 0)
 recorder.start()
@@ -67,13 +78,17 @@ print(library.why.decode())
 """
 
 
-@pytest.mark.parametrize("limit", [0, 2000, 8000, "os.path.getsize(recorder.path)"])
+@pytest.mark.parametrize(
+    ("plan", "limit"),
+    [
+        *((make_plan, limit) for limit in (0, 2000, 8000, "os.path.getsize(recorder.path)")),
+        (make_plan_with_lengths, 40000),
+    ],
+    indirect=["plan"],
+)
 def test_hdf5_survives_a_disk_that_takes_no_more(plan, limit):
     """Whatever it has not written yet: HDF5 itself would crash when it closes the file."""
-    script = FULL.format(
-        path=[str(Path(__file__).parents[1])], run=str(plan.run), folder=str(plan.record_path), limit=limit
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = start(FULL, plan, limit=limit)
     assert done.returncode == 0, done.stderr
     assert "has stopped: File too large." in done.stdout and "Traceback" not in done.stderr, done.stderr
     dataset = RecordedDataset(plan.record_path)
@@ -123,11 +138,11 @@ import os, signal, sys
 sys.path[:0] = {path!r}
 import os, h5py
 from pathlib import Path
-from fake_library import make_plan
 from mpidata.record import file as record_file
 from mpidata.record.writer import Recorder
+from fake_library import make_plan
 from recording import *
-plan = make_plan(run=Path({run!r}), record_path=Path({folder!r}))
+plan = {make}(run=Path({run!r}), record_path=Path({folder!r}))
 library = RecordLibrary(plan)
 recorder = Recorder(plan, library, 0)
 recorder.start()
@@ -144,10 +159,10 @@ recorder.finish(10)
 """
 
 
+@BOTH
 def test_a_killed_writer_leaves_a_file_that_is_read_and_gone_on_with(plan):
     """Killed in the middle of a sample, with the file open."""
-    script = KILLED.format(path=[str(Path(__file__).parents[1])], run=str(plan.run), folder=str(plan.record_path))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = start(KILLED, plan)
     assert done.returncode == -9, done.stderr
     check(RecordedDataset(plan.record_path), SAMPLES[:35])
     record(plan, SAMPLES[10:])
@@ -159,9 +174,9 @@ import os, signal, sys
 sys.path[:0] = {path!r}
 import os, h5py
 from pathlib import Path
-from fake_library import make_plan
 from mpidata.record import file as record_file
 from mpidata.record.writer import Recorder
+from fake_library import make_plan
 from recording import *
 resize = h5py.Dataset.resize
 def cut(dataset, *given, **named):
@@ -169,27 +184,27 @@ def cut(dataset, *given, **named):
     if dataset.name == "/step":
         os.kill(os.getpid(), signal.SIGKILL)
 h5py.Dataset.resize = cut
-record(make_plan(run=Path({run!r}), record_path=Path({folder!r})), SAMPLES[:35])
+record({make}(run=Path({run!r}), record_path=Path({folder!r})), SAMPLES[:35])
 """
 
 
+@BOTH
 def test_a_writer_that_is_killed_while_it_closes_the_file(plan):
-    script = KILLED_AT_THE_END.format(
-        path=[str(Path(__file__).parents[1])], run=str(plan.run), folder=str(plan.record_path)
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = start(KILLED_AT_THE_END, plan)
     assert done.returncode == -9, done.stderr
     check(RecordedDataset(plan.record_path), SAMPLES[:35])
     record(plan, SAMPLES[10:])
     check(RecordedDataset(plan.record_path), [s for s in SAMPLES if s[0] < 3])
 
 
+@BOTH
 def test_each_step_of_cutting_the_columns_leaves_a_file_that_can_be_read(plan, monkeypatch):
-    for name in ("shrink", "repack"):
-        monkeypatch.setattr(record_file, name, lambda *_: None)
+    given, samples = [], SAMPLES[: 12 if plan.lengths else 35]
+    monkeypatch.setattr(record_file, "shrink", lambda *arguments: given.append(arguments))
+    monkeypatch.setattr(record_file, "repack", lambda *_: None)
     for name in ("_TOGETHER_BYTES", "_EVENLY_BYTES"):
         monkeypatch.setattr(record_file, name, 300)
-    record(plan, SAMPLES[:35])
+    record(plan, samples)
     (path,) = plan.record_path.iterdir()
     whole, calls = path.read_bytes(), {"pwrite": os.pwrite, "ftruncate": os.ftruncate}
 
@@ -207,16 +222,16 @@ def test_each_step_of_cutting_the_columns_leaves_a_file_that_can_be_read(plan, m
         for name in calls:
             monkeypatch.setattr(os, name, call(name))
         with contextlib.suppress(OSError):
-            shrink(path, 35)
+            shrink(*given[0])
         monkeypatch.undo()
         return done
 
     for steps in range(100):
         path.write_bytes(whole)
         done = cut_after(steps)
-        check(RecordedDataset(plan.record_path), SAMPLES[:35])
+        check(RecordedDataset(plan.record_path), samples)
         if len(done) < steps:
             break
     assert done[-1] == "ftruncate" and len(done) > 5 and path.stat().st_size < len(whole)
     with h5py.File(path) as file:
-        assert len(file["step"]) == 35
+        assert len(file["step"]) == len(samples)
