@@ -43,15 +43,14 @@ def test_the_file_is_what_the_page_says(plan):
         assert described[1] == {
             "name": "edge_index", "dtype": "int64", "shape": [2, "edges"], "index": "nodes", "base": 1
         }  # fmt: skip
-        ends = {name: np.cumsum(lengths) for name, lengths in file["lengths"].items()}
-        assert file["fields/xy"].shape == (ends["nodes"][-1], 2)
-        for row, (simulation, step) in enumerate(zip(file["simulation"], file["step"], strict=True)):
+        nodes, edges = (np.concatenate([[0], np.cumsum(file["lengths"][name])]) for name in ("nodes", "edges"))
+        assert file["fields/xy"].shape == (nodes[-1], 2)
+        for i, (simulation, step) in enumerate(zip(file["simulation"], file["step"], strict=True)):
             lengths = lengths_of(FIELDS_WITH_LENGTHS, simulation, step)
-            assert {name: file["lengths"][name][row] for name in lengths} == lengths
-            end, edges = ends["nodes"][row], ends["edges"][row]
-            xy = file["fields/xy"][end - lengths["nodes"] : end]
+            assert {name: file["lengths"][name][i] for name in lengths} == lengths
+            xy = file["fields/xy"][nodes[i] : nodes[i + 1]]
             assert np.array_equal(xy, content("xy", simulation, step, (lengths["nodes"], 2), "float32"))
-            edge_index = file["fields/edge_index"][2 * (edges - lengths["edges"]) : 2 * edges].reshape(2, -1)
+            edge_index = file["fields/edge_index"][2 * edges[i] : 2 * edges[i + 1]].reshape(2, -1)
             assert np.array_equal(edge_index, content("", simulation, step, (2, lengths["edges"]), "int64"))
 
 
