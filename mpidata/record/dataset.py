@@ -49,8 +49,8 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
     (simulation, step), whatever the order in which they came.
 
     A field whose shape has a name, ``[nodes, 2]``, has that of the sample, and ``nodes`` is also a tensor, of int64
-    without dimensions. In windows the steps are joined along it, ``nodes`` is ``[W]``, and ``nodes_offsets``, ``[W + 1]``
-    int64, where each begins. `PackedCollate` joins such samples to batches.
+    without dimensions. In windows the steps are joined along it, ``nodes`` is ``[W]``, and ``nodes_offsets``,
+    ``[W + 1]`` int64, where each begins. `PackedCollate` joins such samples to batches.
 
     Works with a DataLoader's workers: each process opens the files when it first reads from them. A process's threads
     must not read at the same time. The record may still be written; what came later is not seen.
