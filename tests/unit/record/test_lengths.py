@@ -1,0 +1,210 @@
+"""The record of fields with lengths of their own: what is in its file, and what is read from a damaged one."""
+
+import json
+import os
+from collections.abc import Iterator
+
+import h5py
+import numpy as np
+import pytest
+from fake_library import FIELDS, make_plan
+from recording import FIELDS_WITH_LENGTHS, SAMPLES, content, is_given, lengths_of, make_plan_with_lengths, record
+from recording import check as check_samples
+
+from mpidata import RecordedDataset
+from mpidata.errors import MpidataError
+from mpidata.record import file as record_file
+from mpidata.record.earlier import Earlier
+from mpidata.record.file import RecordFile, Rows
+from mpidata.record.layout import Header
+from mpidata.run.plan import Field
+
+WITH_LENGTHS = pytest.mark.parametrize("plan", [make_plan_with_lengths], indirect=True)
+TRAINING = [sample for sample in SAMPLES if sample[0] < 3]
+
+
+@WITH_LENGTHS
+def test_what_came_is_what_is_read(plan):
+    samples = [SAMPLES[i] for i in np.random.default_rng(0).permutation(len(SAMPLES))]
+    record(plan, samples)
+    dataset = RecordedDataset(plan.record_path)
+    assert tuple(dataset.fields.values()) == FIELDS_WITH_LENGTHS
+    check_samples(dataset, TRAINING)
+    check_samples(RecordedDataset(plan.record_path, validation=True), [s for s in SAMPLES if s[0] == 3])
+
+
+@WITH_LENGTHS
+def test_the_file_is_what_the_page_says(plan):
+    """As any tool reads it."""
+    record(plan, SAMPLES)
+    with h5py.File(plan.record_path / "trainer-0000.h5") as file:
+        assert file.attrs["version"] == 2
+        described = json.loads(file.attrs["header"])["fields"]
+        assert described[1] == {
+            "name": "edge_index", "dtype": "int64", "shape": [2, "edges"], "index": "nodes", "base": 1
+        }  # fmt: skip
+        assert described[9] == {"name": "pressure", "dtype": "float32", "shape": ["nodes"], "optional": True}
+        assert file["given/drag"].dtype == np.uint8 and file["fields/weights"].attrs["dtype"] == "bfloat16"
+        nodes, edges = (np.concatenate([[0], np.cumsum(file["lengths"][name])]) for name in ("nodes", "edges"))
+        assert file["fields/xy"].shape == (nodes[-1], 2)
+        for i, (simulation, step) in enumerate(zip(file["simulation"], file["step"], strict=True)):
+            lengths = lengths_of(FIELDS_WITH_LENGTHS, simulation, step)
+            assert {name: file["lengths"][name][i] for name in lengths} == lengths
+            xy = file["fields/xy"][nodes[i] : nodes[i + 1]]
+            assert np.array_equal(xy, content("xy", simulation, step, (lengths["nodes"], 2), "float32"))
+            edge_index = file["fields/edge_index"][2 * edges[i] : 2 * edges[i + 1]].reshape(2, -1)
+            assert np.array_equal(edge_index, content("", simulation, step, (2, lengths["edges"]), "int64"))
+            inside = file["fields/inside"][nodes[i] : nodes[i + 1]]
+            assert np.array_equal(inside, content("", simulation, step, (lengths["nodes"],), "bool"))
+            assert [file[f"given/{f.name}"][i] for f in FIELDS_WITH_LENGTHS[9:]] == [
+                is_given(f, simulation, step) for f in FIELDS_WITH_LENGTHS[9:]
+            ]
+
+
+@WITH_LENGTHS
+@pytest.mark.parametrize("chunk_bytes", [50, 5000])
+def test_samples_that_end_in_another_part_of_the_file(plan, monkeypatch, chunk_bytes):
+    for name in ("_TOGETHER_BYTES", "_EVENLY_BYTES"):
+        monkeypatch.setattr(record_file, name, chunk_bytes)
+    pieces = []
+    write = RecordFile._write_pieces
+    monkeypatch.setattr(RecordFile, "_write_pieces", lambda *given: (pieces.append(given), write(*given)))
+    samples = [(0, step) for step in range(60)]
+    record(plan, samples)
+    assert pieces
+    check_samples(RecordedDataset(plan.record_path), samples)
+
+
+@WITH_LENGTHS
+def test_a_resumed_run_adds_only_what_is_new(plan):
+    """Two trainers first, then three."""
+    for trainers, samples in ((2, SAMPLES[:50]), (3, SAMPLES[30:])):
+        for trainer in range(trainers):
+            one = make_plan(**vars(plan) | {"trainers": trainers})
+            record(one, [s for s in samples if sum(s) % trainers == trainer], trainer)
+    rows = 0
+    for path in plan.record_path.iterdir():
+        with h5py.File(path) as file:
+            rows += len(file["step"])
+    assert rows == len(SAMPLES)
+    check_samples(RecordedDataset(plan.record_path), TRAINING)
+
+
+def draw_fields(chance: np.random.Generator) -> Iterator[Field]:
+    """Draw one to five fields, with a length or without, which varies in any dimension."""
+    for number in range(chance.integers(1, 6)):
+        shape = chance.integers(1, 5, chance.integers(0, 4)).tolist()
+        if chance.random() < 0.7:
+            shape.insert(chance.integers(0, len(shape) + 1), ["a", "b"][chance.integers(2)])
+        yield Field(f"u{number}", ["uint8", "float32", "int32", "int64", "float64"][chance.integers(5)], tuple(shape))
+
+
+def write(path, header, count, most, chance):
+    """Make a file whose samples are random bytes; gives these by field and sample, and the lengths."""
+    lengths = chance.integers(0, most + 1, (count, len(header.lengths)))
+    sizes = []
+    for field in header.fields:
+        of = lengths[:, header.lengths.index(field.length)] if field.length else np.ones(count, int)
+        sizes.append(of * field.nbytes)
+    values = [[chance.bytes(size) for size in of] for of in sizes]
+    file, done = RecordFile(path, header), 0
+    while done < count:
+        ids = np.arange(done, min(count, done + 1 + int(chance.integers(40))))
+
+        def put(descriptor, field, first, n, at, done=done):
+            joined = b"".join(values[field][done + first : done + first + n])
+            assert os.pwrite(descriptor, joined, at) == len(joined)
+
+        none = np.zeros(len(ids), np.uint8)
+        file.append(Rows(ids * 0, ids, ids * 0.5, none, np.full((len(ids), 1), 0.5), lengths[ids]), put)
+        done += len(ids)
+    file.close()
+    return values, lengths
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_file_is_hardly_longer_than_its_contents(tmp_path, seed):
+    chance = np.random.default_rng(seed)
+    fields = (*draw_fields(chance), Field("last", "float32", ("a", 2)))
+    header = Header("run", 0, 1, ("alpha",), fields)
+    count, most = int(1000 ** chance.random()), [0, 3, 2000, 20000][seed % 4]
+    count = min(count, (4 << 20) // (1 + most * sum(field.nbytes for field in fields)) + 1)
+    values, lengths = write(tmp_path / "x.h5", header, count, most, chance)
+    size = sum(len(part) for of in values for part in of) + count * (8 * len(header.lengths) + 33)
+    assert os.path.getsize(tmp_path / "x.h5") <= 1.1 * size + 1e6
+    dataset = RecordedDataset(tmp_path)
+    assert len(dataset) == count
+    for i in range(count):
+        sample, of = dataset[i], dict(zip(header.lengths, lengths[i].tolist(), strict=True))
+        assert {name: int(sample[name]) for name in of} == of
+        for field, parts in zip(fields, values, strict=True):
+            assert sample[field.name].shape == field.extents(of)
+            assert sample[field.name].numpy().tobytes() == parts[i], (field, i)
+
+
+def test_the_header_of_a_record_without_lengths_stays_as_it_is(tmp_path):
+    RecordFile(tmp_path / "x.h5", Header("run", 3, 2, ("alpha",), FIELDS)).close()
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert file.attrs["version"] == 1 and "lengths" not in file
+        assert file.attrs["header"] == (
+            '{"run": "run", "trainer": 3, "every": 2, "parameters": ["alpha"], "fields": [{"name": "temperature", '
+            '"dtype": "float32", "shape": [2, 3]}, {"name": "scalar", "dtype": "int64", "shape": []}]}'
+        )
+
+
+def test_one_index_too_large_for_hdf5(tmp_path):
+    header = Header("run", 0, 1, ("alpha",), (Field("u", "float64", ("nodes", 1 << 29)),))
+    with pytest.raises(MpidataError, match="'u' cannot be recorded: one index of 'nodes' of it has 4294967296 bytes"):
+        RecordFile(tmp_path / "x.h5", header)
+
+
+@WITH_LENGTHS
+def test_indices_from_another_base_are_another_field(plan):
+    record(plan, SAMPLES[:5])
+    fields = tuple(Field(f.name, f.dtype, f.shape, f.index) for f in FIELDS_WITH_LENGTHS)
+    header = Header(str(plan.run), 0, 1, plan.parameters, fields)
+    with pytest.raises(MpidataError, match="index nodes from 0. and not edge_index .*index nodes from 1. as those in"):
+        Earlier(plan.record_path, header, 0)
+
+
+def damage_lengths(file, row, value):
+    file["lengths/nodes"][row] = value
+
+
+def cut(file, name):
+    values = file[name][:-1]
+    del file[name]
+    file[name] = values
+
+
+def change_header(file, old, new):
+    assert old in file.attrs["header"]
+    file.attrs["header"] = file.attrs["header"].replace(old, new)
+
+
+@WITH_LENGTHS
+@pytest.mark.parametrize(
+    ("damage", "given", "sentence"),
+    [
+        (damage_lengths, (3, -1), "lengths/nodes makes no sense"),
+        (damage_lengths, (3, 1 << 62), "lengths/nodes makes no sense"),
+        (damage_lengths, (slice(0, 79), 200), "lengths/nodes has more than the fields"),
+        (cut, ("lengths/nodes",), "lengths/nodes makes no sense"),
+        (cut, ("fields/flags",), "lengths/nodes has more than the fields"),
+        (lambda file: file.__delitem__("lengths/edges"), (), "edges"),
+        (lambda file: file.__delitem__("lengths"), (), ""),
+        (change_header, ('"shape": ["nodes"]', '"shape": [""]'), "header makes no sense"),
+        (change_header, ('"shape": ["nodes"]', '"shape": ["nodes", "edges"]'), "header makes no sense"),
+        (change_header, ('"index": "nodes"', '"index": "faces"'), "header makes no sense"),
+        (change_header, ('"index": "nodes"', '"index": ["nodes"]'), ""),
+        (change_header, ('"base": 1', '"base": "1"'), "header makes no sense"),
+        (change_header, ('"base": 1', '"bass": 1'), ""),
+    ],
+)
+def test_a_damaged_file(plan, damage, given, sentence):
+    record(plan, SAMPLES)
+    path = plan.record_path / "trainer-0000.h5"
+    with h5py.File(path, "r+") as file:
+        damage(file, *given)
+    with pytest.raises(MpidataError, match=f"trainer-0000.h5 is damaged: .*{sentence}"):
+        RecordedDataset(plan.record_path)
