@@ -215,6 +215,10 @@ def _read_field(
         return _read(dataset, row, 1, shape, field.dtype)[0]
     first, end = ends[field.length][row : row + 2].tolist()
     values = _read(dataset, first * each, (end - first) * each, shape, field.dtype)
+    if field.index and len(values):
+        start, after = ends[field.index][row : row + 2].tolist()
+        if int(values.min()) < 0 or int(values.max()) >= after - start:
+            raise ValueError(f"{field.name} has an index beyond the {after - start} {field.index} of the sample")
     return values.reshape(field.extents({field.length: end - first}))
 
 

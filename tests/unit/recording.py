@@ -24,6 +24,7 @@ __all__ = [
     "lengths_of",
     "make_plan_with_lengths",
     "record",
+    "values_of",
 ]
 
 SAMPLES = [(simulation, step) for simulation in range(4) for step in range(20)]  # simulation 3 is the validation
@@ -92,9 +93,8 @@ class RecordLibrary(FakeLibrary):
             return self.error
         of = self.plan.fields[field]
         for simulation, step in self.taken[first : first + count]:
-            shape = of.extents(lengths_of(self.plan.fields, simulation, step))
-            values = content(of.name, simulation, step, shape, of.dtype)
-            offset += os.pwrite(file, (values * values.dtype.type(is_given(of, simulation, step))).tobytes(), offset)
+            values = values_of(of, lengths_of(self.plan.fields, simulation, step), simulation, step)
+            offset += os.pwrite(file, values.tobytes(), offset)
         return 0
 
     def mpidata_trainer_record_numbers(self, numbers):
@@ -120,10 +120,11 @@ class RecordLibrary(FakeLibrary):
 
 
 def lengths_of(fields, simulation, step):
-    """Those of a sample, by name: 0 in a third of the samples, few or many in the others."""
+    """Those of a sample, by name: 0 in a third of the samples, few or many in the others; no edges without nodes."""
     chance = np.random.default_rng([simulation, step])
     names = dict.fromkeys(field.length for field in fields if field.length)
-    return {name: int(chance.choice([0, chance.integers(1, 5), chance.integers(1, 300)])) for name in names}
+    lengths = {name: int(chance.choice([0, chance.integers(1, 5), chance.integers(1, 300)])) for name in names}
+    return lengths | ({"edges": 0} if lengths.get("nodes") == 0 else {})
 
 
 def is_given(field, simulation, step):
@@ -136,6 +137,14 @@ def content(name, simulation, step, shape, dtype):
     if dtype == "bool":
         return values % 3 == 0
     return (values + 1j * step if "complex" in dtype else values).astype(numpy_dtype(dtype))
+
+
+def values_of(field, lengths, simulation, step):
+    """The values of a field in a sample: its content, as indices within their length, and zeros if it is not given."""
+    values = content(field.name, simulation, step, field.extents(lengths), field.dtype)
+    if field.index:
+        values %= max(1, lengths[field.index])
+    return values if is_given(field, simulation, step) else np.zeros_like(values)
 
 
 def record(plan, samples, trainer=0, **library_values):
@@ -158,11 +167,8 @@ def check(dataset, samples):
         lengths = lengths_of(dataset.fields.values(), simulation, step)
         assert {name: sample[name].item() for name in lengths} == lengths
         for field in dataset.fields.values():
-            values, shape = sample[field.name], field.extents(lengths)
-            assert values.shape == shape and str(values.dtype) == f"torch.{field.dtype}"
-            wanted = content(field.name, simulation, step, shape, field.dtype)
+            values = sample[field.name]
+            assert values.shape == field.extents(lengths) and str(values.dtype) == f"torch.{field.dtype}"
             if field.optional:
-                given = is_given(field, simulation, step)
-                assert sample[f"{field.name}_given"].item() is given
-                wanted *= given
-            assert np.array_equal(array_of(values), wanted), field
+                assert sample[f"{field.name}_given"].item() is is_given(field, simulation, step)
+            assert np.array_equal(array_of(values), values_of(field, lengths, simulation, step)), field

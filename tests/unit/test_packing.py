@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from fake_library import FIELDS
-from recording import FIELDS_WITH_LENGTHS, content, is_given, lengths_of
+from recording import FIELDS_WITH_LENGTHS, is_given, lengths_of, values_of
 from torch.utils.data import DataLoader
 
 from mpidata import PackedCollate
@@ -18,8 +18,7 @@ FIELDS_BY_NAME = {field.name: field for field in FIELDS_WITH_LENGTHS}
 def make_sample(simulation: int, step: int) -> dict[str, torch.Tensor]:
     lengths = lengths_of(FIELDS_WITH_LENGTHS, simulation, step)
     sample = {
-        field.name: tensor_of(content(field.name, simulation, step, field.extents(lengths), field.dtype), field.dtype)
-        for field in FIELDS_WITH_LENGTHS
+        field.name: tensor_of(values_of(field, lengths, simulation, step), field.dtype) for field in FIELDS_WITH_LENGTHS
     }
     sample |= {name: torch.tensor(length) for name, length in lengths.items()}
     for field in FIELDS_WITH_LENGTHS:

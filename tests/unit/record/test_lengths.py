@@ -8,11 +8,11 @@ import h5py
 import numpy as np
 import pytest
 from fake_library import FIELDS, make_plan
-from recording import FIELDS_WITH_LENGTHS, SAMPLES, content, is_given, lengths_of, make_plan_with_lengths, record
+from recording import FIELDS_WITH_LENGTHS, SAMPLES, is_given, lengths_of, make_plan_with_lengths, record, values_of
 from recording import check as check_samples
 
 from mpidata import RecordedDataset
-from mpidata.errors import MpidataError
+from mpidata.errors import MpidataError, StreamError
 from mpidata.record import file as record_file
 from mpidata.record.earlier import Earlier
 from mpidata.record.file import RecordFile, Rows
@@ -50,15 +50,14 @@ def test_the_file_is_what_the_page_says(plan):
         for i, (simulation, step) in enumerate(zip(file["simulation"], file["step"], strict=True)):
             lengths = lengths_of(FIELDS_WITH_LENGTHS, simulation, step)
             assert {name: file["lengths"][name][i] for name in lengths} == lengths
-            xy = file["fields/xy"][nodes[i] : nodes[i + 1]]
-            assert np.array_equal(xy, content("xy", simulation, step, (lengths["nodes"], 2), "float32"))
+            wanted = {f.name: values_of(f, lengths, simulation, step) for f in FIELDS_WITH_LENGTHS}
+            assert np.array_equal(file["fields/xy"][nodes[i] : nodes[i + 1]], wanted["xy"])
             edge_index = file["fields/edge_index"][2 * edges[i] : 2 * edges[i + 1]].reshape(2, -1)
-            assert np.array_equal(edge_index, content("", simulation, step, (2, lengths["edges"]), "int64"))
-            inside = file["fields/inside"][nodes[i] : nodes[i + 1]]
-            assert np.array_equal(inside, content("", simulation, step, (lengths["nodes"],), "bool"))
-            assert [file[f"given/{f.name}"][i] for f in FIELDS_WITH_LENGTHS[9:]] == [
-                is_given(f, simulation, step) for f in FIELDS_WITH_LENGTHS[9:]
-            ]
+            assert np.array_equal(edge_index, wanted["edge_index"])
+            assert np.array_equal(file["fields/inside"][nodes[i] : nodes[i + 1]], wanted["inside"])
+            assert np.array_equal(file["fields/drag"][i], wanted["drag"])
+            for field in FIELDS_WITH_LENGTHS[9:]:
+                assert file[f"given/{field.name}"][i] == is_given(field, simulation, step)
 
 
 @WITH_LENGTHS
@@ -199,6 +198,9 @@ def change_header(file, old, new):
         (change_header, ('"index": "nodes"', '"index": ["nodes"]'), ""),
         (change_header, ('"base": 1', '"base": "1"'), "header makes no sense"),
         (change_header, ('"base": 1', '"bass": 1'), ""),
+        (change_header, ('"optional": true', '"optional": 1'), "header makes no sense"),
+        (cut, ("given/drag",), "given/drag has 79 of 80 rows"),
+        (lambda file: file.__delitem__("given/drag"), (), "drag"),
     ],
 )
 def test_a_damaged_file(plan, damage, given, sentence):
@@ -208,3 +210,20 @@ def test_a_damaged_file(plan, damage, given, sentence):
         damage(file, *given)
     with pytest.raises(MpidataError, match=f"trainer-0000.h5 is damaged: .*{sentence}"):
         RecordedDataset(plan.record_path)
+
+
+@WITH_LENGTHS
+def test_damaged_indices(plan):
+    """They would read what is not of the sample."""
+    record(plan, SAMPLES)
+    with h5py.File(plan.record_path / "trainer-0000.h5", "r+") as file:
+        for place, value in ((0, -1), (-1, 1 << 40)):
+            file["fields/edge_index"][place] = value
+        ends = np.cumsum(file["lengths/edges"])
+    first, last = (int(np.searchsorted(ends, 1)), int(np.searchsorted(ends, ends[-1])))
+    assert SAMPLES[last][0] == 3
+    for index, validation in ((first, False), (last - 60, True)):
+        dataset = RecordedDataset(plan.record_path, validation=validation)
+        with pytest.raises(StreamError, match=f"Sample {index} cannot be read from row .*h5: edge_index has an index"):
+            dataset[index]
+        assert len([dataset[i] for i in range(20) if i != index]) >= 19
