@@ -70,7 +70,8 @@ class PackedMemory:
         offsets, size = [], 0
         for _, shape, dtype in entries:
             offsets.append(size)
-            size = round_up(size + math.prod(shape) * numpy_dtype(dtype).itemsize, ALIGNMENT)
+            # An empty one has its own place, too: torch.save refuses tensors of two dtypes in one.
+            size = round_up(size + max(1, math.prod(shape) * numpy_dtype(dtype).itemsize), ALIGNMENT)
         memory = self._pool.take(size, room=size // 4)
         return {
             name: tensor_of(np.ndarray(shape, numpy_dtype(dtype), memory, offset), dtype)
