@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -178,7 +179,7 @@ def _sample(recorded: dict[str, Any], plan: Plan) -> Sample:
 
     fields = [np.ascontiguousarray(array_of(recorded[field.name])) for field in plan.fields]
     lengths = {length.name: int(recorded[length.name]) for length in plan.lengths}
-    assert all(field.shape == of.extents(lengths) for field, of in zip(fields, plan.fields, strict=True))
+    assert all(field.size == math.prod(of.extents(lengths)) for field, of in zip(fields, plan.fields, strict=True))
     simulation, step, time = int(recorded["simulation"]), int(recorded["step"]), float(recorded["time"])
     numbers = np.array([int(recorded[name]) for name in plan.numbers], np.int64)
     return Sample(simulation, step, time, recorded["parameters"].numpy(), fields, numbers)

@@ -67,7 +67,7 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         if status == constants.END:
             raise StreamError(
                 "The job was stopped before the validation samples were complete. See the run folder's summary for the "
-                "reason."
+                "reason, or what `mpidata try` has printed."
             )
         check(trainer.library, status)
         return cls(trainer, count.value)
