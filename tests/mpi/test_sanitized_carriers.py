@@ -9,9 +9,10 @@ import carried_campaign
 import carried_job
 import pytest
 from jobs import BIN, PROGRAMS, JobFolder, environment
+from sanitized import LIBRARIES, compile_c, flags, objects
 
 ROOT = Path(__file__).parents[2]
-FLAGS = ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+SANITIZER = "address,undefined"
 
 
 def run(command: list[object]) -> str:
@@ -24,15 +25,14 @@ def run(command: list[object]) -> str:
 def built(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], str]) -> Path:
     """Folder with the carrier, and with programs that have the one file of the library in them."""
     folder = tmp_path_factory.mktemp("sanitized")
-    sources = [path for path in (ROOT / "c_api" / "src").rglob("*.c") if path.parent.name != "carried"]
-    sources += [path for name in ("carrier", "parents") for path in (ROOT / "launch" / name).glob("*.c")]
-    include = [f"-I{ROOT / path}" for path in ("c_api/include", "c_api/src", "launch/parents")]
-    run([BIN / "mpicc", "-std=gnu11", *FLAGS, *include, *sources, "-o", folder / "mpidata-carrier", "-lm", "-lpthread"])
+    sources = [path for name in ("carrier", "parents") for path in (ROOT / "launch" / name).glob("*.c")]
+    sources += [f"-I{ROOT / 'launch/parents'}", *objects(SANITIZER, tmp_path_factory)]
+    compile_c(SANITIZER, *sources, "-o", folder / "mpidata-carrier", *LIBRARIES)
     library = shlex.split(run([BIN / "mpidata", "config", "--csource"]))
     mpicc = require("mpicc.mpich")
     for name, compiler in (("pattern", [mpicc, "-DWITH_MPI"]), ("sized-mpich", [mpicc, "-DWITH_MPI"])):
         source = PROGRAMS / "solvers" / f"{name.partition('-')[0]}.c"
-        run([*compiler, *FLAGS, "-DCARRIED", source, "-o", folder / name, *library])
+        run([*compiler, *flags(SANITIZER), "-DCARRIED", source, "-o", folder / name, *library])
     run([mpicc, "-shared", "-fPIC", PROGRAMS / "preloads/kill_switch.c", "-o", folder / "switch-mpich.so", "-ldl"])
     return folder
 

@@ -7,24 +7,20 @@ from pathlib import Path
 
 import pytest
 from heat2d_job import HEAT2D, build_heat2d, write_heat2d_job
-from jobs import JobFolder, environment, mpicc, python
+from jobs import JobFolder, python
 from killing import check_exactly_once, job_processes, solver_ranks, wait_for_event
+from sanitized import LIBRARIES, compile_c, objects
 
-ROOT = Path(__file__).parents[2]
 COUNT = 20
-FLAGS = ["-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SANITIZER = "address,undefined"
 
 
-def build(folder: Path) -> None:
+def build(folder: Path, factory: pytest.TempPathFactory) -> None:
     """Build libmpidata and the heat example's solver."""
     build_heat2d(folder)
-    compiler = [mpicc(), *FLAGS, *(f"-I{ROOT / 'c_api' / name}" for name in ("include", "src"))]
-    sources = sorted(path for path in (ROOT / "c_api" / "src").rglob("*.c") if path.parent.name != "carried")
-    library = ["-std=gnu11", "-shared", "-fPIC", *sources, "-o", folder / "libmpidata.so", "-lm", "-lpthread"]
-    solver = [HEAT2D / "heat2d.c", "-o", folder / "heat2d", f"-L{folder}", "-lmpidata", f"-Wl,-rpath,{folder}", "-lm"]
-    for command in (library, solver):
-        done = subprocess.run([*compiler, *command], env=environment(), capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+    compile_c(SANITIZER, "-shared", *objects(SANITIZER, factory), "-o", folder / "libmpidata.so", *LIBRARIES)
+    library = [f"-L{folder}", "-lmpidata", f"-Wl,-rpath,{folder}"]
+    compile_c(SANITIZER, HEAT2D / "heat2d.c", "-o", folder / "heat2d", *library, *LIBRARIES)
 
 
 @pytest.mark.full
@@ -36,7 +32,7 @@ def test_deaths_checkpoints_and_spawned_groups_are_clean(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     built, reports = tmp_path_factory.mktemp("sanitized"), tmp_path_factory.mktemp("reports")
-    build(built)
+    build(built, tmp_path_factory)
     runtime = subprocess.run(
         [require("gcc"), "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
     )

@@ -1,14 +1,13 @@
 """A whole job under the sanitizers: C solvers that send blocks, C trainers with their receive threads."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from jobs import BIN, PROGRAMS, JobFolder, environment
+from jobs import PROGRAMS, JobFolder
+from sanitized import LIBRARIES, compile_c, objects
 from test_exactness import FIELDS
 
-ROOT = Path(__file__).parents[2]
 OPTIONS = {
     # MPI's own memory is not ours to judge, and is not instrumented.
     "address,undefined": {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1", "UBSAN_OPTIONS": "halt_on_error=1"},
@@ -24,19 +23,9 @@ OPTIONS = {
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A sanitizer, and the folder with both programs built for it."""
     sanitizer, folder = request.param, tmp_path_factory.mktemp("sanitized")
-    sources = sorted(path for path in (ROOT / "c_api" / "src").rglob("*.c") if path.parent.name != "carried")
-    include = [f"-I{ROOT / 'c_api' / name}" for name in ("include", "src")]
-    flags = ["-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", f"-fsanitize={sanitizer}", *include]
-    objects = [f"{source.stem}.o" for source in sources]
-    build = [["-c", *sources]]
-    build += [
-        [PROGRAMS / f"{name}.c", *objects, "-o", Path(name).name, "-lm", "-lpthread"]
-        for name in ("solvers/pattern", "trainers/trainer")
-    ]
-    for arguments in build:
-        command = [BIN / "mpicc", *flags, *arguments]
-        done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+    for name in ("solvers/pattern", "trainers/trainer"):
+        program = [PROGRAMS / f"{name}.c", "-o", folder / Path(name).name]
+        compile_c(sanitizer, *program, *objects(sanitizer, tmp_path_factory), *LIBRARIES)
     return sanitizer, folder
 
 

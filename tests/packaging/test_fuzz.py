@@ -2,36 +2,22 @@
 
 import random
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sanitized import LIBRARIES, compile_c, objects
 
-ROOT = Path(__file__).parents[2]
-FLAGS = ["-std=gnu11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wall", "-Wextra"]
-INCLUDE = [f"-I{ROOT / folder}" for folder in ("c_api/include", "c_api/src", "tests/c")]
+SOURCES = Path(__file__).parents[1] / "c"
+SANITIZER = "address,undefined"
 
 
 @pytest.fixture(scope="session")
-def fuzz(require: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fuzz(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fuzz")
-    mpicc = [require("mpicc"), *FLAGS, "-Wconversion", "-Werror", *INCLUDE]
-    sources = sorted(path for path in (ROOT / "c_api" / "src").rglob("*.c") if path.parent.name != "carried")
-    library = [
-        *mpicc,
-        '-DMPIDATA_BUILT_WITH="MPI"',
-        "-shared",
-        "-fPIC",
-        *sources,
-        "-o",
-        folder / "libmpidata.so",
-        "-lm",
-    ]
+    compile_c(SANITIZER, "-shared", *objects(SANITIZER, tmp_path_factory), "-o", folder / "libmpidata.so", *LIBRARIES)
     # The fuzzer's own MPI takes the place of the one that the library is linked to.
-    program = [*mpicc, ROOT / "tests" / "c" / "fuzz.c", f"-L{folder}", "-lmpidata", f"-Wl,-rpath,{folder}"]
-    for command in (library, [*program, "-o", folder / "fuzz"]):
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        assert done.returncode == 0, done.stdout
+    library = [f"-L{folder}", "-lmpidata", f"-Wl,-rpath,{folder}"]
+    compile_c(SANITIZER, f"-I{SOURCES}", SOURCES / "fuzz.c", *library, "-o", folder / "fuzz")
     return folder / "fuzz"
 
 
