@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import h5py
 import pytest
-from jobs import PROGRAMS, JobFolder, python
+import random_fields
+from jobs import JobFolder, python
 
 SIMULATIONS, VALIDATION, STEPS = 6, 2, 7
 FIELDS = {
@@ -20,6 +19,11 @@ FIELDS = {
     "flags": {"shape": [3, "nodes", 2], "dtype": "uint8"},
     "rows": {"shape": ["any"], "dtype": "int32"},
     "wind": {"shape": [3]},
+    "spectrum": {"shape": [2, "edges"], "dtype": "complex64"},
+    "weights": {"shape": ["nodes"], "dtype": "bfloat16"},
+    "inside": {"shape": ["nodes"], "dtype": "bool"},
+    "pressure": {"shape": ["nodes"], "optional": True},
+    "drag": {"shape": [2], "dtype": "complex128", "optional": True},
 }
 LENGTHS = {"nodes": [1, 400], "edges": [0, 60], "any": [0, 1]}
 
@@ -40,17 +44,6 @@ def write(folder: JobFolder, every: int, **solvers: Any) -> None:
     )
 
 
-def read(folder: JobFolder, every: int) -> dict[str, Any]:
-    """Have every element compared, and tell which samples there are."""
-    command = [sys.executable, str(PROGRAMS / "random_fields" / "read_record.py"), "samples", str(every)]
-    done = subprocess.run(
-        command, cwd=folder.path, env=folder.environment(), capture_output=True, text=True, timeout=100
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
 def values_in(path: Path) -> int:
     """Bytes of all datasets of a file."""
     sizes: list[int] = []
@@ -67,7 +60,7 @@ def test_a_record_is_what_was_sent(folder: JobFolder, start: str, every: int) ->
     drawn = sorted(tuple(step) for note in folder.read_notes("seen", 2) for step in note)
     assert drawn == [(simulation, step) for simulation in range(SIMULATIONS) for step in range(STEPS)]
     kept = range(0, STEPS, every)
-    found = read(folder, every)
+    found = random_fields.read_record(folder, every)
     for what, first, count in (("training", 0, SIMULATIONS), ("validation", SIMULATIONS, VALIDATION)):
         assert found[what]["found"] == [[first + i, step] for i in range(count) for step in kept]
         assert found[what]["windows"] == count * (len(kept) - 1)

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from contents import SPEC, given, lengths, varying, whole
 
+from mpidata.tensors import array_of
+
 
 def steps_of(batch: dict[str, Any], window: int) -> list[tuple[int, int]]:
     simulations, steps = batch["simulation"].reshape(-1), batch["step"].reshape(-1)
@@ -29,6 +31,6 @@ def compare(batch: dict[str, Any], window: int) -> None:
         wanted = np.concatenate(arrays, varying(name)) if varying(name) >= 0 else np.stack(arrays)
         if entry.get("optional"):
             assert batch[f"{name}_given"].reshape(-1).tolist() == [given(name, *step) for step in steps]
-        came = batch[name].numpy()
-        assert str(came.dtype) == entry["dtype"]
+        came = array_of(batch[name])
+        assert str(batch[name].dtype) == f"torch.{entry['dtype']}"
         assert np.array_equal(came if varying(name) >= 0 else came.reshape(wanted.shape), wanted), (name, steps)
