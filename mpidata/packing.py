@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils.data import default_collate
+from torch.utils.data import ConcatDataset, Dataset, Subset, default_collate
 
 from mpidata.errors import StreamError
 from mpidata.run.plan import Field
 
-__all__ = ["PackedCollate", "join_fields", "number_tensors"]
+__all__ = ["PackedCollate", "join_fields", "number_tensors", "refuse_fetcher", "refuse_stacking"]
+
+_FRAMES = 8
 
 
 class PackedCollate:
@@ -99,3 +102,36 @@ def join_fields(
             parts = [part + int(by) for part, by in zip(parts, before, strict=True)]
         joined[field.name] = torch.cat(parts, field.shape.index(field.length)) if field.length else torch.stack(parts)
     return joined
+
+
+def refuse_stacking(dataset: Dataset[Any], lengths: Sequence[str], fields: str) -> None:
+    """Raise StreamError if a DataLoader is to stack the sample that is asked for; for a dataset's `__getitem__`.
+
+    `fields` says where a script has them. A dataset is not told who asks for a sample, so this looks at the callers.
+    """
+    frame = sys._getframe(2) if lengths else None
+    for _ in range(_FRAMES):
+        if frame is None:
+            return
+        if frame.f_code.co_name == "fetch":  # of no other one, as f_locals keeps alive what the variables hold
+            refuse_fetcher(frame.f_locals.get("self"), dataset, lengths, fields)
+            return
+        frame = frame.f_back
+
+
+def refuse_fetcher(fetcher: Any, dataset: Dataset[Any], lengths: Sequence[str], fields: str) -> None:
+    """Raise StreamError if a DataLoader, which has this fetcher, is to stack samples of the dataset as they are."""
+    stacks = getattr(fetcher, "auto_collation", False) and getattr(fetcher, "collate_fn", None) is default_collate
+    if lengths and stacks and _holds(fetcher.dataset, dataset):
+        raise StreamError(
+            f"A DataLoader with a batch_size stacks the samples of {type(dataset).__name__}, but each of them has its "
+            f"own {lengths[0]!r}. Give the DataLoader collate_fn=mpidata.PackedCollate({fields}), which joins them."
+        )
+
+
+def _holds(dataset: object, other: object) -> bool:
+    if isinstance(dataset, Subset):
+        return _holds(dataset.dataset, other)
+    if isinstance(dataset, ConcatDataset):
+        return any(_holds(one, other) for one in dataset.datasets)
+    return dataset is other

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 
 from mpidata.dtypes import numpy_dtype, valid
 from mpidata.errors import DAMAGED, StreamError
-from mpidata.packing import join_fields, number_tensors
+from mpidata.packing import join_fields, number_tensors, refuse_stacking
 from mpidata.record.layout import Header, column_of, files_in, open_file, read_ends, read_given, read_index
 from mpidata.run.plan import Field
 from mpidata.tensors import tensor_of
@@ -124,6 +124,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
             window = self._windows[index]
         except IndexError:
             raise IndexError(f"There is no sample {index}: the record holds {len(self)} of them.") from None
+        refuse_stacking(self, self._header.lengths, "dataset.fields")
         steps = [self._read_step(index, int(step)) for step in window]
         names, n_lengths = self._header.numbers, len(self._header.lengths)
         of_steps = [self._numbers(int(step)) for step in window]

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, get_worker_info
 from mpidata.errors import StreamError
 from mpidata.native import constants
 from mpidata.native.library import check
-from mpidata.packing import join_fields, number_tensors
+from mpidata.packing import join_fields, number_tensors, refuse_stacking
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
 __all__ = ["ValidationDataset"]
@@ -89,6 +89,7 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         except IndexError:
             raise IndexError(f"There is no sample {index}: this trainer holds {len(self)} of them.") from None
         plan = self._trainer.plan
+        refuse_stacking(self, [length.name for length in plan.lengths], "stream.fields")
         numbers = self._numbers_of(steps)
         copied = [_copy_fields(self._trainer, step) for step in steps]
         lengths = dict(zip((length.name for length in plan.lengths), numbers, strict=False))

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import h5py
 import numpy as np
 import pytest
+import torch
 from fake_library import FIELDS, make_plan
 from recording import FIELDS_WITH_LENGTHS, SAMPLES, is_given, lengths_of, make_plan_with_lengths, record, values_of
 from recording import check as check_samples
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
-from mpidata import RecordedDataset
+from mpidata import PackedCollate, RecordedDataset
 from mpidata.errors import MpidataError, StreamError
 from mpidata.record import file as record_file
 from mpidata.record.earlier import Earlier
@@ -227,3 +229,33 @@ def test_damaged_indices(plan):
         with pytest.raises(StreamError, match=f"Sample {index} cannot be read from row .*h5: edge_index has an index"):
             dataset[index]
         assert len([dataset[i] for i in range(20) if i != index]) >= 19
+
+
+class Padded(Dataset):
+    """As a user would have samples of one shape."""
+
+    def __init__(self, recorded):
+        self.recorded = recorded
+
+    def __len__(self):
+        return len(self.recorded)
+
+    def __getitem__(self, index):
+        padded = torch.zeros(300)
+        padded[: self.recorded[index]["nodes"]] = 1
+        return padded
+
+
+@WITH_LENGTHS
+def test_a_loader_that_would_stack_them_is_told_what_joins_them(plan):
+    record(plan, SAMPLES)
+    dataset = RecordedDataset(plan.record_path)
+    for of in (dataset, Subset(dataset, [5, 3]), ConcatDataset([dataset, dataset])):
+        with pytest.raises(StreamError, match=r"stacks the samples of RecordedDataset, .* its own 'nodes'"):
+            next(iter(DataLoader(of, batch_size=2)))
+    with pytest.raises(StreamError, match=r"collate_fn=mpidata.PackedCollate\(dataset.fields\)"):
+        next(iter(DataLoader(dataset, batch_size=2, num_workers=1)))
+    joined = next(iter(DataLoader(dataset, batch_size=2, collate_fn=PackedCollate(dataset.fields))))
+    assert joined["nodes"].shape == (2,)
+    assert next(iter(DataLoader(dataset, batch_size=None)))["nodes"].shape == ()
+    assert next(iter(DataLoader(Padded(dataset), batch_size=2))).shape == (2, 300)
