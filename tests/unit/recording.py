@@ -136,7 +136,7 @@ def content(name, simulation, step, shape, dtype):
     values = 1000 * simulation + 10 * step + np.arange(np.prod(shape, dtype=int)).reshape(shape)
     if dtype == "bool":
         return values % 3 == 0
-    return (values + 1j * step if "complex" in dtype else values).astype(numpy_dtype(dtype))
+    return (values + 1j * step if "complex" in str(dtype) else values).astype(numpy_dtype(dtype))
 
 
 def values_of(field, lengths, simulation, step):
