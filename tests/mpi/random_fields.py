@@ -59,6 +59,8 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     for entry in fields.values():
         if "index" not in entry and chance.random() < 0.7:
             entry["dtype"] = chance.choice(list(DTYPES))
+    have_statistics = ["index" not in entry and DTYPES[entry["dtype"]].has_statistics for entry in fields.values()]
+    keys["samples"]["statistics"] &= any(have_statistics)
     return keys, spec
 
 
