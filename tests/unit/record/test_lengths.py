@@ -14,12 +14,15 @@ from recording import check as check_samples
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
 from mpidata import PackedCollate, RecordedDataset
+from mpidata.dtypes import numpy_dtype, valid
 from mpidata.errors import MpidataError, StreamError
+from mpidata.native.constants import DTYPES
 from mpidata.record import file as record_file
 from mpidata.record.earlier import Earlier
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
 from mpidata.run.plan import Field
+from mpidata.tensors import array_of
 
 WITH_LENGTHS = pytest.mark.parametrize("plan", [make_plan_with_lengths], indirect=True)
 TRAINING = [sample for sample in SAMPLES if sample[0] < 3]
@@ -92,17 +95,20 @@ def test_a_resumed_run_adds_only_what_is_new(plan):
 
 
 def draw_fields(chance: np.random.Generator) -> Iterator[Field]:
-    """Draw one to five fields, with a length or without, which varies in any dimension."""
+    """Draw one to five fields of any dtype, with a length or without, which varies in any dimension; some optional."""
     for number in range(chance.integers(1, 6)):
         shape = chance.integers(1, 5, chance.integers(0, 4)).tolist()
         if chance.random() < 0.7:
             shape.insert(chance.integers(0, len(shape) + 1), ["a", "b"][chance.integers(2)])
-        yield Field(f"u{number}", ["uint8", "float32", "int32", "int64", "float64"][chance.integers(5)], tuple(shape))
+        dtype = list(DTYPES)[chance.integers(len(DTYPES))]
+        yield Field(f"u{number}", dtype, tuple(shape), optional=chance.random() < 0.3)
 
 
 def write(path, header, count, most, chance):
-    """Make a file whose samples are random bytes; gives these by field and sample, and the lengths."""
+    """Make a file whose samples are random bytes; gives these by field and sample, and the numbers."""
     lengths = chance.integers(0, most + 1, (count, len(header.lengths)))
+    given = chance.integers(0, 2, (count, len(header.numbers) - len(header.lengths)))
+    numbers = np.hstack([lengths, given])
     sizes = []
     for field in header.fields:
         of = lengths[:, header.lengths.index(field.length)] if field.length else np.ones(count, int)
@@ -117,10 +123,10 @@ def write(path, header, count, most, chance):
             assert os.pwrite(descriptor, joined, at) == len(joined)
 
         none = np.zeros(len(ids), np.uint8)
-        file.append(Rows(ids * 0, ids, ids * 0.5, none, np.full((len(ids), 1), 0.5), lengths[ids]), put)
+        file.append(Rows(ids * 0, ids, ids * 0.5, none, np.full((len(ids), 1), 0.5), numbers[ids]), put)
         done += len(ids)
     file.close()
-    return values, lengths
+    return values, numbers
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -130,17 +136,18 @@ def test_a_file_is_hardly_longer_than_its_contents(tmp_path, seed):
     header = Header("run", 0, 1, ("alpha",), fields)
     count, most = int(1000 ** chance.random()), [0, 3, 2000, 20000][seed % 4]
     count = min(count, (4 << 20) // (1 + most * sum(field.nbytes for field in fields)) + 1)
-    values, lengths = write(tmp_path / "x.h5", header, count, most, chance)
+    values, numbers = write(tmp_path / "x.h5", header, count, most, chance)
     size = sum(len(part) for of in values for part in of) + count * (8 * len(header.lengths) + 33)
     assert os.path.getsize(tmp_path / "x.h5") <= 1.1 * size + 1e6
     dataset = RecordedDataset(tmp_path)
     assert len(dataset) == count
     for i in range(count):
-        sample, of = dataset[i], dict(zip(header.lengths, lengths[i].tolist(), strict=True))
+        sample, of = dataset[i], dict(zip(header.numbers, numbers[i].tolist(), strict=True))
         assert {name: int(sample[name]) for name in of} == of
         for field, parts in zip(fields, values, strict=True):
             assert sample[field.name].shape == field.extents(of)
-            assert sample[field.name].numpy().tobytes() == parts[i], (field, i)
+            wanted = valid(np.frombuffer(parts[i], numpy_dtype(field.dtype)))
+            assert array_of(sample[field.name]).tobytes() == wanted.tobytes(), (field, i)
 
 
 def test_the_header_of_a_record_without_lengths_stays_as_it_is(tmp_path):
