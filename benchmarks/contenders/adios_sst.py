@@ -12,7 +12,7 @@ from benchmarks.gate import Gate
 CONTENDERS = [Peer("ADIOS2 SST", "a step for each sample, read into the batch", "adios_sst", "adios2", "ADIOS2 SST")]
 
 
-def _open(cell: Cell) -> tuple[Any, Any, Any]:
+def open_stream(cell: Cell) -> tuple[Any, Any, Any]:
     os.environ["ADIOS2_IP"] = "127.0.0.1"
     from adios2 import bindings
 
@@ -36,7 +36,7 @@ def produce(cell: Cell, gate: Gate) -> None:
 
     from benchmarks.consume import stamp
 
-    bindings, adios, io = _open(cell)
+    bindings, adios, io = open_stream(cell)
     values = np.ones(cell.elements, np.float32)
     shape = [cell.elements]
     variable = io.DefineVariable("u", values, shape, [0], shape, True)
@@ -55,7 +55,7 @@ def consume(cell: Cell, gate: Gate) -> None:
     from benchmarks.consume import BatchRows
     from benchmarks.consume import consume as take
 
-    bindings, adios, io = _open(cell)
+    bindings, adios, io = open_stream(cell)
     engine = io.Open(str(cell.folder / "stream"), bindings.Mode.Read)
 
     def batches() -> Iterator[torch.Tensor]:

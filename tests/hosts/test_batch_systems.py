@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from heat2d_job import write_heat2d_job
 from hosts import Hosts
-from jobs import JobFolder, environment, python
+from jobs import JobFolder, environment, named, python
 from killing import STEPS, check_exactly_once, wait_for_event
 from pages import ROOT, files
 
@@ -48,7 +48,7 @@ def test_a_job_goes_on_after_its_time_is_up(hosts: Hosts, tmp_path: Path, built_
 
     started, first = time.monotonic(), start()
     wait_for_event(tmp_path, "simulation_complete", timeout_s=90)
-    (clock,) = [process for process in hosts.processes("node1") if process.name() == "timeout"]
+    (clock,) = named(hosts.processes("node1"), "timeout")
     clock.send_signal(signal.SIGUSR1)  # which it passes on, as it does when the time is up
     assert folder.finish(first, 100, started).status == 75, folder.result(75, "", 0).logs()
     assert not pbs or (tmp_path / "again").read_text() == "-v name=pbs-41 job.pbs\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from heat2d_job import write_heat2d_job
 from hosts import Hosts
-from jobs import BIN, JobFolder, Result, environment, python
+from jobs import BIN, JobFolder, Result, environment, named, python
 from killing import STEPS, check_exactly_once, wait_for_event
 from waiting import wait_until
 
@@ -83,7 +83,7 @@ def test_a_rank_that_dies_on_another_host_is_replaced(hosts: Hosts, job: Callabl
     heat = job(spares=1)
     heat.start()
     wait_for_event(heat.folder.path, "checkpoint")
-    victim = next(process for process in hosts.processes("node3") if process.name() == "heat2d")
+    victim = named(hosts.processes("node3"), "heat2d")[0]
     victim.send_signal(signal.SIGKILL)
     result = heat.finish(timeout=90)
     heat.check_complete(result)
@@ -152,7 +152,7 @@ def test_a_host_that_is_lost_is_done_without(hosts: Hosts, job: Callable[..., Ho
     getattr(hosts, how)(lost)
     heat.check_noticed(lost)
     if how == "cut":  # its daemon may go on until its TCP gives up; the ranks may not
-        assert not [process.cmdline() for process in hosts.processes(lost) if process.name() == "mpidata-rank"]
+        assert not named(hosts.processes(lost), "mpidata-rank")
 
 
 @pytest.mark.full
@@ -161,5 +161,5 @@ def test_a_host_is_lost_while_mpirun_has_something_to_tell_it(hosts: Hosts, job:
     heat.start("--restarts", "1")
     wait_for_event(heat.folder.path, "checkpoint")
     hosts.cut("node2")
-    next(process for process in hosts.processes("node3") if process.name() == "heat2d").kill()
+    named(hosts.processes("node3"), "heat2d")[0].kill()
     heat.check_noticed("node2")

@@ -1,5 +1,6 @@
 """Jobs for the tests: written to a folder, run with a timeout, checked to leave nothing behind."""
 
+import contextlib
 import csv
 import functools
 import json
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,6 +121,16 @@ def ranks_of(folder: Path) -> list[psutil.Process]:
     return found
 
 
+def named(processes: Iterable[psutil.Process], name: str) -> list[psutil.Process]:
+    """Those of this name that still run."""
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            if process.name() == name:
+                found.append(process)
+    return found
+
+
 class JobFolder:
     """A folder with a job file and its programs."""
 
@@ -222,9 +234,11 @@ class JobFolder:
         deadline = time.monotonic() + within_s
         while left := ranks_of(self.path):
             if time.monotonic() > deadline:
-                lines = [" ".join(process.cmdline()) for process in left if process.is_running()]
+                lines = []
                 for process in left:
-                    process.kill()
+                    with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+                        lines.append(" ".join(process.cmdline()))
+                        process.kill()
                 raise AssertionError(f"processes left behind: {lines}")
             time.sleep(0.05)
         abandoned = [str(path) for path in folders_of(self.path)]

@@ -49,3 +49,31 @@ def test_arrays_that_do_not_lie_side_by_side(folder: JobFolder, compiled: Callab
     assert result.status == 0, result.logs()
     inside = [[float(10 * j + i) for i in range(1, 7)] for j in range(1, 5)]
     assert result.marked() == [f"{inside} [4, 3, 2, 1, 0] [0.0, 1.0, 2.0] 3"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "steps"),
+    [
+        ("firo", 2500),
+        ("reservoir", 2500),
+        pytest.param("firo", 125_000, marks=[pytest.mark.full, pytest.mark.timeout(400)]),
+    ],
+)
+def test_a_trainer_holds_what_its_samples_take(folder: JobFolder, policy: str, steps: int) -> None:
+    """Not what the longest would take, however many have come and gone."""
+    simulations, capacity = 8, 2000
+    folder.variables = {"STEPS": str(steps)}
+    folder.job(
+        trainers={"program": python("trainers/checks/memory_of_lengths.py")},
+        solvers={"groups": 2, "function": "functions.uneven_rows:simulate"},
+        parameters={"count": simulations, "space": {"alpha": [0.0, 1.0]}},
+        fields={"rows": {"shape": ["n", 5]}},
+        buffer={"policy": policy, "capacity": capacity, "watermark": capacity - 64},
+    )
+    result = folder.run(timeout=300)
+    assert result.status == 0, result.logs()
+    assert result.summary["samples"]["received"] == simulations * steps
+    before, after = (int(line.split()[-1]) for line in result.marked())
+    held = capacity * 3000.5 * 20 / 1e6
+    print(f"{steps * simulations} samples: {after - before} MB for {held:.0f} MB of samples")
+    assert 0.5 * held < after - before < 1.25 * held + 64

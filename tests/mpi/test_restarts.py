@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from heat2d_job import write_heat2d_job
-from jobs import JobFolder, python, ranks_of
+from jobs import JobFolder, named, python, ranks_of
 from killing import STEPS, check_exactly_once, wait_for_event
 
 COUNT = 20
@@ -17,7 +17,7 @@ def test_a_job_without_ulfm_goes_on_after_a_death(folder: JobFolder, built_heat2
     started = time.monotonic()
     process = folder.start("--restarts", "1")
     wait_for_event(folder.path, "checkpoint")
-    next(rank for rank in ranks_of(folder.path) if rank.name() == "heat2d").kill()
+    named(ranks_of(folder.path), "heat2d")[0].kill()
     result = folder.finish(process, timeout=100, started=started)
     folder.assert_nothing_left()
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()

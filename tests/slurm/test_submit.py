@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from batch import BatchFolder, summaries
-from jobs import BIN, ranks_of
+from jobs import BIN, named, ranks_of
 from killing import STEPS, check_exactly_once
 from pages import README, blocks, files
 
@@ -83,7 +83,7 @@ def test_a_heterogeneous_job_goes_on_after_a_death(folder: BatchFolder, built_he
     job = folder.submit("--set", "trainers.per_node=1")
     folder.wait_for_start(job)
     folder.wait_for_checkpoint()
-    next(process for process in ranks_of(folder.path) if process.name() == "heat2d").kill()
+    named(ranks_of(folder.path), "heat2d")[0].kill()
     result = folder.wait(job, timeout=300)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     assert "Starting again (restart 1 of 3)" in result.output

@@ -17,7 +17,7 @@ def page_of(module: Any, output: Path, values: dict[str, dict[str, list[float]]]
 
 
 def test_the_pages(tmp_path: Path) -> None:
-    scheduler, dispatch, failure, batches, rows, loaders, training, growth = benchmarks()
+    scheduler, dispatch, failure, meshes, batches, rows, loaders, training, growth = benchmarks()
     cost = {f"{n} groups": {"cpu_us": [10.0 * n**0.5] * 2, "per_second": [5e4, 7e4]} for n in (1, 10, 100)}
     text = page_of(scheduler, tmp_path, cost)
     assert "| thousand dispatches a second | 60.0 (50.0–70.0) |" in text and "grows as groups^0.50" in text
@@ -30,6 +30,9 @@ def test_the_pages(tmp_path: Path) -> None:
     assert "| stream, fifo | 1.05 (1.00–1.10) | – |" in text
     text = page_of(growth, tmp_path, {f"{n} fields": {"cpu_us": [20.0, 20.0]} for n in (1, 2, 4)})
     assert "| CPU of a sample on all ranks, µs | 20.0 | 20.0 | 20.0 | – | – | 0.00 |" in text
+    rates = {"mpidata, packed, 64 KB": [3e9, 4e9], "ADIOS2 SST, 64 KB": [3e8, 2e8]}
+    text = page_of(meshes, tmp_path, {name: {"bytes_per_s": told} for name, told in rates.items()})
+    assert "| ADIOS2 SST | – | 250 (200–300) | – |" in text and "| ADIOS2 SST | – | 15.0 (10.0–20.0) | – |" in text
     moved = {"torch DataLoader, 8 MB": [1e9, 2e9], "mpidata.DataLoader, 8 MB": [4e9, 8e9]}
     values = {name: {"bytes_per_s": told, "batches_per_s": told} for name, told in moved.items()}
     text = page_of(batches, tmp_path, values)

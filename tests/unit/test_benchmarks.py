@@ -230,7 +230,7 @@ def test_cases_are_measured_in_turn_and_one_that_fails_is_named(tmp_path: Path) 
 
 def test_benchmarks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     names = [one.NAME for one in benchmarks()]
-    assert names == ["scheduler", "dispatch", "failure", "batches", "rows", "loaders", "training", "growth"]
+    assert names == ["scheduler", "dispatch", "failure", "meshes", "batches", "rows", "loaders", "training", "growth"]
     assert [[one.NAME for one in choose(only)[1]] for only in (None, ["growth"], ["pyzmq"])] == [names, ["growth"], []]
     assert [len(choose(only)[0]) for only in (None, ["growth"], ["stream"])] == [
         len(contenders()),
