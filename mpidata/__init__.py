@@ -1,7 +1,7 @@
 """Stream a running ensemble of MPI simulations into PyTorch training.
 
-In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `Normalizer`, `register`, `report` and
-`init_process_group`.
+In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `Normalizer`, `PackedCollate`, `register`,
+`report` and `init_process_group`.
 In a solver written in Python: `mpidata.solver`; in a function of `solvers.function`: `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mpidata.datasets.files.dataset import FileDataset
     from mpidata.errors import GiveUp
     from mpidata.field_statistics.normalizer import Normalizer
+    from mpidata.packing import PackedCollate
     from mpidata.record.dataset import RecordedDataset
     from mpidata.trainer.dataset import MPIStreamDataset
     from mpidata.trainer.process_group import init_process_group
@@ -29,6 +30,7 @@ __all__ = [
     "GiveUp",
     "MPIStreamDataset",
     "Normalizer",
+    "PackedCollate",
     "RecordedDataset",
     "__version__",
     "init_process_group",
@@ -45,6 +47,7 @@ _HOME = {
     "GiveUp": "mpidata.errors",
     "MPIStreamDataset": "mpidata.trainer.dataset",
     "Normalizer": "mpidata.field_statistics.normalizer",
+    "PackedCollate": "mpidata.packing",
     "RecordedDataset": "mpidata.record.dataset",
     "init_process_group": "mpidata.trainer.process_group",
     "register": "mpidata.trainer.script",

@@ -178,6 +178,8 @@ def _sample(recorded: dict[str, Any], plan: Plan) -> Sample:
     from mpidata.tensors import array_of
 
     fields = [np.ascontiguousarray(array_of(recorded[field.name])) for field in plan.fields]
-    assert all(field.size == math.prod(of.extents()) for field, of in zip(fields, plan.fields, strict=True))
+    lengths = {length.name: int(recorded[length.name]) for length in plan.lengths}
+    assert all(field.size == math.prod(of.extents(lengths)) for field, of in zip(fields, plan.fields, strict=True))
     simulation, step, time = int(recorded["simulation"]), int(recorded["step"]), float(recorded["time"])
-    return Sample(simulation, step, time, recorded["parameters"].numpy(), fields, np.zeros(0, np.int64))
+    numbers = np.array([int(recorded[name]) for name in plan.numbers], np.int64)
+    return Sample(simulation, step, time, recorded["parameters"].numpy(), fields, numbers)

@@ -110,11 +110,12 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_scatter": (c_int, [c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64]),
     # record.h
     **{f"mpidata_trainer_record_{name}": (c_int, []) for name in ("release", "stop")},
-    "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int]),
+    "mpidata_trainer_record_start": (c_int, [c_int64, c_int64, c_int64, c_int]),
     "mpidata_trainer_record_take": (
         c_int,
-        [c_int64, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_int64), c_double],
+        [c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_int64), c_double],
     ),
+    "mpidata_trainer_record_numbers": (c_int, [c_void_p]),
     "mpidata_trainer_record_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
     "mpidata_trainer_record_stop": (c_int, [c_char_p]),
     "mpidata_trainer_record_figures": (c_int, [c_void_p]),

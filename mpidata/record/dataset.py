@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from torch.utils.data import Dataset
 
 from mpidata.dtypes import numpy_dtype, valid
 from mpidata.errors import DAMAGED, StreamError
-from mpidata.record.layout import Header, files_in, open_file, read_index
+from mpidata.packing import join_fields, number_tensors, refuse_stacking
+from mpidata.record.layout import Header, column_of, files_in, open_file, read_ends, read_given, read_index
 from mpidata.run.plan import Field
 from mpidata.tensors import tensor_of
 
@@ -48,6 +50,11 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
     `window` W of 2 or more fields are ``[W, *shape]``, ``time`` and ``step`` ``[W]``. Samples are ordered by
     (simulation, step), whatever the order in which they came.
 
+    A field whose shape has a name, ``[nodes, 2]``, has that of the sample, and ``nodes`` is also a tensor, of int64
+    without dimensions. In windows the steps are joined along it, ``nodes`` is ``[W]``, and ``nodes_offsets``,
+    ``[W + 1]`` int64, where each begins. `PackedCollate` joins such samples to batches. An optional field has
+    ``<name>_given``, bool, shaped as the lengths, and zeros where it was not put.
+
     Works with a DataLoader's workers: each process opens the files when it first reads from them. A process's threads
     must not read at the same time. The record may still be written; what came later is not seen.
     """
@@ -64,11 +71,16 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
             raise StreamError(f"{folder} {what}. Give the folder that `record.path` of the job file names.")
         headers: list[Header] = []
         found: list[npt.NDArray[np.void]] = []
+        self._ends: list[dict[str, npt.NDArray[np.int64]]] = []
+        self._given: list[dict[str, npt.NDArray[np.bool_]]] = []
         for number, file_path in enumerate(self._paths):
             with open_file(file_path) as file:
                 headers.append(Header.read(file, file_path))
                 _check_alike(headers, self._paths)
-                found.append(_index(file, file_path, number, validation))
+                columns = dict(read_index(file, file_path))
+                found.append(_index(columns, number, validation))
+                self._ends.append(read_ends(file, file_path, headers[-1], columns["simulation"] >= 0))
+                self._given.append(read_given(file, file_path, headers[-1], len(columns["simulation"])))
         samples = np.concatenate(found)
         samples = samples[np.lexsort((samples["file"], samples["step"], samples["simulation"]))]
         again = np.zeros(len(samples), bool)
@@ -112,22 +124,33 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
             window = self._windows[index]
         except IndexError:
             raise IndexError(f"There is no sample {index}: the record holds {len(self)} of them.") from None
+        refuse_stacking(self, self._header.lengths, "dataset.fields")
         steps = [self._read_step(index, int(step)) for step in window]
+        names, n_lengths = self._header.numbers, len(self._header.lengths)
+        of_steps = [self._numbers(int(step)) for step in window]
+        numbers = np.array(of_steps[0] if len(steps) == 1 else list(zip(*of_steps, strict=True)), np.int64)
         if len(steps) == 1:
-            return steps[0]
-        once = ("parameters", "simulation")
-        return {
-            name: steps[0][name] if name in once else torch.stack([step[name] for step in steps]) for name in steps[0]
-        }
+            return steps[0] | number_tensors(names, numbers, n_lengths)
+        joined = join_fields(self._header.fields, steps, dict(zip(names[:n_lengths], numbers, strict=False)))
+        joined |= number_tensors(names, numbers, n_lengths)
+        joined |= {name: torch.stack([step[name] for step in steps]) for name in ("time", "step")}
+        return joined | {name: steps[0][name] for name in ("parameters", "simulation")}
+
+    def _numbers(self, place: int) -> list[int]:
+        step = self._steps[place]
+        row, number = int(step["row"]), int(step["file"])
+        lengths = [int(ends[row + 1] - ends[row]) for ends in self._ends[number].values()]
+        return [*lengths, *(int(given[row]) for given in self._given[number].values())]
 
     def _read_step(self, index: int, place: int) -> dict[str, torch.Tensor]:
         step = self._steps[place]
         number, row = int(step["file"]), int(step["row"])
         try:
-            file = self._open()[number]
-            tensors = {f.name: _read(file["fields"][f.name], row, f.extents(), f.dtype) for f in self._header.fields}
+            file, ends = self._open()[number], self._ends[number]
+            tensors = {f.name: _read_field(file["fields"][f.name], f, row, ends) for f in self._header.fields}
             n = len(self._header.parameters)
-            tensors["parameters"] = _read(file["parameters"], row, (n,), "float64") if n else torch.empty(0).double()
+            none = torch.empty(0, dtype=torch.float64)
+            tensors["parameters"] = _read(file["parameters"], row, 1, (n,), "float64")[0] if n else none
         except DAMAGED as error:
             raise StreamError(
                 f"Sample {index} cannot be read from row {row} of {self._paths[number]}: {error}. Restore "
@@ -152,8 +175,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
 _INDEX = np.dtype([("simulation", "i8"), ("step", "i8"), ("time", "f8"), ("file", "i4"), ("row", "i8")])
 
 
-def _index(file: h5py.File, path: Path, number: int, validation: bool) -> npt.NDArray[np.void]:
-    columns = dict(read_index(file, path))
+def _index(columns: Mapping[str, npt.NDArray[Any]], number: int, validation: bool) -> npt.NDArray[np.void]:
     kept = (columns["simulation"] >= 0) & (columns["validation"].astype(bool) == validation)
     samples = np.empty(np.count_nonzero(kept), _INDEX)
     for name in ("simulation", "step", "time"):
@@ -186,7 +208,23 @@ def _check_alike(headers: list[Header], paths: list[Path]) -> None:
         )
 
 
-def _read(dataset: h5py.Dataset, row: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
-    array = np.empty((1, *shape), numpy_dtype(dtype))
-    dataset.read_direct(array, np.s_[row : row + 1])
-    return tensor_of(valid(array), dtype)[0]
+def _read_field(
+    dataset: h5py.Dataset, field: Field, row: int, ends: Mapping[str, npt.NDArray[np.int64]]
+) -> torch.Tensor:
+    shape, each = column_of(field)
+    if not field.length:
+        return _read(dataset, row, 1, shape, field.dtype)[0]
+    first, end = ends[field.length][row : row + 2].tolist()
+    values = _read(dataset, first * each, (end - first) * each, shape, field.dtype)
+    if field.index and len(values):
+        start, after = ends[field.index][row : row + 2].tolist()
+        if int(values.min()) < 0 or int(values.max()) >= after - start:
+            raise ValueError(f"{field.name} has an index beyond the {after - start} {field.index} of the sample")
+    return values.reshape(field.extents({field.length: end - first}))
+
+
+def _read(dataset: h5py.Dataset, first: int, count: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+    array = np.empty((count, *shape), numpy_dtype(dtype))
+    if count:
+        dataset.read_direct(array, np.s_[first : first + count])
+    return tensor_of(valid(array), dtype)

@@ -5,6 +5,12 @@ of each belongs to one sample. Rows whose simulation is negative are empty: room
 writing was cut short. The root has the attributes `format`, `version` and `header`. Of a parameter that is a text,
 `parameters` has the place in its list, which is in the header. A field of bfloat16 is stored as uint16, with the
 attribute `dtype`, "bfloat16".
+
+Where samples have lengths of their own, `lengths/<name>` (n) has them. `fields/<name>` of a field with one has the
+values of all samples, in the order of the rows, one behind another: (sum, *rest) if the dimension that varies is the
+first; else the elements of the samples, each in C order of its own shape, (elements).
+
+`given/<name>` (n) of an optional field is 1 where it was put; where it was not, its values are zeros.
 """
 
 from __future__ import annotations
@@ -26,10 +32,10 @@ from mpidata.errors import DAMAGED, MpidataError, as_line
 from mpidata.native import constants
 from mpidata.run.plan import Field, Plan
 
-__all__ = ["EMPTY", "Header", "files_in", "open_file", "read_index"]
+__all__ = ["EMPTY", "Header", "column_of", "files_in", "open_file", "read_ends", "read_given", "read_index"]
 
 FORMAT = "mpidata-record"
-VERSION = 1
+VERSION, WITH_NUMBERS = 1, 2  # the latter only where samples have numbers: earlier versions cannot read these
 EMPTY = -1
 """Simulation of a row without a sample."""
 _MOST_STEPS = 1 << 28  # a greater one comes of damage; for each there is a bit in memory
@@ -58,18 +64,19 @@ class Header:
             kind, version = file.attrs.get("format"), file.attrs.get("version")
             if not isinstance(kind, str) or kind != FORMAT:
                 raise MpidataError(f"{path} is no file of a record. Give the folder that `record.path` names.")
-            if not isinstance(version, np.integer) or version != VERSION:
+            if not isinstance(version, np.integer) or version not in (VERSION, WITH_NUMBERS):
                 found = version if isinstance(version, np.integer) else "unknown"
                 raise MpidataError(
-                    f"{path} is a record of version {found}, not {VERSION}. Read it with the version of mpidata that "
-                    "wrote it."
+                    f"{path} is a record of version {found}, not {WITH_NUMBERS}. Read it with the version of mpidata "
+                    "that wrote it."
                 )
             data = json.loads(file.attrs["header"])
-            fields = tuple(Field(f["name"], f["dtype"], tuple(f["shape"])) for f in data.pop("fields"))
+            fields = tuple(Field(**(f | {"shape": tuple(f["shape"])})) for f in data.pop("fields"))
             texts = {name: tuple(texts) for name, texts in dict(data.pop("texts", {})).items()}
             header = cls(**(data | {"parameters": tuple(data["parameters"]), "fields": fields, "texts": texts}))
             header._check()
-            columns = {f"fields/{f.name}": (f.shape, f.dtype) for f in fields}
+            columns = {f"fields/{f.name}": (column_of(f)[0], f.dtype) for f in fields}
+            columns |= {name: ((), dtype) for name, dtype in header.number_columns.items()}
             if header.parameters:
                 columns["parameters"] = ((len(header.parameters),), "float64")
             for name, (shape, dtype) in columns.items():
@@ -81,27 +88,50 @@ class Header:
     def _check(self) -> None:
         names = (self.run, *self.parameters, *(field.name for field in self.fields))
         names = (*names, *self.texts, *(text for texts in self.texts.values() for text in texts))
-        extents = [extent for field in self.fields for extent in field.shape]
+        names = (*names, *self.numbers)
+        extents = [extent for field in self.fields for extent in field.shape if not extent or extent != field.length]
         sizes = [extent for extent in extents if type(extent) is int]
-        numbers = len(sizes) == len(extents) and all(type(number) is int for number in (self.trainer, self.every))
+        bases = [field.base for field in self.fields]
+        numbers = len(sizes) == len(extents) and all(type(n) is int for n in (self.trainer, self.every, *bases))
+        numbers &= all(type(field.optional) is bool for field in self.fields)
         if not numbers or not all(isinstance(name, str) and name for name in names) or self.trainer < 0:
             raise ValueError("its header makes no sense")
         if (
             self.every < 1
             or min(sizes, default=1) < 1
             or not {field.dtype for field in self.fields} <= set(constants.DTYPES)
+            or not {field.index for field in self.fields} <= {"", *self.lengths}
         ):
             raise ValueError("its header makes no sense")
 
     def write(self, file: h5py.File) -> None:
         """Add it to a new file."""
         file.attrs["format"] = FORMAT
-        file.attrs["version"] = VERSION
-        fields = [{"name": f.name, "dtype": f.dtype, "shape": f.shape} for f in self.fields]
+        file.attrs["version"] = WITH_NUMBERS if self.numbers else VERSION
+        fields: list[dict[str, Any]] = [{"name": f.name, "dtype": f.dtype, "shape": f.shape} for f in self.fields]
+        for entry, field in zip(fields, self.fields, strict=True):
+            entry.update({"index": field.index, "base": field.base} if field.index else {})
+            entry.update({"optional": True} if field.optional else {})
         data = dataclasses.asdict(self) | {"fields": fields}
         if not self.texts:  # which earlier versions do not know
             del data["texts"]
         file.attrs["header"] = json.dumps(data)
+
+    @property
+    def lengths(self) -> tuple[str, ...]:
+        """Lengths that samples have for themselves, in the order in which the fields name them, as in a plan."""
+        return tuple(dict.fromkeys(field.length for field in self.fields if field.length))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of a sample's own numbers, as in a plan: lengths, then for each optional field whether it was put."""
+        return (*self.lengths, *(f"{field.name}_given" for field in self.fields if field.optional))
+
+    @property
+    def number_columns(self) -> dict[str, str]:
+        """Names and dtypes of the datasets that have the numbers, in their order."""
+        given = {f"given/{field.name}": "uint8" for field in self.fields if field.optional}
+        return {f"lengths/{name}": "int64" for name in self.lengths} | given
 
     def difference(self, other: Header) -> str | None:
         """Say in what the samples differ from the other's; None where they do not."""
@@ -138,7 +168,20 @@ def _texts(header: Header) -> str:
 
 
 def _describe(field: Field) -> str:
-    return f"{field.name} ({field.dtype}, {list(field.shape)})"
+    index = f", index {field.index} from {field.base}" if field.index else ""
+    optional = ", optional" if field.optional else ""
+    return f"{field.name} ({field.dtype}, {list(field.shape)}{index}{optional})"
+
+
+def column_of(field: Field) -> tuple[tuple[int, ...], int]:
+    """Return the shape of a row of a field's dataset, and how many rows there are for each index of its length.
+
+    A field without a length has a row for each sample.
+    """
+    first, *rest = field.shape or ("",)
+    if not field.length:
+        return field.extents(), 1
+    return (field.extents({field.length: 1})[1:], 1) if first == field.length else ((), field.row)
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -165,6 +208,49 @@ def open_file(path: Path) -> h5py.File:
             return h5py.File(path, "r", libver="latest", swmr=True, rdcc_nbytes=0)
     except DAMAGED as error:
         raise MpidataError(f"{path} cannot be read as HDF5: {error}. Remove it, or restore it from a copy.") from None
+
+
+def read_ends(
+    file: h5py.File, path: Path, header: Header, filled: npt.NDArray[np.bool_]
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Read where the samples end in the fields of each length, (rows + 1) from 0; `filled` tells which rows have one.
+
+    Raises
+    ------
+    MpidataError
+        There are not so many lengths or values, or the file cannot be read.
+    """
+    ends = {}
+    with _damaged(path):
+        sizes = {f: _dataset(file, f"fields/{f.name}").shape[0] // column_of(f)[1] for f in header.fields if f.length}
+        for name in header.lengths:
+            most = min(size for field, size in sizes.items() if field.length == name)
+            lengths = _dataset(file, f"lengths/{name}")[: len(filled)]
+            if lengths.shape != filled.shape or np.any((lengths[filled] < 0) | (lengths[filled] > most)):
+                raise ValueError(f"lengths/{name} makes no sense")
+            ends[name] = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths * filled)])
+            if ends[name].min() < 0 or ends[name].max() > most:  # less than 0: more than an int64 can be
+                raise ValueError(f"lengths/{name} has more than the fields")
+    return ends
+
+
+def read_given(file: h5py.File, path: Path, header: Header, rows: int) -> dict[str, npt.NDArray[np.bool_]]:
+    """Read for each optional field which of the first `rows` rows have it, by the name in a sample.
+
+    Raises
+    ------
+    MpidataError
+        There are not so many, or the file cannot be read.
+    """
+    given = {}
+    for field in header.fields:
+        if field.optional:
+            with _damaged(path):
+                column = np.asarray(_dataset(file, f"given/{field.name}")[:rows])
+                if column.shape != (rows,):
+                    raise ValueError(f"given/{field.name} has {len(column)} of {rows} rows")
+            given[f"{field.name}_given"] = column != 0
+    return given
 
 
 def read_index(file: h5py.File, path: Path) -> Iterator[tuple[str, npt.NDArray[Any]]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +21,19 @@ from mpidata.run.own_files import new_file
 __all__ = ["repack", "shrink"]
 
 
-def shrink(path: Path, rows: int) -> None:
-    """Cut all columns of a closed file to so many rows; raises OSError, which leaves a file that can be read, too."""
+def shrink(path: Path, rows: int, of_fields: Mapping[str, int]) -> None:
+    """Cut all columns of a closed file to so many rows; raises OSError, which leaves a file that can be read, too.
+
+    `of_fields` has by name the rows of the fields that have others than those.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         for first in (True, False):  # a reader takes `simulation` to be the shortest
             view = _View(descriptor)
             with h5py.File(view, "r+", libver=("v110", "v110")) as file:
-                fields = file["fields"].values()
-                for column in [file["simulation"]] if first else [*fields, *file.values()]:
-                    if isinstance(column, h5py.Dataset):
-                        column.resize(rows, axis=0)
+                for column in [file["simulation"]] if first else _columns(file):
+                    group, _, name = column.name.strip("/").rpartition("/")
+                    column.resize(of_fields.get(name, rows) if group == "fields" else rows, axis=0)
             view.store()
     except (RuntimeError, ValueError) as error:
         raise OSError(str(error)) from None
@@ -47,15 +50,14 @@ def repack(path: Path, chunk_bytes: int) -> None:
     with h5py.File(path, rdcc_nbytes=0) as old, h5py.File(memory, "w", libver=("v110", "v110"), rdcc_nbytes=0) as new:
         new.attrs.update(old.attrs)
         new.create_group("fields", track_order=True)
-        for column in (*old["fields"].values(), *old.values()):
-            if isinstance(column, h5py.Dataset):
-                rows, *row = column.shape
-                chunks = max(1, min(rows, -(-column.nbytes // chunk_bytes)))
-                copy = new.create_dataset(
-                    column.name, data=column[()], chunks=(max(1, -(-rows // chunks)), *row), maxshape=(None, *row),
-                    fillvalue=column.fillvalue,
-                )  # fmt: skip
-                copy.attrs.update(column.attrs)
+        for column in _columns(old):
+            rows, *row = column.shape
+            chunks = max(1, min(rows, -(-column.nbytes // chunk_bytes)))
+            copy = new.create_dataset(
+                column.name, data=column[()], chunks=(max(1, -(-rows // chunks)), *row), maxshape=(None, *row),
+                fillvalue=column.fillvalue,
+            )  # fmt: skip
+            copy.attrs.update(column.attrs)
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)
     new_file(beside)
@@ -69,6 +71,12 @@ def repack(path: Path, chunk_bytes: int) -> None:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
+
+
+def _columns(file: h5py.File) -> list[h5py.Dataset]:
+    groups = (file["fields"], file.get("lengths", {}), file.get("given", {}), file)
+    columns = (column for group in groups for column in group.values())
+    return [column for column in columns if isinstance(column, h5py.Dataset)]
 
 
 class _View(io.RawIOBase):

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from mpidata.errors import MpidataError
 from mpidata.native import constants, structures
@@ -28,7 +29,7 @@ from mpidata.run.plan import Plan
 
 __all__ = ["Recorder"]
 
-# What may wait to be written: these many bytes, in at least two samples.
+# What may wait to be written: these many bytes, or two samples if those have more.
 _QUEUE_BYTES = 256 << 20
 _QUEUE_SAMPLES = 1 << 16
 # Taken and given back at once.
@@ -77,7 +78,6 @@ class Recorder:
             raise MpidataError(
                 f"The record cannot be written to {self.folder}: {error}. Give another `record.path` in the job file."
             ) from None
-        self._bytes = sum(field.nbytes for field in plan.fields)
         self._thread = threading.Thread(target=self._run, name="mpidata record", daemon=True)
         self._written = threading.Condition()  # and what follows
         self._finishing = False
@@ -85,9 +85,8 @@ class Recorder:
         self._error = ""
         self._broken: OSError | None = None
         self._said_slow = False
-        limit = max(2, min(_QUEUE_SAMPLES, _QUEUE_BYTES // self._bytes))
         skip = plan.record_when_slow == "skip"
-        check(library, library.mpidata_trainer_record_start(plan.record_every, limit, skip))
+        check(library, library.mpidata_trainer_record_start(plan.record_every, _QUEUE_SAMPLES, _QUEUE_BYTES, skip))
 
     @property
     def path(self) -> Path:
@@ -167,16 +166,16 @@ class Recorder:
         """Write some samples; False when there are none left."""
         if self._broken is not None:
             raise self._broken
-        most = max(1, min(_TAKE_SAMPLES, _TAKE_BYTES // self._bytes))
         columns = {
-            name: np.empty(most, dtype) for name, dtype in (("time", "f8"), ("step", "i8"), ("simulation", "i8"))
+            name: np.empty(_TAKE_SAMPLES, dtype)
+            for name, dtype in (("time", "f8"), ("step", "i8"), ("simulation", "i8"))
         }
-        parameters = np.empty((most, len(self._plan.parameters)))
+        parameters = np.empty((_TAKE_SAMPLES, len(self._plan.parameters)))
         count = ctypes.c_int64()
         addresses = [array.ctypes.data for array in (parameters, *columns.values())]
         finishing = self._finishing
         status = self._library.mpidata_trainer_record_take(
-            most, *addresses, ctypes.byref(count), 0.0 if finishing else _WAIT_S
+            _TAKE_SAMPLES, _TAKE_BYTES, *addresses, ctypes.byref(count), 0.0 if finishing else _WAIT_S
         )
         if status == constants.ERR_AGAIN:
             return not finishing
@@ -184,12 +183,18 @@ class Recorder:
         n = count.value
         simulation = columns["simulation"][:n]
         validation = (simulation >= self._plan.simulations).astype(np.uint8)
-        rows = Rows(simulation, columns["step"][:n], columns["time"][:n], validation, parameters[:n])
-        self._append(rows)
+        step, time_ = columns["step"][:n], columns["time"][:n]
+        self._append(Rows(simulation, step, time_, validation, parameters[:n], self._numbers(n)))
         check(self._library, self._library.mpidata_trainer_record_release())
         with self._written:
             self._written.notify_all()
         return True
+
+    def _numbers(self, count: int) -> npt.NDArray[np.int64]:
+        """Get those of the samples taken."""
+        numbers = np.empty((count, len(self._plan.numbers)), np.int64)
+        check(self._library, self._library.mpidata_trainer_record_numbers(numbers.ctypes.data))
+        return numbers
 
     def _append(self, rows: Rows) -> None:
         """Write the samples that are not there from an earlier start of the run."""

@@ -117,7 +117,8 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         """Begin a pass over the stream; raises StreamError where a DataLoader around it does not suit a stream."""
-        refuse_loader(self.batch_size, self._trainer.plan.trainers)
+        plan = self._trainer.plan
+        refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
         self._trainer.stay()
         return Pass(self._trainer, self._memory, self.batches_per_epoch)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from torch.utils.data import get_worker_info
+from torch.utils.data import IterableDataset, get_worker_info
 
 from mpidata.errors import StreamError
+from mpidata.packing import refuse_fetcher
 
 __all__ = ["no_workers", "refuse_loader", "refuse_workers"]
 
@@ -33,15 +34,19 @@ def refuse_workers() -> None:
         raise StreamError(no_workers(f"num_workers={info.num_workers}"))
 
 
-def refuse_loader(batch_size: int | None, trainers: int) -> None:
+def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers: int, lengths: Sequence[str]) -> None:
     """Look at what begins a pass: raises StreamError, or warns, where its arguments do not suit a stream.
 
     Parameters
     ----------
+    stream : IterableDataset
+        Whose pass it is.
     batch_size : int or None
         Of the stream.
     trainers : int
         Number of trainers of the job.
+    lengths : sequence of str
+        Names of the lengths that samples have for themselves.
 
     Notes
     -----
@@ -56,6 +61,8 @@ def refuse_loader(batch_size: int | None, trainers: int) -> None:
                 "of batches. Use DataLoader(stream, batch_size=None), the stream itself, or a stream without "
                 "batch_size."
             )
+        if name == _FETCHER:
+            refuse_fetcher(caller, stream, lengths, "stream.fields")
         if name == _FETCHER and caller.drop_last:
             warnings.warn(
                 "drop_last=True leaves out the last samples of each pass, though a stream has them only once. Give "

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, get_worker_info
 from mpidata.errors import StreamError
 from mpidata.native import constants
 from mpidata.native.library import check
-from mpidata.trainer.batches.packed import join_steps, number_tensors
+from mpidata.packing import join_fields, number_tensors, refuse_stacking
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
 __all__ = ["ValidationDataset"]
@@ -67,7 +67,7 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         if status == constants.END:
             raise StreamError(
                 "The job was stopped before the validation samples were complete. See the run folder's summary for the "
-                "reason."
+                "reason, or what `mpidata try` has printed."
             )
         check(trainer.library, status)
         return cls(trainer, count.value)
@@ -89,17 +89,17 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         except IndexError:
             raise IndexError(f"There is no sample {index}: this trainer holds {len(self)} of them.") from None
         plan = self._trainer.plan
-        tensors = dict(zip((field.name for field in plan.fields), self._fields_of(steps), strict=True))
-        tensors |= number_tensors(plan, self._numbers_of(steps))
+        refuse_stacking(self, [length.name for length in plan.lengths], "stream.fields")
+        numbers = self._numbers_of(steps)
+        copied = [_copy_fields(self._trainer, step) for step in steps]
+        lengths = dict(zip((length.name for length in plan.lengths), numbers, strict=False))
+        tensors = copied[0] if self._window == 1 else join_fields(plan.fields, copied, lengths)
+        tensors |= number_tensors(plan.numbers, numbers, len(plan.lengths))
         tensors["parameters"] = torch.from_numpy(steps[0].parameters.copy())
         tensors["time"] = self._joined([torch.tensor(step.time, dtype=torch.float64) for step in steps])
         tensors["step"] = self._joined([torch.tensor(step.step) for step in steps])
         tensors["simulation"] = torch.tensor(steps[0].simulation)
         return tensors
-
-    def _fields_of(self, steps: Sequence[_Step]) -> list[torch.Tensor]:
-        copied = [_copy_fields(self._trainer, step) for step in steps]
-        return copied[0] if self._window == 1 else join_steps(self._trainer.plan, copied, self._numbers_of(steps))
 
     def _numbers_of(self, steps: Sequence[_Step]) -> npt.NDArray[np.int64]:
         return steps[0].numbers if self._window == 1 else np.stack([step.numbers for step in steps], axis=-1)
@@ -118,9 +118,9 @@ def _locate(trainer: Trainer, index: int) -> _Step:
     return _Step(index, numbers, parameters, time.value, step.value, simulation.value)
 
 
-def _copy_fields(trainer: Trainer, step: _Step) -> list[torch.Tensor]:
+def _copy_fields(trainer: Trainer, step: _Step) -> dict[str, torch.Tensor]:
     lengths = {length.name: int(of) for length, of in zip(trainer.plan.lengths, step.numbers, strict=False)}
     tensors = [torch.empty(field.extents(lengths), dtype=getattr(torch, field.dtype)) for field in trainer.plan.fields]
     places = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
     check(trainer.library, trainer.library.mpidata_trainer_validation_copy(step.index, places))
-    return tensors
+    return dict(zip((field.name for field in trainer.plan.fields), tensors, strict=True))

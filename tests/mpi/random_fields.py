@@ -1,14 +1,18 @@
-"""Jobs with fields drawn at random: lengths, shapes, dtypes, ranks, trainers, policies, windows, starts."""
+"""Jobs with fields drawn at random: lengths, shapes, dtypes, ranks, trainers, policies, windows, starts, records."""
 
 import json
 import random
+import subprocess
+import sys
 from collections import Counter
 from itertools import product
 from typing import Any
 
-from jobs import JobFolder, Result, python
+from jobs import PROGRAMS, JobFolder, Result, python
 
-DTYPES = ("float32", "float64", "int32", "int64", "uint8")
+from mpidata.native.constants import DTYPES
+
+COMMON = ("float32", "float64", "int32", "int64", "uint8")
 BATCH, VALIDATION = 3, 2
 
 
@@ -24,7 +28,7 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         shape: list[Any] = [chance.choice([1, 2, 5]) for _ in range(chance.randint(0, 3))]
         if number < len(names) or chance.random() < 0.5:
             shape.insert(chance.randint(0, len(shape)), names[number] if number < len(names) else chance.choice(names))
-        fields[f"f{number}"] = {"dtype": chance.choice(DTYPES), "shape": shape}
+        fields[f"f{number}"] = {"dtype": chance.choice(COMMON), "shape": shape}
         if any(isinstance(extent, str) for extent in shape) and chance.random() < 0.4:
             index = {"dtype": chance.choice(["int32", "int64"]), "index": names[0], "base": chance.choice([0, 1])}
             fields[f"f{number}"] |= index
@@ -50,6 +54,13 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         | ({"watermark": 4} if policy == "firo" else {})
         | ({"repeats": 1.5} if policy == "reservoir" else {}),
     }  # fmt: skip
+    if chance.random() < 0.5:
+        keys["record"] = {"path": "samples"}
+    for entry in fields.values():
+        if "index" not in entry and chance.random() < 0.7:
+            entry["dtype"] = chance.choice(list(DTYPES))
+    have_statistics = ["index" not in entry and DTYPES[entry["dtype"]].has_statistics for entry in fields.values()]
+    keys["samples"]["statistics"] &= any(have_statistics)
     return keys, spec
 
 
@@ -71,6 +82,10 @@ def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[st
     count, window, begins = keys["parameters"]["count"], keys["samples"]["window"], spec["steps"]
     every = Counter(product(range(count), range(begins - window + 1)))
     drawn = Counter(tuple(step) for note in notes for step in note["drawn"])
+    if "record" in keys:
+        found = read_record(folder)
+        assert found["training"]["found"] == [list(step) for step in product(range(count), range(begins))]
+        assert len(found["validation"]["found"]) == VALIDATION * begins
     held = Counter(tuple(step) for note in notes for step in note["validation"])
     assert held == Counter(product(range(count, count + VALIDATION), range(begins - window + 1)))
     assert set(drawn) <= set(every)
@@ -78,3 +93,14 @@ def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[st
         return
     lost = sum(every.values()) - sum(drawn.values())
     assert max(drawn.values()) == 1 and lost < BATCH * keys["trainers"]["ranks"] + begins * count // 4
+
+
+def read_record(folder: JobFolder, every: int = 1) -> dict[str, Any]:
+    """Have every element of the record in `samples` compared, and tell which samples there are."""
+    command = [sys.executable, str(PROGRAMS / "random_fields" / "read_record.py"), "samples", str(every)]
+    done = subprocess.run(
+        command, cwd=folder.path, env=folder.environment(), capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

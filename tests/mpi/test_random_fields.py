@@ -5,8 +5,8 @@ import random_fields
 from jobs import JobFolder
 
 # Together: 1, 2 and 4 ranks, 1 to 3 trainers, each policy, windows, split, spawn, carried, statistics, indices from 0
-# and 1, optional.
-FAST_SEEDS = (0, 5, 8, 11, 12, 22)
+# and 1, optional, records (11, 30, 39).
+FAST_SEEDS = (0, 5, 8, 11, 12, 22, 30, 39)
 
 
 @pytest.mark.parametrize("seed", FAST_SEEDS)
@@ -16,9 +16,9 @@ def test_random_fields(folder: JobFolder, seed: int) -> None:
     random_fields.check(folder, folder.run(timeout=120), keys, spec)
 
 
-@pytest.mark.parametrize("seed", [0, 5, 8])
+@pytest.mark.parametrize("seed", [0, 5, 8, 11])
 def test_a_resume_goes_on_with_them(folder: JobFolder, seed: int) -> None:
-    """Optional fields, windows, a carried program: what the checkpoint holds comes once, and right."""
+    """Optional fields, windows, a carried program, a record: what the checkpoint holds comes once, and right."""
     keys, spec = random_fields.write(folder, seed, dies=True)
     died = folder.run(timeout=120)
     assert died.status == 1 and died.run is not None and "exit status 3" in died.output, died.logs()

@@ -61,11 +61,12 @@ NUMBERS = python("solvers/python/puts_numbers.py", 30, 256, 1024)
 
 @pytest.mark.full
 @pytest.mark.parametrize("when_slow", ["slow_down", "skip"])
-def test_a_slow_disk(folder: JobFolder, when_slow: str) -> None:
+@pytest.mark.parametrize("rows", [256, "rows"])
+def test_a_slow_disk(folder: JobFolder, when_slow: str, rows: int | str) -> None:
     folder.job(
         trainers={"program": python("trainers/record/slow_disk.py")},
         solvers={"program": NUMBERS},
-        fields={"u": {"dtype": "float32", "shape": [256, 1024]}},
+        fields={"u": {"dtype": "float32", "shape": [rows, 1024]}},
         record={"path": "samples", "when_slow": when_slow},
         buffer={"policy": "fifo", "capacity": 10},
     )

@@ -5,15 +5,46 @@ import threading
 from collections import deque
 
 import numpy as np
-from fake_library import FakeLibrary, memory
+from fake_library import FakeLibrary, make_plan, memory
 
+from mpidata.dtypes import numpy_dtype
 from mpidata.native.constants import ERR_AGAIN as AGAIN
 from mpidata.native.constants import SUCCESS
 from mpidata.record.writer import Recorder
+from mpidata.run.plan import Field, Length
+from mpidata.tensors import array_of
 
-__all__ = ["SAMPLES", "RecordLibrary", "check", "content", "record"]
+__all__ = [
+    "FIELDS_WITH_LENGTHS",
+    "SAMPLES",
+    "RecordLibrary",
+    "check",
+    "content",
+    "is_given",
+    "lengths_of",
+    "make_plan_with_lengths",
+    "record",
+    "values_of",
+]
 
 SAMPLES = [(simulation, step) for simulation in range(4) for step in range(20)]  # simulation 3 is the validation
+FIELDS_WITH_LENGTHS = (
+    Field("xy", "float32", ("nodes", 2)),
+    Field("edge_index", "int64", (2, "edges"), "nodes", 1),
+    Field("u", "float64", ("nodes",)),
+    Field("corners", "int32", ("edges", 3), "nodes"),
+    Field("flags", "uint8", (3, "nodes", 2)),
+    Field("wind", "float32", (3,)),
+    Field("spectrum", "complex64", (2, "edges")),
+    Field("weights", "bfloat16", ("nodes", 2)),
+    Field("inside", "bool", ("nodes",)),
+    Field("pressure", "float32", ("nodes",), optional=True),
+    Field("drag", "complex128", (2,), optional=True),
+)
+
+
+def make_plan_with_lengths(**changes):
+    return make_plan(fields=FIELDS_WITH_LENGTHS, lengths=(Length("nodes", 6000), Length("edges")), **changes)
 
 
 class RecordLibrary(FakeLibrary):
@@ -37,11 +68,11 @@ class RecordLibrary(FakeLibrary):
             self.queued += len(samples)
             self.lock.notify()
 
-    def mpidata_trainer_record_start(self, every, limit, skip):
-        self.limit = (every, limit, skip)
+    def mpidata_trainer_record_start(self, every, samples, size, skip):
+        self.limit = (every, samples, size, skip)
         return SUCCESS
 
-    def mpidata_trainer_record_take(self, most, parameters, times, steps, simulations, count, timeout):
+    def mpidata_trainer_record_take(self, most, most_bytes, parameters, times, steps, simulations, count, timeout):
         with self.lock:
             if not self.queue:
                 self.lock.wait(min(timeout, 0.01))
@@ -60,11 +91,17 @@ class RecordLibrary(FakeLibrary):
         self.writes += 1
         if self.error:
             return self.error
-        name, dtype, shape = self.plan.fields[field].name, self.plan.fields[field].dtype, self.plan.fields[field].shape
-        for i, (simulation, step) in enumerate(self.taken[first : first + count]):
-            values = content(name, simulation, step, shape, dtype).tobytes()
-            os.pwrite(file, values, offset + i * len(values))
+        of = self.plan.fields[field]
+        for simulation, step in self.taken[first : first + count]:
+            values = values_of(of, lengths_of(self.plan.fields, simulation, step), simulation, step)
+            offset += os.pwrite(file, values.tobytes(), offset)
         return 0
+
+    def mpidata_trainer_record_numbers(self, numbers):
+        lengths = [list(lengths_of(self.plan.fields, *sample).values()) for sample in self.taken]
+        given = [[is_given(field, *sample) for field in self.plan.fields if field.optional] for sample in self.taken]
+        memory(numbers, (len(self.taken), len(self.plan.numbers)), "int64")[...] = np.hstack([lengths, given])
+        return SUCCESS
 
     def mpidata_trainer_record_release(self):
         self.written += len(self.taken)
@@ -82,8 +119,32 @@ class RecordLibrary(FakeLibrary):
         return SUCCESS
 
 
+def lengths_of(fields, simulation, step):
+    """Those of a sample, by name: 0 in a third of the samples, few or many in the others; no edges without nodes."""
+    chance = np.random.default_rng([simulation, step])
+    names = dict.fromkeys(field.length for field in fields if field.length)
+    lengths = {name: int(chance.choice([0, chance.integers(1, 5), chance.integers(1, 300)])) for name in names}
+    return lengths | ({"edges": 0} if lengths.get("nodes") == 0 else {})
+
+
+def is_given(field, simulation, step):
+    """Optional fields are put in two of three samples."""
+    return not field.optional or (simulation + step + len(field.name)) % 3 > 0
+
+
 def content(name, simulation, step, shape, dtype):
-    return (1000 * simulation + 10 * step + np.arange(np.prod(shape, dtype=int)).reshape(shape)).astype(dtype)
+    values = 1000 * simulation + 10 * step + np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    if dtype == "bool":
+        return values % 3 == 0
+    return (values + 1j * step if "complex" in str(dtype) else values).astype(numpy_dtype(dtype))
+
+
+def values_of(field, lengths, simulation, step):
+    """The values of a field in a sample: its content, as indices within their length, and zeros if it is not given."""
+    values = content(field.name, simulation, step, field.extents(lengths), field.dtype)
+    if field.index:
+        values %= max(1, lengths[field.index])
+    return values if is_given(field, simulation, step) else np.zeros_like(values)
 
 
 def record(plan, samples, trainer=0, **library_values):
@@ -103,7 +164,11 @@ def check(dataset, samples):
         sample = dataset[i]
         simulation, step = int(sample["simulation"]), int(sample["step"])
         assert sample["parameters"].tolist() == [simulation, -step] and sample["time"] == 0.5 * step
+        lengths = lengths_of(dataset.fields.values(), simulation, step)
+        assert {name: sample[name].item() for name in lengths} == lengths
         for field in dataset.fields.values():
             values = sample[field.name]
-            assert values.shape == field.shape and str(values.dtype) == f"torch.{field.dtype}"
-            assert np.array_equal(values, content(field.name, simulation, step, field.shape, field.dtype))
+            assert values.shape == field.extents(lengths) and str(values.dtype) == f"torch.{field.dtype}"
+            if field.optional:
+                assert sample[f"{field.name}_given"].item() is is_given(field, simulation, step)
+            assert np.array_equal(array_of(values), values_of(field, lengths, simulation, step)), field

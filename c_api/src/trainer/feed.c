@@ -141,6 +141,7 @@ int mpidata_trainer_end_alone(void) {
     while (!has_room_locked(trainer) && trainer->n_arrived && !mpidata_draws_ended(&trainer->phase))
         (void)mpidata_lock_sleep_locked(&trainer->lock, &trainer->wake, mpidata_trainer_deadline(1.0));
     mpidata_buffer_end(&trainer->buffer);
+    if (!trainer->validation_whole) mpidata_phase_stop_locked(&trainer->phase);
     (void)pthread_cond_broadcast(&trainer->news);
     mpidata_lock_give(&trainer->lock);
     return MPIDATA_SUCCESS;

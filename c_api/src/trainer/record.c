@@ -10,39 +10,51 @@
 #include "containers/array.h"
 #include "stream/state.h"
 
-int mpidata_trainer_record_start(int64_t every, int64_t limit, int skip) {
-    if (every < 1 || limit < 1)
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "A record of every %lld. step, at most %lld waiting. Use 1 or more.",
-                             (long long)every, (long long)limit);
-    mpidata_record_set(every, limit, skip);
+int mpidata_trainer_record_start(int64_t every, int64_t samples, int64_t bytes, int skip) {
+    if (every < 1 || samples < 1 || bytes < 1)
+        return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                             "A record of every %lld. step, at most %lld samples or %lld bytes waiting. Use 1 or more.",
+                             (long long)every, (long long)samples, (long long)bytes);
+    mpidata_record_set(every, (mpidata_amount){samples, bytes}, skip);
     return MPIDATA_SUCCESS;
 }
 
 /* Forget the oldest n. */
 static void drop_locked(mpidata_trainer *trainer, int64_t n) {
     MPIDATA_LOCKED(&trainer->lock);
-    mpidata_record *record = &trainer->record;
-    for (int64_t i = 0; i < n; i++) {
-        record->n_limited -= mpidata_record_limited(&trainer->slots, trainer->slots.slots[record->queue[i]]);
-        mpidata_slots_unpin(&trainer->slots, record->queue[i]);
-    }
-    record->n_queued -= n;
-    record->written += n;
-    record->n_taken = 0;
-    if (n) memmove(record->queue, record->queue + n, (size_t)record->n_queued * sizeof *record->queue);
+    mpidata_record_drop_locked(&trainer->record, &trainer->slots, n);
+    trainer->record.n_taken = 0;
     mpidata_trainer_wake_locked(trainer);
 }
 
+static int64_t half_at_most(int64_t limit, int64_t most) {
+    const int64_t half = limit > 1 ? limit / 2 : 1;
+    return most < half ? most : half;
+}
+
 /* Sleep until there are enough, or the time has passed. */
-static void wait_for_locked(mpidata_trainer *trainer, int64_t most, double timeout_s) {
+static void wait_for_locked(mpidata_trainer *trainer, mpidata_amount most, double timeout_s) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_record *record = &trainer->record;
-    int64_t half = record->limit > 1 ? record->limit / 2 : 1, enough = most < half ? most : half;
+    const mpidata_amount *limit = &record->limit;
+    const mpidata_amount enough = {half_at_most(limit->samples, most.samples), half_at_most(limit->bytes, most.bytes)};
     double deadline = mpidata_now() + timeout_s;
     record->enough = enough;
-    while (record->n_queued < enough && record->every)
+    while (!mpidata_amount_reaches(&record->waiting, &enough) && record->every)
         if (!mpidata_lock_sleep_locked(&trainer->lock, &record->ready, deadline)) break;
-    record->enough = 0;
+    record->enough.samples = 0;
+}
+
+/* How many of the oldest samples are at most so many bytes, but one at least. */
+static int64_t count_locked(const mpidata_trainer *trainer, mpidata_amount most) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_record *record = &trainer->record;
+    int64_t n = 0, bytes = 0;
+    for (; n < most.samples && n < record->waiting.samples; n++) {
+        bytes += (int64_t)mpidata_slot_bytes(&trainer->slots, trainer->slots.slots[record->queue[n]]);
+        if (n && bytes > most.bytes) break;
+    }
+    return n;
 }
 
 /* The slots' addresses are kept: the list of slots may move while they are written. */
@@ -64,17 +76,27 @@ static int take_locked(mpidata_trainer *trainer, int64_t n, double *parameters, 
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_record_take(int64_t most, double *parameters, double *time, int64_t *step, int64_t *simulation,
-                                int64_t *count, double timeout_s) {
+int mpidata_trainer_record_take(int64_t samples, int64_t bytes, double *parameters, double *time, int64_t *step,
+                                int64_t *simulation, int64_t *count, double timeout_s) {
+    const mpidata_amount most = {samples, bytes};
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
     wait_for_locked(trainer, most, timeout_s);
     int status = MPIDATA_ERR_AGAIN;
-    *count = most < trainer->record.n_queued ? most : trainer->record.n_queued;
+    *count = count_locked(trainer, most);
     if (*count) status = take_locked(trainer, *count, parameters, time, step, simulation);
     mpidata_lock_give(&trainer->lock);
     return status;
+}
+
+int mpidata_trainer_record_numbers(int64_t *numbers) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    const int n = trainer->job.plan.n_numbers;
+    for (int64_t i = 0; i < trainer->record.n_taken && n; i++, numbers += n)
+        memcpy(numbers, trainer->record.taken[i]->parts.numbers, (size_t)n * sizeof *numbers);
+    return MPIDATA_SUCCESS;
 }
 
 int mpidata_trainer_record_write(int file, int field, int64_t first, int64_t count, int64_t offset) {
@@ -101,7 +123,7 @@ int mpidata_trainer_record_stop(const char *why) {
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
     trainer->record.every = 0;
-    drop_locked(trainer, trainer->record.n_queued);
+    drop_locked(trainer, trainer->record.waiting.samples);
     int status = why ? mpidata_trainer_post_locked(trainer, &event) : MPIDATA_SUCCESS;
     mpidata_lock_give(&trainer->lock);
     return status;

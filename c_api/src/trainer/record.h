@@ -7,15 +7,19 @@
 
 #include "python/structures.h"
 
-/* Record every `every`-th step of each simulation, with at most `limit` training samples waiting to be written (some more
- * while messages are on their way); when it is reached, skip: leave out samples, else: let the solvers wait. Before
- * mpidata_trainer_open. Does not block. */
-int mpidata_trainer_record_start(int64_t every, int64_t limit, int skip);
+/* Record every `every`-th step of each simulation, with at most so many training samples, or bytes of two or more, waiting
+ * to be written (some more while messages are on their way); when this is reached, skip: leave out samples, else: let the
+ * solvers wait. Before mpidata_trainer_open. Does not block. */
+int mpidata_trainer_record_start(int64_t every, int64_t samples, int64_t bytes, int skip);
 
-/* Take the oldest samples, at most `most`: *count of them, with count x n_parameters parameters and count of the others.
- * Waits asleep until there are `most` (or half the limit), or timeout_s has passed; MPIDATA_ERR_AGAIN: there is none. */
-int mpidata_trainer_record_take(int64_t most, double *parameters, double *time, int64_t *step, int64_t *simulation,
-                                int64_t *count, double timeout_s);
+/* Take the oldest samples, at most so many, or so many bytes of two or more: *count of them, with count x n_parameters
+ * parameters and count of the others. Waits asleep until there are as many samples or bytes (or half of either limit), or
+ * timeout_s has passed; MPIDATA_ERR_AGAIN: there is none. */
+int mpidata_trainer_record_take(int64_t samples, int64_t bytes, double *parameters, double *time, int64_t *step,
+                                int64_t *simulation, int64_t *count, double timeout_s);
+
+/* The numbers of those taken: count x n_numbers int64. Does not block. */
+int mpidata_trainer_record_numbers(int64_t *numbers);
 
 /* Write a field of the samples [first, first + count) of those taken, one behind the other, to a file at `offset`. Blocks
  * as write does. Returns 0, or errno. */

@@ -27,16 +27,11 @@ def check_fields(sections: Mapping[str, Any]) -> Iterator[Problem]:
             yield ("lengths", name), f"'lengths.{name}': no field has this length. {fix}"
     for name, field in fields.items():
         yield from _index(name, field, used)
-    optional = next((name for name, field in fields.items() if field.optional), None)
     solvers = sections.get("solvers")
     for length in used if solvers is not None and solvers.carried is not None else ():
         if length not in lengths or lengths[length].at_most is None:
             fix = f"'lengths.{length}.at_most' is missing: the memory of a carried program is fixed. Give it."
             yield ("lengths",), fix
-    if used:
-        yield from _together(sections, f"the length {next(iter(used))!r}, which each sample has for itself")
-    elif optional is not None:
-        yield from _together(sections, f"'fields.{optional}.optional'")
 
 
 def _clashes(fields: Mapping[str, Any], used: Mapping[str, None]) -> Iterator[Problem]:
@@ -69,9 +64,3 @@ def _index(name: str, field: Any, used: Mapping[str, None]) -> Iterator[Problem]
         yield at, f"{key}: indices are {' or '.join(_INDICES)}, and the field is {field.dtype}. Change 'dtype'."
     if field.length is None:
         yield at, f"{key}: the field's own shape {list(field.shape)} has no name. Give it one, or remove 'index'."
-
-
-def _together(sections: Mapping[str, Any], said: str) -> Iterator[Problem]:
-    """Find what has to know beforehand how much a sample holds."""
-    if sections.get("record") is not None:
-        yield ("record",), f"'record' does not go with {said}. Remove it."

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mpidata.errors import StreamError
 from mpidata.loading.formats.chunk import Chunk, Format, Kinds, Names, check_names, kind_of, same_length, slices
-from mpidata.record.layout import EMPTY, FORMAT, open_file
+from mpidata.record.layout import EMPTY, FORMAT, Header, open_file
 
 __all__ = ["HDF5"]
 
@@ -80,7 +80,21 @@ def _datasets(path: str, file: h5py.File, names: Names) -> dict[str, h5py.Datase
             what = "a group" if isinstance(dataset, h5py.Group) else "a single value"
             raise StreamError(f"{path}: {name!r} is {what}, and has no rows. Leave it out of `columns`.")
         _check_readable(path, name, dataset)
+    _check_rows(path, file, found)
     return found
+
+
+def _check_rows(path: str, file: h5py.File, found: dict[str, h5py.Dataset]) -> None:
+    """Refuse those of a record whose rows are not the samples."""
+    if file.attrs.get("format") != FORMAT:
+        return
+    packed = {f"/fields/{field.name}": field for field in Header.read(file, Path(path)).fields if field.length}
+    for name, dataset in found.items():
+        if field := packed.get(dataset.name):
+            raise StreamError(
+                f"{path}: {name!r} has its own number of {field.length!r} in each sample. Read the record with "
+                "mpidata.RecordedDataset, or name the other datasets in `columns`."
+            )
 
 
 def _check_readable(path: str, name: str, dataset: h5py.Dataset) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from mpidata.dtypes import numpy_dtype
+from mpidata.packing import number_tensors
 from mpidata.run.plan import Plan
 from mpidata.tensors import tensor_of
 from mpidata.trainer.batches.alike import Batch
 from mpidata.trainer.batches.pool import ALIGNMENT, MemoryPool, round_up
 
-__all__ = ["PackedMemory", "join_steps", "number_tensors"]
+__all__ = ["PackedMemory"]
 
 
 class PackedMemory:
@@ -60,7 +60,7 @@ class PackedMemory:
         tensors = self._made(entries)
         addresses = [tensor.data_ptr() for tensor in tensors.values()]
         pointers = (ctypes.c_void_p * len(plan.fields))(*addresses[: len(plan.fields)])
-        return Batch(tensors | number_tensors(plan, numbers), addresses, pointers)
+        return Batch(tensors | number_tensors(plan.numbers, numbers, len(plan.lengths)), addresses, pointers)
 
     def _made(self, entries: Sequence[tuple[str, tuple[int, ...], str]]) -> dict[str, torch.Tensor]:
         if self._pinned:
@@ -70,40 +70,10 @@ class PackedMemory:
         offsets, size = [], 0
         for _, shape, dtype in entries:
             offsets.append(size)
-            size = round_up(size + math.prod(shape) * numpy_dtype(dtype).itemsize, ALIGNMENT)
+            # An empty one has its own place, too: torch.save refuses tensors of two dtypes in one.
+            size = round_up(size + max(1, math.prod(shape) * numpy_dtype(dtype).itemsize), ALIGNMENT)
         memory = self._pool.take(size, room=size // 4)
         return {
             name: tensor_of(np.ndarray(shape, numpy_dtype(dtype), memory, offset), dtype)
             for (name, shape, dtype), offset in zip(entries, offsets, strict=True)
         }
-
-
-def number_tensors(plan: Plan, numbers: npt.NDArray[np.int64]) -> dict[str, torch.Tensor]:
-    """Make a batch's tensors `<length>`, [B] (or [B, W]) int64, and `<length>_offsets`, [B + 1] (or [B * W + 1]) int64.
-
-    A single sample of one step has no offsets. Optional fields have `<field>_given`, bool, shaped as the lengths.
-    """
-    tensors: dict[str, Any] = {}
-    for name, of in zip(plan.numbers[len(plan.lengths) :], numbers[len(plan.lengths) :], strict=True):
-        tensors[name] = torch.from_numpy(np.asarray(of != 0))
-    for length, of in zip(plan.lengths, numbers, strict=False):
-        tensors[length.name] = torch.from_numpy(of) if of.ndim else torch.tensor(int(of))
-        if of.ndim:
-            offsets = np.zeros(of.size + 1, np.int64)
-            np.cumsum(of, out=offsets[1:])
-            tensors[f"{length.name}_offsets"] = torch.from_numpy(offsets)
-    return tensors
-
-
-def join_steps(
-    plan: Plan, steps: Sequence[Sequence[torch.Tensor]], numbers: npt.NDArray[np.int64]
-) -> list[torch.Tensor]:
-    """Join the fields of the steps of a window, given by step, as in a batch; numbers are [n_numbers, W] int64."""
-    before = {length.name: np.cumsum(of) - of for length, of in zip(plan.lengths, numbers, strict=False)}
-    joined = []
-    for number, field in enumerate(plan.fields):
-        parts = [step[number] for step in steps]
-        if field.index:
-            parts = [part + int(by) for part, by in zip(parts, before[field.index], strict=True)]
-        joined.append(torch.cat(parts, field.shape.index(field.length)) if field.length else torch.stack(parts))
-    return joined

@@ -6,12 +6,15 @@ import sys
 import textwrap
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 from fake_library import make_plan
-from recording import SAMPLES, content, record
+from recording import SAMPLES, content, make_plan_with_lengths, record
 
+from mpidata import PackedCollate, RecordedDataset
 from mpidata.alone.sources import MadeUp
 from mpidata.cli import main
 from mpidata.config import load_job
@@ -166,6 +169,62 @@ def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
         f"mpidata: {folder}/no_record is no folder. Give the folder that `record.path` of the job file names "
         "(train.py line 6)\n",
     )
+
+
+def test_recorded_samples_with_lengths_come_packed(folder: Path) -> None:
+    plan = make_plan_with_lengths(run=folder / "run", record_path=folder / "record")
+    record(plan, SAMPLES)
+    fields = {f.name: {"dtype": f.dtype, "shape": list(f.shape)} for f in plan.fields}
+    for field in plan.fields:
+        fields[field.name] |= {"index": field.index, "base": field.base} if field.index else {}
+        fields[field.name] |= {"optional": True} if field.optional else {}
+    (folder / "job.yaml").write_text(
+        "trainers: {program: [python, train.py]}\nsolvers: {groups: 2, program: [./not_there]}\n"
+        f"parameters: {{count: 3, space: {json.dumps(dict.fromkeys(plan.parameters, [0, 1]))}}}\n"
+        f"validation: {{count: 1}}\nbuffer: {{policy: fifo, capacity: 20}}\nfields: {json.dumps(fields)}\n"
+    )
+    (folder / "train.py").write_text(
+        "import mpidata, torch\nstream = mpidata.MPIStreamDataset(batch_size=5)\n"
+        "torch.save([list(stream.validation()), list(stream)], 'drawn.pt')\n"
+    )
+    arguments = ["train.py", "--record", "record", "--job", "job.yaml"]
+    del fields["edge_index"]["index"], fields["edge_index"]["base"]
+    refused = attempt(folder, *arguments, "--set", f"fields={json.dumps(fields)}")
+    assert refused[0] == 1 and "is the record of a job with other fields" in refused[1]
+    status, said = attempt(folder, *arguments)
+    assert status == 0, said
+    validation, batches = torch.load(folder / "drawn.pt")
+    samples = {(int(s["simulation"]), int(s["step"])): s for s in RecordedDataset(plan.record_path)}
+    collate, seen = PackedCollate({field.name: field for field in plan.fields}), []
+    for batch in batches:
+        keys = list(zip(batch["simulation"].tolist(), batch["step"].tolist(), strict=True))
+        check_same(batch, collate([samples[key] for key in keys]))
+        seen += keys
+    assert sorted(seen) == sorted(samples) == sorted(sample for sample in SAMPLES if sample[0] < 3)
+    held = list(RecordedDataset(plan.record_path, validation=True))
+    assert len(validation) == len(held) == 20
+    for sample, wanted in zip(validation, held, strict=True):
+        check_same(sample, wanted)
+
+
+def test_a_damaged_validation_sample_ends_the_wait_for_them(folder: Path) -> None:
+    plan = make_plan(run=folder / "run", record_path=folder / "record")
+    record(plan, SAMPLES)
+    with h5py.File(folder / "record" / "trainer-0000.h5", "r+") as file:
+        file["fields/temperature"].resize(79, axis=0)
+    fields = {f.name: {"dtype": f.dtype, "shape": list(f.shape)} for f in plan.fields}
+    changes = {"fields": fields, "parameters": {"count": 3, "space": dict.fromkeys(plan.parameters, [0, 1])}}
+    changes |= {"validation": {"count": 1}, "samples": {}, "trainers": {"program": ["python"]}}
+    sets = [f"--set={name}={json.dumps(value)}" for name, value in changes.items()]
+    status, said = attempt(folder, "train.py", "5", "--record", "record", "--job", "job.yaml", *sets)
+    assert status == 1 and "mpidata try: no more samples come: Sample 19 cannot be read from row 79 of" in said, said
+    assert "stopped before the validation samples were complete" in said and "there would have been more" in said
+
+
+def check_same(batch: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> None:
+    assert batch.keys() == wanted.keys()
+    for name, tensor in batch.items():
+        assert tensor.dtype == wanted[name].dtype and torch.equal(tensor, wanted[name]), name
 
 
 @pytest.mark.parametrize("sampler", ["breed", '"whole:Sampler"'])

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from fake_library import make_plan
-from recording import SAMPLES, check, record
+from recording import SAMPLES, check, make_plan_with_lengths, record
 
 from mpidata import RecordedDataset
 
 UNIT = str(Path(__file__).parents[2] / "unit")
+BOTH = pytest.mark.parametrize("plan", [make_plan, make_plan_with_lengths], indirect=True)
 
 FULL = """
 import resource, sys
@@ -22,7 +23,7 @@ from mpidata.record import file as record_file
 from mpidata.record.writer import Recorder
 from recording import *
 record_file._TOGETHER_BYTES, record_file._EVENLY_BYTES = 100, 500
-plan = make_plan(run=Path({run!r}), record_path=Path({folder!r}))
+plan = {make}(run=Path({run!r}), record_path=Path({folder!r}))
 library = RecordLibrary(plan)
 recorder = Recorder(plan, library, 0)
 recorder.start()
@@ -37,15 +38,28 @@ print(library.why.decode())
 
 
 @pytest.fixture
-def plan(tmp_path):
-    return make_plan(run=tmp_path / "run", record_path=tmp_path / "samples")
+def plan(tmp_path, request):
+    return request.param(run=tmp_path / "run", record_path=tmp_path / "samples")
 
 
-@pytest.mark.parametrize("limit", [0, 2000, 8000, "os.path.getsize(recorder.path)"])
+def start(script, plan, **values):
+    """Run a script that makes such a plan, and wait for its end."""
+    make = "make_plan_with_lengths" if plan.lengths else "make_plan"
+    text = script.format(path=[UNIT], make=make, run=str(plan.run), folder=str(plan.record_path), **values)
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("plan", "limit"),
+    [
+        *((make_plan, limit) for limit in (0, 2000, 8000, "os.path.getsize(recorder.path)")),
+        (make_plan_with_lengths, 40000),
+    ],
+    indirect=["plan"],
+)
 def test_hdf5_survives_a_disk_that_takes_no_more(plan, limit):
     """Whatever it has not written yet: HDF5 itself would crash when it closes the file."""
-    script = FULL.format(path=[UNIT], run=str(plan.run), folder=str(plan.record_path), limit=limit)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = start(FULL, plan, limit=limit)
     assert done.returncode == 0, done.stderr
     assert "has stopped: File too large." in done.stdout and "Traceback" not in done.stderr, done.stderr
     dataset = RecordedDataset(plan.record_path)
@@ -62,7 +76,7 @@ from fake_library import make_plan
 from mpidata.record import file as record_file
 from mpidata.record.writer import Recorder
 from recording import *
-plan = make_plan(run=Path({run!r}), record_path=Path({folder!r}))
+plan = {make}(run=Path({run!r}), record_path=Path({folder!r}))
 library = RecordLibrary(plan)
 recorder = Recorder(plan, library, 0)
 recorder.start()
@@ -79,10 +93,10 @@ recorder.finish(10)
 """
 
 
+@BOTH
 def test_a_killed_writer_leaves_a_file_that_is_read_and_gone_on_with(plan):
     """Killed in the middle of a sample, with the file open."""
-    script = KILLED.format(path=[UNIT], run=str(plan.run), folder=str(plan.record_path))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = start(KILLED, plan)
     assert done.returncode == -9, done.stderr
     check(RecordedDataset(plan.record_path), SAMPLES[:35])
     record(plan, SAMPLES[10:])
@@ -104,13 +118,13 @@ def cut(dataset, *given, **named):
     if dataset.name == "/step":
         os.kill(os.getpid(), signal.SIGKILL)
 h5py.Dataset.resize = cut
-record(make_plan(run=Path({run!r}), record_path=Path({folder!r})), SAMPLES[:35])
+record({make}(run=Path({run!r}), record_path=Path({folder!r})), SAMPLES[:35])
 """
 
 
+@BOTH
 def test_a_writer_that_is_killed_while_it_closes_the_file(plan):
-    script = KILLED_AT_THE_END.format(path=[UNIT], run=str(plan.run), folder=str(plan.record_path))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = start(KILLED_AT_THE_END, plan)
     assert done.returncode == -9, done.stderr
     check(RecordedDataset(plan.record_path), SAMPLES[:35])
     record(plan, SAMPLES[10:])

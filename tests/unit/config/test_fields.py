@@ -31,6 +31,7 @@ def test_the_plan_has_them(tmp_path: Path) -> None:
     ends = Field("ends", "int64", (2, "edges"), "nodes", 1)
     assert plan.fields == (Field("xy", "float32", ("nodes", 2)), ends, Field("mean", "float32", ()))
     assert Plan.parse(plan.text()) == plan
+    assert load(tmp_path, "fields.xy.optional=true", "record={path: samples}").record_path == tmp_path / "samples"
     assert ends.extents({"edges": 7}) == (2, 7) and (ends.row, ends.nbytes) == (2, 16)
 
 

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from fake_library import make_plan
-from recording import SAMPLES, content, record
+from recording import SAMPLES, content, make_plan_with_lengths, record
 
 from mpidata.errors import StreamError
 from mpidata.loading.formats import chunk
@@ -81,6 +81,17 @@ def test_the_projects_own_records_are_read_without_the_rows_that_hold_no_sample(
     ):
         assert np.array_equal(field, content("temperature", simulation, step, (2, 3), field.dtype))
         assert parameters.tolist() == [simulation, -step]
+
+
+def test_recorded_fields_with_lengths_are_refused(tmp_path):
+    plan = make_plan_with_lengths(run=tmp_path / "run", record_path=tmp_path / "samples")
+    record(plan, SAMPLES)
+    (path,) = (tmp_path / "samples").iterdir()
+    for names in (None, ["fields/xy"], ["/fields/xy", "step"]):
+        with pytest.raises(StreamError, match=r"fields/xy' has its own number of 'nodes'.*RecordedDataset"):
+            count_rows(str(path), None, names)
+    columns, _ = read(path, ["fields/drag", "given/drag", "lengths/nodes"])
+    assert columns["fields/drag"].shape == (80, 2) and columns["lengths/nodes"].shape == (80,)
 
 
 def rows_of(path):

@@ -8,7 +8,7 @@ import h5py
 import pytest
 import torch
 from fake_library import make_plan
-from recording import SAMPLES, RecordLibrary, check, record
+from recording import SAMPLES, RecordLibrary, check, make_plan_with_lengths, record
 from torch.utils.data import DataLoader
 
 from mpidata import RecordedDataset
@@ -16,6 +16,7 @@ from mpidata.errors import MpidataError, StreamError
 from mpidata.record.writer import Recorder
 
 
+@pytest.mark.parametrize("plan", [make_plan, make_plan_with_lengths], indirect=True)
 def test_the_file_is_read_while_it_grows(plan):
     library = RecordLibrary(plan)
     recorder = Recorder(plan, library, 0)

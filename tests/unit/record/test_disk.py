@@ -8,13 +8,15 @@ import threading
 import h5py
 import pytest
 from fake_library import make_plan
-from recording import SAMPLES, RecordLibrary, check, record
+from recording import SAMPLES, RecordLibrary, check, make_plan_with_lengths, record
 
 from mpidata import RecordedDataset
 from mpidata.errors import MpidataError
 from mpidata.record import file as record_file
 from mpidata.record.shrink import shrink
 from mpidata.record.writer import Recorder
+
+BOTH = pytest.mark.parametrize("plan", [make_plan, make_plan_with_lengths], indirect=True)
 
 
 def test_a_folder_that_cannot_be_made(plan, tmp_path):
@@ -23,6 +25,7 @@ def test_a_folder_that_cannot_be_made(plan, tmp_path):
         Recorder(plan, RecordLibrary(plan), 0)
 
 
+@BOTH
 def test_a_full_disk_stops_the_record(plan, capfd):
     library = RecordLibrary(plan)
     recorder = Recorder(plan, library, 0)
@@ -60,7 +63,7 @@ def test_what_the_disk_has_lost_stops_the_record(plan, monkeypatch):
 def test_a_slow_disk_is_spoken_of_once_and_at_the_end(plan, capfd, when_slow):
     plan = make_plan(**vars(plan) | {"record_when_slow": when_slow, "record_every": 2})
     library = record(plan, SAMPLES[:40:2], **({"skipped": 5} if when_slow == "skip" else {"slowed_s": 2.5}))
-    assert library.limit == (2, 65536, when_slow == "skip")
+    assert library.limit == (2, 65536, 256 << 20, when_slow == "skip")
     err = capfd.readouterr().err
     assert err.count(f"(record.when_slow: {when_slow})") == 1
     assert ("5 were skipped" if when_slow == "skip" else "waited for the disk for 2.5 s") in err
@@ -78,11 +81,12 @@ def test_an_end_in_a_hurry(plan, capfd):
 
 
 def test_each_step_of_cutting_the_columns_leaves_a_file_that_can_be_read(plan, monkeypatch):
-    for name in ("shrink", "repack"):
-        monkeypatch.setattr(record_file, name, lambda *_: None)
+    given, samples = [], SAMPLES[: 12 if plan.lengths else 35]
+    monkeypatch.setattr(record_file, "shrink", lambda *arguments: given.append(arguments))
+    monkeypatch.setattr(record_file, "repack", lambda *_: None)
     for name in ("_TOGETHER_BYTES", "_EVENLY_BYTES"):
         monkeypatch.setattr(record_file, name, 300)
-    record(plan, SAMPLES[:35])
+    record(plan, samples)
     (path,) = plan.record_path.iterdir()
     whole, calls = path.read_bytes(), {"pwrite": os.pwrite, "ftruncate": os.ftruncate}
 
@@ -100,16 +104,16 @@ def test_each_step_of_cutting_the_columns_leaves_a_file_that_can_be_read(plan, m
         for name in calls:
             monkeypatch.setattr(os, name, call(name))
         with contextlib.suppress(OSError):
-            shrink(path, 35)
+            shrink(*given[0])
         monkeypatch.undo()
         return done
 
     for steps in range(100):
         path.write_bytes(whole)
         done = cut_after(steps)
-        check(RecordedDataset(plan.record_path), SAMPLES[:35])
+        check(RecordedDataset(plan.record_path), samples)
         if len(done) < steps:
             break
     assert done[-1] == "ftruncate" and len(done) > 5 and path.stat().st_size < len(whole)
     with h5py.File(path) as file:
-        assert len(file["step"]) == 35
+        assert len(file["step"]) == len(samples)

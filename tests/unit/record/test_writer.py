@@ -25,7 +25,7 @@ from mpidata.run.plan import Field
 def test_what_came_is_what_is_read(plan, capfd):
     samples = [SAMPLES[i] for i in np.random.default_rng(0).permutation(len(SAMPLES))]
     library = record(plan, samples)
-    assert library.limit == (1, 65536, False) and library.why is None
+    assert library.limit == (1, 65536, 256 << 20, False) and library.why is None
     dataset = RecordedDataset(plan.record_path)
     assert list(dataset.fields.values()) == list(FIELDS)
     assert dataset.parameter_names == ("alpha", "beta")

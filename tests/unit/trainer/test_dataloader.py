@@ -8,10 +8,14 @@ import sys
 import threading
 
 import pytest
-from torch.utils.data import DataLoader
+from fake_library import FakeLibrary, make_trainer
+from recording import make_plan_with_lengths
+from torch.utils.data import DataLoader, IterableDataset
 
+from mpidata import PackedCollate
 from mpidata.errors import StreamError
 from mpidata.trainer.dataset import MPIStreamDataset
+from mpidata.trainer.validation import ValidationDataset
 
 
 def test_batches_of_batches_are_refused(library):
@@ -20,6 +24,27 @@ def test_batches_of_batches_are_refused(library):
     with pytest.raises(StreamError, match="batches of batches"):
         next(iter(DataLoader(MPIStreamDataset(4))))
     assert library.drawn == 0
+
+
+class Padded(IterableDataset):
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __iter__(self):
+        return iter(self.stream)
+
+
+def test_samples_with_lengths_are_not_stacked(monkeypatch):
+    monkeypatch.setattr("mpidata.trainer.join._trainer", None)
+    trainer = make_trainer(FakeLibrary(make_plan_with_lengths()))
+    stream, validation = MPIStreamDataset(), ValidationDataset(trainer, 4)
+    for dataset in (stream, validation):
+        with pytest.raises(StreamError, match=r"its own 'nodes'.*collate_fn=mpidata.PackedCollate\(stream.fields\)"):
+            next(iter(DataLoader(dataset, batch_size=2)))
+    assert iter(DataLoader(stream, batch_size=2, collate_fn=PackedCollate(stream.fields)))._dataset_fetcher
+    assert iter(DataLoader(stream, batch_size=None))._dataset_fetcher
+    assert iter(DataLoader(Padded(stream), batch_size=2))._dataset_fetcher  # which may make them alike
+    trainer.closed = True
 
 
 def test_dropping_the_last_samples_is_warned_of(library):

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from mpidata.dtypes import BFLOAT16, numpy_dtype
+
 SPEC = json.loads(Path("spec.json").read_text())
 
 
@@ -35,17 +37,21 @@ def given(name: str, simulation: int, step: int) -> bool:
 
 
 def whole(name: str, simulation: int, step: int) -> np.ndarray[Any, Any]:
-    """A field as the trainers are to get it."""
+    """A field as the trainers are to get it; the bits of bfloat16."""
     entry, number, of_step = SPEC["fields"][name], list(SPEC["fields"]).index(name), lengths(simulation, step)
     shape = [of_step[extent] if isinstance(extent, str) else extent for extent in entry["shape"]]
-    of, dtype = chance(simulation, step, number), np.dtype(entry["dtype"])
+    of, dtype = chance(simulation, step, number), numpy_dtype(entry["dtype"])
     if not given(name, simulation, step):
         return np.zeros(shape, dtype)
     if entry.get("index"):
         return of.integers(0, max(1, of_step[entry["index"]]), shape, dtype)
+    if entry["dtype"] == BFLOAT16:
+        return (of.standard_normal(shape, np.float32).view(np.uint32) >> 16).astype(dtype)
+    if dtype.kind == "c":
+        return (of.standard_normal(shape) + 1j * of.standard_normal(shape)).astype(dtype)
     if dtype.kind == "f":
         return of.standard_normal(shape).astype(dtype)
-    return of.integers(0, 100, shape).astype(dtype)
+    return of.integers(0, 2 if dtype.kind == "b" else 100, shape).astype(dtype)
 
 
 def parts(name: str, simulation: int, step: int, rank: int) -> list[tuple[slice, ...]]:

@@ -4,6 +4,7 @@ import numpy as np
 from contents import SPEC, chance, lengths, parts, varying, whole
 
 import mpidata
+from mpidata.dtypes import array_dtype
 
 rank = mpidata.solver.group().Get_rank() if SPEC["ranks"] > 1 else 0  # a carried program has no MPI
 for simulation in mpidata.solver.simulations():
@@ -13,6 +14,7 @@ for simulation in mpidata.solver.simulations():
             of, values = chance(simulation.id, step, number, 2, rank), whole(name, simulation.id, step)
             for cut in parts(name, simulation.id, step, rank):
                 part = np.array(values[cut] + values.dtype.type(entry.get("base", 0)), order="C")
+                part = part.view(array_dtype(entry["dtype"]))
                 start = [piece.start for piece in cut] + [0] * (values.ndim - len(cut))
                 by_iput = bool(of.integers(2)) and part.size > 0
                 if by_iput:

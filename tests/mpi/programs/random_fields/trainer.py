@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-from contents import SPEC, given, lengths, varying, whole
+from comparing import compare, steps_of
+from contents import SPEC
 
 import mpidata
 
@@ -27,44 +27,16 @@ class Seen:
         drawn[:] = state["drawn"]
 
 
-def steps_of(batch: dict[str, object]) -> list[tuple[int, int]]:
-    simulations, steps = batch["simulation"].reshape(-1), batch["step"].reshape(-1)
-    assert len(steps) == len(simulations) * window
-    return [(int(simulations[i // window]), int(step)) for i, step in enumerate(steps)]
-
-
-def compare(batch: dict[str, object]) -> None:
-    """Each array of a packed batch, or of a single sample, with those of its steps joined."""
-    steps = steps_of(batch)
-    of = {name: [lengths(*step)[name] for step in steps] for name in SPEC["lengths"]}
-    assert batch["time"].reshape(-1).tolist() == [0.5 * step[1] + sum(lengths(*step).values()) for step in steps]
-    for name, values in of.items():
-        assert batch[name].reshape(-1).tolist() == values, (name, batch[name], values)
-        if f"{name}_offsets" in batch:
-            assert batch[f"{name}_offsets"].tolist() == [0, *np.cumsum(values).tolist()]
-    for name, entry in SPEC["fields"].items():
-        arrays = [whole(name, *step) for step in steps]
-        if entry.get("index"):
-            before = np.cumsum([0, *of[entry["index"]]])[:-1]
-            arrays = [array + array.dtype.type(by) for array, by in zip(arrays, before, strict=True)]
-        wanted = np.concatenate(arrays, varying(name)) if varying(name) >= 0 else np.stack(arrays)
-        if entry.get("optional"):
-            assert batch[f"{name}_given"].reshape(-1).tolist() == [given(name, *step) for step in steps]
-        came = batch[name].numpy()
-        assert str(came.dtype) == entry["dtype"]
-        assert np.array_equal(came if varying(name) >= 0 else came.reshape(wanted.shape), wanted), (name, steps)
-
-
 stream = mpidata.MPIStreamDataset(batch_size=batch_size)
 mpidata.register(seen=Seen())
 validation = stream.validation()
 for i in range(len(validation)):
-    compare(validation[i])
+    compare(validation[i], window)
 held = sorted((int(sample["simulation"]), int(sample["step"].reshape(-1)[0])) for sample in validation)
 checkpoints = Path(os.environ["MPIDATA_RUN"], "checkpoints")
 for number, batch in enumerate(stream, start=1):
-    compare(batch)
-    drawn += [list(step) for step in steps_of(batch)[::window]]
+    compare(batch, window)
+    drawn += [list(step) for step in steps_of(batch, window)[::window]]
     if SPEC.get("dies") and not stream.resumed:
         if number == 3:
             stream.checkpoint()

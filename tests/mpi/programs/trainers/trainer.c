@@ -30,7 +30,7 @@ static void *record(void *unused) {
     int file = open("/dev/null", O_WRONLY), ending = 0;
     for (;;) {
         ending = ending || over;
-        int status = mpidata_trainer_record_take(MOST, parameters, time, step, simulation, &n, 0.05);
+        int status = mpidata_trainer_record_take(MOST, 1 << 20, parameters, time, step, simulation, &n, 0.05);
         if (status == MPIDATA_ERR_AGAIN && ending) return unused;
         if (status == MPIDATA_ERR_AGAIN) continue;
         must(status);
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
     void *const fields[5] = {cube, line, plane, scalar, whole}; /* the job file's order: sorted by name */
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     pthread_t recorder;
-    must(mpidata_trainer_record_start(2, 6, 0));
+    must(mpidata_trainer_record_start(2, 6, 1 << 20, 0));
     must(mpidata_trainer_open(MPI_Comm_c2f(MPI_COMM_WORLD), &trainers));
     if (pthread_create(&recorder, NULL, record, NULL)) return 1;
     must(mpidata_trainer_begin());

@@ -1,0 +1,137 @@
+"""Joining samples whose fields have lengths of their own: along these, one sample behind another."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils.data import ConcatDataset, Dataset, Subset, default_collate
+
+from mpidata.errors import StreamError
+from mpidata.run.plan import Field
+
+__all__ = ["PackedCollate", "join_fields", "number_tensors", "refuse_fetcher", "refuse_stacking"]
+
+_FRAMES = 8
+
+
+class PackedCollate:
+    """Joins single samples to a batch as the stream's: ``DataLoader(..., collate_fn=PackedCollate(dataset.fields))``.
+
+    For samples of a RecordedDataset, of a stream without `batch_size`, and of its validation samples.
+
+    Parameters
+    ----------
+    fields : mapping of str to Field
+        The dataset's, or the stream's, `fields`.
+
+    Raises
+    ------
+    StreamError
+        When it is called: a sample lacks a length.
+
+    Notes
+    -----
+    Of B samples a field whose shape has a name, ``[nodes, 2]``, becomes ``[sum, 2]``: the samples are joined along that
+    dimension. The batch has ``nodes``, ``[B]`` int64, and ``nodes_offsets``, ``[B + 1]`` int64, where each begins; the
+    values of `index` fields count along the joined samples. With windows of W steps these are ``[B, W]`` and
+    ``[B * W + 1]``. All else is stacked, also what was added to the samples, by torch's ``default_collate``.
+    """
+
+    def __init__(self, fields: Mapping[str, Field]) -> None:
+        self._fields = tuple(fields.values())
+        self._lengths = tuple(dict.fromkeys(field.length for field in self._fields if field.length))
+
+    def __call__(self, samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the batch."""
+        lengths = [self._of_all(name, samples) for name in self._lengths]
+        totals = {
+            name: of.reshape(len(samples), -1).sum(axis=1) for name, of in zip(self._lengths, lengths, strict=True)
+        }
+        there = [field for field in self._fields if field.name in samples[0]]
+        joined: dict[str, Any] = join_fields(there, samples, totals)
+        joined |= number_tensors(self._lengths, lengths, len(lengths))
+        rest: dict[str, Any] = default_collate(
+            [{name: value for name, value in sample.items() if name not in joined} for sample in samples]
+        )
+        return joined | rest
+
+    def _of_all(self, name: str, samples: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.int64]:
+        if any(name not in sample for sample in samples):
+            raise StreamError(
+                f"PackedCollate: a sample has no {name!r}, the length of its fields. Keep it in the dict."
+            )
+        of_all: npt.NDArray[np.int64] = torch.stack([torch.as_tensor(sample[name]) for sample in samples]).numpy()
+        return of_all
+
+
+def number_tensors(
+    names: Sequence[str], numbers: Sequence[npt.NDArray[np.int64]] | npt.NDArray[np.int64], n_lengths: int
+) -> dict[str, torch.Tensor]:
+    """Make a batch's tensors of its samples' numbers, of which the first are lengths.
+
+    `<length>` is [B] (or [B, W]) int64, `<length>_offsets` is [B + 1] (or [B * W + 1]) int64, and the others,
+    `<field>_given` of optional fields, are bool, shaped as the lengths. A single sample of one step has no offsets.
+    """
+    tensors: dict[str, Any] = {}
+    for place, (name, of) in enumerate(zip(names, numbers, strict=True)):
+        if place >= n_lengths:
+            tensors[name] = torch.from_numpy(np.asarray(of != 0))
+            continue
+        tensors[name] = torch.from_numpy(of) if of.ndim else torch.tensor(int(of))
+        if of.ndim:
+            offsets = np.zeros(of.size + 1, np.int64)
+            np.cumsum(of, out=offsets[1:])
+            tensors[f"{name}_offsets"] = torch.from_numpy(offsets)
+    return tensors
+
+
+def join_fields(
+    fields: Sequence[Field], samples: Sequence[Mapping[str, torch.Tensor]], lengths: Mapping[str, npt.NDArray[np.int64]]
+) -> dict[str, torch.Tensor]:
+    """Join the fields of samples, or of the steps of a window, of lengths (n,) int64; stack those without one."""
+    joined = {}
+    for field in fields:
+        parts = [sample[field.name] for sample in samples]
+        if field.index:
+            before = np.cumsum(lengths[field.index]) - lengths[field.index]
+            parts = [part + int(by) for part, by in zip(parts, before, strict=True)]
+        joined[field.name] = torch.cat(parts, field.shape.index(field.length)) if field.length else torch.stack(parts)
+    return joined
+
+
+def refuse_stacking(dataset: Dataset[Any], lengths: Sequence[str], fields: str) -> None:
+    """Raise StreamError if a DataLoader is to stack the sample that is asked for; for a dataset's `__getitem__`.
+
+    `fields` says where a script has them. A dataset is not told who asks for a sample, so this looks at the callers.
+    """
+    frame = sys._getframe(2) if lengths else None
+    for _ in range(_FRAMES):
+        if frame is None:
+            return
+        if frame.f_code.co_name == "fetch":  # of no other one, as f_locals keeps alive what the variables hold
+            refuse_fetcher(frame.f_locals.get("self"), dataset, lengths, fields)
+            return
+        frame = frame.f_back
+
+
+def refuse_fetcher(fetcher: Any, dataset: Dataset[Any], lengths: Sequence[str], fields: str) -> None:
+    """Raise StreamError if a DataLoader, which has this fetcher, is to stack samples of the dataset as they are."""
+    stacks = getattr(fetcher, "auto_collation", False) and getattr(fetcher, "collate_fn", None) is default_collate
+    if lengths and stacks and _holds(fetcher.dataset, dataset):
+        raise StreamError(
+            f"A DataLoader with a batch_size stacks the samples of {type(dataset).__name__}, but each of them has its "
+            f"own {lengths[0]!r}. Give the DataLoader collate_fn=mpidata.PackedCollate({fields}), which joins them."
+        )
+
+
+def _holds(dataset: object, other: object) -> bool:
+    if isinstance(dataset, Subset):
+        return _holds(dataset.dataset, other)
+    if isinstance(dataset, ConcatDataset):
+        return any(_holds(one, other) for one in dataset.datasets)
+    return dataset is other
