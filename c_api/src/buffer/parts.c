@@ -131,16 +131,38 @@ static int64_t copy_part(const mpidata_part *part, const mpidata_field *field, c
     return extent;
 }
 
+enum { FILL_AT_ONCE = 4096 }; /* bytes, or twice that: what is copied again and again stays in cache */
+
+static void fill(char *target, size_t bytes, const void *element, size_t size) {
+    size_t done = size;
+    if (!bytes) return;
+    memcpy(target, element, size);
+    for (size_t chunk = size; done < bytes; done += chunk) {
+        if (done < FILL_AT_ONCE) chunk = done;
+        memcpy(target + done, target, chunk < bytes - done ? chunk : bytes - done);
+    }
+}
+
+/* Fill the indices from `from` to `all` with an element. */
+static void pad_field(const mpidata_field *field, char *target, int64_t from, int64_t all, const void *element) {
+    const int64_t inner = inner_of(field), outer = field->row / inner;
+    const size_t row = (size_t)inner * field->element_size;
+    for (int64_t o = 0; o < outer; o++)
+        fill(target + (size_t)(o * all + from) * row, (size_t)(all - from) * row, element, field->element_size);
+}
+
 void mpidata_parts_copy(const mpidata_parts *parts, const mpidata_plan *plan, const mpidata_packing *packing, void *const *fields,
                         void *(*copy)(void *restrict, const void *restrict, size_t)) {
-    int64_t at = 0;
-    for (int i = 0; i < parts->n; i++) {
-        const mpidata_part *part = &parts->list[i];
-        const int f = part->block.field;
+    const mpidata_part *part = parts->list, *end = parts->list + parts->n;
+    for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
+        if (field->varying < 0) continue;
         const int64_t shift = packing->shifted && packing->at && field->index_of >= 0 ? packing->at[field->index_of] : 0;
-        if (!i || parts->list[i - 1].block.field != f) at = packing->at ? packing->at[field->length] : 0;
-        at += copy_part(part, field, fields[f], at, packing->all[field->length], shift, copy);
+        const int64_t all = packing->all[field->length];
+        int64_t at = packing->at ? packing->at[field->length] : 0;
+        char *target = (char *)fields[f] + (size_t)(packing->place * all * field->row) * field->element_size;
+        for (; part < end && part->block.field == f; part++) at += copy_part(part, field, target, at, all, shift, copy);
+        if (packing->fill) pad_field(field, target, parts->lengths[field->length], all, packing->fill[f]);
     }
 }
 

@@ -1,0 +1,1 @@
+"""Other ways than packing in which samples with lengths of their own share a batch."""
