@@ -20,7 +20,7 @@ SIMULATIONS, STEPS = 6, 11
 def plan_of(fields: tuple[Field, ...], **changes: Any) -> Plan:
     """A job of one trainer with these fields."""
     lengths = tuple(Length(name) for name in dict.fromkeys(field.length for field in fields if field.length))
-    values = dict(run=Path("/run"), policy="firo", capacity=60, watermark=4, groups=2, simulations=SIMULATIONS)
+    values = dict(run=Path("/run"), policy="firo", capacity=60, watermark=4, groups=2, world=6, simulations=SIMULATIONS)
     return make_plan(**(values | dict(fields=fields, lengths=lengths, validation=1) | changes))
 
 
