@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from torch.utils.data import get_worker_info
+from torch.utils.data import default_collate, get_worker_info
 
 from mpidata.errors import StreamError
 
@@ -33,7 +33,7 @@ def refuse_workers() -> None:
         raise StreamError(no_workers(f"num_workers={info.num_workers}"))
 
 
-def refuse_loader(batch_size: int | None, trainers: int) -> None:
+def refuse_loader(batch_size: int | None, trainers: int, length: str = "") -> None:
     """Look at what begins a pass: raises StreamError, or warns, where its arguments do not suit a stream.
 
     Parameters
@@ -42,6 +42,8 @@ def refuse_loader(batch_size: int | None, trainers: int) -> None:
         Of the stream.
     trainers : int
         Number of trainers of the job.
+    length : str
+        Name of a length that samples have for themselves; empty: there is none.
 
     Notes
     -----
@@ -55,6 +57,11 @@ def refuse_loader(batch_size: int | None, trainers: int) -> None:
                 f"A DataLoader with a batch_size around MPIStreamDataset(batch_size={batch_size}) would make batches "
                 "of batches. Use DataLoader(stream, batch_size=None), the stream itself, or a stream without "
                 "batch_size."
+            )
+        if name == _FETCHER and caller.auto_collation and length and caller.collate_fn is default_collate:
+            raise StreamError(
+                f"A DataLoader with a batch_size stacks samples, and those of this job differ in length ({length!r}). "
+                "Give batch_size to MPIStreamDataset, or a collate_fn to the DataLoader."
             )
         if name == _FETCHER and caller.drop_last:
             warnings.warn(
