@@ -1,7 +1,7 @@
 """Stream a running ensemble of MPI simulations into PyTorch training.
 
-In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `Normalizer`, `PackedCollate`, `register`,
-`report` and `init_process_group`.
+In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `Normalizer`, `PackedCollate`, `graphs`,
+`register`, `report` and `init_process_group`.
 In a solver written in Python: `mpidata.solver`; in a function of `solvers.function`: `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mpidata.packing import PackedCollate
     from mpidata.record.dataset import RecordedDataset
     from mpidata.trainer.dataset import MPIStreamDataset
+    from mpidata.trainer.graphs import graphs
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.script import register, report
 
@@ -33,6 +34,7 @@ __all__ = [
     "PackedCollate",
     "RecordedDataset",
     "__version__",
+    "graphs",
     "init_process_group",
     "register",
     "report",
@@ -49,6 +51,7 @@ _HOME = {
     "Normalizer": "mpidata.field_statistics.normalizer",
     "PackedCollate": "mpidata.packing",
     "RecordedDataset": "mpidata.record.dataset",
+    "graphs": "mpidata.trainer.graphs",
     "init_process_group": "mpidata.trainer.process_group",
     "register": "mpidata.trainer.script",
     "report": "mpidata.trainer.script",

@@ -82,6 +82,7 @@ SIGNATURES: dict[str, _Signature] = {
     # draw.h
     "mpidata_trainer_start": (c_int, [c_int64]),
     "mpidata_trainer_draw": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_double]),
+    "mpidata_trainer_draw_ragged": (c_int, [c_int, *[c_void_p] * 6, c_double]),
     "mpidata_trainer_draw_numbers": (c_int, [c_void_p, c_double]),
     "mpidata_trainer_draw_page": (c_int, [c_int64, POINTER(c_void_p), POINTER(c_int64), c_double]),
     "mpidata_trainer_ahead": (c_int, [c_double]),

@@ -15,8 +15,7 @@ from mpidata.field_statistics.of_stream import StreamScales
 from mpidata.native.library import check
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
-from mpidata.trainer.batches.alike import BatchMemory
-from mpidata.trainer.batches.packed import PackedMemory
+from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
 from mpidata.trainer.torch_loaders import no_workers, refuse_loader, refuse_workers
@@ -43,6 +42,11 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         Put batches into page-locked memory, for fast copies to a GPU; without CUDA this changes nothing.
     steps_per_simulation : int, optional
         Makes `expected_batches` known from the start; nothing else depends on it.
+    ragged : {'packed', 'padded', 'nested'}
+        How samples share a batch along a length that each has for itself. The others than 'packed' need `batch_size`;
+        'nested' needs torch 2.4, and no windows.
+    pad : float, optional
+        With ``ragged='padded'``: the value behind the samples in real fields; 0 if it is left out.
 
     Raises
     ------
@@ -59,9 +63,12 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     ``samples.window`` W of 2 or more, fields are ``[B, W, *shape]``, ``time`` and ``step`` ``[B, W]``. A field whose
     shape has a name, ``[nodes, 2]``, is packed: the samples are joined along it, ``[sum, 2]``, and the batch has
     ``nodes``, ``[B]`` int64, and ``nodes_offsets``, ``[B + 1]`` int64, where each begins; values of `index` fields
-    count along the joined samples. An optional field has ``<name>_given``, ``[B]`` bool, and zeros where it was not
-    put. A single sample has its own ``[nodes, 2]``, and ``nodes``. Tensors may be kept and changed: their memory is
-    used again only when nothing refers to it any more.
+    count along the joined samples. Padded, it is ``[B, longest, 2]`` (``[B, W, longest, 2]``), with `pad`, 0, False, or
+    -1 for `index` fields behind the values of each sample. Nested, it is a `torch.nested` tensor of jagged layout,
+    ``[B, nodes, 2]``. Both have ``nodes`` without offsets, and `index` values as each sample has them. An optional
+    field has ``<name>_given``, ``[B]`` bool, and zeros where it was not put. A single sample has its own
+    ``[nodes, 2]``, and ``nodes``. Tensors may be kept and changed: their memory is used again only when nothing refers
+    to it any more.
 
     All trainers get the same number of batches. A pass over a stream that is over ends at once. Leaving a loop early
     (`break`) stops the whole job in order 2 s later, or when the script ends, unless a new pass begins before (60 s
@@ -80,6 +87,8 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         batches_per_epoch: int | None = None,
         pin_memory: bool = False,
         steps_per_simulation: int | None = None,
+        ragged: str = "packed",
+        pad: float | None = None,
     ) -> None:
         super().__init__()
         _check_positive("batch_size", batch_size)
@@ -90,19 +99,17 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
                 "many make a batch. Give batch_size here, and batch_size=None to a DataLoader around it."
             )
         _check_positive("steps_per_simulation", steps_per_simulation)
+        check_ragged(batch_size, ragged, pad)
         refuse_workers()
         self.batch_size = batch_size
         self.batches_per_epoch = batches_per_epoch
+        self.ragged = ragged
         self._steps = steps_per_simulation
         self._trainer = job.join()
         self._trainer.start(batch_size)
         plan = self._trainer.plan
         pinned = pin_memory and torch.cuda.is_available()
-        self._memory: BatchMemory | PackedMemory = PackedMemory(plan, batch_size, pinned=pinned)
-        if not plan.numbers:
-            self._memory = BatchMemory(
-                plan.fields, len(plan.parameters), batch_size, window=plan.samples_window, pinned=pinned
-            )
+        self._memory = make_memory(plan, batch_size, ragged, pad, pinned=pinned)
         self._validation: ValidationDataset | None = None
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -49,11 +50,11 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         numbers = memory.numbers()
         if not self._trainer.draw_numbers(numbers.ctypes.data):
             raise StopIteration
-        return self._copied(memory.take(numbers))
+        return self._copied(memory.take(numbers), shifted=memory.shifted, fill=memory.fill)
 
-    def _copied(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def _copied(self, batch: Batch, **ragged: Any) -> dict[str, torch.Tensor]:
         of_fields = len(batch.pointers)
-        if not self._trainer.draw(batch.pointers, batch.addresses[of_fields : of_fields + 4]):
+        if not self._trainer.draw(batch.pointers, batch.addresses[of_fields : of_fields + 4], **ragged):
             raise StopIteration
         return batch.tensors
 

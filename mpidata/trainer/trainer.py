@@ -132,13 +132,16 @@ class Trainer:
                     f"batch_size={self._started[0]}. A process has one stream; use one batch size for its datasets."
                 )
 
-    def draw(self, fields: Any, addresses: list[int]) -> bool:
+    def draw(self, fields: Any, addresses: list[int], *, shifted: bool = True, fill: Any = None) -> bool:
         """Fill one batch; False when the stream is over. Sleeps while it waits.
 
         `fields` has the addresses of the fields in the job's order, `addresses` those of parameters, time, step and
-        simulation.
+        simulation; `shifted` and `fill` are as in PackedMemory.
         """
-        if not self._wait(lambda: self.library.mpidata_trainer_draw(fields, *addresses, SLICE_S)):
+        draw = self.library.mpidata_trainer_draw
+        if fill is not None or not shifted:
+            draw = functools.partial(self.library.mpidata_trainer_draw_ragged, shifted, fill)
+        if not self._wait(lambda: draw(fields, *addresses, SLICE_S)):
             return False
         self._count_draw()
         return True

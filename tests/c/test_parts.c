@@ -122,6 +122,57 @@ static void they_are_joined_in_order(void) {
     clear(&parts);
 }
 
+/* Three places, of which the second is written, and nothing of the others. */
+static void they_are_padded(void) {
+    enum { NODES_LONGEST = 1500, EDGES_LONGEST = 4, PLACES = 3 };
+    mpidata_parts parts = two_ranks(5);
+    static int32_t xy[PLACES][NODES_LONGEST][2];
+    static int64_t ends[PLACES][2][EDGES_LONGEST], u[PLACES][NODES_LONGEST];
+    const int32_t seven = 7;
+    const int64_t none = -1, eight = 1 << 20;
+    void *fields[] = {xy, ends, NULL, u};
+    memset(xy, 'x', sizeof xy);
+    memset(ends, 'x', sizeof ends);
+    memset(u, 'x', sizeof u);
+    CHECK(!mpidata_parts_join(&parts, &plan));
+    const mpidata_packing packing = {.all = (int64_t[]){NODES_LONGEST, EDGES_LONGEST}, .shifted = 1, .place = 1,
+                                     .fill = (const void *[]){&seven, &none, NULL, &eight}};
+    mpidata_parts_copy(&parts, &plan, &packing, fields, memcpy);
+    for (size_t i = 0; i < sizeof xy[0]; i++) CHECK(((char *)xy[0])[i] == 'x' && ((char *)xy[2])[i] == 'x');
+    for (size_t i = 0; i < sizeof u[0]; i++) CHECK(((char *)u[0])[i] == 'x' && ((char *)u[2])[i] == 'x');
+    for (size_t i = 0; i < sizeof ends[0]; i++) CHECK(((char *)ends[0])[i] == 'x' && ((char *)ends[2])[i] == 'x');
+    static const int32_t rows[5][2] = {{0, 1}, {2, 3}, {4, 5}, {10, 11}, {12, 13}};
+    static const int64_t own[2][EDGES_LONGEST] = {{0, 3, 4, -1}, {1, 5, 6, -1}}, values[5] = {0, 1, 2, 30, 31};
+    CHECK(!memcmp(xy[1], rows, sizeof rows) && !memcmp(ends[1], own, sizeof own) && !memcmp(u[1], values, sizeof values));
+    for (int i = 5; i < NODES_LONGEST; i++) CHECK(xy[1][i][0] == seven && xy[1][i][1] == seven && u[1][i] == eight);
+    clear(&parts);
+}
+
+/* As long as the longest, and with nothing at all. */
+static void no_padding_and_nothing_but_padding(void) {
+    mpidata_parts parts = two_ranks(5), empty = {.numbers = calloc(2, sizeof(int64_t))};
+    int64_t ends[2][2][3], u[2][5];
+    int32_t xy[2][5][2];
+    const int32_t zero = 0;
+    const int64_t none = -1, nothing = 0;
+    CHECK(empty.numbers && !mpidata_parts_join(&parts, &plan));
+    for (int f = 0; f < plan.n_fields; f++)
+        if (f != BOX) CHECK(!mpidata_parts_fill(&empty, &heap, &plan, f, 0, NULL));
+    CHECK(!mpidata_parts_join(&empty, &plan));
+    mpidata_packing packing = {.all = parts.numbers, .fill = (const void *[]){&zero, &none, NULL, &nothing}};
+    mpidata_parts_copy(&parts, &plan, &packing, (void *[]){xy, ends, NULL, u}, memcpy);
+    packing.place = 1;
+    mpidata_parts_copy(&empty, &plan, &packing, (void *[]){xy, ends, NULL, u}, memcpy);
+    CHECK(!memcmp(ends, (int64_t[2][2][3]){{{0, 3, 4}, {1, 5, 6}}, {{-1, -1, -1}, {-1, -1, -1}}}, sizeof ends));
+    CHECK(!memcmp(u, (int64_t[2][5]){{0, 1, 2, 30, 31}}, sizeof u) && !memcmp(xy[1], (int32_t[5][2]){{0}}, sizeof xy[1]));
+    packing.all = empty.numbers; /* all are empty */
+    mpidata_parts_copy(&empty, &plan, &packing, (void *[]){NULL, NULL, NULL, NULL}, memcpy);
+    mpidata_parts_clear(&empty, &heap);
+    clear(&parts);
+    free(empty.list);
+    free(empty.numbers);
+}
+
 static void what_does_not_fit_is_refused(void) {
     mpidata_parts parts = two_ranks(6);
     CHECK(mpidata_parts_join(&parts, &plan) == MPIDATA_ERR_SHAPE && strstr(mpidata_last_error(), "Fields 'xy' and 'u' have 5 and 6 'nodes'"));
@@ -159,6 +210,8 @@ int main(void) {
     heap_of_any_sizes();
     heap_stays_small();
     they_are_joined_in_order();
+    they_are_padded();
+    no_padding_and_nothing_but_padding();
     what_does_not_fit_is_refused();
     a_sample_of_nothing();
     mpidata_heap_close(&heap);

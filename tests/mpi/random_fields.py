@@ -37,7 +37,9 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     carried = ranks == 1 and chance.random() < 0.5
     policy, simulations = chance.choice(["fifo", "firo", "reservoir"]), chance.randint(3, 8)
     steps, count = chance.randint(window + 1, 12), trainers * simulations
-    spec = {"seed": seed, "ranks": ranks, "steps": steps, "lengths": lengths, "fields": fields}
+    kinds = ["packed", "padded"] + (["nested"] if window == 1 else [])
+    ragged = random.Random(f"{seed} ragged").choice(kinds)
+    spec = {"seed": seed, "ranks": ranks, "steps": steps, "lengths": lengths, "fields": fields, "ragged": ragged}
     program = python("random_fields/trainer.py", BATCH, window, 1)
     keys = {
         "seed": seed,

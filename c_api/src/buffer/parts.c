@@ -134,7 +134,7 @@ static int64_t copy_part(const mpidata_part *part, const mpidata_field *field, c
                          void *(*copy)(void *restrict, const void *restrict, size_t)) {
     const int64_t inner = inner_of(field), outer = field->row / inner, extent = part->block.shape[field->varying];
     const size_t size = field->element_size, row = (size_t)inner * size, bytes = (size_t)extent * row;
-    for (int64_t o = 0; o < outer; o++) {
+    for (int64_t o = 0; o < outer && extent; o++) { /* of no extent: it may be NULL */
         char *to = target + (size_t)(o * all + at) * row;
         const char *from = part->values + (size_t)o * bytes;
         if (shift)
@@ -152,6 +152,25 @@ static void clear_part(const mpidata_field *field, char *target, int64_t at, int
     for (int64_t o = 0; o < outer && extent; o++) memset(target + (size_t)(o * all + at) * row, 0, (size_t)extent * row);
 }
 
+enum { FILL_AT_ONCE = 4096 }; /* bytes, or twice that: what is copied again and again stays in cache */
+
+static void fill(char *target, size_t bytes, const void *element, size_t size) {
+    size_t done = size;
+    memcpy(target, element, size);
+    for (size_t chunk = size; done < bytes; done += chunk) {
+        if (done < FILL_AT_ONCE) chunk = done;
+        memcpy(target + done, target, chunk < bytes - done ? chunk : bytes - done);
+    }
+}
+
+/* Fill the indices from `from` to `all` with an element. */
+static void pad_field(const mpidata_field *field, char *target, int64_t from, int64_t all, const void *element) {
+    const int64_t inner = inner_of(field), outer = field->row / inner;
+    const size_t row = (size_t)inner * field->element_size;
+    for (int64_t o = 0; o < outer && from < all; o++)
+        fill(target + (size_t)(o * all + from) * row, (size_t)(all - from) * row, element, field->element_size);
+}
+
 void mpidata_parts_copy(const mpidata_parts *parts, const mpidata_plan *plan, const mpidata_packing *packing, void *const *fields,
                         void *(*copy)(void *restrict, const void *restrict, size_t)) {
     const mpidata_part *part = parts->list, *end = parts->list + parts->n;
@@ -161,8 +180,10 @@ void mpidata_parts_copy(const mpidata_parts *parts, const mpidata_plan *plan, co
         const int64_t shift = packing->shifted && packing->at && field->index_of >= 0 ? packing->at[field->index_of] : 0;
         const int64_t all = packing->all[field->length];
         int64_t at = packing->at ? packing->at[field->length] : 0;
-        if (part == end || part->block.field != f) clear_part(field, fields[f], at, all, parts->numbers[field->length]);
-        for (; part < end && part->block.field == f; part++) at += copy_part(part, field, fields[f], at, all, shift, copy);
+        char *target = (char *)fields[f] + (size_t)(packing->place * all * field->row) * field->element_size;
+        if (part == end || part->block.field != f) clear_part(field, target, at, all, parts->numbers[field->length]);
+        for (; part < end && part->block.field == f; part++) at += copy_part(part, field, target, at, all, shift, copy);
+        if (packing->fill) pad_field(field, target, parts->numbers[field->length], all, packing->fill[f]);
     }
 }
 

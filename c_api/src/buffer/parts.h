@@ -41,14 +41,16 @@ int mpidata_parts_join_known(mpidata_parts *parts, const mpidata_plan *plan, con
 /* Where the values of a sample go in a batch: by length, from which index on, and how many there are in all. at NULL: from 0 on. */
 typedef struct {
     const int64_t *at, *all;
-    int shifted; /* values of index fields grow by `at` */
+    int shifted;             /* values of index fields grow by `at` */
+    int64_t place;           /* of the sample in a padded batch, in which each has `all`; 0 in a packed one */
+    const void *const *fill; /* of a padded batch: by field, the element behind the sample's own; NULL: it is packed */
 } mpidata_packing;
 
 /* The parts of one field, when they are in order: *n of them. */
 const mpidata_part *mpidata_parts_of(const mpidata_parts *parts, int field, int *n);
 
 /* Copy the values of all fields that vary to their places in a batch: fields[i] is the address of field i, whose dimension that
- * varies has the extent `all` there. */
+ * varies has the extent `all` there. A padded field is filled up to it. */
 void mpidata_parts_copy(const mpidata_parts *parts, const mpidata_plan *plan, const mpidata_packing *packing, void *const *fields,
                         void *(*copy)(void *restrict, const void *restrict, size_t));
 

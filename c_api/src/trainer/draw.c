@@ -173,19 +173,22 @@ static int draw_distinct_locked(mpidata_trainer *trainer, drawn_step *drawn) {
     return MPIDATA_SUCCESS;
 }
 
-/* Of a batch: by length, the index that the next step begins at, and all of them. */
+/* Of a batch: by length, the index that the next step begins at, and all of them; in a padded one, 0 and the longest. */
 typedef struct {
-    int64_t *at, *all; /* NULL: there are no lengths */
-    int past_cache;    /* it is larger than the cache: copied past it */
+    int64_t *at, *all;       /* NULL: there are no lengths */
+    int shifted;             /* as mpidata_packing has them */
+    const void *const *fill;
+    int past_cache;          /* it is larger than the cache: copied past it */
 } packed_lengths;
 
 /* The i-th step of a batch; what it has in common with the others of its sample comes with the first. */
 static void copy_step(const mpidata_trainer *trainer, const mpidata_slot *slot, int64_t i, const packed_lengths *packed,
                       void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation) {
     const mpidata_plan *plan = &trainer->job.plan;
-    const mpidata_packing packing = {.at = packed->at, .all = packed->all, .shifted = 1};
+    const mpidata_packing packing = {.at = packed->at, .all = packed->all, .shifted = packed->shifted,
+                                     .place = packed->fill ? i : 0, .fill = packed->fill};
     mpidata_slot_copy(&trainer->slots, slot, i, &packing, fields, packed->past_cache ? mpidata_copy_past_cache : memcpy);
-    for (int l = 0; l < plan->n_lengths; l++) packed->at[l] += slot->parts.numbers[l];
+    for (int l = 0; l < plan->n_lengths && !packed->fill; l++) packed->at[l] += slot->parts.numbers[l];
     time[i] = *slot->time;
     step[i] = *slot->step;
     if (i % plan->samples_window) return;
@@ -301,20 +304,34 @@ static int check_reach(const mpidata_plan *plan, const int64_t *all) {
     return MPIDATA_SUCCESS;
 }
 
+static size_t padded_bytes(const mpidata_plan *plan, const int64_t *longest) {
+    size_t bytes = plan->slot_bytes;
+    for (const mpidata_field *field = plan->fields; field < plan->fields + plan->n_fields; field++)
+        if (field->length >= 0) bytes += (size_t)(longest[field->length] * field->row) * field->element_size;
+    return bytes;
+}
+
 static int pack(const mpidata_trainer *trainer, const drawn_step *drawn, int64_t steps, packed_lengths *packed) {
     const int n = trainer->job.plan.n_lengths;
     size_t bytes = 0;
-    *packed = (packed_lengths){.past_cache = trainer->past_cache};
+    packed->past_cache = trainer->past_cache;
     if (!n) return MPIDATA_SUCCESS;
     packed->at = calloc(2 * (size_t)n, sizeof *packed->at);
     if (!packed->at) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a batch.");
     packed->all = packed->at + n;
     for (int64_t i = 0; i < steps; i++) {
-        for (int l = 0; l < n; l++) packed->all[l] += drawn[i].slot->parts.numbers[l];
+        for (int l = 0; l < n; l++) {
+            const int64_t length = drawn[i].slot->parts.numbers[l];
+            if (!packed->fill)
+                packed->all[l] += length;
+            else if (packed->all[l] < length)
+                packed->all[l] = length;
+        }
         bytes += mpidata_slot_bytes(&trainer->slots, drawn[i].slot);
     }
+    if (packed->fill) bytes = (size_t)steps * padded_bytes(&trainer->job.plan, packed->all);
     packed->past_cache = mpidata_exceeds_cache(bytes);
-    return check_reach(&trainer->job.plan, packed->all);
+    return packed->shifted ? check_reach(&trainer->job.plan, packed->all) : MPIDATA_SUCCESS;
 }
 
 int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s) {
@@ -334,8 +351,13 @@ int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s) {
 
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s) {
+    return mpidata_trainer_draw_ragged(1, NULL, fields, parameters, time, step, simulation, timeout_s);
+}
+
+int mpidata_trainer_draw_ragged(int shifted, const void *const *fill, void *const *fields, double *parameters, double *time,
+                                int64_t *step, int64_t *simulation, double timeout_s) {
     mpidata_trainer *trainer;
-    packed_lengths packed;
+    packed_lengths packed = {.shifted = shifted, .fill = fill};
     int status;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     drawn_step *drawn = next_batch(trainer, timeout_s, &status);

@@ -28,6 +28,13 @@ int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s);
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s);
 
+/* mpidata_trainer_draw with a choice of how samples of their own lengths share a batch. shifted: index fields count along
+ * the joined samples; else they are as each sample has them. fill NULL: fields that vary are packed, as there. Else they
+ * are padded: field i is count x w x (its shape, with the greatest length of all steps in place of the name), and fill[i]
+ * is the address of the element behind each step's own values. */
+int mpidata_trainer_draw_ragged(int shifted, const void *const *fill, void *const *fields, double *parameters, double *time,
+                                int64_t *step, int64_t *simulation, double timeout_s);
+
 /* Wait until the next batch can be drawn, as mpidata_trainer_draw does, and draw nothing. The same answer on all trainers
  * that have drawn as many batches. */
 int mpidata_trainer_ahead(double timeout_s);

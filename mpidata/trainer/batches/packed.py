@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import torch
 
 from mpidata.dtypes import numpy_dtype
 from mpidata.packing import number_tensors
-from mpidata.run.plan import Plan
+from mpidata.run.plan import Field, Plan
 from mpidata.tensors import tensor_of
 from mpidata.trainer.batches.alike import Batch
 from mpidata.trainer.batches.pool import ALIGNMENT, MemoryPool, round_up
@@ -31,7 +31,17 @@ class PackedMemory:
         Samples in a batch; None for single samples without the leading dimension.
     pinned : bool
         Page-locked memory, from torch's own pool, which knows when a copy to the device has ended.
+
+    Attributes
+    ----------
+    shifted : bool
+        Values of index fields count along the joined samples.
+    fill : ctypes array of void pointers, or None
+        Of padded batches: the element behind the values of each field, for the library.
     """
+
+    shifted = True
+    fill: ctypes.Array[ctypes.c_void_p] | None = None
 
     def __init__(self, plan: Plan, count: int | None, *, pinned: bool = False) -> None:
         self._plan, self._pinned = plan, pinned
@@ -46,10 +56,9 @@ class PackedMemory:
     def take(self, numbers: npt.NDArray[np.int64]) -> Batch:
         """Memory for a batch of samples with these numbers, with undefined contents; it comes back by itself."""
         plan = self._plan
-        totals = {length.name: int(of.sum()) for length, of in zip(plan.lengths, numbers, strict=False)}
+        extents = {length.name: self._extent(of) for length, of in zip(plan.lengths, numbers, strict=False)}
         entries: list[tuple[str, tuple[int, ...], str]] = [
-            (field.name, field.extents(totals) if field.length else (*self._steps, *field.extents()), field.dtype)
-            for field in plan.fields
+            (field.name, self._shape(field, extents), field.dtype) for field in plan.fields
         ]
         entries.append(("parameters", (*self._lead, len(plan.parameters)), "float64"))
         entries += [
@@ -61,6 +70,13 @@ class PackedMemory:
         addresses = [tensor.data_ptr() for tensor in tensors.values()]
         pointers = (ctypes.c_void_p * len(plan.fields))(*addresses[: len(plan.fields)])
         return Batch(tensors | number_tensors(plan.numbers, numbers, len(plan.lengths)), addresses, pointers)
+
+    def _extent(self, lengths: npt.NDArray[np.int64]) -> int:
+        """Return the extent, in a batch, of a length that is `lengths` in its steps."""
+        return int(lengths.sum())
+
+    def _shape(self, field: Field, extents: Mapping[str, int]) -> tuple[int, ...]:
+        return field.extents(extents) if field.length else (*self._steps, *field.extents())
 
     def _made(self, entries: Sequence[tuple[str, tuple[int, ...], str]]) -> dict[str, torch.Tensor]:
         if self._pinned:

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from comparing import compare, steps_of
+from comparing import PAD, compare, steps_of
 from contents import SPEC
 
 import mpidata
@@ -27,7 +27,8 @@ class Seen:
         drawn[:] = state["drawn"]
 
 
-stream = mpidata.MPIStreamDataset(batch_size=batch_size)
+kind = SPEC["ragged"]
+stream = mpidata.MPIStreamDataset(batch_size=batch_size, ragged=kind, pad=PAD if kind == "padded" else None)
 mpidata.register(seen=Seen())
 validation = stream.validation()
 for i in range(len(validation)):
@@ -35,7 +36,7 @@ for i in range(len(validation)):
 held = sorted((int(sample["simulation"]), int(sample["step"].reshape(-1)[0])) for sample in validation)
 checkpoints = Path(os.environ["MPIDATA_RUN"], "checkpoints")
 for number, batch in enumerate(stream, start=1):
-    compare(batch, window)
+    compare(batch, window, kind)
     drawn += [list(step) for step in steps_of(batch, window)[::window]]
     if SPEC.get("dies") and not stream.resumed:
         if number == 3:

@@ -1,0 +1,46 @@
+"""The choice of how samples with lengths of their own share a batch."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from mpidata.errors import StreamError
+from mpidata.run.plan import Plan
+from mpidata.trainer.batches.alike import BatchMemory
+from mpidata.trainer.batches.nested import NestedMemory
+from mpidata.trainer.batches.packed import PackedMemory
+from mpidata.trainer.batches.padded import PaddedMemory
+
+__all__ = ["KINDS", "check_ragged", "make_memory"]
+
+KINDS = ("packed", "padded", "nested")
+
+
+def check_ragged(batch_size: int | None, ragged: Any, pad: Any) -> None:
+    """Raise StreamError if these arguments of MPIStreamDataset do not go together."""
+    if ragged not in KINDS:
+        raise StreamError(f"ragged={ragged!r} is unknown. Use one of {', '.join(map(repr, KINDS))}.")
+    if batch_size is None and ragged != "packed":
+        raise StreamError(
+            f"ragged={ragged!r} needs batch_size: a single sample has its own lengths, and nothing to share. Give "
+            "batch_size, or leave ragged out."
+        )
+    if pad is None:
+        return
+    if ragged != "padded":
+        raise StreamError(f"pad={pad!r} does not go with ragged={ragged!r}, which pads nothing. Leave pad out.")
+    if isinstance(pad, bool) or not isinstance(pad, Real):
+        raise StreamError(f"pad={pad!r} is no number. Give a float, for example pad=0.0.")
+
+
+def make_memory(
+    plan: Plan, batch_size: int | None, ragged: str, pad: float | None, *, pinned: bool
+) -> BatchMemory | PackedMemory:
+    """Make the memory of batches; arguments as in MPIStreamDataset. Raises StreamError if they do not suit the job."""
+    if not plan.numbers:
+        return BatchMemory(plan.fields, len(plan.parameters), batch_size, window=plan.samples_window, pinned=pinned)
+    if ragged == "padded":
+        assert batch_size is not None
+        return PaddedMemory(plan, batch_size, 0.0 if pad is None else float(pad), pinned=pinned)
+    return (NestedMemory if ragged == "nested" else PackedMemory)(plan, batch_size, pinned=pinned)

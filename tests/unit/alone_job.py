@@ -1,0 +1,98 @@
+"""A trainer in this process without a job or MPI, that is given samples of fields with lengths, by the real library."""
+
+import contextlib
+import functools
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_library import make_plan
+
+from mpidata.alone.sources import Sample
+from mpidata.dtypes import numpy_dtype
+from mpidata.native.loading import load
+from mpidata.run.plan import Field, Length, Plan
+from mpidata.trainer import join as job
+from mpidata.trainer.alone import AloneTrainer
+
+SIMULATIONS, STEPS = 6, 11
+
+
+def plan_of(fields: tuple[Field, ...], **changes: Any) -> Plan:
+    """A job of one trainer with these fields."""
+    lengths = tuple(Length(name) for name in dict.fromkeys(field.length for field in fields if field.length))
+    values = dict(run=Path("/run"), policy="firo", capacity=60, watermark=4, groups=2, world=6, simulations=SIMULATIONS)
+    return make_plan(**(values | dict(fields=fields, lengths=lengths, validation=1) | changes))
+
+
+class Samples:
+    """Random samples, each a function of its simulation and step; lengths are from `least` to `most`."""
+
+    def __init__(self, plan: Plan, least: dict[str, int], most: dict[str, int]) -> None:
+        self.plan, self.least, self.most = plan, least, most
+
+    def of(self, simulation: int, step: int) -> Sample:
+        chance = np.random.default_rng([simulation, step])
+        lengths = {
+            length.name: int(chance.integers(self.least[length.name], self.most[length.name] + 1))
+            for length in self.plan.lengths
+        }
+        fields, given = [], list[int]()
+        for field in self.plan.fields:
+            shape, below = field.extents(lengths), lengths.get(field.index, 100)
+            fields.append(np.array(chance.integers(0, max(1, below), shape)).astype(numpy_dtype(field.dtype)))
+            if field.optional:
+                given.append(int(chance.integers(3) > 0))
+                fields[-1][...] *= np.array(given[-1], fields[-1].dtype)
+        parameters = chance.random(len(self.plan.parameters))
+        return Sample(simulation, step, 0.5 * step, parameters, fields, np.array([*lengths.values(), *given], np.int64))
+
+    def samples(self, validation: bool) -> Iterator[Sample]:
+        first, end = (SIMULATIONS, SIMULATIONS + 1) if validation else (0, SIMULATIONS)
+        return (self.of(simulation, step) for simulation in range(first, end) for step in range(STEPS))
+
+    def steps(self, simulation: int) -> int:
+        return STEPS
+
+
+def alone(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test in a process of its own, as a process is a trainer only once: a fork, which need not load torch."""
+
+    @functools.wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            with os.fdopen(write, "w") as file, contextlib.suppress(BaseException):
+                try:
+                    test(*arguments, **named)
+                except BaseException:
+                    file.write(traceback.format_exc())
+            os._exit(0)
+        os.close(write)
+        try:
+            with os.fdopen(read) as file:
+                said = file.read()
+            if said:
+                pytest.fail(said, pytrace=False)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            status = os.waitpid(child, 0)[1]
+        assert status in (0, signal.SIGKILL), f"The process of the test ended with status {status}."
+
+    return run
+
+
+def begin(samples: Samples) -> AloneTrainer:
+    """Make this process the trainer; in a test that is `alone`."""
+    library = load()
+    assert library.mpidata_trainer_open_alone(samples.plan.text().encode()) == 0
+    job._trainer = AloneTrainer(samples.plan, library, samples)
+    job._trainer.begin()
+    return job._trainer

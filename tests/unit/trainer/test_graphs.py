@@ -1,0 +1,168 @@
+"""Batches as graphs, as torch_geometric makes them of the single samples."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from alone_job import SIMULATIONS, STEPS, Samples, alone, begin, plan_of
+from torch.utils.data import DataLoader
+from torch_geometric.data import Batch, Data
+
+import mpidata
+from mpidata.alone.sources import Sample
+from mpidata.errors import StreamError
+from mpidata.run.plan import Field
+from mpidata.trainer.dataset import MPIStreamDataset
+
+FIELDS = (
+    Field("u", "float32", ("nodes",)),
+    Field("xy", "float32", ("nodes", 2)),
+    Field("flux", "float64", ("edges", 3)),
+    Field("edge_index", "int64", (2, "edges"), "nodes"),
+    Field("pairs", "int32", ("edges", 2), "nodes"),
+    Field("wall", "int64", ("walls",), "nodes"),
+    Field("drag", "float32", (2,), optional=True),
+    Field("lift", "float32", ()),
+    Field("cell", "float32", ("cells",)),
+    Field("faces", "int64", ("walls", 3), "cells"),
+    Field("beside", "float32", (2, "nodes")),
+)
+LEAST, MOST = {"nodes": 1, "edges": 0, "walls": 0, "cells": 1}, {"nodes": 9, "edges": 20, "walls": 4, "cells": 9}
+ARGUMENTS: dict[str, Any] = {
+    "x": ["u", "xy"], "edge_index": "edge_index", "pos": "xy", "edge_attr": "flux", "y": ["drag", "lift"], "z": "drag",
+    "wall_index": "wall", "other_index": "pairs",
+}  # fmt: skip
+
+
+def samples() -> Samples:
+    return Samples(plan_of(FIELDS), LEAST, MOST)
+
+
+def graph_of(step: Sample) -> Data:
+    """The graph of one sample, by hand."""
+    of = dict(zip((field.name for field in FIELDS), map(torch.from_numpy, step.fields), strict=True))
+    return Data(
+        x=torch.cat([of["u"].unsqueeze(1), of["xy"]], 1),
+        edge_index=of["edge_index"],
+        pos=of["xy"],
+        edge_attr=of["flux"],
+        y=torch.cat([of["drag"], of["lift"].reshape(1)]).unsqueeze(0),
+        z=of["drag"].unsqueeze(0),
+        wall_index=of["wall"],
+        other_index=of["pairs"].t().contiguous(),
+        simulation=torch.tensor([step.simulation]),
+        step=torch.tensor([step.step]),
+        time=torch.tensor([step.time], dtype=torch.float64),
+        parameters=torch.from_numpy(step.parameters).unsqueeze(0),
+        drag_given=torch.tensor([bool(step.numbers[4])]),
+    )
+
+
+def check_equal(one: Data, other: Data) -> None:
+    assert sorted(one.keys()) == sorted(other.keys())
+    for key in other.keys():
+        assert one[key].dtype == other[key].dtype and torch.equal(one[key], other[key]), key
+
+
+@alone
+def test_graphs_are_what_torch_geometric_makes_of_the_samples() -> None:
+    given = samples()
+    begin(given)
+    stream = mpidata.graphs(MPIStreamDataset(4), **ARGUMENTS)
+    count = 0
+    for batch in DataLoader(stream, batch_size=None):
+        count += 1
+        steps = [given.of(*of) for of in zip(batch.simulation.tolist(), batch.step.tolist(), strict=True)]
+        graphs = [graph_of(step) for step in steps]
+        wanted = Batch.from_data_list(graphs)
+        assert type(batch) is type(wanted)
+        check_equal(batch, wanted)
+        assert batch.num_graphs == 4 and batch.num_nodes == wanted.num_nodes
+        for one, other in zip(batch.to_data_list(), graphs, strict=True):
+            check_equal(one, other)
+        check_equal(batch[2], graphs[2])
+        assert batch._slice_dict.keys() == wanted._slice_dict.keys()
+        for name, slices in wanted._slice_dict.items():
+            assert torch.equal(batch._slice_dict[name], slices), name
+            assert torch.equal(batch._inc_dict[name], wanted._inc_dict[name].reshape(-1)), name
+        check_equal(Batch.from_data_list(batch.to_data_list()), wanted)
+    assert count == SIMULATIONS * STEPS // 4
+
+
+@alone
+def test_samples_of_validation_become_graphs() -> None:
+    given = samples()
+    begin(given)
+    stream = MPIStreamDataset(4)
+    graphs, validation = mpidata.graphs(stream, **ARGUMENTS), stream.validation()
+    for sample in (validation[i] for i in range(len(validation))):
+        check_equal(graphs.data(sample), graph_of(given.of(int(sample["simulation"]), int(sample["step"]))))
+
+
+@alone
+def test_a_convolution_takes_a_batch() -> None:
+    from torch_geometric.nn import GCNConv, global_mean_pool
+
+    begin(samples())
+    batch = next(iter(mpidata.graphs(MPIStreamDataset(4), **ARGUMENTS)))
+    assert global_mean_pool(GCNConv(3, 5)(batch.x, batch.edge_index), batch.batch, batch.num_graphs).shape == (4, 5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"x": "velocity"}, "x='velocity' is not a field of the job. The fields are u, xy, flux"),
+        ({"x": "drag"}, "x='drag' has no length 'nodes', along which edge_index='edge_index' counts"),
+        ({"x": "flux"}, "x='flux' has no length 'nodes'"),
+        ({"x": ["u", "flux"]}, "x is made of columns, so its fields need one length and one dtype"),
+        ({"x": []}, "They are: none."),
+        ({"edge_index": "u"}, "edge_index='u' has shape [nodes] and index null"),
+        ({"edge_index": "wall"}, "edge_index='wall' has shape [walls]"),
+        ({"pos": "wall"}, "pos='wall' has numbers of 'nodes', which torch_geometric shifts only if"),
+        ({"pos": "beside"}, "the shape of a field must begin with its length, 'nodes'"),
+        ({"a_index": "u"}, "a_index='u' has no index: nodes in the job file"),
+        ({"face": "faces"}, "face='faces' counts along 'cells', and edge_index along 'nodes'"),
+        ({"ptr": "u"}, "the attribute 'ptr' has a meaning of its own"),
+        ({"my_batch": "u"}, "the attribute 'my_batch' has a meaning of its own"),
+        ({"drag_given": "u"}, "the attribute 'drag_given' has a meaning of its own"),
+    ],
+)
+@alone
+def test_what_does_not_fit_is_refused(changes: dict[str, Any], sentence: str) -> None:
+    begin(samples())
+    with pytest.raises(StreamError) as caught:
+        mpidata.graphs(MPIStreamDataset(4), **(ARGUMENTS | changes))
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "window", "sentence"),
+    [
+        ({"batch_size": None}, 1, "the stream gives single samples. Give batch_size"),
+        ({"batch_size": 4, "ragged": "padded"}, 1, "the stream has ragged='padded'"),
+        ({"batch_size": 4}, 2, "samples.window is 2 in the job file"),
+    ],
+)
+@alone
+def test_streams_that_make_no_graphs_are_refused(arguments: dict[str, Any], window: int, sentence: str) -> None:
+    begin(Samples(plan_of(FIELDS, samples_window=window), LEAST, MOST))
+    with pytest.raises(StreamError) as caught:
+        mpidata.graphs(MPIStreamDataset(**arguments), **ARGUMENTS)
+    assert sentence in str(caught.value)
+
+
+def test_what_is_no_stream_is_refused() -> None:
+    with pytest.raises(StreamError, match="DataLoader is no MPIStreamDataset. Give the stream itself"):
+        mpidata.graphs(DataLoader([1]), x="u", edge_index="e")
+
+
+@alone
+def test_torch_geometric_is_loaded_by_graphs_alone_and_named_if_missing() -> None:
+    begin(samples())
+    sys.modules["torch_geometric.data"] = None  # as if it were not installed
+    with pytest.raises(StreamError, match=r"needs torch_geometric.*pip install 'mpidata\[graphs\]'"):
+        mpidata.graphs(MPIStreamDataset(4), **ARGUMENTS)
+    code = "import sys, mpidata.trainer.graphs; sys.exit('torch_geometric' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
