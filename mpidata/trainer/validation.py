@@ -15,6 +15,8 @@ from mpidata.errors import StreamError
 from mpidata.native import constants
 from mpidata.native.library import check
 from mpidata.trainer.batches.packed import join_steps, number_tensors
+from mpidata.run.plan import Field
+from mpidata.trainer.constants import of_validation
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
 __all__ = ["ValidationDataset"]
@@ -44,10 +46,13 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
     (simulation, step) and copied at each access, so they may be changed. With windows of W steps fields are
     ``[W, *shape]``, ``time`` and ``step`` ``[W]``. A field whose shape has a name has that of the sample, and the name
     is a tensor, too: int64 without dimensions, or ``[W]`` where the steps are joined along it. An optional field has
-    ``<name>_given``, bool, shaped like that. Use ``num_workers=0`` in a DataLoader.
+    ``<name>_given``, bool, shaped like that. Fields with ``per: simulation`` are views without a copy, which all samples
+    of the simulation share, in their own shape, unless the stream has ``constants="batch"``. Use ``num_workers=0`` in a DataLoader.
     """
 
-    def __init__(self, trainer: Trainer, count: int) -> None:
+    def __init__(self, trainer: Trainer, count: int, *, gathers: bool = False) -> None:
+        self._copied = trainer.plan.fields if gathers else trainer.plan.step_fields
+        self._views = bool(trainer.plan.constants) and not gathers
         self._trainer = trainer  # keeps the memory in use
         self._window = trainer.plan.samples_window
         self._samples = [
@@ -56,8 +61,11 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         ]
 
     @classmethod
-    def wait(cls, trainer: Trainer) -> ValidationDataset:
-        """Wait, asleep, until the trainer's share is complete; raises StreamError when it never will be."""
+    def wait(cls, trainer: Trainer, *, gathers: bool = False) -> ValidationDataset:
+        """Wait, asleep, until the trainer's share is complete; raises StreamError when it never will be.
+
+        With `gathers`, samples have copies of the constants like those of the other fields.
+        """
         count = ctypes.c_int64()
         status = constants.ERR_AGAIN
         while status == constants.ERR_AGAIN:
@@ -70,7 +78,7 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
                 "reason."
             )
         check(trainer.library, status)
-        return cls(trainer, count.value)
+        return cls(trainer, count.value, gathers=gathers)
 
     def __len__(self) -> int:
         """Count the samples in this trainer's share."""
@@ -89,8 +97,10 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         except IndexError:
             raise IndexError(f"There is no sample {index}: this trainer holds {len(self)} of them.") from None
         plan = self._trainer.plan
-        tensors = dict(zip((field.name for field in plan.fields), self._fields_of(steps), strict=True))
+        tensors = dict(zip((field.name for field in self._copied), self._fields_of(steps), strict=True))
         tensors |= number_tensors(plan, self._numbers_of(steps))
+        if self._views:
+            tensors |= of_validation(self._trainer, steps[0].index).tensors()
         tensors["parameters"] = torch.from_numpy(steps[0].parameters.copy())
         tensors["time"] = self._joined([torch.tensor(step.time, dtype=torch.float64) for step in steps])
         tensors["step"] = self._joined([torch.tensor(step.step) for step in steps])
@@ -98,8 +108,10 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         return tensors
 
     def _fields_of(self, steps: Sequence[_Step]) -> list[torch.Tensor]:
-        copied = [_copy_fields(self._trainer, step) for step in steps]
-        return copied[0] if self._window == 1 else join_steps(self._trainer.plan, copied, self._numbers_of(steps))
+        copied = [_copy_fields(self._trainer, self._copied, step) for step in steps]
+        if self._window == 1:
+            return copied[0]
+        return join_steps(self._trainer.plan, self._copied, copied, self._numbers_of(steps))
 
     def _numbers_of(self, steps: Sequence[_Step]) -> npt.NDArray[np.int64]:
         return steps[0].numbers if self._window == 1 else np.stack([step.numbers for step in steps], axis=-1)
@@ -118,9 +130,12 @@ def _locate(trainer: Trainer, index: int) -> _Step:
     return _Step(index, numbers, parameters, time.value, step.value, simulation.value)
 
 
-def _copy_fields(trainer: Trainer, step: _Step) -> list[torch.Tensor]:
+def _copy_fields(trainer: Trainer, fields: Sequence[Field], step: _Step) -> list[torch.Tensor]:
     lengths = {length.name: int(of) for length, of in zip(trainer.plan.lengths, step.numbers, strict=False)}
-    tensors = [torch.empty(field.extents(lengths), dtype=getattr(torch, field.dtype)) for field in trainer.plan.fields]
-    places = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
+    tensors = {
+        field.name: torch.empty(field.extents(lengths), dtype=getattr(torch, field.dtype)) for field in fields
+    }
+    at = {name: tensor.data_ptr() for name, tensor in tensors.items()}
+    places = (ctypes.c_void_p * len(trainer.plan.fields))(*(at.get(field.name) for field in trainer.plan.fields))
     check(trainer.library, trainer.library.mpidata_trainer_validation_copy(step.index, places))
-    return tensors
+    return list(tensors.values())

@@ -35,6 +35,13 @@ typedef struct {
     int trainers[2], n_trainers; /* to whom it goes */
 } mpidata_staged_piece;
 
+/* The constants of the present simulation: a piece of their own, kept and sent to each trainer before the first other piece. */
+typedef struct {
+    char *sent;          /* by trainer; NULL: the job has none */
+    size_t header_bytes; /* 0: not written yet */
+    int over;            /* the simulation has ended: the next use is for another one */
+} mpidata_kept_constants;
+
 /* Messages under way. All are tested with one call, as each call of MPI that finds nothing done may give the core away. */
 typedef struct {
     MPI_Request *requests;
@@ -55,8 +62,9 @@ typedef struct {
 
 typedef struct {
     mpidata_job *job;
-    mpidata_staged_piece *pieces; /* n_pieces to be in flight, and one to stage what is bundled */
+    mpidata_staged_piece *pieces; /* n_pieces to be in flight, one to stage what is bundled, and that of the constants */
     int n_pieces;
+    mpidata_kept_constants constants;
     mpidata_flight flight;
     int filling;             /* piece of the sample that is being put, -1: none yet */
     mpidata_bundle *bundles; /* one per trainer; NULL where pieces are not small */
@@ -77,12 +85,13 @@ void mpidata_sender_close(mpidata_sender *sender);
 int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, const void *values, mpidata_dtype dtype,
                          int lend);
 
-/* Send, or bundle, what has been staged since the last commit; nothing, where nothing was. Blocks only while a full bundle
+/* Send, or bundle, what has been staged since the last commit; nothing, where nothing was; the constants first, if a trainer lacks
+ * them. Blocks only while a full bundle
  * finds every message in flight, and at most 0.1 s for the first message to each trainer. */
 int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t step, double time, int validation,
                           const double *parameters);
 
-/* Forget what has been staged since the last commit. */
+/* Forget what has been staged since the last commit, and the constants. */
 void mpidata_sender_drop(mpidata_sender *sender);
 
 /* Let MPI move data; complete what can be completed. */
@@ -99,6 +108,12 @@ int mpidata_sender_drain(mpidata_sender *sender, int lent_only);
 
 /* Wait until this array is lent no more. */
 int mpidata_sender_wait_for(mpidata_sender *sender, const void *values);
+
+/* For constants.c: write the header of a piece, with what travels along; returns its bytes in *bytes. */
+int mpidata_sender_write(mpidata_sender *sender, int number, mpidata_piece *head, const double *parameters, size_t *bytes);
+
+/* Send a piece that was written. */
+int mpidata_sender_send(mpidata_sender *sender, int number, size_t bytes, int trainer);
 
 /* Is this array lent to a message that is under way? */
 int mpidata_sender_lends(const mpidata_sender *sender, const void *values);

@@ -332,6 +332,14 @@ int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s) {
     return MPIDATA_SUCCESS;
 }
 
+/* What the steps have in common, which are unpinned next. */
+static int hold_constants_locked(mpidata_trainer *trainer, const drawn_step *drawn, int64_t first, int64_t last) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (!first) mpidata_drawn_with_nothing_locked(trainer);
+    for (; first <= last; first++) MPIDATA_TRY(mpidata_drawn_with_locked(trainer, drawn[first].slot->constants));
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s) {
     mpidata_trainer *trainer;
@@ -348,6 +356,7 @@ int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, 
         copy_step(trainer, drawn[i].slot, i, &packed, fields, parameters, time, step, simulation);
         if (i + 1 < steps && bytes < UNPIN_EVERY) continue;
         mpidata_lock_take(&trainer->lock);
+        if (trainer->job.plan.n_constants) status = hold_constants_locked(trainer, drawn, pinned, i);
         while (pinned <= i) mpidata_slots_unpin(&trainer->slots, drawn[pinned++].number);
         mpidata_lock_give(&trainer->lock);
         bytes = 0;

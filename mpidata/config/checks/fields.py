@@ -27,6 +27,8 @@ def check_fields(sections: Mapping[str, Any]) -> Iterator[Problem]:
             yield ("lengths", name), f"'lengths.{name}': no field has this length. {fix}"
     for name, field in fields.items():
         yield from _index(name, field, used)
+    yield from _constants(fields)
+    constant = next((name for name, field in fields.items() if field.per == "simulation"), None)
     optional = next((name for name, field in fields.items() if field.optional), None)
     solvers = sections.get("solvers")
     for length in used if solvers is not None and solvers.carried is not None else ():
@@ -37,6 +39,8 @@ def check_fields(sections: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _together(sections, f"the length {next(iter(used))!r}, which each sample has for itself")
     elif optional is not None:
         yield from _together(sections, f"'fields.{optional}.optional'")
+    elif constant is not None:
+        yield from _together(sections, f"'fields.{constant}.per: simulation'")
 
 
 def _clashes(fields: Mapping[str, Any], used: Mapping[str, None]) -> Iterator[Problem]:
@@ -69,6 +73,21 @@ def _index(name: str, field: Any, used: Mapping[str, None]) -> Iterator[Problem]
         yield at, f"{key}: indices are {' or '.join(_INDICES)}, and the field is {field.dtype}. Change 'dtype'."
     if field.length is None:
         yield at, f"{key}: the field's own shape {list(field.shape)} has no name. Give it one, or remove 'index'."
+
+
+def _constants(fields: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find what a field that is put once a simulation cannot be."""
+    constants = {name: field for name, field in fields.items() if field.per == "simulation"}
+    if constants and len(constants) == len(fields):
+        name = next(iter(constants))
+        fix = "Remove 'per' from one that each step has."
+        yield ("fields", name, "per"), f"'fields.{name}.per': all fields are put once a simulation, none in a step. {fix}"
+    lengths = {field.length for field in constants.values()}
+    for name, field in constants.items():
+        if field.index is not None and field.index not in lengths:
+            said = f"'fields.{name}' is put once a simulation, but counts along {field.index!r}, which each step has anew"
+            fix = "Give a field with that length 'per: simulation', or remove 'per'."
+            yield ("fields", name, "per"), f"{said}. {fix}"
 
 
 def _together(sections: Mapping[str, Any], said: str) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from mpidata.dtypes import numpy_dtype
-from mpidata.run.plan import Plan
+from mpidata.run.plan import Field, Plan
 from mpidata.tensors import tensor_of
 from mpidata.trainer.batches.alike import Batch
 from mpidata.trainer.batches.pool import ALIGNMENT, MemoryPool, round_up
@@ -29,12 +29,15 @@ class PackedMemory:
         Of the job.
     count : int or None
         Samples in a batch; None for single samples without the leading dimension.
+    gathers : bool
+        Whether batches have the constants, like the other fields.
     pinned : bool
         Page-locked memory, from torch's own pool, which knows when a copy to the device has ended.
     """
 
-    def __init__(self, plan: Plan, count: int | None, *, pinned: bool = False) -> None:
+    def __init__(self, plan: Plan, count: int | None, *, gathers: bool = True, pinned: bool = False) -> None:
         self._plan, self._pinned = plan, pinned
+        self._fields = plan.fields if gathers else plan.step_fields
         self._lead = () if count is None else (count,)
         self._steps = self._lead if plan.samples_window == 1 else (*self._lead, plan.samples_window)
         self._pool = MemoryPool()
@@ -49,7 +52,7 @@ class PackedMemory:
         totals = {length.name: int(of.sum()) for length, of in zip(plan.lengths, numbers, strict=False)}
         entries: list[tuple[str, tuple[int, ...], str]] = [
             (field.name, field.extents(totals) if field.length else (*self._steps, *field.extents()), field.dtype)
-            for field in plan.fields
+            for field in self._fields
         ]
         entries.append(("parameters", (*self._lead, len(plan.parameters)), "float64"))
         entries += [
@@ -57,25 +60,28 @@ class PackedMemory:
             ("step", self._steps, "int64"),
             ("simulation", self._lead, "int64"),
         ]
-        tensors = self._made(entries)
+        tensors, memory = self._made(entries)
         addresses = [tensor.data_ptr() for tensor in tensors.values()]
-        pointers = (ctypes.c_void_p * len(plan.fields))(*addresses[: len(plan.fields)])
-        return Batch(tensors | number_tensors(plan, numbers), addresses, pointers)
+        at = dict(zip(tensors, addresses, strict=True))
+        pointers = (ctypes.c_void_p * len(plan.fields))(*(at.get(field.name) for field in plan.fields))
+        return Batch(tensors | number_tensors(plan, numbers), addresses, pointers, memory)
 
-    def _made(self, entries: Sequence[tuple[str, tuple[int, ...], str]]) -> dict[str, torch.Tensor]:
+    def _made(self, entries: Sequence[tuple[str, tuple[int, ...], str]]) -> tuple[dict[str, torch.Tensor], Any]:
         if self._pinned:
-            return {
+            tensors = {
                 name: torch.empty(shape, dtype=getattr(torch, dtype), pin_memory=True) for name, shape, dtype in entries
             }
+            return tensors, tensors["simulation"]
         offsets, size = [], 0
         for _, shape, dtype in entries:
             offsets.append(size)
             size = round_up(size + math.prod(shape) * numpy_dtype(dtype).itemsize, ALIGNMENT)
         memory = self._pool.take(size, room=size // 4)
-        return {
+        tensors = {
             name: tensor_of(np.ndarray(shape, numpy_dtype(dtype), memory, offset), dtype)
             for (name, shape, dtype), offset in zip(entries, offsets, strict=True)
         }
+        return tensors, memory
 
 
 def number_tensors(plan: Plan, numbers: npt.NDArray[np.int64]) -> dict[str, torch.Tensor]:
@@ -96,12 +102,12 @@ def number_tensors(plan: Plan, numbers: npt.NDArray[np.int64]) -> dict[str, torc
 
 
 def join_steps(
-    plan: Plan, steps: Sequence[Sequence[torch.Tensor]], numbers: npt.NDArray[np.int64]
+    plan: Plan, fields: Sequence[Field], steps: Sequence[Sequence[torch.Tensor]], numbers: npt.NDArray[np.int64]
 ) -> list[torch.Tensor]:
-    """Join the fields of the steps of a window, given by step, as in a batch; numbers are [n_numbers, W] int64."""
+    """Join these fields of the steps of a window, given by step, as in a batch; numbers are [n_numbers, W] int64."""
     before = {length.name: np.cumsum(of) - of for length, of in zip(plan.lengths, numbers, strict=False)}
     joined = []
-    for number, field in enumerate(plan.fields):
+    for number, field in enumerate(fields):
         parts = [step[number] for step in steps]
         if field.index:
             parts = [part + int(by) for part, by in zip(parts, before[field.index], strict=True)]

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from contents import SPEC, given, lengths, varying, whole
+from contents import SPEC, given, lengths, once, varying, whole
 
 import mpidata
 
@@ -43,6 +43,9 @@ def compare(batch: dict[str, object]) -> None:
         if f"{name}_offsets" in batch:
             assert batch[f"{name}_offsets"].tolist() == [0, *np.cumsum(values).tolist()]
     for name, entry in SPEC["fields"].items():
+        if once(name) and not SPEC["gathers"]:
+            compare_constants(batch, name, steps)
+            continue
         arrays = [whole(name, *step) for step in steps]
         if entry.get("index"):
             before = np.cumsum([0, *of[entry["index"]]])[:-1]
@@ -55,7 +58,22 @@ def compare(batch: dict[str, object]) -> None:
         assert np.array_equal(came if varying(name) >= 0 else came.reshape(wanted.shape), wanted), (name, steps)
 
 
-stream = mpidata.MPIStreamDataset(batch_size=batch_size)
+def compare_constants(batch: dict[str, object], name: str, steps: list[tuple[int, int]]) -> None:
+    """Of a batch those that the stream has, of a single sample its own."""
+    assert (name in batch) == (batch["simulation"].ndim == 0)
+    for simulation, step in steps:
+        held = batch if name in batch else stream.constants(simulation)
+        wanted = whole(name, simulation, step)
+        if SPEC["fields"][name].get("optional"):
+            if f"{name}_given" in held and held is not batch:
+                assert bool(held[f"{name}_given"]) == given(name, simulation, step)
+            if not given(name, simulation, step):
+                assert not held[name].any()
+                continue
+        assert np.array_equal(held[name].numpy(), wanted), (name, simulation)
+
+
+stream = mpidata.MPIStreamDataset(batch_size=batch_size, constants="batch" if SPEC["gathers"] else "apart")
 mpidata.register(seen=Seen())
 validation = stream.validation()
 for i in range(len(validation)):
