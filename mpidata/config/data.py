@@ -114,8 +114,8 @@ class FieldEntry(Model):
     )
     per: Literal["step", "simulation"] = fixed_key(
         default="step",
-        description="How often the field is put. `simulation`: once, before the first step, as for a mesh: such a field is "
-        "sent and held once for all steps, see \"Fields that are put once a simulation\" in training.md.",
+        description="How often the field is put. `simulation`: once, before the first step, for example a mesh. Such a "
+        "field is sent and held once for all steps.",
     )
     statistics: Boolean | None = fixed_key(
         default=None,

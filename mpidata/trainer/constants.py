@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 
 from mpidata.dtypes import numpy_dtype
+from mpidata.native.held import look
 from mpidata.native.library import check
 from mpidata.tensors import tensor_of
 from mpidata.trainer.batches.pool import lease
@@ -33,37 +34,23 @@ class HeldConstants:
         Who holds them.
     address : int
         Of `mpidata_constants`, with a reference that is given back at the end.
-
-    Attributes
-    ----------
-    address : int
-        The same.
-    simulation, by_try : int
-        Which these are.
-    numbers : ndarray of int64
-        As the numbers of a sample; a length that no constant has is -1.
     """
 
     def __init__(self, trainer: Trainer, address: int) -> None:
-        self._plan, self.address = trainer.plan, address
+        self._plan = trainer.plan
         weakref.finalize(self, trainer.release_constants, [address]).atexit = False
-        self.numbers = np.zeros(len(self._plan.numbers), np.int64)
-        self._values = (ctypes.c_void_p * len(self._plan.fields))()
-        simulation, by_try = ctypes.c_int64(), ctypes.c_int64()
-        results = (self._values, self.numbers.ctypes.data, ctypes.byref(simulation), ctypes.byref(by_try))
-        check(trainer.library, trainer.library.mpidata_trainer_constants_look(address, *results))
-        self.simulation, self.by_try = simulation.value, by_try.value
+        self._held = look(trainer.library, address, len(self._plan.fields), len(self._plan.numbers))
 
     def array(self, number: int) -> npt.NDArray[np.generic] | None:
         """View the values of a field, by its number in the plan, flat; None: it has none, or was not put."""
-        field, address = self._plan.fields[number], self._values[number]
+        field, address = self._plan.fields[number], self._held.values[number]
         if not address:
             return None
-        size = field.nbytes * (max(0, self._length(field)) if field.length else 1)
+        size = field.nbytes * (self._length(field) if field.length else 1)
         return lease(address, size, functools.partial(_keep, self)).view(numpy_dtype(field.dtype))
 
     def _length(self, field: Field) -> int:
-        return int(self.numbers[[length.name for length in self._plan.lengths].index(field.length)])
+        return max(0, int(self._held.numbers[list(self._plan.numbers).index(field.length)]))
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """View them: by field, in its own shape; zeros in place of an optional one that was not put."""
@@ -71,7 +58,7 @@ class HeldConstants:
         for number, field in enumerate(self._plan.fields):
             if not field.per_simulation:
                 continue
-            shape = field.extents({field.length: max(0, self._length(field))} if field.length else {})
+            shape = field.extents({field.length: self._length(field)} if field.length else {})
             values = self.array(number)
             array = np.zeros(shape, numpy_dtype(field.dtype)) if values is None else values.reshape(shape)
             views[field.name] = tensor_of(array, field.dtype)

@@ -45,8 +45,8 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     steps_per_simulation : int, optional
         Makes `expected_batches` known from the start; nothing else depends on it.
     constants : str
-        Where fields with ``per: simulation`` are: ``"apart"``, a batch has none of them, `constants` gives views without a
-        copy, and single samples have views; or ``"batch"``, they are copied into each batch like the other fields.
+        Where fields with ``per: simulation`` are. ``"apart"``: a batch has none of them, `constants` gives views
+        without a copy, and single samples have views. ``"batch"``: they are copied into each batch like the other fields.
 
     Raises
     ------
@@ -96,7 +96,9 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
             )
         _check_positive("steps_per_simulation", steps_per_simulation)
         if constants not in ("apart", "batch"):
-            raise StreamError(f"constants={constants!r} is neither 'apart' nor 'batch'. Give one of them, or leave it out.")
+            raise StreamError(
+                f"constants={constants!r} is neither 'apart' nor 'batch'. Give one of them, or leave it out."
+            )
         refuse_workers()
         self.batch_size = batch_size
         self.batches_per_epoch = batches_per_epoch
@@ -182,8 +184,8 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         held = find_constants(self._trainer, int(simulation))
         if held is None:
             raise StreamError(
-                f"This trainer holds no sample of simulation {int(simulation)}. Ask for the constants of a batch while it "
-                "is in use."
+                f"This trainer holds no sample of simulation {int(simulation)}. Ask for the constants of a batch while "
+                "the batch is in use."
             )
         return held.tensors()
 

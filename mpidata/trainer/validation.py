@@ -14,8 +14,8 @@ from torch.utils.data import Dataset, get_worker_info
 from mpidata.errors import StreamError
 from mpidata.native import constants
 from mpidata.native.library import check
-from mpidata.trainer.batches.packed import join_steps, number_tensors
 from mpidata.run.plan import Field
+from mpidata.trainer.batches.packed import join_steps, number_tensors
 from mpidata.trainer.constants import of_validation
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
@@ -46,8 +46,9 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
     (simulation, step) and copied at each access, so they may be changed. With windows of W steps fields are
     ``[W, *shape]``, ``time`` and ``step`` ``[W]``. A field whose shape has a name has that of the sample, and the name
     is a tensor, too: int64 without dimensions, or ``[W]`` where the steps are joined along it. An optional field has
-    ``<name>_given``, bool, shaped like that. Fields with ``per: simulation`` are views without a copy, which all samples
-    of the simulation share, in their own shape, unless the stream has ``constants="batch"``. Use ``num_workers=0`` in a DataLoader.
+    ``<name>_given``, bool, shaped like that. Fields with ``per: simulation`` are views without a copy, in their
+    own shape, which all samples of the simulation share, unless the stream has ``constants="batch"``. Use
+    ``num_workers=0`` in a DataLoader.
     """
 
     def __init__(self, trainer: Trainer, count: int, *, gathers: bool = False) -> None:
@@ -132,9 +133,7 @@ def _locate(trainer: Trainer, index: int) -> _Step:
 
 def _copy_fields(trainer: Trainer, fields: Sequence[Field], step: _Step) -> list[torch.Tensor]:
     lengths = {length.name: int(of) for length, of in zip(trainer.plan.lengths, step.numbers, strict=False)}
-    tensors = {
-        field.name: torch.empty(field.extents(lengths), dtype=getattr(torch, field.dtype)) for field in fields
-    }
+    tensors = {field.name: torch.empty(field.extents(lengths), dtype=getattr(torch, field.dtype)) for field in fields}
     at = {name: tensor.data_ptr() for name, tensor in tensors.items()}
     places = (ctypes.c_void_p * len(trainer.plan.fields))(*(at.get(field.name) for field in trainer.plan.fields))
     check(trainer.library, trainer.library.mpidata_trainer_validation_copy(step.index, places))

@@ -12,7 +12,6 @@ DTYPES = ("float32", "float64", "int32", "int64", "uint8")
 BATCH, VALIDATION = 3, 2
 
 
-
 def draw_constants(seed: int, fields: dict[str, dict[str, Any]]) -> None:
     """Have some fields put once a simulation, but not all; what indices count along, too."""
     chance = random.Random(-1 - seed)

@@ -81,11 +81,16 @@ def _constants(fields: Mapping[str, Any]) -> Iterator[Problem]:
     if constants and len(constants) == len(fields):
         name = next(iter(constants))
         fix = "Remove 'per' from one that each step has."
-        yield ("fields", name, "per"), f"'fields.{name}.per': all fields are put once a simulation, none in a step. {fix}"
+        yield (
+            ("fields", name, "per"),
+            f"'fields.{name}.per': all fields are put once a simulation, none in a step. {fix}",
+        )
     lengths = {field.length for field in constants.values()}
     for name, field in constants.items():
         if field.index is not None and field.index not in lengths:
-            said = f"'fields.{name}' is put once a simulation, but counts along {field.index!r}, which each step has anew"
+            said = (
+                f"'fields.{name}' is put once a simulation, but counts along {field.index!r}, which each step has anew"
+            )
             fix = "Give a field with that length 'per: simulation', or remove 'per'."
             yield ("fields", name, "per"), f"{said}. {fix}"
 

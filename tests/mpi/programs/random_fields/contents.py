@@ -29,7 +29,9 @@ def once(name: str) -> bool:
 def lengths(simulation: int, step: int) -> dict[str, int]:
     """Of a step, by name; those of fields that are put once are the same in all."""
     of, of_all = chance(simulation, step), chance(simulation, ONCE)
-    drawn = {name: (of.integers(at[0], at[1] + 1), of_all.integers(at[0], at[1] + 1)) for name, at in SPEC["lengths"].items()}
+    drawn = {
+        name: (of.integers(at[0], at[1] + 1), of_all.integers(at[0], at[1] + 1)) for name, at in SPEC["lengths"].items()
+    }
     held = {extent for name, entry in SPEC["fields"].items() if once(name) for extent in entry["shape"]}
     return {name: int(both[name in held]) for name, both in drawn.items()}
 
