@@ -46,7 +46,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         Makes `expected_batches` known from the start; nothing else depends on it.
     constants : str
         Where fields with ``per: simulation`` are. ``"apart"``: a batch has none of them, `constants` gives views
-        without a copy, and single samples have views. ``"batch"``: they are copied into each batch like the other fields.
+        without a copy, and single samples have views. ``"batch"``: they are copied into batches like the other fields.
 
     Raises
     ------

@@ -8,6 +8,7 @@
 #include "stream/budget.h"
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
+#include "trainer/constants/drawn.h"
 
 enum { UNPIN_EVERY = 256 << 10 }; /* bytes: the next sample is received while their slots are still in cache */
 

@@ -5,19 +5,28 @@
 
 #include "receive/incoming/pieces.h"
 
-void mpidata_let_go_of_constants(mpidata_incoming *in, mpidata_source *source) {
-    if (!source->constants) return;
-    mpidata_lock_take(&in->trainer->lock);
+static void let_go_locked(mpidata_incoming *in, mpidata_source *source) {
+    MPIDATA_LOCKED(&in->trainer->lock);
     mpidata_constants_release(&in->trainer->slots.constants, source->constants);
-    mpidata_lock_give(&in->trainer->lock);
     source->constants = NULL;
 }
 
-void mpidata_constants_of_gone(mpidata_incoming *in, mpidata_inlet *inlet, int group) {
-    for (int i = 0; i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
-        mpidata_source *source = &inlet->sources[i];
-        if (source->group == group && !source->message && !source->waiting.first) mpidata_let_go_of_constants(in, source);
-    }
+void mpidata_let_go_of_constants(mpidata_incoming *in, mpidata_source *source) {
+    if (!source->constants) return;
+    mpidata_lock_take(&in->trainer->lock);
+    let_go_locked(in, source);
+    mpidata_lock_give(&in->trainer->lock);
+}
+
+void mpidata_end_constants_locked(mpidata_incoming *in) {
+    MPIDATA_LOCKED(&in->trainer->lock);
+    for (int i = 0; i < in->n_inlets; i++)
+        for (int s = 0; s < in->inlets[i]->link.n_ranks * MPIDATA_STREAMS; s++) {
+            mpidata_source *source = &in->inlets[i]->sources[s];
+            source->lost = 1;
+            source->assembly = NULL;
+            let_go_locked(in, source);
+        }
 }
 
 int mpidata_constants_check(const mpidata_source *source, const mpidata_piece *piece) {

@@ -14,8 +14,10 @@ int mpidata_constants_check(const mpidata_source *source, const mpidata_piece *p
 /* All parts of constants are in place: steps that have waited for them may be whole. */
 int mpidata_constants_whole(mpidata_incoming *in, mpidata_assembly *assembly);
 
-/* This rank sends nothing more with the constants that it has sent last; or none of a group does, which has left. */
+/* This rank sends nothing more with the constants that it has sent last. */
 void mpidata_let_go_of_constants(mpidata_incoming *in, mpidata_source *source);
-void mpidata_constants_of_gone(mpidata_incoming *in, mpidata_inlet *inlet, int group);
+
+/* All samples have come: let go of what all ranks have sent, and drop what may still come. */
+void mpidata_end_constants_locked(mpidata_incoming *in);
 
 #endif

@@ -40,7 +40,6 @@ int mpidata_incoming_lose(mpidata_incoming *in, int role, int number) {
 
 void mpidata_incoming_gone(mpidata_incoming *in, int role, int number) {
     mpidata_inlet *inlet = mpidata_inlet_of(in, role, number);
-    if (inlet && role == MPIDATA_ROLE_SOLVER) mpidata_constants_of_gone(in, inlet, number);
     if (inlet && inlet != in->inlets[0]) inlet->gone = 1;
 }
 
