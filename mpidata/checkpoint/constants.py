@@ -51,7 +51,9 @@ class SnapshotConstants:
         check(library, library.mpidata_trainer_snapshot_constants(addresses, ctypes.byref(found), of.ctypes.data))
         self._addresses = addresses[: found.value]
         self._held = [look(library, address or 0, len(plan.fields), len(plan.numbers)) for address in self._addresses]
-        self._numbers = np.array([held.numbers for held in self._held], np.int64).reshape(-1, len(plan.numbers))
+        self._numbers = np.array([held.numbers for held in self._held], np.int64).reshape(
+            len(self._held), len(plan.numbers)
+        )
         self.arrays: dict[str, NDArray[Any]] = {
             "constants/of": of,
             "constants/simulation": np.array([held.simulation for held in self._held], np.int64),

@@ -1,10 +1,11 @@
-"""A function with a mesh for each simulation and try: xy is put once, u in each step; also as a solver with mistakes.
+"""A function with a mesh for each simulation and try: xy is put once, u in each step.
 
 Sizes and the number of steps come from the environment. Where TRIED names a file, the first try of simulation 0 fails
-after its steps, and its mesh is of 100 higher numbers.
+in the middle; its mesh is of 100 higher numbers, and its u half a number higher. MOVED is added to all meshes.
 """
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,10 @@ def mesh(simulation, tried=0):
 def simulate(alpha, simulation):
     marker = Path(os.environ["TRIED"]) if "TRIED" in os.environ and simulation == 0 else None
     first_try = marker is not None and not marker.exists()
-    yield mpidata.Constants(xy=mesh(simulation, int(first_try)))
+    yield mpidata.Constants(xy=mesh(simulation, int(first_try)) + float(os.environ.get("MOVED", "0")))
     for step in range(STEPS):
-        yield float(step), {"u": np.full(WIDE, 10 * simulation + step, np.float32)}
-    if first_try:
-        marker.touch()
-        raise ValueError("as asked")
+        if first_try and step == STEPS // 2:
+            marker.touch()
+            raise ValueError("as asked")
+        time.sleep(float(os.environ.get("SLEEP_S", "0")))
+        yield float(step), {"u": np.full(WIDE, 10 * simulation + step + 0.5 * first_try, np.float32)}
