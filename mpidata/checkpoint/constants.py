@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.dtypes import numpy_dtype
-from mpidata.native.held import look
 from mpidata.native.library import Library, check
+from mpidata.native.structures import look
 from mpidata.run.plan import Field, Plan
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ class SnapshotConstants:
 def _view(address: int, elements: int, dtype: str) -> NDArray[Any]:
     in_numpy = numpy_dtype(dtype)
     memory = (ctypes.c_char * (elements * in_numpy.itemsize)).from_address(address)
-    return np.frombuffer(memory, in_numpy)
+    array: NDArray[Any] = np.frombuffer(memoryview(memory), in_numpy)
+    return array
 
 
 class RestoredConstants:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 
 from mpidata.dtypes import numpy_dtype
-from mpidata.native.held import look
 from mpidata.native.library import check
+from mpidata.native.structures import look
 from mpidata.tensors import tensor_of
 from mpidata.trainer.batches.pool import lease
 
@@ -33,7 +33,7 @@ class HeldConstants:
     trainer : Trainer
         Who holds them.
     address : int
-        Of `mpidata_constants`, with a reference that is given back at the end.
+        Of `mpidata_try_constants`, with a reference that is given back at the end.
     """
 
     def __init__(self, trainer: Trainer, address: int) -> None:

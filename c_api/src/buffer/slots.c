@@ -119,7 +119,7 @@ size_t mpidata_slot_bytes(const mpidata_slots *slots, const mpidata_slot *slot) 
 
 /* -- slots ---------------------------------------------------------------------------------------------------------- */
 
-void mpidata_slot_set_constants(mpidata_slot *slot, mpidata_constants *constants) {
+void mpidata_slot_set_constants(mpidata_slot *slot, mpidata_try_constants *constants) {
     slot->constants = mpidata_constants_keep(constants);
     slot->parts.constants = constants ? &constants->parts : NULL;
 }

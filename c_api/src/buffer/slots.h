@@ -25,7 +25,7 @@ typedef struct {
     int group;   /* that has sent it, where a run is replayed */
     int holders, in_buffer, unseen; /* windows, and tries, that have the step (windows.h); windows in the buffer; never drawn */
     mpidata_parts parts; /* its values of the fields that vary; last, as most jobs have none */
-    mpidata_constants *constants; /* of its simulation and try; NULL: there are none */
+    mpidata_try_constants *constants; /* of its simulation and try; NULL: there are none */
 } mpidata_slot;
 
 /* Memory of `count` samples: of each field that does not vary count x shape elements on a boundary of 64 bytes, then
@@ -74,7 +74,7 @@ int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead);
 char *mpidata_slot_field(const mpidata_slots *slots, const mpidata_slot *slot, int field);
 
 /* A step has these constants, from now until it is given back. */
-void mpidata_slot_set_constants(mpidata_slot *slot, mpidata_constants *constants);
+void mpidata_slot_set_constants(mpidata_slot *slot, mpidata_try_constants *constants);
 
 /* Bytes of a sample's values, without its constants. */
 size_t mpidata_slot_bytes(const mpidata_slots *slots, const mpidata_slot *slot);

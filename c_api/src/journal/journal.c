@@ -122,7 +122,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n) {
 }
 
 /* Once for all samples with them. */
-static uint64_t hash_constants(const mpidata_plan *plan, mpidata_constants *constants) {
+static uint64_t hash_constants(const mpidata_plan *plan, mpidata_try_constants *constants) {
     uint64_t hash = 1;
     for (int f = 0; f < plan->n_fields && !constants->hash; f++)
         hash = hash_bytes(hash, constants->values[f], mpidata_constants_bytes(constants, plan, f));

@@ -11,7 +11,7 @@ typedef struct mpidata_assembly {
     int64_t simulation, step, slot; /* slot -1: of constants */
     mpidata_slot *memory; /* that of the slot, for who has made the assembly; NULL: of constants */
     mpidata_parts *parts; /* that of the slot, or of the constants */
-    mpidata_constants *constants; /* which these are, or which the sample has; NULL: there are none */
+    mpidata_try_constants *constants; /* which these are, or which the sample has; NULL: there are none */
     int lost; /* its group is lost: to be freed when its last block under way has ended */
     double time;
     int first_rank; /* of those that sent a piece: its time counts */

@@ -59,7 +59,7 @@ static int counts_step_locked(const mpidata_trainer *trainer, int64_t simulation
 static int step_counts_locked(mpidata_trainer *trainer, int64_t slot, int validation) {
     MPIDATA_LOCKED(&trainer->lock);
     int n = validation ? 0 : trainer->job.plan.n_moments;
-    const mpidata_constants *constants = trainer->slots.slots[slot]->constants;
+    const mpidata_try_constants *constants = trainer->slots.slots[slot]->constants;
     if (n) mpidata_moments_merge(trainer->scales.own, trainer->slots.slots[slot]->moments, n);
     if (n && constants) mpidata_moments_merge(trainer->scales.own, constants->moments, n); /* each sample has them */
     return mpidata_record_add_locked(&trainer->record, &trainer->slots, slot);

@@ -7,7 +7,8 @@
 
 int mpidata_kept_constants_open(mpidata_sender *sender) {
     sender->constants.sent = calloc((size_t)sender->job->plan.trainers, 1);
-    return sender->constants.sent ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in mpidata_init.");
+    return sender->constants.sent ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_MEMORY,
+                                                                    "Out of memory in mpidata_init.");
 }
 
 int mpidata_kept_constants_begin(mpidata_sender *sender) {
@@ -34,18 +35,20 @@ int mpidata_kept_constants_begin(mpidata_sender *sender) {
 /* Once for all trainers: MPI may still read it when the next one gets it. */
 static int write_header(mpidata_sender *sender, int64_t simulation, const double *parameters) {
     const int number = mpidata_kept_constants_piece(sender);
-    mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = sender->pieces[number].n_blocks, .simulation = simulation,
-                          .step = MPIDATA_STEP_OF_CONSTANTS, .by_try = sender->by_try};
+    mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = sender->pieces[number].n_blocks,
+                          .simulation = simulation, .step = MPIDATA_STEP_OF_CONSTANTS, .by_try = sender->by_try};
     return mpidata_sender_write(sender, number, &head, parameters, &sender->constants.header_bytes);
 }
 
-int mpidata_kept_constants_send(mpidata_sender *sender, int64_t simulation, const double *parameters, const int *trainers, int n) {
+int mpidata_kept_constants_send(mpidata_sender *sender, int64_t simulation, const double *parameters,
+                                const int *trainers, int n) {
     MPIDATA_TRY(mpidata_kept_constants_begin(sender));
     for (int i = 0; i < n; i++) {
         if (sender->constants.sent[trainers[i]]) continue;
         if (!sender->constants.header_bytes) MPIDATA_TRY(write_header(sender, simulation, parameters));
         sender->constants.sent[trainers[i]] = 1;
-        MPIDATA_TRY(mpidata_sender_send(sender, mpidata_kept_constants_piece(sender), sender->constants.header_bytes, trainers[i]));
+        MPIDATA_TRY(mpidata_sender_send(sender, mpidata_kept_constants_piece(sender), sender->constants.header_bytes,
+                                        trainers[i]));
     }
     return MPIDATA_SUCCESS;
 }

@@ -42,7 +42,7 @@ static int constants_locked(mpidata_trainer *trainer, const void *const *fields,
                             mpidata_slot *slot) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_constants_set *set = &trainer->slots.constants;
-    mpidata_constants *constants = mpidata_constants_keep(mpidata_constants_of_simulation(set, simulation));
+    mpidata_try_constants *constants = mpidata_constants_keep(mpidata_constants_of_simulation(set, simulation));
     int status = MPIDATA_SUCCESS;
     if (!constants) {
         if (!(constants = mpidata_constants_new(set, 0, 1, simulation)))

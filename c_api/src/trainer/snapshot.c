@@ -213,7 +213,7 @@ int mpidata_trainer_snapshot_numbers(int64_t *numbers) {
 }
 
 /* In the order of the steps. */
-int mpidata_trainer_snapshot_constants(mpidata_constants **constants, int64_t *n, int64_t *of) {
+int mpidata_trainer_snapshot_constants(mpidata_try_constants **constants, int64_t *n, int64_t *of) {
     mpidata_trainer *trainer;
     mpidata_pinned *pinned;
     MPIDATA_TRY(need_pinned(&trainer, &pinned));
@@ -222,7 +222,7 @@ int mpidata_trainer_snapshot_constants(mpidata_constants **constants, int64_t *n
     for (int64_t i = 0; i < pinned->n; i++)
         if (pinned->slots[i]->constants) pinned->slots[i]->constants->row = -1;
     for (int64_t i = 0; i < pinned->n; i++) {
-        mpidata_constants *its = pinned->slots[i]->constants;
+        mpidata_try_constants *its = pinned->slots[i]->constants;
         of[i] = its ? its->row : -1;
         if (!its || its->row >= 0) continue;
         of[i] = its->row = *n;
@@ -359,7 +359,7 @@ static int check_numbers(const mpidata_plan *plan, const int64_t *numbers) {
 }
 
 int mpidata_trainer_restore_constants(int64_t simulation, int64_t by_try, const void *const *fields, const int64_t *numbers,
-                                      mpidata_constants **constants) {
+                                      mpidata_try_constants **constants) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_unbegun(&trainer));
     mpidata_constants_set *set = &trainer->slots.constants;
@@ -414,7 +414,7 @@ typedef struct {
     const char **fields; /* where the next sample's values are */
     const double *parameters, *time;
     const int64_t *step, *simulation, *numbers;
-    mpidata_constants *const *constants;
+    mpidata_try_constants *const *constants;
 } restored_samples;
 
 /* On to those of the next sample. */
@@ -458,7 +458,7 @@ static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const 
 
 int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
                                     const double *time, const int64_t *step, const int64_t *simulation, const int64_t *numbers,
-                                    mpidata_constants *const *constants) {
+                                    mpidata_try_constants *const *constants) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_unbegun(&trainer));
     const mpidata_plan *plan = &trainer->job.plan;

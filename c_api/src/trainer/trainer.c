@@ -166,7 +166,7 @@ static int validation_step(mpidata_trainer **trainer, int64_t index, const mpida
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no validation sample %lld.", (long long)index);
 }
 
-int mpidata_trainer_validation_constants(int64_t index, mpidata_constants **constants) {
+int mpidata_trainer_validation_constants(int64_t index, mpidata_try_constants **constants) {
     mpidata_trainer *trainer;
     const mpidata_slot *slot;
     MPIDATA_TRY(validation_step(&trainer, index, &slot));

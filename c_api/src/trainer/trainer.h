@@ -35,7 +35,7 @@ int mpidata_trainer_validation_sample(int64_t index, int64_t *numbers, double *p
                                       int64_t *simulation);
 
 /* Its constants (held.h), or NULL. */
-int mpidata_trainer_validation_constants(int64_t index, mpidata_constants **constants);
+int mpidata_trainer_validation_constants(int64_t index, mpidata_try_constants **constants);
 
 /* Copy its fields: fields[i] is the address for field i (C order, declared dtype, its own lengths); NULL, of a constant: it is left
  * out. Any thread. */

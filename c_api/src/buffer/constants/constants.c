@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static mpidata_constants **chain_of(mpidata_constants_set *set, int64_t simulation) {
+static mpidata_try_constants **chain_of(mpidata_constants_set *set, int64_t simulation) {
     return &set->chains[(uint64_t)simulation % MPIDATA_CONSTANTS_CHAINS];
 }
 
-static void free_one(mpidata_constants *constants) {
+static void free_one(mpidata_try_constants *constants) {
     if (!constants) return;
     free(constants->parts.list);
     free(constants->parts.numbers);
@@ -18,7 +18,7 @@ static void free_one(mpidata_constants *constants) {
 
 void mpidata_constants_close(mpidata_constants_set *set) {
     for (int i = 0; i < MPIDATA_CONSTANTS_CHAINS; i++)
-        for (mpidata_constants *constants = set->chains[i], *next; constants; constants = next) {
+        for (mpidata_try_constants *constants = set->chains[i], *next; constants; constants = next) {
             next = constants->next;
             free_one(constants); /* the heap goes as a whole */
         }
@@ -28,13 +28,13 @@ static size_t box_bytes(const mpidata_field *field) { return (size_t)field->row 
 
 static int is_box(const mpidata_field *field) { return field->per_simulation && field->varying < 0; }
 
-static void give_values_back(mpidata_constants_set *set, mpidata_constants *constants) {
+static void give_values_back(mpidata_constants_set *set, mpidata_try_constants *constants) {
     for (int f = 0; f < set->plan->n_fields; f++)
         if (is_box(&set->plan->fields[f])) mpidata_heap_give_back(set->heap, constants->values[f]);
     mpidata_parts_clear(&constants->parts, set->heap);
 }
 
-static int take_values(mpidata_constants_set *set, mpidata_constants *constants) {
+static int take_values(mpidata_constants_set *set, mpidata_try_constants *constants) {
     for (int f = 0; f < set->plan->n_fields; f++) {
         const mpidata_field *field = &set->plan->fields[f];
         if (is_box(field) && !(constants->values[f] = mpidata_heap_take(set->heap, box_bytes(field)))) return -1;
@@ -42,46 +42,51 @@ static int take_values(mpidata_constants_set *set, mpidata_constants *constants)
     return 0;
 }
 
-mpidata_constants *mpidata_constants_new(mpidata_constants_set *set, int group, int64_t by_try, int64_t simulation) {
+mpidata_try_constants *mpidata_constants_new(mpidata_constants_set *set, int group, int64_t by_try,
+                                             int64_t simulation) {
     const mpidata_plan *plan = set->plan;
     const size_t n_moments = (size_t)plan->n_moments, n_numbers = (size_t)plan->n_numbers;
-    mpidata_constants *constants = calloc(1, sizeof *constants);
+    mpidata_try_constants *constants = calloc(1, sizeof *constants);
     if (!constants) return NULL;
-    *constants = (mpidata_constants){.group = group, .by_try = by_try, .simulation = simulation, .references = 1, .batch = -1};
+    *constants = (mpidata_try_constants){.group = group, .by_try = by_try, .simulation = simulation, .references = 1,
+                                         .batch = -1};
     constants->parts.per_simulation = 1;
     constants->parts.numbers = calloc(n_numbers + 1, sizeof *constants->parts.numbers);
     constants->values = calloc((size_t)plan->n_fields, sizeof *constants->values);
     constants->moments = n_moments ? calloc(n_moments, sizeof *constants->moments) : NULL;
-    if (!constants->parts.numbers || !constants->values || (n_moments && !constants->moments) || take_values(set, constants)) {
+    if (!constants->parts.numbers || !constants->values || (n_moments && !constants->moments) ||
+        take_values(set, constants)) {
         if (constants->values) give_values_back(set, constants);
         free_one(constants);
         return NULL;
     }
     if (n_moments) mpidata_moments_clear(constants->moments, plan->n_moments);
-    mpidata_constants **chain = chain_of(set, simulation);
+    mpidata_try_constants **chain = chain_of(set, simulation);
     constants->next = *chain;
     *chain = constants;
     set->n++;
     return constants;
 }
 
-mpidata_constants *mpidata_constants_find(const mpidata_constants_set *set, int group, int64_t by_try, int64_t simulation) {
-    mpidata_constants *constants = set->chains[(uint64_t)simulation % MPIDATA_CONSTANTS_CHAINS];
-    while (constants && (constants->simulation != simulation || constants->group != group || constants->by_try != by_try))
+mpidata_try_constants *mpidata_constants_find(const mpidata_constants_set *set, int group, int64_t by_try,
+                                              int64_t simulation) {
+    mpidata_try_constants *constants = set->chains[(uint64_t)simulation % MPIDATA_CONSTANTS_CHAINS];
+    while (constants &&
+           (constants->simulation != simulation || constants->group != group || constants->by_try != by_try))
         constants = constants->next;
     return constants;
 }
 
-mpidata_constants *mpidata_constants_of_simulation(const mpidata_constants_set *set, int64_t simulation) {
+mpidata_try_constants *mpidata_constants_of_simulation(const mpidata_constants_set *set, int64_t simulation) {
     if (simulation < 0) return NULL;
-    mpidata_constants *constants = set->chains[(uint64_t)simulation % MPIDATA_CONSTANTS_CHAINS];
+    mpidata_try_constants *constants = set->chains[(uint64_t)simulation % MPIDATA_CONSTANTS_CHAINS];
     while (constants && (constants->simulation != simulation || !constants->whole)) constants = constants->next;
     return constants;
 }
 
-void mpidata_constants_release(mpidata_constants_set *set, mpidata_constants *constants) {
+void mpidata_constants_release(mpidata_constants_set *set, mpidata_try_constants *constants) {
     if (!constants || --constants->references) return;
-    mpidata_constants **link = chain_of(set, constants->simulation);
+    mpidata_try_constants **link = chain_of(set, constants->simulation);
     while (*link != constants) link = &(*link)->next;
     *link = constants->next;
     set->n--;
@@ -89,7 +94,7 @@ void mpidata_constants_release(mpidata_constants_set *set, mpidata_constants *co
     free_one(constants);
 }
 
-void mpidata_constants_leave_out(mpidata_constants_set *set, mpidata_constants *constants, int field) {
+void mpidata_constants_leave_out(mpidata_constants_set *set, mpidata_try_constants *constants, int field) {
     mpidata_heap_give_back(set->heap, constants->values[field]);
     constants->values[field] = NULL;
 }
@@ -103,7 +108,8 @@ static int join_field(mpidata_constants_set *set, mpidata_parts *parts, int fiel
     mpidata_block block = first->block;
     block.shape[declared->varying] = parts->numbers[declared->length];
     char *joined = mpidata_heap_take(set->heap, mpidata_block_bytes(set->plan, &block));
-    if (!joined) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for field '%s', which is joined", declared->name);
+    if (!joined) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for field '%s', which is joined",
+                                      declared->name);
     mpidata_parts_join_field(parts, set->plan, field, joined);
     for (int i = 0; i < n; i++) mpidata_heap_give_back(set->heap, first[i].values);
     first->block = block;
@@ -114,7 +120,7 @@ static int join_field(mpidata_constants_set *set, mpidata_parts *parts, int fiel
     return MPIDATA_SUCCESS;
 }
 
-static void find_values(mpidata_constants *constants) {
+static void find_values(mpidata_try_constants *constants) {
     for (int i = 0; i < constants->parts.n; i++) {
         const mpidata_part *part = &constants->parts.list[i];
         constants->values[part->block.field] = part->values;
@@ -122,16 +128,18 @@ static void find_values(mpidata_constants *constants) {
     constants->whole = 1;
 }
 
-int mpidata_constants_join(mpidata_constants_set *set, mpidata_constants *constants) {
+int mpidata_constants_join(mpidata_constants_set *set, mpidata_try_constants *constants) {
     const mpidata_plan *plan = set->plan;
     MPIDATA_TRY(mpidata_parts_join(&constants->parts, plan));
     for (int f = 0; f < plan->n_fields; f++)
-        if (plan->fields[f].per_simulation && plan->fields[f].varying >= 0) MPIDATA_TRY(join_field(set, &constants->parts, f));
+        if (plan->fields[f].per_simulation &&
+            plan->fields[f].varying >= 0) MPIDATA_TRY(join_field(set, &constants->parts, f));
     find_values(constants);
     return MPIDATA_SUCCESS;
 }
 
-static int fill_field(mpidata_constants_set *set, mpidata_constants *constants, int f, const void *values, const int64_t *numbers) {
+static int fill_field(mpidata_constants_set *set, mpidata_try_constants *constants, int f, const void *values,
+                      const int64_t *numbers) {
     const mpidata_field *field = &set->plan->fields[f];
     int64_t shape[MPIDATA_MAX_NDIM];
     memcpy(shape, field->shape, sizeof shape);
@@ -141,12 +149,14 @@ static int fill_field(mpidata_constants_set *set, mpidata_constants *constants, 
         shape[field->varying] = numbers[field->length];
         MPIDATA_TRY(mpidata_parts_fill(&constants->parts, set->heap, set->plan, f, numbers[field->length], values));
     }
-    if (set->plan->n_moments && field->channel_axis != MPIDATA_NO_STATISTICS && (field->varying < 0 || numbers[field->length]))
+    if (set->plan->n_moments && field->channel_axis != MPIDATA_NO_STATISTICS &&
+        (field->varying < 0 || numbers[field->length]))
         mpidata_moments_of_block(field, shape, values, constants->moments + field->moments);
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_constants_fill(mpidata_constants_set *set, mpidata_constants *constants, const void *const *fields, const int64_t *numbers) {
+int mpidata_constants_fill(mpidata_constants_set *set, mpidata_try_constants *constants, const void *const *fields,
+                           const int64_t *numbers) {
     const mpidata_plan *plan = set->plan;
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
@@ -160,13 +170,14 @@ int mpidata_constants_fill(mpidata_constants_set *set, mpidata_constants *consta
     return MPIDATA_SUCCESS;
 }
 
-size_t mpidata_constants_bytes(const mpidata_constants *constants, const mpidata_plan *plan, int field) {
+size_t mpidata_constants_bytes(const mpidata_try_constants *constants, const mpidata_plan *plan, int field) {
     const mpidata_field *declared = &plan->fields[field];
     const int64_t extent = declared->varying < 0 ? 1 : constants->parts.numbers[declared->length];
     return constants->values[field] && extent > 0 ? (size_t)extent * box_bytes(declared) : 0;
 }
 
-void mpidata_constants_copy(const mpidata_constants *constants, const mpidata_plan *plan, int64_t *numbers, int64_t i,
+void mpidata_constants_copy(const mpidata_try_constants *constants, const mpidata_plan *plan, int64_t *numbers,
+                            int64_t i,
                             const mpidata_packing *packing, void *const *fields,
                             void *(*copy)(void *restrict, const void *restrict, size_t)) {
     mpidata_parts parts = constants->parts;

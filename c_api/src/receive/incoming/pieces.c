@@ -1,5 +1,6 @@
 #include "receive/incoming/pieces.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "containers/array.h"
@@ -31,9 +32,19 @@ static int join_parts(const mpidata_incoming *in, const mpidata_assembly *assemb
                          (long long)assembly->simulation, (long long)assembly->step, advice);
 }
 
+/* Steps that have waited for them may be whole. */
+static int finish_constants(mpidata_incoming *in, mpidata_assembly *assembly) {
+    mpidata_assembly **waiting;
+    int64_t n;
+    int status = mpidata_constants_whole(in, assembly, &waiting, &n);
+    for (int64_t i = 0; !status && i < n; i++) status = mpidata_finish_if_whole(in, waiting[i]);
+    free(waiting);
+    return status;
+}
+
 int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
     if (!mpidata_assembly_whole(&in->assemblies, assembly)) return MPIDATA_SUCCESS;
-    if (assembly->slot < 0) return mpidata_constants_whole(in, assembly);
+    if (assembly->slot < 0) return finish_constants(in, assembly);
     if (in->trainer->job.plan.n_numbers) MPIDATA_TRY(join_parts(in, assembly));
     mpidata_lock_take(&in->trainer->lock);
     int status = mpidata_step_whole_locked(in->trainer, &in->assemblies, assembly);

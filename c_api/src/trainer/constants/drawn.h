@@ -8,6 +8,6 @@
 void mpidata_drawn_with_nothing_locked(mpidata_trainer *trainer);
 
 /* A step of the present batch has these. */
-int mpidata_drawn_with_locked(mpidata_trainer *trainer, mpidata_constants *constants);
+int mpidata_drawn_with_locked(mpidata_trainer *trainer, mpidata_try_constants *constants);
 
 #endif

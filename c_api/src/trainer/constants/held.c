@@ -4,7 +4,7 @@
 
 #include "stream/state.h"
 
-int mpidata_trainer_constants_drawn(mpidata_constants **constants, int64_t *n) {
+int mpidata_trainer_constants_drawn(mpidata_try_constants **constants, int64_t *n) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
@@ -15,7 +15,7 @@ int mpidata_trainer_constants_drawn(mpidata_constants **constants, int64_t *n) {
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_constants_find(int64_t simulation, mpidata_constants **constants) {
+int mpidata_trainer_constants_find(int64_t simulation, mpidata_try_constants **constants) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
@@ -24,7 +24,8 @@ int mpidata_trainer_constants_find(int64_t simulation, mpidata_constants **const
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_constants_look(const mpidata_constants *constants, void **values, int64_t *numbers, int64_t *simulation,
+int mpidata_trainer_constants_look(const mpidata_try_constants *constants, void **values, int64_t *numbers,
+                                   int64_t *simulation,
                                    int64_t *by_try) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
@@ -36,7 +37,7 @@ int mpidata_trainer_constants_look(const mpidata_constants *constants, void **va
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_trainer_constants_release(mpidata_constants *constants) {
+int mpidata_trainer_constants_release(mpidata_try_constants *constants) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
     mpidata_lock_take(&trainer->lock);
