@@ -94,13 +94,13 @@ def test_a_resume_has_them(folder: JobFolder, trainers: int, after: int) -> None
         folder, "3", "batch", trainers=trainers, validation={"count": 1}, samples={"statistics": True},
         buffer={"policy": "firo", "capacity": 60, "watermark": 6}, checkpoint={"every_s": 0},
     )  # fmt: skip
-    folder.change_job(parameters={"count": 12, "space": {"alpha": [0.0, 1.0]}})
+    folder.change_job(parameters={"count": 40, "space": {"alpha": [0.0, 1.0]}})
     died = folder.run()
     assert died.status == 1 and died.run is not None and "exit status 3" in died.output, died.logs()
     again = folder.resume(died.run, "--set", f"trainers.ranks={after}")
     notes = seen(folder, again, after)
     assert all(note["resumed"] > 0 for note in notes) and sum(len(note["drawn"]) for note in notes) > 6
-    assert sorted(step for note in notes for step in note["validation"]) == [[12, step, 0] for step in range(6)]
+    assert sorted(step for note in notes for step in note["validation"]) == [[40, step, 0] for step in range(6)]
 
 
 def test_a_replay_knows_their_values(folder: JobFolder) -> None:

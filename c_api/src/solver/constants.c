@@ -1,15 +1,8 @@
 #include "solver/constants.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/wait.h"
-
-int mpidata_kept_constants_open(mpidata_sender *sender) {
-    sender->constants.sent = calloc((size_t)sender->job->plan.trainers, 1);
-    return sender->constants.sent ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_MEMORY,
-                                                                    "Out of memory in mpidata_init.");
-}
 
 int mpidata_kept_constants_begin(mpidata_sender *sender) {
     mpidata_staged_piece *piece = &sender->pieces[mpidata_kept_constants_piece(sender)];
@@ -40,14 +33,17 @@ static int write_header(mpidata_sender *sender, int64_t simulation, const double
     return mpidata_sender_write(sender, number, &head, parameters, &sender->constants.header_bytes);
 }
 
-int mpidata_kept_constants_send(mpidata_sender *sender, int64_t simulation, const double *parameters,
-                                const int *trainers, int n) {
+int mpidata_kept_constants_send(mpidata_sender *sender, int64_t simulation, int64_t step, int validation,
+                                const double *parameters) {
+    int trainers[2], n = mpidata_plan_trainers(&sender->job->plan, simulation, step, trainers);
+    mpidata_kept_constants *constants = &sender->constants;
     MPIDATA_TRY(mpidata_kept_constants_begin(sender));
+    sender->tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
     for (int i = 0; i < n; i++) {
-        if (sender->constants.sent[trainers[i]]) continue;
-        if (!sender->constants.header_bytes) MPIDATA_TRY(write_header(sender, simulation, parameters));
-        sender->constants.sent[trainers[i]] = 1;
-        MPIDATA_TRY(mpidata_sender_send(sender, mpidata_kept_constants_piece(sender), sender->constants.header_bytes,
+        if (constants->sent[trainers[i]]) continue;
+        if (!constants->header_bytes) MPIDATA_TRY(write_header(sender, simulation, parameters));
+        constants->sent[trainers[i]] = 1;
+        MPIDATA_TRY(mpidata_sender_send(sender, mpidata_kept_constants_piece(sender), constants->header_bytes,
                                         trainers[i]));
     }
     return MPIDATA_SUCCESS;

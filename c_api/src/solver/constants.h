@@ -5,16 +5,11 @@
 
 #include "solver/sender.h"
 
-/* The number of their piece. */
-static inline int mpidata_kept_constants_piece(const mpidata_sender *sender) { return sender->n_pieces + 1; }
-
-int mpidata_kept_constants_open(mpidata_sender *sender);
-
 /* Before they are staged or sent: those of an earlier simulation are forgotten. Blocks while these are under way. */
 int mpidata_kept_constants_begin(mpidata_sender *sender);
 
-/* Send them to those of these trainers that lack them. The tag is that of the simulation. Does not block otherwise. */
-int mpidata_kept_constants_send(mpidata_sender *sender, int64_t simulation, const double *parameters,
-                                const int *trainers, int n);
+/* Before a commit of a step: send them to those of its trainers that lack them. Blocks as mpidata_kept_constants_begin does. */
+int mpidata_kept_constants_send(mpidata_sender *sender, int64_t simulation, int64_t step, int validation,
+                                const double *parameters);
 
 #endif

@@ -8,7 +8,6 @@
 #include "containers/array.h"
 #include "dtypes/convert.h"
 #include "dtypes/indices.h"
-#include "solver/constants.h"
 
 static const double MEET_S = 0.1;
 /* A sample that comes within HURRY_S of the one before it waits for more, until a bundle has WORTH_SENDING bytes or is
@@ -45,7 +44,7 @@ int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
     sender->met = calloc(trainers, 1);
     if (!sender->pieces || !sender->met) return no_memory(n * sizeof *sender->pieces + trainers);
     sender->n_pieces = job->plan.in_flight;
-    if (job->plan.n_constants) MPIDATA_TRY(mpidata_kept_constants_open(sender));
+    if (job->plan.n_constants && !(sender->constants.sent = calloc(trainers, 1))) return no_memory(trainers);
     if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS; /* where there are lengths, with those that are 0 */
     sender->bundles = calloc(trainers, sizeof *sender->bundles);
     return sender->bundles ? MPIDATA_SUCCESS : no_memory(trainers * sizeof *sender->bundles);
@@ -261,7 +260,7 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
     int64_t elements = mpidata_block_elements(block);
     mpidata_convert *convert = mpidata_conversion(dtype, field->dtype);
     const int counts = field->index_of >= 0;
-    MPIDATA_TRY(field->per_simulation ? mpidata_kept_constants_begin(sender) : begin_piece(sender));
+    if (!field->per_simulation) MPIDATA_TRY(begin_piece(sender));
     mpidata_staged_piece *piece = &sender->pieces[field->per_simulation ? mpidata_kept_constants_piece(sender) : sender->filling];
     int64_t n_moments = mpidata_block_moments(&sender->job->plan, block);
     MPIDATA_TRY(reserve_block(piece));
@@ -460,7 +459,6 @@ int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t st
     mpidata_staged_piece *piece = &sender->pieces[number];
     sender->filling = -1;
     sender->tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
-    if (sender->constants.sent) MPIDATA_TRY(mpidata_kept_constants_send(sender, simulation, parameters, trainers, n));
     mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = piece->n_blocks, .simulation = simulation,
                           .step = step, .time = time, .payload_bytes = (int64_t)lay_out_payload(piece),
                           .by_try = sender->by_try};

@@ -77,16 +77,18 @@ typedef struct {
     int64_t by_try;          /* which try of the present simulation this is, from 1 */
 } mpidata_sender;
 
+/* The number of the constants' piece. */
+static inline int mpidata_kept_constants_piece(const mpidata_sender *sender) { return sender->n_pieces + 1; }
+
 int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job);
 void mpidata_sender_close(mpidata_sender *sender);
 
 /* Stage one block, converting where its dtype is not the declared one. lend: send it from `values` without a copy, where
- * no conversion is needed. Blocks while every piece is in flight. */
+ * no conversion is needed. Blocks while every piece is in flight. Of a constant: after mpidata_kept_constants_begin. */
 int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, const void *values, mpidata_dtype dtype,
                          int lend);
 
-/* Send, or bundle, what has been staged since the last commit; nothing, where nothing was; the constants first, if a trainer lacks
- * them. Blocks only while a full bundle
+/* Send, or bundle, what has been staged since the last commit; nothing, where nothing was. Blocks only while a full bundle
  * finds every message in flight, and at most 0.1 s for the first message to each trainer. */
 int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t step, double time, int validation,
                           const double *parameters);
