@@ -4,11 +4,13 @@
     python -m benchmarks.against . --sizes 65536 --here samples.statistics=true
     python -m benchmarks.against . --sizes 8192 65536 1048576 --carried
     python -m benchmarks.against . --sizes 65536 1048576 --varying --both buffer.policy=firo
+    python -m benchmarks.against . --sizes 65536 --constants
 
 The other checkout has an environment of its own, made by `make setup`; it may be this one, to see what a key of the job
 file costs, what it costs that the solver is no rank of the job (--carried), or that samples have lengths of their own,
-0.5 to 1.5 times the size (--varying). A pair is a job of each checkout; both are there at the same time, and while one
-moves a number of samples the other waits, in turn, so that both see the same machine.
+0.5 to 1.5 times the size (--varying), or that simulations, of 100 steps in both jobs, have a constant of 1 MB
+(--constants), which counts among what is moved. A pair is a job of each checkout; both are there at the same time, and
+while one moves a number of samples the other waits, in turn, so that both see the same machine.
 A turn varies by half; a pair's ratio is the geometric mean over its turns, less a tenth at either end. The median of
 the pairs' ratios has a 90 % interval by the bootstrap (B. Efron, "Bootstrap methods: another look at the jackknife",
 Annals of Statistics 7, 1979); pairs are added until it is narrower than 0.06. Status 1 where the median is below 0.95
@@ -42,6 +44,7 @@ from benchmarks.contender import BATCH, ROOT, BenchmarkError, Cell
 __all__ = ["Estimate", "main"]
 
 NARROW, MEDIAN, UPPER = 0.06, 0.95, 0.97
+CONSTANT, STEPS = 1 << 20, 100  # bytes, and steps of a simulation, as in turns.c
 _PROGRAMS = ROOT / "benchmarks" / "programs"
 _STOP, _LAST_STEP, _TURN, _DONE, _SECONDS, _COUNT = 1, 5, 6, 7, 8, 9  # words of the gate, as in turns.py
 _TURN_LIMIT_S, _START_LIMIT_S, _END_LIMIT_S = 60.0, 120.0, 30.0
@@ -88,6 +91,7 @@ class Side:
         environ.pop("PYTHONPATH", None)
         self._folder, solver = cell.folder, cell.folder / "turns"
         carried, varying = special == "carried", special == "varying"
+        several, constants = special in ("constants", "simulations"), special == "constants"
         words = ["--carried"] if carried else ["--cflags", "--libs"]
         libraries = shlex.split(subprocess.check_output([tools / "mpidata", "config", *words], text=True))
         compiler = ["cc", "-DCARRIED"] if carried else [str(tools / "mpicc")]
@@ -98,12 +102,13 @@ class Side:
             self._memory: Any = mmap.mmap(file.fileno(), 0)
         self._words = memoryview(self._memory).cast("q")
         keys = "carried: {ranks: 1, launcher: none}, " if carried else ""
-        more, shape = (", varying", "n") if varying else ("", cell.elements)
+        more, shape = (", varying", "n") if varying else (f", {special}" if several else "", cell.elements)
+        mesh = f"mesh: {{dtype: float32, shape: [{CONSTANT // 4}], per: simulation}}, " if constants else ""
         (cell.folder / "job.yaml").write_text(f"""\
 trainers: {{ranks: 1, program: [python, {str(_PROGRAMS / "turns.py")!r}, {str(cell.folder)!r}]}}
 solvers: {{groups: 1, {keys}program: [{str(solver)!r}, {str(cell.folder)!r}, "{cell.elements}"{more}]}}
-parameters: {{count: 1, space: {{alpha: [0, 1]}}}}
-fields: {{u: {{dtype: float32, shape: [{shape}]}}}}
+parameters: {{count: {100_000 if several else 1}, space: {{alpha: [0, 1]}}}}
+fields: {{{mesh}u: {{dtype: float32, shape: [{shape}]}}}}
 buffer: {{policy: fifo, capacity: {cell.queue}}}
 """)
         options = [word for change in changes for word in ("--set", change)]
@@ -137,7 +142,8 @@ buffer: {{policy: fifo, capacity: {cell.queue}}}
 def pair(checkouts: Sequence[tuple[Path, Sequence[str], str]], size: int, turns: int, seconds: float) -> list[float]:
     """Ratios of the first's rate to the second's, one for each turn; raises BenchmarkError.
 
-    Each is a checkout, the changes to its job file, and what is special: a `carried` solver, or `varying` samples.
+    Each is a checkout, the changes to its job file, and what is special: a `carried` solver, `varying` samples, short
+    `simulations`, or such ones with `constants`.
     """
     with tempfile.TemporaryDirectory(prefix="against-") as folder, contextlib.ExitStack() as stack:
         sides = []
@@ -173,10 +179,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--both", action="append", default=[], metavar="KEY=VALUE", help="change both job files")
     parser.add_argument("--carried", action="store_true", help="this solver is no rank of the job")
     parser.add_argument("--varying", action="store_true", help="these samples have lengths of their own")
+    parser.add_argument("--constants", action="store_true", help="these simulations have a constant of 1 MB")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended by SIGTERM."))  # and the jobs with it
-    special = "carried" if given.carried else "varying" if given.varying else ""
-    checkouts = [(ROOT, given.both + given.here, special), (given.other.resolve(), given.both, "")]
+    special = next((name for name in ("carried", "varying", "constants") if getattr(given, name)), "")
+    plain = "simulations" if given.constants else ""
+    checkouts = [(ROOT, given.both + given.here, special), (given.other.resolve(), given.both, plain)]
     ratios: dict[int, list[float]] = {size: [] for size in given.sizes}
     for number in range(given.most):
         for size in given.sizes:
@@ -186,7 +194,8 @@ def main(arguments: list[str] | None = None) -> int:
             swapped = number % 2 == 1
             found = pair(checkouts[::-1] if swapped else checkouts, size, given.turns, given.seconds)
             ratio = float(np.exp(scipy.stats.trim_mean(np.log(found), 0.1)))
-            ratios[size].append(1 / ratio if swapped else ratio)
+            counted = 1 + CONSTANT / (STEPS * size) if given.constants else 1.0
+            ratios[size].append(counted * (1 / ratio if swapped else ratio))
             spread = f"{min(found):.2f} to {max(found):.2f}"
             print(f"{number + 1:3d}  {size:8d} bytes  {ratios[size][-1]:.3f}  (turns {spread})", flush=True)
     estimates = {size: Estimate.of(found) for size, found in ratios.items()}

@@ -2,7 +2,7 @@
 
 In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `Normalizer`, `PackedCollate`, `graphs`,
 `register`, `report` and `init_process_group`.
-In a solver written in Python: `mpidata.solver`; in a function of `solvers.function`: `GiveUp`.
+In a solver written in Python: `mpidata.solver`; in a function of `solvers.function`: `Constants` and `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from mpidata.field_statistics.normalizer import Normalizer
     from mpidata.packing import PackedCollate
     from mpidata.record.dataset import RecordedDataset
+    from mpidata.solver.constants import Constants
     from mpidata.trainer.dataset import MPIStreamDataset
     from mpidata.trainer.graphs import graphs
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.script import register, report
 
 __all__ = [
+    "Constants",
     "DataLoader",
     "FileDataset",
     "GiveUp",
@@ -44,6 +46,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOME = {
+    "Constants": "mpidata.solver.constants",
     "DataLoader": "mpidata.datasets.data_loader.data_loader",
     "FileDataset": "mpidata.datasets.files.dataset",
     "GiveUp": "mpidata.errors",

@@ -1,7 +1,9 @@
 /* The solver of turns.py: computes nothing, and sends a number of samples each time it is its turn.
- * Arguments: folder, elements (float32) of a sample, and `varying` for samples of 0.5 to 1.5 times as many. With CARRIED it
- * is no rank of the job. */
+ * Arguments: folder, elements (float32) of a sample, and `varying` for samples of 0.5 to 1.5 times as many, `simulations` for
+ * such ones of 100 steps, or `constants` if these put 1 MB before. With CARRIED it is no rank of the job. */
 #include "gate.h"
+
+#include <string.h>
 
 #ifdef CARRIED
 #include <mpidata_carried.h>
@@ -9,7 +11,7 @@
 #include <mpidata.h>
 #endif
 
-enum { GATE_LAST_STEP = 5, PAUSE_US = 500 };
+enum { GATE_LAST_STEP = 5, PAUSE_US = 500, STEPS = 100, CONSTANT = 1 << 18 };
 
 static void must(int status) {
     if (status == MPIDATA_SUCCESS || status == MPIDATA_END) return;
@@ -37,14 +39,17 @@ static int leave(void) { return MPI_Finalize(); }
 int main(int argc, char **argv) {
     int64_t simulation;
     if (argc < 3) return 2;
-    const int varying = argc > 3;
+    const int varying = argc > 3 && !strcmp(argv[3], "varying"), constants = argc > 3 && !strcmp(argv[3], "constants");
+    const int64_t steps = argc > 3 && !varying ? STEPS : INT64_MAX, constant = CONSTANT;
     enter(argc, argv);
     volatile int64_t *gate = gate_map(argv[1]);
     int64_t elements = atol(argv[2]), first = 0;
-    float *u = gate_memory((size_t)elements * 2 * sizeof(float));
+    float *u = gate_memory((size_t)elements * 2 * sizeof(float)), *mesh = gate_memory(CONSTANT * sizeof(float));
     uint64_t chance = 1;
-    while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
-        for (int64_t step = 0;; step++) {
+    int64_t step = 0;
+    while (mpidata_next(&simulation) == MPIDATA_SUCCESS) {
+        if (constants) must(mpidata_put("mesh", mesh, MPIDATA_FLOAT32, 1, &constant));
+        for (int64_t i = 0; i < steps; i++, step++) {
             while (step == gate[GATE_LAST_STEP] && !gate[GATE_STOP]) {
                 must(mpidata_wait()); /* sends what was packed, and lets MPI move it */
                 (void)usleep(PAUSE_US);
@@ -59,7 +64,9 @@ int main(int argc, char **argv) {
                 must(mpidata_put_block("u", u, MPIDATA_FLOAT32, 1, &extent, &first));
             if (mpidata_step((double)step)) break;
         }
+    }
     must(mpidata_finalize());
     free(u);
+    free(mesh);
     return leave();
 }

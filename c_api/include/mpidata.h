@@ -158,7 +158,8 @@ int mpidata_param_text(const char *name, char *text, size_t size);
 /* Put a whole field into the current sample. For each field, exactly one rank of the group does this. Of a field whose shape has
  * the name of a length, it is this rank's part: the parts are joined along that dimension, in the order of the ranks, and of
  * each rank's calls; any number of ranks may put some, also ones of length 0, and one rank must put one. All parts together
- * have at most the limit that the job file declares under `lengths:`.
+ * have at most the limit that the job file declares under `lengths:`. A field with `per: simulation` is put after mpidata_next and
+ * before the first mpidata_step, and holds for all steps.
  *
  * @param[in] field   name, as under `fields:` in the job file
  * @param[in] values  array in C order (last index fastest) of shape[0] x ... x shape[ndim-1] elements of dtype. It is

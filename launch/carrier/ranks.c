@@ -24,8 +24,8 @@ static uint64_t most_bytes(const mpidata_plan *plan) {
     uint64_t bytes = plan->slot_bytes;
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
-        if (field->varying < 0) continue;
-        const uint64_t extent = (uint64_t)plan->lengths[field->length].at_most;
+        if (field->varying < 0 && !field->per_simulation) continue;
+        const uint64_t extent = field->varying < 0 ? 1 : (uint64_t)plan->lengths[field->length].at_most;
         bytes += round_up(extent * (uint64_t)field->row * field->element_size, 64);
     }
     return bytes;

@@ -83,12 +83,12 @@ int send_samples(ranks_t *ranks, int64_t up_to) {
     return MPIDATA_SUCCESS;
 }
 
-/* The first block, at the beginning, stands for all, as a piece is given back as a whole; but parts of indices are copied, and
- * those of nothing are not sent. */
+/* The first block, at the beginning, stands for all, as a piece is given back as a whole; but parts of indices and
+ * constants are copied, and those of nothing are not sent. */
 static int is_lent(const ranks_t *ranks, const rank_t *rank, uint64_t number) {
     const char *values;
     const mpidata_carried_sample *sample = ranks_slot(ranks, rank, number, &values);
-    if (!ranks->plan->n_lengths) return mpidata_solver_lends(values);
+    if (!ranks->plan->n_lengths && !ranks->plan->n_constants) return mpidata_solver_lends(values);
     const mpidata_carried_block *blocks = (const mpidata_carried_block *)(sample + 1);
     const uint32_t n_blocks = __atomic_load_n(&sample->n_blocks, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < n_blocks && i < MPIDATA_BLOCKS_MAX; i++) {

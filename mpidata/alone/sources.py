@@ -35,6 +35,18 @@ class Sample:
     numbers: npt.NDArray[np.int64]
 
 
+@dataclasses.dataclass(frozen=True)
+class _Constants:
+    """Fields of a simulation that are put once, their lengths, and which optional ones were put."""
+
+    fields: dict[str, npt.NDArray[Any]]
+    lengths: dict[str, int]
+    given: dict[str, int]
+
+
+_NO_CONSTANTS = _Constants({}, {}, {})
+
+
 class Source(Protocol):
     """Gives each sample once, those of validation apart."""
 
@@ -53,7 +65,7 @@ class MadeUp:
     plan : Plan
         Has shapes and dtypes: normal numbers if these are floats or complex, 0 or 1 if bool, indices that fit their
         length, else 0 to 9; zeros where an optional one was not put. A length is 1 to 20 in each sample, or to its
-        limit if that is less.
+        limit if that is less. Those that are put once a simulation are the same in all its samples.
     parameters : ndarray of float64, shape (simulations + validation, n)
         Of the simulations.
     steps : int
@@ -62,26 +74,46 @@ class MadeUp:
 
     def __init__(self, plan: Plan, parameters: npt.NDArray[np.float64], steps: int) -> None:
         self._plan, self._parameters, self._steps = plan, parameters, steps
+        self._constants: dict[int, _Constants] = {}
 
     def samples(self, validation: bool) -> Iterator[Sample]:
         """Give all samples; the same for the same seed."""
         plan, chance = self._plan, np.random.default_rng([self._plan.seed, validation])
         for beside in _side_by_side(plan, validation):
+            if plan.constants:
+                self._constants = {simulation: self._made_constants(simulation) for simulation in beside}
             for step in range(self._steps):
                 for simulation in beside:
                     yield self._made(chance, simulation, step)
 
     def _made(self, chance: np.random.Generator, simulation: int, step: int) -> Sample:
-        most = {length.name: min(length.at_most or _LONGEST, _LONGEST) for length in self._plan.lengths}
-        lengths = {name: int(chance.integers(1, longest + 1)) for name, longest in most.items()}
-        fields, numbers = [], list(lengths.values())
+        constants = self._constants.get(simulation, _NO_CONSTANTS)
+        lengths = self._lengths(chance) | constants.lengths
+        fields, given = [], {}
         for field in self._plan.fields:
+            if field.per_simulation:
+                fields.append(constants.fields[field.name])
+                continue
             fields.append(_numbers(chance, field, lengths))
             if field.optional:
-                numbers.append(int(chance.integers(4)))  # one in four was not put
-                fields[-1][...] *= numbers[-1] > 0
+                given[field.name] = int(chance.integers(4))  # one in four was not put
+                fields[-1][...] *= given[field.name] > 0
+        given |= constants.given
+        numbers = [*lengths.values(), *(given[field.name] for field in self._plan.fields if field.optional)]
         parameters = self._parameters[simulation]
         return Sample(simulation, step, float(step), parameters, fields, np.array(numbers, np.int64))
+
+    def _lengths(self, chance: np.random.Generator) -> dict[str, int]:
+        most = {length.name: min(length.at_most or _LONGEST, _LONGEST) for length in self._plan.lengths}
+        return {name: int(chance.integers(1, longest + 1)) for name, longest in most.items()}
+
+    def _made_constants(self, simulation: int) -> _Constants:
+        chance = np.random.default_rng([self._plan.seed, 2, simulation])
+        lengths, fields = self._lengths(chance), self._plan.constants
+        values = {field.name: _numbers(chance, field, lengths) for field in fields}
+        given = {field.name: int(chance.integers(4)) for field in fields if field.optional}
+        own = {field.length: lengths[field.length] for field in fields if field.length}
+        return _Constants(values, own, given)
 
     def steps(self, simulation: int) -> int:
         """Tell the number of steps of each."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mpidata.checkpoint.constants import RestoredConstants
 from mpidata.checkpoint.files import path_of, trainer_file
 from mpidata.checkpoint.ledgers import complete_steps, received_steps, trainer_of
 from mpidata.checkpoint.trainer_file import TrainerFile
@@ -92,11 +93,13 @@ def restore(plan: Plan, library: Library, index: int) -> Restored:
         # In the order of starts, so that no two of them draw alike.
         stream = 0 if same else (plan.attempt << 32) + index
         check(library, library.mpidata_trainer_restore(ctypes.byref(state), stream))
+        held = RestoredConstants(plan, library)
         if plan.samples_window > 1:
-            _put_windows(plan, library, parts)
+            _put_windows(plan, library, parts, held)
         else:
             for part in parts:
-                _put(plan, library, part)
+                _put(plan, library, part, held)
+        held.release()
         _restore_ledger(plan, library, files, index, same)
         if plan.statistics:
             _restore_scales(plan, library, files, index)
@@ -166,7 +169,7 @@ def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[structu
     return state, [*unseen, *seen, *rest]
 
 
-def _put(plan: Plan, library: Library, part: _Part) -> None:
+def _put(plan: Plan, library: Library, part: _Part, held: RestoredConstants) -> None:
     """Hand samples over, a piece of the file at a time."""
     window = max(1, _READ_BYTES // max(1, _mean_bytes(plan, part.file)))
     start = 0
@@ -175,7 +178,10 @@ def _put(plan: Plan, library: Library, part: _Part) -> None:
         end = int(np.searchsorted(part.rows, first + window))
         rows = part.rows[start:end] - first
         last = int(part.rows[end - 1]) + 1
-        fields = [np.ascontiguousarray(part.file.fields(field, first, rows)) for field in plan.fields]
+        nothing = np.empty(0, np.uint8)
+        fields = [
+            nothing if f.per_simulation else np.ascontiguousarray(part.file.fields(f, first, rows)) for f in plan.fields
+        ]
         others = [part.file.rows(name, first, last)[rows] for name in ("parameters", "time", "step", "simulation")]
         others = [np.ascontiguousarray(array) for array in others]
         numbers = np.empty((len(rows), len(plan.numbers)), np.int64)
@@ -183,23 +189,26 @@ def _put(plan: Plan, library: Library, part: _Part) -> None:
             numbers[:, column] = part.file.numbers[name][first:last][rows]
         pointers = (ctypes.c_void_p * len(fields))(*(array.ctypes.data for array in fields))
         addresses = [array.ctypes.data for array in (*others, numbers)]
+        constants_of = held.addresses(part.file, first + rows) if plan.constants else None
+        addresses.append(0 if constants_of is None else constants_of.ctypes.data)
         check(library, library.mpidata_trainer_restore_samples(part.place, len(rows), pointers, *addresses))
         start = end
 
 
 def _mean_bytes(plan: Plan, file: TrainerFile) -> int:
     """Bytes of a step's values, in the mean of a file."""
-    of = [float(file.numbers[f.length].mean()) if f.length and len(file.step) else 1.0 for f in plan.fields]
-    return math.ceil(sum(field.nbytes * extent for field, extent in zip(plan.fields, of, strict=True)))
+    fields = plan.step_fields
+    of = [float(file.numbers[f.length].mean()) if f.length and len(file.step) else 1.0 for f in fields]
+    return math.ceil(sum(field.nbytes * extent for field, extent in zip(fields, of, strict=True)))
 
 
-def _put_windows(plan: Plan, library: Library, parts: Sequence[_Part]) -> None:
+def _put_windows(plan: Plan, library: Library, parts: Sequence[_Part], held: RestoredConstants) -> None:
     """Hand over the steps of all windows of each file, each once, and then the windows."""
     ends, rows_of = 0, dict[TrainerFile, tuple[_Rows, int]]()
     for file in {id(part.file): part.file for part in parts}.values():
         windows = np.concatenate([part.rows for part in parts if part.file is file])
         rows = np.unique(file.windows[windows])
-        _put(plan, library, _Part(constants.PLACE_NONE, file, rows))
+        _put(plan, library, _Part(constants.PLACE_NONE, file, rows), held)
         rows_of[file] = rows, ends
         ends += len(rows)
     for part in parts:

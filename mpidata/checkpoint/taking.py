@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpidata.checkpoint.constants import SnapshotConstants
 from mpidata.checkpoint.files import Digest, digest, trainer_file, unfinished
 from mpidata.checkpoint.ledgers import samples_of
 from mpidata.checkpoint.restore import Restored, restore
@@ -194,9 +195,16 @@ class Checkpoints:
             statistics=tuple(getattr(snapshot.statistics, field[0]) for field in structures.Statistics._fields_),
         )  # fmt: skip
         arrays = self._samples(snapshot) | self._ledger(snapshot)
+        held = SnapshotConstants(plan, self._library, snapshot.steps) if plan.constants else None
+        arrays |= held.arrays if held else {}
         arrays |= {f"state/{name}": np.frombuffer(contents, np.uint8) for name, contents in state.items()}
         sizes = self._sizes(snapshot.steps, arrays)
-        write(path, head, plan.fields, arrays, lambda file, places: self._write_fields(file, places, sizes))
+        try:
+            values = held.values() if held else {}
+            write(path, head, plan.fields, arrays, lambda file, places: self._write_fields(file, places, sizes), values)
+        finally:
+            if held:
+                held.release()
         return digest(path)
 
     def _samples(self, snapshot: structures.Snapshot) -> dict[str, NDArray[Any]]:
@@ -239,14 +247,15 @@ class Checkpoints:
         return arrays
 
     def _sizes(self, steps: int, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-        """Bytes of each step's values, by field: (fields, steps)."""
-        fields = self._plan.fields
+        """Bytes of each step's values, by field of a step: (fields, steps)."""
+        fields = self._plan.step_fields
         sizes = np.empty((len(fields), steps), np.int64)
         for row, field in zip(sizes, fields, strict=True):
             row[...] = field.nbytes * arrays[f"numbers/{field.length}"] if field.length else field.nbytes
         return sizes
 
     def _write_fields(self, file: int, places: list[int], sizes: NDArray[np.int64]) -> None:
+        numbers = [number for number, field in enumerate(self._plan.fields) if not field.per_simulation]
         ends = np.cumsum(sizes, axis=1)
         written = np.cumsum(sizes.sum(axis=0))
         first, steps = 0, sizes.shape[1]
@@ -254,8 +263,8 @@ class Checkpoints:
             before = int(written[first - 1]) if first else 0
             fit = int(np.searchsorted(written, before + _WRITE_BYTES, side="right")) - first
             count = min(max(1, fit), _WRITE_SAMPLES, steps - first)
-            for field, place in enumerate(places):
-                self._call("write", file, field, first, count, place + int(ends[field, first] - sizes[field, first]))
+            for row, (field, place) in enumerate(zip(numbers, places, strict=True)):
+                self._call("write", file, field, first, count, place + int(ends[row, first] - sizes[row, first]))
             self._call("release", first, count)
             first += count
 

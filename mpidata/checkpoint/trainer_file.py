@@ -8,6 +8,10 @@ Attributes of the file: see `Head`. Datasets, n samples of the places buffer, wa
 int64, `seen` uint8, all (n,). With windows all but `seen` have a row for each step, and `windows`, (n, W) int64, the
 numbers of these rows. Where samples have numbers of their own, `numbers/<name>`, (n,) int64: lengths, and whether an
 optional field was put. The values of a field with a length are those of all samples, one behind the other, (elements,).
+Where there are constants, the fields of steps are without them, and `constants/of`, (n,) int64, has for each step the
+number of its own among those of the file: `constants/simulation`, `try`, (m,) int64, `numbers`, (m, k) int64, in the
+plan's order, -1 for a length that no constant has; and `constants/fields/<name>`, (elements,), the values of all, one
+behind the other, none where an optional field was not put.
 `ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes; where there
 are statistics, `scales`, (n, 6) float64.
 """
@@ -17,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from mpidata.checkpoint.constants import extents
 from mpidata.checkpoint.head import MOST, Head, read_head
 from mpidata.checkpoint.ledgers import samples_of
 from mpidata.dtypes import dataset_dtype, mark_dataset, numpy_dtype, valid
@@ -44,6 +49,8 @@ LEDGER: dict[str, type[np.generic]] = {
     "bits": np.uint64,
 }
 _Array = NDArray[Any]
+_NO_CONSTANTS: Mapping[str, Sequence[_Array]] = {}
+_CONSTANTS = ("of", "simulation", "try")
 
 
 def write(
@@ -52,6 +59,7 @@ def write(
     fields: tuple[Field, ...],
     arrays: Mapping[str, _Array],
     write_fields: Callable[[int, list[int]], None],
+    constants: Mapping[str, Sequence[_Array]] = _NO_CONSTANTS,
 ) -> None:
     """Write the file and wait until the disk has it.
 
@@ -62,11 +70,14 @@ def write(
     head : Head
         Its attributes.
     fields : tuple of Field
-        Those of the job.
+        Those of the job, `write_fields` writes those of steps.
     arrays : mapping of str to ndarray
         The other datasets by name, with `/` for groups; C order.
     write_fields : callable
-        Given the file's descriptor and the place of each field's dataset in the file (in bytes), writes their contents.
+        Given the file's descriptor and the place of each dataset of a step's field in the file (in bytes), writes their
+        contents.
+    constants : mapping of str to sequence of ndarray
+        Further datasets by name: flat arrays, which stand one behind the other.
 
     Raises
     ------
@@ -81,18 +92,29 @@ def write(
             dtype = "u8" if name == "random" else None if isinstance(value, str) else "i8"
             file.attrs.create(name, value, dtype=dtype)
         own = {name.removeprefix("numbers/"): of for name, of in arrays.items() if name.startswith("numbers/")}
-        for group in ("fields", "ledger", "state", *["numbers"] * bool(own)):
+        groups = ["numbers"] * bool(own) + ["constants", "constants/fields"] * bool(constants)
+        for group in ("fields", "ledger", "state", *groups):
             file.create_group(group)
-        shapes = [_shape(field, rows, own) for field in fields]
-        kinds = zip(fields, shapes, strict=True)
+        of_steps = [field for field in fields if not field.per_simulation]
+        shapes = [_shape(field, rows, own) for field in of_steps]
+        kinds = zip(of_steps, shapes, strict=True)
         field_places = [_allocate(file, f"fields/{f.name}", shape, numpy_dtype(f.dtype)) for f, shape in kinds]
+        constant_places = {}
         for field in fields:
-            mark_dataset(file[f"fields/{field.name}"], field.dtype)
+            name = f"constants/fields/{field.name}" if field.per_simulation else f"fields/{field.name}"
+            if field.per_simulation:
+                elements = sum(values.size for values in constants[name])
+                constant_places[name] = _allocate(file, name, (elements,), numpy_dtype(field.dtype))
+            mark_dataset(file[name], field.dtype)
         places = {name: _allocate(file, name, array.shape, array.dtype) for name, array in arrays.items()}
     handle = os.open(path, os.O_WRONLY)
     try:
         for name, array in arrays.items():
             _write_at(handle, array, places[name])
+        for name, place in constant_places.items():
+            for values in constants[name]:
+                _write_at(handle, values, place)
+                place += values.nbytes
         write_fields(handle, field_places)
         os.fsync(handle)
     finally:
@@ -172,6 +194,7 @@ class TrainerFile:
             self.numbers[name] = self._whole(f"numbers/{name}", np.int64, (self._rows,))
             if np.any((self.numbers[name] < 0) | (self.numbers[name] > MOST)):
                 raise ValueError(f"numbers/{name} makes no sense")
+        self.constants = self._constants() if "constants" in self._file else {}
         rows = self._dataset("ledger/steps").shape
         self.ledger: dict[str, _Array] = {}
         for name, dtype in LEDGER.items():
@@ -179,6 +202,33 @@ class TrainerFile:
             self.ledger[name] = self._whole(f"ledger/{name}", dtype, (size,))
             if name != "steps" and dtype is np.int64 and np.any((self.ledger[name] < 0) | (self.ledger[name] > MOST)):
                 raise ValueError(f"ledger/{name} makes no sense")
+
+    def _constants(self) -> dict[str, NDArray[np.int64]]:
+        """Read all but their values."""
+        n = self._dataset("constants/simulation").size
+        arrays = {
+            name: self._whole(f"constants/{name}", np.int64, (n if name != "of" else self._rows,))
+            for name in _CONSTANTS
+        }
+        numbers = self._dataset("constants/numbers")
+        if numbers.shape[:1] != (n,) or numbers.ndim != 2 or numbers.dtype != np.int64:
+            raise ValueError(f"constants/numbers has shape {numbers.shape} and type {numbers.dtype}")
+        arrays["numbers"] = numbers[()]
+        if np.any((arrays["of"] < 0) | (arrays["of"] >= n)) or np.any(abs(arrays["numbers"]) > MOST):
+            raise ValueError("constants/of or constants/numbers makes no sense")
+        return arrays
+
+    def _has_constants(self, plan: Plan) -> bool:
+        """Tell whether they are of the fields of a plan."""
+        if not plan.constants:
+            return not self.constants
+        if not self.constants or self.constants["numbers"].shape[1] != len(plan.numbers):
+            return False
+        with self.readable():
+            held = {name: self._dataset(f"constants/fields/{name}") for name in self._file["constants/fields"]}
+            found = {name: (dataset_dtype(dataset), dataset.shape) for name, dataset in held.items()}
+        sizes = {field.name: int(extents(plan, field, self.constants["numbers"]).sum()) for field in plan.constants}
+        return found == {field.name: (field.dtype, (sizes[field.name],)) for field in plan.constants}
 
     def scales(self, n: int) -> NDArray[np.float64]:
         """Read the statistics, (n, 6) float64; raises StreamError where the checkpoint has no such ones."""
@@ -246,9 +296,12 @@ class TrainerFile:
             }:
                 raise ValueError("parameters or time are not what they should be")
             parameters = of_samples["parameters"].shape[1]
-        if set(self.numbers) != set(plan.numbers) or found != {
-            field.name: (field.dtype, _shape(field, self._rows, self.numbers)) for field in plan.fields
-        }:
+        if (
+            set(self.numbers) != set(plan.numbers)
+            or found
+            != {field.name: (field.dtype, _shape(field, self._rows, self.numbers)) for field in plan.step_fields}
+            or not self._has_constants(plan)
+        ):
             what = "other fields"
         elif parameters != len(plan.parameters):
             what = f"{parameters} parameters instead of {len(plan.parameters)}"

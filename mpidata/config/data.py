@@ -112,6 +112,11 @@ class FieldEntry(Model):
         description="Whether steps may leave the field out. It then holds zeros (with a length that nothing else has: "
         "nothing), and `<name>_given` in a batch says which samples have it.",
     )
+    per: Literal["step", "simulation"] = fixed_key(
+        default="step",
+        description="How often the field is put. `simulation`: once, before the first step, for example a mesh. Such a "
+        "field is sent and held once for all steps.",
+    )
     statistics: Boolean | None = fixed_key(
         default=None,
         description="Whether the field has statistics in a job with `samples.statistics`. Fields of bool, complex64 "

@@ -171,7 +171,8 @@ class Job(Model):
         if self.solvers.in_flight is not None:
             return self.solvers.in_flight
         limits = {name: length.at_most or _LIKELY_LENGTH for name, length in self.lengths.items()}
-        sample = sum(field.bytes({field.length or "": _LIKELY_LENGTH, **limits}) for field in self.fields.values())
+        fields = [field for field in self.fields.values() if field.per == "step"]
+        sample = sum(field.bytes({field.length or "": _LIKELY_LENGTH, **limits}) for field in fields)
         return 8 if 8 * sample <= _IN_FLIGHT_BYTES * self.solvers.ranks_per_group else 4
 
     @property

@@ -14,7 +14,8 @@ _OF_SIMULATION = 100  # and its parameters, on the scheduler
 def memory_needs(plan: Plan) -> list[str]:
     """Say it in a line for each role. What the user's programs need comes on top of that, GPUs' libraries too."""
     limits = {length.name: length.at_most for length in plan.lengths} | {"": 1}
-    sample = sum(field.nbytes * limits[field.length] for field in plan.fields) + 8 * len(plan.parameters)
+    sample = sum(field.nbytes * limits[field.length] for field in plan.step_fields) + 8 * len(plan.parameters)
+    constants = sum(field.nbytes * limits[field.length] for field in plan.constants)
     unlimited = " and ".join(name for name, limit in limits.items() if not limit)
     every = plan.simulations + plan.validation
     lines = [f"scheduler: {_size(_SCHEDULER + every * (_OF_SIMULATION + 8 * len(plan.parameters)))}"]
@@ -31,10 +32,14 @@ def memory_needs(plan: Plan) -> list[str]:
         f"each trainer: {_size(_OWN + buffer)}, {_size(buffer)} of it for {plan.capacity} {held} of {_size(sample)}; "
         f"on top of that{more} its batches, and what the solvers have under way"
     )
-    under_way = plan.in_flight * sample // plan.ranks_per_group
+    if plan.constants:
+        lines.append(
+            f"each trainer: also {_size(constants)} for each simulation of which it holds a sample (per: simulation)"
+        )
+    under_way = (plan.in_flight * sample + constants) // plan.ranks_per_group
     lines.append(f"each solver rank: at most {_size(under_way)} for what it has under way (solvers.in_flight)")
     if plan.carried:
-        shared = (plan.in_flight + 1) * sample
+        shared = (plan.in_flight + 1) * (sample + constants)
         lines.append(f"each rank of the carried program: at most {_size(shared)}, shared with its carrier")
     return lines
 

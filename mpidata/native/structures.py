@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from mpidata.native.constants import Constant, table
+from mpidata.native.library import Library, check
 
-__all__ = ["structure"]
+__all__ = ["Held", "look", "structure"]
 
 if TYPE_CHECKING:
 
@@ -112,3 +114,24 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         globals()[name] = made
         return made
+
+
+class Held(NamedTuple):
+    """Which constants these are, the address of each field (None: no values), and their numbers as of a sample.
+
+    A length that no constant has is -1.
+    """
+
+    simulation: int
+    by_try: int
+    values: list[int | None]
+    numbers: npt.NDArray[np.int64]
+
+
+def look(library: Library, address: int, n_fields: int, n_numbers: int) -> Held:
+    """Look at constants to which the caller has a reference; valid as long as it has."""
+    values, numbers = (ctypes.c_void_p * n_fields)(), np.zeros(n_numbers, np.int64)
+    simulation, by_try = ctypes.c_int64(), ctypes.c_int64()
+    results = (values, numbers.ctypes.data, ctypes.byref(simulation), ctypes.byref(by_try))
+    check(library, library.mpidata_trainer_constants_look(address, *results))
+    return Held(simulation.value, by_try.value, list(values), numbers)

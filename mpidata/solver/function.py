@@ -1,8 +1,9 @@
 """The solver program of a job whose job file names a Python function: ``solvers: {function: "heat:simulate"}``.
 
 The function is a generator: it gets the parameters by name, and yields, for each step, ``{field: array}`` or ``(time,
-{field: array})``; without a time, the step's number is taken. Where its signature has ``simulation``, it also gets the
-simulation's id; where it has ``group``, the communicator of its group (mpi4py).
+{field: array})``; without a time, the step's number is taken. Fields with ``per: simulation`` come before, in a
+`Constants`. Where its signature has ``simulation``, it also gets the simulation's id; where it has ``group``, the
+communicator of its group (mpi4py).
 
 With several ranks in a group, a function with ``group`` runs on all of them: each yields its own part of each step, an
 array for a whole field, ``(array, start)`` for a block, a list of such blocks, or nothing (``{}``). Without ``group``
@@ -32,6 +33,7 @@ from mpidata.arrays import plain_number
 from mpidata.errors import GiveUp, LibraryError, MpidataError, NotFiniteError
 from mpidata.native.uncaught import describe, fail
 from mpidata.native.waiting import wait
+from mpidata.solver.constants import Constants
 from mpidata.solver.group_rank import GroupRank, Simulation, StopSimulation
 
 if TYPE_CHECKING:
@@ -142,25 +144,34 @@ def put_steps(name: str, steps: Iterable[Any], simulation: Simulation) -> Iterat
     """Put what a function yields, and yield the time of each sample; the caller commits it."""
     if not isinstance(steps, Iterable):
         raise MpidataError(f"{name} returned {_short(steps)}, not a generator. Use `yield {{field: array}}` in it.")
-    for step, item in enumerate(steps):
+    step = 0
+    for item in steps:
+        if isinstance(item, Constants):
+            _put_fields(name, item, item, simulation)
+            continue
         time, fields = unpack(name, item, step)
-        if not all(isinstance(field, str) for field in fields):
-            raise MpidataError(f"{name} yielded {_short(item)}. The names of fields are texts: {{'u': array}}.")
-        for field, value in fields.items():
-            one = isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray)
-            blocks = [value] if one or _is_block(value) else value
-            if blocks is not value or (isinstance(value, (list, tuple)) and all(map(_is_block, value))):
-                for array, start in blocks:
-                    simulation.put_block(field, array, start)
-            elif isinstance(value, (list, tuple)) and any(map(_looks_like_block, value)):
-                wrong = next(block for block in value if not _is_block(block))
-                raise MpidataError(
-                    f"{name} yielded a list of blocks for field {field!r}, and {_short(wrong)} is none. Yield "
-                    "(array, start) for each, where start has a whole number for each dimension of the array."
-                )
-            else:
-                simulation.put(**{field: value})
+        _put_fields(name, item, fields, simulation)
         yield time
+        step += 1
+
+
+def _put_fields(name: str, item: Any, fields: Mapping[str, Any], simulation: Simulation) -> None:
+    if not all(isinstance(field, str) for field in fields):
+        raise MpidataError(f"{name} yielded {_short(item)}. The names of fields are texts: {{'u': array}}.")
+    for field, value in fields.items():
+        one = isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray)
+        blocks = [value] if one or _is_block(value) else value
+        if blocks is not value or (isinstance(value, (list, tuple)) and all(map(_is_block, value))):
+            for array, start in blocks:
+                simulation.put_block(field, array, start)
+        elif isinstance(value, (list, tuple)) and any(map(_looks_like_block, value)):
+            wrong = next(block for block in value if not _is_block(block))
+            raise MpidataError(
+                f"{name} yielded a list of blocks for field {field!r}, and {_short(wrong)} is none. Yield "
+                "(array, start) for each, where start has a whole number for each dimension of the array."
+            )
+        else:
+            simulation.put(**{field: value})
 
 
 def _is_block(value: Any) -> bool:

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import mpidata.solver
 from mpidata.dtypes import BFLOAT16, BITS_OF_BFLOAT16, dataset_dtype
 from mpidata.errors import MpidataError, as_line
+from mpidata.solver.constants import Constants
 from mpidata.solver.group_rank import Simulation
 from mpidata.solver.written import Files, WrongFilesError, removed_before_read
 
@@ -105,6 +106,9 @@ def _samples(
     try:
         given = getattr(importlib.import_module(module), name)(path, simulation)
         for step in given if isinstance(given, Iterable) else [given]:
+            if isinstance(step, Constants):
+                yield 0.0, step
+                continue
             if not isinstance(step, tuple) or len(step) != 2 or not isinstance(step[1], Mapping):
                 said = (
                     f"{settings['reader']} (solvers.output.reader) must yield (time, {{field: array}}), but has given"
@@ -130,10 +134,14 @@ class _Reading:
     def __init__(self, simulation: Simulation, settings: Mapping[str, Any]) -> None:
         self._rank = mpidata.solver.joined()
         declared = self._rank.plan.fields if self._rank.plan else ()
-        self._names, self._shapes = [field.name for field in declared], {field.name: field.shape for field in declared}
+        self._names = [field.name for field in declared if not field.per_simulation]
+        self._shapes = {field.name: field.shape for field in declared}
         self._simulation, self._settings = simulation, settings
         patterns = settings["files"] if isinstance(settings["files"], dict) else {"": settings["files"]}
-        self._written = Files(patterns, Path.cwd(), settings["time"])
+        constants = [field.name for field in declared if field.per_simulation]
+        self._constants = {name: patterns.get(name) for name in constants} if settings["reader"] is None else {}
+        of_steps = {field: pattern for field, pattern in patterns.items() if field not in constants}
+        self._written = Files(of_steps, Path.cwd(), settings["time"])
         self._files = 0
 
     def take(self, ended_well: bool) -> int:
@@ -143,11 +151,13 @@ class _Reading:
             named = self._written.time_of(next(iter(files.values())))
             at = float(self._rank.steps) if named is None else named
             try:
+                self._put_constants(files)
                 for when, fields in _samples(files, at, self._simulation, self._settings, self._names):
                     arrays = {field: self._rank.array(field, values) for field, values in fields.items()}
                     self._check(next(iter(files.values())).name, when, arrays)
                     self._simulation.put(**arrays)
-                    self._simulation.step(when)
+                    if not isinstance(fields, Constants):
+                        self._simulation.step(when)
             except MpidataError:
                 raise
             except Exception:
@@ -158,6 +168,27 @@ class _Reading:
             taken += 1
         self._files += taken
         return taken
+
+    def _put_constants(self, files: Mapping[str, Path]) -> None:
+        """Before the first step: put what has a file of its own, and what the first file of all has."""
+        constants, self._constants = self._constants, {}
+        for name, pattern in constants.items():
+            path = files[""] if pattern is None else self._only_file(name, pattern, files)
+            values = {field: self._rank.array(field, of) for field, of in read({name: path}, [name]).items()}
+            self._check(path.name, 0.0, values)
+            self._simulation.put(**values)
+            if pattern is not None:
+                path.unlink()
+
+    def _only_file(self, field: str, pattern: str, files: Mapping[str, Path]) -> Path:
+        found = sorted(Path.cwd().glob(pattern))
+        if len(found) == 1:
+            return found[0]
+        there = f"{found[0].name} and {found[1].name}" if found else "no file"
+        first = next(iter(files.values())).name
+        raise WrongFilesError(
+            f"wrote {there} of {pattern!r} before {first}, but field {field!r} is put once, before the first step"
+        )
 
     def _check(self, name: str, when: Any, fields: Fields) -> None:
         """Refuse what a full disk leaves: a file with less in it; and a time that is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn, SupportsFloat
+from typing import Any, Literal, NoReturn, SupportsFloat
 
 import torch
 from torch.utils.data import IterableDataset
@@ -16,6 +16,7 @@ from mpidata.native.library import check
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
+from mpidata.trainer.constants import DrawnConstants, find_constants
 from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
 from mpidata.trainer.torch_loaders import no_workers, refuse_loader, refuse_workers
@@ -47,6 +48,9 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         'nested' needs torch 2.4, and no windows.
     pad : float, optional
         With ``ragged='padded'``: the value behind the samples in real fields; 0 if it is left out.
+    constants : str
+        Where fields with ``per: simulation`` are. ``"apart"``: a batch has none of them, `constants` gives views
+        without a copy, and single samples have views. ``"batch"``: they are copied into batches like the other fields.
 
     Raises
     ------
@@ -89,6 +93,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         steps_per_simulation: int | None = None,
         ragged: str = "packed",
         pad: float | None = None,
+        constants: Literal["apart", "batch"] = "apart",
     ) -> None:
         super().__init__()
         _check_positive("batch_size", batch_size)
@@ -100,6 +105,10 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
             )
         _check_positive("steps_per_simulation", steps_per_simulation)
         check_ragged(batch_size, ragged, pad)
+        if constants not in ("apart", "batch"):
+            raise StreamError(
+                f"constants={constants!r} is neither 'apart' nor 'batch'. Give one of them, or leave it out."
+            )
         refuse_workers()
         self.batch_size = batch_size
         self.batches_per_epoch = batches_per_epoch
@@ -109,7 +118,10 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         self._trainer.start(batch_size)
         plan = self._trainer.plan
         pinned = pin_memory and torch.cuda.is_available()
-        self._memory = make_memory(plan, batch_size, ragged, pad, pinned=pinned)
+        gathers = constants == "batch" and bool(plan.constants)
+        self._gathers = gathers
+        self._memory = make_memory(plan, batch_size, ragged, pad, gathers=gathers, pinned=pinned)
+        self._drawn = DrawnConstants(self._trainer, batch_size, views=not gathers) if plan.constants else None
         self._validation: ValidationDataset | None = None
 
     @property
@@ -127,7 +139,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
         self._trainer.stay()
-        return Pass(self._trainer, self._memory, self.batches_per_epoch)
+        return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
 
     def validation(self) -> ValidationDataset:
         """Wait for this trainer's share of the validation samples.
@@ -148,8 +160,42 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         """
         refuse_workers()
         if self._validation is None:
-            self._validation = ValidationDataset.wait(self._trainer)
+            self._validation = ValidationDataset.wait(self._trainer, gathers=self._gathers)
         return self._validation
+
+    def constants(self, simulation: int) -> dict[str, torch.Tensor]:
+        """View the fields with ``per: simulation`` of a simulation, without a copy.
+
+        Parameters
+        ----------
+        simulation : int
+            Its id, of a sample that this trainer holds: of a batch that is still in use, for example.
+
+        Returns
+        -------
+        dict of str to torch.Tensor
+            By field, in its own shape; an optional one has ``<name>_given``, and zeros if it was not put. The values
+            stay as long as a tensor refers to them. Do not change them: all samples of the simulation share them.
+
+        Raises
+        ------
+        StreamError
+            The job has no such fields, or this trainer holds no sample of the simulation.
+
+        Notes
+        -----
+        Any thread; not collective; does not block. If a simulation was tried again, and the tries put different values,
+        these are those of the newest try; ``constants="batch"`` gives each sample those of its own try.
+        """
+        if not self._trainer.plan.constants:
+            raise StreamError("The job has no field with 'per: simulation'. Add the key to a field in the job file.")
+        held = find_constants(self._trainer, int(simulation))
+        if held is None:
+            raise StreamError(
+                f"This trainer holds no sample of simulation {int(simulation)}. Ask for the constants of a batch while "
+                "the batch is in use."
+            )
+        return held.tensors()
 
     def report(self, **values: SupportsFloat) -> None:
         """Report values, a loss say, for the progress display and the summary.

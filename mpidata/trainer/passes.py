@@ -9,6 +9,7 @@ import torch
 
 from mpidata.trainer.batches.alike import Batch, BatchMemory
 from mpidata.trainer.batches.packed import PackedMemory
+from mpidata.trainer.constants import DrawnConstants
 from mpidata.trainer.trainer import Trainer
 
 __all__ = ["Pass"]
@@ -25,10 +26,19 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         Of the batches.
     limit : int or None
         After how many it ends; None: where the stream does.
+    constants : DrawnConstants, optional
+        Those of batches, in a job that has any.
     """
 
-    def __init__(self, trainer: Trainer, memory: BatchMemory | PackedMemory, limit: int | None) -> None:
+    def __init__(
+        self,
+        trainer: Trainer,
+        memory: BatchMemory | PackedMemory,
+        limit: int | None,
+        constants: DrawnConstants | None = None,
+    ) -> None:
         self._trainer = trainer
+        self._constants = constants
         self._memory = memory
         self._limit = limit
         self._count = 0
@@ -41,7 +51,8 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         if isinstance(memory, PackedMemory):
             tensors = self._packed(memory)
         else:
-            page = None if memory.pinned else self._trainer.draw_page(memory.size)
+            copies = memory.pinned or (self._constants is not None and self._constants.views)
+            page = None if copies else self._trainer.draw_page(memory.size)
             tensors = self._copied(memory.take()) if page is None else memory.at(*page)
         self._count += 1
         return tensors
@@ -53,10 +64,11 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         return self._copied(memory.take(numbers), shifted=memory.shifted, fill=memory.fill)
 
     def _copied(self, batch: Batch, **ragged: Any) -> dict[str, torch.Tensor]:
-        of_fields = len(batch.pointers)
-        if not self._trainer.draw(batch.pointers, batch.addresses[of_fields : of_fields + 4], **ragged):
+        if not self._trainer.draw(batch.pointers, batch.addresses[-4:], **ragged):
             raise StopIteration
-        return batch.tensors
+        if self._constants is None:
+            return batch.tensors
+        return batch.tensors | self._constants.of_batch(batch)
 
     def __del__(self) -> None:
         """Leave the stream, unless another pass begins; at the end of the interpreter, when it is closed, nothing."""

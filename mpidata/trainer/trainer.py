@@ -7,7 +7,7 @@ import functools
 import math
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpidata.errors import MpidataError, StreamError
@@ -202,6 +202,11 @@ class Trainer:
     def _give_back(self, page: int) -> None:
         if not self._forked:
             self.library.mpidata_trainer_give_back(page)
+
+    def release_constants(self, addresses: Sequence[int]) -> None:
+        """Give back a reference to each of these constants, in any thread."""
+        for address in addresses if not self._forked else ():
+            self.library.mpidata_trainer_constants_release(address)
 
     def _forget_library(self) -> None:
         """Use the library no more, as this is a forked child."""

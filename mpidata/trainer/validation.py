@@ -15,6 +15,8 @@ from mpidata.errors import StreamError
 from mpidata.native import constants
 from mpidata.native.library import check
 from mpidata.packing import join_fields, number_tensors, refuse_stacking
+from mpidata.run.plan import Field
+from mpidata.trainer.constants import of_validation
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
 __all__ = ["ValidationDataset"]
@@ -44,10 +46,14 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
     (simulation, step) and copied at each access, so they may be changed. With windows of W steps fields are
     ``[W, *shape]``, ``time`` and ``step`` ``[W]``. A field whose shape has a name has that of the sample, and the name
     is a tensor, too: int64 without dimensions, or ``[W]`` where the steps are joined along it. An optional field has
-    ``<name>_given``, bool, shaped like that. Use ``num_workers=0`` in a DataLoader.
+    ``<name>_given``, bool, shaped like that. Fields with ``per: simulation`` are views without a copy, in their
+    own shape, which all samples of the simulation share, unless the stream has ``constants="batch"``. Use
+    ``num_workers=0`` in a DataLoader.
     """
 
-    def __init__(self, trainer: Trainer, count: int) -> None:
+    def __init__(self, trainer: Trainer, count: int, *, gathers: bool = False) -> None:
+        self._copied = trainer.plan.fields if gathers else trainer.plan.step_fields
+        self._views = bool(trainer.plan.constants) and not gathers
         self._trainer = trainer  # keeps the memory in use
         self._window = trainer.plan.samples_window
         self._samples = [
@@ -56,8 +62,11 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         ]
 
     @classmethod
-    def wait(cls, trainer: Trainer) -> ValidationDataset:
-        """Wait, asleep, until the trainer's share is complete; raises StreamError when it never will be."""
+    def wait(cls, trainer: Trainer, *, gathers: bool = False) -> ValidationDataset:
+        """Wait, asleep, until the trainer's share is complete; raises StreamError when it never will be.
+
+        With `gathers`, samples have copies of the constants like those of the other fields.
+        """
         count = ctypes.c_int64()
         status = constants.ERR_AGAIN
         while status == constants.ERR_AGAIN:
@@ -70,7 +79,7 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
                 "reason, or what `mpidata try` has printed."
             )
         check(trainer.library, status)
-        return cls(trainer, count.value)
+        return cls(trainer, count.value, gathers=gathers)
 
     def __len__(self) -> int:
         """Count the samples in this trainer's share."""
@@ -91,10 +100,12 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         plan = self._trainer.plan
         refuse_stacking(self, [length.name for length in plan.lengths], "stream.fields")
         numbers = self._numbers_of(steps)
-        copied = [_copy_fields(self._trainer, step) for step in steps]
+        copied = [_copy_fields(self._trainer, self._copied, step) for step in steps]
         lengths = dict(zip((length.name for length in plan.lengths), numbers, strict=False))
-        tensors = copied[0] if self._window == 1 else join_fields(plan.fields, copied, lengths)
+        tensors = copied[0] if self._window == 1 else join_fields(self._copied, copied, lengths)
         tensors |= number_tensors(plan.numbers, numbers, len(plan.lengths))
+        if self._views:
+            tensors |= of_validation(self._trainer, steps[0].index).tensors()
         tensors["parameters"] = torch.from_numpy(steps[0].parameters.copy())
         tensors["time"] = self._joined([torch.tensor(step.time, dtype=torch.float64) for step in steps])
         tensors["step"] = self._joined([torch.tensor(step.step) for step in steps])
@@ -118,9 +129,10 @@ def _locate(trainer: Trainer, index: int) -> _Step:
     return _Step(index, numbers, parameters, time.value, step.value, simulation.value)
 
 
-def _copy_fields(trainer: Trainer, step: _Step) -> dict[str, torch.Tensor]:
+def _copy_fields(trainer: Trainer, fields: Sequence[Field], step: _Step) -> dict[str, torch.Tensor]:
     lengths = {length.name: int(of) for length, of in zip(trainer.plan.lengths, step.numbers, strict=False)}
-    tensors = [torch.empty(field.extents(lengths), dtype=getattr(torch, field.dtype)) for field in trainer.plan.fields]
-    places = (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
+    tensors = {field.name: torch.empty(field.extents(lengths), dtype=getattr(torch, field.dtype)) for field in fields}
+    at = {name: tensor.data_ptr() for name, tensor in tensors.items()}
+    places = (ctypes.c_void_p * len(trainer.plan.fields))(*(at.get(field.name) for field in trainer.plan.fields))
     check(trainer.library, trainer.library.mpidata_trainer_validation_copy(step.index, places))
-    return dict(zip((field.name for field in trainer.plan.fields), tensors, strict=True))
+    return tensors

@@ -14,9 +14,10 @@
 #include "parcel/sending.h"
 #include "receive/incoming.h"
 #include "receive/whole.h"
+#include "solver/constants.h"
 #include "solver/sender.h"
 
-enum { PLAN = 0, PIECES, PARTS, ORDER, TASK, PARCELS, KINDS };
+enum { PLAN = 0, PIECES, PARTS, CONSTANTS, ORDER, TASK, PARCELS, KINDS };
 enum { LONGEST = 1 << 19, MOST = LONGEST - 1 };
 
 /* Ranks 1 and 2 are trainers, 3 and 4 group 0, 5 and 6 group 1. A block of `large` is a message of its own. */
@@ -31,11 +32,18 @@ static const char varying_text[] =
     "in_flight 4\nsimulations 10\nvalidation 3\npolicy firo\ncapacity 100\nwatermark 20\ntail repeat\ntimeout_s 300.0\n"
     "start_timeout_s 600.0\nstart split\nparameter alpha\nstatistics -1 1 -1\nlength nodes 0\nlength edges 90\n"
     "field cells uint8 3 2 3 4\nfield xy float32 2 nodes 2\nfield ends int64 2 2 edges\nindex ends nodes 1\nprogram solver\n";
+/* The same with constants: a box, a mesh, and what a step has as many of as the mesh. */
+static const char constants_text[] =
+    "mpidata-plan 1\nrun /run\nfolder /a folder\nseed 7\nworld 7\ntrainers 2\ngroups 2\nspares 0\nranks_per_group 2\n"
+    "in_flight 4\nsimulations 10\nvalidation 3\npolicy firo\ncapacity 100\nwatermark 20\ntail repeat\ntimeout_s 300.0\n"
+    "start_timeout_s 600.0\nstart split\nparameter alpha\nstatistics -1 1 -1 -1\nlength nodes 0\nlength edges 90\n"
+    "field cells uint8 3 2 3 4\nfield xy float32 2 nodes 2\nfield ends int64 2 2 edges\nfield u float32 1 nodes\n"
+    "index ends nodes 1\nconstant cells\nconstant xy\nconstant ends\nprogram solver\n";
 static const char small_text[] =
     "mpidata-plan 1\nrun /run\nfolder /folder\nworld 1\ntrainers 2\ngroups 1\nstart spawn\nranks_per_group 1\nin_flight 1\n"
     "simulations 1\nvalidation 0\npolicy fifo\ncapacity 9\nwatermark 0\ntail drop\nfield u float64 1 5\n";
 
-static const char *const plans[] = {job_text, small_text, varying_text};
+static const char *const plans[] = {job_text, small_text, varying_text, constants_text};
 
 /* -- in place of the arena and the heap: pieces of memory of their own, whose ends AddressSanitizer knows ----------------------------- */
 
@@ -253,6 +261,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     case PLAN: try_plan(input + 1, size - 1); break;
     case PIECES: (void)try_pieces(job_text, input + 1, size - 1); break;
     case PARTS: (void)try_pieces(varying_text, input + 1, size - 1); break;
+    case CONSTANTS: (void)try_pieces(constants_text, input + 1, size - 1); break;
     case ORDER: try_order(input + 1, size - 1); break;
     case TASK: try_task(input + 1, size - 1); break;
     default: (void)try_parcels(input + 1, size - 1); break;
@@ -336,6 +345,35 @@ static void add_parts(int64_t simulation, int64_t nodes) {
     add_good(PARTS, bytes, size);
 }
 
+/* One rank sends all constants and steps, the other one headers only. */
+static void add_constants(int64_t simulation, int64_t nodes) {
+    static uint8_t bytes[LONGEST];
+    size_t size = 0;
+    mpidata_job job = {0};
+    CHECK(!mpidata_plan_parse(constants_text, &job.plan));
+    for (int rank = 0; rank < 2; rank++) {
+        mpidata_sender sender;
+        fake_reset();
+        fake_hold_sends = 1;
+        CHECK(!mpidata_sender_open(&sender, &job));
+        sender.by_try = 1;
+        CHECK(!mpidata_kept_constants_begin(&sender));
+        for (int field = 0; rank && field < 3; field++) put(&sender, field, 0, field == 0 ? 4 : field == 1 ? nodes : 20);
+        for (int64_t step = simulation % 2; step < 6; step += 2) {
+            if (rank) put(&sender, 3, 0, nodes);
+            CHECK(!mpidata_kept_constants_send(&sender, simulation, step, 0, (double[]){0.25}));
+            CHECK(!mpidata_sender_commit(&sender, simulation, step, 0.5, 0, (double[]){0.25}));
+        }
+        CHECK(!mpidata_sender_flush(&sender));
+        fake_hold_sends = 0;
+        size = add_messages(bytes, size, 3 + rank, 0);
+        mpidata_sender_close(&sender);
+    }
+    mpidata_plan_free(&job.plan);
+    CHECK(try_pieces(constants_text, bytes, size) == 3);
+    add_good(CONSTANTS, bytes, size);
+}
+
 /* What two ranks of a group send of some steps, to trainer 0. */
 static void add_pieces(int group, int64_t simulation, int steps, int with_large) {
     static uint8_t bytes[LONGEST];
@@ -404,6 +442,8 @@ static void make_good(void) {
     add_pieces(1, 11, 1, 1);
     add_parts(0, 7);
     add_parts(1, 4400);
+    add_constants(0, 7);
+    add_constants(1, 4400);
     add_parcels(100);
     add_parcels(60000);
 }

@@ -89,6 +89,70 @@ static void a_lost_sample_ends_at_once(int death) {
     close_all();
 }
 
+/* A box of constants, a half of each rank; steps of `u` as above. */
+static const char constants_text[] =
+    "mpidata-plan 1\nrun /run\nfolder /folder\nseed 7\nworld 6\ntrainers 1\ngroups 2\nranks_per_group 2\nin_flight 4\n"
+    "simulations 10\nvalidation 0\npolicy fifo\ncapacity 100\nwatermark 0\ntail drop\nfield u float32 2 2 10000\n"
+    "field xy float32 2 2 10000\nconstant xy\nprogram solver\nargument ./solver\n";
+
+/* A rank's half of the constants of a try of simulation 0; its message is returned. */
+static fake_message *send_constants(header *memory, int rank, int64_t by_try) {
+    *memory = (header){.piece = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = 1, .step = MPIDATA_STEP_OF_CONSTANTS, .by_try = by_try},
+                       .block = {.field = 1, .ndim = 2, .start = {rank - 2, 0}, .shape = {1, HALF}}};
+    (void)fake_send(rank, MPIDATA_TAG_SAMPLE, memory, mpidata_piece_header_bytes(0, 1, 0));
+    return fake_send(rank, MPIDATA_TAG_SAMPLE, values, sizeof values);
+}
+
+/* Steps wait for the last part of their constants, enter the buffer in their order, and keep them alive. */
+static void steps_wait_for_their_constants(void) {
+    static header constants[3], steps[4];
+    fake_ranks = 6;
+    open_with(constants_text);
+    fake_message *last = send_constants(&constants[0], 3, 1);
+    (void)send_constants(&constants[1], 2, 1);
+    last->held = 1;
+    for (int i = 0; i < 4; i++) send_half(&steps[i], 2 + i % 2, 1 - i / 2);
+    take();
+    CHECK(trainer.n_arrived == 0 && in.assemblies.count == 3 && in.assemblies.validation == 1);
+    last->held = 0;
+    take();
+    CHECK(trainer.n_arrived == 2 && in.assemblies.count == 0 && trainer.slots.constants.n == 1);
+    const mpidata_slot *first = trainer.slots.slots[trainer.arrived[0]], *second = trainer.slots.slots[trainer.arrived[1]];
+    CHECK(*first->step == 0 && *second->step == 1 && first->constants == second->constants && first->constants->whole);
+    CHECK(first->constants->references == 4); /* of two ranks and two steps */
+    trainer.n_arrived = 0; /* as if the buffer had them */
+    (void)send_constants(&constants[2], 2, 2); /* of the next try: this rank lets go of those before */
+    take();
+    CHECK(first->constants->references == 3 && trainer.slots.constants.n == 2);
+    CHECK(!mpidata_incoming_lose(&in, MPIDATA_ROLE_SOLVER, 0));
+    CHECK(trainer.slots.constants.n == 1 && first->constants->references == 2 && in.assemblies.count == 0);
+    for (int i = 0; i < 2; i++) mpidata_slots_give_back(&trainer.slots, trainer.arrived[i]);
+    CHECK(trainer.slots.constants.n == 0);
+    close_all();
+}
+
+/* What a rank may not send: a step before the constants of its try, constants twice, or what is none among them. */
+static void constants_are_checked(int mistake) {
+    static header memory[4];
+    fake_ranks = 6;
+    open_with(constants_text);
+    if (mistake) (void)send_constants(&memory[0], 2, mistake == 1 ? 2 : 1);
+    if (mistake == 2) (void)send_constants(&memory[1], 2, 1);
+    for (int i = 1; mistake == 3 && i < 3; i++) (void)send_constants(&memory[i], 3, 1);
+    if (mistake < 2) (void)send_half(&memory[1], 2, 0);
+    if (mistake == 4) {
+        (void)send_constants(&memory[1], 3, 1);
+        memory[1].block.field = 0;
+    }
+    int status = MPIDATA_SUCCESS;
+    for (int did = 1; did && !status;) {
+        did = 0;
+        status = mpidata_incoming_take(&in, &did);
+    }
+    CHECK(status == MPIDATA_ERR_WIRE);
+    close_all();
+}
+
 enum { HANGING = 40 };
 
 /* Ranks 2, 3, ... are groups of one. What they send is a message of its own, or travels with its header. */
@@ -159,6 +223,8 @@ int main(void) {
     who_hangs_holds_up_nobody(0);
     what_a_lost_group_had_is_given_back();
     a_lost_sample_ends_at_once(0);
+    steps_wait_for_their_constants();
+    for (int mistake = 0; mistake < 5; mistake++) constants_are_checked(mistake);
     if (FAKE_DEATH) a_lost_sample_ends_at_once(1);
     return 0;
 }

@@ -16,6 +16,18 @@ COMMON = ("float32", "float64", "int32", "int64", "uint8")
 BATCH, VALIDATION = 3, 2
 
 
+def draw_constants(seed: int, fields: dict[str, dict[str, Any]]) -> None:
+    """Have some fields put once a simulation, but not all; what indices count along, too."""
+    chance = random.Random(-1 - seed)
+    if chance.random() < 0.3:
+        return
+    chosen = [name for name in fields if chance.random() < 0.4]
+    counted = {fields[name].get("index") for name in chosen} - {None}
+    chosen += [name for name in fields if counted & set(fields[name]["shape"]) and name not in chosen]
+    for name in chosen if len(chosen) < len(fields) else chosen[1:1]:
+        fields[name]["per"] = "simulation"
+
+
 def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw a job file's keys, and what spec.json says."""
     chance = random.Random(seed)
@@ -34,12 +46,14 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
             fields[f"f{number}"] |= index
         elif number >= len(names) and chance.random() < 0.5:  # the first ones have all lengths
             fields[f"f{number}"]["optional"] = True
+    draw_constants(seed, fields)
     carried = ranks == 1 and chance.random() < 0.5
     policy, simulations = chance.choice(["fifo", "firo", "reservoir"]), chance.randint(3, 8)
     steps, count = chance.randint(window + 1, 12), trainers * simulations
     kinds = ["packed", "padded"] + (["nested"] if window == 1 else [])
     ragged = random.Random(f"{seed} ragged").choice(kinds)
     spec = {"seed": seed, "ranks": ranks, "steps": steps, "lengths": lengths, "fields": fields, "ragged": ragged}
+    spec["gathers"] = seed % 2 == 1
     program = python("random_fields/trainer.py", BATCH, window, 1)
     keys = {
         "seed": seed,
@@ -56,7 +70,7 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         | ({"watermark": 4} if policy == "firo" else {})
         | ({"repeats": 1.5} if policy == "reservoir" else {}),
     }  # fmt: skip
-    if chance.random() < 0.5:
+    if chance.random() < 0.5 and not any("per" in entry for entry in fields.values()):
         keys["record"] = {"path": "samples"}
     for entry in fields.values():
         if "index" not in entry and chance.random() < 0.7:

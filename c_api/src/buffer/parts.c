@@ -63,7 +63,7 @@ static int check_indices(const mpidata_parts *parts, const mpidata_plan *plan) {
         const mpidata_field *field = &plan->fields[part->block.field];
         if (field->index_of < 0 || !extent_of(plan, part)) continue;
         const int64_t least = part->block.start[MPIDATA_LEAST], greatest = part->block.start[MPIDATA_GREATEST];
-        const int64_t length = parts->numbers[field->index_of];
+        const int64_t length = parts->numbers[field->index_of] < 0 ? 0 : parts->numbers[field->index_of];
         if (least >= 0 && greatest < length && least <= greatest) continue;
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%s' has the index %lld, but there are %lld '%s', which are counted from %d "
                                                    "(rank %d of the group)",
@@ -79,15 +79,25 @@ static const mpidata_field *first_of(const mpidata_plan *plan, int length) {
     return field;
 }
 
+/* Those of a sample begin with what its constants say. */
+static void begin_numbers(mpidata_parts *parts, const mpidata_plan *plan) {
+    const mpidata_parts *constants = parts->constants;
+    for (int l = 0; l < plan->n_lengths; l++) parts->numbers[l] = constants ? constants->numbers[l] : -1;
+    for (int f = 0; f < plan->n_fields && constants; f++) {
+        const mpidata_field *field = &plan->fields[f];
+        if (field->per_simulation && field->given >= 0) parts->numbers[field->given] = constants->numbers[field->given];
+    }
+}
+
 int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
     sort(parts->list, parts->n);
-    for (int l = 0; l < plan->n_lengths; l++) parts->numbers[l] = -1;
+    begin_numbers(parts, plan);
     const mpidata_part *part = parts->list, *end = parts->list + parts->n;
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
         const mpidata_part *first = part;
         int64_t rows = 0;
-        if (field->varying < 0) continue;
+        if (field->varying < 0 || field->per_simulation != parts->per_simulation) continue;
         for (; part < end && part->block.field == f; part++) rows += extent_of(plan, part);
         if (field->given >= 0) parts->numbers[field->given] = part > first;
         if (field->given >= 0 && part == first && field->index_of < 0) continue; /* indices that were not put are none */
@@ -104,14 +114,16 @@ int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
             return mpidata_error(MPIDATA_ERR_SHAPE, "The parts of field '%s' have more than %d elements", field->name, INT_MAX);
         *known = rows;
     }
-    for (int l = 0; l < plan->n_lengths; l++)
+    for (int l = 0; l < plan->n_lengths && !parts->per_simulation; l++)
         if (parts->numbers[l] < 0) parts->numbers[l] = 0;
     return check_indices(parts, plan);
 }
 
 int mpidata_parts_join_known(mpidata_parts *parts, const mpidata_plan *plan, const int64_t *numbers) {
     MPIDATA_TRY(mpidata_parts_join(parts, plan));
-    for (int n = plan->n_lengths; n < plan->n_numbers; n++) parts->numbers[n] = numbers[n] != 0;
+    for (int f = 0; f < plan->n_fields; f++)
+        if (plan->fields[f].given >= 0 && plan->fields[f].per_simulation == parts->per_simulation)
+            parts->numbers[plan->fields[f].given] = numbers[plan->fields[f].given] != 0;
     return MPIDATA_SUCCESS;
 }
 
@@ -176,7 +188,9 @@ void mpidata_parts_copy(const mpidata_parts *parts, const mpidata_plan *plan, co
     const mpidata_part *part = parts->list, *end = parts->list + parts->n;
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
-        if (field->varying < 0) continue;
+        if (field->varying < 0 || field->per_simulation != parts->per_simulation) continue;
+        for (; part < end && !fields[f] && part->block.field == f;) part++;
+        if (!fields[f]) continue;
         const int64_t shift = packing->shifted && packing->at && field->index_of >= 0 ? packing->at[field->index_of] : 0;
         const int64_t all = packing->all[field->length];
         int64_t at = packing->at ? packing->at[field->length] : 0;

@@ -12,12 +12,14 @@ typedef struct {
     char *values; /* contiguous */
 } mpidata_part;
 
-typedef struct {
+typedef struct mpidata_parts {
     mpidata_part *list;
     int n;
     int64_t allocated;
     int64_t *numbers; /* known when the sample is whole: its plan.n_lengths lengths, and for each optional field whether it was put */
     size_t bytes;     /* of the values */
+    int per_simulation; /* these are constants: of their numbers, lengths that none of them has are -1 */
+    const struct mpidata_parts *constants; /* those of the sample's simulation; NULL: there are none */
 } mpidata_parts;
 
 /* Add a part, with memory for its values; returns its number until they are joined, or -1 where memory is short. The parts of a
@@ -50,7 +52,7 @@ typedef struct {
 const mpidata_part *mpidata_parts_of(const mpidata_parts *parts, int field, int *n);
 
 /* Copy the values of all fields that vary to their places in a batch: fields[i] is the address of field i, whose dimension that
- * varies has the extent `all` there. A padded field is filled up to it. */
+ * varies has the extent `all` there; NULL: it is left out. A padded field is filled up to its extent. */
 void mpidata_parts_copy(const mpidata_parts *parts, const mpidata_plan *plan, const mpidata_packing *packing, void *const *fields,
                         void *(*copy)(void *restrict, const void *restrict, size_t));
 

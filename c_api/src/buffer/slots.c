@@ -38,6 +38,7 @@ void mpidata_slot_copy(const mpidata_slots *slots, const mpidata_slot *slot, int
         if (bytes) (void)copy((char *)fields[f] + (size_t)i * bytes, mpidata_slot_field(slots, slot, f), bytes);
     }
     if (slots->plan->n_lengths) mpidata_parts_copy(&slot->parts, slots->plan, packing, fields, copy);
+    if (slot->constants) mpidata_constants_copy(slot->constants, slots->plan, slot->parts.numbers, i, packing, fields, copy);
 }
 
 /* -- pages ---------------------------------------------------------------------------------------------------------- */
@@ -45,6 +46,7 @@ void mpidata_slot_copy(const mpidata_slots *slots, const mpidata_slot *slot, int
 int mpidata_slots_open(mpidata_slots *slots, const mpidata_plan *plan) {
     memset(slots, 0, sizeof *slots);
     slots->plan = plan;
+    slots->constants = (mpidata_constants_set){.plan = plan, .heap = &slots->heap};
     return lay_out(&slots->one, plan, 1);
 }
 
@@ -59,6 +61,7 @@ void mpidata_slots_close(mpidata_slots *slots) {
         free(page->slots[0].parts.numbers);
         free(page);
     }
+    mpidata_constants_close(&slots->constants);
     mpidata_arena_close(&slots->arena);
     mpidata_heap_close(&slots->heap);
     free(slots->one.fields);
@@ -116,6 +119,16 @@ size_t mpidata_slot_bytes(const mpidata_slots *slots, const mpidata_slot *slot) 
 
 /* -- slots ---------------------------------------------------------------------------------------------------------- */
 
+void mpidata_slot_set_constants(mpidata_slot *slot, mpidata_try_constants *constants) {
+    slot->constants = mpidata_constants_keep(constants);
+    slot->parts.constants = constants ? &constants->parts : NULL;
+}
+
+static void let_go_of_constants(mpidata_slots *slots, mpidata_slot *slot) {
+    mpidata_constants_release(&slots->constants, slot->constants);
+    mpidata_slot_set_constants(slot, NULL);
+}
+
 static int64_t take(mpidata_slots *slots, int64_t ahead) {
     mpidata_page *page;
     if (ahead >= 0 && !slots->filling && slots->batch.count && ahead % slots->batch.count == 0) {
@@ -144,6 +157,7 @@ void mpidata_slots_give_back(mpidata_slots *slots, int64_t number) {
     mpidata_slot *slot = slots->slots[number];
     slot->unowned = slot->pins > 0;
     if (!slot->unowned && slots->plan->n_lengths) mpidata_parts_clear(&slot->parts, &slots->heap);
+    if (!slot->unowned && slot->constants) let_go_of_constants(slots, slot);
     if (!slot->unowned && --slot->page->in_use == 0 && slot->page != slots->filling) page_empty(slots, slot->page);
 }
 

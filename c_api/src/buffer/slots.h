@@ -7,7 +7,7 @@
 #define MPIDATA_SLOTS_H
 
 #include "base/arena.h"
-#include "buffer/parts.h"
+#include "buffer/constants/constants.h"
 
 typedef struct mpidata_page mpidata_page;
 
@@ -25,6 +25,7 @@ typedef struct {
     int group;   /* that has sent it, where a run is replayed */
     int holders, in_buffer, unseen; /* windows, and tries, that have the step (windows.h); windows in the buffer; never drawn */
     mpidata_parts parts; /* its values of the fields that vary; last, as most jobs have none */
+    mpidata_try_constants *constants; /* of its simulation and try; NULL: there are none */
 } mpidata_slot;
 
 /* Memory of `count` samples: of each field that does not vary count x shape elements on a boundary of 64 bytes, then
@@ -48,7 +49,8 @@ struct mpidata_page {
 typedef struct {
     const mpidata_plan *plan;
     mpidata_arena arena;
-    mpidata_heap heap; /* of parts */
+    mpidata_heap heap; /* of parts, and of constants */
+    mpidata_constants_set constants;
     mpidata_page_layout one, batch; /* batch.count 0: all pages are of one */
     mpidata_page *free_one, *free_batch;
     mpidata_page *filling; /* page of a batch with slots that were not taken yet, from `next` on */
@@ -71,7 +73,10 @@ int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead);
 /* Address of the elements of a field that does not vary. */
 char *mpidata_slot_field(const mpidata_slots *slots, const mpidata_slot *slot, int field);
 
-/* Bytes of a sample's values. */
+/* A step has these constants, from now until it is given back. */
+void mpidata_slot_set_constants(mpidata_slot *slot, mpidata_try_constants *constants);
+
+/* Bytes of a sample's values, without its constants. */
 size_t mpidata_slot_bytes(const mpidata_slots *slots, const mpidata_slot *slot);
 
 /* Copy the fields of a slot to the i-th place in a batch. */

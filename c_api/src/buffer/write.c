@@ -53,7 +53,7 @@ int mpidata_write_field(const mpidata_slots *slots, int file, int field, mpidata
     size_t bytes = (size_t)declared->elements * declared->element_size;
     struct iovec pieces[PIECES_MAX];
     int failed = 0;
-    for (int64_t i = 0; declared->varying >= 0 && i < count && !failed; i++) failed = write_parts(slots, file, field, list[i], &offset);
+    for (int64_t i = 0; declared->varying >= 0 && !declared->per_simulation && i < count && !failed; i++) failed = write_parts(slots, file, field, list[i], &offset);
     if (!bytes) return failed;
     for (int64_t done = 0; done < count;) {
         int n = 0;

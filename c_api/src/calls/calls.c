@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calls/bindings.h"
+#include "calls/constants.h"
 #include "calls/strided.h"
 #include "program/alone.h"
 #include "program/caller.h"
@@ -103,9 +104,11 @@ int mpidata_calls_may_join(void) {
 int mpidata_calls_begin(const mpidata_transport *by, const mpidata_plan *plan, const double *parameters) {
     int64_t *counts = plan ? calloc((size_t)mpidata_plan_counts(plan), sizeof *counts) : NULL;
     if (plan && !counts) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in " JOINS ".");
+    int64_t *constants = plan && plan->n_constants ? calloc(2 * (size_t)mpidata_plan_counts(plan), sizeof *constants) : NULL;
+    if (plan && plan->n_constants && !constants) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in " JOINS ".");
     transport = by;
     mpidata_calls = (mpidata_solver_calls){.state = MPIDATA_JOINED, .alone = !plan, .simulation = -1, .counts = counts,
-                                           .plan = plan, .parameters = parameters};
+                                           .constants = constants, .plan = plan, .parameters = parameters};
     return MPIDATA_SUCCESS;
 }
 
@@ -148,6 +151,7 @@ static int put_values(const mpidata_put_arguments *put, int lend) {
     mpidata_block block;
     MPIDATA_TRY(enter("mpidata_put"));
     int status = mpidata_put_check(mpidata_calls.plan, put, mpidata_calls.counts, &block, &advice);
+    if (!status && !mpidata_calls.alone && mpidata_calls.step) status = mpidata_constant_check(&mpidata_calls.plan->fields[block.field], &advice);
     if (status) return mpidata_calls_misuse(status, advice);
     if (mpidata_calls.alone) return MPIDATA_SUCCESS;
     int64_t elements = mpidata_block_elements(&block);
@@ -234,11 +238,11 @@ static int was_not_put(const mpidata_field *field) {
 
 /* What is wrong with a field that does not vary. */
 static int check_elements(const mpidata_field *field, int64_t elements) {
-    if (elements == field->elements) return MPIDATA_SUCCESS;
+    if (elements == field->row) return MPIDATA_SUCCESS;
     if (!elements) return was_not_put(field);
     return mpidata_error(MPIDATA_ERR_BLOCK, "The blocks of field '%s' have %lld elements, the field has %lld: %s", field->name,
-                         (long long)elements, (long long)field->elements,
-                         elements < field->elements ? "they leave a hole" : "they overlap, or it was put twice");
+                         (long long)elements, (long long)field->row,
+                         elements < field->row ? "they leave a hole" : "they overlap, or it was put twice");
 }
 
 /* What is wrong with one that does, beside those before it. An optional one that was not put is as long as others, but for
@@ -262,10 +266,13 @@ static int check_length(const mpidata_plan *plan, int index, const int64_t *coun
 
 int mpidata_calls_check_cover(const int64_t *counts, int64_t step, int tells) {
     const mpidata_plan *plan = mpidata_calls.plan;
+    if (plan->n_constants) counts = mpidata_counts_with_constants(plan, counts, step, mpidata_calls.constants);
     for (int i = 0; i < plan->n_fields; i++) {
         const mpidata_field *field = &plan->fields[i];
         int status = field->varying < 0 ? check_elements(field, counts[i]) : check_length(plan, i, counts);
         if (status && !tells) return mpidata_calls.broken = status;
+        if (status && field->per_simulation && !step)
+            return misuse_of_step(status, step, MPIDATA_PUT_CONSTANTS);
         if (status && field->varying < 0)
             return misuse_of_step(status, step, "The blocks of all ranks must cover each field exactly once per step.");
         if (status)
@@ -290,7 +297,7 @@ int mpidata_step(double time) { MPIDATA_CALLED; return settle(step(time)); }
 static int check_committed(void) {
     const mpidata_plan *plan = mpidata_calls.plan;
     for (int i = 0; i < mpidata_plan_counts(plan) && !mpidata_calls.failed; i++) {
-        if (!mpidata_calls.counts[i]) continue;
+        if (!mpidata_calls.counts[i] || plan->fields[i % plan->n_fields].per_simulation) continue;
         (void)mpidata_error(MPIDATA_ERR_ORDER, "Field '%s' was put, but no mpidata_step followed",
                             plan->fields[i % plan->n_fields].name);
         return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_step after the puts of each step, the last one included.");
@@ -367,7 +374,8 @@ int mpidata_finalize(void) {
     transport->close();
     mpidata_strided_close();
     free(mpidata_calls.counts);
-    mpidata_calls.counts = NULL;
+    free(mpidata_calls.constants);
+    mpidata_calls.counts = mpidata_calls.constants = NULL;
     mpidata_calls.state = MPIDATA_LEFT;
     return status == MPIDATA_END ? MPIDATA_SUCCESS : status;
 }

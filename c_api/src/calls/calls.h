@@ -21,6 +21,7 @@ typedef struct {
     int no_more;  /* next has returned MPIDATA_END */
     int64_t simulation, step;
     int64_t *counts; /* of this rank in the present step: mpidata_plan_counts */
+    int64_t *constants; /* where there are any: counts of the present simulation's, of all ranks; then room for those of a step with them */
     const mpidata_plan *plan;
     const double *parameters; /* of the present simulation */
 } mpidata_solver_calls;

@@ -114,10 +114,10 @@ int mpidata_put_check(const mpidata_plan *plan, const mpidata_put_arguments *put
     *advice = "Indices start at 0 and count in C order (last index fastest).";
     MPIDATA_TRY(mpidata_block_check(plan, block));
     int64_t in_all = counts[index] + mpidata_block_elements(block);
-    *advice = "Put each field once per step, and call mpidata_step.";
-    if (in_all > field->elements)
-        return mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was put twice in one step (%lld elements, it has %lld)",
-                             put->field, (long long)in_all, (long long)field->elements);
+    *advice = field->per_simulation ? "Put it once, before the first step." : "Put each field once per step, and call mpidata_step.";
+    if (in_all > field->row)
+        return mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was put twice in one %s (%lld elements, it has %lld)", put->field,
+                             field->per_simulation ? "simulation" : "step", (long long)in_all, (long long)field->row);
     return MPIDATA_SUCCESS;
 }
 

@@ -121,6 +121,15 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n) {
     return hash;
 }
 
+/* Once for all samples with them. */
+static uint64_t hash_constants(const mpidata_plan *plan, mpidata_try_constants *constants) {
+    uint64_t hash = 1;
+    for (int f = 0; f < plan->n_fields && !constants->hash; f++)
+        hash = hash_bytes(hash, constants->values[f], mpidata_constants_bytes(constants, plan, f));
+    if (!constants->hash) constants->hash = hash;
+    return constants->hash;
+}
+
 static uint64_t hash_sample(const mpidata_slots *slots, const mpidata_slot *slot) {
     const mpidata_plan *plan = slots->plan;
     uint64_t hash = hash_bytes(1, slot->time, sizeof *slot->time);
@@ -131,6 +140,7 @@ static uint64_t hash_sample(const mpidata_slots *slots, const mpidata_slot *slot
     hash = hash_bytes(hash, slot->parts.numbers, (size_t)plan->n_numbers * sizeof *slot->parts.numbers);
     for (int i = 0; i < slot->parts.n; i++)
         hash = hash_bytes(hash, slot->parts.list[i].values, mpidata_block_bytes(plan, &slot->parts.list[i].block));
+    if (slot->constants) hash = hash_bytes(hash, &(uint64_t){hash_constants(plan, slot->constants)}, sizeof hash);
     return hash;
 }
 

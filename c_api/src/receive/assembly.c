@@ -63,7 +63,7 @@ mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group
     mpidata_assembly *assembly = reuse(assemblies);
     if (!assembly) return NULL;
     for (int i = 0; i < plan->n_fields; i++) assembly->missing[i] = plan->fields[i].elements;
-    if (plan->n_numbers) memset(assembly->heard, 0, (size_t)plan->ranks_per_group);
+    if (mpidata_plan_all_send(plan)) memset(assembly->heard, 0, (size_t)plan->ranks_per_group);
     mpidata_assembly **chain = &assemblies->chains[chain_of(simulation, step)];
     *assembly = (mpidata_assembly){.group = group, .by_try = by_try, .simulation = simulation, .step = step, .slot = slot,
                                    .first_rank = INT_MAX, .validation = validation, .missing = assembly->missing, .heard = assembly->heard,
@@ -104,7 +104,7 @@ static int reserve(mpidata_assembly *assembly) {
 }
 
 int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly *assembly, int rank_in_group) {
-    if (!assemblies->plan->n_numbers) return MPIDATA_SUCCESS;
+    if (!mpidata_plan_all_send(assemblies->plan)) return MPIDATA_SUCCESS;
     if (assembly->heard[rank_in_group]) return mpidata_error(MPIDATA_ERR_WIRE, "A rank has sent a second header for one step");
     assembly->heard[rank_in_group] = 1;
     assembly->headers++;
@@ -129,9 +129,10 @@ int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_asse
 
 int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly) {
     const mpidata_plan *plan = assemblies->plan;
-    if (assembly->outstanding || (plan->n_numbers && assembly->headers < plan->ranks_per_group)) return 0;
+    if (assembly->outstanding || (mpidata_plan_all_send(plan) && assembly->headers < plan->ranks_per_group)) return 0;
+    if (assembly->constants && assembly->slot >= 0 && !assembly->constants->whole) return 0;
     for (int i = 0; i < plan->n_fields; i++)
-        if (assembly->missing[i] && (plan->fields[i].given < 0 || assembly->missing[i] < plan->fields[i].elements)) return 0;
+        if (assembly->missing[i] && (plan->fields[i].given < 0 || assembly->missing[i] < plan->fields[i].row)) return 0;
     return 1;
 }
 

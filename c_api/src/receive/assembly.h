@@ -8,13 +8,15 @@
 typedef struct mpidata_assembly {
     int group;
     int64_t by_try; /* two tries of a simulation do not mix, not even those of one group */
-    int64_t simulation, step, slot;
-    mpidata_slot *memory; /* that of the slot, for who has made the assembly */
+    int64_t simulation, step, slot; /* slot -1: of constants */
+    mpidata_slot *memory; /* that of the slot, for who has made the assembly; NULL: of constants */
+    mpidata_parts *parts; /* that of the slot, or of the constants */
+    mpidata_try_constants *constants; /* which these are, or which the sample has; NULL: there are none */
     int lost; /* its group is lost: to be freed when its last block under way has ended */
     double time;
     int first_rank; /* of those that sent a piece: its time counts */
     int validation;
-    int headers;      /* where there are lengths: ranks that have sent theirs, which are marked in `heard` */
+    int headers;      /* where all ranks send: ranks that have sent theirs, which are marked in `heard` */
     char *heard;
     int outstanding; /* blocks announced, not yet in place */
     int under_way;   /* of them, those that are being received into the slot */
@@ -53,7 +55,8 @@ int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly
 int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_assembly *assembly,
                               const mpidata_block *block, int rank);
 
-/* Is every element of every field in place, but for optional ones that were not put, and has each rank sent its header? */
+/* Is every element of every field in place, but for optional ones that were not put, and has each rank sent its header? Are
+ * the constants whole that the sample has? */
 int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly);
 
 void mpidata_assembly_free(mpidata_assemblies *assemblies, mpidata_assembly *assembly);

@@ -10,6 +10,7 @@
 #include "base/wait.h"
 #include "job/run_files.h"
 #include "program/caller.h"
+#include "receive/incoming/constants.h"
 #include "receive/parcels.h"
 #include "receive/replay.h"
 #include "receive/whole.h"
@@ -68,6 +69,7 @@ static int fill_buffer_locked(receiver *r, int *did) {
     if (!trainer->buffer.ended && !trainer->n_arrived && all_received_locked(r)) {
         MPIDATA_TRY(mpidata_journal_note(&trainer->journal, MPIDATA_JOURNAL_END, 0));
         if (trainer->windows.plan) mpidata_windows_drop_all(&trainer->windows);
+        if (trainer->job.plan.n_constants) mpidata_end_constants_locked(&r->incoming);
         mpidata_buffer_end(&trainer->buffer);
         n = 1;
     }

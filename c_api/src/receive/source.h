@@ -22,6 +22,7 @@ typedef struct {
     const mpidata_link *link;
     int lost; /* its group is: what comes is dropped */
     mpidata_assembly *assembly; /* of the announced piece whose block messages are still to come; NULL: drop them */
+    mpidata_try_constants *constants; /* which this rank has sent last; NULL: none, or its group has left */
     mpidata_expected_block *blocks;
     int n_blocks, next;
     int64_t allocated;

@@ -13,7 +13,10 @@ int mpidata_held_locked(mpidata_trainer *trainer, int64_t simulation) {
 
 void mpidata_drop_assembly_locked(mpidata_trainer *trainer, mpidata_assemblies *assemblies, mpidata_assembly *assembly) {
     MPIDATA_LOCKED(&trainer->lock);
-    mpidata_slots_give_back(&trainer->slots, assembly->slot);
+    if (assembly->slot >= 0)
+        mpidata_slots_give_back(&trainer->slots, assembly->slot);
+    else
+        mpidata_constants_release(&trainer->slots.constants, assembly->constants);
     mpidata_assembly_free(assemblies, assembly);
 }
 
@@ -56,7 +59,9 @@ static int counts_step_locked(const mpidata_trainer *trainer, int64_t simulation
 static int step_counts_locked(mpidata_trainer *trainer, int64_t slot, int validation) {
     MPIDATA_LOCKED(&trainer->lock);
     int n = validation ? 0 : trainer->job.plan.n_moments;
+    const mpidata_try_constants *constants = trainer->slots.slots[slot]->constants;
     if (n) mpidata_moments_merge(trainer->scales.own, trainer->slots.slots[slot]->moments, n);
+    if (n && constants) mpidata_moments_merge(trainer->scales.own, constants->moments, n); /* each sample has them */
     return mpidata_record_add_locked(&trainer->record, &trainer->slots, slot);
 }
 

@@ -12,6 +12,7 @@
 #include "job/usage.h"
 #include "program/alone.h"
 #include "program/caller.h"
+#include "solver/constants.h"
 #include "solver/sender.h"
 #include "solver/tally.h"
 #include "stream/state.h"
@@ -90,6 +91,7 @@ static int cannot_send(int status) {
 }
 
 static int stage(const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
+    if (solver.job.plan.fields[block->field].per_simulation) MPIDATA_TRY(mpidata_kept_constants_begin(&solver.sender));
     return cannot_send(mpidata_sender_stage(&solver.sender, block, put->values, put->dtype, lend));
 }
 
@@ -158,6 +160,9 @@ static int start_tally(int64_t last) {
 }
 
 static int commit(double time) {
+    if (solver.job.plan.n_constants)
+        MPIDATA_TRY(cannot_send(mpidata_kept_constants_send(&solver.sender, mpidata_calls.simulation, mpidata_calls.step,
+                                                            solver.validation, solver.task->parameters)));
     MPIDATA_TRY(cannot_send(mpidata_sender_commit(&solver.sender, mpidata_calls.simulation, mpidata_calls.step, time,
                                                   solver.validation, solver.task->parameters)));
     mpidata_calls_empty_step();

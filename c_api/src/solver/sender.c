@@ -39,18 +39,19 @@ int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
     memset(sender, 0, sizeof *sender);
     sender->job = job;
     sender->filling = -1;
-    size_t n = (size_t)job->plan.in_flight + 1, trainers = (size_t)job->plan.trainers;
+    size_t n = (size_t)job->plan.in_flight + 2, trainers = (size_t)job->plan.trainers;
     sender->pieces = calloc(n, sizeof *sender->pieces);
     sender->met = calloc(trainers, 1);
     if (!sender->pieces || !sender->met) return no_memory(n * sizeof *sender->pieces + trainers);
     sender->n_pieces = job->plan.in_flight;
+    if (job->plan.n_constants && !(sender->constants.sent = calloc(trainers, 1))) return no_memory(trainers);
     if (rank_part(&job->plan) > MPIDATA_PIECE_SMALL) return MPIDATA_SUCCESS; /* where there are lengths, with those that are 0 */
     sender->bundles = calloc(trainers, sizeof *sender->bundles);
     return sender->bundles ? MPIDATA_SUCCESS : no_memory(trainers * sizeof *sender->bundles);
 }
 
 void mpidata_sender_close(mpidata_sender *sender) {
-    for (int i = 0; sender->pieces && i <= sender->n_pieces; i++) {
+    for (int i = 0; sender->pieces && i <= mpidata_kept_constants_piece(sender); i++) {
         free(sender->pieces[i].blocks);
         free(sender->pieces[i].moments);
     }
@@ -59,6 +60,7 @@ void mpidata_sender_close(mpidata_sender *sender) {
     free(sender->flight.statuses);
     free(sender->bundles);
     free(sender->met);
+    free(sender->constants.sent);
     free(sender->pieces);
     if (!sender->flight.n) { /* else, after a misuse, MPI still reads what is under way */
         free(sender->flight.requests);
@@ -156,7 +158,7 @@ static int test_flight(mpidata_sender *sender, int *n_done) {
 
 static void message_taken(mpidata_sender *sender, int number) {
     mpidata_staged_piece *piece = &sender->pieces[number];
-    if (--piece->under_way) return;
+    if (--piece->under_way || number == mpidata_kept_constants_piece(sender)) return;
     piece_empty(piece);
     for (int i = 0; sender->bundles && i < piece->n_trainers; i++) sender->bundles[piece->trainers[i]].in_flight--;
 }
@@ -258,21 +260,21 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
     int64_t elements = mpidata_block_elements(block);
     mpidata_convert *convert = mpidata_conversion(dtype, field->dtype);
     const int counts = field->index_of >= 0;
-    MPIDATA_TRY(begin_piece(sender));
-    mpidata_staged_piece *piece = &sender->pieces[sender->filling];
+    if (!field->per_simulation) MPIDATA_TRY(begin_piece(sender));
+    mpidata_staged_piece *piece = &sender->pieces[field->per_simulation ? mpidata_kept_constants_piece(sender) : sender->filling];
     int64_t n_moments = mpidata_block_moments(&sender->job->plan, block);
     MPIDATA_TRY(reserve_block(piece));
     MPIDATA_TRY(reserve_moments(piece, n_moments));
     mpidata_staged_block *staged = &piece->blocks[piece->n_blocks];
     staged->block = *block;
     staged->bytes = (size_t)elements * field->element_size;
-    staged->lent = lend && !convert && !counts && elements ? values : NULL;
+    staged->lent = lend && !convert && !counts && !field->per_simulation && elements ? values : NULL;
     staged->offset = (piece->payload_bytes + 63) & ~(size_t)63;
     /* Before the copy past the cache, into which this brings the values. */
     if (n_moments && !convert) mpidata_moments_of_block(field, block->shape, values, piece->moments + piece->n_moments);
     if (!staged->lent) {
         size_t bytes = staged->offset + staged->bytes;
-        if (bytes > piece->payload_capacity && bytes < likely_payload(sender)) bytes = likely_payload(sender);
+        if (bytes > piece->payload_capacity && !field->per_simulation && bytes < likely_payload(sender)) bytes = likely_payload(sender);
         MPIDATA_TRY(reserve(sender, &piece->payload, &piece->payload_capacity, piece->payload_bytes, bytes));
         char *target = piece->payload + staged->offset;
         if (counts)
@@ -291,6 +293,7 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
 void mpidata_sender_drop(mpidata_sender *sender) {
     if (sender->filling >= 0) piece_empty(&sender->pieces[sender->filling]);
     sender->filling = -1;
+    sender->constants.over = 1;
 }
 
 static const char *block_values(const mpidata_staged_piece *piece, const mpidata_staged_block *staged) {
@@ -376,10 +379,9 @@ static int make_sendable(mpidata_sender *sender, int *number) {
     return MPIDATA_SUCCESS;
 }
 
-static int send_to(mpidata_sender *sender, int number, size_t bytes, int trainer) {
+int mpidata_sender_send(mpidata_sender *sender, int number, size_t bytes, int trainer) {
     const mpidata_plan *plan = &sender->job->plan;
     mpidata_staged_piece *piece = &sender->pieces[number];
-    if (sender->bundles) sender->bundles[trainer].in_flight++;
     int apart = 0;
     for (int i = 0; i < piece->n_blocks; i++) apart += !piece->blocks[i].along;
     /* Where blocks follow, the header need not be synchronous: they are. */
@@ -394,16 +396,27 @@ static int send_to(mpidata_sender *sender, int number, size_t bytes, int trainer
     return MPIDATA_SUCCESS;
 }
 
-static int commit_alone(mpidata_sender *sender, int number, const mpidata_piece *head, const double *parameters,
-                        const int *trainers, int n) {
+int mpidata_sender_write(mpidata_sender *sender, int number, mpidata_piece *head, const double *parameters, size_t *bytes) {
     const mpidata_plan *plan = &sender->job->plan;
     mpidata_staged_piece *piece = &sender->pieces[number];
-    size_t bytes = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, piece->n_moments, head->payload_bytes);
-    MPIDATA_TRY(reserve(sender, &piece->header, &piece->header_capacity, 0, bytes));
+    head->payload_bytes = (int64_t)lay_out_payload(piece);
+    *bytes = mpidata_piece_bytes(plan->n_parameters, head->n_blocks, piece->n_moments, head->payload_bytes);
+    MPIDATA_TRY(reserve(sender, &piece->header, &piece->header_capacity, 0, *bytes));
     write_piece(piece, head, parameters, plan->n_parameters, piece->header);
+    return MPIDATA_SUCCESS;
+}
+
+static int commit_alone(mpidata_sender *sender, int number, mpidata_piece *head, const double *parameters,
+                        const int *trainers, int n) {
+    mpidata_staged_piece *piece = &sender->pieces[number];
+    size_t bytes;
+    MPIDATA_TRY(mpidata_sender_write(sender, number, head, parameters, &bytes));
     memcpy(piece->trainers, trainers, (size_t)n * sizeof *trainers);
     piece->n_trainers = n;
-    for (int i = 0; i < n; i++) MPIDATA_TRY(send_to(sender, number, bytes, trainers[i]));
+    for (int i = 0; i < n; i++) {
+        if (sender->bundles) sender->bundles[trainers[i]].in_flight++;
+        MPIDATA_TRY(mpidata_sender_send(sender, number, bytes, trainers[i]));
+    }
     return MPIDATA_SUCCESS;
 }
 
@@ -439,7 +452,7 @@ int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t st
     note_time(sender);
     if (!sender->bundles || !sender->hurried) MPIDATA_TRY(mpidata_sender_progress(sender));
     if (number < 0) {
-        if (!sender->job->plan.n_numbers) return MPIDATA_SUCCESS;
+        if (!mpidata_plan_all_send(&sender->job->plan)) return MPIDATA_SUCCESS;
         MPIDATA_TRY(begin_piece(sender));
         number = sender->filling;
     }
@@ -472,7 +485,7 @@ static int wait_for_flight(mpidata_sender *sender, int lent_only, const void *va
     MPIDATA_TRY(mpidata_sender_progress(sender));
     for (double since = mpidata_now();;) {
         int flying = 0;
-        for (int i = 0; i < sender->n_pieces && !flying; i++)
+        for (int i = 0; i <= mpidata_kept_constants_piece(sender) && !flying; i++)
             flying = sender->pieces[i].under_way && (!lent_only || lends(&sender->pieces[i], values));
         if (!flying) {
             sender->waited += mpidata_now() - since;

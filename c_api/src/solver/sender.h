@@ -35,6 +35,13 @@ typedef struct {
     int trainers[2], n_trainers; /* to whom it goes */
 } mpidata_staged_piece;
 
+/* The constants of the present simulation: a piece of their own, kept and sent to each trainer before the first other piece. */
+typedef struct {
+    char *sent;          /* by trainer; NULL: the job has none */
+    size_t header_bytes; /* 0: not written yet */
+    int over;            /* the simulation has ended: the next use is for another one */
+} mpidata_kept_constants;
+
 /* Messages under way. All are tested with one call, as each call of MPI that finds nothing done may give the core away. */
 typedef struct {
     MPI_Request *requests;
@@ -55,8 +62,9 @@ typedef struct {
 
 typedef struct {
     mpidata_job *job;
-    mpidata_staged_piece *pieces; /* n_pieces to be in flight, and one to stage what is bundled */
+    mpidata_staged_piece *pieces; /* n_pieces to be in flight, one to stage what is bundled, and that of the constants */
     int n_pieces;
+    mpidata_kept_constants constants;
     mpidata_flight flight;
     int filling;             /* piece of the sample that is being put, -1: none yet */
     mpidata_bundle *bundles; /* one per trainer; NULL where pieces are not small */
@@ -69,11 +77,14 @@ typedef struct {
     int64_t by_try;          /* which try of the present simulation this is, from 1 */
 } mpidata_sender;
 
+/* The number of the constants' piece. */
+static inline int mpidata_kept_constants_piece(const mpidata_sender *sender) { return sender->n_pieces + 1; }
+
 int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job);
 void mpidata_sender_close(mpidata_sender *sender);
 
 /* Stage one block, converting where its dtype is not the declared one. lend: send it from `values` without a copy, where
- * no conversion is needed. Blocks while every piece is in flight. */
+ * no conversion is needed. Blocks while every piece is in flight. Of a constant: after mpidata_kept_constants_begin. */
 int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, const void *values, mpidata_dtype dtype,
                          int lend);
 
@@ -82,7 +93,7 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
 int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t step, double time, int validation,
                           const double *parameters);
 
-/* Forget what has been staged since the last commit. */
+/* Forget what has been staged since the last commit, and the constants. */
 void mpidata_sender_drop(mpidata_sender *sender);
 
 /* Let MPI move data; complete what can be completed. */
@@ -99,6 +110,12 @@ int mpidata_sender_drain(mpidata_sender *sender, int lent_only);
 
 /* Wait until this array is lent no more. */
 int mpidata_sender_wait_for(mpidata_sender *sender, const void *values);
+
+/* For constants.c: write the header of a piece, with what travels along; returns its bytes in *bytes. */
+int mpidata_sender_write(mpidata_sender *sender, int number, mpidata_piece *head, const double *parameters, size_t *bytes);
+
+/* Send a piece that was written. */
+int mpidata_sender_send(mpidata_sender *sender, int number, size_t bytes, int trainer);
 
 /* Is this array lent to a message that is under way? */
 int mpidata_sender_lends(const mpidata_sender *sender, const void *values);

@@ -67,6 +67,10 @@ typedef struct {
     int64_t batch;   /* samples a draw, 0: not started */
     int past_cache;  /* batches are larger than the cache: copied past it */
     struct mpidata_drawn_step *next_batch; /* drawn and pinned, and not copied yet, where there are lengths; NULL: none */
+    struct {
+        mpidata_try_constants **list;
+        int64_t n, allocated;
+    } drawn_with; /* constants of the samples of the last batch that was copied */
     int64_t drawn;   /* batches */
     int64_t granted; /* batches that every trainer can draw */
     int waiting;     /* a draw waits */

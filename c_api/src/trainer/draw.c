@@ -8,6 +8,7 @@
 #include "stream/budget.h"
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
+#include "trainer/constants/drawn.h"
 
 enum { UNPIN_EVERY = 256 << 10 }; /* bytes: the next sample is received while their slots are still in cache */
 
@@ -349,6 +350,14 @@ int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s) {
     return MPIDATA_SUCCESS;
 }
 
+/* What the steps have in common, which are unpinned next. */
+static int hold_constants_locked(mpidata_trainer *trainer, const drawn_step *drawn, int64_t first, int64_t last) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (!first) mpidata_drawn_with_nothing_locked(trainer);
+    for (; first <= last; first++) MPIDATA_TRY(mpidata_drawn_with_locked(trainer, drawn[first].slot->constants));
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_draw(void *const *fields, double *parameters, double *time, int64_t *step, int64_t *simulation,
                          double timeout_s) {
     return mpidata_trainer_draw_ragged(1, NULL, fields, parameters, time, step, simulation, timeout_s);
@@ -370,6 +379,7 @@ int mpidata_trainer_draw_ragged(int shifted, const void *const *fill, void *cons
         copy_step(trainer, drawn[i].slot, i, &packed, fields, parameters, time, step, simulation);
         if (i + 1 < steps && bytes < UNPIN_EVERY) continue;
         mpidata_lock_take(&trainer->lock);
+        if (trainer->job.plan.n_constants) status = hold_constants_locked(trainer, drawn, pinned, i);
         while (pinned <= i) mpidata_slots_unpin(&trainer->slots, drawn[pinned++].number);
         mpidata_lock_give(&trainer->lock);
         bytes = 0;

@@ -16,7 +16,8 @@ int mpidata_trainer_draw_numbers(int64_t *numbers, double timeout_s);
  *
  * fields      one pointer per field in job order, each to count x w x (declared shape) elements of the declared dtype; of a field
  *             that varies, its shape with the sum of the lengths of all steps in place of the name: the values of the steps
- *             are joined along it, and those of an index field count along the joined ones
+ *             are joined along it, and those of an index field count along the joined ones. NULL, of a constant: it is left out;
+ *             else each step has its simulation's
  * parameters  count x n_parameters float64
  * time        count x w float64
  * step        count x w int64

@@ -212,6 +212,26 @@ int mpidata_trainer_snapshot_numbers(int64_t *numbers) {
     return MPIDATA_SUCCESS;
 }
 
+/* In the order of the steps. */
+int mpidata_trainer_snapshot_constants(mpidata_try_constants **constants, int64_t *n, int64_t *of) {
+    mpidata_trainer *trainer;
+    mpidata_pinned *pinned;
+    MPIDATA_TRY(need_pinned(&trainer, &pinned));
+    *n = 0;
+    mpidata_lock_take(&trainer->lock);
+    for (int64_t i = 0; i < pinned->n; i++)
+        if (pinned->slots[i]->constants) pinned->slots[i]->constants->row = -1;
+    for (int64_t i = 0; i < pinned->n; i++) {
+        mpidata_try_constants *its = pinned->slots[i]->constants;
+        of[i] = its ? its->row : -1;
+        if (!its || its->row >= 0) continue;
+        of[i] = its->row = *n;
+        constants[(*n)++] = mpidata_constants_keep(its);
+    }
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_snapshot_windows(int64_t *steps) {
     mpidata_trainer *trainer;
     mpidata_pinned *pinned;
@@ -331,6 +351,30 @@ int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream) {
     return MPIDATA_SUCCESS;
 }
 
+static int check_numbers(const mpidata_plan *plan, const int64_t *numbers) {
+    for (int l = 0; l < plan->n_lengths; l++)
+        if (numbers[l] < -1 || numbers[l] > INT_MAX)
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint has constants with the length %lld.", (long long)numbers[l]);
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_trainer_restore_constants(int64_t simulation, int64_t by_try, const void *const *fields, const int64_t *numbers,
+                                      mpidata_try_constants **constants) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(need_unbegun(&trainer));
+    mpidata_constants_set *set = &trainer->slots.constants;
+    if (!mpidata_plan_has(&trainer->job.plan, simulation))
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint has constants of simulation %lld.", (long long)simulation);
+    MPIDATA_TRY(check_numbers(&trainer->job.plan, numbers));
+    mpidata_lock_take(&trainer->lock);
+    *constants = mpidata_constants_new(set, -1, by_try, simulation);
+    int status = *constants ? mpidata_constants_fill(set, *constants, fields, numbers)
+                            : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the constants of a checkpoint.");
+    if (status) mpidata_constants_release(set, *constants);
+    mpidata_lock_give(&trainer->lock);
+    return status;
+}
+
 static int put_into_place(mpidata_trainer *trainer, int place, int64_t slot) {
     if (place == MPIDATA_PLACE_BUFFER || place == MPIDATA_PLACE_WAITING) {
         mpidata_lock_take(&trainer->lock);
@@ -370,6 +414,7 @@ typedef struct {
     const char **fields; /* where the next sample's values are */
     const double *parameters, *time;
     const int64_t *step, *simulation, *numbers;
+    mpidata_try_constants *const *constants;
 } restored_samples;
 
 /* On to those of the next sample. */
@@ -377,6 +422,7 @@ static int restore_fields(mpidata_trainer *trainer, mpidata_slot *slot, const in
     const mpidata_plan *plan = &trainer->job.plan;
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
+        if (field->per_simulation) continue;
         const int64_t extent = field->varying < 0 ? 1 : numbers[field->length];
         if (extent < 0 || extent > INT_MAX / field->row)
             return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint has a sample with the length %lld.", (long long)extent);
@@ -397,6 +443,7 @@ static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const 
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample of %zu bytes. Lower buffer.capacity.",
                              plan->slot_bytes);
     mpidata_slot *slot = trainer->slots.slots[number];
+    if (plan->n_constants) mpidata_slot_set_constants(slot, from->constants[i]);
     MPIDATA_TRY(restore_fields(trainer, slot, from->numbers ? from->numbers + i * plan->n_numbers : NULL, from->fields));
     size_t n = (size_t)plan->n_parameters;
     if (n) memcpy(slot->parameters, from->parameters + (size_t)i * n, n * sizeof *slot->parameters);
@@ -410,19 +457,24 @@ static int restore_sample(mpidata_trainer *trainer, int place, int64_t i, const 
 }
 
 int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
-                                    const double *time, const int64_t *step, const int64_t *simulation, const int64_t *numbers) {
+                                    const double *time, const int64_t *step, const int64_t *simulation, const int64_t *numbers,
+                                    mpidata_try_constants *const *constants) {
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_unbegun(&trainer));
     const mpidata_plan *plan = &trainer->job.plan;
-    if ((place == MPIDATA_PLACE_NONE) != (trainer->windows.plan != NULL) || (plan->n_numbers && count && !numbers))
+    if ((place == MPIDATA_PLACE_NONE) != (trainer->windows.plan != NULL) || (plan->n_numbers && count && !numbers) ||
+        (plan->n_constants && count && !constants))
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint's samples are others than the job's.");
     const char **next = array(plan->n_fields, sizeof *next);
     if (!next) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the samples of a checkpoint.");
-    const restored_samples from = {next, parameters, time, step, simulation, numbers};
+    const restored_samples from = {next, parameters, time, step, simulation, numbers, constants};
     int status = MPIDATA_SUCCESS;
     for (int f = 0; f < plan->n_fields; f++) next[f] = fields[f];
     for (int64_t i = 0; i < count && !status; i++) {
-        if (place != MPIDATA_PLACE_NONE) status = check_step(trainer, place, simulation[i], step[i]);
+        if (constants && (!constants[i] || constants[i]->simulation != simulation[i]))
+            status = mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint has a sample of simulation %lld without its constants.",
+                                   (long long)simulation[i]);
+        else if (place != MPIDATA_PLACE_NONE) status = check_step(trainer, place, simulation[i], step[i]);
         if (!status) status = restore_sample(trainer, place, i, &from);
     }
     free(next);

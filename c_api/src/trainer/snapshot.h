@@ -11,6 +11,7 @@
 
 #include "mpidata.h"
 #include "python/structures.h"
+#include "trainer/constants/held.h"
 
 /* Ask the scheduler for a checkpoint. Any thread; does not block. */
 int mpidata_trainer_checkpoint(void);
@@ -27,6 +28,10 @@ int mpidata_trainer_snapshot_numbers(int64_t *numbers);
 /* Of each sample the numbers of its samples_window steps. */
 int mpidata_trainer_snapshot_windows(int64_t *steps);
 int mpidata_trainer_snapshot_scales(double *moments); /* what this trainer has received: plan.n_moments mpidata_moments */
+
+/* Which constants (held.h) the steps have: *n of them, each with a reference for the caller; of[i]: that of step i, -1: none. Both have
+ * room for all steps. */
+int mpidata_trainer_snapshot_constants(mpidata_try_constants **constants, int64_t *n, int64_t *of);
 
 /* Write `field` of steps first ... first+count-1, one behind the other, to a file from byte `offset` on. Blocks on the file. */
 int mpidata_trainer_snapshot_write(int file, int field, int64_t first, int64_t count, int64_t offset);
@@ -46,11 +51,18 @@ int mpidata_trainer_snapshot_end(int failed, int64_t bytes, const char *text);
 /* Continue at the state's batch, with its generator; stream > 0: with another generator of the job's seed. */
 int mpidata_trainer_restore(const mpidata_snapshot *state, uint64_t stream);
 
+/* Make constants of a simulation: fields[i] has the values of field i, of the lengths in numbers; NULL: of one that is no constant. The
+ * caller has a reference. */
+int mpidata_trainer_restore_constants(int64_t simulation, int64_t by_try, const void *const *fields, const int64_t *numbers,
+                                      mpidata_try_constants **constants);
+
 /* Put samples into a place, behind those that are there: fields[i] has the values of all samples, one
- * behind the other (C order, its own lengths), numbers count x n_numbers int64 (NULL where there are none). They are this
+ * behind the other (C order, its own lengths), numbers count x n_numbers int64 (NULL where there are none), constants those of each
+ * sample (NULL where there are none). They are this
  * trainer's share, but for those kept to be repeated, which may have been drawn by any trainer. */
 int mpidata_trainer_restore_samples(int place, int64_t count, const void *const *fields, const double *parameters,
-                                    const double *time, const int64_t *step, const int64_t *simulation, const int64_t *numbers);
+                                    const double *time, const int64_t *step, const int64_t *simulation, const int64_t *numbers,
+                                    mpidata_try_constants *const *constants);
 
 /* With windows: the steps come first, into MPIDATA_PLACE_NONE, then windows of them go into places: samples_window numbers
  * each, in the order in which the steps came. */

@@ -101,6 +101,7 @@ int mpidata_trainer_free(void) {
     free(trainer->retired);
     free(trainer->next_batch);
     free(trainer->restored);
+    free(trainer->drawn_with.list);
     mpidata_pinned_free(trainer->checkpoint.pinned);
     mpidata_job_leave(&trainer->job);
     free(trainer);
@@ -163,6 +164,16 @@ static int validation_step(mpidata_trainer **trainer, int64_t index, const mpida
     mpidata_lock_give(&(*trainer)->lock);
     if (*slot) return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no validation sample %lld.", (long long)index);
+}
+
+int mpidata_trainer_validation_constants(int64_t index, mpidata_try_constants **constants) {
+    mpidata_trainer *trainer;
+    const mpidata_slot *slot;
+    MPIDATA_TRY(validation_step(&trainer, index, &slot));
+    mpidata_lock_take(&trainer->lock);
+    *constants = mpidata_constants_keep(slot->constants);
+    mpidata_lock_give(&trainer->lock);
+    return MPIDATA_SUCCESS;
 }
 
 int mpidata_trainer_validation_sample(int64_t index, int64_t *numbers, double *parameters, double *time, int64_t *step,

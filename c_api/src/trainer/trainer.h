@@ -7,6 +7,7 @@
 #define MPIDATA_TRAINER_H
 
 #include "mpidata.h"
+#include "trainer/constants/held.h"
 #include "wire/messages.h"
 
 /* Join the job as a trainer. Collective over world (with mpidata_init on solvers and mpidata_scheduler_open on rank 0);
@@ -33,7 +34,11 @@ int mpidata_trainer_validation(int64_t *count, double timeout_s);
 int mpidata_trainer_validation_sample(int64_t index, int64_t *numbers, double *parameters, double *time, int64_t *step,
                                       int64_t *simulation);
 
-/* Copy its fields: fields[i] is the address for field i (C order, declared dtype, its own lengths). Any thread. */
+/* Its constants (held.h), or NULL. */
+int mpidata_trainer_validation_constants(int64_t index, mpidata_try_constants **constants);
+
+/* Copy its fields: fields[i] is the address for field i (C order, declared dtype, its own lengths); NULL, of a constant: it is left
+ * out. Any thread. */
 int mpidata_trainer_validation_copy(int64_t index, void *const *fields);
 
 /* Report a named value (a loss, say) for the summary and the progress display. Any thread; does not block. */

@@ -177,6 +177,20 @@ static int parse_optional(mpidata_plan *plan, const char *name) {
     return MPIDATA_PLAN_BAD;
 }
 
+/* Its values are in no step. */
+static int parse_constant(mpidata_plan *plan, const char *name) {
+    for (int f = 0; f < plan->n_fields; f++) {
+        mpidata_field *field = &plan->fields[f];
+        if (strcmp(field->name, name) || field->per_simulation) continue;
+        plan->slot_bytes -= ((size_t)field->elements * field->element_size + 63) & ~(size_t)63;
+        field->elements = 0;
+        field->per_simulation = 1;
+        plan->n_constants++;
+        return MPIDATA_PLAN_GOOD;
+    }
+    return MPIDATA_PLAN_BAD;
+}
+
 static int parse_number(mpidata_plan *plan, const char *key, const char *value, int *is_number) {
     const struct { const char *key; int *target; int low; } ints[] = {
         {"world", &plan->world, 1},     {"trainers", &plan->trainers, 1},
@@ -244,6 +258,7 @@ static int parse_line(reader *r, const char *key, const char *value) {
     if (!strcmp(key, "field")) return append_field(plan, value);
     if (!strcmp(key, "index")) return parse_index(plan, value);
     if (!strcmp(key, "optional")) return parse_optional(plan, value);
+    if (!strcmp(key, "constant")) return parse_constant(plan, value);
     if (!strcmp(key, "program")) return parse_word(value, WORDS(role_names), &r->role);
     int is_argument = !strcmp(key, "argument"), is_variable = !strcmp(key, "environment");
     if (!is_argument && !is_variable) return MPIDATA_PLAN_GOOD;

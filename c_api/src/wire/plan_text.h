@@ -38,13 +38,14 @@ typedef struct {
     unsigned dtype; /* a mpidata_dtype of mpidata.h */
     int ndim;
     int64_t shape[MPIDATA_PLAN_NDIM];
-    int64_t elements; /* 0 where a dimension varies */
+    int64_t elements; /* in each step: 0 where a dimension varies, and of a constant */
     int varying;      /* the dimension with a length of its own in each sample, whose extent here is 0; -1: none */
     int length;       /* which of plan.lengths it is; -1: none */
     int64_t row;      /* elements for each index of that dimension */
     int given;        /* of an optional field: which number of a sample says whether it was put; -1: it must be put */
     int index_of;     /* the length along which its values count, from `base` on; -1: none */
     int base;
+    int per_simulation; /* a constant: put once a simulation, before its first step */
     size_t element_size;
     int channel_axis; /* of its statistics, or one of the above */
     int moments;      /* number of the first of them among those of all fields */
@@ -79,10 +80,11 @@ typedef struct {
     char **whole; /* those that are whole numbers; NULL, or ends with NULL */
     char **texts; /* "name text" for each text that one may be, in the order of their numbers; NULL, or ends with NULL */
     mpidata_field *fields;
+    int n_constants; /* of the fields, those that are put once a simulation */
     int n_lengths;
     mpidata_length *lengths;
     int n_numbers; /* of a sample: its lengths, then for each optional field whether it was put */
-    size_t slot_bytes; /* of all fields that do not vary, each rounded up to 64 bytes */
+    size_t slot_bytes; /* of all fields of a step that do not vary, each rounded up to 64 bytes */
     char **arguments[MPIDATA_ROLES], **environment[MPIDATA_ROLES]; /* of the programs; NULL, or ends with NULL */
 } mpidata_plan;
 
@@ -96,6 +98,10 @@ void mpidata_plan_free(mpidata_plan *plan);
 
 /* Numbers that ranks count in a step: elements put, by field, and where samples have numbers, calls that have put it, by field. */
 static inline int mpidata_plan_counts(const mpidata_plan *plan) { return plan->n_fields * (plan->n_numbers ? 2 : 1); }
+
+/* Whether each rank of a group sends a piece in each step, without a block if it has put nothing: where samples have numbers it
+ * tells which parts a field has, and where they have constants, that of the rank will come. */
+static inline int mpidata_plan_all_send(const mpidata_plan *plan) { return plan->n_numbers || plan->n_constants; }
 
 /* Groups and loaders that are in the world from the start, spares too; spawned ones have higher numbers. */
 int mpidata_plan_world_groups(const mpidata_plan *plan);

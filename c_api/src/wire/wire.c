@@ -92,8 +92,9 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
     const mpidata_piece *head = message;
     if (bytes < sizeof *head || head->magic != MPIDATA_PIECE_MAGIC)
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is not the header of a piece", bytes);
-    if (head->n_blocks < !plan->n_numbers || head->n_blocks > MPIDATA_BLOCKS_MAX || head->payload_bytes < 0 ||
-        head->payload_bytes > MPIDATA_ALONG_MAX + MPIDATA_BOUNDARY || head->by_try < 1 || head->step < 0 ||
+    const int64_t first = plan->n_constants ? MPIDATA_STEP_OF_CONSTANTS : 0;
+    if (head->n_blocks < !mpidata_plan_all_send(plan) || head->n_blocks > MPIDATA_BLOCKS_MAX || head->payload_bytes < 0 ||
+        head->payload_bytes > MPIDATA_ALONG_MAX + MPIDATA_BOUNDARY || head->by_try < 1 || head->step < first ||
         head->step >= MPIDATA_STEPS_MAX || !mpidata_plan_has(plan, head->simulation) || !isfinite(head->time))
         return mpidata_error(MPIDATA_ERR_WIRE, "The header of a piece has impossible values (simulation %lld, step %lld)",
                              (long long)head->simulation, (long long)head->step);
@@ -105,6 +106,9 @@ int mpidata_piece_check(const mpidata_plan *plan, const void *message, size_t by
     *blocks = (const mpidata_block *)(*parameters + plan->n_parameters);
     for (int i = 0; i < head->n_blocks; i++) {
         MPIDATA_TRY(mpidata_block_check(plan, &(*blocks)[i]));
+        if (plan->fields[(*blocks)[i].field].per_simulation != (head->step == MPIDATA_STEP_OF_CONSTANTS))
+            return mpidata_error(MPIDATA_ERR_WIRE, "Block %d of a piece is %s", i,
+                                 head->step < 0 ? "of a step, among constants" : "a constant, in a step");
         if (!mpidata_block_elements(&(*blocks)[i]) && plan->fields[(*blocks)[i].field].varying < 0)
             return mpidata_error(MPIDATA_ERR_WIRE, "Block %d of a piece has no elements", i);
     }

@@ -2,8 +2,10 @@
  * parameters, one mpidata_block each, and moments of each where the job keeps statistics). Small blocks travel along, as
  * payload behind the header; each other one is a message that follows, in order. Pieces of which all travels may share a
  * message. Where samples have numbers (lengths, optional fields), each rank of a group sends a piece in each step, without
- * a block if it has put nothing: only then is known which parts a field has, and whether it was put. All ranks of a job
- * run one build on one architecture, so structures travel as they are. What arrives is checked before it is believed. */
+ * a block if it has put nothing: only then is known which parts a field has, and whether it was put. The constants of a
+ * simulation are a piece with a step number of their own, which each rank sends to a trainer before its first other piece of
+ * that try. All ranks of a job run one build on one architecture, so structures travel as they are. What arrives is checked
+ * before it is believed. */
 #ifndef MPIDATA_WIRE_H
 #define MPIDATA_WIRE_H
 
@@ -22,7 +24,7 @@ typedef struct {
     uint32_t magic;
     int32_t n_blocks;
     int64_t simulation;
-    int64_t step;
+    int64_t step; /* or MPIDATA_STEP_OF_CONSTANTS */
     double time;
     int64_t payload_bytes; /* behind the header, padding included */
     int64_t by_try;        /* which try of the simulation this is, from 1 */
@@ -35,6 +37,7 @@ typedef struct {
     int64_t shape[MPIDATA_MAX_NDIM];
 } mpidata_block;
 
+enum { MPIDATA_STEP_OF_CONSTANTS = -1 }; /* in place of a step */
 enum { MPIDATA_LEAST = 0, MPIDATA_GREATEST = 1 }; /* in `start` of a part of indices */
 
 int64_t mpidata_block_elements(const mpidata_block *block);

@@ -27,6 +27,10 @@ def check_fields(sections: Mapping[str, Any]) -> Iterator[Problem]:
             yield ("lengths", name), f"'lengths.{name}': no field has this length. {fix}"
     for name, field in fields.items():
         yield from _index(name, field, used)
+    yield from _constants(fields)
+    constant = next((name for name, field in fields.items() if field.per == "simulation"), None)
+    if constant is not None and sections.get("record") is not None:
+        yield ("record",), f"'record' does not go with 'fields.{constant}.per: simulation'. Remove it."
     solvers = sections.get("solvers")
     for length in used if solvers is not None and solvers.carried is not None else ():
         if length not in lengths or lengths[length].at_most is None:
@@ -64,3 +68,23 @@ def _index(name: str, field: Any, used: Mapping[str, None]) -> Iterator[Problem]
         yield at, f"{key}: indices are {' or '.join(_INDICES)}, and the field is {field.dtype}. Change 'dtype'."
     if field.length is None:
         yield at, f"{key}: the field's own shape {list(field.shape)} has no name. Give it one, or remove 'index'."
+
+
+def _constants(fields: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find what a field that is put once a simulation cannot be."""
+    constants = {name: field for name, field in fields.items() if field.per == "simulation"}
+    if constants and len(constants) == len(fields):
+        name = next(iter(constants))
+        fix = "Remove 'per' from one that each step has."
+        yield (
+            ("fields", name, "per"),
+            f"'fields.{name}.per': all fields are put once a simulation, none in a step. {fix}",
+        )
+    lengths = {field.length for field in constants.values()}
+    for name, field in constants.items():
+        if field.index is not None and field.index not in lengths:
+            said = (
+                f"'fields.{name}' is put once a simulation, but counts along {field.index!r}, which each step has anew"
+            )
+            fix = "Give a field with that length 'per: simulation', or remove 'per'."
+            yield ("fields", name, "per"), f"{said}. {fix}"

@@ -120,6 +120,8 @@ class _Reader:
             self._change(name, index=index, base=int(base))
         elif key == "optional":
             self._change(value, optional=True)
+        elif key == "constant":
+            self._change(value, per_simulation=True)
         elif key == "program":
             if value not in constants.ROLES:
                 raise ValueError("no such role")

@@ -89,6 +89,7 @@ class Plan(
         lines += [" ".join(["field", f.name, f.dtype, str(len(f.shape)), *map(str, f.shape)]) for f in self.fields]
         lines += [f"index {f.name} {f.index} {f.base}" for f in self.fields if f.index]
         lines += [f"optional {f.name}" for f in self.fields if f.optional]
+        lines += [f"constant {f.name}" for f in self.fields if f.per_simulation]
         for role in (role for role in constants.ROLES if role in self.programs):
             lines.append(f"program {role}")
             lines += [f"argument {argument}" for argument in self.programs[role].arguments]

@@ -31,7 +31,7 @@ class Field:
     """A declared field: its name, dtype (`float32`, ...) and shape (C order, () for a scalar).
 
     One extent may be the name of a length. `index` is that along which the values count, from `base` on; or empty. An
-    `optional` field need not be put in each step.
+    `optional` field need not be put in each step. One that is `per_simulation` is put once, before the first step.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Field:
     index: str = ""
     base: int = 0
     optional: bool = False
+    per_simulation: bool = False
 
     @property
     def length(self) -> str:
@@ -83,6 +84,16 @@ class SamplesSection:
         return (*(length.name for length in self.lengths), *(f"{f.name}_given" for f in self.fields if f.optional))
 
     @property
+    def constants(self) -> tuple[Field, ...]:
+        """The fields that are put once a simulation."""
+        return tuple(field for field in self.fields if field.per_simulation)
+
+    @property
+    def step_fields(self) -> tuple[Field, ...]:
+        """The fields that are put in each step."""
+        return tuple(field for field in self.fields if not field.per_simulation)
+
+    @property
     def span(self) -> int:
         """Steps from the first one of a sample to its last."""
         return (self.samples_window - 1) * self.samples_stride
@@ -113,7 +124,9 @@ def samples_of(job: Job) -> SamplesSection:
     """Plan the samples of a job."""
     return SamplesSection(
         fields=tuple(
-            Field(name, field.dtype, field.shape, field.index or "", field.base, field.optional)
+            Field(
+                name, field.dtype, field.shape, field.index or "", field.base, field.optional, field.per == "simulation"
+            )
             for name, field in job.fields.items()
         ),
         lengths=_lengths_of(job),

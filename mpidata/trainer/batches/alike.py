@@ -31,12 +31,15 @@ class Batch:
     addresses : list of int
         Address of each tensor, in the same order.
     pointers : ctypes array of void pointers
-        Those of the fields, for the library.
+        Those of the fields, for the library; null for constants that are left out.
+    memory : ndarray or torch.Tensor
+        Lives as long as any of the tensors does; of page-locked ones, as long as `simulation`.
     """
 
     tensors: dict[str, torch.Tensor]
     addresses: list[int]
     pointers: ctypes.Array[ctypes.c_void_p]
+    memory: Any
 
 
 class BatchMemory:
@@ -45,7 +48,7 @@ class BatchMemory:
     Parameters
     ----------
     fields : sequence of Field
-        As the job file declares them.
+        As the job file declares them; constants are left out.
     n_parameters : int
         Number of parameters of a simulation.
     count : int or None
@@ -75,14 +78,14 @@ class BatchMemory:
         # NumPy's dtype and the place of each are looked up once: small batches take some microseconds.
         self._layout: list[tuple[str, tuple[int, ...], str, np.dtype[Any], int]] = []
         size = 0
-        for field in fields:
+        for field in (field for field in fields if not field.per_simulation):
             size = self._add(field.name, steps + field.shape, field.dtype, size)
             size = round_up(size, ALIGNMENT)
         size = self._add("parameters", (*lead, n_parameters), "float64", size)
         for name, shape, dtype in (("time", steps, "float64"), ("step", steps, "int64"), ("simulation", lead, "int64")):
             size = self._add(name, shape, dtype, size)
         self._size = size
-        self._n_fields = len(fields)
+        self._places = [field.name for field in fields]
         self._pinned = pinned
         self._pool = MemoryPool()
 
@@ -108,17 +111,16 @@ class BatchMemory:
 
     def take(self) -> Batch:
         """Memory that nothing else refers to, with undefined contents; it comes back by itself."""
-        tensors = self._pinned_tensors() if self._pinned else self._pool_tensors()
+        memory: Any = None if self._pinned else self._pool.take(self._size)
+        tensors = self._pinned_tensors() if self._pinned else self._tensors(memory)
         addresses = [tensor.data_ptr() for tensor in tensors.values()]
-        pointers = (ctypes.c_void_p * self._n_fields)(*addresses[: self._n_fields])
-        return Batch(tensors, addresses, pointers)
+        at = dict(zip(tensors, addresses, strict=True))
+        pointers = (ctypes.c_void_p * len(self._places))(*map(at.get, self._places))
+        return Batch(tensors, addresses, pointers, tensors["simulation"] if self._pinned else memory)
 
     def at(self, address: int, give_back: Callable[[], object]) -> dict[str, torch.Tensor]:
         """Tensors of a block elsewhere; `give_back` is called, in any thread, when nothing refers to them any more."""
         return self._tensors(lease(address, self._size, give_back))
-
-    def _pool_tensors(self) -> dict[str, torch.Tensor]:
-        return self._tensors(self._pool.take(self._size))
 
     def _tensors(self, memory: npt.NDArray[np.uint8]) -> dict[str, torch.Tensor]:
         return {

@@ -35,12 +35,12 @@ def check_ragged(batch_size: int | None, ragged: Any, pad: Any) -> None:
 
 
 def make_memory(
-    plan: Plan, batch_size: int | None, ragged: str, pad: float | None, *, pinned: bool
+    plan: Plan, batch_size: int | None, ragged: str, pad: float | None, *, gathers: bool, pinned: bool
 ) -> BatchMemory | PackedMemory:
     """Make the memory of batches; arguments as in MPIStreamDataset. Raises StreamError if they do not suit the job."""
-    if not plan.numbers:
+    if not plan.numbers and not gathers:
         return BatchMemory(plan.fields, len(plan.parameters), batch_size, window=plan.samples_window, pinned=pinned)
     if ragged == "padded":
         assert batch_size is not None
-        return PaddedMemory(plan, batch_size, 0.0 if pad is None else float(pad), pinned=pinned)
-    return (NestedMemory if ragged == "nested" else PackedMemory)(plan, batch_size, pinned=pinned)
+        return PaddedMemory(plan, batch_size, 0.0 if pad is None else float(pad), gathers=gathers, pinned=pinned)
+    return (NestedMemory if ragged == "nested" else PackedMemory)(plan, batch_size, gathers=gathers, pinned=pinned)

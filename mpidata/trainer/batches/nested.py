@@ -25,7 +25,7 @@ class NestedMemory(PackedMemory):
         Of the job.
     count : int
         Samples in a batch.
-    pinned : bool
+    gathers, pinned : bool
         As in PackedMemory.
 
     Raises
@@ -36,7 +36,7 @@ class NestedMemory(PackedMemory):
 
     shifted = False
 
-    def __init__(self, plan: Plan, count: int | None, *, pinned: bool = False) -> None:
+    def __init__(self, plan: Plan, count: int | None, *, gathers: bool = True, pinned: bool = False) -> None:
         if plan.samples_window > 1:
             raise StreamError(
                 f"ragged='nested' does not go with samples.window, {plan.samples_window} in the job file: a nested "
@@ -47,14 +47,14 @@ class NestedMemory(PackedMemory):
                 f"ragged='nested' needs torch 2.4 or newer, and this is {torch.__version__}. Install a newer one, or "
                 "use 'packed' or 'padded'."
             )
-        super().__init__(plan, count, pinned=pinned)
+        super().__init__(plan, count, gathers=gathers, pinned=pinned)
 
     def take(self, numbers: npt.NDArray[np.int64]) -> Batch:
         """Memory for a batch, as in PackedMemory; fields of one length share their offsets."""
         batch = super().take(numbers)
         tensors = dict(batch.tensors)
         offsets = {length.name: tensors.pop(f"{length.name}_offsets") for length in self._plan.lengths}
-        for field in self._plan.fields:
+        for field in self._fields:
             if field.length:
                 tensors[field.name] = torch.nested.nested_tensor_from_jagged(
                     tensors[field.name], offsets[field.length], jagged_dim=field.shape.index(field.length) + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ class PackedMemory:
         Of the job.
     count : int or None
         Samples in a batch; None for single samples without the leading dimension.
+    gathers : bool
+        Whether batches have the constants, like the other fields.
     pinned : bool
         Page-locked memory, from torch's own pool, which knows when a copy to the device has ended.
 
@@ -43,8 +46,9 @@ class PackedMemory:
     shifted = True
     fill: ctypes.Array[ctypes.c_void_p] | None = None
 
-    def __init__(self, plan: Plan, count: int | None, *, pinned: bool = False) -> None:
+    def __init__(self, plan: Plan, count: int | None, *, gathers: bool = True, pinned: bool = False) -> None:
         self._plan, self._pinned = plan, pinned
+        self._fields = plan.fields if gathers else plan.step_fields
         self._lead = () if count is None else (count,)
         self._steps = self._lead if plan.samples_window == 1 else (*self._lead, plan.samples_window)
         self._pool = MemoryPool()
@@ -58,7 +62,7 @@ class PackedMemory:
         plan = self._plan
         extents = {length.name: self._extent(of) for length, of in zip(plan.lengths, numbers, strict=False)}
         entries: list[tuple[str, tuple[int, ...], str]] = [
-            (field.name, self._shape(field, extents), field.dtype) for field in plan.fields
+            (field.name, self._shape(field, extents), field.dtype) for field in self._fields
         ]
         entries.append(("parameters", (*self._lead, len(plan.parameters)), "float64"))
         entries += [
@@ -66,10 +70,12 @@ class PackedMemory:
             ("step", self._steps, "int64"),
             ("simulation", self._lead, "int64"),
         ]
-        tensors = self._made(entries)
+        tensors, memory = self._made(entries)
         addresses = [tensor.data_ptr() for tensor in tensors.values()]
-        pointers = (ctypes.c_void_p * len(plan.fields))(*addresses[: len(plan.fields)])
-        return Batch(tensors | number_tensors(plan.numbers, numbers, len(plan.lengths)), addresses, pointers)
+        at = dict(zip(tensors, addresses, strict=True))
+        pointers = (ctypes.c_void_p * len(plan.fields))(*(at.get(field.name) for field in plan.fields))
+        tensors |= number_tensors(plan.numbers, numbers, len(plan.lengths))
+        return Batch(tensors, addresses, pointers, memory)
 
     def _extent(self, lengths: npt.NDArray[np.int64]) -> int:
         """Return the extent, in a batch, of a length that is `lengths` in its steps."""
@@ -78,18 +84,20 @@ class PackedMemory:
     def _shape(self, field: Field, extents: Mapping[str, int]) -> tuple[int, ...]:
         return field.extents(extents) if field.length else (*self._steps, *field.extents())
 
-    def _made(self, entries: Sequence[tuple[str, tuple[int, ...], str]]) -> dict[str, torch.Tensor]:
+    def _made(self, entries: Sequence[tuple[str, tuple[int, ...], str]]) -> tuple[dict[str, torch.Tensor], Any]:
         if self._pinned:
-            return {
+            tensors = {
                 name: torch.empty(shape, dtype=getattr(torch, dtype), pin_memory=True) for name, shape, dtype in entries
             }
+            return tensors, tensors["simulation"]
         offsets, size = [], 0
         for _, shape, dtype in entries:
             offsets.append(size)
             # An empty one has its own place, too: torch.save refuses tensors of two dtypes in one.
             size = round_up(size + max(1, math.prod(shape) * numpy_dtype(dtype).itemsize), ALIGNMENT)
         memory = self._pool.take(size, room=size // 4)
-        return {
+        tensors = {
             name: tensor_of(np.ndarray(shape, numpy_dtype(dtype), memory, offset), dtype)
             for (name, shape, dtype), offset in zip(entries, offsets, strict=True)
         }
+        return tensors, memory

@@ -32,7 +32,7 @@ class PaddedMemory(PackedMemory):
         Samples in a batch.
     pad : float
         Behind the values of real fields. Index fields have -1 there, other whole numbers 0, bool False.
-    pinned : bool
+    gathers, pinned : bool
         As in PackedMemory.
 
     Raises
@@ -43,8 +43,8 @@ class PaddedMemory(PackedMemory):
 
     shifted = False
 
-    def __init__(self, plan: Plan, count: int, pad: float, *, pinned: bool = False) -> None:
-        super().__init__(plan, count, pinned=pinned)
+    def __init__(self, plan: Plan, count: int, pad: float, *, gathers: bool = True, pinned: bool = False) -> None:
+        super().__init__(plan, count, gathers=gathers, pinned=pinned)
         self._elements = [_element(field, pad) for field in plan.fields]  # kept, as `fill` has their addresses
         self.fill = (ctypes.c_void_p * len(self._elements))(*(element.ctypes.data for element in self._elements))
 

@@ -131,6 +131,32 @@ def test_every_dtype_can_be_made_up(folder: Path) -> None:
     assert status == 0 and "=> all" in said, said
 
 
+def test_constants_are_the_same_in_a_simulation(folder: Path) -> None:
+    fields = {
+        "xy": {"shape": ["nodes", 2], "per": "simulation"},
+        "ends": {"shape": ["edges"], "dtype": "int64", "index": "nodes", "per": "simulation"},
+        "box": {"shape": [3], "per": "simulation", "optional": True},
+        "u": {"shape": ["nodes"]},
+    }
+    script = """
+        import mpidata
+        stream, seen = mpidata.MPIStreamDataset(batch_size=4), {}
+        for batch in stream:
+            for nodes, simulation in zip(batch["nodes"].tolist(), batch["simulation"].tolist()):
+                held = stream.constants(simulation)
+                assert held["xy"].shape == (nodes, 2) and held["ends"].max() < nodes
+                assert bool(held["box"].any()) == bool(held["box_given"])
+                assert seen.setdefault(simulation, held["xy"].tolist()) == held["xy"].tolist()
+        assert len(seen) == 10 and len({len(xy) for xy in seen.values()}) > 1
+        assert len(stream.validation()[0]["xy"]) == stream.validation()[0]["nodes"]
+        print("=> all")
+    """
+    (folder / "train.py").write_text(textwrap.dedent(script))
+    changes = ["--set", f"fields={json.dumps(fields)}", "--set", "samples={}"]
+    status, said = attempt(folder, "train.py", "--made-up", "job.yaml", "--steps=6", *changes)
+    assert status == 0 and "=> all" in said, said
+
+
 def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
     plan = make_plan(run=folder / "run", record_path=folder / "record")
     record(plan, SAMPLES)

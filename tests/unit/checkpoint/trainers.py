@@ -116,7 +116,9 @@ class RestoringLibrary:
         steps: int,
         simulations: int,
         numbers: int,
+        constants: int,
     ) -> int:
+        assert not constants
         step, simulation = memory(steps, (count,), "int64"), memory(simulations, (count,), "int64")
         numbers = 100 * simulation + step
         for field, address in zip(self.plan.fields, fields, strict=True):

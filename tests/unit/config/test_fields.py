@@ -25,6 +25,19 @@ def load(folder: Path, *overrides: str) -> Plan:
     return Plan.of(load_job(str(folder / "job.yaml"), overrides), folder / "run")
 
 
+def test_a_record_has_no_constants(tmp_path: Path) -> None:
+    with pytest.raises(JobFileError) as caught:
+        load(tmp_path, "fields={u: {shape: [2]}, m: {shape: [3], per: simulation}}", "lengths={}", "record={}")
+    assert "'record' does not go with 'fields.m.per: simulation'. Remove it." in str(caught.value)
+
+
+def test_the_plan_has_constants(tmp_path: Path) -> None:
+    plan = load(tmp_path, "fields.xy.per=simulation", "fields.ends.per=simulation")
+    assert [field.name for field in plan.constants] == ["xy", "ends"]
+    assert [field.name for field in plan.step_fields] == ["mean"]
+    assert Plan.parse(plan.text()) == plan and "constant xy\n" in plan.text()
+
+
 def test_the_plan_has_them(tmp_path: Path) -> None:
     plan = load(tmp_path)
     assert plan.lengths == (Length("nodes", 6000), Length("edges"))
@@ -56,6 +69,15 @@ def test_the_plan_has_them(tmp_path: Path) -> None:
         ("fields.ends.statistics=true", "'fields.ends.statistics' is true, but indices have no statistics."),
         ("samples.statistics={ends: 0}", "the field has no statistics, as indices have none. Remove it."),
         ("samples.statistics={xy: 0}", "'samples.statistics.xy' is 0, whose length each sample has for itself."),
+        (
+            "fields.ends.per=simulation",
+            "'fields.ends' is put once a simulation, but counts along 'nodes', which each step has anew.",
+        ),
+        (
+            "fields={u: {shape: [2], per: simulation}}",
+            "'fields.u.per': all fields are put once a simulation, none in a step.",
+        ),
+        ("fields.xy.per=once", "'fields.xy.per' is 'once'. It must be one of step, simulation."),
         ("solvers.carried={ranks: 1}", "'lengths.edges.at_most' is missing: the memory of a carried program is fixed."),
     ],
 )

@@ -10,6 +10,16 @@ from mpidata.metrics.memory import memory_needs
 from mpidata.run.plan import Plan
 
 
+def test_constants_count_once_a_simulation(tmp_path: Path) -> None:
+    fields = (
+        "fields={u: {dtype: float32, shape: [512, 512]}, mesh: {dtype: float64, shape: [1000000], per: simulation}}"
+    )
+    given = [fields, "solvers.in_flight=4", "solvers.ranks_per_group=1", "buffer.capacity=1000"]
+    _, trainer, constants, solver = memory_needs(Plan.of(load_job(write_job(tmp_path), given), tmp_path / "run"))
+    assert "1.05 GB of it for 1000 samples of 1.05 MB" in trainer and "at most 12.2 MB" in solver
+    assert constants == "each trainer: also 8 MB for each simulation of which it holds a sample (per: simulation)"
+
+
 @pytest.mark.parametrize(
     ("changes", "trainer", "solver"),
     [

@@ -60,7 +60,7 @@ int mpidata_receive_block(mpidata_incoming *in, mpidata_source *source, MPI_Mess
     MPIDATA_TRY(mpidata_receives_reserve(&in->receives));
     if (!source->assembly) return receive_scrap(in, field, elements, message);
     if (of->part >= 0)
-        MPIDATA_TRY_MPI(MPI_Imrecv(source->assembly->memory->parts.list[of->part].values, elements, mpidata_dtype_mpi(field->dtype),
+        MPIDATA_TRY_MPI(MPI_Imrecv(source->assembly->parts->list[of->part].values, elements, mpidata_dtype_mpi(field->dtype),
                                    message, &in->receives.requests[in->receives.n]));
     else
         MPIDATA_TRY(receive_in_place(in, field, block, mpidata_field_memory(in, source->assembly, block->field), message));

@@ -1,5 +1,6 @@
 #include "receive/incoming/deaths.h"
 
+#include "receive/incoming/constants.h"
 #include "receive/incoming/inlets.h"
 #include "receive/whole.h"
 
@@ -13,6 +14,7 @@ static void drop_group(mpidata_incoming *in, mpidata_inlet *inlet, int group) {
     for (int i = 0; i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
         if (inlet->sources[i].group != group) continue;
         inlet->sources[i].lost = 1;
+        mpidata_let_go_of_constants(in, &inlet->sources[i]);
         inlet->sources[i].assembly = NULL;
     }
     mpidata_lock_take(&in->trainer->lock);

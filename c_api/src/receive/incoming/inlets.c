@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "containers/array.h"
+#include "receive/incoming/constants.h"
 
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread."); }
 
@@ -49,6 +50,7 @@ mpidata_inlet *mpidata_inlet_of(const mpidata_incoming *in, int role, int number
 void mpidata_inlet_close(mpidata_incoming *in, mpidata_inlet *inlet) {
     for (int i = 0; i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
         mpidata_source *source = &inlet->sources[i];
+        mpidata_let_go_of_constants(in, source);
         free(source->blocks);
         if (source->message) mpidata_message_memory_give_back(&in->memory, source->message, source->bytes);
         mpidata_messages_free(&source->waiting);

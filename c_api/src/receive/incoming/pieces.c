@@ -1,8 +1,10 @@
 #include "receive/incoming/pieces.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "containers/array.h"
+#include "receive/incoming/constants.h"
 #include "receive/whole.h"
 #include "stream/progress.h"
 
@@ -11,7 +13,7 @@ static void fill_in(const mpidata_incoming *in, const mpidata_assembly *assembly
     const mpidata_plan *plan = &in->trainer->job.plan;
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
-        if (field->given < 0 || field->varying >= 0) continue;
+        if (field->given < 0 || field->varying >= 0 || field->per_simulation) continue;
         assembly->memory->parts.numbers[field->given] = !assembly->missing[f];
         if (assembly->missing[f]) memset(mpidata_field_memory(in, assembly, f), 0, (size_t)field->elements * field->element_size);
     }
@@ -30,8 +32,19 @@ static int join_parts(const mpidata_incoming *in, const mpidata_assembly *assemb
                          (long long)assembly->simulation, (long long)assembly->step, advice);
 }
 
+/* Steps that have waited for them may be whole. */
+static int finish_constants(mpidata_incoming *in, mpidata_assembly *assembly) {
+    mpidata_assembly **waiting;
+    int64_t n;
+    int status = mpidata_constants_whole(in, assembly, &waiting, &n);
+    for (int64_t i = 0; !status && i < n; i++) status = mpidata_finish_if_whole(in, waiting[i]);
+    free(waiting);
+    return status;
+}
+
 int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
     if (!mpidata_assembly_whole(&in->assemblies, assembly)) return MPIDATA_SUCCESS;
+    if (assembly->slot < 0) return finish_constants(in, assembly);
     if (in->trainer->job.plan.n_numbers) MPIDATA_TRY(join_parts(in, assembly));
     mpidata_lock_take(&in->trainer->lock);
     int status = mpidata_step_whole_locked(in->trainer, &in->assemblies, assembly);
@@ -60,7 +73,10 @@ static int begin_assembly_locked(mpidata_incoming *in, const mpidata_source *sou
                              "file",
                              trainer->job.plan.slot_bytes);
     (*assembly)->memory = trainer->slots.slots[slot];
+    (*assembly)->parts = &(*assembly)->memory->parts;
     (*assembly)->memory->group = source->group;
+    (*assembly)->constants = source->constants;
+    if (source->constants) mpidata_slot_set_constants((*assembly)->memory, source->constants);
     size_t n = (size_t)trainer->job.plan.n_parameters;
     if (n) memcpy((*assembly)->memory->parameters, parameters, n * sizeof *parameters);
     return MPIDATA_SUCCESS;
@@ -85,6 +101,8 @@ static int assembly_for(mpidata_incoming *in, const mpidata_source *source, cons
     mpidata_lock_take(&in->trainer->lock);
     if (unwanted_locked(in, source, piece, *assembly != NULL))
         *assembly = NULL;
+    else if (in->trainer->job.plan.n_constants && (status = mpidata_constants_check(source, piece)))
+        *assembly = NULL;
     else if (!*assembly)
         status = begin_assembly_locked(in, source, piece, parameters, assembly);
     if (*assembly && !status) in->trainer->statistics.bytes += piece->payload_bytes;
@@ -93,6 +111,7 @@ static int assembly_for(mpidata_incoming *in, const mpidata_source *source, cons
 }
 
 char *mpidata_field_memory(const mpidata_incoming *in, const mpidata_assembly *assembly, int field) {
+    if (assembly->slot < 0) return assembly->constants->values[field];
     return mpidata_slot_field(&in->trainer->slots, assembly->memory, field);
 }
 
@@ -118,7 +137,7 @@ static int announce_blocks(mpidata_incoming *in, const mpidata_source *source, m
             continue;
         }
         mpidata_lock_take(&in->trainer->lock);
-        const int part = mpidata_parts_add(&assembly->memory->parts, &slots->heap, plan, &blocks[i], source->rank_in_group);
+        const int part = mpidata_parts_add(assembly->parts, &slots->heap, plan, &blocks[i], source->rank_in_group);
         mpidata_lock_give(&in->trainer->lock);
         if (part < 0)
             return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: no room for another %zu bytes of field '%s'. Lower buffer.capacity "
@@ -156,7 +175,7 @@ static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, int fi
         const int part = field->varying < 0 ? -1 : first++;
         if (!mpidata_walk_on(&walk, bytes)) continue;
         if (part >= 0)
-            memcpy(assembly->memory->parts.list[part].values, payload + walk.place, bytes);
+            memcpy(assembly->parts->list[part].values, payload + walk.place, bytes);
         else
             mpidata_block_copy(field, &blocks[i], mpidata_field_memory(in, assembly, blocks[i].field), payload + walk.place);
         assembly->outstanding--;
@@ -164,14 +183,14 @@ static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, int fi
     return mpidata_finish_if_whole(in, assembly);
 }
 
-static void merge_moments(const mpidata_plan *plan, mpidata_slot *slot, const mpidata_piece *piece,
+static void merge_moments(const mpidata_plan *plan, mpidata_moments *into, const mpidata_piece *piece,
                           const mpidata_block *blocks) {
     const mpidata_moments *moments = mpidata_piece_moments(piece, blocks);
     for (int i = 0; i < piece->n_blocks; i++) {
         const mpidata_field *field = &plan->fields[blocks[i].field];
         const int begins_at_0 = field->channel_axis < 0 || field->varying >= 0; /* parts have no start */
         int64_t n = mpidata_block_moments(plan, &blocks[i]), first = begins_at_0 ? 0 : blocks[i].start[field->channel_axis];
-        mpidata_moments_merge(slot->moments + field->moments + first, moments, n);
+        mpidata_moments_merge(into + field->moments + first, moments, n);
         moments += n;
     }
 }
@@ -188,9 +207,13 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
                                  piece->payload_bytes);
     in->simulation = piece->simulation;
     in->step = piece->step;
-    MPIDATA_TRY(check_route(in, piece, source));
-    MPIDATA_TRY(assembly_for(in, source, piece, parameters, &assembly));
-    const int first = assembly && plan->n_lengths ? assembly->memory->parts.n : 0;
+    if (piece->step == MPIDATA_STEP_OF_CONSTANTS) {
+        MPIDATA_TRY(mpidata_constants_begin(in, source, piece, &assembly));
+    } else {
+        MPIDATA_TRY(check_route(in, piece, source));
+        MPIDATA_TRY(assembly_for(in, source, piece, parameters, &assembly));
+    }
+    const int first = assembly && plan->n_lengths ? assembly->parts->n : 0;
     MPIDATA_TRY(expect_blocks(in, source, assembly, first, blocks, piece->n_blocks));
     if (!assembly) return MPIDATA_SUCCESS;
     if (source->rank < assembly->first_rank) {
@@ -198,7 +221,7 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
         assembly->time = piece->time;
     }
     MPIDATA_TRY(announce_blocks(in, source, assembly, blocks, piece->n_blocks));
-    if (plan->n_moments) merge_moments(plan, assembly->memory, piece, blocks);
+    if (plan->n_moments) merge_moments(plan, assembly->slot < 0 ? assembly->constants->moments : assembly->memory->moments, piece, blocks);
     return take_payload(in, assembly, first, blocks, piece->n_blocks, payload);
 }
 

@@ -1,9 +1,10 @@
 """Compares batches of each kind, and single samples, of random fields with what was put."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from contents import SPEC, given, lengths, varying, whole
+from contents import SPEC, given, lengths, once, varying, whole
 
 from mpidata.tensors import array_of
 
@@ -16,8 +17,13 @@ def steps_of(batch: dict[str, Any], window: int) -> list[tuple[int, int]]:
     return [(int(simulations[i // window]), int(step)) for i, step in enumerate(steps)]
 
 
-def compare(batch: dict[str, Any], window: int, ragged: str = "packed") -> None:
-    """Each array of a batch, or of a single sample, with those of its steps."""
+def compare(
+    batch: dict[str, Any],
+    window: int,
+    ragged: str = "packed",
+    constants: Callable[[int], dict[str, Any]] | None = None,
+) -> None:
+    """Each array of a batch, or of a single sample, with those of its steps; constants: by simulation, where apart."""
     steps = steps_of(batch, window)
     of = {name: [lengths(*step)[name] for step in steps] for name in SPEC["lengths"]}
     assert batch["time"].reshape(-1).tolist() == [0.5 * step[1] + sum(lengths(*step).values()) for step in steps]
@@ -27,11 +33,31 @@ def compare(batch: dict[str, Any], window: int, ragged: str = "packed") -> None:
         if f"{name}_offsets" in batch:
             assert batch[f"{name}_offsets"].tolist() == [0, *np.cumsum(values).tolist()]
     for name, entry in SPEC["fields"].items():
+        if once(name) and constants is not None:
+            _apart(name, batch, steps, constants)
+            continue
         arrays = [whole(name, *step) for step in steps]
         if entry.get("optional"):
             assert batch[f"{name}_given"].reshape(-1).tolist() == [given(name, *step) for step in steps]
         assert str(batch[name].dtype) == f"torch.{entry['dtype']}"
         _COMPARE[ragged if varying(name) >= 0 else "alike"](name, batch[name], arrays, of)
+
+
+def _apart(
+    name: str, batch: dict[str, Any], steps: list[tuple[int, int]], constants: Callable[[int], dict[str, Any]]
+) -> None:
+    """Of a batch those that the stream has, of a single sample its own."""
+    assert (name in batch) == (batch["simulation"].ndim == 0)
+    for simulation, step in steps:
+        held = batch if name in batch else constants(simulation)
+        wanted = whole(name, simulation, step)
+        if SPEC["fields"][name].get("optional"):
+            if f"{name}_given" in held and held is not batch:
+                assert bool(held[f"{name}_given"]) == given(name, simulation, step)
+            if not given(name, simulation, step):
+                assert not array_of(held[name]).any()
+                continue
+        assert np.array_equal(array_of(held[name]), wanted), (name, simulation)
 
 
 def _alike(name: str, came: Any, arrays: list[Any], of: dict[str, list[int]]) -> None:

@@ -1,7 +1,7 @@
 """What random fields hold: every array of a step follows from the seed, the simulation, the step and the field.
 
 spec.json, in the working directory, has `seed`, `ranks` (of a group), `steps`, `lengths` ({name: [least, most]}), and
-`fields` ({name: {dtype, shape, index, base}}).
+`fields` ({name: {dtype, shape, index, base, per}}).
 """
 
 import json
@@ -19,10 +19,23 @@ def chance(*numbers: int) -> np.random.Generator:
     return np.random.default_rng([SPEC["seed"], *numbers])
 
 
+# In place of the step, of what is put once a simulation.
+ONCE = 1 << 20
+
+
+def once(name: str) -> bool:
+    """Whether it is put once a simulation."""
+    return SPEC["fields"][name].get("per") == "simulation"
+
+
 def lengths(simulation: int, step: int) -> dict[str, int]:
-    """Of a step, by name."""
-    of = chance(simulation, step)
-    return {name: int(of.integers(least, most + 1)) for name, (least, most) in SPEC["lengths"].items()}
+    """Of a step, by name; those of fields that are put once are the same in all."""
+    of, of_all = chance(simulation, step), chance(simulation, ONCE)
+    drawn = {
+        name: (of.integers(at[0], at[1] + 1), of_all.integers(at[0], at[1] + 1)) for name, at in SPEC["lengths"].items()
+    }
+    held = {extent for name, entry in SPEC["fields"].items() if once(name) for extent in entry["shape"]}
+    return {name: int(both[name in held]) for name, both in drawn.items()}
 
 
 def varying(name: str) -> int:
@@ -32,13 +45,14 @@ def varying(name: str) -> int:
 
 def given(name: str, simulation: int, step: int) -> bool:
     """Whether it is put in this step."""
-    number = list(SPEC["fields"]).index(name)
+    number, step = list(SPEC["fields"]).index(name), ONCE if once(name) else step
     return not SPEC["fields"][name].get("optional") or bool(chance(simulation, step, number, 3).integers(3))
 
 
 def whole(name: str, simulation: int, step: int) -> np.ndarray[Any, Any]:
     """A field as the trainers are to get it; the bits of bfloat16."""
     entry, number, of_step = SPEC["fields"][name], list(SPEC["fields"]).index(name), lengths(simulation, step)
+    step = ONCE if once(name) else step
     shape = [of_step[extent] if isinstance(extent, str) else extent for extent in entry["shape"]]
     of, dtype = chance(simulation, step, number), numpy_dtype(entry["dtype"])
     if not given(name, simulation, step):
@@ -56,7 +70,7 @@ def whole(name: str, simulation: int, step: int) -> np.ndarray[Any, Any]:
 
 def parts(name: str, simulation: int, step: int, rank: int) -> list[tuple[slice, ...]]:
     """What a rank puts of a field, in the order of its calls, along the dimension that varies, or else the first."""
-    entry, number = SPEC["fields"][name], list(SPEC["fields"]).index(name)
+    entry, number, step = SPEC["fields"][name], list(SPEC["fields"]).index(name), ONCE if once(name) else step
     axis, ranks, of = varying(name), SPEC["ranks"], chance(simulation, step, number, 1)
     if not given(name, simulation, step):
         return []

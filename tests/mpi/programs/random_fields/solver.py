@@ -1,7 +1,7 @@
 """Puts random fields in parts and blocks, by put, put_block or iput."""
 
 import numpy as np
-from contents import SPEC, chance, lengths, parts, varying, whole
+from contents import SPEC, chance, lengths, once, parts, varying, whole
 
 import mpidata
 from mpidata.dtypes import array_dtype
@@ -11,6 +11,8 @@ for simulation in mpidata.solver.simulations():
     for step in range(SPEC["steps"]):
         lent = []
         for number, (name, entry) in enumerate(SPEC["fields"].items()):
+            if once(name) and step:
+                continue
             of, values = chance(simulation.id, step, number, 2, rank), whole(name, simulation.id, step)
             for cut in parts(name, simulation.id, step, rank):
                 part = np.array(values[cut] + values.dtype.type(entry.get("base", 0)), order="C")

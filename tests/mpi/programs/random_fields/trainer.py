@@ -28,15 +28,21 @@ class Seen:
 
 
 kind = SPEC["ragged"]
-stream = mpidata.MPIStreamDataset(batch_size=batch_size, ragged=kind, pad=PAD if kind == "padded" else None)
+stream = mpidata.MPIStreamDataset(
+    batch_size=batch_size,
+    ragged=kind,
+    pad=PAD if kind == "padded" else None,
+    constants="batch" if SPEC["gathers"] else "apart",
+)
+constants = None if SPEC["gathers"] else stream.constants
 mpidata.register(seen=Seen())
 validation = stream.validation()
 for i in range(len(validation)):
-    compare(validation[i], window)
+    compare(validation[i], window, constants=constants)
 held = sorted((int(sample["simulation"]), int(sample["step"].reshape(-1)[0])) for sample in validation)
 checkpoints = Path(os.environ["MPIDATA_RUN"], "checkpoints")
 for number, batch in enumerate(stream, start=1):
-    compare(batch, window, kind)
+    compare(batch, window, kind, constants)
     drawn += [list(step) for step in steps_of(batch, window)[::window]]
     if SPEC.get("dies") and not stream.resumed:
         if number == 3:
