@@ -14,7 +14,7 @@
 #include "parcel/sending.h"
 #include "receive/incoming.h"
 #include "receive/whole.h"
-#include "solver/constants.h"
+#include "solver/kept_constants.h"
 #include "solver/sender.h"
 
 enum { PLAN = 0, PIECES, PARTS, CONSTANTS, ORDER, TASK, PARCELS, KINDS };

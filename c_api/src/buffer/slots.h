@@ -7,7 +7,7 @@
 #define MPIDATA_SLOTS_H
 
 #include "base/arena.h"
-#include "buffer/constants/constants.h"
+#include "buffer/constants/try_constants.h"
 
 typedef struct mpidata_page mpidata_page;
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "calls/bindings.h"
-#include "calls/constants.h"
+#include "calls/constants_check.h"
 #include "calls/strided.h"
 #include "program/alone.h"
 #include "program/caller.h"

@@ -10,7 +10,7 @@
 #include "base/wait.h"
 #include "job/run_files.h"
 #include "program/caller.h"
-#include "receive/incoming/constants.h"
+#include "receive/incoming/received_constants.h"
 #include "receive/parcels.h"
 #include "receive/replay.h"
 #include "receive/whole.h"

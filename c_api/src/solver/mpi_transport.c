@@ -12,7 +12,7 @@
 #include "job/usage.h"
 #include "program/alone.h"
 #include "program/caller.h"
-#include "solver/constants.h"
+#include "solver/kept_constants.h"
 #include "solver/sender.h"
 #include "solver/tally.h"
 #include "stream/state.h"

@@ -111,7 +111,7 @@ int mpidata_sender_drain(mpidata_sender *sender, int lent_only);
 /* Wait until this array is lent no more. */
 int mpidata_sender_wait_for(mpidata_sender *sender, const void *values);
 
-/* For constants.c: write the header of a piece, with what travels along; returns its bytes in *bytes. */
+/* For kept_constants.c: write the header of a piece, with what travels along; returns its bytes in *bytes. */
 int mpidata_sender_write(mpidata_sender *sender, int number, mpidata_piece *head, const double *parameters, size_t *bytes);
 
 /* Send a piece that was written. */

@@ -85,7 +85,11 @@ class BatchMemory:
         for name, shape, dtype in (("time", steps, "float64"), ("step", steps, "int64"), ("simulation", lead, "int64")):
             size = self._add(name, shape, dtype, size)
         self._size = size
-        self._places = [field.name for field in fields]
+        # Of each field the number of its tensor; None: it has none.
+        numbers = iter(range(len(fields)))
+        self._places = [None if field.per_simulation else next(numbers) for field in fields]
+        self._leaves_out = None in self._places
+        self._n_fields = len(fields)
         self._pinned = pinned
         self._pool = MemoryPool()
 
@@ -114,8 +118,10 @@ class BatchMemory:
         memory: Any = None if self._pinned else self._pool.take(self._size)
         tensors = self._pinned_tensors() if self._pinned else self._tensors(memory)
         addresses = [tensor.data_ptr() for tensor in tensors.values()]
-        at = dict(zip(tensors, addresses, strict=True))
-        pointers = (ctypes.c_void_p * len(self._places))(*map(at.get, self._places))
+        places: Sequence[int | None] = addresses[: self._n_fields]
+        if self._leaves_out:
+            places = [None if number is None else addresses[number] for number in self._places]
+        pointers = (ctypes.c_void_p * self._n_fields)(*places)
         return Batch(tensors, addresses, pointers, tensors["simulation"] if self._pinned else memory)
 
     def at(self, address: int, give_back: Callable[[], object]) -> dict[str, torch.Tensor]:

@@ -1,6 +1,6 @@
 #include "receive/incoming/deaths.h"
 
-#include "receive/incoming/constants.h"
+#include "receive/incoming/received_constants.h"
 #include "receive/incoming/inlets.h"
 #include "receive/whole.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "containers/array.h"
-#include "receive/incoming/constants.h"
+#include "receive/incoming/received_constants.h"
 
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread."); }
 

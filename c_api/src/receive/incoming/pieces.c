@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "containers/array.h"
-#include "receive/incoming/constants.h"
+#include "receive/incoming/received_constants.h"
 #include "receive/whole.h"
 #include "stream/progress.h"
 

@@ -1,7 +1,7 @@
 /* Constants from the ranks of groups. A rank sends its part of them before its first piece of a try, so that what it
  * sends then belongs to them, until it sends the next ones. */
-#ifndef MPIDATA_INCOMING_CONSTANTS_H
-#define MPIDATA_INCOMING_CONSTANTS_H
+#ifndef MPIDATA_RECEIVED_CONSTANTS_H
+#define MPIDATA_RECEIVED_CONSTANTS_H
 
 #include "receive/incoming/state.h"
 

@@ -1,6 +1,6 @@
 /* What the calls check of fields that are put once a simulation. */
-#ifndef MPIDATA_CALLS_CONSTANTS_H
-#define MPIDATA_CALLS_CONSTANTS_H
+#ifndef MPIDATA_CONSTANTS_CHECK_H
+#define MPIDATA_CONSTANTS_CHECK_H
 
 #include "wire/wire.h"
 

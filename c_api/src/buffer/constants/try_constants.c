@@ -1,4 +1,4 @@
-#include "buffer/constants/constants.h"
+#include "buffer/constants/try_constants.h"
 
 #include <stdlib.h>
 #include <string.h>

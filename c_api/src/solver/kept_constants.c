@@ -1,4 +1,4 @@
-#include "solver/constants.h"
+#include "solver/kept_constants.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "receive/incoming/constants.h"
+#include "receive/incoming/received_constants.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Constants of the present simulation: kept by the sender until the simulation ends, and sent to each trainer that gets
  * a sample of it, before that. MPI keeps the order of messages. */
-#ifndef MPIDATA_SENDER_CONSTANTS_H
-#define MPIDATA_SENDER_CONSTANTS_H
+#ifndef MPIDATA_KEPT_CONSTANTS_H
+#define MPIDATA_KEPT_CONSTANTS_H
 
 #include "solver/sender.h"
 

@@ -1,4 +1,4 @@
-#include "calls/constants.h"
+#include "calls/constants_check.h"
 
 #include <string.h>
 
