@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calls/bindings.h"
+#include "calls/maps.h"
 #include "calls/strided.h"
 #include "program/alone.h"
 #include "program/caller.h"
@@ -143,11 +144,13 @@ int mpidata_param_text(const char *name, char *text, size_t size) { MPIDATA_CALL
 
 /* -- put ------------------------------------------------------------------------------------------------------------ */
 
-static int put_values(const mpidata_put_arguments *put, int lend) {
+int mpidata_calls_put(const mpidata_put_arguments *put, int lend) {
     const char *advice;
     mpidata_block block;
     MPIDATA_TRY(enter("mpidata_put"));
     int status = mpidata_put_check(mpidata_calls.plan, put, mpidata_calls.counts, &block, &advice);
+    if (!status && put->by_map) status = mpidata_rows_check(mpidata_calls.plan, put, &block, &advice);
+    if (!status && put->local) status = mpidata_local_numbers_check(mpidata_calls.plan, put, &block, &advice);
     if (status) return mpidata_calls_misuse(status, advice);
     if (mpidata_calls.alone) return MPIDATA_SUCCESS;
     int64_t elements = mpidata_block_elements(&block);
@@ -163,9 +166,18 @@ int mpidata_declared_dtype(const char *field) {
     return index < 0 ? 0 : (int)plan->fields[index].dtype;
 }
 
+/* What all of these calls have, beside what only some have. */
+static int put_any(const char *field, const void *values, mpidata_dtype dtype, int ndim, mpidata_put_arguments *put, int lend) {
+    put->field = field;
+    put->values = values;
+    put->dtype = dtype;
+    put->ndim = ndim;
+    return settle(mpidata_calls_put(put, lend));
+}
+
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
     MPIDATA_CALLED;
-    return settle(put_values(&(mpidata_put_arguments){field, values, dtype, ndim, shape, NULL}, 0));
+    return put_any(field, values, dtype, ndim, &(mpidata_put_arguments){.shape = shape}, 0);
 }
 
 int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
@@ -175,13 +187,13 @@ int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype
     MPIDATA_TRY(refuse_forked());
     int status = mpidata_put_needs_start(field, ndim, start, &advice);
     if (status) return mpidata_calls_misuse(status, advice);
-    return settle(put_values(&(mpidata_put_arguments){field, values, dtype, ndim, shape, start}, 0));
+    return put_any(field, values, dtype, ndim, &(mpidata_put_arguments){.shape = shape, .start = start}, 0);
 }
 
 int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start) {
     MPIDATA_CALLED;
-    return settle(put_values(&(mpidata_put_arguments){field, values, dtype, ndim, shape, start}, 1));
+    return put_any(field, values, dtype, ndim, &(mpidata_put_arguments){.shape = shape, .start = start}, 1);
 }
 
 static int put_strided(mpidata_put_arguments put, const int64_t *strides) {
@@ -192,13 +204,56 @@ static int put_strided(mpidata_put_arguments put, const int64_t *strides) {
     if (!status) status = mpidata_strides_check(&put, strides, &advice);
     if (!status && !(put.values = mpidata_gather_strided(&put, strides)))
         status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for field '%.100s', which is gathered", put.field);
-    return status ? mpidata_calls_misuse(status, advice) : put_values(&put, 0);
+    return status ? mpidata_calls_misuse(status, advice) : mpidata_calls_put(&put, 0);
 }
 
 int mpidata_put_strided(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                         const int64_t *start, const int64_t *strides) {
     MPIDATA_CALLED;
-    return settle(put_strided((mpidata_put_arguments){field, values, dtype, ndim, shape, start}, strides));
+    const mpidata_put_arguments put = {.field = field, .values = values, .dtype = dtype, .ndim = ndim, .shape = shape, .start = start};
+    return settle(put_strided(put, strides));
+}
+
+int mpidata_put_mapped(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                       const mpidata_map *map) {
+    MPIDATA_CALLED;
+    return put_any(field, values, dtype, ndim, &(mpidata_put_arguments){.shape = shape, .map = map, .by_map = 1}, 0);
+}
+
+int mpidata_put_indices(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                        const mpidata_map *map) {
+    MPIDATA_CALLED;
+    return put_any(field, values, dtype, ndim, &(mpidata_put_arguments){.shape = shape, .map = map, .local = 1}, 0);
+}
+
+int mpidata_map_create(int64_t n, const int64_t *indices, mpidata_map **map) {
+    MPIDATA_CALLED;
+    const char *advice = "";
+    MPIDATA_TRY(refuse_forked());
+    if (!map) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_map_create: map is NULL.");
+    const int status = mpidata_map_make(n, indices, map, &advice);
+    return status ? settle(mpidata_calls_misuse(status, advice)) : status;
+}
+
+int mpidata_map_free(mpidata_map **map) {
+    MPIDATA_CALLED;
+    MPIDATA_TRY(refuse_forked());
+    if (map && *map) mpidata_map_let_go(*map);
+    if (map) *map = NULL;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_map_known(int64_t n, const int64_t *indices, int64_t base, mpidata_map **map) {
+    MPIDATA_CALLED;
+    const char *advice = "";
+    *map = NULL;
+    MPIDATA_TRY(refuse_forked());
+    const int status = mpidata_map_remember(n, indices, base, map, &advice);
+    return status ? settle(mpidata_calls_misuse(status, advice)) : status;
+}
+
+void mpidata_calls_forget(const mpidata_map *map) {
+    if (in_job()) transport->forget(map);
 }
 
 int mpidata_wait(void) {
@@ -364,6 +419,7 @@ int mpidata_finalize(void) {
     MPIDATA_TRY(refuse_forked());
     if (mpidata_calls.state != MPIDATA_JOINED) return need_simulation("mpidata_finalize");
     int status = in_job() ? settle(leave()) : MPIDATA_SUCCESS;
+    mpidata_maps_close();
     transport->close();
     mpidata_strided_close();
     free(mpidata_calls.counts);

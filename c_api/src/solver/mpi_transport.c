@@ -12,6 +12,7 @@
 #include "job/usage.h"
 #include "program/alone.h"
 #include "program/caller.h"
+#include "solver/maps.h"
 #include "solver/sender.h"
 #include "solver/tally.h"
 #include "stream/state.h"
@@ -90,6 +91,7 @@ static int cannot_send(int status) {
 }
 
 static int stage(const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
+    if (put->by_map || put->local) return cannot_send(mpidata_stage_mapped(&solver.sender, block, put, lend));
     return cannot_send(mpidata_sender_stage(&solver.sender, block, put->values, put->dtype, lend));
 }
 
@@ -98,6 +100,8 @@ static int wait_for_lent(const void *values) {
 }
 
 static void drop(void) { mpidata_sender_drop(&solver.sender); }
+
+static void forget(const mpidata_map *map) { mpidata_forget_map(&solver.sender, map); }
 
 /* Where steps are short, not in each: a call of MPI that finds nothing may give the core away. */
 static int listen_again(void) {
@@ -295,7 +299,7 @@ static void close_all(void) {
 
 static const mpidata_transport BY_MPI = {
     .forked = mpidata_job_forked, .refuse_forked = mpidata_job_refuse_forked, .who = who, .settle = settle, .report = report,
-    .stage = stage, .wait = wait_for_lent, .step = step, .drop = drop, .complete = complete, .next = next, .fail = fail,
+    .stage = stage, .wait = wait_for_lent, .step = step, .drop = drop, .forget = forget, .complete = complete, .next = next, .fail = fail,
     .leave = leave, .close = close_all,
 };
 

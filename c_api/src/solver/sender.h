@@ -17,6 +17,7 @@ typedef struct {
     const void *lent; /* array of mpidata_iput, sent from where it is; NULL: staged */
     size_t offset;    /* of the staged payload */
     size_t bytes;
+    mpidata_map *map; /* by which it is put, or NULL */
     int along;    /* with the header, not in a message of its own ... */
     size_t place; /* ... where it begins in the payload there */
 } mpidata_staged_block;
@@ -31,6 +32,7 @@ typedef struct {
     int64_t blocks_capacity;
     mpidata_moments *moments; /* of the blocks, where there are statistics */
     int64_t n_moments, moments_capacity;
+    int n_maps;    /* blocks that are put by one */
     int under_way; /* messages; 0: not in flight */
     int trainers[2], n_trainers; /* to whom it goes */
 } mpidata_staged_piece;
@@ -38,7 +40,7 @@ typedef struct {
 /* Messages under way. All are tested with one call, as each call of MPI that finds nothing done may give the core away. */
 typedef struct {
     MPI_Request *requests;
-    struct { int piece, trainer; } *of; /* what each is of, and to whom it goes */
+    struct { int piece, trainer; mpidata_map *map; } *of; /* what each is of, a piece or a map, and to whom it goes */
     int *done;
     MPI_Status *statuses;
     int n;
@@ -53,6 +55,11 @@ typedef struct {
     double since;  /* when the first piece came, or these were last tried to be sent; s */
 } mpidata_bundle;
 
+/* Numbers of maps that a trainer may forget. */
+typedef struct {
+    int64_t *numbers, n, room;
+} mpidata_forgets;
+
 typedef struct {
     mpidata_job *job;
     mpidata_staged_piece *pieces; /* n_pieces to be in flight, and one to stage what is bundled */
@@ -64,6 +71,7 @@ typedef struct {
     int tag;                 /* of what is bundled */
     double committed;        /* when the last sample was; s */
     int hurried;             /* it came right after the one before */
+    mpidata_forgets *forgets; /* by trainer and stream; NULL: there are none yet (maps.c) */
     mpidata_arena arena;     /* of what is sent */
     double waited;           /* for room on the trainers, since whoever reads it has set it back; s */
     int64_t by_try;          /* which try of the present simulation this is, from 1 */
@@ -93,6 +101,12 @@ int mpidata_sender_wait(void *sender);
 
 /* Send all bundles. Blocks while every message is in flight. */
 int mpidata_sender_flush(mpidata_sender *sender);
+
+/* Send a map; its message holds it. */
+int mpidata_sender_send_map(mpidata_sender *sender, int trainer, mpidata_map *map);
+
+/* Send the bundle to one trainer, as mpidata_sender_flush. */
+int mpidata_sender_flush_to(mpidata_sender *sender, int trainer);
 
 /* Wait until all, or all with lent arrays, have been taken. */
 int mpidata_sender_drain(mpidata_sender *sender, int lent_only);

@@ -14,6 +14,7 @@ static void drop_group(mpidata_incoming *in, mpidata_inlet *inlet, int group) {
         if (inlet->sources[i].group != group) continue;
         inlet->sources[i].lost = 1;
         inlet->sources[i].assembly = NULL;
+        mpidata_kept_clear(&inlet->sources[i].maps);
     }
     mpidata_lock_take(&in->trainer->lock);
     for (int chain = 0; chain < MPIDATA_ASSEMBLY_CHAINS; chain++)

@@ -50,6 +50,7 @@ void mpidata_inlet_close(mpidata_incoming *in, mpidata_inlet *inlet) {
     for (int i = 0; i < inlet->link.n_ranks * MPIDATA_STREAMS; i++) {
         mpidata_source *source = &inlet->sources[i];
         free(source->blocks);
+        mpidata_kept_clear(&source->maps);
         if (source->message) mpidata_message_memory_give_back(&in->memory, source->message, source->bytes);
         mpidata_messages_free(&source->waiting);
     }

@@ -1,0 +1,103 @@
+#include "solver/maps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "containers/array.h"
+#include "dtypes/indices.h"
+
+enum { STREAMS = 2, FORGETS_MAX = 4096 }; /* numbers of one message */
+
+static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for maps that are being sent"); }
+
+/* In `sent` of a map, and among the lists. */
+static int stream_of(const mpidata_sender *sender, int trainer) {
+    return STREAMS * trainer + (sender->tag == MPIDATA_TAG_VALIDATION);
+}
+
+static void translate(const mpidata_field *field, mpidata_staged_piece *piece, mpidata_staged_block *staged, const mpidata_map *map) {
+    const int64_t elements = mpidata_block_elements(&staged->block);
+    char *values = piece->payload + staged->offset;
+    if (!elements) return;
+    mpidata_translate_indices(field->element_size, values, elements, map->indices);
+    mpidata_range_of_indices(field->element_size, values, elements, &staged->block.start[MPIDATA_LEAST],
+                             &staged->block.start[MPIDATA_GREATEST]);
+}
+
+int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
+    mpidata_block here = *block;
+    mpidata_map *map = (mpidata_map *)(uintptr_t)put->map; /* its holders change */
+    if (put->local && !map) here.start[MPIDATA_LOCAL] = put->local;
+    if (put->by_map && map->n) here.map = map->number;
+    MPIDATA_TRY(mpidata_sender_stage(sender, &here, put->values, put->dtype, lend));
+    mpidata_staged_piece *piece = &sender->pieces[sender->filling];
+    mpidata_staged_block *staged = &piece->blocks[piece->n_blocks - 1];
+    if (put->local && map) translate(&sender->job->plan.fields[block->field], piece, staged, map);
+    staged->map = here.map ? map : NULL;
+    if (!staged->map) return MPIDATA_SUCCESS;
+    mpidata_map_hold(map);
+    piece->n_maps++;
+    return MPIDATA_SUCCESS;
+}
+
+static int send_map(mpidata_sender *sender, mpidata_map *map, int trainer) {
+    const size_t n = (size_t)sender->job->plan.trainers * STREAMS;
+    if (!map->sent && !(map->sent = calloc(n, 1))) return no_memory();
+    char *sent = &map->sent[stream_of(sender, trainer)];
+    if (*sent) return MPIDATA_SUCCESS;
+    *sent = 1;
+    return mpidata_sender_send_map(sender, trainer, map);
+}
+
+/* As a map without a number, which its message alone holds. */
+static int send_forgets(mpidata_sender *sender, mpidata_forgets *list, int trainer) {
+    const int64_t n = list->n < FORGETS_MAX ? list->n : FORGETS_MAX;
+    const size_t bytes = (size_t)n * sizeof *list->numbers;
+    mpidata_map *notice = calloc(1, sizeof *notice);
+    if (notice) notice->message = malloc(sizeof *notice->message + bytes);
+    if (!notice || !notice->message) {
+        free(notice);
+        return no_memory();
+    }
+    *notice->message = (mpidata_map_head){.magic = MPIDATA_MAP_MAGIC, .forgets = 1, .count = n};
+    notice->holders = 1;
+    memcpy(notice->message + 1, list->numbers + list->n - n, bytes);
+    list->n -= n;
+    const int status = mpidata_sender_send_map(sender, trainer, notice);
+    mpidata_map_let_go(notice);
+    return status;
+}
+
+int mpidata_send_maps(mpidata_sender *sender, const mpidata_staged_piece *piece, int trainer) {
+    mpidata_forgets *list = sender->forgets ? &sender->forgets[stream_of(sender, trainer)] : NULL;
+    if (list && list->n) {
+        MPIDATA_TRY(mpidata_sender_flush_to(sender, trainer)); /* pieces that wait may need them */
+        MPIDATA_TRY(send_forgets(sender, list, trainer));
+    }
+    for (int i = 0; i < piece->n_blocks && piece->n_maps; i++)
+        if (piece->blocks[i].map) MPIDATA_TRY(send_map(sender, piece->blocks[i].map, trainer));
+    return MPIDATA_SUCCESS;
+}
+
+void mpidata_release_maps(mpidata_staged_piece *piece) {
+    for (int i = 0; i < piece->n_blocks; i++)
+        if (piece->blocks[i].map) mpidata_map_let_go(piece->blocks[i].map);
+    piece->n_maps = 0;
+}
+
+/* Where memory is short, trainers keep it to the end. */
+void mpidata_forget_map(mpidata_sender *sender, const mpidata_map *map) {
+    const int n = sender->job->plan.trainers * STREAMS;
+    if (!sender->forgets && !(sender->forgets = calloc((size_t)n, sizeof *sender->forgets))) return;
+    for (int i = 0; i < n; i++) {
+        mpidata_forgets *list = &sender->forgets[i];
+        if (!map->sent[i] || !mpidata_array_reserve(&list->numbers, &list->room, list->n + 1, 16, sizeof *list->numbers)) continue;
+        list->numbers[list->n++] = map->number;
+    }
+}
+
+void mpidata_forget_nothing(mpidata_sender *sender) {
+    for (int i = 0; sender->forgets && i < sender->job->plan.trainers * STREAMS; i++) free(sender->forgets[i].numbers);
+    free(sender->forgets);
+    sender->forgets = NULL;
+}
