@@ -49,7 +49,7 @@ MISTAKES = {
     "both": ["Row 0 of field 'u' was put twice, by ranks 0 and 1 of the group", "Solver group 0", PLACE],
     "out": ["Field 'u': the map has row 8, but the field has 8 rows, which are counted from 0", "its rank 1", PLACE],
     "negative": ["Row 3 of a map has the index -1", "its rank 1", PLACE, "Indices count from 0."],
-    "missing": ["Row 7 of field 'u' is missing", "Solver group 0", PLACE],
+    "missing": ["Row 7 of field 'u' is missing: the maps of all ranks have 7 of its 8 rows", "group 0, its rank 0", PLACE],
     "shape": ["Field 'u': shape[0] is 5, but the map has 4 rows", "its rank 1", PLACE],
     "mixed": ["Field 'u' was put by maps and without one in a step", "Solver group 0", PLACE],
     "mixed-parts": ["Field 'v' was put by maps and without one in a step", "Solver group 0", PLACE],

@@ -288,9 +288,15 @@ static int was_not_put(const mpidata_field *field) {
 }
 
 /* What is wrong with a field that does not vary. */
-static int check_elements(const mpidata_field *field, int64_t elements) {
+static int check_elements(const mpidata_plan *plan, int index, int64_t elements) {
+    const mpidata_field *field = &plan->fields[index];
     if (elements == field->elements) return MPIDATA_SUCCESS;
     if (!elements) return was_not_put(field);
+    const int64_t rows = field->ndim ? field->shape[0] : 1, row = field->elements / rows, missing = rows - elements / row;
+    const int64_t first = missing > 0 && elements % row == 0 ? transport->missing_row(index, missing) : -1;
+    if (first >= 0)
+        return mpidata_error(MPIDATA_ERR_BLOCK, "Row %lld of field '%s' is missing: the maps of all ranks have %lld of its %lld rows",
+                             (long long)first, field->name, (long long)(rows - missing), (long long)rows);
     return mpidata_error(MPIDATA_ERR_BLOCK, "The blocks of field '%s' have %lld elements, the field has %lld: %s", field->name,
                          (long long)elements, (long long)field->elements,
                          elements < field->elements ? "they leave a hole" : "they overlap, or it was put twice");
@@ -319,7 +325,7 @@ int mpidata_calls_check_cover(const int64_t *counts, int64_t step, int tells) {
     const mpidata_plan *plan = mpidata_calls.plan;
     for (int i = 0; i < plan->n_fields; i++) {
         const mpidata_field *field = &plan->fields[i];
-        int status = field->varying < 0 ? check_elements(field, counts[i]) : check_length(plan, i, counts);
+        int status = field->varying < 0 ? check_elements(plan, i, counts[i]) : check_length(plan, i, counts);
         if (status && !tells) return mpidata_calls.broken = status;
         if (status && field->varying < 0)
             return misuse_of_step(status, step, "The blocks of all ranks must cover each field exactly once per step.");

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/wait.h"
 #include "containers/array.h"
 #include "dtypes/indices.h"
 
@@ -24,6 +25,55 @@ static void translate(const mpidata_field *field, mpidata_staged_piece *piece, m
                              &staged->block.start[MPIDATA_GREATEST]);
 }
 
+static void release_put(mpidata_put_maps *put) {
+    while (put->n) mpidata_map_let_go(put->list[--put->n].map);
+    put->over = 0;
+}
+
+/* Where memory is short, a row that is missing is not named. */
+static void note_put(mpidata_sender *sender, mpidata_map *map, int field) {
+    mpidata_put_maps *put = &sender->maps_now, before = sender->maps_before;
+    if (put->over) {
+        release_put(&before);
+        sender->maps_before = *put;
+        *put = before;
+    }
+    if (!mpidata_array_reserve(&put->list, &put->room, put->n + 1, 4, sizeof *put->list)) return;
+    put->list[put->n].map = map;
+    put->list[put->n++].field = field;
+    mpidata_map_hold(map);
+}
+
+static int64_t first_missing(const uint8_t *bits, int64_t rows, int64_t missing) {
+    int64_t first = -1;
+    for (int64_t row = rows - 1; row >= 0; row--) {
+        if (bits[row / 8] >> row % 8 & 1) continue;
+        first = row;
+        missing--;
+    }
+    return missing ? -1 : first;
+}
+
+int64_t mpidata_missing_row(mpidata_sender *sender, int field, int64_t missing) {
+    const int64_t rows = sender->job->plan.fields[field].shape[0];
+    /* A group agrees on a step when the next one has been put. */
+    const mpidata_put_maps *put = sender->maps_now.over ? &sender->maps_now : &sender->maps_before;
+    uint8_t *bits = calloc((size_t)rows / 8 + 1, 1);
+    MPI_Request request;
+    for (int64_t m = 0; m < put->n && bits; m++)
+        for (int64_t i = 0; put->list[m].field == field && i < put->list[m].map->n; i++) {
+            const int64_t row = put->list[m].map->indices[i];
+            bits[row / 8] = (uint8_t)(bits[row / 8] | 1u << row % 8);
+        }
+    int64_t first = -1;
+    if (bits && !mpidata_check_mpi(MPI_Iallreduce(MPI_IN_PLACE, bits, (int)(rows / 8 + 1), MPI_UINT8_T, MPI_BOR, sender->job->role,
+                                                  &request), "MPI_Iallreduce") &&
+        !mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_sender_wait, sender))
+        first = first_missing(bits, rows, missing);
+    free(bits);
+    return first;
+}
+
 int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
     mpidata_block here = *block;
     mpidata_map *map = (mpidata_map *)(uintptr_t)put->map; /* its holders change */
@@ -37,6 +87,7 @@ int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, con
     if (!staged->map) return MPIDATA_SUCCESS;
     mpidata_map_hold(map);
     piece->n_maps++;
+    note_put(sender, map, block->field);
     return MPIDATA_SUCCESS;
 }
 
@@ -97,6 +148,10 @@ void mpidata_forget_map(mpidata_sender *sender, const mpidata_map *map) {
 }
 
 void mpidata_forget_nothing(mpidata_sender *sender) {
+    release_put(&sender->maps_now);
+    release_put(&sender->maps_before);
+    free(sender->maps_now.list);
+    free(sender->maps_before.list);
     for (int i = 0; sender->forgets && i < sender->job->plan.trainers * STREAMS; i++) free(sender->forgets[i].numbers);
     free(sender->forgets);
     sender->forgets = NULL;

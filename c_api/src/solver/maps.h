@@ -18,6 +18,10 @@ void mpidata_release_maps(mpidata_staged_piece *piece);
 /* A map was sent, and is needed no more. */
 void mpidata_forget_map(mpidata_sender *sender, const mpidata_map *map);
 
+/* The first row of a field that none of the maps has which the ranks of the group have put it by last, if so many are missing;
+ * -1: unknown. Collective over the group. */
+int64_t mpidata_missing_row(mpidata_sender *sender, int field, int64_t missing);
+
 /* Free the lists of what is to be forgotten. */
 void mpidata_forget_nothing(mpidata_sender *sender);
 

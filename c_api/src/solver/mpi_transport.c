@@ -101,6 +101,8 @@ static int wait_for_lent(const void *values) {
 
 static void drop(void) { mpidata_sender_drop(&solver.sender); }
 
+static int64_t missing_row(int field, int64_t missing) { return mpidata_missing_row(&solver.sender, field, missing); }
+
 static void forget(const mpidata_map *map) { mpidata_forget_map(&solver.sender, map); }
 
 /* Where steps are short, not in each: a call of MPI that finds nothing may give the core away. */
@@ -299,7 +301,7 @@ static void close_all(void) {
 
 static const mpidata_transport BY_MPI = {
     .forked = mpidata_job_forked, .refuse_forked = mpidata_job_refuse_forked, .who = who, .settle = settle, .report = report,
-    .stage = stage, .wait = wait_for_lent, .step = step, .drop = drop, .forget = forget, .complete = complete, .next = next, .fail = fail,
+    .stage = stage, .wait = wait_for_lent, .step = step, .drop = drop, .missing_row = missing_row, .forget = forget, .complete = complete, .next = next, .fail = fail,
     .leave = leave, .close = close_all,
 };
 

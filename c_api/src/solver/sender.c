@@ -475,6 +475,7 @@ int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t st
     mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = piece->n_blocks, .simulation = simulation,
                           .step = step, .time = time, .payload_bytes = (int64_t)lay_out_payload(piece),
                           .by_try = sender->by_try};
+    sender->maps_now.over = 1;
     for (int i = 0; i < n && (piece->n_maps || sender->forgets); i++) MPIDATA_TRY(mpidata_send_maps(sender, piece, trainers[i]));
     if (sender->bundles && bytes_of_blocks(piece) <= MPIDATA_PIECE_SMALL) {
         for (int i = 0; i < n; i++) MPIDATA_TRY(commit_bundled(sender, piece, &head, parameters, trainers[i]));

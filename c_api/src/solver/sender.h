@@ -60,6 +60,13 @@ typedef struct {
     int64_t *numbers, n, room;
 } mpidata_forgets;
 
+/* Maps by which fields were put in one step. */
+typedef struct {
+    struct { mpidata_map *map; int field; } *list;
+    int64_t n, room;
+    int over; /* the step is */
+} mpidata_put_maps;
+
 typedef struct {
     mpidata_job *job;
     mpidata_staged_piece *pieces; /* n_pieces to be in flight, and one to stage what is bundled */
@@ -71,6 +78,7 @@ typedef struct {
     int tag;                 /* of what is bundled */
     double committed;        /* when the last sample was; s */
     int hurried;             /* it came right after the one before */
+    mpidata_put_maps maps_now, maps_before; /* of the last step with some, and of the one before (maps.c) */
     mpidata_forgets *forgets; /* by trainer and stream; NULL: there are none yet (maps.c) */
     mpidata_arena arena;     /* of what is sent */
     double waited;           /* for room on the trainers, since whoever reads it has set it back; s */
