@@ -144,7 +144,7 @@ int mpidata_param_text(const char *name, char *text, size_t size) { MPIDATA_CALL
 
 /* -- put ------------------------------------------------------------------------------------------------------------ */
 
-int mpidata_calls_put(const mpidata_put_arguments *put, int lend) {
+static int put_values(const mpidata_put_arguments *put, int lend) {
     const char *advice;
     mpidata_block block;
     MPIDATA_TRY(enter("mpidata_put"));
@@ -166,13 +166,15 @@ int mpidata_declared_dtype(const char *field) {
     return index < 0 ? 0 : (int)plan->fields[index].dtype;
 }
 
+int mpidata_calls_put(const mpidata_put_arguments *put, int lend) { return settle(put_values(put, lend)); }
+
 /* What all of these calls have, beside what only some have. */
 static int put_any(const char *field, const void *values, mpidata_dtype dtype, int ndim, mpidata_put_arguments *put, int lend) {
     put->field = field;
     put->values = values;
     put->dtype = dtype;
     put->ndim = ndim;
-    return settle(mpidata_calls_put(put, lend));
+    return mpidata_calls_put(put, lend);
 }
 
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
@@ -204,7 +206,7 @@ static int put_strided(mpidata_put_arguments put, const int64_t *strides) {
     if (!status) status = mpidata_strides_check(&put, strides, &advice);
     if (!status && !(put.values = mpidata_gather_strided(&put, strides)))
         status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for field '%.100s', which is gathered", put.field);
-    return status ? mpidata_calls_misuse(status, advice) : mpidata_calls_put(&put, 0);
+    return status ? mpidata_calls_misuse(status, advice) : put_values(&put, 0);
 }
 
 int mpidata_put_strided(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,

@@ -14,21 +14,24 @@ static mpidata_map *remembered[REMEMBERED_MAX]; /* the last one asked for first 
 
 /* -- their lives ---------------------------------------------------------------------------------------------------- */
 
-static int check_indices(int64_t n, const int64_t *indices, int64_t base, const char **advice) {
-    *advice = "Pass the number of rows, 0 or more, and as many indices.";
-    if (n < 0 || (n && !indices))
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "A map of %lld rows%s", (long long)n, n < 0 ? "" : ", whose indices are NULL");
-    for (int64_t i = 0; i < n; i++) {
-        if (indices[i] >= base) continue;
-        *advice = base ? "Indices count from 1." : "Indices count from 0.";
-        return mpidata_error(MPIDATA_ERR_ARGUMENT, "Row %lld of a map has the index %lld", (long long)(i + base), (long long)indices[i]);
-    }
-    return MPIDATA_SUCCESS;
+static void free_memory(mpidata_map *map) {
+    free(map->sent);
+    free(map->message);
+    free(map);
+}
+
+static int refuse_negative(const mpidata_map *map, int64_t base, const char **advice) {
+    int64_t i = 0;
+    while (map->indices[i] != map->least) i++;
+    *advice = base ? "Indices count from 1." : "Indices count from 0.";
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "Row %lld of a map has the index %lld", (long long)(i + base), (long long)(map->least + base));
 }
 
 static int make(int64_t n, const int64_t *indices, int64_t base, mpidata_map **made, const char **advice) {
     *made = NULL;
-    MPIDATA_TRY(check_indices(n, indices, base, advice));
+    *advice = "Pass the number of rows, 0 or more, and as many indices.";
+    if (n < 0 || (n && !indices))
+        return mpidata_error(MPIDATA_ERR_ARGUMENT, "A map of %lld rows%s", (long long)n, n < 0 ? "" : ", whose indices are NULL");
     *advice = "A map needs 8 bytes a row.";
     mpidata_map *map = calloc(1, sizeof *map);
     mpidata_map_head *message = n < PTRDIFF_MAX / 16 ? malloc(sizeof *message + (size_t)n * sizeof *indices) : NULL;
@@ -39,10 +42,13 @@ static int make(int64_t n, const int64_t *indices, int64_t base, mpidata_map **m
     }
     *map = (mpidata_map){.number = ++n_made, .n = n, .indices = (int64_t *)(void *)(message + 1), .message = message, .holders = 1};
     *message = (mpidata_map_head){.magic = MPIDATA_MAP_MAGIC, .number = map->number, .count = n};
-    for (int64_t i = 0; i < n; i++) map->indices[i] = indices[i] - base;
+    mpidata_copy_indices(sizeof *indices, map->indices, indices, n, -base);
     if (n) mpidata_range_of_indices(sizeof *map->indices, map->indices, n, &map->least, &map->greatest);
-    *made = map;
-    return MPIDATA_SUCCESS;
+    if (map->least >= 0) *made = map;
+    if (*made) return MPIDATA_SUCCESS;
+    const int status = refuse_negative(map, base, advice);
+    free_memory(map);
+    return status;
 }
 
 int mpidata_map_make(int64_t n, const int64_t *indices, mpidata_map **map, const char **advice) {
@@ -54,9 +60,7 @@ void mpidata_map_hold(mpidata_map *map) { map->holders++; }
 void mpidata_map_let_go(mpidata_map *map) {
     if (--map->holders) return;
     if (map->sent) mpidata_calls_forget(map);
-    free(map->sent);
-    free(map->message);
-    free(map);
+    free_memory(map);
 }
 
 static int is_same(const mpidata_map *map, int64_t n, const int64_t *indices, int64_t base) {
@@ -163,7 +167,7 @@ int mpidata_local_numbers_check(const mpidata_plan *plan, const mpidata_put_argu
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%s' has the local number %lld, but the map has %lld rows, which are counted from %d",
                              field->name, (long long)(low ? least : greatest), (long long)map->n, field->base);
     *advice = "Declare it as int64.";
-    if (field->element_size == sizeof(int32_t) && map->greatest > INT32_MAX)
+    if (field->element_size == sizeof(int32_t) && map->greatest > INT32_MAX - field->base)
         return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%s' of int32 cannot hold row %lld of the map", field->name, (long long)map->greatest);
     return MPIDATA_SUCCESS;
 }

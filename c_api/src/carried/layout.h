@@ -85,9 +85,10 @@ typedef struct {
 typedef struct {
     mpidata_block block;
     uint64_t at; /* of the values, of the declared dtype, within the slot's values */
+    uint64_t map_at; /* likewise, of the indices of its map */
 } mpidata_carried_block;
 
-_Static_assert(sizeof(mpidata_carried_sample) == 16 && sizeof(mpidata_carried_block) == 120, "both sides must agree");
+_Static_assert(sizeof(mpidata_carried_sample) == 16 && sizeof(mpidata_carried_block) == 128, "both sides must agree");
 _Static_assert(sizeof(mpidata_carried_hello) == 40 && sizeof(mpidata_carried_welcome) == 1048, "both sides must agree");
 _Static_assert(sizeof(mpidata_carried) == 2432, "both sides must agree");
 

@@ -1,6 +1,11 @@
 /* Puts rows of "u" (9 x 2) and of "v" (its number varies) by maps, and "ends" with local numbers, as its argument says: "maps",
  * "new" (a map in each step), or a mistake. */
+#ifdef CARRIED
+#include <mpi.h>
+#include <mpidata_carried.h>
+#else
 #include <mpidata.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,18 +24,22 @@ static int64_t rows_of(int64_t n, int64_t *indices) {
 }
 
 int main(int argc, char **argv) {
-    MPI_Comm group;
+    MPI_Comm group = MPI_COMM_WORLD;
     int64_t simulation, indices[64];
     double u[64][2];
     float v[64];
     int32_t ends[64];
     mpidata_map *of_u = NULL, *of_v = NULL, *with_ghosts = NULL;
     (void)MPI_Init(&argc, &argv);
+#ifdef CARRIED
+    must(mpidata_attach());
+#else
     must(mpidata_init(MPI_COMM_WORLD, &group));
+#endif
     (void)MPI_Comm_rank(group, &rank);
     (void)MPI_Comm_size(group, &ranks);
     const int makes_new = argc > 1 && !strcmp(argv[1], "new");
-    for (int64_t i = 0; i < 20; i++) indices[i] = (i + 5 * rank) % 20;
+    for (int64_t i = 0; i < 20; i++) indices[i] = (i + rank) % 20;
     must(mpidata_map_create(20, indices, &with_ghosts));
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS) {
         for (int step = 0; step < 6; step++) {
