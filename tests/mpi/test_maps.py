@@ -1,10 +1,11 @@
 """Rows put by maps, and local numbers: each arrives in its place; and mistakes, each told in one sentence."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import DRAIN, JobFolder, python
+from jobs import DRAIN, PROGRAMS, JobFolder, config, python
 from test_misuse import assert_failed
 
 FIELDS = {
@@ -57,23 +58,30 @@ def test_rows_of_a_carried_program(
     check(folder, program=[str(carried("scattered", require("mpicc.mpich"))), how], carried={"ranks": 4})
 
 
+def test_rows_of_a_program_in_fortran(folder: JobFolder, require: Callable[[str], str]) -> None:
+    source = PROGRAMS / "solvers/fortran/scattered.f90"
+    command = [require("gfortran"), "-Wall", "-O2", source, "-o", folder.path / "solver", *config("--fcarried")]
+    subprocess.run(command, check=True)
+    check(folder, program=["./solver"], ranks_per_group=1, carried={})
+
+
 PLACE = "simulation 0, step 1"
 MISTAKES = {
     "twice": ["Field 'u': the map has row 1 twice", "(group 0, its rank 1)", PLACE],
     "both": ["Row 0 of field 'u' was put twice, by ranks 0 and 1 of the group", "Solver group 0", PLACE],
     "out": ["Field 'u': the map has row 8, but the field has 8 rows, which are counted from 0", "its rank 1", PLACE],
     "negative": ["Row 3 of a map has the index -1", "its rank 1", PLACE, "Indices count from 0."],
-    "missing": ["Row 7 of field 'u' is missing: the maps of all ranks have 7 of its 8 rows", "group 0, its rank 0", PLACE],
+    "missing": ["Row 7 of field 'u' is missing: the maps of all ranks have 7 of its 8 rows", "its rank 0)", PLACE],
     "shape": ["Field 'u': shape[0] is 5, but the map has 4 rows", "its rank 1", PLACE],
     "mixed": ["Field 'u' was put by maps and without one in a step", "Solver group 0", PLACE],
     "mixed-parts": ["Field 'v' was put by maps and without one in a step", "Solver group 0", PLACE],
     "far": ["Row 7 of field 'v' is missing: all ranks have put 8 rows, and rank 1 of the group row 9", PLACE],
     "same": ["Row 2 of field 'v' was put twice, by ranks 0 and 1 of the group", "Solver group 0", PLACE],
     "floats": ["Field 'v': the indices are an array of float64 with 1 dimensions", "its rank 1", PLACE],
-    "local": ["Field 'ends' has the local number 4, but the map has 4 rows, which are counted from 0", "its rank 1", PLACE],
+    "local": ["Field 'ends' has the local number 4, but the map has 4 rows, which are counted from 0", PLACE],
     "local-below": ["Field 'ends' has the local number -1, but the map has 4 rows", "its rank 1", PLACE],
-    "no-parts": ["Field 'of_parts' has local numbers, but no field with the length 'rows' was put in parts, without maps: "
-                 "pass the map of its rows (rank 0 of the group)", "simulation 0, step 0"],
+    "no-parts": ["Field 'of_parts' has local numbers, but no field with the length 'rows' was put in parts, without "
+                 "maps: pass the map of its rows (rank 0 of the group)", "simulation 0, step 0"],
     "no-index": ["Field 'u' has no index: its values are no numbers of rows", "its rank 1", PLACE],
 }  # fmt: skip
 
