@@ -207,7 +207,6 @@ int spawned_case(int argc, char **argv);
 int ranks_put_the_same(const ranks_t *ranks, char *what, size_t size);
 /* Send samples that all ranks have committed, until there are so many of this start. */
 int send_samples(ranks_t *ranks, int64_t up_to);
-void forget_maps(rank_t *rank);
 /* Give the slots back from which MPI reads no more. */
 void give_slots_back(ranks_t *ranks);
 

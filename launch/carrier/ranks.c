@@ -134,7 +134,8 @@ static void drop(rank_t *rank) {
     if (rank->socket >= 0) close(rank->socket);
     if (rank->process >= 0) close(rank->process);
     if (rank->shared) munmap(rank->shared, rank->bytes);
-    forget_maps(rank);
+    for (int i = 0; rank->maps && i < MOST_MAPS; i++) (void)mpidata_map_free(&rank->maps[i].map);
+    free(rank->maps);
     *rank = (rank_t){.socket = -1, .process = -1};
 }
 

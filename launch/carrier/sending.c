@@ -49,12 +49,6 @@ static int find_map(const ranks_t *ranks, rank_t *rank, const mpidata_carried_bl
     return MPIDATA_SUCCESS;
 }
 
-void forget_maps(rank_t *rank) {
-    for (int i = 0; rank->maps && i < MOST_MAPS; i++) (void)mpidata_map_free(&rank->maps[i].map);
-    free(rank->maps);
-    rank->maps = NULL;
-}
-
 /* Rows of a field that a rank has put without maps in the next sample; -1: it has put none. */
 static int64_t rows_of(const ranks_t *ranks, const rank_t *rank, int field) {
     const char *values;

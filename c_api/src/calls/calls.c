@@ -105,6 +105,7 @@ int mpidata_calls_begin(const mpidata_transport *by, const mpidata_plan *plan, c
     int64_t *counts = plan ? calloc((size_t)mpidata_plan_counts(plan), sizeof *counts) : NULL;
     if (plan && !counts) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in " JOINS ".");
     transport = by;
+    mpidata_maps_open(by->forget);
     mpidata_calls = (mpidata_solver_calls){.state = MPIDATA_JOINED, .alone = !plan, .simulation = -1, .counts = counts,
                                            .plan = plan, .parameters = parameters};
     return MPIDATA_SUCCESS;
@@ -252,10 +253,6 @@ int mpidata_map_known(int64_t n, const int64_t *indices, int64_t base, mpidata_m
     MPIDATA_TRY(refuse_forked());
     const int status = mpidata_map_remember(n, indices, base, map, &advice);
     return status ? settle(mpidata_calls_misuse(status, advice)) : status;
-}
-
-void mpidata_calls_forget(const mpidata_map *map) {
-    if (in_job()) transport->forget(map);
 }
 
 int mpidata_wait(void) {

@@ -46,9 +46,6 @@ int mpidata_calls_check_cover(const int64_t *counts, int64_t step, int tells);
 /* Check and stage what is put. lend: without a copy, where it can. */
 int mpidata_calls_put(const mpidata_put_arguments *put, int lend);
 
-/* No part of the program holds a map any more that the transport has sent. */
-void mpidata_calls_forget(const mpidata_map *map);
-
 /* The error of calls after a time that is not finite. */
 int mpidata_calls_not_finite(void);
 

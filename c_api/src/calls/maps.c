@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/calls.h"
 #include "dtypes/indices.h"
 
 enum { REMEMBERED_MAX = 16 };
 
 static int64_t n_made; /* by this process */
+static void (*forget)(const mpidata_map *map); /* the transport's */
 static mpidata_map *remembered[REMEMBERED_MAX]; /* the last one asked for first */
 
 /* -- their lives ---------------------------------------------------------------------------------------------------- */
@@ -59,7 +59,7 @@ void mpidata_map_hold(mpidata_map *map) { map->holders++; }
 
 void mpidata_map_let_go(mpidata_map *map) {
     if (--map->holders) return;
-    if (map->sent) mpidata_calls_forget(map);
+    if (map->sent && forget) forget(map);
     free_memory(map);
 }
 
@@ -86,11 +86,14 @@ int mpidata_map_remember(int64_t n, const int64_t *indices, int64_t base, mpidat
     return MPIDATA_SUCCESS;
 }
 
+void mpidata_maps_open(void (*by)(const mpidata_map *map)) { forget = by; }
+
 void mpidata_maps_close(void) {
     for (int i = 0; i < REMEMBERED_MAX && remembered[i]; i++) {
         mpidata_map_let_go(remembered[i]);
         remembered[i] = NULL;
     }
+    forget = NULL;
 }
 
 /* -- checks --------------------------------------------------------------------------------------------------------- */

@@ -27,7 +27,10 @@ void mpidata_map_hold(mpidata_map *map);
 /* The last holder frees it. */
 void mpidata_map_let_go(mpidata_map *map);
 
-/* Forget those that are remembered. */
+/* forget: is called of a map that was sent, and is needed no more. */
+void mpidata_maps_open(void (*forget)(const mpidata_map *map));
+
+/* Forget those that are remembered, and tell nobody of others from then on. */
 void mpidata_maps_close(void);
 
 /* Check, beside mpidata_put_check, what is put by a map ... */

@@ -12,7 +12,7 @@
 #include "job/usage.h"
 #include "program/alone.h"
 #include "program/caller.h"
-#include "solver/maps.h"
+#include "solver/map_sending.h"
 #include "solver/sender.h"
 #include "solver/tally.h"
 #include "stream/state.h"
@@ -164,6 +164,7 @@ static int start_tally(int64_t last) {
 }
 
 static int commit(double time) {
+    MPIDATA_TRY(cannot_send(mpidata_send_maps(&solver.sender, mpidata_calls.simulation, mpidata_calls.step, solver.validation)));
     MPIDATA_TRY(cannot_send(mpidata_sender_commit(&solver.sender, mpidata_calls.simulation, mpidata_calls.step, time,
                                                   solver.validation, solver.task->parameters)));
     mpidata_calls_empty_step();
@@ -290,6 +291,7 @@ static int leave(const mpidata_done *done) {
 static void close_all(void) {
     if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
     if (in_job()) {
+        mpidata_forget_nothing(&solver.sender);
         mpidata_sender_close(&solver.sender);
         mpidata_job_leave(&solver.job);
         mpidata_job_left();

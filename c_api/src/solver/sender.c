@@ -5,10 +5,10 @@
 
 #include "buffer/copy.h"
 #include "base/wait.h"
+#include "calls/maps.h"
 #include "containers/array.h"
 #include "dtypes/convert.h"
 #include "dtypes/indices.h"
-#include "solver/maps.h"
 
 static const double MEET_S = 0.1;
 /* A sample that comes within HURRY_S of the one before it waits for more, until a bundle has WORTH_SENDING bytes or is
@@ -50,13 +50,18 @@ int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
     return sender->bundles ? MPIDATA_SUCCESS : no_memory(trainers * sizeof *sender->bundles);
 }
 
+static void release_maps(mpidata_staged_piece *piece) {
+    for (int i = 0; i < piece->n_blocks; i++)
+        if (piece->blocks[i].map) mpidata_map_let_go(piece->blocks[i].map);
+    piece->n_maps = 0;
+}
+
 void mpidata_sender_close(mpidata_sender *sender) {
     for (int i = 0; sender->pieces && i <= sender->n_pieces; i++) {
-        mpidata_release_maps(&sender->pieces[i]);
+        release_maps(&sender->pieces[i]);
         free(sender->pieces[i].blocks);
         free(sender->pieces[i].moments);
     }
-    mpidata_forget_nothing(sender);
     free(sender->flight.of);
     free(sender->flight.done);
     free(sender->flight.statuses);
@@ -72,7 +77,7 @@ void mpidata_sender_close(mpidata_sender *sender) {
 }
 
 static void piece_empty(mpidata_staged_piece *piece) {
-    if (piece->n_maps) mpidata_release_maps(piece);
+    if (piece->n_maps) release_maps(piece);
     piece->under_way = 0;
     piece->n_blocks = 0;
     piece->n_moments = 0;
@@ -114,11 +119,12 @@ static int send_message(mpidata_sender *sender, int number, int trainer, send_fu
     return MPIDATA_SUCCESS;
 }
 
-int mpidata_sender_send_map(mpidata_sender *sender, int trainer, mpidata_map *map) {
+int mpidata_sender_send_map(mpidata_sender *sender, int trainer, int validation, mpidata_map *map) {
+    const int tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
     mpidata_flight *flight = &sender->flight;
     const size_t bytes = sizeof *map->message + (size_t)map->message->count * sizeof *map->indices;
     MPIDATA_TRY(reserve_request(flight));
-    MPIDATA_TRY_MPI(MPI_Issend(map->message, (int)bytes, MPI_BYTE, 1 + trainer, sender->tag, sender->job->data,
+    MPIDATA_TRY_MPI(MPI_Issend(map->message, (int)bytes, MPI_BYTE, 1 + trainer, tag, sender->job->data,
                                &flight->requests[flight->n]));
     flight->of[flight->n].trainer = trainer;
     flight->of[flight->n++].map = map;
@@ -475,8 +481,6 @@ int mpidata_sender_commit(mpidata_sender *sender, int64_t simulation, int64_t st
     mpidata_piece head = {.magic = MPIDATA_PIECE_MAGIC, .n_blocks = piece->n_blocks, .simulation = simulation,
                           .step = step, .time = time, .payload_bytes = (int64_t)lay_out_payload(piece),
                           .by_try = sender->by_try};
-    sender->maps_now.over = 1;
-    for (int i = 0; i < n && (piece->n_maps || sender->forgets); i++) MPIDATA_TRY(mpidata_send_maps(sender, piece, trainers[i]));
     if (sender->bundles && bytes_of_blocks(piece) <= MPIDATA_PIECE_SMALL) {
         for (int i = 0; i < n; i++) MPIDATA_TRY(commit_bundled(sender, piece, &head, parameters, trainers[i]));
         piece_empty(piece);

@@ -78,8 +78,8 @@ typedef struct {
     int tag;                 /* of what is bundled */
     double committed;        /* when the last sample was; s */
     int hurried;             /* it came right after the one before */
-    mpidata_put_maps maps_now, maps_before; /* of the last step with some, and of the one before (maps.c) */
-    mpidata_forgets *forgets; /* by trainer and stream; NULL: there are none yet (maps.c) */
+    mpidata_put_maps maps_now, maps_before; /* of the last step with some, and of the one before (map_sending.c) */
+    mpidata_forgets *forgets; /* by trainer and stream; NULL: there are none yet (map_sending.c) */
     mpidata_arena arena;     /* of what is sent */
     double waited;           /* for room on the trainers, since whoever reads it has set it back; s */
     int64_t by_try;          /* which try of the present simulation this is, from 1 */
@@ -111,7 +111,7 @@ int mpidata_sender_wait(void *sender);
 int mpidata_sender_flush(mpidata_sender *sender);
 
 /* Send a map; its message holds it. */
-int mpidata_sender_send_map(mpidata_sender *sender, int trainer, mpidata_map *map);
+int mpidata_sender_send_map(mpidata_sender *sender, int trainer, int validation, mpidata_map *map);
 
 /* Send the bundle to one trainer, as mpidata_sender_flush. */
 int mpidata_sender_flush_to(mpidata_sender *sender, int trainer);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "containers/array.h"
-#include "receive/incoming/maps.h"
+#include "receive/incoming/mapped.h"
 #include "receive/whole.h"
 #include "stream/progress.h"
 

@@ -1,4 +1,4 @@
-#include "solver/maps.h"
+#include "solver/map_sending.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,7 @@ enum { STREAMS = 2, FORGETS_MAX = 4096 }; /* numbers of one message */
 static int no_memory(void) { return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for maps that are being sent"); }
 
 /* In `sent` of a map, and among the lists. */
-static int stream_of(const mpidata_sender *sender, int trainer) {
-    return STREAMS * trainer + (sender->tag == MPIDATA_TAG_VALIDATION);
-}
+static int stream_of(int trainer, int validation) { return STREAMS * trainer + (validation != 0); }
 
 static void translate(const mpidata_field *field, mpidata_staged_piece *piece, mpidata_staged_block *staged, const mpidata_map *map) {
     const int64_t elements = mpidata_block_elements(&staged->block);
@@ -91,17 +89,17 @@ int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, con
     return MPIDATA_SUCCESS;
 }
 
-static int send_map(mpidata_sender *sender, mpidata_map *map, int trainer) {
+static int send_map(mpidata_sender *sender, mpidata_map *map, int trainer, int validation) {
     const size_t n = (size_t)sender->job->plan.trainers * STREAMS;
     if (!map->sent && !(map->sent = calloc(n, 1))) return no_memory();
-    char *sent = &map->sent[stream_of(sender, trainer)];
+    char *sent = &map->sent[stream_of(trainer, validation)];
     if (*sent) return MPIDATA_SUCCESS;
     *sent = 1;
-    return mpidata_sender_send_map(sender, trainer, map);
+    return mpidata_sender_send_map(sender, trainer, validation, map);
 }
 
 /* As a map without a number, which its message alone holds. */
-static int send_forgets(mpidata_sender *sender, mpidata_forgets *list, int trainer) {
+static int send_forgets(mpidata_sender *sender, mpidata_forgets *list, int trainer, int validation) {
     const int64_t n = list->n < FORGETS_MAX ? list->n : FORGETS_MAX;
     const size_t bytes = (size_t)n * sizeof *list->numbers;
     mpidata_map *notice = calloc(1, sizeof *notice);
@@ -114,26 +112,31 @@ static int send_forgets(mpidata_sender *sender, mpidata_forgets *list, int train
     notice->holders = 1;
     memcpy(notice->message + 1, list->numbers + list->n - n, bytes);
     list->n -= n;
-    const int status = mpidata_sender_send_map(sender, trainer, notice);
+    const int status = mpidata_sender_send_map(sender, trainer, validation, notice);
     mpidata_map_let_go(notice);
     return status;
 }
 
-int mpidata_send_maps(mpidata_sender *sender, const mpidata_staged_piece *piece, int trainer) {
-    mpidata_forgets *list = sender->forgets ? &sender->forgets[stream_of(sender, trainer)] : NULL;
+static int send_to(mpidata_sender *sender, const mpidata_staged_piece *piece, int trainer, int validation) {
+    mpidata_forgets *list = sender->forgets ? &sender->forgets[stream_of(trainer, validation)] : NULL;
     if (list && list->n) {
         MPIDATA_TRY(mpidata_sender_flush_to(sender, trainer)); /* pieces that wait may need them */
-        MPIDATA_TRY(send_forgets(sender, list, trainer));
+        MPIDATA_TRY(send_forgets(sender, list, trainer, validation));
     }
-    for (int i = 0; i < piece->n_blocks && piece->n_maps; i++)
-        if (piece->blocks[i].map) MPIDATA_TRY(send_map(sender, piece->blocks[i].map, trainer));
+    for (int i = 0; piece && i < piece->n_blocks; i++)
+        if (piece->blocks[i].map) MPIDATA_TRY(send_map(sender, piece->blocks[i].map, trainer, validation));
     return MPIDATA_SUCCESS;
 }
 
-void mpidata_release_maps(mpidata_staged_piece *piece) {
-    for (int i = 0; i < piece->n_blocks; i++)
-        if (piece->blocks[i].map) mpidata_map_let_go(piece->blocks[i].map);
-    piece->n_maps = 0;
+int mpidata_send_maps(mpidata_sender *sender, int64_t simulation, int64_t step, int validation) {
+    const mpidata_staged_piece *piece = sender->filling < 0 ? NULL : &sender->pieces[sender->filling];
+    int trainers[2];
+    sender->maps_now.over = 1;
+    if (piece && !piece->n_maps) piece = NULL;
+    if (!piece && !sender->forgets) return MPIDATA_SUCCESS;
+    const int n = mpidata_plan_trainers(&sender->job->plan, simulation, step, trainers);
+    for (int i = 0; i < n; i++) MPIDATA_TRY(send_to(sender, piece, trainers[i], validation));
+    return MPIDATA_SUCCESS;
 }
 
 /* Where memory is short, trainers keep it to the end. */

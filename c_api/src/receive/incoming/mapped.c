@@ -1,4 +1,4 @@
-#include "receive/incoming/maps.h"
+#include "receive/incoming/mapped.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Rows that were put by maps: the maps of each rank, and the rows' way to their places when a sample is whole. From then on it
  * is as if they had been put in order. */
-#ifndef MPIDATA_INCOMING_MAPS_H
-#define MPIDATA_INCOMING_MAPS_H
+#ifndef MPIDATA_MAPPED_H
+#define MPIDATA_MAPPED_H
 
 #include "receive/incoming/state.h"
 
