@@ -6,7 +6,7 @@
 #include "receive/incoming/state.h"
 
 /* Take the message of a map, or of some that are to be forgotten. */
-int mpidata_take_map(const mpidata_incoming *in, mpidata_source *source);
+int mpidata_take_map(mpidata_source *source);
 
 /* A block that is put by a map has become part number `part` of its sample. */
 int mpidata_announce_mapped(const mpidata_incoming *in, const mpidata_source *source, mpidata_assembly *assembly,

@@ -37,8 +37,11 @@ static void end_message(mpidata_incoming *in, mpidata_source *source) {
 }
 
 static int take_message(mpidata_incoming *in, mpidata_source *source) {
-    int status = mpidata_is_map(source->message, source->bytes) ? mpidata_take_map(in, source)
-                                                                : mpidata_take_pieces(in, source, source->message, source->bytes);
+    int status;
+    if (!mpidata_is_map(source->message, source->bytes))
+        status = mpidata_take_pieces(in, source, source->message, source->bytes);
+    else if ((status = mpidata_take_map(source)))
+        status = mpidata_name_sender(in, source, status);
     end_message(in, source);
     return status;
 }
