@@ -72,17 +72,17 @@ int mpidata_maps_cover(mpidata_kept_map *const *maps, const int *ranks, int n, i
 }
 
 static void scatter_runs(const mpidata_kept_map *map, char *target, const char *values, size_t row) {
-    for (int64_t i = 0, run; i < map->n; i += run, values += (size_t)run * row) {
-        for (run = 1; i + run < map->n && map->indices[i + run] == map->indices[i] + run;) run++;
-        memcpy(target + (size_t)map->indices[i] * row, values, (size_t)run * row);
+    for (const mpidata_run *run = map->runs, *end = run + map->n_runs; run < end; run++) {
+        memcpy(target + run->first * row, values, run->n * row);
+        values += run->n * row;
     }
 }
 
 #define SCATTER_ROWS(bytes) \
-    for (int64_t i = 0; i < map->n; i++) memcpy(target + (size_t)map->indices[i] * (bytes), values + (size_t)i * (bytes), bytes);
+    for (int64_t i = 0; i < map->n; i++) memcpy(target + map->indices[i] * (size_t)(bytes), values + (size_t)i * (bytes), bytes);
 
 static void scatter(const mpidata_kept_map *map, char *target, const char *values, size_t row) {
-    if (map->runs <= map->n / 4) {
+    if (map->runs) {
         scatter_runs(map, target, values, row);
     } else if (row == 4) {
         SCATTER_ROWS(4)

@@ -5,12 +5,25 @@
 
 #include "containers/array.h"
 
+enum { RUNS_PAY = 4 }; /* rows of one, on average */
+
 static int64_t n_taken; /* ever */
 
 static void free_map(mpidata_kept_map *map) {
     for (int i = 0; i < MPIDATA_KEPT_SETS; i++) free(map->sets[i].ids);
     free(map->indices);
+    free(map->runs);
     free(map);
+}
+
+/* Where memory is short, the rows are copied one by one. */
+static void note_runs(mpidata_kept_map *map) {
+    if (map->n_runs > map->n / RUNS_PAY) return;
+    mpidata_run *run = map->runs = malloc((size_t)map->n_runs * sizeof *run);
+    for (int64_t i = 0, n; run && i < map->n; i += n) {
+        for (n = 1; i + n < map->n && map->indices[i + n] == map->indices[i] + (uint64_t)n;) n++;
+        *run++ = (mpidata_run){map->indices[i], (uint32_t)n};
+    }
 }
 
 /* Where the map of this number is, or would be. Most come in order. */
@@ -60,22 +73,20 @@ static int forget_numbers(mpidata_kept_maps *kept, const int64_t *numbers, int64
 }
 
 static mpidata_kept_map *new_map(const mpidata_map_head *head, const int64_t *indices) {
-    const size_t bytes = (size_t)head->count * sizeof *indices;
     mpidata_kept_map *map = calloc(1, sizeof *map);
-    if (!map || !(map->indices = malloc(bytes))) {
+    if (!map || !(map->indices = malloc((size_t)head->count * sizeof *map->indices))) {
         free(map);
         return NULL;
     }
-    memcpy(map->indices, indices, bytes);
     map->number = head->number;
     map->id = ++n_taken;
     map->n = head->count;
-    map->runs = 1;
-    map->greatest = indices[0];
-    for (int64_t i = 1; i < map->n; i++) {
+    for (int64_t i = 0; i < map->n; i++) {
         map->greatest = indices[i] > map->greatest ? indices[i] : map->greatest;
-        map->runs += indices[i] != indices[i - 1] + 1;
+        map->indices[i] = indices[i] < UINT32_MAX ? (uint32_t)indices[i] : UINT32_MAX;
+        map->n_runs += !i || indices[i] != indices[i - 1] + 1;
     }
+    note_runs(map);
     return map;
 }
 

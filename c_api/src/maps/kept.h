@@ -13,11 +13,16 @@ typedef struct {
 } mpidata_map_set;
 
 typedef struct {
+    uint32_t first, n;
+} mpidata_run;
+
+typedef struct {
     int64_t number; /* of those of its rank */
     int64_t id;     /* of all on this trainer, ever */
     int64_t n, greatest;
-    int64_t *indices;
-    int64_t runs;   /* of indices that follow one another */
+    uint32_t *indices; /* one that no field has is UINT32_MAX */
+    mpidata_run *runs; /* if there are few; NULL: there are not */
+    int64_t n_runs;    /* of indices that follow one another */
     int uses;       /* by samples that are not whole yet */
     int forgotten;  /* by its rank */
     mpidata_map_set sets[MPIDATA_KEPT_SETS]; /* of which it is the first, the last ones that were checked */
