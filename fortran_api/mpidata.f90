@@ -56,8 +56,8 @@ module mpidata
   implicit none
   private
 
-  public :: mpidata_init, mpidata_next, mpidata_param, mpidata_param_text, mpidata_put, mpidata_iput
-  public :: mpidata_wait, mpidata_wait_for
+  public :: mpidata_init, mpidata_next, mpidata_param, mpidata_param_text
+  public :: mpidata_put, mpidata_put_indices, mpidata_iput, mpidata_wait, mpidata_wait_for
   public :: mpidata_step, mpidata_fail, mpidata_finalize, mpidata_strerror, mpidata_last_error
 
   !> Status codes, as in mpidata.h.
@@ -126,11 +126,28 @@ module mpidata
   !> parts together have at most the declared limit. In each step at least one rank must put the field. `xy(2, n)` is a
   !> part of the field with `shape: [nodes, 2]`. Indices that count from 1 need `base: 1` in the job file.
   !>
+  !> `call mpidata_put(field, values, at=at [, ierror=ierror])`: put rows in any order.
+  !>
+  !> at       indices of the field's rows, from 1, one for each row of `values`: row i of the values is row at(i) of the
+  !>          field. Rows count along the dimension with the name of a length, else along the last one. In a step all
+  !>          ranks together have each row exactly once. Trainers get the indices once: the last 16 different ones are
+  !>          known again
+  !>
   !> Local. Blocks only while solvers.in_flight samples are under way, because a trainer's buffer is full.
   interface mpidata_put
     procedure :: put_real32, put_real64, put_complex32, put_complex64, put_int8, put_int16, put_int32, put_int64
     procedure :: put_logical8, put_logical16, put_logical32, put_logical64
   end interface mpidata_put
+
+  !> `call mpidata_put_indices(field, values [, at] [, ierror])`: put this rank's part of a field that is declared with
+  !> `index`, whose values are its own local numbers. They count from `base` in the job file, which is 1 for Fortran's.
+  !>
+  !> values   integer(int32) or integer(int64), as declared
+  !> at       what local number 1, 2, ... of this rank, ghost rows included, is in all of the group; from 1. Left out:
+  !>          the trainer adds the number of rows that the ranks before this one have put along the length of `index`
+  interface mpidata_put_indices
+    procedure :: put_indices_int32, put_indices_int64
+  end interface mpidata_put_indices
 
   !> `call mpidata_iput(field, values [, start] [, ierror])`: as mpidata_put, without the copy.
   !>
@@ -180,6 +197,28 @@ module mpidata
       integer(c_int), value :: dtype, ndim
       integer(c_int64_t), intent(in) :: shape(*), start(*)
     end function c_put_block
+    integer(c_int) function c_put_mapped(field, values, dtype, ndim, shape, map) bind(c, name='mpidata_put_mapped')
+      import :: c_int, c_char, c_ptr, c_int64_t
+      character(kind=c_char), intent(in) :: field(*)
+      type(c_ptr), value :: values
+      integer(c_int), value :: dtype, ndim
+      integer(c_int64_t), intent(in) :: shape(*)
+      type(c_ptr), value :: map
+    end function c_put_mapped
+    integer(c_int) function c_put_indices(field, values, dtype, ndim, shape, map) bind(c, name='mpidata_put_indices')
+      import :: c_int, c_char, c_ptr, c_int64_t
+      character(kind=c_char), intent(in) :: field(*)
+      type(c_ptr), value :: values
+      integer(c_int), value :: dtype, ndim
+      integer(c_int64_t), intent(in) :: shape(*)
+      type(c_ptr), value :: map
+    end function c_put_indices
+    integer(c_int) function c_map_known(n, indices, base, map) bind(c, name='mpidata_map_known')
+      import :: c_int, c_ptr, c_int64_t
+      integer(c_int64_t), value :: n, base
+      integer(c_int64_t), intent(in) :: indices(*)
+      type(c_ptr), intent(out) :: map
+    end function c_map_known
     integer(c_int) function c_iput(field, values, dtype, ndim, shape, start) bind(c, name='mpidata_iput')
       import :: c_int, c_char, c_ptr, c_int64_t
       character(kind=c_char), intent(in) :: field(*)
@@ -340,122 +379,152 @@ contains
   end function as_real32
 
   ! `contiguous` makes the compiler hand over any section as a packed copy, and a contiguous array as it is.
-  subroutine put_real32(field, values, start, ierror)
+  subroutine put_real32(field, values, start, ierror, at)
     character(*), intent(in) :: field
     real(real32), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
 
-    call put(field, c_loc(values), float32, int(shape(values), c_int64_t), start, ierror)
+    call put(field, c_loc(values), float32, int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_real32
 
-  subroutine put_real64(field, values, start, ierror)
+  subroutine put_real64(field, values, start, ierror, at)
     character(*), intent(in) :: field
     real(real64), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
 
-    call put(field, c_loc(values), float64, int(shape(values), c_int64_t), start, ierror)
+    call put(field, c_loc(values), float64, int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_real64
 
-  subroutine put_int32(field, values, start, ierror)
+  subroutine put_int32(field, values, start, ierror, at)
     character(*), intent(in) :: field
     integer(int32), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
 
-    call put(field, c_loc(values), dtype_int32, int(shape(values), c_int64_t), start, ierror)
+    call put(field, c_loc(values), dtype_int32, int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_int32
 
-  subroutine put_int64(field, values, start, ierror)
+  subroutine put_int64(field, values, start, ierror, at)
     character(*), intent(in) :: field
     integer(int64), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
 
-    call put(field, c_loc(values), dtype_int64, int(shape(values), c_int64_t), start, ierror)
+    call put(field, c_loc(values), dtype_int64, int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_int64
 
-  subroutine put_int8(field, values, start, ierror)
+  subroutine put_int8(field, values, start, ierror, at)
     character(*), intent(in) :: field
     integer(int8), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
 
-    call put(field, c_loc(values), byte_dtype(field), int(shape(values), c_int64_t), start, ierror)
+    call put(field, c_loc(values), byte_dtype(field), int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_int8
 
-  subroutine put_complex32(field, values, start, ierror)
+  subroutine put_complex32(field, values, start, ierror, at)
     character(*), intent(in) :: field
     complex(real32), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
 
-    call put(field, c_loc(values), complex64, int(shape(values), c_int64_t), start, ierror)
+    call put(field, c_loc(values), complex64, int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_complex32
 
-  subroutine put_complex64(field, values, start, ierror)
+  subroutine put_complex64(field, values, start, ierror, at)
     character(*), intent(in) :: field
     complex(real64), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
 
-    call put(field, c_loc(values), complex128, int(shape(values), c_int64_t), start, ierror)
+    call put(field, c_loc(values), complex128, int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_complex64
 
-  subroutine put_int16(field, values, start, ierror)
+  subroutine put_int16(field, values, start, ierror, at)
     character(*), intent(in) :: field
     integer(int16), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
 
-    call put(field, c_loc(values), dtype_int16, int(shape(values), c_int64_t), start, ierror)
+    call put(field, c_loc(values), dtype_int16, int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_int16
 
   ! Compilers store .true. in different ways, and the bytes must be 0 or 1.
-  subroutine put_logical8(field, values, start, ierror)
+  subroutine put_logical8(field, values, start, ierror, at)
     character(*), intent(in) :: field
     logical(int8), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
     logical(int8), pointer :: flat(:)
 
     call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
-    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_logical8
 
-  subroutine put_logical16(field, values, start, ierror)
+  subroutine put_logical16(field, values, start, ierror, at)
     character(*), intent(in) :: field
     logical(int16), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
     logical(int16), pointer :: flat(:)
 
     call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
-    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_logical16
 
-  subroutine put_logical32(field, values, start, ierror)
+  subroutine put_logical32(field, values, start, ierror, at)
     character(*), intent(in) :: field
     logical(int32), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
     logical(int32), pointer :: flat(:)
 
     call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
-    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_logical32
 
-  subroutine put_logical64(field, values, start, ierror)
+  subroutine put_logical64(field, values, start, ierror, at)
     character(*), intent(in) :: field
     logical(int64), intent(in), contiguous, target :: values(..)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
     logical(int64), pointer :: flat(:)
 
     call c_f_pointer(c_loc(values), flat, [size(values, kind=c_int64_t)])
-    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror)
+    call put_bool(field, merge(1_int8, 0_int8, flat), int(shape(values), c_int64_t), start, ierror, at)
   end subroutine put_logical64
+
+  subroutine put_indices_int32(field, values, at, ierror)
+    character(*), intent(in) :: field
+    integer(int32), intent(in), contiguous, target :: values(..)
+    class(*), intent(in), optional :: at(:)
+    class(*), intent(out), optional :: ierror
+
+    call put_local(field, c_loc(values), dtype_int32, int(shape(values), c_int64_t), at, ierror)
+  end subroutine put_indices_int32
+
+  subroutine put_indices_int64(field, values, at, ierror)
+    character(*), intent(in) :: field
+    integer(int64), intent(in), contiguous, target :: values(..)
+    class(*), intent(in), optional :: at(:)
+    class(*), intent(out), optional :: ierror
+
+    call put_local(field, c_loc(values), dtype_int64, int(shape(values), c_int64_t), at, ierror)
+  end subroutine put_indices_int64
 
   ! No `contiguous` here: a packed copy would be gone before the library has read it, and an expression's value.
   subroutine iput_real32(field, values, start, ierror)
@@ -657,18 +726,23 @@ contains
     text = f_string(c_last_error())
   end function mpidata_last_error
 
-  subroutine put(field, values, dtype, extents, start, ierror)
+  subroutine put(field, values, dtype, extents, start, ierror, at)
     character(*), intent(in) :: field
     type(c_ptr), intent(in) :: values
     integer(c_int), intent(in) :: dtype
     integer(c_int64_t), intent(in) :: extents(:)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
+    type(c_ptr) :: map
     integer(c_int) :: ndim
 
     if (.not. fits(field, extents, start, ierror)) return
     ndim = int(size(extents), c_int)
-    if (present(start)) then
+    if (present(at)) then
+      if (.not. is_map(field, at, map, ierror, present(start))) return
+      call finish(c_put_mapped(c_string(field), values, dtype, ndim, reversed(extents), map), ierror)
+    else if (present(start)) then
       call finish(c_put_block(c_string(field), values, dtype, ndim, reversed(extents), &
         first_of(start)), ierror)
     else
@@ -697,15 +771,65 @@ contains
     call finish(c_iput(c_string(field), values, dtype, int(size(extents), c_int), reversed(extents), place), ierror)
   end subroutine iput
 
+  !> Local numbers, of which the library makes others.
+  subroutine put_local(field, values, dtype, extents, at, ierror)
+    character(*), intent(in) :: field
+    type(c_ptr), intent(in) :: values
+    integer(c_int), intent(in) :: dtype
+    integer(c_int64_t), intent(in) :: extents(:)
+    class(*), intent(in), optional :: at(:)
+    class(*), intent(out), optional :: ierror
+    type(c_ptr) :: map
+
+    if (.not. fits(field, extents, ierror=ierror)) return
+    map = c_null_ptr
+    if (present(at)) then
+      if (.not. is_map(field, at, map, ierror)) return
+    end if
+    call finish(c_put_indices(c_string(field), values, dtype, int(size(extents), c_int), &
+      reversed(extents), map), ierror)
+  end subroutine put_local
+
+  !> Whether there is a map of these indices, which count from 1; else an error.
+  logical function is_map(field, at, map, ierror, has_start)
+    character(*), intent(in) :: field
+    class(*), intent(in) :: at(:)
+    type(c_ptr), intent(out) :: map
+    class(*), intent(inout), optional :: ierror
+    logical, intent(in), optional :: has_start
+    integer(c_int64_t), allocatable :: indices(:)
+    integer(c_int) :: status
+
+    is_map = .false.
+    if (present(has_start)) then
+      if (has_start) call refuse("Field '" // trim(field) // "': both start and at were given", &
+        'Give start for a block, at for rows in any order.', ierror)
+      if (has_start) return
+    end if
+    allocate (indices(size(at)))
+    select type (at)
+    type is (integer(int32))
+      indices(:) = int(at, c_int64_t)
+    type is (integer(int64))
+      indices(:) = at
+    class default
+      error stop 'mpidata: at is neither integer(int32) nor integer(int64)'
+    end select
+    status = c_map_known(size(indices, kind=c_int64_t), indices, 1_c_int64_t, map)
+    is_map = status == MPIDATA_SUCCESS
+    if (.not. is_map) call finish(status, ierror)
+  end function is_map
+
   !> Values that are 0 or 1, of which the library makes a copy.
-  subroutine put_bool(field, bytes, extents, start, ierror)
+  subroutine put_bool(field, bytes, extents, start, ierror, at)
     character(*), intent(in) :: field
     integer(int8), intent(in), contiguous, target :: bytes(:)
     integer(c_int64_t), intent(in) :: extents(:)
     class(*), intent(in), optional :: start(:)
     class(*), intent(out), optional :: ierror
+    class(*), intent(in), optional :: at(:)
 
-    call put(field, c_loc(bytes), dtype_bool, extents, start, ierror)
+    call put(field, c_loc(bytes), dtype_bool, extents, start, ierror, at)
   end subroutine put_bool
 
   !> Of integer(int8): there are no unsigned integers in Fortran.

@@ -196,6 +196,43 @@ int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype
 int mpidata_put_strided(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                         const int64_t *start, const int64_t *strides);
 
+/* The rows of a field that belong to this rank, where they are scattered: of a partition of a mesh, for example. */
+typedef struct mpidata_map mpidata_map;
+
+/* Create a map. Local; does not block.
+ *
+ * @param[in]  n        number of rows
+ * @param[in]  indices  n indices, from 0, copied: row i is row indices[i] of the field; may be NULL where n is 0
+ * @param[out] map      for mpidata_put_mapped and mpidata_put_indices, any number of times; NULL after an error
+ *
+ * A trainer gets the indices of a map once, with the first sample that needs them, so create a map once for a partition,
+ * not in each step. Errors: MPIDATA_ERR_ARGUMENT (n or an index is negative, or a pointer NULL), MPIDATA_ERR_MEMORY. */
+int mpidata_map_create(int64_t n, const int64_t *indices, mpidata_map **map);
+
+/* Free a map, also one whose rows are still being sent, and set *map to NULL; NULL is ignored. Local; does not block. */
+int mpidata_map_free(mpidata_map **map);
+
+/* As mpidata_put_block, of rows in any order: row i of the values is row map[i] of the field. Rows count along the dimension
+ * that has the name of a length, else along dimension 0; the other extents are the declared ones.
+ *
+ * @param[in] shape  ndim extents; that of the rows is n of the map
+ *
+ * In a step the maps of all ranks have each row of the field exactly once; such a length is the number of all rows. Rows put
+ * by a map and others do not mix in one field of one step. All else is as in mpidata_put_block. A row that is missing or
+ * was put twice is found in a later call of the group, or by the trainer, and ends the job with MPIDATA_ERR_BLOCK. */
+int mpidata_put_mapped(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                       const mpidata_map *map);
+
+/* As mpidata_put, of a field that is declared with `index`, whose values are numbers of this rank's own, ghost rows included:
+ * local number i becomes map[i] in the copy. They count from `base` in the job file, the indices of the map from 0.
+ *
+ * @param[in] map  NULL: the trainer adds the number of rows, along the length that `index` names, that the ranks before this
+ *                 one have put
+ *
+ * Errors also: MPIDATA_ERR_ARGUMENT (a local number that the map does not have, a field without `index`). */
+int mpidata_put_indices(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                        const mpidata_map *map);
+
 /* As mpidata_put_block, or with start NULL as mpidata_put, but without the copy: the array is lent to the library until
  * mpidata_wait or mpidata_wait_for returns, and must not be changed or freed before that. An array that is converted, and
  * one of MPIDATA_BOOL, is copied all the same. */

@@ -11,6 +11,14 @@
 #include "base/wait.h"
 #include "carried/layout.h"
 
+/* A map of a rank, by its number there. */
+typedef struct {
+    int64_t number;
+    mpidata_map *map;
+} rank_map_t;
+
+enum { MOST_MAPS = 64 };
+
 /* A rank of the program. Of its memory, what the rank may write is read once, and checked. */
 typedef struct {
     int socket, process; /* process: a pidfd, or -1 */
@@ -24,6 +32,7 @@ typedef struct {
     uint32_t request;
     int left;                 /* it has finalized */
     int gone;                 /* its socket is closed */
+    rank_map_t *maps;         /* that it has used lately, MOST_MAPS; NULL: none yet (sending.c) */
 } rank_t;
 
 /* The ranks of the present start of the program, and where they come in. ranks.c */

@@ -31,6 +31,17 @@ static uint64_t most_bytes(const mpidata_plan *plan) {
     return bytes;
 }
 
+/* Of indices of maps, where each field is put by one of its own. */
+static uint64_t map_bytes(const mpidata_plan *plan) {
+    uint64_t rows = 0;
+    for (int f = 0; f < plan->n_fields; f++) {
+        const mpidata_field *field = &plan->fields[f];
+        const int64_t most = field->varying < 0 ? field->shape[0] : plan->lengths[field->length].at_most;
+        rows += field->ndim ? (uint64_t)most : 0;
+    }
+    return rows * sizeof(int64_t);
+}
+
 /* Pages are taken as they are written: a rank that puts a part of each field needs no more than that. */
 void ranks_lay_out(ranks_t *ranks) {
     const mpidata_plan *plan = ranks->plan;
@@ -38,7 +49,7 @@ void ranks_lay_out(ranks_t *ranks) {
     uint64_t slots = (uint64_t)plan->in_flight + 1, small = BUNDLE / (sample + 1) + 1;
     if (small > MOST_SLOTS) small = MOST_SLOTS;
     ranks->slots = (uint32_t)(slots > small ? slots : small);
-    ranks->values_bytes = sample + (uint64_t)MPIDATA_BLOCKS_MAX * MPIDATA_BOUNDARY;
+    ranks->values_bytes = sample + map_bytes(plan) + 2 * (uint64_t)MPIDATA_BLOCKS_MAX * MPIDATA_BOUNDARY;
     ranks->values_at = round_up(sizeof(mpidata_carried_sample) + MPIDATA_BLOCKS_MAX * sizeof(mpidata_carried_block), 4096);
     ranks->slot_bytes = ranks->values_at + round_up(ranks->values_bytes, 4096);
     ranks->parameters_at = round_up(sizeof(mpidata_carried), 64);
@@ -123,6 +134,8 @@ static void drop(rank_t *rank) {
     if (rank->socket >= 0) close(rank->socket);
     if (rank->process >= 0) close(rank->process);
     if (rank->shared) munmap(rank->shared, rank->bytes);
+    for (int i = 0; rank->maps && i < MOST_MAPS; i++) (void)mpidata_map_free(&rank->maps[i].map);
+    free(rank->maps);
     *rank = (rank_t){.socket = -1, .process = -1};
 }
 

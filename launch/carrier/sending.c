@@ -1,8 +1,15 @@
 /* From the slots of the ranks to the trainers, without a copy where pieces are not small. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "calls/calls.h"
 #include "carrier.h"
 #include "solver/solver.h"
+
+static int row_dimension(const ranks_t *ranks, const mpidata_carried_block *block) {
+    return mpidata_row_dimension(&ranks->plan->fields[block->block.field]);
+}
 
 /* A block of a rank, checked: a copy, as the rank may write there meanwhile. */
 static int read_block(const ranks_t *ranks, const mpidata_carried_block *there, mpidata_carried_block *block) {
@@ -12,7 +19,67 @@ static int read_block(const ranks_t *ranks, const mpidata_carried_block *there, 
     uint64_t bytes = mpidata_block_bytes(ranks->plan, &block->block);
     if (block->at % MPIDATA_BOUNDARY || block->at > ranks->values_bytes || bytes > ranks->values_bytes - block->at)
         return mpidata_error(MPIDATA_ERR_WIRE, "A block of the carried program lies outside the memory for it");
+    const uint64_t map_bytes = block->block.map ? (uint64_t)block->block.shape[row_dimension(ranks, block)] * sizeof(int64_t) : 0;
+    if (block->map_at % MPIDATA_BOUNDARY || block->map_at > ranks->values_bytes || map_bytes > ranks->values_bytes - block->map_at)
+        return mpidata_error(MPIDATA_ERR_WIRE, "A map of the carried program lies outside the memory for it");
     return MPIDATA_SUCCESS;
+}
+
+/* The map of a block, with the one that was used last first; of those beyond MOST_MAPS the one that was not used for longest
+ * is forgotten. */
+static int find_map(const ranks_t *ranks, rank_t *rank, const mpidata_carried_block *block, const char *values, const mpidata_map **map) {
+    const int64_t n = block->block.shape[row_dimension(ranks, block)];
+    int at = 0;
+    *map = NULL;
+    if (!block->block.map) return MPIDATA_SUCCESS;
+    if (!rank->maps && !(rank->maps = calloc(MOST_MAPS, sizeof *rank->maps)))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for maps of the carried program");
+    while (at < MOST_MAPS && rank->maps[at].number && rank->maps[at].number != block->block.map) at++;
+    if (at == MOST_MAPS) {
+        (void)mpidata_map_free(&rank->maps[--at].map);
+        rank->maps[at].number = 0;
+    }
+    rank_map_t found = rank->maps[at];
+    if (!found.number)
+        MPIDATA_TRY(mpidata_map_create(n, (const int64_t *)(const void *)(values + block->map_at), &found.map));
+    found.number = block->block.map;
+    memmove(rank->maps + 1, rank->maps, (size_t)at * sizeof found);
+    rank->maps[0] = found;
+    *map = found.map;
+    return MPIDATA_SUCCESS;
+}
+
+/* Rows of a field that a rank has put without maps in the next sample; -1: it has put none. */
+static int64_t rows_of(const ranks_t *ranks, const rank_t *rank, int field) {
+    const char *values;
+    int64_t rows = -1;
+    if (!rank->shared) return -1;
+    const mpidata_carried_sample *sample = ranks_slot(ranks, rank, rank->taken, &values);
+    const mpidata_carried_block *blocks = (const mpidata_carried_block *)(sample + 1);
+    const uint32_t n_blocks = __atomic_load_n(&sample->n_blocks, __ATOMIC_RELAXED);
+    for (uint32_t b = 0; b < n_blocks && b < MPIDATA_BLOCKS_MAX; b++) {
+        mpidata_carried_block block;
+        if (read_block(ranks, &blocks[b], &block) || block.block.field != field || block.block.map) continue;
+        rows = (rows < 0 ? 0 : rows) + block.block.shape[ranks->plan->fields[field].varying];
+    }
+    return rows;
+}
+
+/* What local numbers of a rank are to count from, less those of the group's other carriers: 1 for the first rank here. */
+static int64_t local_from(const ranks_t *ranks, const rank_t *rank, const mpidata_carried_block *block) {
+    const mpidata_field *of = &ranks->plan->fields[block->block.field];
+    if (of->index_of < 0 || !block->block.start[MPIDATA_LOCAL]) return 0;
+    for (int f = 0; f < ranks->plan->n_fields; f++) {
+        int64_t before = 0, any = 0;
+        if (ranks->plan->fields[f].length != of->index_of) continue;
+        for (int i = 0; i < ranks->n; i++) {
+            const int64_t rows = rows_of(ranks, &ranks->all[i], f);
+            any |= rows >= 0;
+            before += rows > 0 && &ranks->all[i] < rank ? rows : 0;
+        }
+        if (any) return 1 + before;
+    }
+    return 1;
 }
 
 static int is_whole(const mpidata_field *field, const mpidata_block *block) {
@@ -53,7 +120,18 @@ int ranks_put_the_same(const ranks_t *ranks, char *what, size_t size) {
     return 0;
 }
 
-static int put_blocks(const ranks_t *ranks, const rank_t *rank, double *time) {
+static int put_block(const ranks_t *ranks, rank_t *rank, const mpidata_carried_block *block, const char *values) {
+    const mpidata_field *field = &ranks->plan->fields[block->block.field];
+    mpidata_put_arguments put = {.field = field->name, .values = values + block->at, .dtype = (mpidata_dtype)field->dtype,
+                                 .ndim = block->block.ndim, .shape = block->block.shape};
+    MPIDATA_TRY(find_map(ranks, rank, block, values, &put.map));
+    put.by_map = put.map != NULL;
+    put.local = local_from(ranks, rank, block);
+    if (!put.by_map && field->varying < 0) put.start = block->block.start;
+    return mpidata_calls_put(&put, 1);
+}
+
+static int put_blocks(const ranks_t *ranks, rank_t *rank, double *time) {
     const char *values;
     if (!rank->shared) return MPIDATA_SUCCESS; /* it has only connected */
     const mpidata_carried_sample *sample = ranks_slot(ranks, rank, rank->taken, &values);
@@ -65,9 +143,7 @@ static int put_blocks(const ranks_t *ranks, const rank_t *rank, double *time) {
     for (uint32_t i = 0; i < n_blocks; i++) {
         mpidata_carried_block block;
         MPIDATA_TRY(read_block(ranks, &blocks[i], &block));
-        const mpidata_field *field = &ranks->plan->fields[block.block.field];
-        MPIDATA_TRY(mpidata_iput(field->name, values + block.at, (mpidata_dtype)field->dtype, block.block.ndim,
-                                 block.block.shape, field->varying < 0 ? block.block.start : NULL));
+        MPIDATA_TRY(put_block(ranks, rank, &block, values));
     }
     return MPIDATA_SUCCESS;
 }

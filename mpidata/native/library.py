@@ -29,6 +29,13 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_put": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64)]),
     "mpidata_put_block": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64), POINTER(c_int64)]),
     "mpidata_put_strided": (c_int, [c_char_p, c_void_p, c_int, c_int, *[POINTER(c_int64)] * 3]),
+    "mpidata_map_create": (c_int, [c_int64, c_void_p, POINTER(c_void_p)]),
+    "mpidata_map_free": (c_int, [POINTER(c_void_p)]),
+    "mpidata_map_known": (c_int, [c_int64, c_void_p, c_int64, POINTER(c_void_p)]),
+    **{
+        f"mpidata_put_{name}": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64), c_void_p])
+        for name in ("mapped", "indices")
+    },
     "mpidata_iput": (c_int, [c_char_p, c_void_p, c_int, c_int, POINTER(c_int64), POINTER(c_int64)]),
     "mpidata_wait": (c_int, []),
     "mpidata_wait_for": (c_int, [c_void_p]),
@@ -159,6 +166,11 @@ _SHARED = (
         "put",
         "put_block",
         "put_strided",
+        "put_mapped",
+        "put_indices",
+        "map_create",
+        "map_free",
+        "map_known",
         "iput",
         "wait",
         "wait_for",

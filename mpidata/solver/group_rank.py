@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
-import os
 import sys
 import time
 import traceback
@@ -22,6 +21,8 @@ from mpidata.native import constants
 from mpidata.native.library import Library, check
 from mpidata.native.uncaught import describe
 from mpidata.run.plan import Plan
+from mpidata.solver.maps import as_indices, known_map
+from mpidata.solver.parameters import Parameters
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -192,27 +193,6 @@ class GroupRank:
             self._sent = [array for array in self._sent if array.ctypes.data != values.ctypes.data]
 
 
-class _Parameters(dict[str, Any]):
-    """Parameters by name; outside a job, where the names are not known beforehand, read as they are asked for."""
-
-    def __init__(self, library: Library, plan: Plan | None) -> None:
-        self._library = library
-        texts = plan.texts if plan else {}
-        read = {name: self._read(name) for name in (plan.parameters if plan else ())}
-        super().__init__({name: texts[name][int(read[name])] if name in texts else read[name] for name in read})
-
-    def _read(self, name: str) -> float:
-        value = ctypes.c_double()
-        check(self._library, self._library.mpidata_param(name.encode(), ctypes.byref(value)))
-        return value.value
-
-    def __missing__(self, name: str) -> float | str:
-        variable = f"MPIDATA_PARAM_{name}"
-        given = os.environ.get(variable, os.environ.get(variable.upper(), ""))
-        self[name] = given if _is_text(given) else self._read(name)
-        return self[name]  # type: ignore[no-any-return]
-
-
 class Simulation:
     """The simulation that this rank's group runs at present.
 
@@ -226,7 +206,7 @@ class Simulation:
 
     def __init__(self, rank: GroupRank, identity: int) -> None:
         self.id = identity
-        self.parameters: dict[str, Any] = _Parameters(rank.library, rank.plan)
+        self.parameters: dict[str, Any] = Parameters(rank.library, rank.plan)
         self._rank = rank
 
     def put(self, /, **fields: npt.ArrayLike) -> None:
@@ -286,6 +266,47 @@ class Simulation:
         array = self._rank.array(field, values)
         if not self._is_nothing(field, array):
             self._send(self._rank.library.mpidata_put_block, field, array, self._start(field, array, start))
+
+    def put_at(self, field: str, values: npt.ArrayLike, indices: npt.ArrayLike) -> None:
+        """Put rows of a field in any order: row i of the values is row indices[i] of the field.
+
+        Parameters
+        ----------
+        field : str
+            Name of the field.
+        values : array_like
+            The rows, as for `put`, along the dimension with the name of a length, else along the first one. Copied.
+        indices : array_like of int
+            Shape (rows,), from 0. All ranks together have each row exactly once. Trainers get them once: the last 16
+            different ones are known again by content.
+
+        Raises
+        ------
+        LibraryError
+            As for `put`, or the indices do not fit the values or the field. Not collective.
+        """
+        array, places = self._rank.array(field, values), as_indices(self._rank, field, indices)
+        if array.size or places.size or not self._is_nothing(field, array):
+            self._send(self._rank.library.mpidata_put_mapped, field, array, known_map(self._rank.library, places))
+
+    def put_indices(self, field: str, values: npt.ArrayLike, indices: npt.ArrayLike | None = None) -> None:
+        """Put this rank's part of a field that is declared with `index`, in its own local numbers, from `base` on.
+
+        Parameters
+        ----------
+        field : str
+            Name of the field.
+        values : array_like of int
+            As for `put`.
+        indices : array_like of int, optional
+            Local number i, ghost rows included, is indices[i] in all of the group; from 0. Left out, the trainer adds
+            the rows that the ranks before this one have put along the length of `index`.
+        """
+        array = self._rank.array(field, values)
+        if not self._is_nothing(field, array):
+            places = None if indices is None else as_indices(self._rank, field, indices)
+            known = None if places is None else known_map(self._rank.library, places)
+            self._send(self._rank.library.mpidata_put_indices, field, array, known)
 
     def iput(self, field: str, values: npt.NDArray[Any], start: Sequence[int] | None = None) -> None:
         """As `put_block`, or `put` without `start`, but without a copy: do not change the array before `wait` returns.
@@ -373,11 +394,6 @@ class Simulation:
             what = f"Field {field!r}: the block has {array.ndim} dimensions but start is {start!r:.100}"
             self._rank.misuse(constants.ERR_ARGUMENT, what, "Give one index per dimension, a whole number from 0.")
         return _extents(first)
-
-
-def _is_text(given: str) -> bool:
-    """Look whether it is meant as a text, not as a number that is written in a wrong way."""
-    return not set(given) <= set("+-.,_0123456789eE ") and given.strip("+-").lower() not in ("nan", "inf", "infinity")
 
 
 def _extents(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:

@@ -15,9 +15,10 @@
 #include "receive/incoming.h"
 #include "receive/whole.h"
 #include "solver/kept_constants.h"
+#include "solver/map_sending.h"
 #include "solver/sender.h"
 
-enum { PLAN = 0, PIECES, PARTS, CONSTANTS, ORDER, TASK, PARCELS, KINDS };
+enum { PLAN = 0, PIECES, PARTS, MAPS, CONSTANTS, ORDER, TASK, PARCELS, KINDS };
 enum { LONGEST = 1 << 19, MOST = LONGEST - 1 };
 
 /* Ranks 1 and 2 are trainers, 3 and 4 group 0, 5 and 6 group 1. A block of `large` is a message of its own. */
@@ -260,7 +261,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     switch (input[0] % KINDS) {
     case PLAN: try_plan(input + 1, size - 1); break;
     case PIECES: (void)try_pieces(job_text, input + 1, size - 1); break;
-    case PARTS: (void)try_pieces(varying_text, input + 1, size - 1); break;
+    case PARTS:
+    case MAPS: (void)try_pieces(varying_text, input + 1, size - 1); break;
     case CONSTANTS: (void)try_pieces(constants_text, input + 1, size - 1); break;
     case ORDER: try_order(input + 1, size - 1); break;
     case TASK: try_task(input + 1, size - 1); break;
@@ -315,6 +317,12 @@ static void put(mpidata_sender *sender, int field, int64_t first, int64_t count)
         block.shape[declared->ndim - 1] = count;
     }
     CHECK(!mpidata_sender_stage(sender, &block, values, declared->dtype, 0));
+}
+
+static void put_ends(mpidata_sender *sender, void *values) {
+    for (int i = 0; i < 40; i++) ((int64_t *)values)[i] = 1; /* an index from 1 */
+    const mpidata_block block = {.field = 2, .ndim = 2, .shape = {2, 20}};
+    CHECK(!mpidata_sender_stage(sender, &block, values, MPIDATA_INT64, 0));
 }
 
 /* Of fields that vary one rank sends all, the other one headers only. */
@@ -372,6 +380,48 @@ static void add_constants(int64_t simulation, int64_t nodes) {
     mpidata_plan_free(&job.plan);
     CHECK(try_pieces(constants_text, bytes, size) == 3);
     add_good(CONSTANTS, bytes, size);
+}
+
+/* Each field by maps, a new one for the cells in each step, of which that before is forgotten; local numbers. */
+static void add_maps(int64_t simulation, int64_t nodes) {
+    static uint8_t bytes[LONGEST];
+    static double values[9000];
+    static int64_t indices[4500];
+    size_t size = 0;
+    const char *advice;
+    mpidata_job job = {0};
+    CHECK(!mpidata_plan_parse(varying_text, &job.plan));
+    for (int rank = 0; rank < 2; rank++) {
+        mpidata_sender sender;
+        mpidata_map *cells, *of_nodes;
+        fake_reset();
+        fake_hold_sends = 1;
+        CHECK(!mpidata_sender_open(&sender, &job));
+        sender.by_try = 1;
+        for (int64_t i = 0; i < nodes; i++) indices[i] = 2 * i + rank;
+        CHECK(!mpidata_map_make(nodes, indices, &of_nodes, &advice));
+        for (int64_t step = simulation % 2; step < 6; step += 2) {
+            CHECK(!mpidata_map_make(1, &(int64_t){1 - rank}, &cells, &advice));
+            mpidata_block block = {.ndim = 3, .shape = {1, 3, 4}};
+            mpidata_put_arguments put = {.values = values, .dtype = MPIDATA_UINT8, .by_map = 1, .map = cells};
+            CHECK(!mpidata_stage_mapped(&sender, &block, &put, 0));
+            block = (mpidata_block){.field = 1, .ndim = 2, .shape = {nodes, 2}};
+            put = (mpidata_put_arguments){.values = values, .dtype = MPIDATA_FLOAT32, .by_map = 1, .map = of_nodes};
+            CHECK(!mpidata_stage_mapped(&sender, &block, &put, 0));
+            put_ends(&sender, values);
+            CHECK(!mpidata_send_maps(&sender, simulation, step, 0));
+            CHECK(!mpidata_sender_commit(&sender, simulation, step, 0.5, 0, (double[]){0.25}));
+            if (cells->sent) mpidata_forget_map(&sender, cells);
+            mpidata_map_let_go(cells);
+        }
+        CHECK(!mpidata_sender_flush(&sender));
+        fake_hold_sends = 0;
+        size = add_messages(bytes, size, 3 + rank, 0);
+        mpidata_sender_close(&sender);
+    }
+    mpidata_plan_free(&job.plan);
+    CHECK(try_pieces(varying_text, bytes, size) >= 2); /* what comes later waits for room */
+    add_good(MAPS, bytes, size);
 }
 
 /* What two ranks of a group send of some steps, to trainer 0. */
@@ -444,6 +494,8 @@ static void make_good(void) {
     add_parts(1, 4400);
     add_constants(0, 7);
     add_constants(1, 4400);
+    add_maps(0, 7);
+    add_maps(1, 2200);
     add_parcels(100);
     add_parcels(60000);
 }

@@ -47,13 +47,18 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         elif number >= len(names) and chance.random() < 0.5:  # the first ones have all lengths
             fields[f"f{number}"]["optional"] = True
     draw_constants(seed, fields)
+    maps = random.Random(seed + 1)  # of its own, so that the seeds draw the same jobs as before
+    by_map = [name for name, field in fields.items() if field["shape"] and maps.random() < 0.3]
+    local = [
+        name for name, field in fields.items() if field.get("index") and name not in by_map and maps.random() < 0.5
+    ]
     carried = ranks == 1 and chance.random() < 0.5
     policy, simulations = chance.choice(["fifo", "firo", "reservoir"]), chance.randint(3, 8)
     steps, count = chance.randint(window + 1, 12), trainers * simulations
     kinds = ["packed", "padded"] + (["nested"] if window == 1 else [])
     ragged = random.Random(f"{seed} ragged").choice(kinds)
     spec = {"seed": seed, "ranks": ranks, "steps": steps, "lengths": lengths, "fields": fields, "ragged": ragged}
-    spec["gathers"] = seed % 2 == 1
+    spec |= {"gathers": seed % 2 == 1, "by_map": by_map, "local": local}
     program = python("random_fields/trainer.py", BATCH, window, 1)
     keys = {
         "seed": seed,

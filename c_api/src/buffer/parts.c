@@ -38,6 +38,19 @@ void mpidata_parts_clear(mpidata_parts *parts, mpidata_heap *heap) {
     parts->bytes = 0;
 }
 
+void mpidata_parts_drop_mapped(mpidata_parts *parts, mpidata_heap *heap, const mpidata_plan *plan) {
+    int kept = 0;
+    for (int i = 0; i < parts->n; i++) {
+        if (!parts->list[i].block.map) {
+            parts->list[kept++] = parts->list[i];
+            continue;
+        }
+        parts->bytes -= mpidata_block_bytes(plan, &parts->list[i].block);
+        mpidata_heap_give_back(heap, parts->list[i].values);
+    }
+    parts->n = kept;
+}
+
 static int comes_before(const mpidata_part *one, const mpidata_part *other) {
     if (one->block.field != other->block.field) return one->block.field < other->block.field;
     return one->rank < other->rank;
@@ -69,6 +82,55 @@ static int check_indices(const mpidata_parts *parts, const mpidata_plan *plan) {
                                                    "(rank %d of the group)",
                              field->name, (long long)((least < 0 ? least : greatest) + field->base), (long long)length,
                              plan->lengths[field->index_of].name, field->base, part->rank);
+    }
+    return MPIDATA_SUCCESS;
+}
+
+/* Rows of a field that the ranks before this one have put; -1: none was put, or by maps. */
+static int64_t rows_before(const mpidata_parts *parts, const mpidata_plan *plan, int field, int rank) {
+    int n;
+    int64_t rows = 0;
+    const mpidata_part *part = mpidata_parts_of(parts, field, &n);
+    if (!n || part->block.start[MPIDATA_LOCAL] == MPIDATA_JOINED_ROWS) return -1;
+    for (const mpidata_part *end = part + n; part < end && part->rank < rank; part++) rows += extent_of(plan, part);
+    return rows;
+}
+
+/* Where a rank's part of a length begins, of which local numbers count. */
+static int begin_of(const mpidata_parts *parts, const mpidata_plan *plan, const mpidata_part *local, int64_t *begin) {
+    const mpidata_field *field = &plan->fields[local->block.field];
+    int first = -1;
+    for (int f = 0; f < plan->n_fields; f++) {
+        const int64_t rows = plan->fields[f].length == field->index_of ? rows_before(parts, plan, f, local->rank) : -1;
+        if (rows < 0 || (first >= 0 && rows == *begin)) continue;
+        if (first >= 0)
+            return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%s' has local numbers of rank %d, but the ranks before it have put %lld "
+                                                       "'%s' of field '%s' and %lld of '%s'",
+                                 field->name, local->rank, (long long)*begin, plan->lengths[field->index_of].name,
+                                 plan->fields[first].name, (long long)rows, plan->fields[f].name);
+        first = f;
+        *begin = rows;
+    }
+    if (first >= 0) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%s' has local numbers, but no field with the length '%s' was put in parts, without "
+                                               "maps: pass the map of its rows (rank %d of the group)",
+                         field->name, plan->lengths[field->index_of].name, local->rank);
+}
+
+/* What no length reaches may be beyond all numbers, too, and is refused either way. */
+static int64_t sum(int64_t one, int64_t other) { return (int64_t)((uint64_t)one + (uint64_t)other); }
+
+static int shift_local(const mpidata_parts *parts, const mpidata_plan *plan) {
+    for (mpidata_part *part = parts->list, *end = part + parts->n; part < end; part++) {
+        const mpidata_field *field = &plan->fields[part->block.field];
+        int64_t begin = 0, *start = part->block.start;
+        if (field->index_of < 0 || start[MPIDATA_LOCAL] <= 0 || !extent_of(plan, part)) continue;
+        MPIDATA_TRY(begin_of(parts, plan, part, &begin));
+        begin = sum(begin, start[MPIDATA_LOCAL] - 1);
+        mpidata_shift_indices(field->element_size, part->values, mpidata_block_elements(&part->block), begin);
+        start[MPIDATA_LEAST] = sum(start[MPIDATA_LEAST], begin);
+        start[MPIDATA_GREATEST] = sum(start[MPIDATA_GREATEST], begin);
+        start[MPIDATA_LOCAL] = 0;
     }
     return MPIDATA_SUCCESS;
 }
@@ -116,6 +178,7 @@ int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
     }
     for (int l = 0; l < plan->n_lengths && !parts->per_simulation; l++)
         if (parts->numbers[l] < 0) parts->numbers[l] = 0;
+    MPIDATA_TRY(shift_local(parts, plan));
     return check_indices(parts, plan);
 }
 

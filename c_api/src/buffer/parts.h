@@ -32,8 +32,11 @@ int mpidata_parts_fill(mpidata_parts *parts, mpidata_heap *heap, const mpidata_p
 /* Forget them. */
 void mpidata_parts_clear(mpidata_parts *parts, mpidata_heap *heap);
 
+/* Forget those that were put by maps, whose rows are in their places. */
+void mpidata_parts_drop_mapped(mpidata_parts *parts, mpidata_heap *heap, const mpidata_plan *plan);
+
 /* All are there: put them in order, and find the lengths, and which optional fields that vary were put; those that were not
- * are as long as others, and hold zeros. Refuses fields of one length that are not as long as one another, and
+ * are as long as others, and hold zeros. Indices that count from their rank's part on count along all from then on. Refuses fields of one length that are not as long as one another, and
  * indices beyond their length. */
 int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan);
 

@@ -156,7 +156,7 @@ int64_t mpidata_slots_take(mpidata_slots *slots, int64_t ahead) {
 void mpidata_slots_give_back(mpidata_slots *slots, int64_t number) {
     mpidata_slot *slot = slots->slots[number];
     slot->unowned = slot->pins > 0;
-    if (!slot->unowned && slots->plan->n_lengths) mpidata_parts_clear(&slot->parts, &slots->heap);
+    if (!slot->unowned && (slots->plan->n_lengths || slot->parts.n)) mpidata_parts_clear(&slot->parts, &slots->heap);
     if (!slot->unowned && slot->constants) let_go_of_constants(slots, slot);
     if (!slot->unowned && --slot->page->in_use == 0 && slot->page != slots->filling) page_empty(slots, slot->page);
 }

@@ -2,6 +2,8 @@
 #ifndef MPIDATA_BINDINGS_H
 #define MPIDATA_BINDINGS_H
 
+#include "mpidata.h"
+
 /* As mpidata_fail, but the simulation may be tried again: what runs it has failed, not the simulation. */
 int mpidata_fail_try(const char *reason);
 
@@ -9,6 +11,10 @@ int mpidata_fail_try(const char *reason);
  * later calls fail. what: "Field 'u' has 2 dimensions", say, without a full stop; advice: a sentence. Returns the status, a
  * MPIDATA_ERR_, or MPIDATA_END where the job is stopping. */
 int mpidata_misuse(int status, const char *what, const char *advice);
+
+/* The map that has these indices, which count from `base`, for mpidata_put_mapped and mpidata_put_indices. It is the library's,
+ * and good until the next such call: equal indices are known again, so that they need not be sent once more. */
+int mpidata_map_known(int64_t n, const int64_t *indices, int64_t base, mpidata_map **map);
 
 /* The mpidata_dtype that the job declares for a field; 0 outside a job, and if there is no such field. */
 int mpidata_declared_dtype(const char *field);

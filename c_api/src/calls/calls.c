@@ -6,6 +6,7 @@
 
 #include "calls/bindings.h"
 #include "calls/constants_check.h"
+#include "calls/maps.h"
 #include "calls/strided.h"
 #include "program/alone.h"
 #include "program/caller.h"
@@ -107,6 +108,7 @@ int mpidata_calls_begin(const mpidata_transport *by, const mpidata_plan *plan, c
     int64_t *constants = plan && plan->n_constants ? calloc(2 * (size_t)mpidata_plan_counts(plan), sizeof *constants) : NULL;
     if (plan && plan->n_constants && !constants) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in " JOINS ".");
     transport = by;
+    mpidata_maps_open(by->forget);
     mpidata_calls = (mpidata_solver_calls){.state = MPIDATA_JOINED, .alone = !plan, .simulation = -1, .counts = counts,
                                            .constants = constants, .plan = plan, .parameters = parameters};
     return MPIDATA_SUCCESS;
@@ -152,6 +154,8 @@ static int put_values(const mpidata_put_arguments *put, int lend) {
     MPIDATA_TRY(enter("mpidata_put"));
     int status = mpidata_put_check(mpidata_calls.plan, put, mpidata_calls.counts, &block, &advice);
     if (!status && !mpidata_calls.alone && mpidata_calls.step) status = mpidata_constant_check(&mpidata_calls.plan->fields[block.field], &advice);
+    if (!status && put->by_map) status = mpidata_rows_check(mpidata_calls.plan, put, &block, &advice);
+    if (!status && put->local) status = mpidata_local_numbers_check(mpidata_calls.plan, put, &block, &advice);
     if (status) return mpidata_calls_misuse(status, advice);
     if (mpidata_calls.alone) return MPIDATA_SUCCESS;
     int64_t elements = mpidata_block_elements(&block);
@@ -167,9 +171,20 @@ int mpidata_declared_dtype(const char *field) {
     return index < 0 ? 0 : (int)plan->fields[index].dtype;
 }
 
+int mpidata_calls_put(const mpidata_put_arguments *put, int lend) { return settle(put_values(put, lend)); }
+
+/* What all of these calls have, beside what only some have. */
+static int put_any(const char *field, const void *values, mpidata_dtype dtype, int ndim, mpidata_put_arguments *put, int lend) {
+    put->field = field;
+    put->values = values;
+    put->dtype = dtype;
+    put->ndim = ndim;
+    return mpidata_calls_put(put, lend);
+}
+
 int mpidata_put(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape) {
     MPIDATA_CALLED;
-    return settle(put_values(&(mpidata_put_arguments){field, values, dtype, ndim, shape, NULL}, 0));
+    return put_any(field, values, dtype, ndim, &(mpidata_put_arguments){.shape = shape}, 0);
 }
 
 int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
@@ -179,13 +194,13 @@ int mpidata_put_block(const char *field, const void *values, mpidata_dtype dtype
     MPIDATA_TRY(refuse_forked());
     int status = mpidata_put_needs_start(field, ndim, start, &advice);
     if (status) return mpidata_calls_misuse(status, advice);
-    return settle(put_values(&(mpidata_put_arguments){field, values, dtype, ndim, shape, start}, 0));
+    return put_any(field, values, dtype, ndim, &(mpidata_put_arguments){.shape = shape, .start = start}, 0);
 }
 
 int mpidata_iput(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                  const int64_t *start) {
     MPIDATA_CALLED;
-    return settle(put_values(&(mpidata_put_arguments){field, values, dtype, ndim, shape, start}, 1));
+    return put_any(field, values, dtype, ndim, &(mpidata_put_arguments){.shape = shape, .start = start}, 1);
 }
 
 static int put_strided(mpidata_put_arguments put, const int64_t *strides) {
@@ -202,7 +217,46 @@ static int put_strided(mpidata_put_arguments put, const int64_t *strides) {
 int mpidata_put_strided(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
                         const int64_t *start, const int64_t *strides) {
     MPIDATA_CALLED;
-    return settle(put_strided((mpidata_put_arguments){field, values, dtype, ndim, shape, start}, strides));
+    const mpidata_put_arguments put = {.field = field, .values = values, .dtype = dtype, .ndim = ndim, .shape = shape, .start = start};
+    return settle(put_strided(put, strides));
+}
+
+int mpidata_put_mapped(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                       const mpidata_map *map) {
+    MPIDATA_CALLED;
+    return put_any(field, values, dtype, ndim, &(mpidata_put_arguments){.shape = shape, .map = map, .by_map = 1}, 0);
+}
+
+int mpidata_put_indices(const char *field, const void *values, mpidata_dtype dtype, int ndim, const int64_t *shape,
+                        const mpidata_map *map) {
+    MPIDATA_CALLED;
+    return put_any(field, values, dtype, ndim, &(mpidata_put_arguments){.shape = shape, .map = map, .local = 1}, 0);
+}
+
+int mpidata_map_create(int64_t n, const int64_t *indices, mpidata_map **map) {
+    MPIDATA_CALLED;
+    const char *advice = "";
+    MPIDATA_TRY(refuse_forked());
+    if (!map) return mpidata_error(MPIDATA_ERR_ARGUMENT, "mpidata_map_create: map is NULL.");
+    const int status = mpidata_map_make(n, indices, map, &advice);
+    return status ? settle(mpidata_calls_misuse(status, advice)) : status;
+}
+
+int mpidata_map_free(mpidata_map **map) {
+    MPIDATA_CALLED;
+    MPIDATA_TRY(refuse_forked());
+    if (map && *map) mpidata_map_let_go(*map);
+    if (map) *map = NULL;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_map_known(int64_t n, const int64_t *indices, int64_t base, mpidata_map **map) {
+    MPIDATA_CALLED;
+    const char *advice = "";
+    *map = NULL;
+    MPIDATA_TRY(refuse_forked());
+    const int status = mpidata_map_remember(n, indices, base, map, &advice);
+    return status ? settle(mpidata_calls_misuse(status, advice)) : status;
 }
 
 int mpidata_wait(void) {
@@ -237,9 +291,15 @@ static int was_not_put(const mpidata_field *field) {
 }
 
 /* What is wrong with a field that does not vary. */
-static int check_elements(const mpidata_field *field, int64_t elements) {
+static int check_elements(const mpidata_plan *plan, int index, int64_t elements) {
+    const mpidata_field *field = &plan->fields[index];
     if (elements == field->row) return MPIDATA_SUCCESS;
     if (!elements) return was_not_put(field);
+    const int64_t rows = field->ndim ? field->shape[0] : 1, row = field->row / rows, missing = rows - elements / row;
+    const int64_t first = missing > 0 && elements % row == 0 ? transport->missing_row(index, missing) : -1;
+    if (first >= 0)
+        return mpidata_error(MPIDATA_ERR_BLOCK, "Row %lld of field '%s' is missing: the maps of all ranks have %lld of its %lld rows",
+                             (long long)first, field->name, (long long)(rows - missing), (long long)rows);
     return mpidata_error(MPIDATA_ERR_BLOCK, "The blocks of field '%s' have %lld elements, the field has %lld: %s", field->name,
                          (long long)elements, (long long)field->row,
                          elements < field->row ? "they leave a hole" : "they overlap, or it was put twice");
@@ -269,7 +329,7 @@ int mpidata_calls_check_cover(const int64_t *counts, int64_t step, int tells) {
     if (plan->n_constants) counts = mpidata_counts_with_constants(plan, counts, step, mpidata_calls.constants);
     for (int i = 0; i < plan->n_fields; i++) {
         const mpidata_field *field = &plan->fields[i];
-        int status = field->varying < 0 ? check_elements(field, counts[i]) : check_length(plan, i, counts);
+        int status = field->varying < 0 ? check_elements(plan, i, counts[i]) : check_length(plan, i, counts);
         if (status && !tells) return mpidata_calls.broken = status;
         if (status && field->per_simulation && !step)
             return misuse_of_step(status, step, MPIDATA_PUT_CONSTANTS);
@@ -371,6 +431,7 @@ int mpidata_finalize(void) {
     MPIDATA_TRY(refuse_forked());
     if (mpidata_calls.state != MPIDATA_JOINED) return need_simulation("mpidata_finalize");
     int status = in_job() ? settle(leave()) : MPIDATA_SUCCESS;
+    mpidata_maps_close();
     transport->close();
     mpidata_strided_close();
     free(mpidata_calls.counts);

@@ -44,6 +44,9 @@ int mpidata_calls_misuse(int status, const char *advice);
  * which says so. */
 int mpidata_calls_check_cover(const int64_t *counts, int64_t step, int tells);
 
+/* Check and stage what is put. lend: without a copy, where it can. */
+int mpidata_calls_put(const mpidata_put_arguments *put, int lend);
+
 /* The error of calls after a time that is not finite. */
 int mpidata_calls_not_finite(void);
 

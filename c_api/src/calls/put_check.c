@@ -110,9 +110,13 @@ int mpidata_put_check(const mpidata_plan *plan, const mpidata_put_arguments *put
         block->start[d] = put->start ? put->start[d] : 0;
     }
     if (field->varying >= 0) return check_part(plan, field, put, counts[index], advice);
-    if (!put->start) MPIDATA_TRY(check_whole_shape(field, "", put->ndim, put->shape, advice));
-    *advice = "Indices start at 0 and count in C order (last index fastest).";
-    MPIDATA_TRY(mpidata_block_check(plan, block));
+    if (!put->start && !put->by_map) MPIDATA_TRY(check_whole_shape(field, "", put->ndim, put->shape, advice));
+    *advice = put->by_map ? "Put some of the rows: the other extents are the declared ones."
+                          : "Indices start at 0 and count in C order (last index fastest).";
+    block->map = put->by_map && put->ndim; /* for the check */
+    const int status = mpidata_block_check(plan, block);
+    block->map = 0;
+    MPIDATA_TRY(status);
     int64_t in_all = counts[index] + mpidata_block_elements(block);
     *advice = field->per_simulation ? "Put it once, before the first step." : "Put each field once per step, and call mpidata_step.";
     if (in_all > field->row)

@@ -10,6 +10,9 @@ typedef struct {
     mpidata_dtype dtype;
     int ndim;
     const int64_t *shape, *start; /* start: NULL for a whole field */
+    const mpidata_map *map;       /* of rows or local numbers; else NULL */
+    int by_map;                   /* put by mpidata_put_mapped */
+    int64_t local;                /* by mpidata_put_indices: 1 and the rows of other ranks that this one carries, before it */
 } mpidata_put_arguments;
 
 /* Check; *block: what is put. plan: NULL outside a job, where only what is wrong in any job is refused. counts:

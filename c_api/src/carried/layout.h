@@ -17,7 +17,7 @@
 
 #define MPIDATA_CARRIER_VARIABLE "MPIDATA_CARRIER" /* "<path of the socket>:<token of this start of the program>" */
 #define MPIDATA_CARRIED_MAGIC UINT32_C(0x4d504331)
-#define MPIDATA_CARRIED_VERSION 2u
+#define MPIDATA_CARRIED_VERSION 3u
 
 enum { MPIDATA_CARRIED_TOKEN = 32, MPIDATA_CARRIED_SENTENCE = 1024, MPIDATA_CARRIED_LINE = 64 };
 
@@ -85,9 +85,10 @@ typedef struct {
 typedef struct {
     mpidata_block block;
     uint64_t at; /* of the values, of the declared dtype, within the slot's values */
+    uint64_t map_at; /* likewise, of the indices of its map */
 } mpidata_carried_block;
 
-_Static_assert(sizeof(mpidata_carried_sample) == 16 && sizeof(mpidata_carried_block) == 112, "both sides must agree");
+_Static_assert(sizeof(mpidata_carried_sample) == 16 && sizeof(mpidata_carried_block) == 128, "both sides must agree");
 _Static_assert(sizeof(mpidata_carried_hello) == 40 && sizeof(mpidata_carried_welcome) == 1048, "both sides must agree");
 _Static_assert(sizeof(mpidata_carried) == 2432, "both sides must agree");
 

@@ -11,9 +11,11 @@
 
 #include "buffer/copy.h"
 #include "calls/calls.h"
+#include "calls/maps.h"
 #include "carried/carried.h"
 #include "carried/channel.h"
 #include "dtypes/convert.h"
+#include "dtypes/indices.h"
 #include "program/alone.h"
 #include "program/caller.h"
 #include "wire/failed.h"
@@ -84,8 +86,44 @@ static void copy_values(char *restrict target, const void *restrict values, int6
     convert(target, values, elements);
 }
 
+static const char LARGER[] = "Put larger blocks, several of these at once.";
+
+/* So many bytes of the slot; *at: where. */
+static int take_room(size_t bytes, uint64_t *at) {
+    *at = mpidata_padded(rank.used);
+    if (*at <= rank.channel.values_bytes && bytes <= rank.channel.values_bytes - *at) {
+        rank.used = *at + bytes;
+        return MPIDATA_SUCCESS;
+    }
+    (void)mpidata_error(MPIDATA_ERR_MEMORY, "A sample has no room in the memory shared with the carrier");
+    return mpidata_calls_misuse(MPIDATA_ERR_MEMORY, LARGER);
+}
+
+/* The indices are behind the values in each sample, once for all fields: the carrier knows the map again by its number. */
+static int stage_map(const mpidata_map *map, mpidata_carried_block *block) {
+    const mpidata_carried_block *blocks = (const mpidata_carried_block *)(rank.sample + 1);
+    block->block.map = map->number;
+    for (uint32_t b = rank.n_blocks; b-- > 0;)
+        if (blocks[b].block.map == map->number) {
+            block->map_at = blocks[b].map_at;
+            return MPIDATA_SUCCESS;
+        }
+    const size_t bytes = (size_t)map->n * sizeof *map->indices;
+    MPIDATA_TRY(take_room(bytes, &block->map_at));
+    (void)mpidata_copy_past_cache(rank.values + block->map_at, map->indices, bytes);
+    return MPIDATA_SUCCESS;
+}
+
+/* To numbers of all of the group, from the field's base on. */
+static void translate(const mpidata_field *field, char *values, int64_t elements, const mpidata_map *map) {
+    mpidata_shift_indices(field->element_size, values, elements, -field->base);
+    mpidata_translate_indices(field->element_size, values, elements, map->indices);
+    mpidata_shift_indices(field->element_size, values, elements, field->base);
+}
+
 static int stage_in_slot(const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
-    static const char LARGER[] = "Put larger blocks, several of these at once.";
+    const mpidata_field *field = &rank.plan.fields[block->field];
+    mpidata_carried_block there = {.block = *block};
     size_t bytes = mpidata_block_bytes(&rank.plan, block);
     (void)lend; /* the carrier has no access to the program's arrays */
     if (!rank.sample) MPIDATA_TRY(mpidata_channel_slot(&rank.channel, &rank.sample, &rank.values));
@@ -93,15 +131,12 @@ static int stage_in_slot(const mpidata_block *block, const mpidata_put_arguments
         (void)mpidata_error(MPIDATA_ERR_BLOCK, "A rank may put at most %d blocks in one step", (int)rank.channel.blocks);
         return mpidata_calls_misuse(MPIDATA_ERR_BLOCK, LARGER);
     }
-    uint64_t at = mpidata_padded(rank.used);
-    if (at > rank.channel.values_bytes || bytes > rank.channel.values_bytes - at) {
-        (void)mpidata_error(MPIDATA_ERR_MEMORY, "A sample has no room in the memory shared with the carrier");
-        return mpidata_calls_misuse(MPIDATA_ERR_MEMORY, LARGER);
-    }
-    copy_values(rank.values + at, put->values, mpidata_block_elements(block), bytes,
-                mpidata_conversion(put->dtype, rank.plan.fields[block->field].dtype));
-    ((mpidata_carried_block *)(rank.sample + 1))[rank.n_blocks++] = (mpidata_carried_block){.block = *block, .at = at};
-    rank.used = at + bytes;
+    MPIDATA_TRY(take_room(bytes, &there.at));
+    copy_values(rank.values + there.at, put->values, mpidata_block_elements(block), bytes, mpidata_conversion(put->dtype, field->dtype));
+    if (put->by_map && put->map->n) MPIDATA_TRY(stage_map(put->map, &there));
+    if (put->local && put->map) translate(field, rank.values + there.at, mpidata_block_elements(block), put->map);
+    if (put->local && !put->map) there.block.start[MPIDATA_LOCAL] = put->local;
+    ((mpidata_carried_block *)(rank.sample + 1))[rank.n_blocks++] = there;
     return MPIDATA_SUCCESS;
 }
 
@@ -109,6 +144,8 @@ static int wait_for_nothing(const void *values) {
     (void)values;
     return MPIDATA_SUCCESS;
 }
+
+static void forget_nothing(const mpidata_map *map) { (void)map; } /* the carrier keeps some by itself */
 
 static void drop_slot(void) {
     rank.sample = NULL;
@@ -156,7 +193,7 @@ static void close_carried(void) {
 
 static const mpidata_transport BY_MEMORY = {
     .forked = is_forked, .refuse_forked = refuse_fork, .who = who_is_carried, .settle = settle_with_carrier,
-    .report = report_to_carrier, .stage = stage_in_slot, .wait = wait_for_nothing, .step = commit_slot, .drop = drop_slot,
+    .report = report_to_carrier, .stage = stage_in_slot, .wait = wait_for_nothing, .step = commit_slot, .drop = drop_slot, .forget = forget_nothing,
     .complete = complete_nothing, .next = ask_for_next, .fail = tell_of_failure, .leave = leave_carrier, .close = close_carried,
 };
 

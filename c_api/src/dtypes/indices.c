@@ -15,6 +15,30 @@ MPIDATA_OUT_OF_LINE void mpidata_copy_indices(size_t size, void *restrict target
     }
 }
 
+#define SHIFT_INDICES(type)                                               \
+    type *all = indices;                                                 \
+    for (int64_t i = 0; i < n; i++) all[i] = (type)((uint64_t)all[i] + (uint64_t)by);
+
+MPIDATA_OUT_OF_LINE void mpidata_shift_indices(size_t size, void *indices, int64_t n, int64_t by) {
+    if (size == sizeof(int32_t)) {
+        SHIFT_INDICES(int32_t)
+    } else {
+        SHIFT_INDICES(int64_t)
+    }
+}
+
+#define TRANSLATE_INDICES(type)                                          \
+    type *all = indices;                                                 \
+    for (int64_t i = 0; i < n; i++) all[i] = (type)new[all[i]];
+
+MPIDATA_OUT_OF_LINE void mpidata_translate_indices(size_t size, void *indices, int64_t n, const int64_t *new) {
+    if (size == sizeof(int32_t)) {
+        TRANSLATE_INDICES(int32_t)
+    } else {
+        TRANSLATE_INDICES(int64_t)
+    }
+}
+
 #define RANGE(type)                                   \
     const type *from = indices;                       \
     type low = from[0], high = from[0];               \

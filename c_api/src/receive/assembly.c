@@ -16,6 +16,7 @@ static void give_up(mpidata_assembly *assembly) {
     free(assembly->heard);
     free(assembly->blocks);
     free(assembly->block_ranks);
+    free(assembly->mapped);
     free(assembly);
 }
 
@@ -68,14 +69,20 @@ mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group
     *assembly = (mpidata_assembly){.group = group, .by_try = by_try, .simulation = simulation, .step = step, .slot = slot,
                                    .first_rank = INT_MAX, .validation = validation, .missing = assembly->missing, .heard = assembly->heard,
                                    .blocks = assembly->blocks, .block_ranks = assembly->block_ranks,
-                                   .allocated = assembly->allocated, .next = *chain};
+                                   .allocated = assembly->allocated, .mapped = assembly->mapped,
+                                   .mapped_room = assembly->mapped_room, .next = *chain};
     *chain = assembly;
     assemblies->count++;
     assemblies->validation += validation;
     return assembly;
 }
 
+void mpidata_assembly_release_maps(mpidata_assembly *assembly) {
+    while (assembly->n_mapped) mpidata_kept_let_go(assembly->mapped[--assembly->n_mapped].map);
+}
+
 void mpidata_assembly_free(mpidata_assemblies *assemblies, mpidata_assembly *assembly) {
+    mpidata_assembly_release_maps(assembly);
     mpidata_assembly **link = &assemblies->chains[chain_of(assembly->simulation, assembly->step)];
     while (*link != assembly) link = &(*link)->next;
     *link = assembly->next;

@@ -3,7 +3,14 @@
 #define MPIDATA_ASSEMBLY_H
 
 #include "buffer/slots.h"
+#include "maps/kept.h"
 #include "wire/wire.h"
+
+/* A part that was put by a map, until the sample is whole. */
+typedef struct {
+    int part;
+    mpidata_kept_map *map;
+} mpidata_mapped_part;
 
 typedef struct mpidata_assembly {
     int group;
@@ -25,6 +32,9 @@ typedef struct mpidata_assembly {
     int *block_ranks;
     int n_blocks;
     int64_t allocated;
+    mpidata_mapped_part *mapped;
+    int n_mapped;
+    int64_t mapped_room;
     struct mpidata_assembly *next; /* in its hash chain, or of those that are free */
 } mpidata_assembly;
 
@@ -58,6 +68,9 @@ int mpidata_assembly_announce(const mpidata_assemblies *assemblies, mpidata_asse
 /* Is every element of every field in place, but for optional ones that were not put, and has each rank sent its header? Are
  * the constants whole that the sample has? */
 int mpidata_assembly_whole(const mpidata_assemblies *assemblies, const mpidata_assembly *assembly);
+
+/* It needs its maps no more. */
+void mpidata_assembly_release_maps(mpidata_assembly *assembly);
 
 void mpidata_assembly_free(mpidata_assemblies *assemblies, mpidata_assembly *assembly);
 

@@ -31,6 +31,7 @@ typedef struct {
     MPI_Request request;
     double since; /* when it became pending; s */
     mpidata_message_list waiting; /* for the one before them */
+    mpidata_kept_maps maps;       /* that have come in this stream */
 } mpidata_source;
 
 typedef struct {

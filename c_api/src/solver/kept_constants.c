@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/wait.h"
+#include "solver/map_sending.h"
 
 int mpidata_kept_constants_begin(mpidata_sender *sender) {
     mpidata_staged_piece *piece = &sender->pieces[mpidata_kept_constants_piece(sender)];
@@ -16,6 +17,7 @@ int mpidata_kept_constants_begin(mpidata_sender *sender) {
         mpidata_job_waits(sender->job, since);
     }
     sender->waited += mpidata_now() - since;
+    mpidata_sender_release_maps(piece);
     piece->n_blocks = 0;
     piece->n_moments = 0;
     piece->payload_bytes = 0;
@@ -43,6 +45,7 @@ int mpidata_kept_constants_send(mpidata_sender *sender, int64_t simulation, int6
         if (constants->sent[trainers[i]]) continue;
         if (!constants->header_bytes) MPIDATA_TRY(write_header(sender, simulation, parameters));
         constants->sent[trainers[i]] = 1;
+        MPIDATA_TRY(mpidata_send_maps_of(sender, &sender->pieces[mpidata_kept_constants_piece(sender)], trainers[i], validation));
         MPIDATA_TRY(mpidata_sender_send(sender, mpidata_kept_constants_piece(sender), constants->header_bytes,
                                         trainers[i]));
     }

@@ -13,6 +13,7 @@
 #include "program/alone.h"
 #include "program/caller.h"
 #include "solver/kept_constants.h"
+#include "solver/map_sending.h"
 #include "solver/sender.h"
 #include "solver/tally.h"
 #include "stream/state.h"
@@ -92,6 +93,7 @@ static int cannot_send(int status) {
 
 static int stage(const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
     if (solver.job.plan.fields[block->field].per_simulation) MPIDATA_TRY(mpidata_kept_constants_begin(&solver.sender));
+    if (put->by_map || put->local) return cannot_send(mpidata_stage_mapped(&solver.sender, block, put, lend));
     return cannot_send(mpidata_sender_stage(&solver.sender, block, put->values, put->dtype, lend));
 }
 
@@ -100,6 +102,10 @@ static int wait_for_lent(const void *values) {
 }
 
 static void drop(void) { mpidata_sender_drop(&solver.sender); }
+
+static int64_t missing_row(int field, int64_t missing) { return mpidata_missing_row(&solver.sender, field, missing); }
+
+static void forget(const mpidata_map *map) { mpidata_forget_map(&solver.sender, map); }
 
 /* Where steps are short, not in each: a call of MPI that finds nothing may give the core away. */
 static int listen_again(void) {
@@ -163,6 +169,7 @@ static int commit(double time) {
     if (solver.job.plan.n_constants)
         MPIDATA_TRY(cannot_send(mpidata_kept_constants_send(&solver.sender, mpidata_calls.simulation, mpidata_calls.step,
                                                             solver.validation, solver.task->parameters)));
+    MPIDATA_TRY(cannot_send(mpidata_send_maps(&solver.sender, mpidata_calls.simulation, mpidata_calls.step, solver.validation)));
     MPIDATA_TRY(cannot_send(mpidata_sender_commit(&solver.sender, mpidata_calls.simulation, mpidata_calls.step, time,
                                                   solver.validation, solver.task->parameters)));
     mpidata_calls_empty_step();
@@ -289,6 +296,7 @@ static int leave(const mpidata_done *done) {
 static void close_all(void) {
     if (solver.group != MPI_COMM_NULL) (void)MPI_Comm_free(&solver.group);
     if (in_job()) {
+        mpidata_forget_nothing(&solver.sender);
         mpidata_sender_close(&solver.sender);
         mpidata_job_leave(&solver.job);
         mpidata_job_left();
@@ -300,7 +308,7 @@ static void close_all(void) {
 
 static const mpidata_transport BY_MPI = {
     .forked = mpidata_job_forked, .refuse_forked = mpidata_job_refuse_forked, .who = who, .settle = settle, .report = report,
-    .stage = stage, .wait = wait_for_lent, .step = step, .drop = drop, .complete = complete, .next = next, .fail = fail,
+    .stage = stage, .wait = wait_for_lent, .step = step, .drop = drop, .missing_row = missing_row, .forget = forget, .complete = complete, .next = next, .fail = fail,
     .leave = leave, .close = close_all,
 };
 

@@ -5,6 +5,7 @@
 
 #include "buffer/copy.h"
 #include "base/wait.h"
+#include "calls/maps.h"
 #include "containers/array.h"
 #include "dtypes/convert.h"
 #include "dtypes/indices.h"
@@ -50,8 +51,15 @@ int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job) {
     return sender->bundles ? MPIDATA_SUCCESS : no_memory(trainers * sizeof *sender->bundles);
 }
 
+void mpidata_sender_release_maps(mpidata_staged_piece *piece) {
+    for (int i = 0; i < piece->n_blocks; i++)
+        if (piece->blocks[i].map) mpidata_map_let_go(piece->blocks[i].map);
+    piece->n_maps = 0;
+}
+
 void mpidata_sender_close(mpidata_sender *sender) {
     for (int i = 0; sender->pieces && i <= mpidata_kept_constants_piece(sender); i++) {
+        mpidata_sender_release_maps(&sender->pieces[i]);
         free(sender->pieces[i].blocks);
         free(sender->pieces[i].moments);
     }
@@ -71,6 +79,7 @@ void mpidata_sender_close(mpidata_sender *sender) {
 }
 
 static void piece_empty(mpidata_staged_piece *piece) {
+    if (piece->n_maps) mpidata_sender_release_maps(piece);
     piece->under_way = 0;
     piece->n_blocks = 0;
     piece->n_moments = 0;
@@ -106,8 +115,22 @@ static int send_message(mpidata_sender *sender, int number, int trainer, send_fu
     MPIDATA_TRY_MPI(send(values, count, type, 1 + trainer, sender->tag, sender->job->data,
                          &flight->requests[flight->n]));
     flight->of[flight->n].trainer = trainer;
+    flight->of[flight->n].map = NULL;
     flight->of[flight->n++].piece = number;
     piece->under_way++;
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_sender_send_map(mpidata_sender *sender, int trainer, int validation, mpidata_map *map) {
+    const int tag = validation ? MPIDATA_TAG_VALIDATION : MPIDATA_TAG_SAMPLE;
+    mpidata_flight *flight = &sender->flight;
+    const size_t bytes = sizeof *map->message + (size_t)map->message->count * sizeof *map->indices;
+    MPIDATA_TRY(reserve_request(flight));
+    MPIDATA_TRY_MPI(MPI_Issend(map->message, (int)bytes, MPI_BYTE, 1 + trainer, tag, sender->job->data,
+                               &flight->requests[flight->n]));
+    flight->of[flight->n].trainer = trainer;
+    flight->of[flight->n++].map = map;
+    mpidata_map_hold(map);
     return MPIDATA_SUCCESS;
 }
 
@@ -168,7 +191,13 @@ int mpidata_sender_progress(mpidata_sender *sender) {
     int n_done;
     MPIDATA_TRY(test_flight(sender, &n_done));
     if (!n_done) return MPIDATA_SUCCESS;
-    for (int i = 0; i < n_done; i++) message_taken(sender, flight->of[flight->done[i]].piece);
+    for (int i = 0; i < n_done; i++) {
+        mpidata_map *map = flight->of[flight->done[i]].map;
+        if (map)
+            mpidata_map_let_go(map);
+        else
+            message_taken(sender, flight->of[flight->done[i]].piece);
+    }
     flight->n = mpidata_keep_under_way(flight->n, flight->requests, flight->of, sizeof *flight->of);
     return send_idle_bundles(sender);
 }
@@ -201,13 +230,15 @@ static int begin_piece(mpidata_sender *sender) {
     return sender->bundles ? MPIDATA_SUCCESS : wait_for_free_piece(sender, &sender->filling);
 }
 
+int mpidata_sender_flush_to(mpidata_sender *sender, int trainer) {
+    int number;
+    if (!sender->bundles || !sender->bundles[trainer].bytes) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(wait_for_free_piece(sender, &number)); /* which may send it, too */
+    return sender->bundles[trainer].bytes ? send_bundle(sender, trainer, number) : MPIDATA_SUCCESS;
+}
+
 int mpidata_sender_flush(mpidata_sender *sender) {
-    for (int t = 0; sender->bundles && t < sender->job->plan.trainers; t++) {
-        int number;
-        if (!sender->bundles[t].bytes) continue;
-        MPIDATA_TRY(wait_for_free_piece(sender, &number)); /* which may send it, too */
-        if (sender->bundles[t].bytes) MPIDATA_TRY(send_bundle(sender, t, number));
-    }
+    for (int t = 0; t < sender->job->plan.trainers; t++) MPIDATA_TRY(mpidata_sender_flush_to(sender, t));
     return MPIDATA_SUCCESS;
 }
 
@@ -261,12 +292,13 @@ int mpidata_sender_stage(mpidata_sender *sender, const mpidata_block *block, con
     mpidata_convert *convert = mpidata_conversion(dtype, field->dtype);
     const int counts = field->index_of >= 0;
     if (!field->per_simulation) MPIDATA_TRY(begin_piece(sender));
-    mpidata_staged_piece *piece = &sender->pieces[field->per_simulation ? mpidata_kept_constants_piece(sender) : sender->filling];
+    mpidata_staged_piece *piece = mpidata_sender_piece(sender, field);
     int64_t n_moments = mpidata_block_moments(&sender->job->plan, block);
     MPIDATA_TRY(reserve_block(piece));
     MPIDATA_TRY(reserve_moments(piece, n_moments));
     mpidata_staged_block *staged = &piece->blocks[piece->n_blocks];
     staged->block = *block;
+    staged->map = NULL;
     staged->bytes = (size_t)elements * field->element_size;
     staged->lent = lend && !convert && !counts && !field->per_simulation && elements ? values : NULL;
     staged->offset = (piece->payload_bytes + 63) & ~(size_t)63;
@@ -484,7 +516,7 @@ static int wait_for_flight(mpidata_sender *sender, int lent_only, const void *va
     mpidata_backoff backoff = {0};
     MPIDATA_TRY(mpidata_sender_progress(sender));
     for (double since = mpidata_now();;) {
-        int flying = 0;
+        int flying = !lent_only && sender->flight.n; /* maps, too */
         for (int i = 0; i <= mpidata_kept_constants_piece(sender) && !flying; i++)
             flying = sender->pieces[i].under_way && (!lent_only || lends(&sender->pieces[i], values));
         if (!flying) {

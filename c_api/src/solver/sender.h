@@ -17,6 +17,7 @@ typedef struct {
     const void *lent; /* array of mpidata_iput, sent from where it is; NULL: staged */
     size_t offset;    /* of the staged payload */
     size_t bytes;
+    mpidata_map *map; /* by which it is put, or NULL */
     int along;    /* with the header, not in a message of its own ... */
     size_t place; /* ... where it begins in the payload there */
 } mpidata_staged_block;
@@ -31,6 +32,7 @@ typedef struct {
     int64_t blocks_capacity;
     mpidata_moments *moments; /* of the blocks, where there are statistics */
     int64_t n_moments, moments_capacity;
+    int n_maps;    /* blocks that are put by one */
     int under_way; /* messages; 0: not in flight */
     int trainers[2], n_trainers; /* to whom it goes */
 } mpidata_staged_piece;
@@ -45,7 +47,7 @@ typedef struct {
 /* Messages under way. All are tested with one call, as each call of MPI that finds nothing done may give the core away. */
 typedef struct {
     MPI_Request *requests;
-    struct { int piece, trainer; } *of; /* what each is of, and to whom it goes */
+    struct { int piece, trainer; mpidata_map *map; } *of; /* what each is of, a piece or a map, and to whom it goes */
     int *done;
     MPI_Status *statuses;
     int n;
@@ -60,6 +62,18 @@ typedef struct {
     double since;  /* when the first piece came, or these were last tried to be sent; s */
 } mpidata_bundle;
 
+/* Numbers of maps that a trainer may forget. */
+typedef struct {
+    int64_t *numbers, n, room;
+} mpidata_forgets;
+
+/* Maps by which fields were put in one step. */
+typedef struct {
+    struct { mpidata_map *map; int field; } *list;
+    int64_t n, room;
+    int over; /* the step is */
+} mpidata_put_maps;
+
 typedef struct {
     mpidata_job *job;
     mpidata_staged_piece *pieces; /* n_pieces to be in flight, one to stage what is bundled, and that of the constants */
@@ -72,6 +86,8 @@ typedef struct {
     int tag;                 /* of what is bundled */
     double committed;        /* when the last sample was; s */
     int hurried;             /* it came right after the one before */
+    mpidata_put_maps maps_now, maps_before; /* of the last step with some, and of the one before (map_sending.c) */
+    mpidata_forgets *forgets; /* by trainer and stream; NULL: there are none yet (map_sending.c) */
     mpidata_arena arena;     /* of what is sent */
     double waited;           /* for room on the trainers, since whoever reads it has set it back; s */
     int64_t by_try;          /* which try of the present simulation this is, from 1 */
@@ -79,6 +95,14 @@ typedef struct {
 
 /* The number of the constants' piece. */
 static inline int mpidata_kept_constants_piece(const mpidata_sender *sender) { return sender->n_pieces + 1; }
+
+/* In which a field is staged. */
+static inline mpidata_staged_piece *mpidata_sender_piece(const mpidata_sender *sender, const mpidata_field *field) {
+    return &sender->pieces[field->per_simulation ? mpidata_kept_constants_piece(sender) : sender->filling];
+}
+
+/* Its blocks need their maps no more. */
+void mpidata_sender_release_maps(mpidata_staged_piece *piece);
 
 int mpidata_sender_open(mpidata_sender *sender, mpidata_job *job);
 void mpidata_sender_close(mpidata_sender *sender);
@@ -104,6 +128,12 @@ int mpidata_sender_wait(void *sender);
 
 /* Send all bundles. Blocks while every message is in flight. */
 int mpidata_sender_flush(mpidata_sender *sender);
+
+/* Send a map; its message holds it. */
+int mpidata_sender_send_map(mpidata_sender *sender, int trainer, int validation, mpidata_map *map);
+
+/* Send the bundle to one trainer, as mpidata_sender_flush. */
+int mpidata_sender_flush_to(mpidata_sender *sender, int trainer);
 
 /* Wait until all, or all with lent arrays, have been taken. */
 int mpidata_sender_drain(mpidata_sender *sender, int lent_only);

@@ -47,8 +47,10 @@ int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
     if (block->ndim != field->ndim)
         return mpidata_error(MPIDATA_ERR_SHAPE, "A block of field '%s' has %d dimensions, the field has %d",
                              field->name, (int)block->ndim, field->ndim);
+    if (block->map < 0 || (block->map && !field->ndim) || (field->varying >= 0 && block->start[MPIDATA_LOCAL] < 0))
+        return mpidata_error(MPIDATA_ERR_WIRE, "A block of field '%s' is placed in no possible way", field->name);
     for (int d = 0; d < field->ndim; d++) {
-        const int whole = field->varying >= 0; /* in all other dimensions */
+        const int whole = field->varying >= 0 || (block->map && d > 0); /* in all dimensions but that of the rows */
         int64_t start = whole ? 0 : block->start[d], extent = block->shape[d];
         if (d == field->varying && extent >= 0 && extent <= INT_MAX / field->row) continue;
         if (whole && extent != field->shape[d])
@@ -61,6 +63,30 @@ int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block) {
                                  (long long)field->shape[d] - 1);
     }
     return MPIDATA_SUCCESS;
+}
+
+int mpidata_map_check(const void *message, size_t bytes, const mpidata_map_head **head, const int64_t **indices) {
+    *head = message;
+    *indices = (const int64_t *)(const void *)(*head + 1);
+    const size_t room = (bytes - sizeof **head) / sizeof **indices;
+    if ((*head)->count < 1 || (size_t)(*head)->count != room || bytes != sizeof **head + room * sizeof **indices ||
+        ((*head)->forgets ? (*head)->number != 0 : (*head)->number < 1))
+        return mpidata_error(MPIDATA_ERR_WIRE, "A message of %zu bytes is no map", bytes);
+    for (int64_t i = 0; i < (*head)->count; i++)
+        if ((*indices)[i] < (*head)->forgets) return mpidata_error(MPIDATA_ERR_WIRE, "A map has the index %lld", (long long)(*indices)[i]);
+    return MPIDATA_SUCCESS;
+}
+
+size_t mpidata_map_bytes_max(const mpidata_plan *plan) {
+    int64_t rows = 0;
+    for (int f = 0; f < plan->n_fields; f++) {
+        const mpidata_field *field = &plan->fields[f];
+        int64_t most = field->ndim ? field->shape[0] : 0;
+        if (field->varying >= 0) most = INT_MAX / field->row;
+        rows = most > rows ? most : rows;
+    }
+    const size_t bytes = sizeof(mpidata_map_head) + (size_t)rows * sizeof(int64_t);
+    return bytes < INT_MAX ? bytes : INT_MAX;
 }
 
 /* The payload must be that of the blocks that travel along, and where others follow, the message ends with it. */

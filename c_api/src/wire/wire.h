@@ -13,6 +13,7 @@
 #include "wire/plan.h"
 
 #define MPIDATA_PIECE_MAGIC 0x3344504Du
+#define MPIDATA_MAP_MAGIC 0x3144504Du
 #define MPIDATA_PIECE_SMALL 32768  /* bytes of a piece's blocks up to which all travel along */
 #define MPIDATA_BLOCK_SMALL 16384  /* of a larger piece: bytes of a block that travels along ... */
 #define MPIDATA_ALONG_MAX 131072   /* ... while the payload is no longer than this */
@@ -35,10 +36,31 @@ typedef struct {
     int32_t ndim;
     int64_t start[MPIDATA_MAX_NDIM]; /* of a part of indices, which has no start: the least and the greatest of them */
     int64_t shape[MPIDATA_MAX_NDIM];
+    int64_t map; /* number of the map by which its rank has put its rows; 0: none */
 } mpidata_block;
 
 enum { MPIDATA_STEP_OF_CONSTANTS = -1 }; /* in place of a step */
-enum { MPIDATA_LEAST = 0, MPIDATA_GREATEST = 1 }; /* in `start` of a part of indices */
+/* In `start` of a part of indices. Local ones count from this rank's part of their length on, or from the index in it that is
+ * one less; 0: they count along all of it. */
+enum { MPIDATA_LEAST = 0, MPIDATA_GREATEST = 1, MPIDATA_LOCAL = 2 };
+enum { MPIDATA_JOINED_ROWS = -1 }; /* on a trainer, in the latter's place: rows of all ranks in one part */
+
+/* A map, or numbers of maps that are needed no more, is a message of its own before the piece that needs it, or behind the last
+ * one that did. `count` int64 follow. */
+typedef struct {
+    uint32_t magic;
+    int32_t forgets; /* those that follow are numbers of maps */
+    int64_t number;  /* of the map, from 1; 0 if it forgets */
+    int64_t count;
+} mpidata_map_head;
+
+/* The dimension along which the rows of a field are counted that is put by maps. */
+static inline int mpidata_row_dimension(const mpidata_field *field) { return field->varying < 0 ? 0 : field->varying; }
+
+/* Does the block wait among the parts of its sample until that is whole? */
+static inline int mpidata_block_is_part(const mpidata_plan *plan, const mpidata_block *block) {
+    return block->map || plan->fields[block->field].varying >= 0;
+}
 
 int64_t mpidata_block_elements(const mpidata_block *block);
 
@@ -90,6 +112,17 @@ static inline const mpidata_moments *mpidata_piece_moments(const mpidata_piece *
 
 /* Check a block against its field; the sentence has no place in it, callers add it. */
 int mpidata_block_check(const mpidata_plan *plan, const mpidata_block *block);
+
+/* Is this the message of a map? */
+static inline int mpidata_is_map(const void *message, size_t bytes) {
+    return bytes >= sizeof(mpidata_map_head) && ((const mpidata_map_head *)message)->magic == MPIDATA_MAP_MAGIC;
+}
+
+/* Check the message of a map; *indices: what follows its head. */
+int mpidata_map_check(const void *message, size_t bytes, const mpidata_map_head **head, const int64_t **indices);
+
+/* Most bytes of a message with a map. */
+size_t mpidata_map_bytes_max(const mpidata_plan *plan);
 
 /* Check the first piece of a message that has `bytes` bytes left: the pointers are into `message`, which is 8-byte
  * aligned. The next piece begins mpidata_piece_bytes further on. */

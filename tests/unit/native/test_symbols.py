@@ -13,7 +13,9 @@ from mpidata.errors import LibraryError
 from mpidata.native import library, loading
 
 ROOT = Path(__file__).parents[3]
-ADDED = {"mpidata_put_strided"}  # since version 0.1
+ADDED = {  # since version 0.1
+    *("mpidata_map_create", "mpidata_map_free", "mpidata_put_indices", "mpidata_put_mapped", "mpidata_put_strided"),
+}
 
 
 def nodes_of(nm: str, path: Path) -> dict[str, set[str]]:

@@ -16,6 +16,7 @@ static void drop_group(mpidata_incoming *in, mpidata_inlet *inlet, int group) {
         inlet->sources[i].lost = 1;
         mpidata_let_go_of_constants(in, &inlet->sources[i]);
         inlet->sources[i].assembly = NULL;
+        mpidata_kept_clear(&inlet->sources[i].maps);
     }
     mpidata_lock_take(&in->trainer->lock);
     for (int chain = 0; chain < MPIDATA_ASSEMBLY_CHAINS; chain++)

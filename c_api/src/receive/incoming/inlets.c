@@ -52,6 +52,7 @@ void mpidata_inlet_close(mpidata_incoming *in, mpidata_inlet *inlet) {
         mpidata_source *source = &inlet->sources[i];
         mpidata_let_go_of_constants(in, source);
         free(source->blocks);
+        mpidata_kept_clear(&source->maps);
         if (source->message) mpidata_message_memory_give_back(&in->memory, source->message, source->bytes);
         mpidata_messages_free(&source->waiting);
     }

@@ -6,6 +6,7 @@
 #include "containers/array.h"
 #include "receive/incoming/blocks.h"
 #include "receive/incoming/deaths.h"
+#include "receive/mapped_rows/mapped.h"
 #include "receive/incoming/pieces.h"
 #include "receive/replay.h"
 #include "stream/budget.h"
@@ -36,12 +37,16 @@ static void end_message(mpidata_incoming *in, mpidata_source *source) {
 }
 
 static int take_message(mpidata_incoming *in, mpidata_source *source) {
-    int status = mpidata_take_pieces(in, source, source->message, source->bytes);
+    int status;
+    if (!mpidata_is_map(source->message, source->bytes))
+        status = mpidata_take_pieces(in, source, source->message, source->bytes);
+    else if ((status = mpidata_take_map(source)))
+        status = mpidata_name_sender(in, source, status);
     end_message(in, source);
     return status;
 }
 
-/* A message with the header of one large piece, or with small pieces. */
+/* A message with the header of one large piece, with small pieces, or with a map. */
 static int receive_pieces(mpidata_incoming *in, mpidata_source *source, MPI_Message *message, const MPI_Status *status) {
     int bytes = 0, done = 0;
     MPIDATA_TRY_MPI(MPI_Get_count(status, MPI_BYTE, &bytes));
@@ -49,7 +54,7 @@ static int receive_pieces(mpidata_incoming *in, mpidata_source *source, MPI_Mess
     const mpidata_plan *plan = &in->trainer->job.plan;
     int64_t moments = (int64_t)MPIDATA_BLOCKS_MAX * plan->n_moments;
     size_t header = mpidata_piece_header_bytes(plan->n_parameters, MPIDATA_BLOCKS_MAX, moments);
-    if (bytes <= 0 || (size_t)bytes > header + MPIDATA_BUNDLE_MAX)
+    if (bytes <= 0 || ((size_t)bytes > header + MPIDATA_BUNDLE_MAX && (size_t)bytes > mpidata_map_bytes_max(plan)))
         return mpidata_error(MPIDATA_ERR_WIRE, "A message of %d bytes has no pieces", bytes);
     char *memory = source->message = mpidata_message_memory_take(&in->memory, (size_t)bytes);
     if (!memory) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: %d bytes for a message", bytes);

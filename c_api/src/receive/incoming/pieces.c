@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "containers/array.h"
+#include "receive/mapped_rows/mapped.h"
 #include "receive/incoming/received_constants.h"
 #include "receive/whole.h"
 #include "stream/progress.h"
@@ -44,6 +45,7 @@ static int finish_constants(mpidata_incoming *in, mpidata_assembly *assembly) {
 
 int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly) {
     if (!mpidata_assembly_whole(&in->assemblies, assembly)) return MPIDATA_SUCCESS;
+    if (assembly->n_mapped) MPIDATA_TRY(mpidata_place_mapped(in, assembly));
     if (assembly->slot < 0) return finish_constants(in, assembly);
     if (in->trainer->job.plan.n_numbers) MPIDATA_TRY(join_parts(in, assembly));
     mpidata_lock_take(&in->trainer->lock);
@@ -125,14 +127,14 @@ static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, c
     return MPIDATA_SUCCESS;
 }
 
-/* Take note of the blocks of a piece; those of fields that vary get memory, the first of them as the sample's part `first`. */
+/* Take note of the blocks of a piece; those that are parts get memory. */
 static int announce_blocks(mpidata_incoming *in, const mpidata_source *source, mpidata_assembly *assembly, const mpidata_block *blocks,
                            int n) {
     const mpidata_plan *plan = &in->trainer->job.plan;
     mpidata_slots *slots = &in->trainer->slots;
     MPIDATA_TRY(mpidata_assembly_hear(&in->assemblies, assembly, source->rank_in_group));
     for (int i = 0; i < n; i++) {
-        if (plan->fields[blocks[i].field].varying < 0) {
+        if (!mpidata_block_is_part(plan, &blocks[i])) {
             MPIDATA_TRY(mpidata_assembly_announce(&in->assemblies, assembly, &blocks[i], source->rank));
             continue;
         }
@@ -143,6 +145,7 @@ static int announce_blocks(mpidata_incoming *in, const mpidata_source *source, m
             return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory: no room for another %zu bytes of field '%s'. Lower buffer.capacity "
                                                      "in the job file",
                                  mpidata_block_bytes(plan, &blocks[i]), plan->fields[blocks[i].field].name);
+        if (blocks[i].map) MPIDATA_TRY(mpidata_announce_mapped(in, source, assembly, &blocks[i], part));
         assembly->outstanding++;
     }
     return MPIDATA_SUCCESS;
@@ -157,7 +160,7 @@ static int expect_blocks(const mpidata_incoming *in, mpidata_source *source, mpi
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in the trainer's receive thread");
     source->n_blocks = source->next = 0;
     for (int i = 0; i < n; i++) {
-        const int part = plan->fields[blocks[i].field].varying < 0 ? -1 : first++;
+        const int part = mpidata_block_is_part(plan, &blocks[i]) ? first++ : -1;
         if (mpidata_walk_on(&walk, mpidata_block_bytes(plan, &blocks[i]))) continue;
         source->blocks[source->n_blocks++] = (mpidata_expected_block){blocks[i], part};
     }
@@ -172,7 +175,7 @@ static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, int fi
     for (int i = 0; i < n; i++) {
         const mpidata_field *field = &plan->fields[blocks[i].field];
         const size_t bytes = mpidata_block_bytes(plan, &blocks[i]);
-        const int part = field->varying < 0 ? -1 : first++;
+        const int part = mpidata_block_is_part(plan, &blocks[i]) ? first++ : -1;
         if (!mpidata_walk_on(&walk, bytes)) continue;
         if (part >= 0)
             memcpy(assembly->parts->list[part].values, payload + walk.place, bytes);
@@ -183,14 +186,17 @@ static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, int fi
     return mpidata_finish_if_whole(in, assembly);
 }
 
-static void merge_moments(const mpidata_plan *plan, mpidata_moments *into, const mpidata_piece *piece,
+static void merge_moments(const mpidata_plan *plan, const mpidata_source *source, mpidata_moments *into, const mpidata_piece *piece,
                           const mpidata_block *blocks) {
     const mpidata_moments *moments = mpidata_piece_moments(piece, blocks);
     for (int i = 0; i < piece->n_blocks; i++) {
         const mpidata_field *field = &plan->fields[blocks[i].field];
         const int begins_at_0 = field->channel_axis < 0 || field->varying >= 0; /* parts have no start */
         int64_t n = mpidata_block_moments(plan, &blocks[i]), first = begins_at_0 ? 0 : blocks[i].start[field->channel_axis];
-        mpidata_moments_merge(into + field->moments + first, moments, n);
+        if (blocks[i].map && field->channel_axis == 0 && field->varying < 0)
+            mpidata_merge_row_moments(source, &blocks[i], into + field->moments, moments);
+        else
+            mpidata_moments_merge(into + field->moments + first, moments, n);
         moments += n;
     }
 }
@@ -213,7 +219,7 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
         MPIDATA_TRY(check_route(in, piece, source));
         MPIDATA_TRY(assembly_for(in, source, piece, parameters, &assembly));
     }
-    const int first = assembly && plan->n_lengths ? assembly->parts->n : 0;
+    const int first = assembly ? assembly->parts->n : 0;
     MPIDATA_TRY(expect_blocks(in, source, assembly, first, blocks, piece->n_blocks));
     if (!assembly) return MPIDATA_SUCCESS;
     if (source->rank < assembly->first_rank) {
@@ -221,7 +227,7 @@ static int take_piece(mpidata_incoming *in, mpidata_source *source, const char *
         assembly->time = piece->time;
     }
     MPIDATA_TRY(announce_blocks(in, source, assembly, blocks, piece->n_blocks));
-    if (plan->n_moments) merge_moments(plan, assembly->slot < 0 ? assembly->constants->moments : assembly->memory->moments, piece, blocks);
+    if (plan->n_moments) merge_moments(plan, source, assembly->slot < 0 ? assembly->constants->moments : assembly->memory->moments, piece, blocks);
     return take_payload(in, assembly, first, blocks, piece->n_blocks, payload);
 }
 

@@ -1,0 +1,163 @@
+#include "receive/mapped_rows/mapped.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "containers/array.h"
+#include "maps/cover.h"
+#include "receive/incoming/pieces.h"
+
+int mpidata_take_map(mpidata_source *source) {
+    const mpidata_map_head *head;
+    const int64_t *indices;
+    if (source->lost) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(mpidata_map_check(source->message, source->bytes, &head, &indices));
+    return mpidata_kept_take(&source->maps, head, indices);
+}
+
+static int reserve(mpidata_assembly *assembly) {
+    return mpidata_array_reserve(&assembly->mapped, &assembly->mapped_room, assembly->n_mapped + 1, 4, sizeof *assembly->mapped)
+               ? MPIDATA_SUCCESS
+               : mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory while assembling a sample");
+}
+
+int mpidata_announce_mapped(const mpidata_incoming *in, const mpidata_source *source, mpidata_assembly *assembly,
+                            const mpidata_block *block, int part) {
+    const mpidata_field *field = &in->trainer->job.plan.fields[block->field];
+    mpidata_kept_map *map = mpidata_kept_find(&source->maps, block->map);
+    if (!map || map->n != block->shape[mpidata_row_dimension(field)] || (field->varying < 0 && map->greatest >= field->shape[0]))
+        return mpidata_error(MPIDATA_ERR_WIRE, "A block of field '%s' does not fit map %lld", field->name, (long long)block->map);
+    MPIDATA_TRY(reserve(assembly));
+    assembly->mapped[assembly->n_mapped++] = (mpidata_mapped_part){part, map};
+    map->uses++;
+    if (field->varying >= 0) return MPIDATA_SUCCESS;
+    assembly->missing[block->field] -= mpidata_block_elements(block);
+    if (assembly->missing[block->field] >= 0) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_BLOCK, "The ranks have put more rows of field '%s' than its %lld", field->name,
+                         (long long)field->shape[0]);
+}
+
+void mpidata_merge_row_moments(const mpidata_source *source, const mpidata_block *block, mpidata_moments *all,
+                               const mpidata_moments *moments) {
+    const mpidata_kept_map *map = mpidata_kept_find(&source->maps, block->map);
+    for (int64_t i = 0; map && i < map->n; i++) mpidata_moments_merge(all + map->indices[i], moments + i, 1);
+}
+
+/* -- when a sample is whole ----------------------------------------------------------------------------------------- */
+
+static const mpidata_part *part_of(const mpidata_assembly *assembly, int i) {
+    return &assembly->parts->list[assembly->mapped[i].part];
+}
+
+static int comes_before(const mpidata_assembly *assembly, mpidata_mapped_part one, int other) {
+    const mpidata_part *a = &assembly->parts->list[one.part], *b = part_of(assembly, other);
+    return a->block.field != b->block.field ? a->block.field < b->block.field : a->rank < b->rank;
+}
+
+/* By field and rank; those of a rank are in the order of its calls, and stay so. */
+static void sort(const mpidata_assembly *assembly) {
+    for (int i = 1; i < assembly->n_mapped; i++) {
+        const mpidata_mapped_part mapped = assembly->mapped[i];
+        int at = i;
+        for (; at > 0 && comes_before(assembly, mapped, at - 1); at--) assembly->mapped[at] = assembly->mapped[at - 1];
+        assembly->mapped[at] = mapped;
+    }
+}
+
+/* Do some of its parts come without a map? */
+static int has_others(const mpidata_plan *plan, const mpidata_assembly *assembly, int field) {
+    const mpidata_parts *parts = assembly->parts;
+    for (int i = 0; i < parts->n; i++)
+        if (parts->list[i].block.field == field && !parts->list[i].block.map && mpidata_block_bytes(plan, &parts->list[i].block)) return 1;
+    return 0;
+}
+
+/* Those of one field: n from the first on. */
+static int check(const mpidata_incoming *in, const mpidata_assembly *assembly, int first, int n, int64_t rows) {
+    const mpidata_plan *plan = &in->trainer->job.plan;
+    const int number = part_of(assembly, first)->block.field;
+    const mpidata_field *field = &plan->fields[number];
+    if (field->varying < 0 ? rows != field->shape[0] : has_others(plan, assembly, number))
+        return mpidata_error(MPIDATA_ERR_BLOCK, "Field '%s' was put by maps and without one in a step", field->name);
+    if (field->varying >= 0 && rows > INT_MAX / field->row)
+        return mpidata_error(MPIDATA_ERR_SHAPE, "The parts of field '%s' have more than %d elements", field->name, INT_MAX);
+    mpidata_kept_map **maps = NULL;
+    int *ranks = NULL, status = MPIDATA_ERR_MEMORY;
+    if (mpidata_array_resize(&maps, n, sizeof(mpidata_kept_map *)) && mpidata_array_resize(&ranks, n, sizeof *ranks)) {
+        for (int i = 0; i < n; i++) {
+            maps[i] = assembly->mapped[first + i].map;
+            ranks[i] = part_of(assembly, first + i)->rank;
+        }
+        status = mpidata_maps_cover(maps, ranks, n, rows, field->name);
+    } else {
+        (void)mpidata_error(status, "Out of memory for the maps of field '%s'", field->name);
+    }
+    free(maps);
+    free(ranks);
+    return status;
+}
+
+/* Of a field that varies, a part for all rows in place of those that have come. */
+static char *joined_part(const mpidata_incoming *in, const mpidata_assembly *assembly, int first, int n, int64_t rows) {
+    const mpidata_plan *plan = &in->trainer->job.plan;
+    mpidata_block block = part_of(assembly, first)->block;
+    block.map = 0;
+    block.shape[plan->fields[block.field].varying] = rows;
+    for (int i = 1; i < n; i++) {
+        const int64_t *start = part_of(assembly, first + i)->block.start;
+        if (start[MPIDATA_LEAST] < block.start[MPIDATA_LEAST]) block.start[MPIDATA_LEAST] = start[MPIDATA_LEAST];
+        if (start[MPIDATA_GREATEST] > block.start[MPIDATA_GREATEST]) block.start[MPIDATA_GREATEST] = start[MPIDATA_GREATEST];
+    }
+    block.start[MPIDATA_LOCAL] = MPIDATA_JOINED_ROWS;
+    mpidata_parts *parts = assembly->parts;
+    mpidata_lock_take(&in->trainer->lock);
+    const int part = mpidata_parts_add(parts, &in->trainer->slots.heap, plan, &block, part_of(assembly, first)->rank);
+    mpidata_lock_give(&in->trainer->lock);
+    return part < 0 ? NULL : parts->list[part].values;
+}
+
+static int place(const mpidata_incoming *in, const mpidata_assembly *assembly, int first, int n) {
+    const int number = part_of(assembly, first)->block.field;
+    const mpidata_field *field = &in->trainer->job.plan.fields[number];
+    int64_t rows = 0, inner = 1, outer = 1;
+    for (int i = 0; i < n; i++) rows += assembly->mapped[first + i].map->n;
+    MPIDATA_TRY(check(in, assembly, first, n, rows));
+    char *target = field->varying < 0 ? mpidata_field_memory(in, assembly, number) : joined_part(in, assembly, first, n, rows);
+    if (!target) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the rows of field '%s'", field->name);
+    for (int d = 0; d < field->ndim; d++) *(d < mpidata_row_dimension(field) ? &outer : &inner) *= d == mpidata_row_dimension(field) ? 1 : field->shape[d];
+    for (int i = 0; i < n; i++)
+        mpidata_scatter_rows(assembly->mapped[first + i].map, target, rows, part_of(assembly, first + i)->values, outer,
+                             (size_t)inner * field->element_size);
+    return MPIDATA_SUCCESS;
+}
+
+static int place_all(const mpidata_incoming *in, const mpidata_assembly *assembly) {
+    for (int first = 0, n; first < assembly->n_mapped; first += n) {
+        const int field = part_of(assembly, first)->block.field;
+        for (n = 1; first + n < assembly->n_mapped && part_of(assembly, first + n)->block.field == field;) n++;
+        MPIDATA_TRY(place(in, assembly, first, n));
+    }
+    return MPIDATA_SUCCESS;
+}
+
+int mpidata_place_mapped(const mpidata_incoming *in, mpidata_assembly *assembly) {
+    char text[MPIDATA_TEXT_MAX];
+    sort(assembly);
+    const int status = place_all(in, assembly);
+    if (!status) {
+        mpidata_assembly_release_maps(assembly);
+        mpidata_lock_take(&in->trainer->lock);
+        mpidata_parts_drop_mapped(assembly->parts, &in->trainer->slots.heap, &in->trainer->job.plan);
+        mpidata_lock_give(&in->trainer->lock);
+        return MPIDATA_SUCCESS;
+    }
+    memcpy(text, mpidata_last_error(), sizeof text);
+    char when[40] = "before its first step";
+    if (assembly->step >= 0) (void)snprintf(when, sizeof when, "step %lld", (long long)assembly->step);
+    return mpidata_error(status == MPIDATA_ERR_MEMORY ? MPIDATA_ERR_ARGUMENT : MPIDATA_ERR_FIELD, "%.1500s. Solver group %d, simulation %lld, %s. %s", text,
+                         assembly->group, (long long)assembly->simulation, when,
+                         status == MPIDATA_ERR_MEMORY ? "Lower buffer.capacity in the job file."
+                                                      : "The maps of all ranks have each row of a field exactly once.");
+}

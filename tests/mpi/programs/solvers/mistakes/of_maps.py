@@ -1,0 +1,36 @@
+"""Makes one mistake with maps or local numbers, of the name in its argument, on rank 1 in step 1."""
+
+import sys
+
+import numpy as np
+
+import mpidata
+
+kind = sys.argv[1]
+rank = mpidata.solver.group().Get_rank()
+for simulation in mpidata.solver.simulations():
+    for step in range(6):
+        wrong = kind if rank == 1 and step == 1 else None
+        rows = np.arange(rank, 8, 2)
+        u, v = rows.copy(), rows.copy()
+        if wrong in ("twice", "both", "out", "missing", "negative"):
+            u[-1] = {"twice": 1, "both": 0, "out": 8, "missing": 7, "negative": -1}[wrong]
+        if wrong in ("far", "same"):
+            v[-1] = {"far": 9, "same": 2}[wrong]
+        if wrong == "missing":
+            u = u[:-1]
+        if wrong == "no-index":
+            simulation.put_indices("u", np.zeros((8, 2)), rows)
+        if wrong == "mixed":
+            for row in rows:
+                simulation.put_block("u", np.zeros((1, 2)), (int(row), 0))
+        else:
+            simulation.put_at("u", np.zeros((len(u) + (wrong == "shape"), 2)), u)
+        if wrong == "mixed-parts":
+            simulation.put(v=np.zeros(4))
+        else:
+            simulation.put_at("v", np.zeros(4), [1.5] * 4 if wrong == "floats" else v)
+        local = np.array([0, 4 if wrong == "local" else 3, -1 if wrong == "local-below" else 1])
+        simulation.put_indices("ends", local, rows)
+        simulation.put_indices("of_parts", local[:1], None if kind == "no-parts" else rows)
+        simulation.step(step)
