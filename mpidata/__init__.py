@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mpidata.record.dataset import RecordedDataset
     from mpidata.solver.constants import Constants
     from mpidata.trainer.dataset import MPIStreamDataset
-    from mpidata.trainer.graphs import graphs
+    from mpidata.trainer.batches.graphs import graphs
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.script import register, report
 
@@ -54,7 +54,7 @@ _HOME = {
     "Normalizer": "mpidata.field_statistics.normalizer",
     "PackedCollate": "mpidata.packing",
     "RecordedDataset": "mpidata.record.dataset",
-    "graphs": "mpidata.trainer.graphs",
+    "graphs": "mpidata.trainer.batches.graphs",
     "init_process_group": "mpidata.trainer.process_group",
     "register": "mpidata.trainer.script",
     "report": "mpidata.trainer.script",

@@ -164,5 +164,5 @@ def test_torch_geometric_is_loaded_by_graphs_alone_and_named_if_missing() -> Non
     sys.modules["torch_geometric.data"] = None  # as if it were not installed
     with pytest.raises(StreamError, match=r"needs torch_geometric.*pip install 'mpidata\[graphs\]'"):
         mpidata.graphs(MPIStreamDataset(4), **ARGUMENTS)
-    code = "import sys, mpidata.trainer.graphs; sys.exit('torch_geometric' in sys.modules)"
+    code = "import sys, mpidata.trainer.batches.graphs; sys.exit('torch_geometric' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

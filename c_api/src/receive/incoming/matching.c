@@ -6,7 +6,7 @@
 #include "containers/array.h"
 #include "receive/incoming/blocks.h"
 #include "receive/incoming/deaths.h"
-#include "receive/mapped_rows/mapped.h"
+#include "receive/incoming/mapped.h"
 #include "receive/incoming/pieces.h"
 #include "receive/replay.h"
 #include "stream/budget.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "containers/array.h"
-#include "receive/mapped_rows/mapped.h"
+#include "receive/incoming/mapped.h"
 #include "receive/incoming/received_constants.h"
 #include "receive/whole.h"
 #include "stream/progress.h"

@@ -2,7 +2,7 @@
 #ifndef MPIDATA_INCOMING_STATE_H
 #define MPIDATA_INCOMING_STATE_H
 
-#include "receive/incoming/message_memory.h"
+#include "containers/message_memory.h"
 #include "receive/receives.h"
 #include "receive/source.h"
 #include "stream/state.h"

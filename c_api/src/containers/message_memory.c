@@ -1,4 +1,4 @@
-#include "receive/incoming/message_memory.h"
+#include "containers/message_memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "receive/mapped_rows/mapped.h"
+#include "receive/incoming/mapped.h"
 
 #include <limits.h>
 #include <stdio.h>
