@@ -21,14 +21,15 @@ def memory_needs(plan: Plan) -> list[str]:
     if not plan.has_stream:
         return [*lines, f"each trainer: {_size(_OWN)}"]
     held = "steps" if plan.samples_window > 1 else "samples"
-    buffer = plan.capacity * sample
-    if unlimited:
+    buffer = plan.capacity * (1 if plan.capacity_in_bytes else sample)
+    if unlimited and not plan.capacity_in_bytes:
         lines.append(
             f"the lengths {unlimited} have no limit (lengths.<name>.at_most): their fields come on top of this"
         )
     more = ", all its share of the validation samples" if plan.validation else ""
+    what = "buffer.capacity" if plan.capacity_in_bytes else f"{plan.capacity} {held} of {_size(sample)}"
     lines.append(
-        f"each trainer: {_size(_OWN + buffer)}, {_size(buffer)} of it for {plan.capacity} {held} of {_size(sample)}; "
+        f"each trainer: {_size(_OWN + buffer)}, {_size(buffer)} of it for {what}; "
         f"on top of that{more} its batches, and what the solvers have under way"
     )
     under_way = plan.in_flight * sample // plan.ranks_per_group

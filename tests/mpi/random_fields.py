@@ -1,11 +1,13 @@
 """Jobs with fields drawn at random: lengths, shapes, dtypes, ranks, trainers, policies, windows, starts."""
 
 import json
+import math
 import random
 from collections import Counter
 from itertools import product
 from typing import Any
 
+import numpy as np
 from jobs import JobFolder, Result, python
 
 DTYPES = ("float32", "float64", "int32", "int64", "uint8")
@@ -35,6 +37,8 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     steps, count = chance.randint(window + 1, 12), trainers * simulations
     kinds = ["packed", "padded"] + (["nested"] if window == 1 else [])
     ragged = random.Random(f"{seed} ragged").choice(kinds)
+    fits = random.Random(f"{seed} capacity").choice([None, 1, 4, 40])  # samples of the greatest size; None: 40 of any
+    capacity: int | str = 40 * window if fits is None else f"{fits * window * most_bytes(fields, lengths) / 1000} KB"
     spec = {"seed": seed, "ranks": ranks, "steps": steps, "lengths": lengths, "fields": fields, "ragged": ragged}
     program = python("random_fields/trainer.py", BATCH, window, 1)
     keys = {
@@ -48,11 +52,18 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         "fields": fields,
         "lengths": {name: {"at_most": most} for name, (_, most) in lengths.items() if carried or chance.random() < 0.5},
         "samples": {"window": window, "statistics": chance.random() < 0.5},
-        "buffer": {"policy": policy, "capacity": 40 * window, "tail": "drop"}
+        "buffer": {"policy": policy, "capacity": capacity, "tail": "drop"}
         | ({"watermark": 4} if policy == "firo" else {})
         | ({"repeats": 1.5} if policy == "reservoir" else {}),
     }  # fmt: skip
     return keys, spec
+
+
+def most_bytes(fields: dict[str, dict[str, Any]], lengths: dict[str, list[int]]) -> int:
+    """Bytes of the values and lengths of a step that is as long as they get."""
+    extents = {field: [lengths[e][1] if isinstance(e, str) else e for e in of["shape"]] for field, of in fields.items()}
+    values = sum(np.dtype(of["dtype"]).itemsize * math.prod(extents[field]) for field, of in fields.items())
+    return values + 8 * len(lengths)
 
 
 def write(folder: JobFolder, seed: int, dies: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -45,6 +45,7 @@ void mpidata_slot_copy(const mpidata_slots *slots, const mpidata_slot *slot, int
 int mpidata_slots_open(mpidata_slots *slots, const mpidata_plan *plan) {
     memset(slots, 0, sizeof *slots);
     slots->plan = plan;
+    for (int f = 0; f < plan->n_fields; f++) slots->alike += (int64_t)field_bytes(&plan->fields[f]);
     return lay_out(&slots->one, plan, 1);
 }
 
@@ -112,6 +113,10 @@ static void page_empty(mpidata_slots *slots, mpidata_page *page) {
 
 size_t mpidata_slot_bytes(const mpidata_slots *slots, const mpidata_slot *slot) {
     return slots->plan->slot_bytes + slot->parts.bytes;
+}
+
+int64_t mpidata_slot_size(const mpidata_slots *slots, const mpidata_slot *slot) {
+    return slots->alike + (int64_t)slot->parts.bytes + slots->plan->n_lengths * (int64_t)sizeof *slot->parts.numbers;
 }
 
 /* -- slots ---------------------------------------------------------------------------------------------------------- */

@@ -49,6 +49,7 @@ typedef struct {
     const mpidata_plan *plan;
     mpidata_arena arena;
     mpidata_heap heap; /* of parts */
+    int64_t alike; /* bytes of the fields that do not vary */
     mpidata_page_layout one, batch; /* batch.count 0: all pages are of one */
     mpidata_page *free_one, *free_batch;
     mpidata_page *filling; /* page of a batch with slots that were not taken yet, from `next` on */
@@ -73,6 +74,9 @@ char *mpidata_slot_field(const mpidata_slots *slots, const mpidata_slot *slot, i
 
 /* Bytes of a sample's values. */
 size_t mpidata_slot_bytes(const mpidata_slots *slots, const mpidata_slot *slot);
+
+/* Bytes of its values and lengths, which a capacity in bytes counts. */
+int64_t mpidata_slot_size(const mpidata_slots *slots, const mpidata_slot *slot);
 
 /* Copy the fields of a slot to the i-th place in a batch. */
 void mpidata_slot_copy(const mpidata_slots *slots, const mpidata_slot *slot, int64_t i, const mpidata_packing *packing,

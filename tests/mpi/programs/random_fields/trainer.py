@@ -86,6 +86,7 @@ held = sorted((int(sample["simulation"]), int(sample["step"].reshape(-1)[0])) fo
 checkpoints = Path(os.environ["MPIDATA_RUN"], "checkpoints")
 for number, batch in enumerate(stream, start=1):
     compare(batch, kind)
+    time.sleep(SPEC.get("work_s", 0.0))
     drawn += [list(step) for step in steps_of(batch)[::window]]
     if SPEC.get("dies") and not stream.resumed:
         if number == 3:
