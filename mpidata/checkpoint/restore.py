@@ -183,8 +183,10 @@ def _fitting(plan: Plan, file: TrainerFile, rows: _Rows, room: int) -> tuple[int
         kept = min(len(rows), room)
         return kept, room - kept
     alike = sum(field.nbytes for field in plan.fields if not field.length) + 8 * len(plan.lengths)
-    varying = [field for field in plan.fields if field.length]
-    of_step = alike + sum(field.nbytes * file.numbers[field.length] for field in varying)
+    of_step = np.full(len(file.numbers[plan.lengths[0].name]), alike, np.int64)
+    for field in plan.fields:
+        if field.length:
+            of_step += field.nbytes * file.numbers[field.length]
     sizes = of_step[rows] if plan.samples_window == 1 else of_step[file.windows[rows]].sum(axis=1)
     ends = np.cumsum(sizes)
     kept = int(np.searchsorted(ends, room, "right"))

@@ -71,6 +71,18 @@ def test_a_sample_that_is_larger_is_named(folder: JobFolder) -> None:
     )
 
 
+@pytest.mark.parametrize("policy", ["firo", "reservoir"])
+def test_a_replay_has_the_same_batches(folder: JobFolder, policy: str) -> None:
+    keys, _ = write(folder, policy, 1, 2)
+    folder.change_job(journal=True, trainers=keys["trainers"] | {"ranks": 1})  # one is never relieved
+    first = folder.run(timeout=120)
+    assert first.status == 0 and first.run is not None, first.logs()
+    drawn = [note["drawn"] for note in folder.read_notes("seen", 1)]
+    again = folder.run(command=[*folder.command()[:2], "--replay", str(first.run)], timeout=120)
+    assert again.status == 0, again.logs()
+    assert [note["drawn"] for note in folder.read_notes("seen", 1)] == drawn
+
+
 def died(folder: JobFolder, policy: str, window: int) -> tuple[Any, Any, Path]:
     keys, spec = write(folder, policy, window, 6, dies=True)
     result = folder.run(timeout=120)
