@@ -157,7 +157,8 @@ static void run(int policy, int64_t watermark, int64_t batch, int windows, uint6
     static job j;
     open_job(&j, policy, watermark, batch, windows, seed);
     for (int64_t came = 0, round = 0; came < N; round++) {
-        const int draws = mpidata_random_below(&j.random, 8) < (round / 200 % 2 ? 6 : 1), moved = draws ? draw_batch(&j) : arrive(&j, came);
+        const int draws = mpidata_random_below(&j.random, 8) < (round / 200 % 2 ? 6 : 1);
+        const int moved = draws ? draw_batch(&j) : arrive(&j, came);
         came += moved && !draws;
         if (moved) continue;
         if (draws && arrive(&j, came))

@@ -68,7 +68,8 @@ static int hand_over_locked(mpidata_trainer *trainer, int64_t i) {
     MPIDATA_TRY(mpidata_journal_sample(&trainer->journal, &trainer->slots, number));
     int64_t evicted;
     while ((evicted = mpidata_buffer_evict(&trainer->buffer, number)) >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
-    if (mpidata_buffer_reserve(&trainer->buffer)) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
+    if (mpidata_buffer_reserve(&trainer->buffer))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
     if ((evicted = mpidata_buffer_add(&trainer->buffer, number)) >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
     trainer->n_arrived--;
     memmove(trainer->arrived + i, trainer->arrived + i + 1, (size_t)(trainer->n_arrived - i) * sizeof *trainer->arrived);

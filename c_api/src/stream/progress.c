@@ -58,8 +58,8 @@ int mpidata_trainer_check_size_locked(const mpidata_trainer *trainer, int64_t nu
     if (bytes <= plan->capacity) return MPIDATA_SUCCESS;
     const mpidata_slot *slot = trainer->slots.slots[*mpidata_trainer_steps_of_locked(trainer, &number)];
     return mpidata_error(MPIDATA_ERR_ARGUMENT,
-                         "The %s simulation %lld, step %lld has %lld bytes, and buffer.capacity is %lld bytes. Raise buffer.capacity "
-                         "in the job file: it holds at least one sample.",
+                         "The %s simulation %lld, step %lld has %lld bytes, and buffer.capacity is %lld bytes. Raise "
+                         "buffer.capacity in the job file: it holds at least one sample.",
                          trainer->windows.plan ? "window from" : "sample of", (long long)*slot->simulation, (long long)*slot->step,
                          bytes, (long long)plan->capacity);
 }
@@ -96,7 +96,8 @@ int mpidata_trainer_fill_buffer_locked(mpidata_trainer *trainer, int64_t *n) {
             MPIDATA_TRY(mpidata_journal_sample(&trainer->journal, &trainer->slots, arrived[*n]));
         while ((evicted = mpidata_buffer_evict(&trainer->buffer, arrived[*n])) >= 0)
             mpidata_trainer_give_back_locked(trainer, evicted);
-        if (mpidata_buffer_reserve(&trainer->buffer)) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
+        if (mpidata_buffer_reserve(&trainer->buffer))
+            return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
         if ((evicted = mpidata_buffer_add(&trainer->buffer, arrived[*n])) >= 0)
             mpidata_trainer_give_back_locked(trainer, evicted);
     }

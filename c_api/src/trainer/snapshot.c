@@ -341,7 +341,8 @@ static int put_into_place(mpidata_trainer *trainer, int place, int64_t slot) {
     }
     switch (place) {
     case MPIDATA_PLACE_BUFFER:
-        if (mpidata_buffer_reserve(&trainer->buffer)) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
+        if (mpidata_buffer_reserve(&trainer->buffer))
+            return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
         if (trainer->buffer.memory || trainer->buffer.count < trainer->buffer.capacity) {
             mpidata_buffer_put_back(&trainer->buffer, slot);
             return MPIDATA_SUCCESS;
