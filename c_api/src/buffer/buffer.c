@@ -74,8 +74,9 @@ int64_t mpidata_buffer_fill(const mpidata_buffer *buffer) {
 
 int64_t mpidata_buffer_fits(const mpidata_buffer *buffer) {
     const int64_t fill = mpidata_buffer_fill(buffer);
-    if (!buffer->memory || !fill) return buffer->memory ? 1 : buffer->capacity;
-    return (int64_t)((double)buffer->capacity / (double)fill * (double)buffer->count);
+    if (!buffer->memory) return buffer->capacity;
+    const int64_t n = fill ? (int64_t)((double)buffer->capacity / (double)fill * (double)buffer->count) : 1;
+    return n > buffer->batch ? n : buffer->batch; /* for which there is always room */
 }
 
 /* What a reservoir must not evict, or all that others have. */
