@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mpidata.packing import PackedCollate
     from mpidata.record.dataset import RecordedDataset
     from mpidata.solver.constants import Constants
-    from mpidata.trainer.dataset import MPIStreamDataset
     from mpidata.trainer.batches.graphs import graphs
+    from mpidata.trainer.dataset import MPIStreamDataset
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.script import register, report
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from mpidata.launch.page.line import loaded
 from mpidata.launch.page.view import LOST, View
 from mpidata.metrics.lines import waited_of
+from mpidata.sizes import size_text
 
 __all__ = ["draw", "left_s", "sparkline"]
 
@@ -167,6 +168,8 @@ def _waited(a: dict[str, Any], b: dict[str, Any]) -> float | None:
 def _buffers(view: View, bar: int, room: int) -> list[tuple[str, Text]]:
     """Draw a bar for each buffer, or one for all where there is no room for them."""
     fills, capacity = view.figures.get("fill") or [], view.figures.get("capacity", 0)
+    if view.figures.get("capacity_in_bytes"):
+        capacity = size_text(capacity)
     batches = view.figures.get("batches") or [0] * len(fills)
     if not view.figures.get("simulations", {}).get("requested") or not fills:
         return []

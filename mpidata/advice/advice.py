@@ -7,6 +7,7 @@ import statistics
 from dataclasses import dataclass
 
 from mpidata.advice.measured import LongSimulation, Measured
+from mpidata.sizes import size_text
 
 __all__ = ["CAUSES", "Advice", "advise"]
 
@@ -41,7 +42,7 @@ class Advice:
         One of CAUSES.
     sentences : list of str
         The first names the cause; the others have the figures that show it, and what to do.
-    groups, trainers, capacity : int or None
+    groups, trainers, capacity : int, str or None
         To be tried.
     samples_s : float or None
         Samples a second to expect then.
@@ -51,7 +52,7 @@ class Advice:
     sentences: list[str]
     groups: int | None = None
     trainers: int | None = None
-    capacity: int | None = None
+    capacity: int | str | None = None
     samples_s: float | None = None
 
 
@@ -148,8 +149,10 @@ def _more(m: Measured, cause: str, groups: int, trainers: int, what: str) -> Adv
 
 def _buffer(m: Measured) -> Advice:
     samples_s = min(m.groups * m.group_most_s, len(m.trainers) * m.trainer_most_s)
-    capacity = max(4 * m.capacity, math.ceil(16 * m.batch), math.ceil(8 * m.groups / len(m.trainers)))
+    capacity: int | str = max(4 * m.capacity, math.ceil(16 * m.batch), math.ceil(8 * m.groups / len(m.trainers)))
     size = f"{m.capacity} samples, {m.capacity / m.batch:.1f} batches,"
+    if m.capacity_bytes:
+        capacity, size = size_text(4 * m.capacity_bytes), size_text(m.capacity_bytes)
     why = f"Both waited for one another by turns: the buffer of {size} does not even out what comes in bursts."
     expected = f"With `buffer.capacity: {capacity}` expect about {_number(samples_s)} samples a second."
     return _say("buffer", [_shares(m), _trained(m), why, expected], None, None, capacity, samples_s)
@@ -232,7 +235,7 @@ def _say(
     sentences: list[str],
     groups: int | None = None,
     trainers: int | None = None,
-    capacity: int | None = None,
+    capacity: int | str | None = None,
     samples_s: float | None = None,
 ) -> Advice:
     return Advice(cause, [f"{CAUSES[cause]}.", *sentences], groups, trainers, capacity, samples_s)

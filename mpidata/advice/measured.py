@@ -10,6 +10,7 @@ from typing import Any
 from mpidata.metrics.lines import middle_of, read_metrics
 from mpidata.metrics.look import Look
 from mpidata.metrics.story import read_events
+from mpidata.sizes import parse_size
 
 __all__ = ["LongSimulation", "Measured", "TrainerMeasured", "measure"]
 
@@ -70,7 +71,9 @@ class Measured:
     group_s : float or None
         Samples a second of a group that never waits, the mean of their own times; None where too little is known.
     capacity : int
-        Of one buffer, in samples.
+        Of one buffer, in samples; 0 if it counts bytes.
+    capacity_bytes : int
+        Of one buffer, in bytes; 0 if it counts samples.
     batch : float
         Samples of a batch.
     slowed : float
@@ -93,6 +96,7 @@ class Measured:
     step_s: dict[int, float] = field(default_factory=dict)
     group_s: float | None = None
     capacity: int = 0
+    capacity_bytes: int = 0
     batch: float = 1.0
     slowed: float = 0.0
     recorded_after_s: float = 0.0
@@ -153,12 +157,19 @@ def measure(look: Look) -> Measured | None:
         **shares,
         step_s=_steps(runs),
         group_s=_group_samples_s(runs, sum(lines[-1]["received"])),
-        capacity=int(buffer.get("capacity") or 0),
+        capacity=_capacity(buffer) or 0,
+        capacity_bytes=parse_size(str(buffer.get("capacity"))) or 0,
         batch=max(1.0, batch),
         long=_long(runs, lines[-1]["seconds"]),
         recorded_after_s=_after_last_draw(lines) if record else 0.0,
         slowed=float(record.get("slowed_s") or 0.0) / len(trainers) / max(lines[-1]["seconds"], 1e-9),
     )
+
+
+def _capacity(buffer: dict[str, Any]) -> int:
+    """Return the samples that the buffer holds; 0 if it counts bytes."""
+    capacity = buffer.get("capacity") or 0
+    return capacity if isinstance(capacity, int) else 0
 
 
 def _after_last_draw(lines: list[dict[str, Any]]) -> float:
@@ -168,7 +179,7 @@ def _after_last_draw(lines: list[dict[str, Any]]) -> float:
 
 def _batch(line: dict[str, Any], buffer: dict[str, Any]) -> float:
     """Compute how many new samples there were for each batch; those of a fifo or firo that wait are in none yet."""
-    waiting = 0.0 if buffer.get("policy") == "reservoir" else sum(line["fill"]) * int(buffer.get("capacity") or 0)
+    waiting = 0.0 if buffer.get("policy") == "reservoir" else sum(line["fill"]) * _capacity(buffer)
     return float(max(0.0, sum(line["received"]) - waiting) / max(sum(line["drawn"]), 1))
 
 

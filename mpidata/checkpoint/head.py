@@ -38,12 +38,13 @@ class Head:
     simulations: int
     batches_of_all: int
     samples: tuple[int, ...] = (1, 1, 1)
+    capacity_in_bytes: int = 0
 
 
 def read_head(attributes: Mapping[str, Any]) -> Head:
     """Read and check; raises ValueError where they make no sense."""
     names = {f.name: str(f.type) for f in dataclasses.fields(Head)}
-    new = {"batches_of_all", "samples"} - set(attributes)  # of an older version
+    new = {"batches_of_all", "samples", "capacity_in_bytes"} - set(attributes)  # of an older version
     values = {name: _plain(attributes[name], kind, name) for name, kind in names.items() if name not in new}
     head = Head(**{"batches_of_all": values["batch"] * values["trainers"], **values})
     _check(head)
@@ -57,9 +58,11 @@ def _check(head: Head) -> None:
         raise ValueError("its attributes count, random, samples or statistics make no sense")
     numbers = (head.batch, head.unseen, head.next_retired, head.added, head.batches_of_all)
     unseen = head.unseen if head.policy == "reservoir" else 0
-    if not (0 <= min(numbers) and max(numbers) < 1 << 62 and unseen <= places[0] <= head.capacity <= MOST):
+    most = places[0] if head.capacity_in_bytes else head.capacity
+    if not (0 <= min(numbers) and max(numbers) < 1 << 62 and unseen <= places[0] <= most <= MOST):
         raise ValueError("its numbers of samples and batches make no sense")
-    if not (0 <= head.trainer < head.trainers <= MOST and 0 < head.plan_capacity <= MOST):
+    capacities, above = (head.plan_capacity, head.capacity), 1 << 62 if head.capacity_in_bytes else MOST + 1
+    if not (0 <= head.trainer < head.trainers <= MOST and 0 < min(capacities) <= max(capacities) < above):
         raise ValueError("its numbers of trainers, or its capacity, make no sense")
 
 

@@ -74,8 +74,9 @@ def check_memory(plan: Plan, trainers: int, available: int | None) -> list[str]:
     """
     if available is None:
         return []
-    buffers = trainers * plan.capacity * sample_bytes(plan)
-    what = f"{_size(buffers)} for {'one buffer' if trainers == 1 else f'{trainers} buffers'} of {plan.capacity} samples"
+    buffers = trainers * plan.capacity * (1 if plan.capacity_in_bytes else sample_bytes(plan))
+    of = _size(plan.capacity) if plan.capacity_in_bytes else f"{plan.capacity} samples"
+    what = f"{_size(buffers)} for {'one buffer' if trainers == 1 else f'{trainers} buffers'} of {of}"
     if buffers > available:
         raise LaunchError(
             f"The buffers do not fit into memory: {what}, and {_size(available)} can be had on this host, of "

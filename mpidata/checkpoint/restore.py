@@ -114,17 +114,23 @@ def _places(file: TrainerFile) -> list[_Rows]:
 
 def _continue(plan: Plan, file: TrainerFile) -> tuple[structures.Snapshot, list[_Part]]:
     head = file.head
-    capacity = max(plan.capacity, plan.capacity + head.capacity - head.plan_capacity)
+    buffer, waiting, retired, validation = _places(file)
+    relieved = head.capacity - head.plan_capacity if head.capacity_in_bytes == plan.capacity_in_bytes else 0
+    capacity = plan.capacity + max(0, relieved)
+    kept = len(buffer)
+    if not plan.capacity_in_bytes:
+        kept = min(kept, capacity)
+    elif not head.capacity_in_bytes or plan.capacity < head.plan_capacity:
+        kept = _fitting(plan, file, buffer, capacity)[0]
     state = structures.Snapshot(
-        batch=head.batch, batches_of_all=head.batches_of_all, unseen=_unseen(plan, min(head.unseen, capacity)),
+        batch=head.batch, batches_of_all=head.batches_of_all, unseen=_unseen(plan, min(head.unseen, kept)),
         next_retired=head.next_retired, capacity=capacity, added=head.added,
     )  # fmt: skip
     state.random[:] = head.random
     state.statistics = structures.Statistics(*head.statistics)
-    buffer, waiting, retired, validation = _places(file)
-    more = buffer[capacity:]  # where the job file's capacity is smaller now
+    more = buffer[kept:]  # where the job file's capacity is smaller now
     parts = [
-        _Part(constants.PLACE_BUFFER, file, buffer[:capacity]),
+        _Part(constants.PLACE_BUFFER, file, buffer[:kept]),
         _Part(constants.PLACE_WAITING, file, np.concatenate([more[~file.seen[more]], waiting])),
         _Part(constants.PLACE_RETIRED, file, retired),
         _Part(constants.PLACE_VALIDATION, file, validation),
@@ -144,29 +150,50 @@ def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[structu
     """
     statistics = np.zeros(len(files[0].head.statistics), np.int64)
     unseen, seen, rest = [], [], []
-    most = room = plan.capacity // plan.samples_window
+    room = plan.capacity if plan.capacity_in_bytes else plan.capacity // plan.samples_window
+    n_unseen = n_seen = 0
     for number, file in enumerate(files):
         if number % plan.trainers == index:
             statistics += file.head.statistics
         mine = trainer_of(plan, file.simulation, file.step) == index
         buffer, waiting, _, validation = (rows[mine[rows]] for rows in _places(file))
         new = np.concatenate([buffer[~file.seen[buffer]], waiting])
-        unseen.append(_Part(constants.PLACE_BUFFER, file, new[:room]))
-        rest += [_Part(constants.PLACE_WAITING, file, new[room:]), _Part(constants.PLACE_VALIDATION, file, validation)]
-        room = max(0, room - len(new))
+        kept, room = _fitting(plan, file, new, room)
+        unseen.append(_Part(constants.PLACE_BUFFER, file, new[:kept]))
+        rest += [_Part(constants.PLACE_WAITING, file, new[kept:]), _Part(constants.PLACE_VALIDATION, file, validation)]
+        n_unseen += kept
         seen.append(_Part(constants.PLACE_BUFFER, file, buffer[file.seen[buffer]]))
-    n_unseen = most - room
     for number, part in enumerate(seen):
-        seen[number] = part._replace(rows=part.rows[:room])
-        room -= len(seen[number].rows)
+        kept, room = _fitting(plan, part.file, part.rows, room)
+        seen[number] = part._replace(rows=part.rows[:kept])
+        n_seen += kept
     like = files[index % len(files)]
     rest.append(_Part(constants.PLACE_RETIRED, like, _places(like)[constants.PLACE_RETIRED]))
     state = structures.Snapshot(
         batch=like.head.batch, batches_of_all=like.head.batches_of_all, unseen=_unseen(plan, n_unseen),
-        capacity=plan.capacity, added=plan.capacity - room,
+        capacity=plan.capacity, added=n_unseen + n_seen,
         statistics=structures.Statistics(*statistics.tolist()),
     )  # fmt: skip
     return state, [*unseen, *seen, *rest]
+
+
+def _fitting(plan: Plan, file: TrainerFile, rows: _Rows, room: int) -> tuple[int, int]:
+    """Return how many samples, from the first of these rows on, fit into a room, and what is left of it.
+
+    It is a number of samples, or of bytes; then steps that windows share count for each of them, so there is more room.
+    """
+    if not plan.capacity_in_bytes:
+        kept = min(len(rows), room)
+        return kept, room - kept
+    alike = sum(field.nbytes for field in plan.step_fields if not field.length) + 8 * len(plan.lengths)
+    of_step = np.full(len(file.numbers[plan.lengths[0].name]), alike, np.int64)
+    for field in plan.step_fields:
+        if field.length:
+            of_step += field.nbytes * file.numbers[field.length]
+    sizes = of_step[rows] if plan.samples_window == 1 else of_step[file.windows[rows]].sum(axis=1)
+    ends = np.cumsum(sizes)
+    kept = int(np.searchsorted(ends, room, "right"))
+    return kept, room - (int(ends[kept - 1]) if kept else 0)
 
 
 def _put(plan: Plan, library: Library, part: _Part, held: RestoredConstants) -> None:

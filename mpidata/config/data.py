@@ -13,10 +13,12 @@ from typing_extensions import Self
 
 from mpidata.config.base import Boolean, Count, Key, Model, Natural, Positive, Text, Words, fixed_key, free_key, refuse
 from mpidata.native import constants
+from mpidata.sizes import parse_size
 
 __all__ = ["Buffer", "Checkpoint", "FieldEntry", "FieldName", "LengthEntry", "Record", "Validation", "identifier"]
 
 MAX_ELEMENTS = 2**31 - 1
+_UNITS = "KiB, MiB, GiB or TiB (of 1024), or KB, MB, GB or TB (of 1000), for example 2 GiB"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -150,8 +152,21 @@ class FieldEntry(Model):
 
 
 def _default_watermark(data: dict[str, Any]) -> int:
-    capacity: int = data.get("capacity", 0)
-    return 0 if data.get("policy") == "fifo" else capacity // 10
+    capacity = data.get("capacity", 0)  # of one in bytes `fit_watermark` knows more
+    return 0 if data.get("policy") == "fifo" or isinstance(capacity, str) else capacity // 10
+
+
+def _bytes(text: str) -> str:
+    size = parse_size(text)
+    if size is None or not 1 <= size < 1 << 60:
+        refuse([((), f"{{key}} is {text!r}. It must be a whole number of samples, or bytes with a unit: {_UNITS}.")])
+    return text
+
+
+_Capacity = Annotated[
+    Annotated[Count, Tag("<samples>")] | Annotated[str, AfterValidator(_bytes), Tag("<bytes>")],
+    Discriminator(lambda value: "<bytes>" if isinstance(value, str) else "<samples>"),
+]
 
 
 class Buffer(Model):
@@ -163,15 +178,20 @@ class Buffer(Model):
         "present, each sample once. `reservoir`: any that is present, again and again; a new "
         "sample replaces one that has been drawn.",
     )
-    capacity: Count = free_key(
-        default=1000, description="Number of samples that the buffer of each trainer holds; at least the batch size."
+    capacity: _Capacity = free_key(
+        default=1000,
+        description="Number of samples that the buffer of each trainer holds; at least the batch size. Or their bytes, "
+        f"with a unit: {_UNITS}. Values and lengths of samples count.",
+        json_schema_extra={"kind": "size like 2 GiB, or a whole number, at least 1"},
     )
     watermark: Natural = free_key(
         default_factory=_default_watermark,
         description="Number of samples that must be present before one is drawn, as long as solvers "
         "still send. For firo less than the capacity, for reservoir at most the capacity; "
-        "no effect with fifo.",
-        json_schema_extra={"default": "a tenth of `capacity`; 0 for fifo"},
+        "no effect with fifo. With a capacity in bytes, a buffer that is full counts as above it.",
+        json_schema_extra={
+            "default": "a tenth of `capacity`; 0 for fifo, and with a capacity in bytes if samples have lengths"
+        },
     )
     tail: Literal["drop", "repeat"] = free_key(
         default="drop",
@@ -192,12 +212,23 @@ class Buffer(Model):
     @model_validator(mode="after")
     def _watermark_fits(self) -> Self:
         fix = ""
+        if isinstance(self.capacity, str):
+            return self
         if self.policy == "firo" and self.watermark >= self.capacity:
             fix = f"It must be less than 'buffer.capacity', {self.capacity}, with firo: lower it, or raise the capacity"
         elif self.policy == "reservoir" and self.watermark > self.capacity:
             fix = f"It must be at most 'buffer.capacity', {self.capacity}: lower it, or raise the capacity"
         refuse([(("watermark",), f"'buffer.watermark' is {self.watermark}. {fix}.")] if fix else [])
         return self
+
+    def holds(self, fields: Mapping[str, FieldEntry]) -> int | None:
+        """Return the number of steps with these fields that it has room for; None if their sizes differ."""
+        if isinstance(self.capacity, int):
+            return self.capacity
+        of_step = [field for field in fields.values() if field.per != "simulation"]
+        if any(field.length for field in of_step):
+            return None
+        return (parse_size(self.capacity) or 0) // max(1, sum(field.bytes({}) for field in of_step))
 
 
 class Validation(Model):

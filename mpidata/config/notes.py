@@ -59,11 +59,14 @@ def unknown_to_program(sections: dict[str, Any], folder: Path) -> list[Problem]:
 
 
 def fit_watermark(sections: dict[str, Any]) -> None:
-    """Let the default watermark count windows, while the capacity counts steps."""
+    """Let the default watermark count windows, or samples, while the capacity counts steps, or bytes."""
     samples, buffer = sections.get("samples"), sections.get("buffer", Buffer())
-    if samples is None or samples.window == 1 or "watermark" in buffer.model_fields_set:
+    if samples is None or "watermark" in buffer.model_fields_set:
         return
-    sections["buffer"] = buffer.model_copy(update={"watermark": buffer.watermark // samples.window})
+    steps = buffer.holds(sections.get("fields", {})) or 0
+    watermark = 0 if buffer.policy == "fifo" else steps // 10 // samples.window
+    if watermark != buffer.watermark:
+        sections["buffer"] = buffer.model_copy(update={"watermark": watermark})
 
 
 def _without_effect(sections: dict[str, Any]) -> Iterator[tuple[str, str, Any, str]]:

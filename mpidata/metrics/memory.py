@@ -22,14 +22,16 @@ def memory_needs(plan: Plan) -> list[str]:
     if not plan.has_stream:
         return [*lines, f"each trainer: {_size(_OWN)}"]
     held = "steps" if plan.samples_window > 1 else "samples"
-    buffer = plan.capacity * sample
+    buffer = plan.capacity * (1 if plan.capacity_in_bytes else sample)
     if unlimited:
+        but = ", except in the buffers" if plan.capacity_in_bytes else ""
         lines.append(
-            f"the lengths {unlimited} have no limit (lengths.<name>.at_most): their fields come on top of this"
+            f"the lengths {unlimited} have no limit (lengths.<name>.at_most): their fields come on top of this{but}"
         )
     more = ", all its share of the validation samples" if plan.validation else ""
+    what = "buffer.capacity" if plan.capacity_in_bytes else f"{plan.capacity} {held} of {_size(sample)}"
     lines.append(
-        f"each trainer: {_size(_OWN + buffer)}, {_size(buffer)} of it for {plan.capacity} {held} of {_size(sample)}; "
+        f"each trainer: {_size(_OWN + buffer)}, {_size(buffer)} of it for {what}; "
         f"on top of that{more} its batches, and what the solvers have under way"
     )
     if plan.constants:

@@ -69,8 +69,8 @@ class Relief:
         Returns
         -------
         list of (int, int, int or None)
-            A full trainer, the samples it shall take beyond its capacity, and the trainer that starves, if it is for
-            one. Mostly empty.
+            A full trainer, the samples (or bytes) it shall take beyond its capacity, and the trainer that starves, if
+            it is for one. Mostly empty.
         """
         known = self._trainers[trainer]
         received, drawn = statistics[RECEIVED], statistics[DRAWN]

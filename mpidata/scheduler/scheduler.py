@@ -246,11 +246,12 @@ class Scheduler:
         if self.ending.stopping or self._stream.ended:
             return
         waits = self.simulations.first_waits
-        for relieved, samples, other in self._relief.status(trainer, event.starved, event.full, statistics, waits):
-            self._messages.relieve(relieved, samples)
+        unit = "bytes" if self.plan.capacity_in_bytes else "samples"
+        for relieved, room, other in self._relief.status(trainer, event.starved, event.full, statistics, waits):
+            self._messages.relieve(relieved, room)
             what = "a validation simulation is to be run again" if other is None else f"trainer {other} starves"
             reason = f"{what} while the groups wait for room on trainer {relieved}"
-            self._journal.note("relief", trainer=relieved, samples=samples, reason=reason)
+            self._journal.note("relief", trainer=relieved, **{unit: room}, reason=reason)
 
     def _on_report(self, event: kinds.Report) -> None:
         self._leavers.reported(event.index, event.values)

@@ -48,7 +48,9 @@ class Figures:
     trainers : int
         Number of trainers.
     capacity : int
-        Of one trainer's buffer, in samples.
+        Of one trainer's buffer, in steps.
+    in_bytes : bool
+        It is in bytes, and so is what the trainers say of the fill.
 
     Attributes
     ----------
@@ -74,7 +76,7 @@ class Figures:
         Seconds of the earlier starts of the run, up to the checkpoint that it goes on from.
     """
 
-    def __init__(self, trainers: int, capacity: int) -> None:
+    def __init__(self, trainers: int, capacity: int, in_bytes: bool = False) -> None:
         self.losses = LossTable()
         self.loaders: dict[str, int] = {}
         self.loaded = Loaded(trainers)
@@ -86,7 +88,7 @@ class Figures:
         self.draws: list[int] = []
         self.before_s = 0.0
         self.span = 0
-        self._capacity = capacity
+        self._capacity, self._in_bytes = capacity, in_bytes
         self._statistics: list[Sequence[int]] = [(0,) * len(STATISTICS) for _ in range(trainers)]
         self._waited_s = [0.0] * trainers
         self._usage = [NO_USAGE] * trainers
@@ -157,6 +159,7 @@ class Figures:
             "batches": self.per_trainer(DRAWN),
             "fill": [round(fill / self._capacity, 4) for fill in self.per_trainer(FILL)],
             "capacity": self._capacity,
+            "capacity_in_bytes": self._in_bytes,
             "present": self.per_trainer(WINDOWS),
             "bytes": self.bytes,
             "report": dict(self.last),

@@ -278,7 +278,10 @@ class Trainer:
         figures = structures.Statistics()
         if self.library.mpidata_trainer_statistics(ctypes.byref(figures)):
             return None
-        holds_up = figures.fill >= figures.capacity and not self._waiting
+        one = (
+            figures.fill // max(1, figures.windows) if self.plan.capacity_in_bytes else 0
+        )  # more, where one did not fit
+        holds_up = figures.fill + one >= figures.capacity and not self._waiting
         return Pace(figures.drawn, holds_up, "its buffer is full, so the solvers wait for it")
 
     def _wait_for_others(self, seconds: float) -> None:

@@ -1,6 +1,7 @@
 """Jobs with fields drawn at random: lengths, shapes, dtypes, ranks, trainers, policies, windows, starts, records."""
 
 import json
+import math
 import random
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 from jobs import PROGRAMS, JobFolder, Result, python
 
+from mpidata.dtypes import numpy_dtype
 from mpidata.native.constants import DTYPES
 
 COMMON = ("float32", "float64", "int32", "int64", "uint8")
@@ -57,6 +59,7 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     steps, count = chance.randint(window + 1, 12), trainers * simulations
     kinds = ["packed", "padded"] + (["nested"] if window == 1 else [])
     ragged = random.Random(f"{seed} ragged").choice(kinds)
+    fits = random.Random(f"{seed} capacity").choice([None, 1, 4, 40])  # samples of the greatest size; None: 40 of any
     spec = {"seed": seed, "ranks": ranks, "steps": steps, "lengths": lengths, "fields": fields, "ragged": ragged}
     spec |= {"gathers": seed % 2 == 1, "by_map": by_map, "local": local}
     program = python("random_fields/trainer.py", BATCH, window, 1)
@@ -82,7 +85,16 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
             entry["dtype"] = chance.choice(list(DTYPES))
     have_statistics = ["index" not in entry and DTYPES[entry["dtype"]].has_statistics for entry in fields.values()]
     keys["samples"]["statistics"] &= any(have_statistics)
+    if fits is not None:
+        keys["buffer"]["capacity"] = f"{fits * window * most_bytes(fields, lengths) / 1000} KB"
     return keys, spec
+
+
+def most_bytes(fields: dict[str, dict[str, Any]], lengths: dict[str, list[int]]) -> int:
+    """Bytes of the values and lengths of a step that is as long as they get."""
+    extents = {field: [lengths[e][1] if isinstance(e, str) else e for e in of["shape"]] for field, of in fields.items()}
+    values = sum(numpy_dtype(of["dtype"]).itemsize * math.prod(extents[field]) for field, of in fields.items())
+    return values + 8 * len(lengths)
 
 
 def write(folder: JobFolder, seed: int, dies: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:

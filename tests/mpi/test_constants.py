@@ -23,7 +23,7 @@ MISTAKES = {
     "overlap": ["field 'weights'", "overlap", "simulation 0"],
     "beyond": ["Field 'ends' has the index 7, but there are 7 'nodes', which are counted from 0 (rank ",
                "simulation 0, before its first step"],
-    "longer": ["Fields 'u' and 'xy' have 9 and 7 'nodes', which must be as many", "simulation 0, step 2"],
+    "longer": ["'u'", "'xy'", "9", "7", "'nodes', which must be as many", "simulation 0, step 2"],
 }  # fmt: skip
 FIELDS = {
     "xy": {"shape": [16], "dtype": "float64", "per": "simulation"},

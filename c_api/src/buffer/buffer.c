@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "containers/array.h"
 #include "wire/plan.h"
 
 int mpidata_buffer_open(mpidata_buffer *buffer, int policy, int64_t capacity, int64_t watermark, uint64_t seed,
@@ -21,73 +22,154 @@ void mpidata_buffer_close(mpidata_buffer *buffer) {
     memset(buffer, 0, sizeof *buffer);
 }
 
-int mpidata_buffer_grow(mpidata_buffer *buffer, int64_t capacity) {
-    if (capacity > buffer->allocated) {
-        int64_t *grown = calloc((size_t)capacity, sizeof *grown);
-        unsigned char *marks = calloc((size_t)capacity, 1);
-        if (!grown || !marks) {
-            free(grown);
-            free(marks);
-            return -1;
-        }
-        for (int64_t i = 0; i < buffer->count; i++)
-            grown[i] = buffer->slots[(buffer->head + i) % buffer->allocated];
-        free(buffer->slots);
-        free(buffer->marks);
-        buffer->slots = grown;
-        buffer->marks = marks;
-        buffer->head = 0;
-        buffer->allocated = capacity;
+void mpidata_buffer_count_bytes(mpidata_buffer *buffer, const mpidata_slots *memory, int64_t capacity) {
+    buffer->memory = memory;
+    buffer->capacity = capacity;
+}
+
+static int list_more(mpidata_buffer *buffer, int64_t n) {
+    int64_t *grown = calloc((size_t)n, sizeof *grown);
+    unsigned char *marks = calloc((size_t)n, 1);
+    if (!grown || !marks) {
+        free(grown);
+        free(marks);
+        return -1;
     }
+    for (int64_t i = 0; i < buffer->count; i++) grown[i] = buffer->slots[(buffer->head + i) % buffer->allocated];
+    free(buffer->slots);
+    free(buffer->marks);
+    buffer->slots = grown;
+    buffer->marks = marks;
+    buffer->head = 0;
+    buffer->allocated = n;
+    return 0;
+}
+
+int mpidata_buffer_grow(mpidata_buffer *buffer, int64_t capacity) {
+    if (!buffer->memory && capacity > buffer->allocated && list_more(buffer, capacity)) return -1;
     buffer->capacity = capacity;
     return 0;
 }
 
-/* Steps that a reservoir must not evict, or all that others have. */
-static int64_t kept_steps(const mpidata_buffer *buffer) {
-    return buffer->policy == MPIDATA_POLICY_RESERVOIR ? buffer->windows->unseen : buffer->windows->in_buffer;
+int mpidata_buffer_reserve(mpidata_buffer *buffer) {
+    if (buffer->count < buffer->allocated) return 0;
+    return list_more(buffer, mpidata_array_room(buffer->allocated, buffer->count + 1, 256));
 }
 
-static int window_fits(const mpidata_buffer *buffer, int64_t number) {
-    int64_t added = buffer->policy == MPIDATA_POLICY_RESERVOIR ? mpidata_windows_new_unseen(buffer->windows, number)
-                                                               : mpidata_windows_new_steps(buffer->windows, number);
-    return kept_steps(buffer) + added <= buffer->capacity;
+/* -- samples that differ in size: windows, or all of a capacity in bytes -------------------------------------------- */
+
+static int differ_in_size(const mpidata_buffer *buffer) { return buffer->windows || buffer->memory; }
+
+static int64_t size_of(const mpidata_buffer *buffer, int64_t number) {
+    return mpidata_slot_size(buffer->memory, buffer->memory->slots[number]);
 }
+
+int64_t mpidata_buffer_bytes(const mpidata_buffer *buffer, int64_t number) {
+    return buffer->windows ? mpidata_windows_size(buffer->windows, number) : size_of(buffer, number);
+}
+
+int64_t mpidata_buffer_fill(const mpidata_buffer *buffer) {
+    return buffer->windows ? buffer->windows->in_buffer : buffer->memory ? buffer->bytes : buffer->count;
+}
+
+int64_t mpidata_buffer_fits(const mpidata_buffer *buffer) {
+    const int64_t fill = mpidata_buffer_fill(buffer);
+    if (!buffer->memory) return buffer->capacity;
+    const int64_t n = fill ? (int64_t)((double)buffer->capacity / (double)fill * (double)buffer->count) : 1;
+    return n > buffer->batch ? n : buffer->batch; /* for which there is always room */
+}
+
+/* What a reservoir must not evict, or all that others have. */
+static int64_t kept(const mpidata_buffer *buffer) {
+    if (buffer->policy != MPIDATA_POLICY_RESERVOIR) return mpidata_buffer_fill(buffer);
+    return buffer->windows ? buffer->windows->unseen : buffer->unseen_bytes;
+}
+
+/* There is no batch yet, for which there must be room. */
+static int lacks_batch(const mpidata_buffer *buffer) { return buffer->memory && buffer->count < buffer->batch; }
+
+static int fits(const mpidata_buffer *buffer, int64_t number) {
+    int64_t added;
+    if (lacks_batch(buffer)) return 1;
+    if (!buffer->windows)
+        added = size_of(buffer, number);
+    else if (buffer->policy == MPIDATA_POLICY_RESERVOIR)
+        added = mpidata_windows_new_unseen(buffer->windows, number);
+    else
+        added = mpidata_windows_new_steps(buffer->windows, number);
+    return kept(buffer) + added <= buffer->capacity;
+}
+
+static void enter(mpidata_buffer *buffer, int64_t number) {
+    if (buffer->windows) {
+        mpidata_windows_enter(buffer->windows, number);
+    } else if (buffer->memory) {
+        buffer->bytes += size_of(buffer, number);
+        buffer->unseen_bytes += size_of(buffer, number);
+    }
+}
+
+/* Drawn for the first time, or taken out. */
+static void see(mpidata_buffer *buffer, int64_t number) {
+    if (buffer->windows)
+        mpidata_windows_see(buffer->windows, number);
+    else if (buffer->memory)
+        buffer->unseen_bytes -= size_of(buffer, number);
+}
+
+static int64_t take_out(mpidata_buffer *buffer, int64_t number) {
+    if (buffer->windows)
+        mpidata_windows_leave(buffer->windows, number);
+    else if (buffer->memory)
+        buffer->bytes -= size_of(buffer, number);
+    return number;
+}
+
+/* -- arrivals ------------------------------------------------------------------------------------------------------- */
 
 int mpidata_buffer_full(const mpidata_buffer *buffer) {
-    if (buffer->windows)
-        return kept_steps(buffer) >= buffer->capacity || (buffer->refused >= 0 && !window_fits(buffer, buffer->refused));
+    if (lacks_batch(buffer)) return 0;
+    if (differ_in_size(buffer))
+        return kept(buffer) >= buffer->capacity || (buffer->refused >= 0 && !fits(buffer, buffer->refused));
     if (buffer->count < buffer->capacity) return 0;
     return buffer->policy != MPIDATA_POLICY_RESERVOIR || buffer->unseen == buffer->count;
 }
 
-int mpidata_buffer_has_room(mpidata_buffer *buffer, int64_t number) {
-    if (!buffer->windows) return !mpidata_buffer_full(buffer);
-    int fits = window_fits(buffer, number);
-    buffer->refused = fits ? -1 : number;
-    return fits;
+int mpidata_buffer_crowded(const mpidata_buffer *buffer) {
+    if (!buffer->memory || !buffer->count || lacks_batch(buffer)) return 0;
+    const int64_t fill = mpidata_buffer_fill(buffer);
+    return fill + fill / buffer->count >= buffer->capacity || mpidata_buffer_full(buffer);
 }
 
+int mpidata_buffer_has_room(mpidata_buffer *buffer, int64_t number) {
+    if (!differ_in_size(buffer)) return !mpidata_buffer_full(buffer);
+    const int room = fits(buffer, number);
+    buffer->refused = room ? -1 : number;
+    return room;
+}
+
+/* Of a capacity in bytes a batch stays, which may have been promised. */
 int64_t mpidata_buffer_evict(mpidata_buffer *buffer, int64_t number) {
-    mpidata_windows *windows = buffer->windows;
-    if (!windows || windows->in_buffer + mpidata_windows_new_steps(windows, number) <= buffer->capacity) return -1;
+    if (!differ_in_size(buffer) || buffer->count == buffer->unseen || lacks_batch(buffer)) return -1;
+    if (buffer->policy != MPIDATA_POLICY_RESERVOIR) return -1;
+    const int64_t added = buffer->windows ? mpidata_windows_new_steps(buffer->windows, number) : size_of(buffer, number);
+    if (mpidata_buffer_fill(buffer) + added <= buffer->capacity) return -1;
     int64_t place = buffer->unseen + mpidata_random_below(&buffer->random, buffer->count - buffer->unseen);
     int64_t evicted = buffer->slots[place];
     buffer->slots[place] = buffer->slots[--buffer->count];
-    mpidata_windows_leave(windows, evicted);
-    return evicted;
+    return take_out(buffer, evicted);
 }
 
 int64_t mpidata_buffer_add(mpidata_buffer *buffer, int64_t slot) {
     int64_t *slots = buffer->slots, evicted = -1;
     buffer->added++;
-    if (buffer->windows) mpidata_windows_enter(buffer->windows, slot);
+    enter(buffer, slot);
     if (buffer->policy != MPIDATA_POLICY_RESERVOIR) {
         slots[(buffer->head + buffer->count++) % buffer->allocated] = slot;
         return -1;
     }
     int64_t place = buffer->count;
-    if (buffer->count < buffer->capacity) {
+    if (differ_in_size(buffer) || buffer->count < buffer->capacity) {
         buffer->count++;
     } else {
         place = buffer->unseen + mpidata_random_below(&buffer->random, buffer->count - buffer->unseen);
@@ -104,27 +186,19 @@ int64_t mpidata_buffer_at(const mpidata_buffer *buffer, int64_t i) {
 
 void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot) {
     buffer->slots[(buffer->head + buffer->count++) % buffer->allocated] = slot;
-    if (buffer->windows) mpidata_windows_enter(buffer->windows, slot);
+    enter(buffer, slot);
 }
 
 void mpidata_buffer_end(mpidata_buffer *buffer) { buffer->ended = 1; }
 
 int64_t mpidata_buffer_available(const mpidata_buffer *buffer) {
     if (buffer->ended) return buffer->keeps && buffer->count ? INT64_MAX : buffer->count;
+    const int crowded = mpidata_buffer_crowded(buffer);
     if (buffer->policy == MPIDATA_POLICY_RESERVOIR)
-        return buffer->count > 0 && buffer->count >= buffer->watermark ? INT64_MAX : 0;
+        return buffer->count > 0 && (buffer->count >= buffer->watermark || crowded) ? INT64_MAX : 0;
     int64_t above = buffer->count - buffer->watermark;
+    if (crowded && above < buffer->batch) above = buffer->batch;
     return above > 0 ? above : 0;
-}
-
-/* Drawn for the first time, or taken out. */
-static void see(mpidata_buffer *buffer, int64_t number) {
-    if (buffer->windows) mpidata_windows_see(buffer->windows, number);
-}
-
-static int64_t take_out(mpidata_buffer *buffer, int64_t number) {
-    if (buffer->windows) mpidata_windows_leave(buffer->windows, number);
-    return number;
 }
 
 void mpidata_buffer_see_again(mpidata_buffer *buffer) {

@@ -6,6 +6,9 @@
  *            none was, it waits; not below the watermark; when no more arrive, draws remove until it is empty, unless it
  *            keeps
  *
+ * A capacity in bytes counts the bytes of the samples. A buffer with no room for one more is then above its watermark, and
+ * there is always room for the samples of one batch, so that it can be drawn.
+ *
  * firo and reservoir follow Meyer et al., "High throughput training of deep surrogates from large ensemble runs", SC 2023.
  * Draws and evictions are a function of (seed, stream, the sequence of arrivals and draws). Not thread-safe. */
 #ifndef MPIDATA_BUFFER_H
@@ -27,7 +30,10 @@ typedef struct {
     int ended;
     int keeps; /* reservoir: draws do not empty it when it has ended */
     mpidata_windows *windows; /* whose numbers these are, while the capacity counts their steps; NULL: slots */
-    int64_t refused;          /* the window for which there was no room; -1: none */
+    const mpidata_slots *memory; /* whose bytes the capacity counts; NULL: it counts samples, or the steps of windows */
+    int64_t bytes, unseen_bytes; /* of the samples; of those never drawn; windows count theirs themselves */
+    int64_t batch;               /* of a capacity in bytes: samples of a batch; 0: not known yet */
+    int64_t refused;             /* the sample for which there was no room, if they differ in size; -1: none */
 } mpidata_buffer;
 
 /* 0, or -1 where memory is short. */
@@ -35,19 +41,37 @@ int mpidata_buffer_open(mpidata_buffer *buffer, int policy, int64_t capacity, in
                         uint64_t stream);
 void mpidata_buffer_close(mpidata_buffer *buffer);
 
+/* Have the capacity of a buffer that was opened without one count the bytes of these slots. */
+void mpidata_buffer_count_bytes(mpidata_buffer *buffer, const mpidata_slots *memory, int64_t capacity);
+
 /* Raise the capacity; 0, or -1 where memory is short. */
 int mpidata_buffer_grow(mpidata_buffer *buffer, int64_t capacity);
+
+/* Make sure that one more number can be listed; 0, or -1 where memory is short. */
+int mpidata_buffer_reserve(mpidata_buffer *buffer);
+
+/* What the capacity counts of what is there: samples, steps or bytes. */
+int64_t mpidata_buffer_fill(const mpidata_buffer *buffer);
+
+/* Bytes of a sample, as a capacity in bytes counts them. */
+int64_t mpidata_buffer_bytes(const mpidata_buffer *buffer, int64_t number);
+
+/* Samples that fit; of a capacity in bytes, if all have the mean size of those that are there; of windows, steps. */
+int64_t mpidata_buffer_fits(const mpidata_buffer *buffer);
 
 /* Can no sample be added now? */
 int mpidata_buffer_full(const mpidata_buffer *buffer);
 
+/* Of a capacity in bytes: there is a batch, and another sample of the mean size would not fit beside all that are there. */
+int mpidata_buffer_crowded(const mpidata_buffer *buffer);
+
 /* Can this sample be added now? */
 int mpidata_buffer_has_room(mpidata_buffer *buffer, int64_t number);
 
-/* A window drawn before that must go before this one, for which there is room, is added; -1: none. */
+/* A sample drawn before that must go before this one, for which there is room, is added, if they differ in size; -1: none. */
 int64_t mpidata_buffer_evict(mpidata_buffer *buffer, int64_t number);
 
-/* Add a sample for which there is room; returns the slot it evicts, or -1. */
+/* Add a sample for which there is room, reserved; returns the slot it evicts, or -1. */
 int64_t mpidata_buffer_add(mpidata_buffer *buffer, int64_t number);
 
 /* No more samples will be added. */
@@ -59,10 +83,10 @@ int64_t mpidata_buffer_available(const mpidata_buffer *buffer);
 /* The i-th slot in the policy's order: fifo oldest first, reservoir those never drawn first. */
 int64_t mpidata_buffer_at(const mpidata_buffer *buffer, int64_t i);
 
-/* Append a slot in that order, to a buffer that is filled as it once was; its caller sets `unseen`. */
+/* Append a slot in that order, reserved, to a buffer that is filled as it once was; its caller sets `unseen`. */
 void mpidata_buffer_put_back(mpidata_buffer *buffer, int64_t slot);
 
-/* Windows: those of a reservoir that was filled so and had been drawn before, from number `unseen` on. */
+/* Of samples that differ in size: those of a reservoir that was filled so and had been drawn before, from number `unseen` on. */
 void mpidata_buffer_see_again(mpidata_buffer *buffer);
 
 /* One draw; 0 < available. *removed: the sample has left the buffer with it. */

@@ -135,9 +135,11 @@ static int shift_local(const mpidata_parts *parts, const mpidata_plan *plan) {
     return MPIDATA_SUCCESS;
 }
 
-static const mpidata_field *first_of(const mpidata_plan *plan, int length) {
+/* By which a length is known: a constant of the simulation, if that has it. */
+static const mpidata_field *first_of(const mpidata_parts *parts, const mpidata_plan *plan, int length) {
     const mpidata_field *field = plan->fields;
-    while (field->length != length) field++;
+    const int by_constant = parts->constants && parts->constants->numbers[length] >= 0;
+    while (field->length != length || (by_constant && !field->per_simulation)) field++;
     return field;
 }
 
@@ -168,7 +170,7 @@ int mpidata_parts_join(mpidata_parts *parts, const mpidata_plan *plan) {
         int64_t *known = &parts->numbers[field->length];
         if (*known >= 0 && *known != rows)
             return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be as many",
-                                 first_of(plan, field->length)->name, field->name, (long long)*known, (long long)rows, length->name);
+                                 first_of(parts, plan, field->length)->name, field->name, (long long)*known, (long long)rows, length->name);
         if (length->at_most && rows > length->at_most)
             return mpidata_error(MPIDATA_ERR_SHAPE, "The parts of field '%s' have %lld '%s', at most %lld are declared", field->name,
                                  (long long)rows, length->name, (long long)length->at_most);

@@ -47,6 +47,7 @@ int mpidata_slots_open(mpidata_slots *slots, const mpidata_plan *plan) {
     memset(slots, 0, sizeof *slots);
     slots->plan = plan;
     slots->constants = (mpidata_constants_set){.plan = plan, .heap = &slots->heap};
+    for (int f = 0; f < plan->n_fields; f++) slots->alike += (int64_t)field_bytes(&plan->fields[f]);
     return lay_out(&slots->one, plan, 1);
 }
 
@@ -115,6 +116,10 @@ static void page_empty(mpidata_slots *slots, mpidata_page *page) {
 
 size_t mpidata_slot_bytes(const mpidata_slots *slots, const mpidata_slot *slot) {
     return slots->plan->slot_bytes + slot->parts.bytes;
+}
+
+int64_t mpidata_slot_size(const mpidata_slots *slots, const mpidata_slot *slot) {
+    return slots->alike + (int64_t)slot->parts.bytes + slots->plan->n_lengths * (int64_t)sizeof *slot->parts.numbers;
 }
 
 /* -- slots ---------------------------------------------------------------------------------------------------------- */

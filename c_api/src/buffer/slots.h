@@ -51,6 +51,7 @@ typedef struct {
     mpidata_arena arena;
     mpidata_heap heap; /* of parts, and of constants */
     mpidata_constants_set constants;
+    int64_t alike; /* bytes of the fields that do not vary */
     mpidata_page_layout one, batch; /* batch.count 0: all pages are of one */
     mpidata_page *free_one, *free_batch;
     mpidata_page *filling; /* page of a batch with slots that were not taken yet, from `next` on */
@@ -78,6 +79,9 @@ void mpidata_slot_set_constants(mpidata_slot *slot, mpidata_try_constants *const
 
 /* Bytes of a sample's values, without its constants. */
 size_t mpidata_slot_bytes(const mpidata_slots *slots, const mpidata_slot *slot);
+
+/* Bytes of its values and lengths, which a capacity in bytes counts. */
+int64_t mpidata_slot_size(const mpidata_slots *slots, const mpidata_slot *slot);
 
 /* Copy the fields of a slot to the i-th place in a batch. */
 void mpidata_slot_copy(const mpidata_slots *slots, const mpidata_slot *slot, int64_t i, const mpidata_packing *packing,

@@ -78,33 +78,55 @@ static mpidata_slot *step_of(const mpidata_windows *windows, int64_t number, int
     return windows->slots->slots[mpidata_windows_steps(windows, number)[i]];
 }
 
+static int64_t weight(const mpidata_windows *windows, const mpidata_slot *slot) {
+    return windows->in_bytes ? mpidata_slot_size(windows->slots, slot) : 1;
+}
+
 void mpidata_windows_enter(mpidata_windows *windows, int64_t number) {
     for (int i = 0; i < windows->plan->samples_window; i++) {
         mpidata_slot *slot = step_of(windows, number, i);
-        windows->in_buffer += !slot->in_buffer++;
-        windows->unseen += !slot->unseen++;
+        if (!slot->in_buffer++) windows->in_buffer += weight(windows, slot);
+        if (!slot->unseen++) windows->unseen += weight(windows, slot);
     }
 }
 
 void mpidata_windows_see(mpidata_windows *windows, int64_t number) {
-    for (int i = 0; i < windows->plan->samples_window; i++) windows->unseen -= !--step_of(windows, number, i)->unseen;
+    for (int i = 0; i < windows->plan->samples_window; i++) {
+        mpidata_slot *slot = step_of(windows, number, i);
+        if (!--slot->unseen) windows->unseen -= weight(windows, slot);
+    }
 }
 
 void mpidata_windows_leave(mpidata_windows *windows, int64_t number) {
-    for (int i = 0; i < windows->plan->samples_window; i++)
-        windows->in_buffer -= !--step_of(windows, number, i)->in_buffer;
+    for (int i = 0; i < windows->plan->samples_window; i++) {
+        mpidata_slot *slot = step_of(windows, number, i);
+        if (!--slot->in_buffer) windows->in_buffer -= weight(windows, slot);
+    }
 }
 
 int64_t mpidata_windows_new_steps(const mpidata_windows *windows, int64_t number) {
     int64_t n = 0;
-    for (int i = 0; i < windows->plan->samples_window; i++) n += !step_of(windows, number, i)->in_buffer;
+    for (int i = 0; i < windows->plan->samples_window; i++) {
+        const mpidata_slot *slot = step_of(windows, number, i);
+        if (!slot->in_buffer) n += weight(windows, slot);
+    }
     return n;
 }
 
 int64_t mpidata_windows_new_unseen(const mpidata_windows *windows, int64_t number) {
     int64_t n = 0;
-    for (int i = 0; i < windows->plan->samples_window; i++) n += !step_of(windows, number, i)->unseen;
+    for (int i = 0; i < windows->plan->samples_window; i++) {
+        const mpidata_slot *slot = step_of(windows, number, i);
+        if (!slot->unseen) n += weight(windows, slot);
+    }
     return n;
+}
+
+int64_t mpidata_windows_size(const mpidata_windows *windows, int64_t number) {
+    int64_t bytes = 0;
+    for (int i = 0; i < windows->plan->samples_window; i++)
+        bytes += mpidata_slot_size(windows->slots, step_of(windows, number, i));
+    return bytes;
 }
 
 /* -- tries ---------------------------------------------------------------------------------------------------------- */

@@ -23,7 +23,8 @@ typedef struct {
     int64_t n_free, n, allocated;
     int64_t *whole; /* windows that the last mpidata_windows_add has made whole */
     int64_t n_whole, whole_allocated;
-    int64_t in_buffer, unseen; /* steps of the buffer's windows; of those that were never drawn */
+    int in_bytes; /* the buffer's capacity counts the bytes of steps, not the steps */
+    int64_t in_buffer, unseen; /* steps, or their bytes, of the buffer's windows; of those that were never drawn */
     mpidata_try *tries[MPIDATA_TRY_CHAINS]; /* with steps that wait */
 } mpidata_windows;
 
@@ -59,8 +60,11 @@ void mpidata_windows_enter(mpidata_windows *windows, int64_t number);
 void mpidata_windows_see(mpidata_windows *windows, int64_t number);
 void mpidata_windows_leave(mpidata_windows *windows, int64_t number);
 
-/* Steps by which it would add to `in_buffer` and to `unseen`. */
+/* What it would add to `in_buffer` and to `unseen`. */
 int64_t mpidata_windows_new_steps(const mpidata_windows *windows, int64_t number);
 int64_t mpidata_windows_new_unseen(const mpidata_windows *windows, int64_t number);
+
+/* Bytes of all its steps. */
+int64_t mpidata_windows_size(const mpidata_windows *windows, int64_t number);
 
 #endif

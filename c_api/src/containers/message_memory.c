@@ -3,18 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/wire.h"
-
 char *mpidata_message_memory_take(mpidata_message_memory *memory, size_t bytes) {
-    if (bytes > MPIDATA_BUNDLE_MAX) return malloc(bytes);
+    if (bytes > memory->size) return malloc(bytes);
     char *spare = memory->spare;
-    if (!spare) return mpidata_arena_take(&memory->arena, MPIDATA_BUNDLE_MAX);
+    if (!spare) return mpidata_arena_take(&memory->arena, memory->size);
     memcpy(&memory->spare, spare, sizeof memory->spare);
     return spare;
 }
 
 void mpidata_message_memory_give_back(mpidata_message_memory *memory, char *message, size_t bytes) {
-    if (bytes > MPIDATA_BUNDLE_MAX) {
+    if (bytes > memory->size) {
         free(message);
         return;
     }

@@ -4,9 +4,10 @@
 
 #include "base/arena.h"
 
-/* One of zeros is empty. */
+/* One of zeros but for the size is empty. */
 typedef struct {
-    mpidata_arena arena; /* of MPIDATA_BUNDLE_MAX bytes for each message; a longer one has its own */
+    size_t size;         /* bytes that each message has; a longer one has memory of its own */
+    mpidata_arena arena;
     char *spare;         /* such memory that is free; each begins with the address of the next */
 } mpidata_message_memory;
 

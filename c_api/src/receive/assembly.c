@@ -110,6 +110,11 @@ static int reserve(mpidata_assembly *assembly) {
     return MPIDATA_SUCCESS;
 }
 
+char *mpidata_assembly_field(const mpidata_slots *slots, const mpidata_assembly *assembly, int field) {
+    if (assembly->slot < 0) return assembly->constants->values[field];
+    return mpidata_slot_field(slots, assembly->memory, field);
+}
+
 int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly *assembly, int rank_in_group) {
     if (!mpidata_plan_all_send(assemblies->plan)) return MPIDATA_SUCCESS;
     if (assembly->heard[rank_in_group]) return mpidata_error(MPIDATA_ERR_WIRE, "A rank has sent a second header for one step");

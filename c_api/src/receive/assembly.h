@@ -57,6 +57,9 @@ mpidata_assembly *mpidata_assembly_find(const mpidata_assemblies *assemblies, in
 mpidata_assembly *mpidata_assembly_new(mpidata_assemblies *assemblies, int group, int64_t by_try, int64_t simulation,
                                        int64_t step, int64_t slot, int validation);
 
+/* Where a field that does not vary is. */
+char *mpidata_assembly_field(const mpidata_slots *slots, const mpidata_assembly *assembly, int field);
+
 /* A rank of the group has sent its header; refuses a second one. */
 int mpidata_assembly_hear(const mpidata_assemblies *assemblies, mpidata_assembly *assembly, int rank_in_group);
 

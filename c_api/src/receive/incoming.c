@@ -9,6 +9,7 @@
 int mpidata_incoming_open(mpidata_incoming *in, mpidata_trainer *trainer) {
     memset(in, 0, sizeof *in);
     in->trainer = trainer;
+    in->memory.size = MPIDATA_BUNDLE_MAX;
     mpidata_assemblies_open(&in->assemblies, &trainer->job.plan);
     return mpidata_incoming_add(in, trainer->job.data, 0, 0);
 }

@@ -58,14 +58,19 @@ static int check_coming_locked(const mpidata_trainer *trainer, const mpidata_jou
 static int hand_over_locked(mpidata_trainer *trainer, int64_t i) {
     MPIDATA_LOCKED(&trainer->lock);
     int64_t number = trainer->arrived[i];
-    if (mpidata_buffer_full(&trainer->buffer))
+    /* Before the size of the batches is known again, a buffer in bytes cannot tell. */
+    const int unknown = trainer->buffer.memory && !trainer->batch;
+    if (!mpidata_buffer_has_room(&trainer->buffer, number) && !unknown)
         return mpidata_error(MPIDATA_ERR_ARGUMENT,
                              "The journal has a sample for which the buffer has no room, in line %lld. It is not of this "
                              "job, and cannot be replayed.",
                              (long long)trainer->journal.line);
     MPIDATA_TRY(mpidata_journal_sample(&trainer->journal, &trainer->slots, number));
-    int64_t evicted = mpidata_buffer_add(&trainer->buffer, number);
-    if (evicted >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
+    int64_t evicted;
+    while ((evicted = mpidata_buffer_evict(&trainer->buffer, number)) >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
+    if (mpidata_buffer_reserve(&trainer->buffer))
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
+    if ((evicted = mpidata_buffer_add(&trainer->buffer, number)) >= 0) mpidata_slots_give_back(&trainer->slots, evicted);
     trainer->n_arrived--;
     memmove(trainer->arrived + i, trainer->arrived + i + 1, (size_t)(trainer->n_arrived - i) * sizeof *trainer->arrived);
     return MPIDATA_SUCCESS;

@@ -30,9 +30,11 @@ int mpidata_budget_behind_locked(const mpidata_trainer *trainer) {
     const mpidata_budget *budget = &trainer->budget;
     const mpidata_plan *plan = &trainer->job.plan;
     if (plan->repeats <= 0 || !trainer->batch) return 0; /* a buffer of samples that nobody draws is full soon */
+    if (plan->capacity_in_bytes && !mpidata_buffer_crowded(&trainer->buffer)) return 0; /* there may be no batch yet */
     int64_t received = budget->received + trainer->statistics.received - budget->said;
     double drawn = (double)mpidata_budget_batches_of_all_locked(trainer) * (double)trainer->batch;
-    return draws(trainer, received) - drawn > plan->repeats * (double)plan->capacity * plan->trainers;
+    const int64_t capacity = plan->capacity_in_bytes ? mpidata_buffer_fits(&trainer->buffer) : plan->capacity;
+    return draws(trainer, received) - drawn > plan->repeats * (double)capacity * plan->trainers;
 }
 
 int mpidata_budget_stuck_locked(const mpidata_trainer *trainer) {

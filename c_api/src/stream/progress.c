@@ -5,13 +5,16 @@
 
 #include "base/wait.h"
 #include "job/usage.h"
+#include "stream/budget.h"
 
 /* Batches that may be promised before they are drawn: hides the agreement behind the training step, and bounds what is
  * still drawn after a stop. At most half the capacity, so that a trainer that runs ahead of a slow one still has samples. */
 static int64_t lookahead_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
     if (trainer->job.plan.policy == MPIDATA_POLICY_RESERVOIR) return 1;
-    int64_t most = trainer->batch == 1 ? 64 : 4, half = trainer->job.plan.capacity / (2 * trainer->batch * trainer->job.plan.samples_window);
+    const int64_t steps = trainer->buffer.memory ? 1 : trainer->job.plan.samples_window; /* that the capacity counts of a sample */
+    const int64_t capacity = trainer->buffer.memory ? mpidata_buffer_fits(&trainer->buffer) : trainer->job.plan.capacity;
+    int64_t most = trainer->batch == 1 ? 64 : 4, half = capacity / (2 * trainer->batch * steps);
     return half < 1 ? 1 : half < most ? half : most;
 }
 
@@ -47,8 +50,23 @@ void mpidata_trainer_count_draws_locked(mpidata_trainer *trainer, int64_t number
     trainer->by_draws[0]++;
 }
 
+int mpidata_trainer_check_size_locked(const mpidata_trainer *trainer, int64_t number) {
+    MPIDATA_LOCKED(&trainer->lock);
+    const mpidata_plan *plan = &trainer->job.plan;
+    if (!plan->capacity_in_bytes) return MPIDATA_SUCCESS;
+    const long long bytes = mpidata_buffer_bytes(&trainer->buffer, number);
+    if (bytes <= plan->capacity) return MPIDATA_SUCCESS;
+    const mpidata_slot *slot = trainer->slots.slots[*mpidata_trainer_steps_of_locked(trainer, &number)];
+    return mpidata_error(MPIDATA_ERR_ARGUMENT,
+                         "The %s simulation %lld, step %lld has %lld bytes, and buffer.capacity is %lld bytes. Raise "
+                         "buffer.capacity in the job file: it holds at least one sample.",
+                         trainer->windows.plan ? "window from" : "sample of", (long long)*slot->simulation, (long long)*slot->step,
+                         bytes, (long long)plan->capacity);
+}
+
 int mpidata_trainer_arrive_locked(mpidata_trainer *trainer, int64_t number) {
     MPIDATA_LOCKED(&trainer->lock);
+    MPIDATA_TRY(mpidata_trainer_check_size_locked(trainer, number));
     MPIDATA_TRY(mpidata_slots_append(&trainer->arrived, &trainer->n_arrived, &trainer->arrived_allocated, number));
     trainer->statistics.received++;
     mpidata_trainer_count_draws_locked(trainer, number);
@@ -72,14 +90,19 @@ int mpidata_trainer_fill_buffer_locked(mpidata_trainer *trainer, int64_t *n) {
     MPIDATA_LOCKED(&trainer->lock);
     const int64_t *arrived = trainer->arrived;
     int64_t evicted;
+    const int64_t refused = trainer->buffer.refused;
     for (*n = 0; *n < trainer->n_arrived && mpidata_buffer_has_room(&trainer->buffer, arrived[*n]); ++*n) {
         if (!trainer->windows.plan) /* windows have no journal */
             MPIDATA_TRY(mpidata_journal_sample(&trainer->journal, &trainer->slots, arrived[*n]));
         while ((evicted = mpidata_buffer_evict(&trainer->buffer, arrived[*n])) >= 0)
             mpidata_trainer_give_back_locked(trainer, evicted);
+        if (mpidata_buffer_reserve(&trainer->buffer))
+            return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
         if ((evicted = mpidata_buffer_add(&trainer->buffer, arrived[*n])) >= 0)
             mpidata_trainer_give_back_locked(trainer, evicted);
     }
+    /* A buffer in bytes that has just become full is above its watermark. */
+    if (trainer->buffer.memory && trainer->buffer.refused != refused) (void)pthread_cond_broadcast(&trainer->news);
     if (!*n) return MPIDATA_SUCCESS;
     trainer->n_arrived -= *n;
     memmove(trainer->arrived, trainer->arrived + *n, (size_t)trainer->n_arrived * sizeof *trainer->arrived);
@@ -123,7 +146,7 @@ mpidata_statistics mpidata_trainer_statistics_now_locked(const mpidata_trainer *
     mpidata_statistics statistics = trainer->statistics;
     statistics.drawn = trainer->drawn;
     statistics.windows = trainer->buffer.count;
-    statistics.fill = trainer->windows.plan ? trainer->windows.in_buffer : trainer->buffer.count;
+    statistics.fill = mpidata_buffer_fill(&trainer->buffer);
     statistics.capacity = trainer->buffer.capacity;
     return statistics;
 }
@@ -141,5 +164,7 @@ int mpidata_trainer_post_status_locked(mpidata_trainer *trainer) {
     event.status.starved =
         !replayed && trainer->waiting && mpidata_trainer_guaranteed_locked(trainer, &final) <= trainer->granted && !final;
     event.status.full = !replayed && (trainer->n_arrived > 0 || mpidata_buffer_full(&trainer->buffer));
+    /* Of samples that differ in size the trainers hold unlike numbers, so one may be behind that others wait for. */
+    if (trainer->buffer.memory && mpidata_budget_behind_locked(trainer)) event.status.full = !replayed;
     return mpidata_trainer_post_locked(trainer, &event);
 }

@@ -7,6 +7,9 @@
 /* Batches that this trainer can be sure to draw, counted from the start. *final: it is all there is. */
 int64_t mpidata_trainer_guaranteed_locked(const mpidata_trainer *trainer, int *final);
 
+/* Refuse a sample that is larger than a capacity in bytes. */
+int mpidata_trainer_check_size_locked(const mpidata_trainer *trainer, int64_t number);
+
 /* A training sample is whole: it waits for room in the buffer, and its draws are counted. */
 int mpidata_trainer_arrive_locked(mpidata_trainer *trainer, int64_t number);
 void mpidata_trainer_count_draws_locked(mpidata_trainer *trainer, int64_t number);

@@ -118,14 +118,16 @@ int mpidata_trainer_open_memory(mpidata_trainer *trainer) {
     MPIDATA_TRY(mpidata_trainer_open_state(trainer));
     MPIDATA_TRY(mpidata_ledger_open(&trainer->ledger, plan, trainer->job.index));
     if (mpidata_slots_open(&trainer->slots, plan)) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the trainer.");
-    if (mpidata_buffer_open(&trainer->buffer, plan->policy, plan->capacity, plan->watermark, plan->seed,
-                            (uint64_t)trainer->job.index))
+    const int64_t samples = plan->capacity_in_bytes ? 0 : plan->capacity;
+    if (mpidata_buffer_open(&trainer->buffer, plan->policy, samples, plan->watermark, plan->seed, (uint64_t)trainer->job.index))
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a buffer of %lld samples. Lower buffer.capacity.",
                              (long long)plan->capacity);
+    if (plan->capacity_in_bytes) mpidata_buffer_count_bytes(&trainer->buffer, &trainer->slots, plan->capacity);
     MPIDATA_TRY(mpidata_scales_open(&trainer->scales, plan));
     trainer->buffer.keeps = plan->repeats > 0;
     mpidata_windows_open(&trainer->windows, plan, &trainer->ledger, &trainer->slots);
     if (trainer->windows.plan) trainer->buffer.windows = &trainer->windows;
+    trainer->windows.in_bytes = plan->capacity_in_bytes;
     return MPIDATA_SUCCESS;
 }
 

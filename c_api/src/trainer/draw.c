@@ -54,7 +54,7 @@ int mpidata_trainer_start(int64_t count) {
     int64_t most = INT64_MAX / plan->samples_window - plan->watermark;
     int64_t least = plan->policy == MPIDATA_POLICY_FIRO && count < most ? plan->watermark + count : count;
     if (least <= most) least *= plan->samples_window;
-    if (plan->capacity < least) {
+    if (!plan->capacity_in_bytes && plan->capacity < least) {
         (void)too_small(plan, least, count);
         (void)mpidata_report_error_of_trainer(mpidata_last_error());
         return MPIDATA_ERR_ARGUMENT;
@@ -69,7 +69,7 @@ int mpidata_trainer_start(int64_t count) {
     } else if (!trainer->batch && hands_out_pages(plan) && mpidata_slots_batch(&trainer->slots, count)) {
         status = mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for batches of %lld.", (long long)count);
     } else if (!trainer->batch) {
-        trainer->batch = count;
+        trainer->batch = trainer->buffer.batch = count;
         trainer->past_cache = mpidata_exceeds_cache((size_t)(count * plan->samples_window) * plan->slot_bytes);
         take_over_retired_locked(trainer, retired, count);
         retired = NULL;
@@ -154,7 +154,7 @@ static void take_steps_locked(mpidata_trainer *trainer, int64_t number, drawn_st
 /* One draw, pinned. */
 static void draw_one_locked(mpidata_trainer *trainer, drawn_step *drawn) {
     MPIDATA_LOCKED(&trainer->lock);
-    int removed = 0, repeat = mpidata_buffer_available(&trainer->buffer) == 0;
+    int removed = 0, repeat = trainer->buffer.count == 0;
     int64_t number = repeat ? trainer->retired[mpidata_random_below(&trainer->buffer.random, trainer->n_retired)]
                             : mpidata_buffer_draw(&trainer->buffer, &removed);
     take_steps_locked(trainer, number, drawn);

@@ -379,11 +379,15 @@ static int put_into_place(mpidata_trainer *trainer, int place, int64_t slot) {
     if (place == MPIDATA_PLACE_BUFFER || place == MPIDATA_PLACE_WAITING) {
         mpidata_lock_take(&trainer->lock);
         mpidata_trainer_count_draws_locked(trainer, slot);
+        const int status = mpidata_trainer_check_size_locked(trainer, slot);
         mpidata_lock_give(&trainer->lock);
+        MPIDATA_TRY(status);
     }
     switch (place) {
     case MPIDATA_PLACE_BUFFER:
-        if (trainer->buffer.count < trainer->buffer.capacity) {
+        if (mpidata_buffer_reserve(&trainer->buffer))
+            return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a list of samples.");
+        if (trainer->buffer.memory || trainer->buffer.count < trainer->buffer.capacity) {
             mpidata_buffer_put_back(&trainer->buffer, slot);
             return MPIDATA_SUCCESS;
         }

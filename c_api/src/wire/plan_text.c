@@ -198,7 +198,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"in_flight", &plan->in_flight, 1},   {"spares", &plan->spares, 0},
         {"loaders", &plan->loaders, 0}, {"loader_spares", &plan->loader_spares, 0},
         {"carried", &plan->carried, 0}, {"carried_each", &plan->carried_each, 0},
-        {"journal", &plan->journal, 0},
+        {"journal", &plan->journal, 0}, {"capacity_in_bytes", &plan->capacity_in_bytes, 0},
         {"samples_window", &plan->samples_window, 1}, {"samples_stride", &plan->samples_stride, 1},
         {"samples_run", &plan->samples_run, 1},
     };

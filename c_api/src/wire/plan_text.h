@@ -74,6 +74,7 @@ typedef struct {
                                                       * after the other are of one trainer */
     int policy, tail;
     int64_t capacity, watermark;
+    int capacity_in_bytes;
     double repeats; /* draws for each sample, of a reservoir; 0: as many as there is time for */
     int n_parameters, n_fields;
     char (*parameters)[MPIDATA_NAME_MAX];

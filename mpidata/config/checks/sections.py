@@ -152,19 +152,24 @@ def _stream(data: Mapping[str, Any]) -> Iterator[Problem]:
 def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:
     """Find a buffer that has no room for as many windows as its watermark wants, and what windows do not go with."""
     buffer, samples = sections.get("buffer"), sections.get("samples")
-    if samples is None or samples.window == 1:
-        return
-    if sections.get("journal"):
+    window = 1 if samples is None else samples.window
+    if window > 1 and sections.get("journal"):
         yield ("journal",), "'journal' is true, but windows cannot be replayed. Remove it, or 'samples.window'."
-    if buffer is None:
+    if buffer is None or "fields" not in sections:
         return
-    need = max(1, buffer.watermark + (buffer.policy == "firo")) * samples.window
-    if buffer.capacity >= need:
-        return
+    steps = buffer.holds(sections["fields"])
+    need = max(1, buffer.watermark + (buffer.policy == "firo")) * window
+    if steps is None or steps >= need or (window == 1 and isinstance(buffer.capacity, int)):
+        return  # or Buffer itself has refused it
+    said = f"{buffer.capacity}, a number of steps"
+    if isinstance(buffer.capacity, str):
+        size = sum(field.bytes({}) for field in sections["fields"].values())
+        said = f"{buffer.capacity}, and a step has {size} bytes: it holds {steps} of them"
+    what = f"Windows of {window} steps" if window > 1 else "Samples"
     yield (
         ("buffer", "capacity"),
-        f"'buffer.capacity' is {buffer.capacity}, a number of steps. Windows of {samples.window} steps with "
-        f"'buffer.watermark' {buffer.watermark} need {need}. Raise it, or lower the watermark.",
+        f"'buffer.capacity' is {said}. {what} with 'buffer.watermark' {buffer.watermark} need {need}. Raise it, or "
+        "lower the watermark.",
     )
 
 

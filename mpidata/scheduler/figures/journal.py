@@ -43,7 +43,7 @@ class Journal:
     """
 
     def __init__(self, plan: Plan, simulations: Simulations, losses: Losses, now: float) -> None:
-        self.figures = Figures(plan.trainers, plan.capacity)
+        self.figures = Figures(plan.trainers, plan.capacity, in_bytes=bool(plan.capacity_in_bytes))
         self.figures.span = plan.span
         self._plan = plan
         self._simulations = simulations

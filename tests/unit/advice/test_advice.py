@@ -74,3 +74,11 @@ def test_what_is_balanced_on_so_many_cores() -> None:
 
 def test_without_figures() -> None:
     assert advise(None).cause == "unknown"
+
+
+def test_a_buffer_in_bytes() -> None:
+    held_back = replace(BALANCED, trainers=trainers((40, 0.3), (40, 0.3)), computing=0.68, room=0.3)
+    advice = advise(replace(held_back, capacity=0, capacity_bytes=1 << 30))
+    assert advice.cause == "buffer" and advice.capacity == "4 GiB"
+    assert "the buffer of 1 GiB does not" in " ".join(advice.sentences)
+    assert "`buffer.capacity: 4 GiB`" in advice.sentences[-1]

@@ -77,3 +77,10 @@ def test_what_slurm_gave_counts(tmp_path: Path, variables: dict[str, str], mib: 
 
 def test_this_machine_has_some() -> None:
     assert available_bytes() is None or available_bytes() > 0
+
+
+def test_a_capacity_in_bytes_is_what_a_buffer_needs() -> None:
+    of_bytes = make_plan(fields=(Field("u", "float32", ("nodes",)),), capacity=100 * MIB, capacity_in_bytes=1)
+    with pytest.raises(LaunchError, match=r"200.0 MiB for 2 buffers of 100.0 MiB, and 190.0 MiB can be had"):
+        check_memory(of_bytes, 2, 190 * MIB)
+    assert check_memory(of_bytes, 2, 500 * MIB) == []

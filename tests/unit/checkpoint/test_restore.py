@@ -149,6 +149,26 @@ def test_every_dtype_is_restored(tmp_path: Path) -> None:
         assert damaged.rows("fields/of_bool", 0, 1).tobytes() == b"\1\1"
 
 
+@pytest.mark.parametrize(
+    ("changes", "makes_sense"),
+    [
+        ({"capacity": 1, "plan_capacity": 1, "capacity_in_bytes": 1}, True),
+        ({"capacity": 1 << 50, "plan_capacity": 1 << 50, "capacity_in_bytes": 1}, True),
+        ({"capacity": 0, "capacity_in_bytes": 1}, False),
+        ({"capacity": 1}, False),
+        ({"capacity": 1 << 50}, False),
+    ],
+)
+def test_a_capacity_in_bytes_may_be_less_or_more(tmp_path: Path, changes: dict[str, int], makes_sense: bool) -> None:
+    path = write_trainer(plan_of(tmp_path, 1), 0, PLACES[0], 2, **changes)
+    if not makes_sense:
+        with pytest.raises(StreamError, match="make no sense"):
+            TrainerFile(path).__enter__()
+        return
+    with TrainerFile(path) as file:
+        assert (file.head.capacity, file.head.capacity_in_bytes) == (changes["capacity"], 1)
+
+
 def test_files_that_are_damaged_are_refused(old: Plan) -> None:
     path = path_of(old.run / "checkpoints", 5) / "trainer-0001.h5"
     contents = path.read_bytes()

@@ -83,7 +83,7 @@ def problems(folder: Path, text: str, *overrides: str) -> list[str]:
         ("seed=-1", "'seed' is -1. It must be a whole number, at least 0, at most 9223372036854775807."),
         (f"seed={2**63}", "It must be a whole number, at least 0, at most 9223372036854775807."),
         (f"seed={10**26}", "It must be a whole number, at least 0, at most 9223372036854775807."),
-        ("buffer.capacity=1000000000000", "It must be a whole number, at least 1, at most 2147483647."),
+        ("buffer.capacity=1000000000000", "a size like 2 GiB, or a whole number, at least 1, at most 2147483647."),
         (f"parameters.count={10**21}", "It must be a whole number, at least 1, at most 2147483647."),
         (f"solvers.tolerate={2**31}", "It must be a whole number, at least 0, at most 2147483647."),
         ("name=a/b", "'name' is 'a/b'. Use letters, digits, "),

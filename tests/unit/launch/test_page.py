@@ -126,3 +126,12 @@ def test_a_run_that_has_not_begun(tmp_path: Path) -> None:
     view = View(run)
     view.look()
     assert shown(view, 80, 24)[-1] == "Waiting for all ranks to join."
+
+
+def test_a_capacity_in_bytes_has_its_unit(tmp_path: Path) -> None:
+    run, _ = made_up(tmp_path, 1, 1)
+    progress = json.loads(run.progress.read_text())
+    run.progress.write_text(json.dumps(progress | {"capacity": 3 << 29, "capacity_in_bytes": True}))
+    view = View(run)
+    view.look()
+    assert "50 % of 1.5 GiB, 100 batches" in "\n".join(shown(view, 100, 40))

@@ -104,6 +104,7 @@ def test_progress_has_exactly_these_keys() -> None:
         "batches": [3, 3],
         "fill": [0.25, 1.5],
         "capacity": 20,
+        "capacity_in_bytes": False,
         "present": [0, 0],
         "bytes": 1500,
         "report": {"loss": 0.5, "other": 1.0},

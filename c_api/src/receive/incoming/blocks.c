@@ -63,7 +63,7 @@ int mpidata_receive_block(mpidata_incoming *in, mpidata_source *source, MPI_Mess
         MPIDATA_TRY_MPI(MPI_Imrecv(source->assembly->parts->list[of->part].values, elements, mpidata_dtype_mpi(field->dtype),
                                    message, &in->receives.requests[in->receives.n]));
     else
-        MPIDATA_TRY(receive_in_place(in, field, block, mpidata_field_memory(in, source->assembly, block->field), message));
+        MPIDATA_TRY(receive_in_place(in, field, block, mpidata_assembly_field(&in->trainer->slots, source->assembly, block->field), message));
     mpidata_receives_add(&in->receives, source->assembly, NULL);
     source->assembly->under_way++;
     count_bytes(in, expected * (int64_t)field->element_size);

@@ -7,7 +7,6 @@
 
 #include "containers/array.h"
 #include "maps/cover.h"
-#include "receive/incoming/pieces.h"
 
 int mpidata_take_map(mpidata_source *source) {
     const mpidata_map_head *head;
@@ -124,7 +123,7 @@ static int place(const mpidata_incoming *in, const mpidata_assembly *assembly, i
     int64_t rows = 0, inner = 1, outer = 1;
     for (int i = 0; i < n; i++) rows += assembly->mapped[first + i].map->n;
     MPIDATA_TRY(check(in, assembly, first, n, rows));
-    char *target = field->varying < 0 ? mpidata_field_memory(in, assembly, number) : joined_part(in, assembly, first, n, rows);
+    char *target = field->varying < 0 ? mpidata_assembly_field(&in->trainer->slots, assembly, number) : joined_part(in, assembly, first, n, rows);
     if (!target) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the rows of field '%s'", field->name);
     for (int d = 0; d < field->ndim; d++) *(d < mpidata_row_dimension(field) ? &outer : &inner) *= d == mpidata_row_dimension(field) ? 1 : field->shape[d];
     for (int i = 0; i < n; i++)

@@ -16,7 +16,7 @@ static void fill_in(const mpidata_incoming *in, const mpidata_assembly *assembly
         const mpidata_field *field = &plan->fields[f];
         if (field->given < 0 || field->varying >= 0 || field->per_simulation) continue;
         assembly->memory->parts.numbers[field->given] = !assembly->missing[f];
-        if (assembly->missing[f]) memset(mpidata_field_memory(in, assembly, f), 0, (size_t)field->elements * field->element_size);
+        if (assembly->missing[f]) memset(mpidata_assembly_field(&in->trainer->slots, assembly, f), 0, (size_t)field->elements * field->element_size);
     }
 }
 
@@ -112,11 +112,6 @@ static int assembly_for(mpidata_incoming *in, const mpidata_source *source, cons
     return status;
 }
 
-char *mpidata_field_memory(const mpidata_incoming *in, const mpidata_assembly *assembly, int field) {
-    if (assembly->slot < 0) return assembly->constants->values[field];
-    return mpidata_slot_field(&in->trainer->slots, assembly->memory, field);
-}
-
 static int check_route(const mpidata_incoming *in, const mpidata_piece *piece, const mpidata_source *source) {
     const mpidata_job *job = &in->trainer->job;
     int trainers[2], n = mpidata_plan_trainers(&job->plan, piece->simulation, piece->step, trainers);
@@ -180,7 +175,7 @@ static int take_payload(mpidata_incoming *in, mpidata_assembly *assembly, int fi
         if (part >= 0)
             memcpy(assembly->parts->list[part].values, payload + walk.place, bytes);
         else
-            mpidata_block_copy(field, &blocks[i], mpidata_field_memory(in, assembly, blocks[i].field), payload + walk.place);
+            mpidata_block_copy(field, &blocks[i], mpidata_assembly_field(&in->trainer->slots, assembly, blocks[i].field), payload + walk.place);
         assembly->outstanding--;
     }
     return mpidata_finish_if_whole(in, assembly);

@@ -8,9 +8,6 @@
 /* Take the pieces of a message. Of the last one, blocks may follow in messages of their own: source->blocks. */
 int mpidata_take_pieces(mpidata_incoming *in, mpidata_source *source, const char *message, size_t bytes);
 
-/* Where a field of a sample that does not vary is. */
-char *mpidata_field_memory(const mpidata_incoming *in, const mpidata_assembly *assembly, int field);
-
 /* A block has come: the sample may be whole with it. */
 int mpidata_finish_if_whole(mpidata_incoming *in, mpidata_assembly *assembly);
 

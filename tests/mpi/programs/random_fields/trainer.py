@@ -43,6 +43,7 @@ held = sorted((int(sample["simulation"]), int(sample["step"].reshape(-1)[0])) fo
 checkpoints = Path(os.environ["MPIDATA_RUN"], "checkpoints")
 for number, batch in enumerate(stream, start=1):
     compare(batch, window, kind, constants)
+    time.sleep(SPEC.get("work_s", 0.0))
     drawn += [list(step) for step in steps_of(batch, window)[::window]]
     if SPEC.get("dies") and not stream.resumed:
         if number == 3:
