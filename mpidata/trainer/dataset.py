@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, NoReturn, SupportsFloat
 
 import torch
@@ -118,10 +119,10 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         self._trainer.start(batch_size)
         plan = self._trainer.plan
         pinned = pin_memory and torch.cuda.is_available()
-        gathers = constants == "batch" and bool(plan.constants)
-        self._gathers = gathers
-        self._memory = make_memory(plan, batch_size, ragged, pad, gathers=gathers, pinned=pinned)
-        self._drawn = DrawnConstants(self._trainer, batch_size, views=not gathers) if plan.constants else None
+        self._gathers = constants == "batch" and bool(plan.constants)
+        self._make_memory = functools.partial(make_memory, plan, batch_size, ragged, pad, pinned=pinned)
+        self._memory = self._make_memory(gathers=[field.name for field in plan.constants if self._gathers])
+        self._drawn = DrawnConstants(self._trainer, batch_size, views=not self._gathers) if plan.constants else None
         self._validation: ValidationDataset | None = None
 
     @property
@@ -196,6 +197,13 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
                 "the batch is in use."
             )
         return held.tensors()
+
+    def gather(self, names: Collection[str]) -> None:
+        """Have batches of the next pass on have these fields with ``per: simulation``, too; for `graphs`."""
+        if not self._gathers and (
+            wanted := [field.name for field in self._trainer.plan.constants if field.name in names]
+        ):
+            self._memory = self._make_memory(gathers=wanted)
 
     def report(self, **values: SupportsFloat) -> None:
         """Report values, a loss say, for the progress display and the summary.

@@ -37,17 +37,26 @@ class Samples:
         self.plan, self.least, self.most = plan, least, most
 
     def of(self, simulation: int, step: int) -> Sample:
-        chance = np.random.default_rng([simulation, step])
+        chance, once = np.random.default_rng([simulation, step]), np.random.default_rng([simulation, 1 << 20])
+        constant = {field.length for field in self.plan.constants}
         lengths = {
-            length.name: int(chance.integers(self.least[length.name], self.most[length.name] + 1))
+            length.name: int(
+                (once if length.name in constant else chance).integers(
+                    self.least[length.name], self.most[length.name] + 1
+                )
+            )
             for length in self.plan.lengths
         }
         fields, given = [], list[int]()
         for field in self.plan.fields:
-            shape, below = field.extents(lengths), lengths.get(field.index, 100)
-            fields.append(np.array(chance.integers(0, max(1, below), shape)).astype(numpy_dtype(field.dtype)))
+            shape, below, of = (
+                field.extents(lengths),
+                lengths.get(field.index, 100),
+                once if field.per_simulation else chance,
+            )
+            fields.append(np.array(of.integers(0, max(1, below), shape)).astype(numpy_dtype(field.dtype)))
             if field.optional:
-                given.append(int(chance.integers(3) > 0))
+                given.append(int(of.integers(3) > 0))
                 fields[-1][...] *= np.array(given[-1], fields[-1].dtype)
         parameters = chance.random(len(self.plan.parameters))
         return Sample(simulation, step, 0.5 * step, parameters, fields, np.array([*lengths.values(), *given], np.int64))

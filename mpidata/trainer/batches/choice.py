@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from numbers import Real
 from typing import Any
 
@@ -35,7 +36,7 @@ def check_ragged(batch_size: int | None, ragged: Any, pad: Any) -> None:
 
 
 def make_memory(
-    plan: Plan, batch_size: int | None, ragged: str, pad: float | None, *, gathers: bool, pinned: bool
+    plan: Plan, batch_size: int | None, ragged: str, pad: float | None, *, gathers: Collection[str], pinned: bool
 ) -> BatchMemory | PackedMemory:
     """Make the memory of batches; arguments as in MPIStreamDataset. Raises StreamError if they do not suit the job."""
     if not plan.numbers and not gathers:

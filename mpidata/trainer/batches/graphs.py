@@ -56,10 +56,10 @@ def graphs(
     Notes
     -----
     A batch also has ``batch``, ``ptr``, and for each graph ``simulation``, ``step``, ``time``, ``parameters``, and
-    ``<field>_given`` of optional fields. ``to_data_list()`` returns its samples. The tensors are those of the packed
-    batch; only those of several columns, and indices that are transposed, are copied. torch_geometric takes
-    attributes whose name contains ``index``, and ``face``, for numbers of nodes: so fields with ``index: nodes`` need
-    such a name, and no others may have one.
+    ``<field>_given`` of optional fields. Fields with ``per: simulation`` are copied into batches if they are named.
+    ``to_data_list()`` returns its samples. The tensors are those of the packed batch; only those of several columns,
+    and indices that are transposed, are copied. torch_geometric takes attributes whose name contains ``index``, and
+    ``face``, for numbers of nodes: so fields with ``index: nodes`` need such a name, and no others may have one.
     """
     _check_stream(stream)
     given = {
@@ -88,6 +88,7 @@ class Graphs(IterableDataset[Any]):
         self._stream, self._nodes, self._attributes = stream, nodes, attributes
         self._of_graphs = (*_OF_SAMPLES, *_given(stream.fields))
         self._batch = _torch_geometric().Batch
+        stream.gather([name for attribute in attributes for name in attribute.fields])
 
     def data(self, sample: Mapping[str, torch.Tensor]) -> Any:
         """Return a single sample, for example of `MPIStreamDataset.validation`, as a `torch_geometric.data.Data`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ class NestedMemory(PackedMemory):
         Of the job.
     count : int
         Samples in a batch.
-    gathers, pinned : bool
+    gathers, pinned
         As in PackedMemory.
 
     Raises
@@ -36,7 +37,9 @@ class NestedMemory(PackedMemory):
 
     shifted = False
 
-    def __init__(self, plan: Plan, count: int | None, *, gathers: bool = True, pinned: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, count: int | None, *, gathers: Collection[str] | None = None, pinned: bool = False
+    ) -> None:
         if plan.samples_window > 1:
             raise StreamError(
                 f"ragged='nested' does not go with samples.window, {plan.samples_window} in the job file: a nested "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,8 @@ class PackedMemory:
         Of the job.
     count : int or None
         Samples in a batch; None for single samples without the leading dimension.
-    gathers : bool
-        Whether batches have the constants, like the other fields.
+    gathers : collection of str, optional
+        The constants that batches have, like the other fields; all, if it is left out.
     pinned : bool
         Page-locked memory, from torch's own pool, which knows when a copy to the device has ended.
 
@@ -46,9 +46,13 @@ class PackedMemory:
     shifted = True
     fill: ctypes.Array[ctypes.c_void_p] | None = None
 
-    def __init__(self, plan: Plan, count: int | None, *, gathers: bool = True, pinned: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, count: int | None, *, gathers: Collection[str] | None = None, pinned: bool = False
+    ) -> None:
         self._plan, self._pinned = plan, pinned
-        self._fields = plan.fields if gathers else plan.step_fields
+        self._fields = tuple(
+            field for field in plan.fields if not field.per_simulation or gathers is None or field.name in gathers
+        )
         self._lead = () if count is None else (count,)
         self._steps = self._lead if plan.samples_window == 1 else (*self._lead, plan.samples_window)
         self._pool = MemoryPool()

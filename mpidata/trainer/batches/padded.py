@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class PaddedMemory(PackedMemory):
         Samples in a batch.
     pad : float
         Behind the values of real fields. Index fields have -1 there, other whole numbers 0, bool False.
-    gathers, pinned : bool
+    gathers, pinned
         As in PackedMemory.
 
     Raises
@@ -43,7 +43,9 @@ class PaddedMemory(PackedMemory):
 
     shifted = False
 
-    def __init__(self, plan: Plan, count: int, pad: float, *, gathers: bool = True, pinned: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, count: int, pad: float, *, gathers: Collection[str] | None = None, pinned: bool = False
+    ) -> None:
         super().__init__(plan, count, gathers=gathers, pinned=pinned)
         self._elements = [_element(field, pad) for field in plan.fields]  # kept, as `fill` has their addresses
         self.fill = (ctypes.c_void_p * len(self._elements))(*(element.ctypes.data for element in self._elements))

@@ -1,5 +1,6 @@
 """Batches as graphs, as torch_geometric makes them of the single samples."""
 
+import dataclasses
 import subprocess
 import sys
 from typing import Any
@@ -66,9 +67,12 @@ def check_equal(one: Data, other: Data) -> None:
         assert one[key].dtype == other[key].dtype and torch.equal(one[key], other[key]), key
 
 
+@pytest.mark.parametrize("constants", [(), ("xy", "edge_index", "pairs", "drag")], ids=["none", "constants"])
 @alone
-def test_graphs_are_what_torch_geometric_makes_of_the_samples() -> None:
-    given = samples()
+def test_graphs_are_what_torch_geometric_makes_of_the_samples(constants: tuple[str, ...]) -> None:
+    """Constants, too, if they are asked for."""
+    fields = tuple(dataclasses.replace(field, per_simulation=field.name in constants) for field in FIELDS)
+    given = Samples(plan_of(fields), LEAST, MOST)
     begin(given)
     stream = mpidata.graphs(MPIStreamDataset(4), **ARGUMENTS)
     count = 0
