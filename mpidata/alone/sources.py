@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from mpidata.dtypes import BFLOAT16
 from mpidata.errors import StreamError
 from mpidata.native import constants
 from mpidata.run.plan import Field, Plan
+
+if TYPE_CHECKING:
+    from mpidata.record.dataset import RecordedDataset
 
 __all__ = ["MadeUp", "Recorded", "Sample", "Source", "read_source", "write_made_up", "write_recorded"]
 
@@ -120,6 +123,17 @@ class MadeUp:
         return self._steps
 
 
+def _unlike(plan: Plan, there: RecordedDataset) -> str:
+    """Say what of the record is not as in the job file."""
+    here = {field.name: field for field in plan.fields}
+    names = [name for name in {**here, **there.fields} if here.get(name) != there.fields.get(name)]
+    if names:
+        return f"the fields {', '.join(names)} are not alike"
+    if there.parameter_names != plan.parameters:
+        return f"parameters {', '.join(there.parameter_names)}, and {', '.join(plan.parameters)} in the job file"
+    return "the fields have another order, or parameters other texts"
+
+
 class Recorded:
     """Samples of a record.
 
@@ -140,8 +154,8 @@ class Recorded:
         alike = tuple(there.fields.values()) == plan.fields and there.parameter_names == plan.parameters
         if not alike or there.parameter_texts != plan.texts:
             raise StreamError(
-                f"{folder} is the record of a job with other fields or parameters: {', '.join(there.fields)}; "
-                f"{', '.join(there.parameter_names)}. Give the record of this job file's job."
+                f"{folder} is the record of a job with other fields or parameters: {_unlike(plan, there)}. Give the "
+                "record of this job file's job, or its job file (`--job`)."
             )
         self._of: dict[int, list[int]] = {}
         for dataset in self._datasets.values():

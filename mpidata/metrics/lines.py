@@ -30,8 +30,7 @@ def read_metrics(run: RunFolder) -> list[dict[str, Any]]:
 
 def middle_of(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Find the lines at 20 and 80 % of the time in which samples came, since the last start of the run."""
-    begin = max((i for i, line in enumerate(lines) if i and sum(line["drawn"]) < sum(lines[i - 1]["drawn"])), default=0)
-    lines = lines[begin:]
+    lines = lines[max((i for i in range(1, len(lines)) if _begins(lines[i - 1], lines[i])), default=0) :]
     came = [i for i, line in enumerate(lines) if i and samples_of(line) > samples_of(lines[i - 1])]
     if len(came) < 2:
         return None
@@ -39,6 +38,11 @@ def middle_of(lines: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, An
     inside = [line for line in lines if low + 0.2 * (high - low) <= line["seconds"] <= low + 0.8 * (high - low)]
     first, last = (inside[0], inside[-1]) if len(inside) > 1 else (lines[came[0]], lines[came[-1]])
     return (first, last) if last["seconds"] > first["seconds"] else None
+
+
+def _begins(before: dict[str, Any], line: dict[str, Any]) -> bool:
+    """Whether the run was started between these lines: fewer batches were drawn, or by another number of trainers."""
+    return sum(line["drawn"]) < sum(before["drawn"]) or len(line["drawn"]) != len(before["drawn"])
 
 
 def waited_of(line: dict[str, Any]) -> list[float]:

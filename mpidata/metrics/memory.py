@@ -26,17 +26,19 @@ def memory_needs(plan: Plan) -> list[str]:
     if unlimited:
         but = ", except in the buffers" if plan.capacity_in_bytes else ""
         lines.append(
-            f"the lengths {unlimited} have no limit (lengths.<name>.at_most): their fields come on top of this{but}"
+            f"lengths {unlimited} without a limit (lengths.<name>.at_most): their fields come on top of this{but}"
         )
-    more = ", all its share of the validation samples" if plan.validation else ""
+    more = "its share of the validation samples, " if plan.validation else ""
     what = "buffer.capacity" if plan.capacity_in_bytes else f"{plan.capacity} {held} of {_size(sample)}"
     lines.append(
         f"each trainer: {_size(_OWN + buffer)}, {_size(buffer)} of it for {what}; "
-        f"on top of that{more} its batches, and what the solvers have under way"
+        f"on top of that come {more}its batches, and what the solvers have under way"
     )
     if plan.constants:
+        fixed = all(limits[field.length] for field in plan.constants)
         lines.append(
-            f"each trainer: also {_size(constants)} for each simulation of which it holds a sample (per: simulation)"
+            f"each trainer: also {_size(constants) if fixed else 'the constants'} for each simulation of which it holds "
+            "a sample (per: simulation)"
         )
     under_way = (plan.in_flight * sample + constants) // plan.ranks_per_group
     lines.append(f"each solver rank: at most {_size(under_way)} for what it has under way (solvers.in_flight)")

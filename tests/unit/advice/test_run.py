@@ -66,3 +66,20 @@ def test_ranks_that_compute_are_those_of_the_program(tmp_path: Path) -> None:
         events.write("".join(json.dumps({**closed, "time": 1000.0 + time}) + "\n" for time in (1, 59)))
     measured = measure(look_at(run.path))
     assert measured is not None and measured.ranks_per_group == 6
+
+
+def test_a_resume_with_another_number_of_trainers(tmp_path: Path) -> None:
+    run = made_up(tmp_path, 0.4)
+    run.job.write_text("name: parts\nsolvers: {groups: 2}\n")
+    lines = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    for line in lines:
+        line["received"] = line["drawn"]
+    alone = {"received": [3], "drawn": [3], "fill": [0.0], "waited_s": [0.0]}
+    before = [{**line, **alone, "time": line["time"] - 100, "loaded": None} for line in lines[:30]]
+    run.metrics.write_text("".join(json.dumps(line) + "\n" for line in [*before, *lines]))
+    closed = {"event": "simulation_run", "simulation": 0, "group": 0, "steps": 9, "compute_s": 1.0}
+    with run.events.open("a") as events:
+        events.write("".join(json.dumps({**closed, "time": 1000.0 + time}) + "\n" for time in (1, 59)))
+    measured = measure(look_at(run.path))
+    assert measured is not None and len(measured.trainers) == 2
+    assert "Over time" in make_report([run.path]).read_text()

@@ -28,7 +28,7 @@ def load(folder: Path, *overrides: str) -> Plan:
 def test_a_record_has_no_constants(tmp_path: Path) -> None:
     with pytest.raises(JobFileError) as caught:
         load(tmp_path, "fields={u: {shape: [2]}, m: {shape: [3], per: simulation}}", "lengths={}", "record={}")
-    assert "'record' does not go with 'fields.m.per: simulation'. Remove it." in str(caught.value)
+    assert "'record' does not go with 'fields.m.per: simulation'. Remove 'record', or 'per'" in str(caught.value)
 
 
 def test_the_plan_has_constants(tmp_path: Path) -> None:

@@ -40,5 +40,5 @@ def test_what_each_role_needs(tmp_path: Path, changes: list[str], trainer: str, 
 def test_a_capacity_in_bytes_is_the_memory_of_a_buffer(tmp_path: Path) -> None:
     given = ["fields={u: {shape: [nodes, 3]}}", "buffer.capacity=2 GB"]
     lines = memory_needs(Plan.of(load_job(write_job(tmp_path), given), tmp_path / "run"))
-    assert "nodes have no limit (lengths.<name>.at_most): their fields come on top of this, except in the" in lines[1]
+    assert "nodes without a limit (lengths.<name>.at_most): their fields come on top of this, except in the" in lines[1]
     assert "each trainer: 2.26 GB, 2 GB of it for buffer.capacity; on top" in lines[2]
