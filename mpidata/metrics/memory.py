@@ -37,8 +37,8 @@ def memory_needs(plan: Plan) -> list[str]:
     if plan.constants:
         fixed = all(limits[field.length] for field in plan.constants)
         lines.append(
-            f"each trainer: also {_size(constants) if fixed else 'the constants'} for each simulation of which it holds "
-            "a sample (per: simulation)"
+            f"each trainer: also {_size(constants) if fixed else 'the constants'} for each simulation of which it "
+            "holds a sample (per: simulation)"
         )
     under_way = (plan.in_flight * sample + constants) // plan.ranks_per_group
     lines.append(f"each solver rank: at most {_size(under_way)} for what it has under way (solvers.in_flight)")
