@@ -54,6 +54,9 @@ static int check_blocks(carrier_t *carrier) {
 /* Send what all ranks have committed; *sent: whether there was a sample. */
 static int send_on(carrier_t *carrier, const view_t *sum, int *sent) {
     *sent = carrier->whole && !carrier->over && sum->samples != INT64_MAX && sum->samples > carrier->ranks.sent;
+    if (*sent && !carrier->ranks.sent && carrier->others.size > 1 && carrier->ranks.plan->n_lengths && !sum->in_order)
+        return refuse(carrier, MPIDATA_ERR_ORDER, "The ranks of the carried program are not in order over the group's carriers",
+                      "Parts are joined in the order of the ranks: let the launcher place them one host after another, in blocks.");
     if (*sent) MPIDATA_TRY(check_blocks(carrier));
     return *sent ? give_order(carrier, ORDER_SEND, sum->samples, NULL) : MPIDATA_SUCCESS;
 }

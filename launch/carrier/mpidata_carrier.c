@@ -41,6 +41,8 @@ static int open_carrier(carrier_t *carrier, int room) {
     (void)snprintf(ranks->mark, sizeof ranks->mark, MPIDATA_CARRIED_MARK "=%s", ranks->plan->run);
     ranks_lay_out(ranks);
     int trouble = carriers_open(&carrier->others, group);
+    ranks->carriers = carrier->others.size;
+    ranks->place = carrier->others.rank;
     ranks->beside = carrier->others.index == 0 ? carrier->others.here : 1;
     if (carrier->others.index == 0)
         (void)snprintf(ranks->group_mark, sizeof ranks->group_mark, MPIDATA_CARRIED_GROUP "=%d", carrier->group);

@@ -166,11 +166,15 @@ static const char *why_not(const ranks_t *ranks, const rank_t *rank, const mpida
     return sentence;
 }
 
-/* Where several carriers of the group are on this host, they take the ranks in turn; returns the socket of another one, or
- * NULL: it is this one's turn. Only the first one here is asked. */
-static const char *elsewhere(ranks_t *ranks) {
+/* Where several carriers of the group are on this host, they share out the ranks by their numbers, or else in turn; returns the
+ * socket of another one, or NULL: it is for this one. Only the first one here is asked. */
+static const char *elsewhere(ranks_t *ranks, int64_t number) {
     static char path[sizeof ranks->path + 16];
-    const int turn = ranks->beside > 1 ? ranks->turn++ % ranks->beside : 0;
+    int turn = ranks->beside > 1 ? ranks->turn++ % ranks->beside : 0;
+    if (ranks->beside > 1 && number >= 0) {
+        const int64_t carrier = number * ranks->carriers / ranks->room - ranks->place;
+        turn = carrier < 0 ? 0 : carrier < ranks->beside ? (int)carrier : ranks->beside - 1;
+    }
     (void)snprintf(path, sizeof path, "%s.%d", ranks->path, turn);
     return turn ? path : NULL;
 }
@@ -182,7 +186,9 @@ static int greet(ranks_t *ranks, rank_t *rank, double now) {
     const ssize_t got = recv(rank->socket, &hello, sizeof hello, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
     if (got != (ssize_t)sizeof hello || hello.magic != MPIDATA_CARRIED_MAGIC) return 0;
-    const char *why = why_not(ranks, rank, &hello), *other = why ? NULL : elsewhere(ranks);
+    const char *why = why_not(ranks, rank, &hello), *other;
+    rank->number = hello.number >= 0 && hello.number < ranks->room ? hello.number : -1;
+    other = why ? NULL : elsewhere(ranks, rank->number);
     const int memory = why || other ? -1 : make_memory(ranks, rank);
     if (!why && !other && memory < 0)
         why = "the carrier cannot make memory to share. Give the job more memory, or lower solvers.in_flight in the job file.";
@@ -194,6 +200,27 @@ static int greet(ranks_t *ranks, rank_t *rank, double now) {
     if (memory >= 0) close(memory);
     rank->alive = now;
     return stays;
+}
+
+/* Parts are put in this order. Those that have only connected are last. */
+static void sort(ranks_t *ranks) {
+    for (int i = 1; i < ranks->n; i++) {
+        const rank_t rank = ranks->all[i];
+        int at = i;
+        for (; rank.shared && at > 0 && (!ranks->all[at - 1].shared || ranks->all[at - 1].number > rank.number); at--)
+            ranks->all[at] = ranks->all[at - 1];
+        ranks->all[at] = rank;
+    }
+}
+
+int ranks_in_order(const ranks_t *ranks) {
+    int64_t before = -1;
+    for (int i = 0; i < ranks->n; i++) {
+        if (!ranks->all[i].shared) continue;
+        if (ranks->all[i].number <= before) return 0;
+        before = ranks->all[i].number;
+    }
+    return 1;
 }
 
 /* Only this user's processes, and root's, are listened to. */
@@ -272,6 +299,7 @@ static int64_t first_not_finite(const ranks_t *ranks, int64_t seen) {
 
 const char *ranks_take(ranks_t *ranks, double now) {
     const char *wrong = NULL;
+    int greeted = 0;
     const int listens = now - ranks->listened > LISTEN_EVERY_S; /* not before each of many short steps */
     if (listens) {
         ranks->listened = now;
@@ -281,12 +309,14 @@ const char *ranks_take(ranks_t *ranks, double now) {
         rank_t *rank = &ranks->all[i];
         if (!rank->shared) {
             if (!greet(ranks, rank, now)) turn_away(ranks, i);
+            else if (rank->shared) greeted = 1;
             continue;
         }
         if (listens && !rank->gone && is_closed(rank)) rank->gone = 1;
         const char *what = look_into(ranks, rank, now);
         if (what) wrong = what;
     }
+    if (greeted) sort(ranks);
     ranks->seen = samples_of_all(ranks);
     const int64_t bad = first_not_finite(ranks, ranks->seen);
     ranks->diverged = bad < ranks->seen;
@@ -311,6 +341,8 @@ int ranks_have_ended(const ranks_t *ranks) {
 void ranks_view(const ranks_t *ranks, view_t *view) {
     view->samples = INT64_MAX;
     view->attached = view->left = view->lost = view->ahead = 0;
+    view->in_order = ranks_in_order(ranks);
+    view->least = view->greatest = -1;
     int gone = 0;
     memset(view->asks, 0, sizeof view->asks);
     *view->reason = '\0';
@@ -319,7 +351,8 @@ void ranks_view(const ranks_t *ranks, view_t *view) {
         const rank_t *rank = &ranks->all[i];
         if (!rank->shared) continue;
         view->samples = ranks->seen;
-        view->attached++;
+        if (!view->attached++) view->greatest = rank->number;
+        view->least = rank->number;
         view->left += rank->left;
         view->lost += rank->gone && !rank->left;
         gone += rank->gone;

@@ -18,7 +18,7 @@ from jobs import PROGRAMS, JobFolder, ranks_of
 
 Build = Callable[..., Path]
 NOBODY = 65534
-HELLO = struct.pack("<II", 0x4D504331, 2)  # magic and version: c_api/src/carried/layout.h
+HELLO = struct.pack("<II", 0x4D504331, 4)  # magic and version: c_api/src/carried/layout.h
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_another_user_can_neither_enter_nor_look(running: Running, temporary: Pa
     path = Path(running.address.rpartition(":")[0])
     carrier = running.program.parent()
     assert carrier is not None and carrier.name() == "mpidata-carrier"
-    arguments = [str(path), (HELLO + bytes(32)).hex(), str(carrier.pid), str(running.program.pid)]
+    arguments = [str(path), (HELLO + bytes(40)).hex(), str(carrier.pid), str(running.program.pid)]
 
     def look() -> list[str]:
         # As text: the other user may not be allowed to read the file.

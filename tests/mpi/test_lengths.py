@@ -77,3 +77,21 @@ def test_a_trainer_holds_what_its_samples_take(folder: JobFolder, policy: str, s
     held = capacity * 3000.5 * 20 / 1e6
     print(f"{steps * simulations} samples: {after - before} MB for {held:.0f} MB of samples")
     assert 0.5 * held < after - before < 1.25 * held + 64
+
+
+@pytest.mark.parametrize("carriers", [1, 2])
+def test_parts_of_a_carried_program_are_in_the_order_of_its_ranks(folder: JobFolder, carriers: int) -> None:
+    folder.write(
+        train="from numpy_stream import stream\nfor sample in stream():\n    print('=>', sample['t'].tolist())\n"
+    )
+    folder.job(
+        solvers={
+            "program": python("solvers/python/puts_own_rank.py"), "carried": {"ranks": 4}, "ranks_per_group": carriers
+        },
+        parameters={"count": 2, "space": {"alpha": [0.0, 1.0]}},
+        fields={"t": {"shape": ["n"]}},
+        lengths={"n": {"at_most": 10}},
+    )  # fmt: skip
+    result = folder.run()
+    assert result.status == 0, result.logs()
+    assert result.marked() == [str([0.0] + 2 * [1.0] + 3 * [2.0] + 4 * [3.0])] * 6

@@ -127,9 +127,24 @@ static int map_memory(mpidata_channel *channel, const mpidata_carried_welcome *w
     return check_memory(channel, bytes);
 }
 
+/* Of this process in its program, by what launchers set; -1: none has. Parts are joined in this order. */
+static int64_t own_number(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID",
+                                        "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *end;
+        const char *text = getenv(names[i]);
+        if (!text || !*text) continue;
+        const long long number = strtoll(text, &end, 10);
+        if (!*end && number >= 0) return number;
+    }
+    return -1;
+}
+
 /* May leave the path of another carrier in `elsewhere`, and nothing open. */
 static int meet(mpidata_channel *channel, const char *path, const char *token, char *elsewhere) {
-    mpidata_carried_hello hello = {.magic = MPIDATA_CARRIED_MAGIC, .version = MPIDATA_CARRIED_VERSION};
+    mpidata_carried_hello hello = {.magic = MPIDATA_CARRIED_MAGIC, .version = MPIDATA_CARRIED_VERSION,
+                                   .number = own_number()};
     mpidata_carried_welcome welcome;
     int memory = -1;
     MPIDATA_TRY(connect_to(path, &channel->socket));

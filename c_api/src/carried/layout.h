@@ -17,7 +17,7 @@
 
 #define MPIDATA_CARRIER_VARIABLE "MPIDATA_CARRIER" /* "<path of the socket>:<token of this start of the program>" */
 #define MPIDATA_CARRIED_MAGIC UINT32_C(0x4d504331)
-#define MPIDATA_CARRIED_VERSION 3u
+#define MPIDATA_CARRIED_VERSION 4u
 
 enum { MPIDATA_CARRIED_TOKEN = 32, MPIDATA_CARRIED_SENTENCE = 1024, MPIDATA_CARRIED_LINE = 64 };
 
@@ -25,6 +25,7 @@ enum { MPIDATA_CARRIED_TOKEN = 32, MPIDATA_CARRIED_SENTENCE = 1024, MPIDATA_CARR
 typedef struct {
     uint32_t magic, version;
     char token[MPIDATA_CARRIED_TOKEN];
+    int64_t number; /* of the rank in its program, as its launcher has told it; -1: that has not */
 } mpidata_carried_hello;
 
 enum { MPIDATA_CARRIED_REFUSED = 1, MPIDATA_CARRIED_ELSEWHERE = 2 };
@@ -89,7 +90,7 @@ typedef struct {
 } mpidata_carried_block;
 
 _Static_assert(sizeof(mpidata_carried_sample) == 16 && sizeof(mpidata_carried_block) == 128, "both sides must agree");
-_Static_assert(sizeof(mpidata_carried_hello) == 40 && sizeof(mpidata_carried_welcome) == 1048, "both sides must agree");
+_Static_assert(sizeof(mpidata_carried_hello) == 48 && sizeof(mpidata_carried_welcome) == 1048, "both sides must agree");
 _Static_assert(sizeof(mpidata_carried) == 2432, "both sides must agree");
 
 /* Words that the other side reads or writes meanwhile: what was written before a word is seen with it. */
