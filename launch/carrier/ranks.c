@@ -215,7 +215,7 @@ static void sort(ranks_t *ranks) {
 
 int ranks_in_order(const ranks_t *ranks) {
     int64_t before = -1;
-    for (int i = 0; i < ranks->n; i++) {
+    for (int i = 0; i < ranks->n && ranks->room > 1; i++) {
         if (!ranks->all[i].shared) continue;
         if (ranks->all[i].number <= before) return 0;
         before = ranks->all[i].number;
