@@ -11,7 +11,7 @@ UNITS = {
     **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", start=1)},
     **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", start=1)},
 }
-_SIZE = re.compile(rf"(\d{{1,15}}(?:\.\d{{1,15}})?) ?({'|'.join(UNITS)})")
+_SIZE = re.compile(rf"([0-9]{{1,15}}(?:\.[0-9]{{1,15}})?) ?({'|'.join(UNITS)})")
 
 
 def parse_size(text: str) -> int | None:

@@ -113,7 +113,7 @@ static int begin_of(const mpidata_parts *parts, const mpidata_plan *plan, const 
     }
     if (first >= 0) return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "Field '%s' has local numbers, but no field with the length '%s' was put in parts, without "
-                                               "maps: pass the map of its rows (rank %d of the group)",
+                                               "maps, in this step: pass the map of its rows (rank %d of the group)",
                          field->name, plan->lengths[field->index_of].name, local->rank);
 }
 

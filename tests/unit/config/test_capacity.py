@@ -42,7 +42,7 @@ def buffer(folder: Path, buffer: str, fields: str = BOXES, samples: str = "{}") 
     [
         ("2 GiB", 2**31), ("2GiB", 2**31), ("1.5 KiB", 1536), ("1 KB", 1000), ("0.25 MB", 250_000), ("3 MiB", 3 << 20),
         ("7 GB", 7 * 10**9), ("1 TB", 10**12), ("2 TiB", 2**41), ("2 gib", None), ("2", None), ("2 B", None),
-        ("GiB", None), ("-1 GiB", None), ("1e3 GiB", None), ("2  GiB", None), ("", None),
+        ("GiB", None), ("-1 GiB", None), ("1e3 GiB", None), ("2  GiB", None), ("", None), ("\u0664 KiB", None),
     ],
 )  # fmt: skip
 def test_sizes(text: str, size: int | None) -> None:
