@@ -24,7 +24,6 @@ def write(folder: JobFolder, policy: str, window: int, capacity: float, dies: bo
     """Write a job whose buffers hold `capacity` samples of the greatest size."""
     spec = {
         "seed": 5, "ranks": 1, "steps": 12, "dies": dies, "lengths": LENGTHS | {"some": [1, 9]},
-        "ragged": "packed", "gathers": False, "by_map": [], "local": [],
         "fields": FIELDS, "work_s": 0.0 if dies else 0.06,
     }  # fmt: skip
     keys = {
