@@ -4,6 +4,7 @@ import contextlib
 import functools
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -79,6 +80,8 @@ def alone(test: Callable[..., None]) -> Callable[..., None]:
         if child == 0:
             with os.fdopen(write, "w") as file, contextlib.suppress(BaseException):
                 try:
+                    if "torch" in sys.modules:
+                        sys.modules["torch"].set_num_threads(1)  # threads of OpenMP do not survive a fork
                     test(*arguments, **named)
                 except BaseException:
                     file.write(traceback.format_exc())
