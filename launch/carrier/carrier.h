@@ -44,7 +44,8 @@ typedef struct {
     int diverged; /* the next one has a time that is not finite */
     int beside, turn; /* carriers of the group that share out the ranks of this host, and how many ranks have come so far */
     int carriers, place; /* of the group, and which of them this is */
-    rank_t *all; /* by number */
+    int in_order; /* all are known by distinct numbers */
+    rank_t *all;  /* by number */
     double listened; /* to the sockets, last; s */
     int listener, folder, memory, held; /* descriptors; the folders, and the file held, are locked while this process lives */
     char directory[108], path[108];
@@ -67,8 +68,8 @@ typedef struct {
     int32_t attached, left, lost; /* lost: closed their connection without mpidata_finalize */
     int32_t asks[MPIDATA_CARRIED_ERROR]; /* by MPIDATA_CARRIED_NEXT etc., how many ask for it */
     int32_t ahead;   /* have committed a sample that others have not, and ask for nothing */
-    int32_t in_order; /* all are known by distinct numbers */
-    int64_t least, greatest; /* of these numbers */
+    int32_t in_order; /* as in ranks_t */
+    int64_t least, greatest; /* of the numbers */
     int32_t ended;   /* the processes of all have, as far as they can be seen */
     char silent[160]; /* why the program has to be ended; "": it need not */
     char words[480];  /* the last ones of a rank */
@@ -135,7 +136,6 @@ void ranks_forget(ranks_t *ranks); /* those of a start that is over; MPI must no
 /* Take connections, farewells and requests. Returns NULL, or a sentence on a rank that does what none may do. */
 const char *ranks_take(ranks_t *ranks, double now);
 int ranks_attached(const ranks_t *ranks);
-int ranks_in_order(const ranks_t *ranks); /* Are all known by distinct numbers? */
 int ranks_have_ended(const ranks_t *ranks); /* the processes of all, as far as they can be seen */
 void ranks_view(const ranks_t *ranks, view_t *view); /* all but `orders` and `silent` */
 /* Slot of a rank: its head, with the blocks behind it, and its values. */

@@ -129,7 +129,7 @@ const view_t *carriers_sum(const carriers_t *carriers, view_t *sum) {
         sum->lost += view->lost;
         sum->ahead += view->ahead;
         for (int what = 0; what < MPIDATA_CARRIED_ERROR; what++) sum->asks[what] += view->asks[what];
-        sum->in_order &= view->in_order && (!view->attached || view->least > sum->greatest);
+        sum->in_order &= !view->attached || (view->in_order && view->least > sum->greatest);
         if (view->attached) sum->greatest = view->greatest;
         if (!*sum->silent) memcpy(sum->silent, view->silent, sizeof sum->silent);
         if (!*sum->words) memcpy(sum->words, view->words, sizeof sum->words);

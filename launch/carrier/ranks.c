@@ -202,7 +202,7 @@ static int greet(ranks_t *ranks, rank_t *rank, double now) {
     return stays;
 }
 
-/* Parts are put in this order. Those that have only connected are last. */
+/* Parts are put in the order of the numbers. Those that have only connected are last. */
 static void sort(ranks_t *ranks) {
     for (int i = 1; i < ranks->n; i++) {
         const rank_t rank = ranks->all[i];
@@ -211,16 +211,10 @@ static void sort(ranks_t *ranks) {
             ranks->all[at] = ranks->all[at - 1];
         ranks->all[at] = rank;
     }
-}
-
-int ranks_in_order(const ranks_t *ranks) {
+    ranks->in_order = 1;
     int64_t before = -1;
-    for (int i = 0; i < ranks->n && ranks->room > 1; i++) {
-        if (!ranks->all[i].shared) continue;
-        if (ranks->all[i].number <= before) return 0;
-        before = ranks->all[i].number;
-    }
-    return 1;
+    for (int i = 0; i < ranks->n && ranks->all[i].shared && ranks->room > 1; before = ranks->all[i++].number)
+        if (ranks->all[i].number <= before) ranks->in_order = 0;
 }
 
 /* Only this user's processes, and root's, are listened to. */
@@ -341,7 +335,7 @@ int ranks_have_ended(const ranks_t *ranks) {
 void ranks_view(const ranks_t *ranks, view_t *view) {
     view->samples = INT64_MAX;
     view->attached = view->left = view->lost = view->ahead = 0;
-    view->in_order = ranks_in_order(ranks);
+    view->in_order = ranks->in_order;
     view->least = view->greatest = -1;
     int gone = 0;
     memset(view->asks, 0, sizeof view->asks);

@@ -126,7 +126,7 @@ static int put_block(const ranks_t *ranks, rank_t *rank, const mpidata_carried_b
                                  .ndim = block->block.ndim, .shape = block->block.shape};
     MPIDATA_TRY(find_map(ranks, rank, block, values, &put.map));
     put.by_map = put.map != NULL;
-    if (field->varying >= 0 && !put.by_map && !ranks_in_order(ranks))
+    if (field->varying >= 0 && !put.by_map && !ranks->in_order)
         return mpidata_error(MPIDATA_ERR_ORDER, "The parts of field '%s' are joined in the order of the ranks of the carried program, "
                                                 "which is not known: their launcher sets none of OMPI_COMM_WORLD_RANK, PMIX_RANK, "
                                                 "PMI_RANK and SLURM_PROCID, or twice the same. Set PMI_RANK to the number of each "

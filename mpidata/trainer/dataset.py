@@ -198,7 +198,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
             )
         return held.tensors()
 
-    def gather(self, names: Collection[str]) -> None:
+    def _gather(self, names: Collection[str]) -> None:
         """Have batches of the next pass on have these fields with ``per: simulation``, too; for `graphs`."""
         if not self._gathers and (
             wanted := [field.name for field in self._trainer.plan.constants if field.name in names]

@@ -80,7 +80,9 @@ def _join_job() -> Trainer:
             "This process is not part of a job: MPIDATA_RUN is not set. Name the script under `trainers: program:` in "
             "a job file, and start the job with `mpidata run job.yaml`."
         )
-    if os.environ.get("TORCHELASTIC_RUN_ID", str(run)) != str(run):  # not as the job has set it
+    if (
+        os.environ.get("TORCHELASTIC_RUN_ID", os.environ["MPIDATA_RUN"]) != os.environ["MPIDATA_RUN"]
+    ):  # as set by the job
         raise StreamError(
             "torchrun has started this script, so RANK and WORLD_SIZE are not those of the job. Let the trainers' "
             "program start it with python: mpidata starts one process for each of 'trainers.ranks'."

@@ -95,3 +95,21 @@ def test_parts_of_a_carried_program_are_in_the_order_of_its_ranks(folder: JobFol
     result = folder.run()
     assert result.status == 0, result.logs()
     assert result.marked() == [str([0.0] + 2 * [1.0] + 3 * [2.0] + 4 * [3.0])] * 6
+
+
+def test_parts_of_ranks_without_numbers_are_refused(folder: JobFolder) -> None:
+    """Their launcher is of no MPI, and no batch system."""
+    folder.write(
+        solve="import mpidata\n"
+        "for simulation in mpidata.solver.simulations():\n"
+        "    simulation.put(t=[1.0])\n    simulation.step(0.0)\n"
+    )
+    launcher = ["sh", "-c", '"$@" & "$@"; wait', "sh"]
+    folder.job(
+        trainers=DRAIN,
+        solvers={"program": ["python", "solve.py"], "carried": {"ranks": 2, "launcher": launcher}},
+        fields={"t": {"shape": ["n"]}},
+        lengths={"n": {"at_most": 10}},
+    )
+    result = folder.run(timeout=60)
+    assert result.status == 1 and "which is not known: their launcher sets none of" in result.output, result.logs()

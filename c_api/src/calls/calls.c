@@ -106,7 +106,10 @@ int mpidata_calls_begin(const mpidata_transport *by, const mpidata_plan *plan, c
     int64_t *counts = plan ? calloc((size_t)mpidata_plan_counts(plan), sizeof *counts) : NULL;
     if (plan && !counts) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in " JOINS ".");
     int64_t *constants = plan && plan->n_constants ? calloc(2 * (size_t)mpidata_plan_counts(plan), sizeof *constants) : NULL;
-    if (plan && plan->n_constants && !constants) return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in " JOINS ".");
+    if (plan && plan->n_constants && !constants) {
+        free(counts);
+        return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory in " JOINS ".");
+    }
     transport = by;
     mpidata_maps_open(by->forget);
     mpidata_calls = (mpidata_solver_calls){.state = MPIDATA_JOINED, .alone = !plan, .simulation = -1, .counts = counts,

@@ -88,7 +88,7 @@ class Graphs(IterableDataset[Any]):
         self._stream, self._nodes, self._attributes = stream, nodes, attributes
         self._of_graphs = (*_OF_SAMPLES, *_given(stream.fields))
         self._batch = _torch_geometric().Batch
-        stream.gather([name for attribute in attributes for name in attribute.fields])
+        stream._gather([name for attribute in attributes for name in attribute.fields])
 
     def data(self, sample: Mapping[str, torch.Tensor]) -> Any:
         """Return a single sample, for example of `MPIStreamDataset.validation`, as a `torch_geometric.data.Data`."""

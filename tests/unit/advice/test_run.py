@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -54,32 +55,38 @@ def test_page_and_report_show_what_loaders_bring(tmp_path: Path) -> None:
     assert "The loaders held the job back." in report and "throughput, waiting" in report
 
 
-def test_ranks_that_compute_are_those_of_the_program(tmp_path: Path) -> None:
-    run = made_up(tmp_path, 0.4)
-    run.job.write_text("name: parts\nsolvers: {ranks_per_group: 2, carried: {ranks: 6}}\n")
+def of_solvers(folder: Path, solvers: str) -> tuple[RunFolder, list[dict[str, Any]]]:
+    """The same of a job with solvers, and the lines of its metrics."""
+    run = made_up(folder, 0.4)
+    run.job.write_text(f"name: parts\nsolvers: {solvers}\n")
     lines = [json.loads(line) for line in run.metrics.read_text().splitlines()]
     for line in lines:
         line["received"] = line["drawn"]
-    run.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
     closed = {"event": "simulation_run", "simulation": 0, "group": 0, "steps": 9, "compute_s": 1.0}
     with run.events.open("a") as events:
         events.write("".join(json.dumps({**closed, "time": 1000.0 + time}) + "\n" for time in (1, 59)))
+    return run, lines
+
+
+def write_metrics(run: RunFolder, lines: list[dict[str, Any]]) -> None:
+    run.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_ranks_that_compute_are_those_of_the_program(tmp_path: Path) -> None:
+    run, lines = of_solvers(tmp_path, "{ranks_per_group: 2, carried: {ranks: 6}}")
+    write_metrics(run, lines)
     measured = measure(look_at(run.path))
     assert measured is not None and measured.ranks_per_group == 6
 
 
 def test_a_resume_with_another_number_of_trainers(tmp_path: Path) -> None:
-    run = made_up(tmp_path, 0.4)
-    run.job.write_text("name: parts\nsolvers: {groups: 2}\n")
-    lines = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    run, lines = of_solvers(tmp_path, "{groups: 2}")
+    alone = {"fill": [0.0], "waited_s": [0.0], "loaded": None}  # the first 30 s, by one trainer
+    before = [{**line, **alone, "received": line["drawn"][:1], "drawn": line["drawn"][:1]} for line in lines[:30]]
     for line in lines:
-        line["received"] = line["drawn"]
-    alone = {"received": [3], "drawn": [3], "fill": [0.0], "waited_s": [0.0]}
-    before = [{**line, **alone, "time": line["time"] - 100, "loaded": None} for line in lines[:30]]
-    run.metrics.write_text("".join(json.dumps(line) + "\n" for line in [*before, *lines]))
-    closed = {"event": "simulation_run", "simulation": 0, "group": 0, "steps": 9, "compute_s": 1.0}
-    with run.events.open("a") as events:
-        events.write("".join(json.dumps({**closed, "time": 1000.0 + time}) + "\n" for time in (1, 59)))
+        line["seconds"] += 30
+        line["received"] = line["drawn"] = [300 + drawn for drawn in line["drawn"]]
+    write_metrics(run, [*before, *lines])
     measured = measure(look_at(run.path))
     assert measured is not None and len(measured.trainers) == 2
     assert "Over time" in make_report([run.path]).read_text()
