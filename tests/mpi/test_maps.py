@@ -81,7 +81,7 @@ MISTAKES = {
     "local": ["Field 'ends' has the local number 4, but the map has 4 rows, which are counted from 0", PLACE],
     "local-below": ["Field 'ends' has the local number -1, but the map has 4 rows", "its rank 1", PLACE],
     "no-parts": ["Field 'of_parts' has local numbers, but no field with the length 'rows' was put in parts, without "
-                 "maps: pass the map of its rows (rank 0 of the group)", "simulation 0, step 0"],
+                 "maps, in this step: pass the map of its rows (rank 0 of the group)", "simulation 0, step 0"],
     "no-index": ["Field 'u' has no index: its values are no numbers of rows", "its rank 1", PLACE],
 }  # fmt: skip
 
