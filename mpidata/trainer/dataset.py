@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, NoReturn, SupportsFloat
@@ -75,10 +74,10 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     ``[nodes, 2]``, and ``nodes``. Tensors may be kept and changed: their memory is used again only when nothing refers
     to it any more.
 
-    All trainers get the same number of batches. A pass over a stream that is over ends at once. Leaving a loop early
-    (`break`) stops the whole job in order 2 s later, or when the script ends, unless a new pass begins before (60 s
-    after the first batch of all, so that ``next(iter(stream))`` shows one); with `batches_per_epoch` it does not. An
-    uncaught exception ends the job as failed.
+    All trainers get the same number of batches. A pass over a stream that is over ends at once. A loop may be left
+    early (`break`): the next pass continues with the samples that follow. If the script ends before the stream, or
+    calls `close`, the whole job stops in order. Ctrl-C raises KeyboardInterrupt in the loop. An uncaught exception ends
+    the job as failed.
 
     Creating the first dataset is collective over all ranks of the job, initialises MPI, and sleeps until they have
     come. Iteration sleeps while it waits for samples. One thread at a time may iterate. Several datasets of one process
@@ -139,7 +138,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         """Begin a pass over the stream; raises StreamError where a DataLoader around it does not suit a stream."""
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
-        self._trainer.stay()
+        self._trainer.begin_pass()
         return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
 
     def validation(self) -> ValidationDataset:
@@ -266,9 +265,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         -----
         True from the end of the loop on. Any thread; not collective; does not block.
         """
-        stopped, library = ctypes.c_int(), self._trainer.library
-        check(library, library.mpidata_trainer_stopped(ctypes.byref(stopped)))
-        return bool(stopped.value)
+        return self._trainer.is_stopped()
 
     @property
     def expected_batches(self) -> int | None:

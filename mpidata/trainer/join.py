@@ -59,7 +59,8 @@ def join() -> Trainer:
 @functools.cache
 def loaders() -> MpiLoaders:
     """Get the way to the loaders of the job, the same object at every call; joins the job as `join` does."""
-    return MpiLoaders(join().library)
+    trainer = join()
+    return MpiLoaders(trainer.library, trainer.raise_interrupt)
 
 
 def _join() -> Trainer:

@@ -71,6 +71,5 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         return batch.tensors | self._constants.of_batch(batch)
 
     def __del__(self) -> None:
-        """Leave the stream, unless another pass begins; at the end of the interpreter, when it is closed, nothing."""
-        if self._limit is None and self._count > 0:
-            self._trainer.leave()
+        """Note that the script has left its loop, early or at the end."""
+        self._trainer.end_pass()
