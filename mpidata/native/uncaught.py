@@ -29,7 +29,7 @@ def say_own_errors(folder: Path | None) -> None:
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, MpidataError):
-            print(f"mpidata: {describe(error, folder)}", file=sys.stderr)
+            print(f"mpidata: {_with_place(str(error).strip(), error, folder)}", file=sys.stderr)
         elif isinstance(error, JobInterrupt):
             print(f"mpidata: Ctrl-C ended the loop of the script{_place(error, folder)}.", file=sys.stderr)
         else:
@@ -99,12 +99,20 @@ def describe(error: BaseException, folder: Path | None) -> str:
     name = type(error).__name__
     lines = str(error).strip().splitlines() or [""]
     text = lines[0]
+    for line in filter(str.strip, lines[1:]):  # torch: "Error(s) in loading state_dict for Net:", and then which
+        if not text.endswith(":"):
+            break
+        text += f" {line.strip()}"
     if text.startswith("Caught ") and "Original Traceback" in str(error):  # torch's wrapping of an error of a worker
         text = lines[-1].partition(": ")[2] or lines[-1]
+    if isinstance(error, MpidataError):
+        return _with_place(text, error, folder)
+    return (f"{name}: {text}" if text else name) + _place(error, folder)
+
+
+def _with_place(sentences: str, error: BaseException, folder: Path | None) -> str:
     place = _place(error, folder)
-    if isinstance(error, MpidataError):  # a whole sentence
-        return text.rstrip(".") + place if place else text
-    return (f"{name}: {text}" if text else name) + place
+    return sentences.rstrip(".") + place if place else sentences
 
 
 def _place(error: BaseException, folder: Path | None) -> str:

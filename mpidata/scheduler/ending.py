@@ -184,9 +184,9 @@ class Ending:
 
     def _stuck(self) -> str:
         return (
-            f"The job was stopped ({self.conclusion['reason']}), but {self._late(self._trainers_in_loop)} did not leave "
-            f"within {deadlines.STOP_S:g} s: perhaps waiting for the others in a collective of torch.distributed. Leave the loop after the same "
-            "batch on all trainers."
+            f"The job was stopped ({self.conclusion['reason']}), but {self._late(self._trainers_in_loop)} did not "
+            f"leave within {deadlines.STOP_S:g} s: perhaps waiting for the others in a collective of "
+            "torch.distributed. Leave the loop after the same batch on all trainers."
         )
 
 

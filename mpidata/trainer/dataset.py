@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterator, Mapping
+from multiprocessing.context import get_spawning_popen
 from typing import Any, Literal, NoReturn, SupportsFloat
 
 import torch
@@ -19,7 +20,7 @@ from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.constants import DrawnConstants, find_constants
 from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
-from mpidata.trainer.torch_loaders import no_workers, refuse_loader, refuse_workers
+from mpidata.trainer.torch_loaders import no_copy, no_workers, refuse_loader, refuse_workers
 from mpidata.trainer.validation import ValidationDataset
 
 __all__ = ["MPIStreamDataset"]
@@ -352,9 +353,17 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         """
         self._trainer.close()
 
+    def __copy__(self) -> NoReturn:
+        """Refuse to be copied."""
+        raise StreamError(no_copy("copied"))
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        """Refuse to be copied."""
+        raise StreamError(no_copy("copied"))
+
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled, as a DataLoader does for its workers where it does not fork."""
-        raise StreamError(no_workers("num_workers > 0"))
+        """Refuse to be pickled, as a DataLoader does for its workers if it does not fork."""
+        raise StreamError(no_workers("num_workers > 0") if get_spawning_popen() else no_copy("pickled"))
 
 
 def _check_positive(name: str, value: Any) -> None:

@@ -12,7 +12,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from mpidata.errors import StreamError
 from mpidata.packing import refuse_fetcher
 
-__all__ = ["no_workers", "refuse_loader", "refuse_workers"]
+__all__ = ["no_copy", "no_workers", "refuse_loader", "refuse_workers"]
 
 _FRAMES = 8
 _FETCHER = "_IterableDatasetFetcher"
@@ -24,6 +24,15 @@ def no_workers(what: str) -> str:
     return (
         f"{what} does not work with MPIStreamDataset: a DataLoader's workers are forked processes, and MPI does not "
         "survive a fork. Use num_workers=0: a thread of the library already receives samples in the background."
+    )
+
+
+def no_copy(how: str) -> str:
+    """Say why there is only one stream."""
+    return (
+        f"MPIStreamDataset cannot be {how}: its samples exist only once, in this trainer's stream. Use the same "
+        "object, or make another MPIStreamDataset with the same batch_size: each sample goes to one of them. "
+        "Where an object with the stream as an attribute is copied or saved, leave the stream out."
     )
 
 
