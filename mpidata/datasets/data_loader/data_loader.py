@@ -12,6 +12,7 @@ import torch
 import torch.utils.data
 from torch.utils.data import IterableDataset, Sampler, default_collate, default_convert
 
+from mpidata.alone.outside import in_job
 from mpidata.datasets.data_loader.asked import Asked
 from mpidata.datasets.data_loader.epoch import Epoch, Settings, derived_seed
 from mpidata.datasets.data_loader.remote import Order, Remote
@@ -24,7 +25,7 @@ from mpidata.loading.definition import Definition, pack_definition
 from mpidata.loading.figures import Tally
 from mpidata.trainer import place as job
 
-__all__ = ["DataLoader"]
+__all__ = ["DataLoader", "refuse"]
 
 _numbers = itertools.count()
 
@@ -35,7 +36,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     """Batches of a map-style dataset, fetched and collated by the job's loaders.
 
     To be created in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``. Arguments are
-    those of torch's DataLoader and mean the same, but for what is said here.
+    those of torch's DataLoader and mean the same, but for what is said here. Outside a job this is torch's DataLoader
+    with ``num_workers=0``; with `share` the processes of torch.distributed get shares.
 
     Parameters
     ----------
@@ -72,7 +74,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     Raises
     ------
     StreamError
-        Not in a job with loaders; a dataset that cannot be sent or an argument that cannot be; fewer samples than
+        The job has no loaders; a dataset that cannot be sent or an argument that cannot be; fewer samples than
         trainers with `share`.
     ValueError, TypeError
         As torch.
@@ -89,6 +91,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     sleeps while it waits for batches. The memory of a batch is one block, which is given back when nothing refers to
     any part of it.
     """
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        """Make one for this process outside a job."""
+        if cls is DataLoader and not in_job():
+            from mpidata.datasets.data_loader.outside import OutsideLoader
+
+            return super().__new__(OutsideLoader)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -113,7 +123,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         share: bool = False,
     ) -> None:
         self._place = job.place()  # first: then the job hears of what is refused
-        _refuse(dataset, batch_size, prefetch_factor, share, sampler is not None or batch_sampler is not None)
+        refuse(dataset, batch_size, prefetch_factor, share, sampler is not None or batch_sampler is not None)
         _say_without_effect(num_workers, multiprocessing_context, persistent_workers)
         batched = batch_size is not None or batch_sampler is not None
         if collate_fn is None:
@@ -315,7 +325,8 @@ def _stateful(sampler: Any) -> bool:
     return callable(getattr(sampler, "state_dict", None)) and callable(getattr(sampler, "load_state_dict", None))
 
 
-def _refuse(dataset: Any, batch_size: int | None, prefetch_factor: int | None, share: bool, sampled: bool) -> None:
+def refuse(dataset: Any, batch_size: int | None, prefetch_factor: int | None, share: bool, sampled: bool) -> None:
+    """Raise StreamError if these arguments of a DataLoader cannot be; `sampled`: with a sampler of any kind."""
     if isinstance(dataset, IterableDataset):
         raise StreamError(
             f"mpidata.DataLoader needs a dataset with indices, and {type(dataset).__name__} is an IterableDataset: "

@@ -39,7 +39,8 @@ _SLICE_S = 0.2
 class FileDataset:
     """Batches of the rows of part files, each row exactly once an epoch.
 
-    To be created in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``.
+    To be created in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``. Outside a job
+    this process reads the parts itself, and holds what it reads.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class FileDataset:
     Raises
     ------
     StreamError
-        Not in a job with loaders; no such parts, one that cannot be read, parts with other columns, no rows at all;
+        The job has no loaders; no such parts, one that cannot be read, parts with other columns, no rows at all;
         fewer rows than trainers. Later: a value of which no tensor can be made; trainers that ask for different rows.
 
     Notes

@@ -298,10 +298,38 @@ def test_mistakes_are_told(folder: Path, arguments: list[str], sentence: str, mo
     assert done.exit_code == 2 and sentence in done.output.replace("\n", " ")
 
 
-def test_there_are_no_loaders(folder: Path) -> None:
-    (folder / "train.py").write_text("import mpidata\nmpidata.DataLoader([1, 2])\n")
+LOADERS = """
+import random
+import numpy as np, torch, mpidata
+
+np.save("a.npy", np.arange(10)), np.save("b.npy", np.arange(10, 23))
+before = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+loader = mpidata.DataLoader(list(range(7)), batch_size=3, shuffle=True, share=True)
+rows = mpidata.FileDataset("[ab].npy", batch_size=4)
+for epoch in range(2):
+    print(sorted(sum((batch.tolist() for batch in loader), [])), sorted(sum((b["data"].tolist() for b in rows), [])))
+mpidata.report(loss=1.0)
+mpidata.register(model=torch.nn.Identity())
+after = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+print(mpidata.in_job(), torch.equal(before[0], after[0]), before[1:] == after[1:])
+"""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_job_with_loaders_has_one_in_the_script(folder: Path, stream: bool) -> None:
+    if not stream:
+        (folder / "job.yaml").write_text("trainers: {ranks: 2, program: [./not_there_yet]}\nloaders: {ranks: 3}\n")
+    (folder / "train.py").write_text(LOADERS)
     status, said = attempt(folder, "train.py", "--made-up", "job.yaml")
-    assert status == 1 and "`mpidata try` has no loaders" in said
+    whole = f"{list(range(7))} {list(range(23))}"
+    assert status == 0, said
+    assert said.splitlines()[:4] == [whole, whole, "True True True", "mpidata try: 18 batches taken from the loader."]
+
+
+def test_a_job_without_loaders_has_none(folder: Path) -> None:
+    (folder / "train.py").write_text("import mpidata\nmpidata.DataLoader([1, 2])\n")
+    status, said = attempt(folder, "train.py", "--made-up", "job.yaml", "--set", "loaders=null")
+    assert status == 1 and "This job has no loaders" in said
 
 
 def test_a_debugger_runs_the_script_and_torch_distributed_has_one_process(folder: Path) -> None:

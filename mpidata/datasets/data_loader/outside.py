@@ -1,0 +1,81 @@
+"""DataLoader outside a job: torch's own, in this process."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch.utils.data
+
+from mpidata.alone.outside import say_no_job
+from mpidata.datasets.data_loader.data_loader import DataLoader, refuse
+from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
+from mpidata.datasets.epochs.position import Position
+from mpidata.trainer.place import group_place
+
+__all__ = ["OutsideLoader"]
+
+_SIGNATURE = inspect.signature(DataLoader.__init__)
+# Of worker processes, which are not there.
+_OF_WORKERS = {"num_workers", "multiprocessing_context", "persistent_workers", "timeout", "prefetch_factor", "in_order"}
+
+
+class OutsideLoader(DataLoader):
+    """What ``mpidata.DataLoader(...)`` makes outside a job: torch's DataLoader with ``num_workers=0``.
+
+    Batches, order and random numbers are those of torch. With `share` the processes of torch.distributed get their
+    shares of each epoch, as the trainers of a job do.
+    """
+
+    _is_accelerate_prepared: Any = False  # as any DataLoader of torch
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        say_no_job()
+        bound = _SIGNATURE.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        given = {name: value for name, value in bound.arguments.items() if name not in _OF_WORKERS}
+        dataset, share = given.pop("dataset"), given.pop("share")
+        sampled = given["sampler"] is not None or given["batch_sampler"] is not None
+        refuse(dataset, given["batch_size"], bound.arguments["prefetch_factor"], share, sampled)
+        if isinstance(dataset, str):
+            module, _, function = dataset.partition(":")
+            dataset = getattr(importlib.import_module(module), function)()
+        del given["self"], given["pin_memory_device"]
+        self.share, self._position = share, Position()
+        if not share:
+            torch.utils.data.DataLoader.__init__(self, dataset, **given)
+            return
+        batch_size, shuffle, drop_last = (given.pop(name) for name in ("batch_size", "shuffle", "drop_last"))
+        seed = given["generator"].initial_seed() if given["generator"] is not None else 0
+        shares = ShareBatches(
+            len(dataset), batch_size, *group_place(), bool(shuffle), drop_last, lambda: (seed, self._position.epoch)
+        )
+        torch.utils.data.DataLoader.__init__(self, dataset, **(given | {"sampler": None, "batch_sampler": shares}))
+        sampler = ShareSampler(shares, self._position.set_epoch)
+        self.__dict__.update(batch_size=batch_size, drop_last=drop_last, sampler=sampler)  # torch refuses to set them
+
+    def __iter__(self) -> Any:
+        """Begin the next epoch, or the one that was set, or continue where a loaded state ends."""
+        given, generator = self._position.begin(), self.generator or torch.default_generator
+        if self._position.random is not None:
+            generator.set_state(self._position.random)
+        self._position.draw_with(None, generator.get_state(), lambda: (None, None))
+        return _batches(torch.utils.data.DataLoader.__iter__(self), self._position.batches, given)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the place in the epochs, after the batch that was given out last."""
+        return self._position.state()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Continue from a `state_dict()` with the next iteration, which makes the batches before it once more."""
+        self._position.load(dict(state_dict), "an mpidata.DataLoader outside a job", self._length())
+
+
+def _batches(batches: Iterator[Any], first: int, given: Callable[[int | None], None]) -> Iterator[Any]:
+    for number, batch in enumerate(batches):
+        if number >= first:
+            given(number)
+            yield batch
+    given(None)
