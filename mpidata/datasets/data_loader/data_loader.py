@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ from torch.utils.data import IterableDataset, Sampler, default_collate, default_
 from mpidata.alone.outside import in_job
 from mpidata.datasets.data_loader.asked import Asked
 from mpidata.datasets.data_loader.epoch import Epoch, Settings, derived_seed
+from mpidata.datasets.data_loader.outside import Outside
 from mpidata.datasets.data_loader.remote import Order, Remote
 from mpidata.datasets.data_loader.samplers import UserSampler
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
@@ -25,7 +27,7 @@ from mpidata.loading.definition import Definition, pack_definition
 from mpidata.loading.figures import Tally
 from mpidata.trainer import place as job
 
-__all__ = ["DataLoader", "refuse"]
+__all__ = ["DataLoader"]
 
 _numbers = itertools.count()
 
@@ -94,11 +96,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         """Make one for this process outside a job."""
-        if cls is DataLoader and not in_job():
-            from mpidata.datasets.data_loader.outside import OutsideLoader
-
-            return super().__new__(OutsideLoader)
-        return super().__new__(cls)
+        return super().__new__(_OutsideLoader if cls is DataLoader and not in_job() else cls)
 
     def __init__(
         self,
@@ -123,7 +121,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         share: bool = False,
     ) -> None:
         self._place = job.place()  # first: then the job hears of what is refused
-        refuse(dataset, batch_size, prefetch_factor, share, sampler is not None or batch_sampler is not None)
+        _refuse(dataset, batch_size, prefetch_factor, share, sampler is not None or batch_sampler is not None)
         _say_without_effect(num_workers, multiprocessing_context, persistent_workers)
         batched = batch_size is not None or batch_sampler is not None
         if collate_fn is None:
@@ -325,8 +323,19 @@ def _stateful(sampler: Any) -> bool:
     return callable(getattr(sampler, "state_dict", None)) and callable(getattr(sampler, "load_state_dict", None))
 
 
-def refuse(dataset: Any, batch_size: int | None, prefetch_factor: int | None, share: bool, sampled: bool) -> None:
-    """Raise StreamError if these arguments of a DataLoader cannot be; `sampled`: with a sampler of any kind."""
+class _OutsideLoader(Outside, DataLoader):
+    """What ``mpidata.DataLoader(...)`` makes outside a job."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        bound = inspect.signature(super(Outside, self).__init__).bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        sampled = given["sampler"] is not None or given["batch_sampler"] is not None
+        _refuse(given["dataset"], given["batch_size"], given["prefetch_factor"], given["share"], sampled)
+        Outside.__init__(self, given)
+
+
+def _refuse(dataset: Any, batch_size: int | None, prefetch_factor: int | None, share: bool, sampled: bool) -> None:
     if isinstance(dataset, IterableDataset):
         raise StreamError(
             f"mpidata.DataLoader needs a dataset with indices, and {type(dataset).__name__} is an IterableDataset: "

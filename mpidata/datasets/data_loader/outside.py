@@ -3,48 +3,48 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch.utils.data
 
 from mpidata.alone.outside import say_no_job
-from mpidata.datasets.data_loader.data_loader import DataLoader, refuse
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
 from mpidata.datasets.epochs.position import Position
 from mpidata.trainer.place import group_place
 
-__all__ = ["OutsideLoader"]
+__all__ = ["Outside"]
 
-_SIGNATURE = inspect.signature(DataLoader.__init__)
-# Of worker processes, which are not there.
-_OF_WORKERS = {"num_workers", "multiprocessing_context", "persistent_workers", "timeout", "prefetch_factor", "in_order"}
+# Of worker processes, which are not there, and what torch no longer has.
+_NOT_FOR_TORCH = (
+    *("num_workers", "multiprocessing_context", "persistent_workers", "timeout", "prefetch_factor", "in_order"),
+    "pin_memory_device",
+)
 
 
-class OutsideLoader(DataLoader):
-    """What ``mpidata.DataLoader(...)`` makes outside a job: torch's DataLoader with ``num_workers=0``.
+class Outside(torch.utils.data.DataLoader[Any]):
+    """torch's DataLoader with ``num_workers=0``, and the methods of `mpidata.DataLoader`.
 
     Batches, order and random numbers are those of torch. With `share` the processes of torch.distributed get their
     shares of each epoch, as the trainers of a job do.
+
+    Parameters
+    ----------
+    arguments : mapping
+        All of `mpidata.DataLoader`, checked.
     """
 
     _is_accelerate_prepared: Any = False  # as any DataLoader of torch
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
         say_no_job()
-        bound = _SIGNATURE.bind(self, *args, **kwargs)
-        bound.apply_defaults()
-        given = {name: value for name, value in bound.arguments.items() if name not in _OF_WORKERS}
-        dataset, share = given.pop("dataset"), given.pop("share")
-        sampled = given["sampler"] is not None or given["batch_sampler"] is not None
-        refuse(dataset, given["batch_size"], bound.arguments["prefetch_factor"], share, sampled)
+        given = {name: value for name, value in arguments.items() if name not in _NOT_FOR_TORCH}
+        dataset, self.share = given.pop("dataset"), given.pop("share")
+        self._position = Position()
         if isinstance(dataset, str):
             module, _, function = dataset.partition(":")
             dataset = getattr(importlib.import_module(module), function)()
-        del given["self"], given["pin_memory_device"]
-        self.share, self._position = share, Position()
-        if not share:
+        if not self.share:
             torch.utils.data.DataLoader.__init__(self, dataset, **given)
             return
         batch_size, shuffle, drop_last = (given.pop(name) for name in ("batch_size", "shuffle", "drop_last"))
@@ -52,7 +52,7 @@ class OutsideLoader(DataLoader):
         shares = ShareBatches(
             len(dataset), batch_size, *group_place(), bool(shuffle), drop_last, lambda: (seed, self._position.epoch)
         )
-        torch.utils.data.DataLoader.__init__(self, dataset, **(given | {"sampler": None, "batch_sampler": shares}))
+        torch.utils.data.DataLoader.__init__(self, dataset, **(given | {"batch_sampler": shares}))
         sampler = ShareSampler(shares, self._position.set_epoch)
         self.__dict__.update(batch_size=batch_size, drop_last=drop_last, sampler=sampler)  # torch refuses to set them
 
@@ -64,13 +64,23 @@ class OutsideLoader(DataLoader):
         self._position.draw_with(None, generator.get_state(), lambda: (None, None))
         return _batches(torch.utils.data.DataLoader.__iter__(self), self._position.batches, given)
 
+    def refresh(self) -> None:
+        """Do nothing: the dataset is the script's own."""
+
     def state_dict(self) -> dict[str, Any]:
         """Return the place in the epochs, after the batch that was given out last."""
         return self._position.state()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue from a `state_dict()` with the next iteration, which makes the batches before it once more."""
-        self._position.load(dict(state_dict), "an mpidata.DataLoader outside a job", self._length())
+        self._position.load(dict(state_dict), "an mpidata.DataLoader outside a job", _length(self))
+
+
+def _length(loader: torch.utils.data.DataLoader[Any]) -> int | None:
+    try:
+        return len(loader)
+    except TypeError:  # of a sampler without a length
+        return None
 
 
 def _batches(batches: Iterator[Any], first: int, given: Callable[[int | None], None]) -> Iterator[Any]:
