@@ -139,10 +139,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         """Begin a pass over the stream; raises StreamError where a DataLoader around it does not suit a stream."""
         if overfits():
-            raise StreamError(
-                "overfit_batches trains on the same batches in each epoch, but a stream gives each sample once. Record "
-                "the samples (`record:` in the job file), and use overfit_batches with mpidata.RecordedDataset."
-            )
+            return _refuse_to_overfit()
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
         self._trainer.stay()
@@ -374,6 +371,15 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled, as a DataLoader does for its workers where it does not fork."""
         raise StreamError(no_workers("num_workers > 0"))
+
+
+def _refuse_to_overfit() -> Iterator[NoReturn]:
+    """Raise StreamError with the first batch: what is raised before, another error of Lightning hides."""
+    raise StreamError(
+        "overfit_batches trains on the same batches in each epoch, but a stream gives each sample once. Record the "
+        "samples (`record:` in the job file), and use overfit_batches with mpidata.RecordedDataset."
+    )
+    yield
 
 
 def _check_positive(name: str, value: Any) -> None:
