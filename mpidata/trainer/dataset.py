@@ -17,6 +17,7 @@ from mpidata.native.library import check
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
+from mpidata.trainer.callers import leave_whole, overfits
 from mpidata.trainer.constants import DrawnConstants, find_constants
 from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
@@ -137,10 +138,21 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         """Begin a pass over the stream; raises StreamError where a DataLoader around it does not suit a stream."""
+        if overfits():
+            return _refuse_to_overfit()
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
         self._trainer.begin_pass()
         return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Do nothing, as a stream has no epochs; for frameworks that tell their datasets.
+
+        Notes
+        -----
+        Within accelerate's loaders, each trainer goes on with its own samples, undivided.
+        """
+        leave_whole(dealt=True)
 
     def validation(self) -> ValidationDataset:
         """Wait for this trainer's share of the validation samples.
@@ -365,6 +377,15 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled, as a DataLoader does for its workers if it does not fork."""
         raise StreamError(no_workers("num_workers > 0") if get_spawning_popen() else no_copy("pickled"))
+
+
+def _refuse_to_overfit() -> Iterator[NoReturn]:
+    """Raise StreamError with the first batch: what is raised before, another error of Lightning hides."""
+    raise StreamError(
+        "overfit_batches trains on the same batches in each epoch, but a stream gives each sample once. Record the "
+        "samples (`record:` in the job file), and use overfit_batches with mpidata.RecordedDataset."
+    )
+    yield
 
 
 def _check_positive(name: str, value: Any) -> None:

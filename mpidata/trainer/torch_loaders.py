@@ -79,7 +79,7 @@ def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers
                 "rest.",
                 stacklevel=4,
             )
-        if name in _DEALERS and trainers > 1:
+        if name in _DEALERS and trainers > 1 and getattr(caller, "num_processes", None) != 1:
             raise StreamError(
                 "accelerator.prepare(DataLoader(stream)) deals the batches of one trainer out to all, but each trainer "
                 "has a stream of its own, with other samples. Leave the DataLoader out: give the stream itself to "
