@@ -18,10 +18,14 @@ from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.constants import DrawnConstants, find_constants
+from mpidata.trainer.frameworks.prepared import teach_accelerate
 from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
 from mpidata.trainer.torch_loaders import no_workers, refuse_loader, refuse_workers
-from mpidata.trainer.validation import ValidationDataset
+from mpidata.trainer.validation.asked import AskedValidation
+from mpidata.trainer.validation.even import EvenValidation
+from mpidata.trainer.validation.share import ValidationDataset
+from mpidata.trainer.validation.whole import WholeValidation
 
 __all__ = ["MPIStreamDataset"]
 
@@ -111,6 +115,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
                 f"constants={constants!r} is neither 'apart' nor 'batch'. Give one of them, or leave it out."
             )
         refuse_workers()
+        teach_accelerate()
         self.batch_size = batch_size
         self.batches_per_epoch = batches_per_epoch
         self.ragged = ragged
@@ -123,7 +128,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         self._make_memory = functools.partial(make_memory, plan, batch_size, ragged, pad, pinned=pinned)
         self._memory = self._make_memory(gathers=[field.name for field in plan.constants if self._gathers])
         self._drawn = DrawnConstants(self._trainer, batch_size, views=not self._gathers) if plan.constants else None
-        self._validation: ValidationDataset | None = None
+        self._validation = AskedValidation(self._trainer, gathers=self._gathers)
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -142,27 +147,36 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         self._trainer.stay()
         return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
 
-    def validation(self) -> ValidationDataset:
-        """Wait for this trainer's share of the validation samples.
+    def validation(
+        self, *, share: bool = True, even: bool = False
+    ) -> ValidationDataset | EvenValidation | WholeValidation:
+        """Wait for the validation samples: this trainer's share, or those of all trainers.
+
+        Parameters
+        ----------
+        share : bool
+            Only the samples that this trainer holds, each on one trainer. False: all samples on each trainer, copied.
+        even : bool
+            Pad the share to the longest one of all trainers, with samples whose ``mask`` is false.
 
         Returns
         -------
-        ValidationDataset
-            A map-style dataset of single samples; the same one at every call.
+        ValidationDataset, EvenValidation or WholeValidation
+            A map-style dataset of single samples; the same one at every call with these arguments.
 
         Raises
         ------
         StreamError
-            The job was stopped before the samples were complete.
+            The job was stopped before the samples were complete; `even` without `share`, or beside a field ``mask``.
 
         Notes
         -----
-        Sleeps until the samples are complete; not collective.
+        Sleeps until the samples are complete. The first call with ``share=False`` or ``even=True`` is collective over
+        the trainers, and sleeps until all have come; otherwise this is not collective.
         """
         refuse_workers()
-        if self._validation is None:
-            self._validation = ValidationDataset.wait(self._trainer, gathers=self._gathers)
-        return self._validation
+        teach_accelerate()
+        return self._validation.get(share=share, even=even)
 
     def constants(self, simulation: int) -> dict[str, torch.Tensor]:
         """View the fields with ``per: simulation`` of a simulation, without a copy.

@@ -12,7 +12,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from mpidata.errors import StreamError
 from mpidata.packing import refuse_fetcher
 
-__all__ = ["no_workers", "refuse_loader", "refuse_workers"]
+__all__ = ["callers", "no_workers", "refuse_loader", "refuse_workers"]
 
 _FRAMES = 8
 _FETCHER = "_IterableDatasetFetcher"
@@ -53,7 +53,7 @@ def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers
     To be called by the dataset's `__iter__`. A dataset is not told who iterates over it, so this looks at the callers.
     """
     refuse_workers()
-    for caller in _callers():
+    for caller in callers(3):
         name = type(caller).__name__
         if name == _FETCHER and caller.auto_collation and batch_size is not None:
             raise StreamError(
@@ -78,9 +78,9 @@ def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers
             )
 
 
-def _callers() -> Iterator[Any]:
-    """Find the objects whose methods have led to the call of the dataset's `__iter__`, innermost first."""
-    frame = sys._getframe(3)
+def callers(depth: int) -> Iterator[Any]:
+    """Find the objects whose methods have led to a call, innermost first; `depth` as of sys._getframe, in this one."""
+    frame = sys._getframe(depth)
     for _ in range(_FRAMES):
         if (caller := frame.f_locals.get("self")) is not None:
             yield caller
