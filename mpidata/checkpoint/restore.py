@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mpidata.checkpoint.constants import RestoredConstants
 from mpidata.checkpoint.files import path_of, trainer_file
 from mpidata.checkpoint.ledgers import complete_steps, received_steps, trainer_of
-from mpidata.checkpoint.trainer_file import TrainerFile
+from mpidata.checkpoint.trainer_file import Saved, TrainerFile
 from mpidata.field_statistics.moments import merge
 from mpidata.native import constants, structures
 from mpidata.native.library import Library, check
@@ -32,7 +32,7 @@ class Restored(NamedTuple):
     """What a trainer goes on from: batches drawn, the registered objects' states, and how many trainers there were."""
 
     batch: int
-    state: dict[str, bytes]
+    state: dict[str, Saved]
     trainers: int
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import sys
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
+from mpidata.checkpoint.trainer_file import Saved
 from mpidata.errors import MpidataError, StreamError
 
 __all__ = ["Stateful", "check_stateful", "restore_state", "save_state"]
@@ -25,7 +28,7 @@ class Stateful(Protocol):
 
 
 def check_stateful(objects: Mapping[str, Any]) -> None:
-    """Raise StreamError where an object has no state that can be taken and put back."""
+    """Raise StreamError where an object has no state that can be taken and put back, or lacks another's."""
     if not objects:
         raise StreamError("register: there is nothing to register. Name the objects: register(model=model, ...).")
     for name, thing in objects.items():
@@ -36,20 +39,78 @@ def check_stateful(objects: Mapping[str, Any]) -> None:
                 f"register: {name} is a {type(thing).__name__}, which lacks state_dict() or load_state_dict(). "
                 "Register objects that have both; a small class of your own with these two methods will do."
             )
+        if isinstance(thing, torch.optim.Optimizer) and _has_parts(_weights(thing)):
+            _model_of(name, thing, objects)
 
 
-def save_state(objects: Mapping[str, Stateful]) -> dict[str, bytes]:
-    """Copy the objects' states, as torch.save writes them."""
+def save_state(objects: Mapping[str, Stateful]) -> dict[str, Saved]:
+    """Copy the objects' states, as torch.save writes them; of what trainers have parts of each has its own.
+
+    Notes
+    -----
+    Collective over the default process group of torch.distributed where there are such parts. They come first, as then
+    no trainer waits for another that cannot save something else.
+    """
+    states = {name: _state_of(name, thing, objects) for name, thing in objects.items()}
+    parted = {name for name, state in states.items() if _has_parts(state)}
     saved = {}
-    for name, thing in objects.items():
+    for name in sorted(states, key=lambda name: name not in parted):
+        if name in parted:
+            from mpidata.checkpoint.sharded import save_pieces  # loads much of torch.distributed
+
+            saved[name] = Saved(*save_pieces({name: states[name]}))
+            continue
         memory = io.BytesIO()
-        torch.save(thing.state_dict(), memory)
-        saved[name] = memory.getvalue()
+        torch.save(states[name], memory)
+        saved[name] = Saved(memory.getvalue())
     return saved
 
 
-def restore_state(objects: Mapping[str, Stateful], saved: Mapping[str, bytes]) -> None:
+def _has_parts(state: Any) -> bool:
+    if "torch.distributed.tensor" not in sys.modules:
+        return False
+    from mpidata.checkpoint.sharded import has_parts
+
+    return has_parts(state)
+
+
+def _state_of(name: str, thing: Any, objects: Mapping[str, Any], made: bool = False) -> Any:
+    """Take a state; that of an optimizer, `made` or with parts, by the names of the parameters instead of numbers."""
+    state = thing.state_dict()
+    if isinstance(thing, torch.optim.Optimizer) and (made or _has_parts(state)):
+        from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict
+
+        return get_optimizer_state_dict(_model_of(name, thing, objects), thing)
+    return state
+
+
+def _weights(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    return [weight for group in optimizer.param_groups for weight in group["params"]]
+
+
+def _model_of(name: str, optimizer: torch.optim.Optimizer, objects: Mapping[str, Any]) -> torch.nn.Module:
+    """Find the registered model that has the parameters of an optimizer; raises StreamError where none has."""
+    wanted = {id(weight) for weight in _weights(optimizer)}
+    for thing in objects.values():
+        if isinstance(thing, torch.nn.Module) and wanted <= {id(weight) for weight in thing.parameters()}:
+            return thing
+    raise StreamError(
+        f"register: the trainers have parts of the parameters of {name}, and no registered object is a model that has "
+        "all of them. Register the model with it: register(model=model, optimizer=optimizer)."
+    )
+
+
+def restore_state(objects: Mapping[str, Stateful], saved: Mapping[str, Saved], checkpoint: Path) -> None:
     """Give the objects the states that a checkpoint holds for them.
+
+    Parameters
+    ----------
+    objects : mapping
+        By name.
+    saved : mapping
+        Likewise.
+    checkpoint : Path
+        The folder that they are from.
 
     Raises
     ------
@@ -75,7 +136,11 @@ def restore_state(objects: Mapping[str, Stateful], saved: Mapping[str, bytes]) -
         )
     for name, thing in objects.items():
         try:
-            thing.load_state_dict(torch.load(io.BytesIO(saved[name]), map_location="cpu", weights_only=False))
+            if saved[name].layout:
+                _restore_parts(name, objects, saved[name].layout, checkpoint)
+                continue
+            state = torch.load(io.BytesIO(saved[name].contents), map_location="cpu", weights_only=False)
+            thing.load_state_dict(state)
         except MpidataError as error:
             raise StreamError(
                 f"The state of {name} in the checkpoint does not fit. {error} What was changed by `--set` is changed "
@@ -86,6 +151,22 @@ def restore_state(objects: Mapping[str, Stateful], saved: Mapping[str, bytes]) -
                 f"register: the state of {name} in the checkpoint does not fit: {type(error).__name__}: {error}. "
                 "Resume with the script and the settings that the checkpoint was made with."
             ) from error
+
+
+def _restore_parts(name: str, objects: Mapping[str, Any], index: bytes, checkpoint: Path) -> None:
+    """Restore the parts that this trainer has of an object now."""
+    from mpidata.checkpoint.sharded import load_pieces, open_pieces
+
+    thing = objects[name]
+    state = _state_of(name, thing, objects, made=True)
+    with open_pieces(checkpoint, name) as read:
+        load_pieces({name: state}, index, read)
+    if isinstance(thing, torch.optim.Optimizer):
+        from torch.distributed.checkpoint.state_dict import set_optimizer_state_dict
+
+        set_optimizer_state_dict(_model_of(name, thing, objects), thing, state)
+    else:
+        thing.load_state_dict(state)
 
 
 def _list(names: Any) -> str:

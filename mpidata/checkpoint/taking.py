@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.checkpoint.constants import SnapshotConstants
-from mpidata.checkpoint.files import Digest, digest, trainer_file, unfinished
+from mpidata.checkpoint.files import Digest, digest, path_of, trainer_file, unfinished
 from mpidata.checkpoint.ledgers import samples_of
 from mpidata.checkpoint.restore import Restored, restore
-from mpidata.checkpoint.trainer_file import Head, write
+from mpidata.checkpoint.trainer_file import Head, Saved, write
 from mpidata.errors import StreamError
 from mpidata.field_statistics.moments import numbers
 from mpidata.native import structures
@@ -63,7 +63,7 @@ class Checkpoints:
         self.restored = Restored(0, {}, plan.trainers)
         self.record_first: Callable[[], object] = lambda: None
         self._names: tuple[str, ...] = ()
-        self._state: Callable[[], dict[str, bytes]] = dict
+        self._state: Callable[[], dict[str, Saved]] = dict
         self._own: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._plan = plan
         self._library = library
@@ -97,7 +97,7 @@ class Checkpoints:
         state.check_stateful(objects)
         if self._plan.checkpoint:
             saved = {name: self.restored.state[name] for name in self._unclaimed()}
-            state.restore_state(objects, saved)
+            state.restore_state(objects, saved, self._folder())
             self.restored = self.restored._replace(
                 state={name: held for name, held in self.restored.state.items() if name not in saved}
             )
@@ -118,8 +118,12 @@ class Checkpoints:
 
         saved = self.restored.state.pop(name, None)
         if saved is not None:
-            state.restore_state({name: thing}, {name: saved})
+            state.restore_state({name: thing}, {name: saved}, self._folder())
         self._own[name] = thing
+
+    def _folder(self) -> Path:
+        """Of the checkpoint that is continued."""
+        return path_of(RunFolder(self._plan.run).checkpoints, self._plan.checkpoint)
 
     def _unclaimed(self) -> list[str]:
         """List the objects of the script that the checkpoint holds states of, and that are not restored yet."""
@@ -153,7 +157,7 @@ class Checkpoints:
         self._writing = threading.Thread(target=self._write, args=(snapshot, state), name="checkpoint", daemon=True)
         self._writing.start()
 
-    def _own_state(self) -> dict[str, bytes]:
+    def _own_state(self) -> dict[str, Saved]:
         if not self._own:
             return {}
         from mpidata.checkpoint import state
@@ -166,7 +170,7 @@ class Checkpoints:
             self._writing.join()
             self._writing = None
 
-    def _write(self, snapshot: structures.Snapshot, state: dict[str, bytes]) -> None:
+    def _write(self, snapshot: structures.Snapshot, state: dict[str, Saved]) -> None:
         folder = unfinished(RunFolder(self._plan.run).checkpoints, snapshot.number)
         path = folder / trainer_file(self._index)
         try:
@@ -184,7 +188,7 @@ class Checkpoints:
         self._library.mpidata_trainer_snapshot_end(1, 0, reason.encode())
         print(f"A checkpoint was given up: {reason}. Training goes on without it.", file=sys.stderr, flush=True)
 
-    def _write_file(self, path: Path, snapshot: structures.Snapshot, state: dict[str, bytes]) -> Digest:
+    def _write_file(self, path: Path, snapshot: structures.Snapshot, state: dict[str, Saved]) -> Digest:
         plan = self._plan
         head = Head(
             trainer=self._index, trainers=plan.trainers, plan_capacity=plan.capacity, policy=plan.policy,
@@ -198,7 +202,10 @@ class Checkpoints:
         arrays = self._samples(snapshot) | self._ledger(snapshot)
         held = SnapshotConstants(plan, self._library, snapshot.steps) if plan.constants else None
         arrays |= held.arrays if held else {}
-        arrays |= {f"state/{name}": np.frombuffer(contents, np.uint8) for name, contents in state.items()}
+        for name, saved in state.items():
+            arrays[f"state/{name}"] = np.frombuffer(saved.contents, np.uint8)
+            if saved.layout:
+                arrays[f"sharded/{name}"] = np.frombuffer(saved.layout, np.uint8)
         sizes = self._sizes(snapshot.steps, arrays)
         try:
             values = held.values() if held else {}

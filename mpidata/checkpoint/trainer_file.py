@@ -12,8 +12,8 @@ Where there are constants, the fields of steps are without them, and `constants/
 number of its own among those of the file: `constants/simulation`, `try`, (m,) int64, `numbers`, (m, k) int64, in the
 plan's order, -1 for a length that no constant has; and `constants/fields/<name>`, (elements,), the values of all, one
 behind the other, none where an optional field was not put.
-`ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes; where there
-are statistics, `scales`, (n, 6) float64.
+`ledger/steps`, `whole`, `complete`, `words`, `bits` (see c_api/src/buffer/ledger.h); `state/<name>`, bytes, and beside
+those that trainers have parts of `sharded/<name>`, bytes; where there are statistics, `scales`, (n, 6) float64.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -38,7 +38,7 @@ from mpidata.field_statistics import moments
 from mpidata.run.own_files import new_file
 from mpidata.run.plan import Field, Plan
 
-__all__ = ["FORMAT", "LEDGER", "Head", "TrainerFile", "write"]
+__all__ = ["FORMAT", "LEDGER", "Head", "Saved", "TrainerFile", "write"]
 
 FORMAT = "mpidata-checkpoint 1"
 LEDGER: dict[str, type[np.generic]] = {
@@ -51,6 +51,13 @@ LEDGER: dict[str, type[np.generic]] = {
 _Array = NDArray[Any]
 _NO_CONSTANTS: Mapping[str, Sequence[_Array]] = {}
 _CONSTANTS = ("of", "simulation", "try")
+
+
+class Saved(NamedTuple):
+    """A registered state: as torch.save writes it, or this trainer's pieces of it and where those of all are."""
+
+    contents: bytes
+    layout: bytes = b""
 
 
 def write(
@@ -93,6 +100,7 @@ def write(
             file.attrs.create(name, value, dtype=dtype)
         own = {name.removeprefix("numbers/"): of for name, of in arrays.items() if name.startswith("numbers/")}
         groups = ["numbers"] * bool(own) + ["constants", "constants/fields"] * bool(constants)
+        groups += ["sharded"] * any(name.startswith("sharded/") for name in arrays)
         for group in ("fields", "ledger", "state", *groups):
             file.create_group(group)
         of_steps = [field for field in fields if not field.per_simulation]
@@ -338,8 +346,16 @@ class TrainerFile:
         joined: _Array = np.concatenate(parts)
         return joined
 
-    def state(self) -> dict[str, bytes]:
-        """Read the registered objects' states."""
+    def state(self) -> dict[str, Saved]:
+        """Read the registered objects' states; of those that trainers have parts of the index alone."""
         with self.readable():
-            datasets = {name: self._dataset(f"state/{name}") for name in self._file["state"]}
-            return {name: bytes(dataset[()].tobytes()) for name, dataset in datasets.items()}
+            names, indices = list(self._file["state"]), set(self._file.get("sharded", ()))
+            return {
+                name: Saved(b"", self._bytes_of(f"sharded/{name}"))
+                if name in indices
+                else Saved(self._bytes_of(f"state/{name}"))
+                for name in names
+            }
+
+    def _bytes_of(self, name: str) -> bytes:
+        return bytes(self._dataset(name)[()].tobytes())

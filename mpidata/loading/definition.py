@@ -102,10 +102,14 @@ def unpack_definition(payload: memoryview) -> Definition:
         return replace(definition, dataset=getattr(importlib.import_module(module), function)())
 
 
-@contextlib.contextmanager
-def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+def default_dtype(dtype: torch.dtype) -> contextlib.AbstractContextManager[None]:
     """Have torch's default dtype be this one."""
     before = torch.get_default_dtype()
+    return contextlib.nullcontext() if dtype == before else _changed_dtype(dtype, before)
+
+
+@contextlib.contextmanager
+def _changed_dtype(dtype: torch.dtype, before: torch.dtype) -> Iterator[None]:
     torch.set_default_dtype(dtype)
     try:
         yield

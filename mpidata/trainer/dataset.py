@@ -320,7 +320,8 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         -----
         Once, before the loop, when the objects are on their devices. Not collective: each trainer keeps the states of
         its own objects. Where the number of trainers has changed, trainer i takes those of trainer i modulo the former
-        number. The states are taken within the iteration, between two batches, with torch.save.
+        number. The states are taken within the iteration, between two batches, with torch.save; those with parts of
+        tensors (DTensor) by torch.distributed.checkpoint, collective over the default process group.
         """
         self._trainer.checkpoints.register(objects)
 

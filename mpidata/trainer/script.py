@@ -40,7 +40,8 @@ def register(**objects: Stateful) -> None:
     Once, before the loop, when the objects are on their devices. The first call of mpidata in a process joins the job,
     which is collective; otherwise this is not. Each trainer keeps the states of its own objects. Where the number of
     trainers has changed, trainer i takes those of trainer i modulo the former number. The states are taken between two
-    batches, with torch.save. DataLoader and FileDataset need not be registered.
+    batches, with torch.save; those with parts of tensors (DTensor) by torch.distributed.checkpoint, collective over the
+    default process group, for whatever number of trainers goes on. DataLoader and FileDataset need not be registered.
     """
     join.join().checkpoints.register(objects)
 

@@ -58,7 +58,7 @@ def run_until_checkpoint(
 
 def history(file: TrainerFile) -> list[tuple[int, int]]:
     """What the trainer's script had used when the checkpoint was taken."""
-    samples = torch.load(io.BytesIO(file.state()["used"]), weights_only=False)["samples"]
+    samples = torch.load(io.BytesIO(file.state()["used"].contents), weights_only=False)["samples"]
     return [(simulation, step) for simulation, step in samples]
 
 

@@ -9,7 +9,7 @@ from trainers import RestoringLibrary, plan_of, write_trainer
 
 from mpidata.checkpoint import path_of, received
 from mpidata.checkpoint.restore import Restored, restore
-from mpidata.checkpoint.trainer_file import TrainerFile
+from mpidata.checkpoint.trainer_file import Saved, TrainerFile
 from mpidata.errors import StreamError
 from mpidata.native.constants import DTYPES
 from mpidata.run.plan import Field, Plan
@@ -44,7 +44,7 @@ def with_trainers(old: Plan, trainers: int, index: int, **changes: object) -> tu
 def test_the_same_trainers_go_on_with_their_own(old: Plan) -> None:
     for index in range(2):
         library, resumed = with_trainers(old, 2, index)
-        assert resumed == Restored(12, {"model": b"state of %d" % index}, 2)
+        assert resumed == Restored(12, {"model": Saved(b"state of %d" % index)}, 2)
         assert library.places == [list(place) for place in PLACES[index]]
         state = library.state
         assert (state.batch, state.unseen, state.added, state.capacity) == (12, 2, 40, 10)

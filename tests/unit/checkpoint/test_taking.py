@@ -14,7 +14,7 @@ from fake_library import FakeLibrary, make_plan, make_trainer, memory
 
 from mpidata.checkpoint.files import digest, unfinished
 from mpidata.checkpoint.restore import Restored
-from mpidata.checkpoint.trainer_file import TrainerFile
+from mpidata.checkpoint.trainer_file import Saved, TrainerFile
 from mpidata.errors import StreamError
 from mpidata.native.constants import CHECKPOINT
 from mpidata.trainer import join as job
@@ -116,7 +116,7 @@ def test_the_file_of_a_snapshot(library: Library) -> None:
         assert file.rows("fields/temperature", 1, 3).tolist() == [[[n] * 3] * 2 for n in (1.0, 2.0)]
         assert file.rows("fields/scalar", 0, 5).tolist() == [0, 1, 2, 3, 4]
         assert file.rows("parameters", 4, 5).tolist() == [[4.0, -4.0]]
-        assert torch.equal(torch.load(io.BytesIO(file.state()["model"]))["weight"], model.weight)
+        assert torch.equal(torch.load(io.BytesIO(file.state()["model"].contents))["weight"], model.weight)
         file.check(library.plan)
 
 
@@ -140,7 +140,7 @@ def test_the_state_is_that_of_the_batch(library: Library) -> None:
     library.go_on.set()
     stream.close()
     with TrainerFile(path(library)) as file:
-        assert torch.load(io.BytesIO(file.state()["model"]))["weight"].item() == 2
+        assert torch.load(io.BytesIO(file.state()["model"].contents))["weight"].item() == 2
 
 
 def test_a_full_disk_gives_the_checkpoint_up(library: Library, capfd: pytest.CaptureFixture[str]) -> None:
@@ -181,7 +181,7 @@ def resume(library: Library, state: dict[str, Any]) -> MPIStreamDataset:
     for name, value in state.items():
         contents = io.BytesIO()
         torch.save(value, contents)
-        saved[name] = contents.getvalue()
+        saved[name] = Saved(contents.getvalue())
     library.at = -1
     library.plan = make_plan(run=library.plan.run, checkpoint=7)
     trainer = make_trainer(library)
@@ -277,7 +277,7 @@ def test_objects_of_mpidata_are_held_without_a_word_while_they_are_in_use(librar
     with TrainerFile(path(library)) as file:
         state = file.state()
     assert list(state) == ["mpidata.DataLoader 0"]
-    assert torch.equal(torch.load(io.BytesIO(*state.values()))["weight"], own.weight)
+    assert torch.equal(torch.load(io.BytesIO(state["mpidata.DataLoader 0"].contents))["weight"], own.weight)
 
 
 def test_they_are_restored_beside_what_the_script_registers(library: Library) -> None:

@@ -39,7 +39,8 @@ def test_the_checkpoint_fits_the_plan(plan: Plan) -> None:
 
 def test_states_are_restored_and_the_classes_in_them_are_those_of_today() -> None:
     with TrainerFile(CHECKPOINT / "trainer-0000.h5") as file:
-        states = {name: torch.load(io.BytesIO(state), weights_only=False) for name, state in file.state().items()}
+        saved = file.state()
+    states = {name: torch.load(io.BytesIO(one.contents), weights_only=False) for name, one in saved.items()}
     names = ("DataLoader", "FileDataset", "Normalizer", "MPIStreamDataset", "RecordedDataset")
     assert states["classes"]["classes"] == [getattr(mpidata, name) for name in names]
     assert states["normalizer"]["mean_u"].dtype == torch.float64 and states["model"].keys() == {"weight", "bias"}

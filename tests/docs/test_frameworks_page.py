@@ -1,0 +1,36 @@
+"""Each script of docs/frameworks.md trains, with one trainer and with two, in the README's job."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jobs import JobFolder, sets
+from pages import README, ROOT, files
+
+FRAMEWORKS, SOLVER = ROOT / "docs" / "frameworks.md", ROOT / "docs" / "solver.md"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[JobFolder]:
+    """A folder with the README's files, and a solver in Python."""
+    for name, text in (files(README) | files(FRAMEWORKS)).items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "rod.py").write_text(files(SOLVER)["rod.py"])
+    job = (tmp_path / "job.yaml").read_text()
+    (tmp_path / "job.yaml").write_text(job.replace("program: [./solver]", 'function: "rod:simulate"'))
+    job_folder = JobFolder(tmp_path)
+    yield job_folder
+    job_folder.end()
+
+
+@pytest.mark.parametrize("script", files(FRAMEWORKS))
+@pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
+def test_a_script_trains(folder: JobFolder, script: str, trainers: int) -> None:
+    shutil.copy(folder.path / script, folder.path / "train.py")
+    changes = [f"trainers.ranks={trainers}", "solvers.groups=1", "parameters.count=8", "name=job"]
+    result = folder.run(*sets(*changes), timeout=120)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    assert result.summary["samples"]["received"] == 800
+    loss = result.summary["training"]["training_loss"]
+    assert loss["last"] < loss["first"], loss
