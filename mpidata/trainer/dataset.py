@@ -19,9 +19,10 @@ from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.constants import DrawnConstants, find_constants
 from mpidata.trainer.frameworks.prepared import teach_accelerate
+from mpidata.trainer.frameworks.steps import compare_steps, watch_idle
 from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
-from mpidata.trainer.torch_loaders import no_workers, refuse_loader, refuse_workers
+from mpidata.trainer.torch_loaders import check_skipping, no_workers, refuse_loader, refuse_workers
 from mpidata.trainer.validation.asked import AskedValidation
 from mpidata.trainer.validation.even import EvenValidation
 from mpidata.trainer.validation.share import ValidationDataset
@@ -122,6 +123,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         self._steps = steps_per_simulation
         self._trainer = job.join()
         self._trainer.start(batch_size)
+        watch_idle(self._trainer, lambda: self.stopped)
         plan = self._trainer.plan
         pinned = pin_memory and torch.cuda.is_available()
         self._gathers = constants == "batch" and bool(plan.constants)
@@ -141,10 +143,12 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         return self._trainer.plan.parameters
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        """Begin a pass over the stream; raises StreamError where a DataLoader around it does not suit a stream."""
+        """Begin a pass; raises StreamError if a DataLoader around it, or where a framework resumed, does not suit."""
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
         self._trainer.stay()
+        in_place = compare_steps(self._trainer, ahead=2 if self.batch_size is None else 1)
+        check_skipping(in_place)
         return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
 
     def validation(

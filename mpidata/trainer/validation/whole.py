@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch.utils.data import Dataset
 
@@ -53,5 +51,5 @@ class WholeValidation(Dataset[dict[str, torch.Tensor]]):
         return copied | self._constants.get(int(sample["simulation"]), {})
 
 
-def _place(sample: dict[str, torch.Tensor]) -> Sequence[int]:
+def _place(sample: dict[str, torch.Tensor]) -> tuple[int, int]:
     return int(sample["simulation"]), int(sample["step"].flatten()[0])
