@@ -147,8 +147,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
         self._trainer.stay()
-        in_place = compare_steps(self._trainer, ahead=2 if self.batch_size is None else 1)
-        check_skipping(in_place)
+        check_skipping(compare_steps(self._trainer))
         return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
 
     def validation(

@@ -77,15 +77,13 @@ _of_trainers: weakref.WeakKeyDictionary[Trainer, FrameworkSteps] = weakref.WeakK
 _watched: weakref.WeakSet[Trainer] = weakref.WeakSet()
 
 
-def compare_steps(trainer: Trainer, ahead: int) -> bool:
+def compare_steps(trainer: Trainer) -> bool:
     """Compare the steps of the framework whose loop begins a pass with those at the job's checkpoint.
 
     Parameters
     ----------
     trainer : Trainer
         Of the stream.
-    ahead : int
-        How many more steps may be of samples that were drawn before the checkpoint.
 
     Returns
     -------
@@ -116,15 +114,17 @@ def compare_steps(trainer: Trainer, ahead: int) -> bool:
     if not steps.resumed():
         _refuse_untrained(trainer, steps)
         return False
-    saved = steps.saved or 0
-    if batch and saved <= now <= saved + ahead:
+    if batch and now == steps.saved:
         return True
-    where = f"the job's checkpoint is of step {saved}" if batch else "the job starts at its first batch"
+    where, or_else = "the job starts at its first batch", ""
+    if batch:
+        where = f"the job's checkpoint is of step {steps.saved}"
+        or_else = f", or resume from the checkpoint of step {steps.saved}"
     raise StreamError(
         f"{steps.framework} resumed from a checkpoint of step {now} ({steps.argument}), but {where}: samples of the "
         f"stream would be left out or trained on again. Leave {steps.argument} out and register the model and the "
-        "optimizer with stream.register(...), which the job's checkpoint then holds, or resume from the framework's "
-        "checkpoint of the same step. To start from its weights alone, load them into the model."
+        f"optimizer with stream.register(...), which the job's checkpoints then hold{or_else}. To start from the "
+        "weights alone, load them into the model."
     )
 
 
