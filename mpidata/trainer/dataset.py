@@ -19,8 +19,8 @@ from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.constants import DrawnConstants, find_constants
 from mpidata.trainer.frameworks.prepared import teach_accelerate
-from mpidata.trainer.frameworks.steps import compare_steps, watch_idle
-from mpidata.trainer.passes import Pass
+from mpidata.trainer.frameworks.steps import compare_steps
+from mpidata.trainer.passes import Pass, Refused
 from mpidata.trainer.script import report_of
 from mpidata.trainer.torch_loaders import check_skipping, no_workers, refuse_loader, refuse_workers
 from mpidata.trainer.validation.asked import AskedValidation
@@ -123,7 +123,6 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         self._steps = steps_per_simulation
         self._trainer = job.join()
         self._trainer.start(batch_size)
-        watch_idle(self._trainer, lambda: self.stopped)
         plan = self._trainer.plan
         pinned = pin_memory and torch.cuda.is_available()
         self._gathers = constants == "batch" and bool(plan.constants)
@@ -147,7 +146,10 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
         self._trainer.stay()
-        check_skipping(compare_steps(self._trainer))
+        try:
+            check_skipping(compare_steps(self._trainer))
+        except StreamError as error:  # Lightning puts an error of its own in the place of one of `iter`
+            return Refused(error)
         return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
 
     def validation(

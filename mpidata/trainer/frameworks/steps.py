@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mpidata.errors import StreamError
-from mpidata.native.uncaught import fail
 
 if TYPE_CHECKING:
     from mpidata.trainer.trainer import Trainer
 
-__all__ = ["compare_steps", "watch_idle"]
+__all__ = ["compare_steps"]
 
 # The module that has the class of a training loop, what users call it, and how they have it resume.
 _LOOPS = {
@@ -74,7 +71,6 @@ class FrameworkSteps:
 
 
 _of_trainers: weakref.WeakKeyDictionary[Trainer, FrameworkSteps] = weakref.WeakKeyDictionary()
-_watched: weakref.WeakSet[Trainer] = weakref.WeakSet()
 
 
 def compare_steps(trainer: Trainer) -> bool:
@@ -136,34 +132,6 @@ def _refuse_untrained(trainer: Trainer, steps: FrameworkSteps) -> None:
             f"optimizer with stream.register(...), or resume from the framework's checkpoint of step {steps.saved} "
             f"({steps.argument})."
         )
-
-
-def watch_idle(trainer: Trainer, stopped: Callable[[], bool]) -> None:
-    """Have a run that resumes fail at its end if a framework drew nothing from the stream; once a trainer.
-
-    `stopped` tells whether the stream was cut short.
-    """
-    if trainer.checkpoints.restored.batch and trainer not in _watched:
-        _watched.add(trainer)
-        # Runs before the trainer leaves the job, as it is registered later.
-        atexit.register(_fail_if_idle, trainer, stopped, os.getpid())
-
-
-def _fail_if_idle(trainer: Trainer, stopped: Callable[[], bool], process: int) -> None:
-    batch = trainer.checkpoints.restored.batch
-    if os.getpid() != process or trainer.closed or trainer.ended or trainer.drawn > batch:
-        return
-    named = next((name for module, name in _LOOPS.items() if module in sys.modules), None)
-    if named is None or stopped():
-        return
-    framework, argument = named
-    sentence = (
-        f"The script ended without drawing anything, but the job's checkpoint continues the stream at batch {batch}. "
-        f"If {framework} resumed from a checkpoint of its own that is further ({argument}), leave {argument} out and "
-        "register the model and the optimizer with stream.register(...), which the job's checkpoint then holds."
-    )
-    trainer.fail(sentence)
-    fail(f"mpidata: {sentence}")
 
 
 def _loops() -> Iterator[tuple[str, Any]]:

@@ -21,10 +21,10 @@ _CHUNK_BYTES = 1 << 30  # MPI counts in int
 
 def all_counts(communicator: MPI.Intracomm | None, own: int) -> list[int]:
     """Collect a number of each trainer; collective over them, sleeps until all have come."""
-    from mpi4py import MPI
-
     if communicator is None:  # `mpidata try`
         return [own]
+    from mpi4py import MPI
+
     counts = np.zeros(communicator.Get_size(), np.int64)
     counts[communicator.Get_rank()] = own
     wait(communicator.Iallreduce(MPI.IN_PLACE, counts, MPI.SUM), longest_s=0.02)

@@ -1,13 +1,12 @@
 """The Trainer of transformers as its users write it."""
 
 import json
-import time
 from collections import Counter
 from typing import Any
 
 import pytest
+from interrupted import interrupt
 from jobs import JobFolder, Result, python
-from waiting import wait_until
 
 SIMULATIONS, STEPS, VALIDATION = 6, 7, 3
 TRAINED = Counter((simulation, step) for simulation in range(SIMULATIONS) for step in range(STEPS))
@@ -49,28 +48,9 @@ def test_validation_samples_of_all_and_padded_ones(folder: JobFolder, validation
         assert len(each["seen"]) == (22 if "even" in validation else 21)
 
 
-def interrupt(folder: JobFolder, trainers: int, resumes_from: str) -> Result:
-    """Tell the job to end in the middle of the training, and resume it."""
-    folder.variables = {"STEPS": "20"}
-    folder.job(
-        trainers={
-            "ranks": trainers,
-            "program": python("trainers/frameworks/resumes_transformers.py", resumes_from),
-        },
-        solvers={"function": "functions.steps:simulate"},
-        parameters={"count": 12, "space": {"alpha": [0.0, 1.0]}},
-    )
-    process, started = folder.start(), time.monotonic()
-    wait_until((folder.path / "at-8").exists, timeout_s=100, alive=process)
-    process.terminate()
-    first = folder.finish(process, timeout=60, started=started)
-    assert first.status == 75 and first.run is not None, first.logs()
-    return folder.resume(first.run, timeout=150)
-
-
 @pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_a_resume_continues_what_is_registered(folder: JobFolder, trainers: int) -> None:
-    result = interrupt(folder, trainers, "registered")
+    result = interrupt(folder, "resumes_transformers.py", trainers, "registered")
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     _, (_, resumed, at) = (line.split() for line in result.marked())
     assert 0 < int(at) * 4 <= int(resumed) <= int(at) * 4 + 8, "a batch fetched ahead, and part of the next"
@@ -89,5 +69,5 @@ def test_a_resume_continues_what_is_registered(folder: JobFolder, trainers: int)
     ],
 )
 def test_a_checkpoint_of_another_step_is_refused(folder: JobFolder, resumes_from: str, sentence: str) -> None:
-    result = interrupt(folder, 1, resumes_from)
+    result = interrupt(folder, "resumes_transformers.py", 1, resumes_from)
     assert result.status == 1 and sentence in result.summary["error"], result.logs()
