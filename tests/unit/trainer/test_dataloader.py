@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from mpidata import PackedCollate
 from mpidata.errors import StreamError
 from mpidata.trainer.dataset import MPIStreamDataset
-from mpidata.trainer.validation import ValidationDataset
+from mpidata.trainer.validation.share import ValidationDataset
 
 
 def test_batches_of_batches_are_refused(library):
