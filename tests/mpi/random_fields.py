@@ -78,7 +78,7 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         | ({"watermark": 4} if policy == "firo" else {})
         | ({"repeats": 1.5} if policy == "reservoir" else {}),
     }  # fmt: skip
-    if chance.random() < 0.5 and not any("per" in entry for entry in fields.values()):
+    if chance.random() < 0.5:
         keys["record"] = {"path": "samples"}
     for entry in fields.values():
         if "index" not in entry and chance.random() < 0.7:
