@@ -18,7 +18,7 @@ from mpidata.native.constants import DTYPES
 
 COMMON = ("float32", "float64", "int32", "int64", "uint8")
 BATCH, VALIDATION = 3, 2
-LANGUAGES = ("python", "c")
+LANGUAGES = ("python", "c", "fortran")
 Build = Callable[[str, bool], Path]
 """Makes the solver in a language; whether it is carried."""
 
@@ -118,13 +118,20 @@ def write(
         spec["kills"] = draw_kills(seed, kills, simulations, spec)
         starts = {} if "carried" in keys["solvers"] else {"start": "spawn"}
         keys["solvers"] |= {"retries": kills, "tolerate": kills, **starts}
-    language = random.Random(f"{seed} language").choice(LANGUAGES)
+    spec["language"] = language = "python" if build is None else language_of(seed, keys)
     (folder.path / "spec.json").write_text(json.dumps(spec))
     if build is not None and language != "python":
         keys["solvers"]["program"] = [str(build(language, "carried" in keys["solvers"])), str(spec["steps"])]
         run_program(folder, "calls.py", str(simulations))
     folder.job(**keys)
     return keys, spec
+
+
+def language_of(seed: int, keys: dict[str, Any]) -> str:
+    """Draw the language of the solvers; in Fortran those that need no MPI, and no kinds that it has not."""
+    drawn = random.Random(f"{seed} language").choice(LANGUAGES)
+    unsigned = {entry["dtype"] for entry in keys["fields"].values()} & {"uint16", "uint32", "uint64"}
+    return "c" if drawn == "fortran" and (unsigned or "carried" not in keys["solvers"]) else drawn
 
 
 def draw_kills(seed: int, kills: int, simulations: int, spec: dict[str, Any]) -> list[list[int]]:

@@ -1,11 +1,14 @@
 """Every element of fields drawn at random is right, and each sample comes once."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import random_fields
-from jobs import JobFolder
+from jobs import PROGRAMS, JobFolder, config
+
+from mpidata.native.constants import DTYPES
 
 # 543 of 639 pairs of features of the first 300 seeds: 1, 2 and 4 ranks, 1 to 3 trainers, each policy, windows, split,
 # spawn, carried, kinds of batches, records, constants, maps, local numbers, optional fields, capacities in bytes.
@@ -13,9 +16,17 @@ FAST_SEEDS = (21, 22, 30, 35, 47, 75, 103, 184, 274)
 
 
 @pytest.fixture
-def build(compiled: Callable[[str], Path], carried: Callable[..., Path]) -> random_fields.Build:
+def build(
+    compiled: Callable[[str], Path], carried: Callable[..., Path], require: Callable[[str], str], tmp_path: Path
+) -> random_fields.Build:
     def solver(language: str, is_carried: bool) -> Path:
-        return (carried if is_carried else compiled)("calls")
+        if language == "c":
+            return (carried if is_carried else compiled)("calls")
+        numbers = [f"-DDTYPE_{name}={dtype.number}" for name, dtype in DTYPES.items()]
+        source, program = PROGRAMS / "solvers/fortran/calls.F90", tmp_path / "solver"
+        options = ["-Wall", "-Werror", "-g", "-fcheck=bounds", *numbers]
+        subprocess.run([require("gfortran"), *options, source, "-o", program, *config("--fcarried")], check=True)
+        return program
 
     return solver
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from contents import SPEC, chance, given, lengths, once, parts, varying, whole
 
-from mpidata.dtypes import array_dtype
+from mpidata.dtypes import BFLOAT16, array_dtype
 from mpidata.native.constants import DTYPES
 
 Array = np.ndarray[Any, Any]
@@ -85,8 +85,11 @@ def packed(call: Call, number: int) -> bytes:
     how, extra = call.how, [] if call.extra is None else [int(value) for value in call.extra]
     if how in ("put", "block") and call.values.ndim and number % 2:
         how = "strided"
-    dtype = SPEC["fields"][call.name]["dtype"] if call.name in SPEC["fields"] else "uint8"
-    values = np.ascontiguousarray(call.values).tobytes()
+    dtype, array = SPEC["fields"][call.name]["dtype"] if call.name in SPEC["fields"] else "uint8", call.values
+    if SPEC.get("language") == "fortran" and dtype in ("float16", BFLOAT16):  # which has no such kind
+        bits = array.astype(np.float32) if dtype == "float16" else array.view(np.uint16).astype(np.uint32) << 16
+        dtype, array = "float32", bits.view(np.float32)
+    values = np.ascontiguousarray(array).tobytes()
     n_extra = -1 if call.extra is None else len(extra)
     head = [HOW[how], DTYPES[dtype].number, call.values.ndim, len(values), n_extra, *call.values.shape, *extra]
     return np.array(head, np.int64).tobytes() + call.name.encode().ljust(64, b"\0") + values
