@@ -14,6 +14,7 @@ from mpidata.checkpoint.state import Stateful
 from mpidata.errors import StreamError
 from mpidata.field_statistics.of_stream import StreamScales
 from mpidata.native.library import check
+from mpidata.packing import check_constants
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
@@ -112,10 +113,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
             )
         _check_positive("steps_per_simulation", steps_per_simulation)
         check_ragged(batch_size, ragged, pad)
-        if constants not in ("apart", "batch"):
-            raise StreamError(
-                f"constants={constants!r} is neither 'apart' nor 'batch'. Give one of them, or leave it out."
-            )
+        check_constants(constants)
         refuse_workers()
         teach_accelerate()
         self.batch_size = batch_size

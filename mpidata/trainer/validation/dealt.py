@@ -9,8 +9,8 @@ import torch
 from torch.utils.data import Dataset, DistributedSampler
 
 from mpidata.errors import StreamError
-from mpidata.trainer.frameworks.prepared import teach_accelerate
 from mpidata.trainer.callers import callers
+from mpidata.trainer.frameworks.prepared import teach_accelerate
 
 if TYPE_CHECKING:
     from mpidata.trainer.trainer import Trainer
