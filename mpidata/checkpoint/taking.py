@@ -104,6 +104,11 @@ class Checkpoints:
         self._names = tuple(objects)
         self._state = partial(state.save_state, dict(objects))
 
+    @property
+    def registered(self) -> bool:
+        """Whether the script has registered anything."""
+        return bool(self._names)
+
     def hold(self, name: str, thing: Any) -> None:
         """Keep the state of an object of mpidata's own as long as it is in use, and restore it.
 

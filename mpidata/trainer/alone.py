@@ -105,6 +105,7 @@ class AloneTrainer(Trainer):
                 sample.time,
                 sample.step,
                 sample.simulation,
+                sample.by_try,
                 SLICE_S,
             )
         if status not in (constants.ERR_AGAIN, constants.END):

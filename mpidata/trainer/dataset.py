@@ -14,14 +14,21 @@ from mpidata.checkpoint.state import Stateful
 from mpidata.errors import StreamError
 from mpidata.field_statistics.of_stream import StreamScales
 from mpidata.native.library import check
+from mpidata.packing import check_constants
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
+from mpidata.trainer.callers import leave_whole, overfits
 from mpidata.trainer.constants import DrawnConstants, find_constants
-from mpidata.trainer.passes import Pass
+from mpidata.trainer.frameworks.prepared import teach_accelerate
+from mpidata.trainer.frameworks.steps import compare_steps
+from mpidata.trainer.passes import Pass, Refused
 from mpidata.trainer.script import report_of
-from mpidata.trainer.torch_loaders import no_copy, no_workers, refuse_loader, refuse_workers
-from mpidata.trainer.validation import ValidationDataset
+from mpidata.trainer.torch_loaders import check_skipping, no_copy, no_workers, refuse_loader, refuse_workers
+from mpidata.trainer.validation.asked import AskedValidation
+from mpidata.trainer.validation.even import EvenValidation
+from mpidata.trainer.validation.share import ValidationDataset
+from mpidata.trainer.validation.whole import WholeValidation
 
 __all__ = ["MPIStreamDataset"]
 
@@ -106,11 +113,9 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
             )
         _check_positive("steps_per_simulation", steps_per_simulation)
         check_ragged(batch_size, ragged, pad)
-        if constants not in ("apart", "batch"):
-            raise StreamError(
-                f"constants={constants!r} is neither 'apart' nor 'batch'. Give one of them, or leave it out."
-            )
+        check_constants(constants)
         refuse_workers()
+        teach_accelerate()
         self.batch_size = batch_size
         self.batches_per_epoch = batches_per_epoch
         self.ragged = ragged
@@ -123,7 +128,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         self._make_memory = functools.partial(make_memory, plan, batch_size, ragged, pad, pinned=pinned)
         self._memory = self._make_memory(gathers=[field.name for field in plan.constants if self._gathers])
         self._drawn = DrawnConstants(self._trainer, batch_size, views=not self._gathers) if plan.constants else None
-        self._validation: ValidationDataset | None = None
+        self._validation = AskedValidation(self._trainer, gathers=self._gathers)
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -136,33 +141,57 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         return self._trainer.plan.parameters
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        """Begin a pass over the stream; raises StreamError where a DataLoader around it does not suit a stream."""
+        """Begin a pass; raises StreamError if a DataLoader around it, or where a framework resumed, does not suit."""
+        if overfits():
+            return Refused(_overfitting())
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
         self._trainer.begin_pass()
+        try:
+            check_skipping(compare_steps(self._trainer))
+        except StreamError as error:  # Lightning puts an error of its own in the place of one of `iter`
+            return Refused(error)
         return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
 
-    def validation(self) -> ValidationDataset:
-        """Wait for this trainer's share of the validation samples.
+    def set_epoch(self, epoch: int) -> None:
+        """Do nothing, as a stream has no epochs; for frameworks that tell their datasets.
+
+        Notes
+        -----
+        Within accelerate's loaders, each trainer goes on with its own samples, undivided.
+        """
+        leave_whole(dealt=True)
+
+    def validation(
+        self, *, share: bool = True, even: bool = False
+    ) -> ValidationDataset | EvenValidation | WholeValidation:
+        """Wait for the validation samples: this trainer's share, or those of all trainers.
+
+        Parameters
+        ----------
+        share : bool
+            Only the samples that this trainer holds, each on one trainer. False: all samples on each trainer, copied.
+        even : bool
+            Pad the share to the longest one of all trainers, with samples whose ``mask`` is false.
 
         Returns
         -------
-        ValidationDataset
-            A map-style dataset of single samples; the same one at every call.
+        ValidationDataset, EvenValidation or WholeValidation
+            A map-style dataset of single samples; the same one at every call with these arguments.
 
         Raises
         ------
         StreamError
-            The job was stopped before the samples were complete.
+            The job was stopped before the samples were complete; `even` without `share`, or beside a field ``mask``.
 
         Notes
         -----
-        Sleeps until the samples are complete; not collective.
+        Sleeps until the samples are complete. The first call with ``share=False`` or ``even=True`` is collective over
+        the trainers, and sleeps until all have come; otherwise this is not collective.
         """
         refuse_workers()
-        if self._validation is None:
-            self._validation = ValidationDataset.wait(self._trainer, gathers=self._gathers)
-        return self._validation
+        teach_accelerate()
+        return self._validation.get(share=share, even=even)
 
     def constants(self, simulation: int) -> dict[str, torch.Tensor]:
         """View the fields with ``per: simulation`` of a simulation, without a copy.
@@ -365,6 +394,13 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled, as a DataLoader does for its workers if it does not fork."""
         raise StreamError(no_workers("num_workers > 0") if get_spawning_popen() else no_copy("pickled"))
+
+
+def _overfitting() -> StreamError:
+    return StreamError(
+        "overfit_batches trains on the same batches in each epoch, but a stream gives each sample once. Record the "
+        "samples (`record:` in the job file), and use overfit_batches with mpidata.RecordedDataset."
+    )
 
 
 def _check_positive(name: str, value: Any) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torch.utils.data import IterableDataset, get_worker_info
 
 from mpidata.errors import StreamError
 from mpidata.packing import refuse_fetcher
+from mpidata.trainer.callers import callers
 
-__all__ = ["no_copy", "no_workers", "refuse_loader", "refuse_workers"]
+__all__ = ["check_skipping", "no_copy", "no_workers", "refuse_loader", "refuse_workers"]
 
-_FRAMES = 8
 _FETCHER = "_IterableDatasetFetcher"
+# Of accelerate.
 _DEALERS = ("DataLoaderDispatcher", "IterableDatasetShard")
+_SKIPPERS = ("DataLoaderDispatcher", "DataLoaderShard", "SkipDataLoader")
 
 
 def no_workers(what: str) -> str:
@@ -62,7 +63,7 @@ def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers
     To be called by the dataset's `__iter__`. A dataset is not told who iterates over it, so this looks at the callers.
     """
     refuse_workers()
-    for caller in _callers():
+    for caller in callers(2):
         name = type(caller).__name__
         if name == _FETCHER and caller.auto_collation and batch_size is not None:
             raise StreamError(
@@ -79,20 +80,30 @@ def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers
                 "rest.",
                 stacklevel=4,
             )
-        if name in _DEALERS and trainers > 1:
+        if name in _DEALERS and trainers > 1 and getattr(caller, "num_processes", None) != 1:
             raise StreamError(
-                "accelerator.prepare(DataLoader(stream)) deals the batches of one trainer out to all, but each trainer "
-                "has a stream of its own, with other samples. Leave the DataLoader out: give the stream itself to "
-                "accelerator.prepare, which leaves it as it is, and iterate over it."
+                "accelerator.prepare(DataLoader(stream)) would deal the batches of one trainer out to all, but each "
+                "trainer has a stream of its own, with other samples. Import accelerate, or transformers, before the "
+                "stream is made: then each trainer has all of its own."
             )
 
 
-def _callers() -> Iterator[Any]:
-    """Find the objects whose methods have led to the call of the dataset's `__iter__`, innermost first."""
-    frame = sys._getframe(3)
-    for _ in range(_FRAMES):
-        if (caller := frame.f_locals.get("self")) is not None:
-            yield caller
-        if frame.f_back is None:
-            return
-        frame = frame.f_back
+def check_skipping(in_place: bool) -> None:
+    """Raise StreamError if accelerate would drop the first batches of a pass; if `in_place`, have it drop none.
+
+    Parameters
+    ----------
+    in_place : bool
+        The job's checkpoint has brought the stream to where batches are to be skipped up to.
+    """
+    for caller in callers(2):
+        skipped = caller.skip_batches if type(caller).__name__ in _SKIPPERS else 0
+        if skipped and not in_place:
+            raise StreamError(
+                f"accelerate would drop the first {skipped} batches of this pass over the stream, which nobody has "
+                "trained on. A stream cannot be skipped forward: `mpidata run --resume` continues it where the job's "
+                "checkpoint is. Leave skip_first_batches out; with transformers, give "
+                "TrainingArguments(ignore_data_skip=True)."
+            )
+        if skipped:
+            caller.skip_batches = 0

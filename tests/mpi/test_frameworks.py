@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from jobs import JobFolder, Result, python
 
-SIMULATIONS, STEPS = 6, 8
+SIMULATIONS, VALIDATION, STEPS = 6, 3, 8
 
 
 def run(folder: JobFolder, framework: str, given: str) -> Result:
@@ -14,6 +14,7 @@ def run(folder: JobFolder, framework: str, given: str) -> Result:
         trainers={"ranks": 2, "program": python(f"trainers/frameworks/with_{framework}.py", given)},
         solvers={"function": "functions.steps:simulate"},
         parameters={"count": SIMULATIONS, "space": {"alpha": [0.0, 1.0]}},
+        validation={"count": VALIDATION},
     )
     return folder.run(timeout=150)
 
@@ -30,14 +31,12 @@ def check_used(folder: JobFolder, result: Result) -> None:
 @pytest.mark.parametrize("given", ["loader", pytest.param("module", marks=pytest.mark.full)])
 def test_lightning_with_ddp(folder: JobFolder, given: str) -> None:
     check_used(folder, run(folder, "lightning", given))
+    if given == "loader":
+        validated = Counter((i, s) for each in folder.read_notes("used", 2) for i, s in each["validated"])
+        simulations = range(SIMULATIONS, SIMULATIONS + VALIDATION)
+        assert validated == Counter((simulation, step) for simulation in simulations for step in range(STEPS))
 
 
-def test_accelerate(folder: JobFolder) -> None:
-    check_used(folder, run(folder, "accelerate", "stream"))
-
-
-def test_a_loader_that_accelerate_would_deal_out_is_refused(folder: JobFolder) -> None:
-    result = run(folder, "accelerate", "loader")
-    assert result.status == 1, result.logs()
-    assert "deals the batches of one trainer out to all" in result.summary["error"]
-    assert "Leave the DataLoader out" in result.summary["error"]
+@pytest.mark.parametrize("given", ["stream", "loader"])
+def test_accelerate(folder: JobFolder, given: str) -> None:
+    check_used(folder, run(folder, "accelerate", given))

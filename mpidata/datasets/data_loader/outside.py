@@ -50,19 +50,20 @@ class Outside(torch.utils.data.DataLoader[Any]):
         batch_size, shuffle, drop_last = (given.pop(name) for name in ("batch_size", "shuffle", "drop_last"))
         seed = given["generator"].initial_seed() if given["generator"] is not None else 0
         shares = ShareBatches(
-            len(dataset), batch_size, *group_place(), bool(shuffle), drop_last, lambda: (seed, self._position.epoch)
-        )
+            len(dataset), batch_size, *group_place(), bool(shuffle), drop_last,
+            lambda: (seed, self._position.epoch), lambda: shares.next_batches(),
+        )  # fmt: skip
         torch.utils.data.DataLoader.__init__(self, dataset, **(given | {"batch_sampler": shares}))
         sampler = ShareSampler(shares, self._position.set_epoch)
         self.__dict__.update(batch_size=batch_size, drop_last=drop_last, sampler=sampler)  # torch refuses to set them
 
     def __iter__(self) -> Any:
         """Begin the next epoch, or the one that was set, or continue where a loaded state ends."""
-        given, generator = self._position.begin(), self.generator or torch.default_generator
+        place, generator = self._position.begin(), self.generator or torch.default_generator
         if self._position.random is not None:
             generator.set_state(self._position.random)
         self._position.draw_with(None, generator.get_state(), lambda: (None, None))
-        return _batches(torch.utils.data.DataLoader.__iter__(self), self._position.batches, given)
+        return _batches(torch.utils.data.DataLoader.__iter__(self), self._position.batches, place.given)
 
     def refresh(self) -> None:
         """Do nothing: the dataset is the script's own."""

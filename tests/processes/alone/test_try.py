@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -12,7 +13,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from fake_library import make_plan
-from recording import SAMPLES, content, make_plan_with_lengths, record
+from recording import SAMPLES, content, make_plan_with_constants, make_plan_with_lengths, record
 
 from mpidata import PackedCollate, RecordedDataset
 from mpidata.alone.sources import MadeUp
@@ -197,20 +198,23 @@ def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
     )
 
 
-def test_recorded_samples_with_lengths_come_packed(folder: Path) -> None:
-    plan = make_plan_with_lengths(run=folder / "run", record_path=folder / "record")
+@pytest.mark.parametrize("make", [make_plan_with_lengths, make_plan_with_constants])
+def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[..., Plan]) -> None:
+    """Also constants, of two tries of each simulation."""
+    plan = make(run=folder / "run", record_path=folder / "record")
     record(plan, SAMPLES)
     fields = {f.name: {"dtype": f.dtype, "shape": list(f.shape)} for f in plan.fields}
     for field in plan.fields:
         fields[field.name] |= {"index": field.index, "base": field.base} if field.index else {}
         fields[field.name] |= {"optional": True} if field.optional else {}
+        fields[field.name] |= {"per": "simulation"} if field.per_simulation else {}
     (folder / "job.yaml").write_text(
         "trainers: {program: [python, train.py]}\nsolvers: {groups: 2, program: [./not_there]}\n"
         f"parameters: {{count: 3, space: {json.dumps(dict.fromkeys(plan.parameters, [0, 1]))}}}\n"
         f"validation: {{count: 1}}\nbuffer: {{policy: fifo, capacity: 20}}\nfields: {json.dumps(fields)}\n"
     )
     (folder / "train.py").write_text(
-        "import mpidata, torch\nstream = mpidata.MPIStreamDataset(batch_size=5)\n"
+        "import mpidata, torch\nstream = mpidata.MPIStreamDataset(batch_size=5, constants='batch')\n"
         "torch.save([list(stream.validation()), list(stream)], 'drawn.pt')\n"
     )
     arguments = ["train.py", "--record", "record", "--job", "job.yaml"]

@@ -3,11 +3,14 @@
 import pytest
 import torch
 from fake_library import FakeLibrary, make_plan, make_trainer, numbers
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, DistributedSampler, Subset
 
 from mpidata.errors import StreamError
+from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.dataset import MPIStreamDataset
+from mpidata.trainer.validation.even import EvenValidation
+from mpidata.trainer.validation.share import ValidationDataset
 
 
 def test_validation(library):
@@ -46,3 +49,55 @@ def test_no_parameters(monkeypatch):
     monkeypatch.setattr(job, "_trainer", None)
     make_trainer(library)
     assert MPIStreamDataset(2).validation()[0]["parameters"].shape == (0,)
+
+
+def test_a_distributed_sampler_gets_the_whole_share(library):
+    library.n_validation = 5
+    validation = MPIStreamDataset(2).validation()
+    for drop_last in (False, True):
+        sampler = DistributedSampler(validation, num_replicas=2, rank=1, shuffle=False, drop_last=drop_last)
+        assert list(sampler) == [0, 1, 2, 3, 4] == list(range(len(sampler)))
+    subset = DistributedSampler(Subset(validation, [0, 1, 2, 3]), num_replicas=2, rank=1, shuffle=False)
+    assert list(subset) == [1, 3], "of another dataset"
+
+
+@pytest.mark.parametrize("arguments", [{"share": False}, {"even": True}])
+def test_the_samples_of_all_and_padded_ones_with_one_trainer(library, arguments):
+    library.n_validation = 3
+    stream = MPIStreamDataset(2)
+    dataset = stream.validation(**arguments)
+    assert stream.validation(**arguments) is dataset and len(dataset) == 3
+    sample = dataset[2]
+    assert sample.pop("mask", torch.tensor(True)).item() and "mask" not in stream.validation()[2]
+    expected = stream.validation()[2]
+    assert sample.keys() == expected.keys() and all(torch.equal(sample[name], expected[name]) for name in sample)
+    sample["temperature"] += 1
+    assert torch.equal(dataset[-1]["temperature"], expected["temperature"])  # a copy
+    with pytest.raises(IndexError):
+        dataset[3]
+
+
+def test_what_cannot_be_padded(library, monkeypatch):
+    stream = MPIStreamDataset(2)
+    with pytest.raises(StreamError, match="there is nothing to pad"):
+        stream.validation(share=False, even=True)
+    library = FakeLibrary(make_plan(fields=(Field("mask", "float32", (2,)),)), validation=1)
+    monkeypatch.setattr(job, "_trainer", None)
+    make_trainer(library)
+    with pytest.raises(StreamError, match="the job has a field 'mask'"):
+        MPIStreamDataset(2).validation(even=True)
+
+
+def test_padded_samples_are_told_apart(library):
+    library.n_validation = 2
+    share = MPIStreamDataset(2).validation()
+    padded = EvenValidation(share, 3, None)
+    assert [(int(sample["step"]), bool(sample["mask"])) for sample in map(padded.__getitem__, range(3))] == [
+        (0, True),
+        (1, True),
+        (0, False),
+    ]
+    filler = share[1]
+    library.n_validation = 0
+    empty = EvenValidation(ValidationDataset(share.trainer, 0), 1, filler)
+    assert int(empty[0]["step"]) == 1 and not empty[0]["mask"]

@@ -1,4 +1,4 @@
-"""The validation samples of a trainer, as an ordinary map-style dataset."""
+"""The share of a trainer of the validation samples, as an ordinary map-style dataset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils.data import Dataset, get_worker_info
+from torch.utils.data import get_worker_info
 
 from mpidata.errors import StreamError
 from mpidata.native import constants
@@ -18,6 +18,7 @@ from mpidata.packing import join_fields, number_tensors, refuse_stacking
 from mpidata.run.plan import Field
 from mpidata.trainer.constants import of_validation
 from mpidata.trainer.trainer import SLICE_S, Trainer
+from mpidata.trainer.validation.dealt import Dealt
 
 __all__ = ["ValidationDataset"]
 
@@ -34,7 +35,7 @@ class _Step:
     simulation: int
 
 
-class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
+class ValidationDataset(Dealt):
     """Share of the samples of the validation simulations that this trainer holds; they are never trained on.
 
     ``MPIStreamDataset.validation`` makes it. The share may be empty, and may differ in size by trainer.
@@ -54,7 +55,7 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
     def __init__(self, trainer: Trainer, count: int, *, gathers: bool = False) -> None:
         self._copied = trainer.plan.fields if gathers else trainer.plan.step_fields
         self._views = bool(trainer.plan.constants) and not gathers
-        self._trainer = trainer  # keeps the memory in use
+        self.trainer = trainer  # keeps the memory in use
         self._window = trainer.plan.samples_window
         self._samples = [
             tuple(_locate(trainer, first + i) for i in range(self._window))
@@ -82,8 +83,8 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         check(trainer.library, status)
         return cls(trainer, count.value, gathers=gathers)
 
-    def __len__(self) -> int:
-        """Count the samples in this trainer's share."""
+    def count(self) -> int:
+        """Count the samples."""
         return len(self._samples)
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
@@ -97,16 +98,26 @@ class ValidationDataset(Dataset[dict[str, torch.Tensor]]):
         try:
             steps = self._samples[index]
         except IndexError:
-            raise IndexError(f"There is no sample {index}: this trainer holds {len(self)} of them.") from None
-        plan = self._trainer.plan
-        refuse_stacking(self, [length.name for length in plan.lengths], "stream.fields")
+            raise IndexError(f"There is no sample {index}: this trainer holds {self.count()} of them.") from None
+        refuse_stacking(self, [length.name for length in self.trainer.plan.lengths], "stream.fields")
+        return self._copy(steps) | (of_validation(self.trainer, steps[0].index).tensors() if self._views else {})
+
+    def copies(self) -> list[dict[str, torch.Tensor]]:
+        """Copy all samples, without what `constants` has."""
+        return [self._copy(steps) for steps in self._samples]
+
+    def constants(self) -> dict[int, dict[str, torch.Tensor]]:
+        """View the fields with ``per: simulation`` that samples have as views, by simulation."""
+        first = {steps[0].simulation: steps[0].index for steps in reversed(self._samples)} if self._views else {}
+        return {simulation: of_validation(self.trainer, index).tensors() for simulation, index in first.items()}
+
+    def _copy(self, steps: tuple[_Step, ...]) -> dict[str, torch.Tensor]:
+        plan = self.trainer.plan
         numbers = self._numbers_of(steps)
-        copied = [_copy_fields(self._trainer, self._copied, step) for step in steps]
+        copied = [_copy_fields(self.trainer, self._copied, step) for step in steps]
         lengths = dict(zip((length.name for length in plan.lengths), numbers, strict=False))
         tensors = copied[0] if self._window == 1 else join_fields(self._copied, copied, lengths)
         tensors |= number_tensors(plan.numbers, numbers, len(plan.lengths))
-        if self._views:
-            tensors |= of_validation(self._trainer, steps[0].index).tensors()
         tensors["parameters"] = torch.from_numpy(steps[0].parameters.copy())
         tensors["time"] = self._joined([torch.tensor(step.time, dtype=torch.float64) for step in steps])
         tensors["step"] = self._joined([torch.tensor(step.step) for step in steps])

@@ -1,0 +1,48 @@
+"""Which validation samples a script asks for."""
+
+from __future__ import annotations
+
+from mpidata.errors import StreamError
+from mpidata.trainer.trainer import Trainer
+from mpidata.trainer.validation.even import EvenValidation
+from mpidata.trainer.validation.share import ValidationDataset
+from mpidata.trainer.validation.whole import WholeValidation
+
+__all__ = ["AskedValidation"]
+
+
+class AskedValidation:
+    """The datasets that `MPIStreamDataset.validation` gives, each made when it is asked for first.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        Who holds the share.
+    gathers : bool
+        Whether samples have copies of the fields with ``per: simulation``.
+    """
+
+    def __init__(self, trainer: Trainer, *, gathers: bool) -> None:
+        self._trainer, self._gathers = trainer, gathers
+        self._own: ValidationDataset | None = None
+        self._even: EvenValidation | None = None
+        self._whole: WholeValidation | None = None
+
+    def get(self, *, share: bool, even: bool) -> ValidationDataset | EvenValidation | WholeValidation:
+        """Get the samples; arguments and errors are those of `MPIStreamDataset.validation`."""
+        if even and not share:
+            raise StreamError(
+                "stream.validation(share=False, even=True): all trainers have all samples, so there is nothing to pad. "
+                "Leave one of the two out."
+            )
+        if self._own is None:
+            self._own = ValidationDataset.wait(self._trainer, gathers=self._gathers)
+        if even:
+            if self._even is None:
+                self._even = EvenValidation.pad(self._own)
+            return self._even
+        if not share:
+            if self._whole is None:
+                self._whole = WholeValidation.collect(self._own)
+            return self._whole
+        return self._own

@@ -1,0 +1,27 @@
+"""Lightning beside the job's checkpoints, and on validation samples."""
+
+import re
+from collections import Counter
+
+import pytest
+from interrupted import SIMULATIONS, STEPS, interrupt
+from jobs import JobFolder
+
+
+@pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
+def test_a_resume_continues_what_is_registered(folder: JobFolder, trainers: int) -> None:
+    result = interrupt(folder, "resumes_lightning.py", trainers, "registered")
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    _, resumed, at = result.marked()[0].split()
+    assert 8 <= int(at) <= int(resumed) <= int(at) + 1, "a batch fetched ahead"
+    found = folder.read_notes("used", trainers)
+    for each in found:
+        assert len(each["used"]) == SIMULATIONS * STEPS // trainers - (int(resumed) - int(at)) * 4
+    assert max(Counter((i, s) for each in found for i, s in each["used"]).values()) == 1
+
+
+@pytest.mark.parametrize("how", ["last", pytest.param("steps", marks=pytest.mark.full)])
+def test_a_checkpoint_of_another_step_is_refused(folder: JobFolder, how: str) -> None:
+    result = interrupt(folder, "resumes_lightning.py", 1, how)
+    assert result.status == 1, result.logs()
+    assert re.search(r"Lightning resumed from a checkpoint of step \d+ \(ckpt_path\), but", result.summary["error"])
