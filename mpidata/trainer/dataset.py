@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterator, Mapping
-from multiprocessing.context import get_spawning_popen
-from typing import Any, Literal, NoReturn, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 import torch
 from torch.utils.data import IterableDataset
@@ -24,7 +23,7 @@ from mpidata.trainer.frameworks.prepared import teach_accelerate
 from mpidata.trainer.frameworks.steps import compare_steps
 from mpidata.trainer.passes import Pass, Refused
 from mpidata.trainer.script import report_of
-from mpidata.trainer.torch_loaders import check_skipping, no_copy, no_workers, refuse_loader, refuse_workers
+from mpidata.trainer.torch_loaders import NotCopied, check_skipping, overfitting, refuse_loader, refuse_workers
 from mpidata.trainer.validation.asked import AskedValidation
 from mpidata.trainer.validation.even import EvenValidation
 from mpidata.trainer.validation.share import ValidationDataset
@@ -33,7 +32,7 @@ from mpidata.trainer.validation.whole import WholeValidation
 __all__ = ["MPIStreamDataset"]
 
 
-class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
+class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.Tensor]]):
     """The samples that the job's solvers stream to this trainer.
 
     To be created in a program that `mpidata run` has started as a trainer, or that `mpidata try` runs; it finds the job
@@ -143,7 +142,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         """Begin a pass; raises StreamError if a DataLoader around it, or where a framework resumed, does not suit."""
         if overfits():
-            return Refused(_overfitting())
+            return Refused(overfitting())
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
         self._trainer.begin_pass()
@@ -382,25 +381,6 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         Sleeps until all solvers and trainers have ended. Validation samples stay.
         """
         self._trainer.close()
-
-    def __copy__(self) -> NoReturn:
-        """Refuse to be copied."""
-        raise StreamError(no_copy("copied"))
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        """Refuse to be copied."""
-        raise StreamError(no_copy("copied"))
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled, as a DataLoader does for its workers if it does not fork."""
-        raise StreamError(no_workers("num_workers > 0") if get_spawning_popen() else no_copy("pickled"))
-
-
-def _overfitting() -> StreamError:
-    return StreamError(
-        "overfit_batches trains on the same batches in each epoch, but a stream gives each sample once. Record the "
-        "samples (`record:` in the job file), and use overfit_batches with mpidata.RecordedDataset."
-    )
 
 
 def _check_positive(name: str, value: Any) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from multiprocessing.context import get_spawning_popen
+from typing import Any, NoReturn
 
 from torch.utils.data import IterableDataset, get_worker_info
 
@@ -12,7 +13,7 @@ from mpidata.errors import StreamError
 from mpidata.packing import refuse_fetcher
 from mpidata.trainer.callers import callers
 
-__all__ = ["check_skipping", "no_copy", "no_workers", "refuse_loader", "refuse_workers"]
+__all__ = ["NotCopied", "check_skipping", "overfitting", "refuse_loader", "refuse_workers"]
 
 _FETCHER = "_IterableDatasetFetcher"
 # Of accelerate.
@@ -20,7 +21,7 @@ _DEALERS = ("DataLoaderDispatcher", "IterableDatasetShard")
 _SKIPPERS = ("DataLoaderDispatcher", "DataLoaderShard", "SkipDataLoader")
 
 
-def no_workers(what: str) -> str:
+def _no_workers(what: str) -> str:
     """Say why there can be no worker processes."""
     return (
         f"{what} does not work with MPIStreamDataset: a DataLoader's workers are forked processes, and MPI does not "
@@ -28,7 +29,7 @@ def no_workers(what: str) -> str:
     )
 
 
-def no_copy(how: str) -> str:
+def _no_copy(how: str) -> str:
     """Say why there is only one stream."""
     return (
         f"MPIStreamDataset cannot be {how}: its samples exist only once, in this trainer's stream. Use the same "
@@ -37,11 +38,35 @@ def no_copy(how: str) -> str:
     )
 
 
+class NotCopied:
+    """What is neither copied nor pickled, with a sentence that says so."""
+
+    def __copy__(self) -> NoReturn:
+        """Refuse to be copied."""
+        raise StreamError(_no_copy("copied"))
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        """Refuse to be copied."""
+        raise StreamError(_no_copy("copied"))
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled, as a DataLoader does for its workers if it does not fork."""
+        raise StreamError(_no_workers("num_workers > 0") if get_spawning_popen() else _no_copy("pickled"))
+
+
+def overfitting() -> StreamError:
+    """Make the error of a Trainer of Lightning that wants the same batches in each pass."""
+    return StreamError(
+        "overfit_batches trains on the same batches in each epoch, but a stream gives each sample once. Record the "
+        "samples (`record:` in the job file), and use overfit_batches with mpidata.RecordedDataset."
+    )
+
+
 def refuse_workers() -> None:
     """Raise StreamError in a worker process of a DataLoader."""
     info = get_worker_info()
     if info is not None:
-        raise StreamError(no_workers(f"num_workers={info.num_workers}"))
+        raise StreamError(_no_workers(f"num_workers={info.num_workers}"))
 
 
 def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers: int, lengths: Sequence[str]) -> None:

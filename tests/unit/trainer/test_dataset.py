@@ -170,7 +170,8 @@ def test_report(library):
     assert library.reports[2] == ("third", 3.0)
 
 
-def test_a_script_without_a_stream_reports_and_registers(library):
+def test_a_script_without_a_stream_reports_and_registers(library, monkeypatch):
+    monkeypatch.setenv("MPIDATA_RUN", "/run")
     mpidata.report(loss=torch.tensor(0.25))
     assert library.reports == [("loss", 0.25)]
     mpidata.register(model=torch.nn.Linear(1, 1))
