@@ -55,6 +55,8 @@ def test_a_replay_has_the_same_batches(folder: JobFolder, seed: int) -> None:
     first = folder.run(timeout=120)
     random_fields.check(folder, first, keys, spec)
     notes = folder.read_notes("seen", keys["trainers"]["ranks"])
+    if "record" in keys:
+        (folder.path / "samples").rename(folder.path / "first")
     again = folder.run(command=[*folder.command()[:2], "--replay", str(first.run)], timeout=120)
     assert again.status == 0, again.logs()
     assert folder.read_notes("seen", keys["trainers"]["ranks"]) == notes

@@ -1,9 +1,11 @@
 """A whole job under the sanitizers: C solvers that send blocks, C trainers with their receive threads."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
+import random_fields
 from jobs import PROGRAMS, JobFolder
 from sanitized import LIBRARIES, compile_c, objects
 from test_exactness import FIELDS
@@ -21,9 +23,9 @@ OPTIONS = {
 
 @pytest.fixture(scope="module", params=OPTIONS)
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A sanitizer, and the folder with both programs built for it."""
+    """A sanitizer, and the folder with the programs built for it."""
     sanitizer, folder = request.param, tmp_path_factory.mktemp("sanitized")
-    for name in ("solvers/pattern", "trainers/trainer"):
+    for name in ("solvers/pattern", "trainers/trainer", "solvers/calls", "trainers/ragged"):
         program = [PROGRAMS / f"{name}.c", "-o", folder / Path(name).name]
         compile_c(sanitizer, *program, *objects(sanitizer, tmp_path_factory), *LIBRARIES)
     return sanitizer, folder
@@ -55,3 +57,35 @@ def test_a_job_is_clean(
         assert numbers[0] == numbers[1] and int(numbers[0]) > 40, recorded
         assert "Sanitizer" not in result.log("trainer", trainer)
     assert os.listdir(folder.path / "runs" / "job" / "1" / "exits") == []
+
+
+MESH = {
+    "cells": {"shape": ["cell", 3], "dtype": "int64", "index": "nodes", "base": 0, "per": "simulation"},
+    "u": {"shape": ["nodes"], "dtype": "float64"},
+    "xy": {"shape": ["nodes", 2], "dtype": "float32", "per": "simulation"},
+}
+
+
+def test_constants_and_maps_are_clean(
+    folder: JobFolder, built: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows by maps, new ones in each step and for the mesh, local numbers with ghosts; two ranks a group."""
+    sanitizer, programs = built
+    for name, value in OPTIONS[sanitizer].items():
+        monkeypatch.setenv(name, value)
+    spec = {"seed": 3, "ranks": 2, "steps": 6, "lengths": {"nodes": [1, 60], "cell": [0, 40]}, "fields": MESH}
+    spec |= {"by_map": ["u", "xy"], "local": ["cells"]}
+    (folder.path / "spec.json").write_text(json.dumps(spec))
+    random_fields.run_program(folder, "calls.py", "14")
+    folder.job(
+        trainers={"ranks": 2, "program": [str(programs / "ragged")]},
+        solvers={"groups": 2, "ranks_per_group": 2, "program": [str(programs / "calls"), "6"]},
+        parameters={"count": 12, "space": {"alpha": [0.0, 1.0]}},
+        validation={"count": 2},
+        fields=MESH,
+        buffer={"policy": "firo", "capacity": 12, "watermark": 4},
+    )
+    result = folder.run(timeout=120)
+    assert result.status == 0, result.logs()
+    for trainer in range(2):
+        assert "batches 9" in result.log("trainer", trainer) and "Sanitizer" not in result.log("trainer", trainer)
