@@ -17,8 +17,8 @@ from mpidata.native.library import check
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
-from mpidata.trainer.callers import leave_whole, overfits
 from mpidata.trainer.constants import DrawnConstants, find_constants
+from mpidata.trainer.frameworks.callers import leave_whole, overfits
 from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
 from mpidata.trainer.torch_loaders import no_workers, refuse_loader, refuse_workers
