@@ -11,7 +11,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from mpidata.errors import StreamError
 from mpidata.packing import refuse_fetcher
-from mpidata.trainer.callers import callers
+from mpidata.trainer.frameworks.callers import callers
 
 __all__ = ["NotCopied", "check_skipping", "overfitting", "refuse_loader", "refuse_workers"]
 

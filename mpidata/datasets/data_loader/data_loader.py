@@ -28,7 +28,7 @@ from mpidata.errors import StreamError
 from mpidata.loading.definition import Definition, pack_definition
 from mpidata.loading.figures import Tally
 from mpidata.trainer import place as job
-from mpidata.trainer.callers import overfits
+from mpidata.trainer.frameworks.callers import overfits
 
 __all__ = ["DataLoader"]
 
@@ -74,7 +74,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         As in torch.
     share : bool
         Deal each epoch out to the trainers, each index to one of them, as a DistributedSampler does, but exactly: none
-        comes twice, and the last batches are of about equal size. Without it, each trainer gets all that it asks for.
+        comes twice, and the last batches are of about equal size; where accelerate has prepared this, of the same size,
+        filled up from the beginning of the epoch. Without it, each trainer gets all that it asks for.
 
     Raises
     ------
