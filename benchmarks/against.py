@@ -5,12 +5,15 @@
     python -m benchmarks.against . --sizes 8192 65536 1048576 --carried
     python -m benchmarks.against . --sizes 65536 1048576 --varying --both buffer.policy=firo
     python -m benchmarks.against . --sizes 65536 --constants
+    python -m benchmarks.against . --sizes 1048576 --rows numbered --row-bytes 256
 
 The other checkout has an environment of its own, made by `make setup`; it may be this one, to see what a key of the job
 file costs, what it costs that the solver is no rank of the job (--carried), or that samples have lengths of their own,
 0.5 to 1.5 times the size (--varying), or that simulations, of 100 steps in both jobs, have a constant of 1 MB
-(--constants), which counts among what is moved. A pair is a job of each checkout; both are there at the same time, and
-while one moves a number of samples the other waits, in turn, so that both see the same machine.
+(--constants), which counts among what is moved; or that the rows of four ranks go where maps say, or come out of
+strided memory (--rows, as in turns_rows.c), and are no contiguous blocks. A pair is a job of each checkout; both are
+there at the same time, and while one moves a number of samples the other waits, in turn, so that both see the same
+machine.
 A turn varies by half; a pair's ratio is the geometric mean over its turns, less a tenth at either end. The median of
 the pairs' ratios has a 90 % interval by the bootstrap (B. Efron, "Bootstrap methods: another look at the jackknife",
 Annals of Statistics 7, 1979); pairs are added until it is narrower than 0.06. Status 1 where the median is below 0.95
@@ -45,6 +48,7 @@ __all__ = ["Estimate", "main"]
 
 NARROW, MEDIAN, UPPER = 0.06, 0.95, 0.97
 CONSTANT, STEPS = 1 << 20, 100  # bytes, and steps of a simulation, as in turns.c
+ROWS = ("numbered", "dealt", "random", "strided")
 _PROGRAMS = ROOT / "benchmarks" / "programs"
 _STOP, _LAST_STEP, _TURN, _DONE, _SECONDS, _COUNT = 1, 5, 6, 7, 8, 9  # words of the gate, as in turns.py
 _TURN_LIMIT_S, _START_LIMIT_S, _END_LIMIT_S = 60.0, 120.0, 30.0
@@ -86,7 +90,7 @@ class Estimate:
 class Side:
     """A job of a checkout, with changes to its job file, which moves samples when it is its turn."""
 
-    def __init__(self, checkout: Path, changes: Sequence[str], special: str, cell: Cell) -> None:
+    def __init__(self, checkout: Path, changes: Sequence[str], special: str, cell: Cell, row_bytes: int) -> None:
         tools, environ = checkout / ".venv" / "bin", dict(os.environ)
         environ.pop("PYTHONPATH", None)
         self._folder, solver = cell.folder, cell.folder / "turns"
@@ -95,7 +99,9 @@ class Side:
         words = ["--carried"] if carried else ["--cflags", "--libs"]
         libraries = shlex.split(subprocess.check_output([tools / "mpidata", "config", *words], text=True))
         compiler = ["cc", "-DCARRIED"] if carried else [str(tools / "mpicc")]
-        command = [*compiler, "-O2", str(_PROGRAMS / "turns.c"), "-o", str(solver), *libraries]
+        by_rows = special in ("blocks", *ROWS)
+        source = _PROGRAMS / ("turns_rows.c" if by_rows else "turns.c")
+        command = [*compiler, "-O2", str(source), "-o", str(solver), *libraries]
         subprocess.run(command, check=True)
         cell.write()
         with open(cell.folder / "gate", "r+b") as file:
@@ -104,6 +110,9 @@ class Side:
         keys = "carried: {ranks: 1, launcher: none}, " if carried else ""
         more, shape = (", varying", "n") if varying else (f", {special}" if several else "", cell.elements)
         mesh = f"mesh: {{dtype: float32, shape: [{CONSTANT // 4}], per: simulation}}, " if constants else ""
+        if by_rows:
+            keys, more = "ranks_per_group: 4, ", f', {special}, "{row_bytes}"'
+            shape = f"{cell.sample_bytes // row_bytes}, {row_bytes // 4}"
         (cell.folder / "job.yaml").write_text(f"""\
 trainers: {{ranks: 1, program: [python, {str(_PROGRAMS / "turns.py")!r}, {str(cell.folder)!r}]}}
 solvers: {{groups: 1, {keys}program: [{str(solver)!r}, {str(cell.folder)!r}, "{cell.elements}"{more}]}}
@@ -139,11 +148,13 @@ buffer: {{policy: fifo, capacity: {cell.queue}}}
         self._job.wait()
 
 
-def pair(checkouts: Sequence[tuple[Path, Sequence[str], str]], size: int, turns: int, seconds: float) -> list[float]:
+def pair(
+    checkouts: Sequence[tuple[Path, Sequence[str], str]], size: int, turns: int, seconds: float, row_bytes: int = 4
+) -> list[float]:
     """Ratios of the first's rate to the second's, one for each turn; raises BenchmarkError.
 
     Each is a checkout, the changes to its job file, and what is special: a `carried` solver, `varying` samples, short
-    `simulations`, or such ones with `constants`.
+    `simulations`, or such ones with `constants`, or rows of `row_bytes` from four ranks: `blocks`, or one of `ROWS`.
     """
     with tempfile.TemporaryDirectory(prefix="against-") as folder, contextlib.ExitStack() as stack:
         sides = []
@@ -151,7 +162,7 @@ def pair(checkouts: Sequence[tuple[Path, Sequence[str], str]], size: int, turns:
             own = Path(folder) / str(number)
             own.mkdir()
             cell = Cell.plan(own, size, seconds)
-            sides.append(Side(checkout, changes, special, cell))
+            sides.append(Side(checkout, changes, special, cell, row_bytes))
             stack.callback(sides[-1].close)
         for side in sides:
             side.turn(cell.warm // BATCH, _START_LIMIT_S)  # fills caches and pools
@@ -180,10 +191,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--carried", action="store_true", help="this solver is no rank of the job")
     parser.add_argument("--varying", action="store_true", help="these samples have lengths of their own")
     parser.add_argument("--constants", action="store_true", help="these simulations have a constant of 1 MB")
+    parser.add_argument("--rows", choices=ROWS, default="", help="how these rows lie, beside contiguous blocks")
+    parser.add_argument("--row-bytes", type=int, default=4, help="of a row")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended by SIGTERM."))  # and the jobs with it
-    special = next((name for name in ("carried", "varying", "constants") if getattr(given, name)), "")
-    plain = "simulations" if given.constants else ""
+    special = next((name for name in ("carried", "varying", "constants") if getattr(given, name)), given.rows)
+    plain = "simulations" if given.constants else "blocks" if given.rows else ""
     checkouts = [(ROOT, given.both + given.here, special), (given.other.resolve(), given.both, plain)]
     ratios: dict[int, list[float]] = {size: [] for size in given.sizes}
     for number in range(given.most):
@@ -192,7 +205,7 @@ def main(arguments: list[str] | None = None) -> int:
                 continue
             # Each is started first in every other pair.
             swapped = number % 2 == 1
-            found = pair(checkouts[::-1] if swapped else checkouts, size, given.turns, given.seconds)
+            found = pair(checkouts[::-1] if swapped else checkouts, size, given.turns, given.seconds, given.row_bytes)
             ratio = float(np.exp(scipy.stats.trim_mean(np.log(found), 0.1)))
             counted = 1 + CONSTANT / (STEPS * size) if given.constants else 1.0
             ratios[size].append(counted * (1 / ratio if swapped else ratio))

@@ -17,16 +17,21 @@ from mpidata.native.library import check
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
+from mpidata.trainer.callers import leave_whole, overfits
 from mpidata.trainer.constants import DrawnConstants, find_constants
 from mpidata.trainer.frameworks.prepared import teach_accelerate
 from mpidata.trainer.frameworks.steps import compare_steps
-from mpidata.trainer.passes import Pass, Refused
+from mpidata.trainer.passes import Pass
 from mpidata.trainer.script import report_of
-from mpidata.trainer.torch_loaders import check_skipping, no_workers, refuse_loader, refuse_workers
-from mpidata.trainer.validation.asked import AskedValidation
-from mpidata.trainer.validation.even import EvenValidation
-from mpidata.trainer.validation.share import ValidationDataset
-from mpidata.trainer.validation.whole import WholeValidation
+from mpidata.trainer.torch_loaders import (
+    check_skipping,
+    no_workers,
+    overfitting,
+    refuse_later,
+    refuse_loader,
+    refuse_workers,
+)
+from mpidata.trainer.validation.asked import AskedValidation, Validation
 
 __all__ = ["MPIStreamDataset"]
 
@@ -143,18 +148,27 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         """Begin a pass; raises StreamError if a DataLoader around it, or where a framework resumed, does not suit."""
+        if overfits():
+            return refuse_later(overfitting())
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
         self._trainer.stay()
         try:
             check_skipping(compare_steps(self._trainer))
-        except StreamError as error:  # Lightning puts an error of its own in the place of one of `iter`
-            return Refused(error)
+        except StreamError as error:
+            return refuse_later(error)
         return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
 
-    def validation(
-        self, *, share: bool = True, even: bool = False
-    ) -> ValidationDataset | EvenValidation | WholeValidation:
+    def set_epoch(self, epoch: int) -> None:
+        """Do nothing, as a stream has no epochs; for frameworks that tell their datasets.
+
+        Notes
+        -----
+        Within accelerate's loaders, each trainer goes on with its own samples, undivided.
+        """
+        leave_whole(dealt=True)
+
+    def validation(self, *, share: bool = True, even: bool = False) -> Validation:
         """Wait for the validation samples: this trainer's share, or those of all trainers.
 
         Parameters

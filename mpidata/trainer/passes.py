@@ -7,13 +7,12 @@ from typing import Any
 
 import torch
 
-from mpidata.errors import StreamError
 from mpidata.trainer.batches.alike import Batch, BatchMemory
 from mpidata.trainer.batches.packed import PackedMemory
 from mpidata.trainer.constants import DrawnConstants
 from mpidata.trainer.trainer import Trainer
 
-__all__ = ["Pass", "Refused"]
+__all__ = ["Pass"]
 
 
 class Pass(Iterator[dict[str, torch.Tensor]]):
@@ -75,14 +74,3 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         """Leave the stream, unless another pass begins; at the end of the interpreter, when it is closed, nothing."""
         if self._limit is None and self._count > 0:
             self._trainer.leave()
-
-
-class Refused(Iterator[dict[str, torch.Tensor]]):
-    """A pass that gives nothing: its first batch raises the error."""
-
-    def __init__(self, error: StreamError) -> None:
-        self._error = error
-
-    def __next__(self) -> dict[str, torch.Tensor]:
-        """Raise the error."""
-        raise self._error

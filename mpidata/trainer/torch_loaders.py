@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from torch.utils.data import IterableDataset, get_worker_info
 
 from mpidata.errors import StreamError
 from mpidata.packing import refuse_fetcher
+from mpidata.trainer.callers import callers
 
-__all__ = ["callers", "check_skipping", "no_workers", "refuse_loader", "refuse_workers"]
+__all__ = ["check_skipping", "no_workers", "overfitting", "refuse_later", "refuse_loader", "refuse_workers"]
 
-_FRAMES = 8
 _FETCHER = "_IterableDatasetFetcher"
 # Of accelerate.
 _DEALERS = ("DataLoaderDispatcher", "IterableDatasetShard")
@@ -55,7 +54,7 @@ def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers
     To be called by the dataset's `__iter__`. A dataset is not told who iterates over it, so this looks at the callers.
     """
     refuse_workers()
-    for caller in callers(3):
+    for caller in callers(2):
         name = type(caller).__name__
         if name == _FETCHER and caller.auto_collation and batch_size is not None:
             raise StreamError(
@@ -72,7 +71,7 @@ def refuse_loader(stream: IterableDataset[Any], batch_size: int | None, trainers
                 "rest.",
                 stacklevel=4,
             )
-        if name in _DEALERS and trainers > 1:
+        if name in _DEALERS and trainers > 1 and getattr(caller, "num_processes", None) != 1:
             raise StreamError(
                 "accelerator.prepare(DataLoader(stream)) would deal the batches of one trainer out to all, but each "
                 "trainer has a stream of its own, with other samples. Import accelerate, or transformers, before the "
@@ -88,7 +87,7 @@ def check_skipping(in_place: bool) -> None:
     in_place : bool
         The job's checkpoint has brought the stream to where batches are to be skipped up to.
     """
-    for caller in callers(3):
+    for caller in callers(2):
         skipped = caller.skip_batches if type(caller).__name__ in _SKIPPERS else 0
         if skipped and not in_place:
             raise StreamError(
@@ -101,12 +100,15 @@ def check_skipping(in_place: bool) -> None:
             caller.skip_batches = 0
 
 
-def callers(depth: int) -> Iterator[Any]:
-    """Find the objects whose methods have led to a call, innermost first; `depth` as of sys._getframe, in this one."""
-    frame = sys._getframe(depth)
-    for _ in range(_FRAMES):
-        if (caller := frame.f_locals.get("self")) is not None:
-            yield caller
-        if frame.f_back is None:
-            return
-        frame = frame.f_back
+def refuse_later(error: StreamError) -> Iterator[NoReturn]:
+    """Raise the error with the first batch: what is raised before, another error of Lightning hides."""
+    raise error
+    yield
+
+
+def overfitting() -> StreamError:
+    """Say why a stream cannot give the same batches again."""
+    return StreamError(
+        "overfit_batches trains on the same batches in each epoch, but a stream gives each sample once. Record the "
+        "samples (`record:` in the job file), and use overfit_batches with mpidata.RecordedDataset."
+    )

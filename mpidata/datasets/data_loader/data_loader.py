@@ -14,15 +14,18 @@ from torch.utils.data import IterableDataset, Sampler, default_collate, default_
 
 from mpidata.datasets.data_loader.asked import Asked
 from mpidata.datasets.data_loader.epoch import Epoch, Settings, derived_seed
+from mpidata.datasets.data_loader.index_pass import IndexPass, PassBatches
 from mpidata.datasets.data_loader.remote import Order, Remote
 from mpidata.datasets.data_loader.samplers import UserSampler
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
 from mpidata.datasets.data_loader.told_epochs import ToldEpochs
+from mpidata.datasets.epochs.accelerate_pass import AcceleratePass
 from mpidata.datasets.epochs.position import Position
 from mpidata.errors import StreamError
 from mpidata.loading.definition import Definition, pack_definition
 from mpidata.loading.figures import Tally
 from mpidata.trainer import place as job
+from mpidata.trainer.callers import overfits
 
 __all__ = ["DataLoader"]
 
@@ -119,7 +122,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if collate_fn is None:
             collate_fn = default_collate if batched else default_convert
         self._definition = Definition(dataset, collate_fn, worker_init_fn, batched)
-        self.generator, self.share = generator, share
+        self.generator, self.share, self._prepared = generator, share, False
         self._seed: int | None = None
         self._asked = (
             Asked(self._place, batch_size, bool(shuffle), drop_last) if share and self._place.trainers > 1 else None
@@ -137,7 +140,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             here, n = self._place, len(dataset)
             shares = ShareBatches(
                 n, batch_size, here.trainer, here.trainers, bool(shuffle), drop_last,
-                lambda: (self._seed_of_all(), self._position.next_epoch),
+                lambda: (self._seed_of_all(), self._position.next_epoch), self._index_pass,
             )  # fmt: skip
             super().__init__(dataset, batch_sampler=shares, worker_init_fn=worker_init_fn, **rest)
             # torch has others where batches are given
@@ -150,13 +153,20 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 worker_init_fn=worker_init_fn, generator=self._order, **rest,
             )  # fmt: skip
         self._place.hold(f"mpidata.DataLoader {next(_numbers)}", self)
+        self._position.is_of_job("DataLoader")
         self._ahead = prefetch_factor
         self.generator, self.in_order, self.prefetch_factor = generator, in_order, prefetch_factor
         self._draws = UserSampler.of(None if sampler is None and batch_sampler is None else self)
+        self._drawn_from = self._index_sampler
+        if batch_sampler is None and batch_size is not None and not share:
+            # What is assigned in the usual way after its __init__ torch refuses.
+            self.__dict__["batch_sampler"] = PassBatches(self.sampler, batch_size, drop_last, self._index_pass)
 
     def __iter__(self) -> Any:
         """Begin the next epoch, or the one that was set, or go on where a loaded state ends."""
-        given = self._position.begin()
+        if overfits():
+            self._position.repeat()
+        place = self._position.begin()
         epoch, seed, trainer = self._position.epoch, self._seed_of_all(), self._place.trainer
         indices, remote, told = self._indices(seed, epoch), self._on_loaders(), self._told_epochs.now()
         settings = Settings(self._ahead, self.in_order, self.timeout, self.pin_memory and torch.cuda.is_available())
@@ -166,10 +176,23 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
         self._tally.begin(epoch)
         turn = self._place.turns.begin(together=self.share)
-        return Epoch(remote, indices, ask, settings, self.__len__, given, self._tally, turn)
+        return Epoch(remote, indices, ask, settings, self.__len__, place, self._tally, turn, self._accelerate_pass())
+
+    def _index_pass(self) -> IndexPass:
+        """Begin an epoch whose samples somebody else reads; from its first batch, as he counts them himself."""
+        self._position.set_whole_epoch()
+        place = self._position.begin()
+        epoch = self._position.epoch
+        self._tally.begin(epoch)
+        turn = self._place.turns.begin(together=self.share)
+        indices = self._indices(self._seed_of_all(), epoch)
+        return IndexPass(indices, self.__len__, place, self._tally, turn, self._accelerate_pass())
 
     def set_epoch(self, epoch: int) -> None:
-        """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept."""
+        """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept.
+
+        Raises StreamError where the job was resumed within another epoch.
+        """
         self._position.set_epoch(epoch)
 
     @property
@@ -181,6 +204,18 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 "share=True."
             )
         return True
+
+    @_is_accelerate_prepared.setter
+    def _is_accelerate_prepared(self, value: bool) -> None:
+        """Hear of accelerate that it was given this; from now on its metrics and its accumulation count on the end."""
+        self._prepared = value
+        if isinstance(self.batch_sampler, ShareBatches):
+            self.batch_sampler.even_batches = value
+
+    def _accelerate_pass(self) -> AcceleratePass | None:
+        if not self._prepared:
+            return None
+        return AcceleratePass(self.batch_sampler.remainder() if isinstance(self.batch_sampler, ShareBatches) else 0)
 
     def refresh(self) -> None:
         """Send the dataset to the loaders again, as it is now; iterations that have begun go on with the former."""
@@ -283,12 +318,12 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 first = 0
             before = place.sampler if place.sampler is not None else copy.deepcopy(owner.state_dict())
             place.draw_with(before, None, lambda: (copy.deepcopy(owner.state_dict()), None))
-            drawn = iter(self._index_sampler)
+            drawn = iter(self._drawn_from)
         elif (draws := self._draws) is not None:
             drawn, states = draws.batches(place.random)
             place.draw_with(None, states, lambda: (None, draws.after()))
         else:
-            drawn = iter(self._index_sampler)
+            drawn = iter(self._drawn_from)
         indices = itertools.islice(drawn, first, None)
         return self._position.numbered(indices, owner.state_dict if owner is not None else None)
 
@@ -308,7 +343,10 @@ class _Built:
         return length
 
     def __getitem__(self, index: Any) -> Any:
-        raise StreamError("This dataset is on the loaders only. Iterate over the DataLoader.")
+        raise StreamError(
+            "This dataset is on the loaders only: iterate over the DataLoader. accelerate.skip_first_batches cannot "
+            "read it; resume in mid-epoch with the DataLoader's load_state_dict."
+        )
 
 
 def _stateful(sampler: Any) -> bool:

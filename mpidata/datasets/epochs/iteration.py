@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mpidata.datasets.epochs.accelerate_pass import AcceleratePass
+from mpidata.datasets.epochs.position import Pass
 from mpidata.loading.figures import Tally
 from mpidata.loading.turns import Turn
 
@@ -28,18 +30,26 @@ class Iteration(ABC, Iterator[Any]):
     ----------
     length : callable
         Gives the number of batches of a whole epoch; may raise TypeError.
-    given : callable
+    place : Pass
         Told of each batch just before it is given out, by its number; and behind the last: None.
     tally : Tally
         Told of batches and waits, too.
     turn : Turn
         Of this iteration.
+    accelerate : AcceleratePass, optional
+        Told of the last batch, where `accelerator.prepare` was given the dataset.
     """
 
     def __init__(
-        self, length: Callable[[], int], given: Callable[[int | None], None], tally: Tally, turn: Turn | None
+        self,
+        length: Callable[[], int],
+        place: Pass,
+        tally: Tally,
+        turn: Turn | None,
+        accelerate: AcceleratePass | None = None,
     ) -> None:
-        self._length, self._given, self._tally, self._turn = length, given, tally, turn
+        self._length, self._place, self._tally, self._turn = length, place, tally, turn
+        self._accelerate = accelerate
         self._counted = self._ended = self._over = False
 
     def __len__(self) -> int:
@@ -51,13 +61,15 @@ class Iteration(ABC, Iterator[Any]):
         if self._over or not self.has_more():
             self._end()
             raise StopIteration
+        if self._accelerate is not None:
+            self._accelerate.begin()
         if self._turn is not None and not self._counted:
             self._turn.next()
         self._counted = True  # also where the wait is to be tried again
         begun = time.monotonic()
         number, samples, make = self.wait()
         self._counted = False
-        self._given(number)
+        self._place.given(number)
         self._tally.batch(samples, time.monotonic() - begun)
         self.ask()
         if not self.has_more():
@@ -81,7 +93,9 @@ class Iteration(ABC, Iterator[Any]):
 
     def _say_ended(self) -> None:
         if not self._ended:
-            self._given(None)
+            self._place.given(None)
+            if self._accelerate is not None:
+                self._accelerate.last()
         self._ended = True
 
     def _end(self) -> None:
@@ -91,9 +105,15 @@ class Iteration(ABC, Iterator[Any]):
         self._tally.end()
         if self._turn is not None:
             self._turn.end()
+        if self._accelerate is not None:
+            self._accelerate.end()
         self._turn, self._over = None, True
 
     def __del__(self) -> None:
         """Report what a loop that was left had."""
+        if (place := getattr(self, "_place", None)) is not None:
+            place.drop()
         if (tally := getattr(self, "_tally", None)) is not None:
             tally.flush()
+        if (accelerate := getattr(self, "_accelerate", None)) is not None:
+            accelerate.end()

@@ -10,7 +10,7 @@ from typing import Any
 
 from mpidata.errors import StreamError
 
-__all__ = ["Position"]
+__all__ = ["Pass", "Position"]
 
 
 class Position:
@@ -37,6 +37,7 @@ class Position:
         self.random: Any = None
         self.resumed = (0, 0)
         self._pending = False
+        self._of_job = ""
         self._next = 0
         self._pass = 0
         self._after: Callable[[], tuple[Any, Any]] = lambda: (None, None)
@@ -64,6 +65,7 @@ class Position:
         if not all(isinstance(n, int) and n >= 0 for n in numbers):
             raise StreamError(f"load_state_dict: this is no state of {what}. Give what its state_dict() returned.")
         assert isinstance(epoch, int) and isinstance(batches, int) and isinstance(ahead, list)
+        self._of_job = ""
         self.epoch, self.batches, self.ahead = epoch, batches, set(ahead)
         self.sampler, self.random = state.get("sampler"), state.get("random")
         if length is not None and batches >= length > 0:
@@ -77,35 +79,49 @@ class Position:
         place = {"epoch": self.epoch, "batches": self.batches, "ahead": sorted(self.ahead), "sampler": self.sampler}
         return place | random
 
+    def is_of_job(self, what: str) -> None:
+        """Note, as the dataset of this class is made, that what was loaded so far is from the job's checkpoint."""
+        self._of_job = what if self._pending else ""
+
     @property
     def next_epoch(self) -> int:
         """Epoch of the next iteration."""
         return self._next
 
     def set_epoch(self, epoch: int) -> None:
-        """Make this the epoch of the next iteration; a place within the same one that was restored is kept."""
+        """Make this the epoch of the next iteration; a place within the same one that was restored is kept.
+
+        Raises StreamError where the job was resumed at a place in another epoch, of which no batch has come yet.
+        """
         if not hasattr(epoch, "__index__") or operator.index(epoch) < 0:
             raise StreamError(f"set_epoch: the epoch is {epoch!r}. Give a whole number, at least 0.")
         epoch = operator.index(epoch)
+        if self._pending and self._of_job and epoch != self.epoch:
+            raise StreamError(
+                f"set_epoch({epoch}): the job was resumed at epoch {self.epoch}, batch {self.batches} of this "
+                f"{self._of_job}. Begin the loop over epochs at its resumed[0], {self.epoch}; in a framework that "
+                "calls set_epoch, also resume the framework's count of epochs. Or start the job without --resume."
+            )
         if not (self._pending and epoch == self.epoch):
             self._pending = False
         self._next = epoch
 
-    def begin(self) -> Callable[[int | None], None]:
-        """Begin an iteration; gives what is to be told of its batches and its end, while it is the newest one."""
+    def set_whole_epoch(self) -> None:
+        """Begin the next iteration at the first batch of its epoch, also where a place within it was restored."""
+        self.batches, self.ahead, self.sampler = 0, set(), None
+
+    def repeat(self) -> None:
+        """Begin the next iteration where the first one has begun: at the place that was restored, or at epoch 0."""
+        self._next = self.resumed[0]
+
+    def begin(self) -> Pass:
+        """Begin an iteration; gives what is to be told of its batches and its end."""
         if not self._pending:
             self._be_at(self._next)
-        self._pending = False
-        self._next = self.epoch + 1
+            self._next = self.epoch + 1
         self._states = {}
         self._pass += 1
-        number = self._pass
-
-        def given(batch: int | None) -> None:
-            if number == self._pass:
-                self._advance(batch)
-
-        return given
+        return Pass(self, self._pass)
 
     def draw_with(self, sampler: Any, random: Any, after: Callable[[], tuple[Any, Any]]) -> None:
         """Note the states with which the iteration that has begun is drawn, and what gives those after it."""
@@ -128,6 +144,19 @@ class Position:
             if number not in ahead:
                 yield number, chosen
 
+    def given(self, number: int, batch: int | None) -> None:
+        """Take a batch of the number-th iteration, or with None its end, for given out, if it is the newest one."""
+        if number != self._pass:
+            return
+        if self._pending:  # until now: who loads a state may begin a pass, and another one, as torchdata does
+            self._pending, self._next = False, self.epoch + 1
+        self._advance(batch)
+
+    def drop(self, number: int) -> None:
+        """Have the epoch of the number-th iteration begin with the next one, if it is the newest one."""
+        if number == self._pass and self._next == self.epoch + 1:
+            self._next = self.epoch
+
     def _advance(self, batch: int | None) -> None:
         if batch is None:
             after = self._after()
@@ -142,3 +171,32 @@ class Position:
 
     def _be_at(self, epoch: int) -> None:
         self.epoch, self.batches, self.ahead, self.sampler, self.random = epoch, 0, set(), None, None
+
+
+class Pass:
+    """One iteration, which tells the position of its batches while it is the newest one.
+
+    Parameters
+    ----------
+    position : Position
+        Of the dataset.
+    number : int
+        Of the iteration.
+    """
+
+    def __init__(self, position: Position, number: int) -> None:
+        self._position, self._number = position, number
+        self._used = False
+
+    def given(self, batch: int | None) -> None:
+        """Say that a batch is given out, by its number in the epoch, or with None that the epoch has ended."""
+        self._used = True
+        self._position.given(self._number, batch)
+
+    def drop(self) -> None:
+        """Say that nobody has the iteration any more; if nothing of it was used, it has not been one.
+
+        Lightning, for example, calls `iter` to see whether it may.
+        """
+        if not self._used:
+            self._position.drop(self._number)

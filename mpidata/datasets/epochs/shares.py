@@ -29,6 +29,8 @@ class Shares:
     ----------
     batches : int
         Number of batches of each trainer.
+    last : int
+        Number of places of the last global batch.
 
     Raises
     ------
@@ -37,7 +39,7 @@ class Shares:
     """
 
     def __init__(self, n: int, batch_size: int, trainers: int, drop_last: bool) -> None:
-        self._size, self._trainers = batch_size, trainers
+        self._n, self._size, self._trainers = n, batch_size, trainers
         full, rest = divmod(n, batch_size * trainers)
         if n < trainers:
             raise StreamError(
@@ -45,16 +47,27 @@ class Shares:
                 "(`trainers: ranks:` in the job file), or give share=False."
             )
         if drop_last:
-            self.batches, self._last = full, batch_size * trainers
+            self.batches, self.last = full, batch_size * trainers
         elif rest == 0 or (rest < trainers and full > 0):
-            self.batches, self._last = full, batch_size * trainers + rest
+            self.batches, self.last = full, batch_size * trainers + rest
         else:
-            self.batches, self._last = full + 1, rest
+            self.batches, self.last = full + 1, rest
 
     def places(self, trainer: int, batch: int) -> range:
         """Places of a trainer's batch, in their order."""
         begin = batch * self._size * self._trainers
         if batch < self.batches - 1:
             return range(begin + trainer * self._size, begin + (trainer + 1) * self._size)
-        first, end = (t * self._last // self._trainers for t in (trainer, trainer + 1))
+        first, end = (t * self.last // self._trainers for t in (trainer, trainer + 1))
         return range(begin + first, begin + end)
+
+    def even_places(self, trainer: int, batch: int) -> list[int]:
+        """Places of a trainer's batch, as many on each trainer: the last global batch is filled from the beginning.
+
+        All trainers' batches joined in their order are those places first, and then what they are filled with.
+        """
+        if batch < self.batches - 1:
+            return list(self.places(trainer, batch))
+        each = -(-self.last // self._trainers)
+        begin = batch * self._size * self._trainers + trainer * each
+        return [place % self._n for place in range(begin, begin + each)]

@@ -8,15 +8,17 @@ import operator
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy.typing as npt
 import torch
+from torch.utils.data import IterableDataset
 
 from mpidata.datasets.epochs.iteration import Iteration, Ready
 from mpidata.datasets.epochs.position import Position
 from mpidata.datasets.epochs.shares import Shares
 from mpidata.datasets.files.ahead import Ahead
+from mpidata.datasets.files.in_loaders import refuse_copy, refuse_loader
 from mpidata.datasets.files.remote import Remote
 from mpidata.errors import StreamError
 from mpidata.loading.agreement import hashed, pack_agreement
@@ -28,6 +30,7 @@ from mpidata.loading.formats.readers import check_format
 from mpidata.loading.part_messages import Files, pack_files
 from mpidata.loading.parts import digest_of, find_parts
 from mpidata.trainer import place as job
+from mpidata.trainer.callers import counts_passes, leave_whole, overfits
 
 __all__ = ["FileDataset"]
 
@@ -36,7 +39,7 @@ _SETTINGS = {"global_batch": "a batch_size times trainers of"}
 _SLICE_S = 0.2
 
 
-class FileDataset:
+class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
     """Batches of the rows of part files, each row exactly once an epoch.
 
     To be created in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``.
@@ -82,7 +85,7 @@ class FileDataset:
     Iteration gives dicts of tensors, shape (rows, ...), of the dtypes of the files, never cast. Each is the next
     epoch, from 0, unless `set_epoch` says which.
     What comes is a function of (seed, epoch, place): the same with any number of loaders, whatever
-    became of them.
+    became of them. To be used as it is, or through ``DataLoader(dataset, batch_size=None)``.
 
     The constructor waits for the loaders, who count the rows; creating the first such object joins the job, which is
     collective, and otherwise nothing here is. One thread. Of batches, 8 are ahead of the training loop.
@@ -122,7 +125,7 @@ class FileDataset:
             self._compare_parts()
         self._share, self._drop_last = share, drop_last
         self._trainer, trainers = (place.trainer, place.trainers) if share else (0, 1)
-        self._global_batch = batch_size * trainers
+        self._batch_size, self._global_batch = batch_size, batch_size * trainers
         self._shares = Shares(sum(self._counts), batch_size, trainers, drop_last)
         self._turns = place.turns
         self._ahead = Ahead(
@@ -133,22 +136,34 @@ class FileDataset:
         )
         self._position = Position()
         place.hold(f"mpidata.FileDataset {next(_numbers)}", self)
+        self._position.is_of_job("FileDataset")
 
     def __len__(self) -> int:
         """Count this trainer's batches in an epoch: the same on all."""
         return self._shares.batches
 
     def __iter__(self) -> Iteration:
-        """Begin the next epoch, or the one that was set, or go on where a loaded state ends."""
-        given = self._position.begin()
+        """Begin the next epoch, or the one that was set, or go on where a loaded state ends.
+
+        Raises StreamError where a DataLoader around this does not suit it.
+        """
+        refuse_loader(self._batch_size, dealt=self._global_batch > self._batch_size)
+        if overfits():
+            self._position.repeat()
+        place = self._position.begin()
         epoch, first = self._position.epoch, self._position.batches
         self._tally.begin(epoch)
         turn = self._turns.begin(together=self._share)
-        return _Epoch(self._batch, self._ahead, epoch, first, self.__len__, given, self._tally, turn)
+        return _Epoch(self._batch, self._ahead, epoch, first, self.__len__, place, self._tally, turn)
 
     def set_epoch(self, epoch: int) -> None:
-        """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept."""
-        self._position.set_epoch(epoch)
+        """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept.
+
+        Raises StreamError where the job was resumed within another epoch.
+        """
+        leave_whole(dealt=self._global_batch > self._batch_size)
+        if not counts_passes():
+            self._position.set_epoch(epoch)
 
     @property
     def resumed(self) -> tuple[int, int]:
@@ -193,6 +208,10 @@ class FileDataset:
         self._position.load(state, "a FileDataset", len(self))
         self._seed = state["seed"]
         self._ahead.clear()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled."""
+        refuse_copy()
 
     def _kind(self) -> dict[str, Any]:
         open_parts = self._open_parts if self._shuffle == "parts" else 0

@@ -9,8 +9,8 @@ import torch
 from torch.utils.data import Dataset, DistributedSampler
 
 from mpidata.errors import StreamError
+from mpidata.trainer.callers import callers
 from mpidata.trainer.frameworks.prepared import teach_accelerate
-from mpidata.trainer.torch_loaders import callers
 
 if TYPE_CHECKING:
     from mpidata.trainer.trainer import Trainer
@@ -42,7 +42,7 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
     def __len__(self) -> int:
         """Count the samples in this trainer's share."""
         teach_accelerate()
-        for caller in callers(2):
+        for caller in callers(1):
             if isinstance(caller, DistributedSampler):
                 caller.num_replicas, caller.rank = 1, 0
             elif type(caller).__name__ == _SHARD and self.trainer.plan.trainers > 1:

@@ -10,6 +10,7 @@ import torch
 from fake_library import make_plan
 from recording import SAMPLES, RecordLibrary, check, make_plan_with_lengths, record
 from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
 
 from mpidata import RecordedDataset
 from mpidata.errors import MpidataError, StreamError
@@ -42,6 +43,26 @@ def test_the_workers_of_a_loader(plan, start):
     for batch in batches:
         assert torch.equal(batch["scalar"], 1000 * batch["simulation"] + 10 * batch["step"])
     check(pickle.loads(pickle.dumps(dataset)), found)
+
+
+@pytest.mark.parametrize("size", [None, 4])
+def test_a_stateful_loader_gives_the_rest_of_its_epoch(plan, size):
+    record(plan, SAMPLES)
+
+    def make():
+        return StatefulDataLoader(RecordedDataset(plan.record_path), size, shuffle=True)
+
+    def given(batches):
+        return [[batch["simulation"].tolist(), batch["step"].tolist()] for batch in batches]
+
+    loader = make()
+    running = iter(loader)
+    for _ in range(3):
+        next(running)
+    state = pickle.loads(pickle.dumps(loader.state_dict()))
+    again = make()
+    again.load_state_dict(state)
+    assert given(again) == given(running)
 
 
 def test_an_index_that_is_not_there(plan):

@@ -52,6 +52,17 @@ def test_dropping_the_last_samples_is_warned_of(library):
         assert len(list(DataLoader(MPIStreamDataset(), batch_size=5, drop_last=True))) == 2
 
 
+@pytest.mark.parametrize("size", [None, 4])
+def test_a_shard_of_accelerate_leaves_the_samples_of_a_trainer_whole(library, size):
+    from accelerate.data_loader import prepare_data_loader
+
+    stream = MPIStreamDataset(4 if size is None else None)
+    loader = prepare_data_loader(DataLoader(stream, batch_size=size), num_processes=2, process_index=1)
+    batches = list(loader)
+    assert sum(len(batch["step"]) for batch in batches) == library.drawn >= 8
+    assert all(len(batch["step"]) == 4 for batch in batches[:-1])
+
+
 @pytest.mark.parametrize("arguments", [{"shuffle": True}, {"sampler": [0]}, {"batch_sampler": [[0]]}])
 def test_orders_of_samples_are_refused_by_torch(library, arguments):
     with pytest.raises(ValueError, match="DataLoader with IterableDataset: expected unspecified"):

@@ -1,0 +1,57 @@
+"""What of a framework begins a pass over a dataset: a dataset is not told, so this looks at the stack."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+__all__ = ["callers", "counts_passes", "leave_whole", "overfits"]
+
+_FRAMES = 12
+_LIGHTNING = ("lightning", "pytorch_lightning")
+
+
+def _frames_above(depth: int, most: int | None = _FRAMES) -> Iterator[FrameType]:
+    """Go through the frames from `depth` above the caller's own on, innermost first, at most so many."""
+    frame: FrameType | None = sys._getframe(depth + 1)
+    while frame is not None and most != 0:
+        yield frame
+        frame, most = frame.f_back, None if most is None else most - 1
+
+
+def callers(depth: int) -> Iterator[Any]:
+    """Find the objects whose methods have led to the call `depth` above the caller's own, innermost first."""
+    for frame in _frames_above(depth + 1):
+        if (caller := frame.f_locals.get("self")) is not None:
+            yield caller
+
+
+def overfits() -> bool:
+    """Whether a Trainer of Lightning with `overfit_batches`, which wants the same batches in each pass, is running."""
+    if not any(name in sys.modules for name in _LIGHTNING):
+        return False
+    for frame in _frames_above(1, most=None):
+        # Only of Lightning's own, as f_locals keeps alive what the variables hold.
+        if str(frame.f_globals.get("__name__")).split(".")[0] in _LIGHTNING:
+            trainer = frame.f_locals.get("self")
+            if getattr(trainer, "overfit_batches", 0):
+                return True
+    return False
+
+
+def leave_whole(dealt: bool) -> None:
+    """Have accelerate's IterableDatasetShard, if it calls, pass on what each trainer has for itself."""
+    for caller in callers(2):
+        if type(caller).__name__ == "IterableDatasetShard":
+            caller.batch_size, caller.split_batches = 1, False
+            if dealt:
+                caller.num_processes, caller.process_index = 1, 0
+
+
+def counts_passes() -> bool:
+    """Whether a loader of accelerate calls `set_epoch` as it begins a pass, with its own count of passes."""
+    frame = next((frame for frame in _frames_above(2) if frame.f_code.co_name != "set_epoch"), None)
+    caller = None if frame is None or frame.f_code.co_name != "__iter__" else frame.f_locals.get("self")
+    return type(caller).__name__ in ("DataLoaderShard", "DataLoaderDispatcher")

@@ -1,0 +1,45 @@
+"""accelerate around datasets on loaders, and around a stream in a DataLoader."""
+
+from collections import Counter
+
+import pytest
+from jobs import JobFolder, python
+
+SAMPLES, VALIDATION, AT = 37, 21, 2
+
+
+@pytest.mark.parametrize("given", ["loader", "files"])
+@pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
+def test_datasets_on_loaders(folder: JobFolder, given: str, trainers: int) -> None:
+    program = python("trainers/frameworks/loaders_accelerate.py", given)
+    folder.write_job({"name": "job", "trainers": {"ranks": trainers, "program": program}, "loaders": {"ranks": 1}})
+    result = folder.run(timeout=150)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    found = folder.read_notes("used", trainers)
+    assert all(each["sums"] == [found[0]["sums"][0]] * 2 for each in found), "resumed, the model becomes the same"
+    length = len(found[0]["batches"]) // 2
+    for epoch in (0, 1):
+        rows = Counter(row for each in found for batch in each["batches"][epoch * length :][:length] for row in batch)
+        filling = sum(rows.values()) - SAMPLES
+        assert set(rows) == set(range(SAMPLES)) and filling == (trainers - 1 if given == "loader" else 0)
+    for each in found:
+        assert each["rest"] == each["batches"][AT:]
+        assert each["stepped"] == 2 * [*([False, True] * (length // 2)), *([True] * (length % 2))]
+        assert Counter(each["validated"]) == Counter(range(VALIDATION)), "each sample is counted once"
+
+
+@pytest.mark.parametrize("size", ["whole", pytest.param("samples", marks=pytest.mark.full)])
+def test_a_stream_in_a_loader_stays_undivided_without_dispatch(folder: JobFolder, size: str) -> None:
+    folder.variables = {"STEPS": "8"}
+    folder.job(
+        trainers={"ranks": 2, "program": python("trainers/frameworks/undivided_accelerate.py", size)},
+        solvers={"function": "functions.steps:simulate"},
+        parameters={"count": 6, "space": {"alpha": [0.0, 1.0]}},
+    )
+    result = folder.run(timeout=150)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    found = folder.read_notes("used", 2)
+    assert Counter((i, s) for each in found for i, s in each["used"]) == Counter(
+        (i, s) for i in range(6) for s in range(8)
+    )
+    assert all(each["steps"] == [4, 6] for each in found), "there is a step after the last batch"
