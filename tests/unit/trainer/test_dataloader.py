@@ -125,3 +125,13 @@ def in_child_of_a_thread(call):
 def test_workers_that_are_not_forked_are_refused_too(library):
     with pytest.raises(StreamError, match="num_workers > 0 does not work with MPIStreamDataset"):
         pickle.dumps(MPIStreamDataset())
+
+
+def test_batches_of_a_stream_are_not_skipped(library):
+    from accelerate.data_loader import SkipDataLoader
+
+    loader = SkipDataLoader(MPIStreamDataset(2), skip_batches=2, batch_size=None)
+    with pytest.raises(StreamError, match="would drop the first 2 batches of this pass over the stream"):
+        next(iter(loader))
+    loader.skip_batches = 0
+    assert len(list(loader)) == 6
