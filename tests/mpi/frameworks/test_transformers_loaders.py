@@ -8,8 +8,9 @@ from jobs import JobFolder, python
 SAMPLES = 37
 
 
-@pytest.mark.parametrize("given", ["loader", pytest.param("files", marks=pytest.mark.full)])
-@pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
+@pytest.mark.full
+@pytest.mark.parametrize("given", ["loader", "files"])
+@pytest.mark.parametrize("trainers", [1, 2])
 def test_a_resume_in_mid_epoch_has_the_rest(folder: JobFolder, given: str, trainers: int) -> None:
     program = python("trainers/frameworks/loaders_transformers.py", given)
     folder.write_job({"name": "job", "trainers": {"ranks": trainers, "program": program}, "loaders": {"ranks": 1}})
