@@ -31,6 +31,7 @@ from mpidata.loading.part_messages import Files, pack_files
 from mpidata.loading.parts import digest_of, find_parts
 from mpidata.trainer import place as job
 from mpidata.trainer.callers import counts_passes, leave_whole, overfits
+from mpidata.trainer.frameworks.prepared import teach_accelerate
 
 __all__ = ["FileDataset"]
 
@@ -106,6 +107,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         share: bool = True,
     ) -> None:
         place = job.place()  # first: then the job hears of what is refused
+        teach_accelerate()
         batch_size, open_parts = _whole("batch_size", batch_size), _whole("open_parts", open_parts)
         _refuse(transform, reader, shuffle, seed)
         check_choice(columns)
@@ -138,6 +140,11 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         place.hold(f"mpidata.FileDataset {next(_numbers)}", self)
         self._position.is_of_job("FileDataset")
 
+    @property
+    def dealt(self) -> bool:
+        """Whether each of several trainers has batches of its own."""
+        return self._global_batch > self._batch_size
+
     def __len__(self) -> int:
         """Count this trainer's batches in an epoch: the same on all."""
         return self._shares.batches
@@ -147,7 +154,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
 
         Raises StreamError where a DataLoader around this does not suit it.
         """
-        refuse_loader(self._batch_size, dealt=self._global_batch > self._batch_size)
+        refuse_loader(self._batch_size, dealt=self.dealt)
         if overfits():
             self._position.repeat()
         place = self._position.begin()
@@ -161,7 +168,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
 
         Raises StreamError where the job was resumed within another epoch.
         """
-        leave_whole(dealt=self._global_batch > self._batch_size)
+        leave_whole(dealt=self.dealt)
         if not counts_passes():
             self._position.set_epoch(epoch)
 

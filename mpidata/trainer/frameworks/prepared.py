@@ -26,7 +26,7 @@ _taught: list[Callable[..., Any]] = []
 
 
 def teach_accelerate() -> None:
-    """Have accelerate leave a DataLoader around a stream or a share undivided; if it is imported, and once.
+    """Have accelerate leave a DataLoader around what is dealt out already undivided; if it is imported, and once.
 
     Notes
     -----
@@ -59,6 +59,7 @@ def _around(prepare: Callable[..., Any]) -> Callable[..., Any]:
 
 def _undivided(loader: Any, parts: int) -> Any:
     """Make of a DataLoader what this trainer is to iterate over; None: it is none of ours, accelerate deals it out."""
+    from mpidata.datasets.files.dataset import FileDataset
     from mpidata.trainer.dataset import MPIStreamDataset
     from mpidata.trainer.validation.dealt import Dealt
 
@@ -68,6 +69,8 @@ def _undivided(loader: Any, parts: int) -> Any:
         if size is None or parts == 1:
             return loader
         return DataLoader(dataset, size // parts or 1, drop_last=loader.drop_last, **_kept(loader))
+    if isinstance(dataset, FileDataset) and dataset.dealt and loader.batch_size is None:
+        return loader
     if isinstance(dataset, Dealt) and dataset.trainer.plan.trainers > 1:
         return _in_step(loader, dataset, parts)
     return None
