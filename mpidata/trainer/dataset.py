@@ -17,8 +17,8 @@ from mpidata.native.library import check
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
-from mpidata.trainer.callers import leave_whole, overfits
 from mpidata.trainer.constants import DrawnConstants, find_constants
+from mpidata.trainer.frameworks.callers import leave_whole, overfits
 from mpidata.trainer.frameworks.prepared import teach_accelerate
 from mpidata.trainer.frameworks.steps import compare_steps
 from mpidata.trainer.passes import Pass

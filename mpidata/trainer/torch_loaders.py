@@ -10,7 +10,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from mpidata.errors import StreamError
 from mpidata.packing import refuse_fetcher
-from mpidata.trainer.callers import callers
+from mpidata.trainer.frameworks.callers import callers
 
 __all__ = ["check_skipping", "no_workers", "overfitting", "refuse_later", "refuse_loader", "refuse_workers"]
 

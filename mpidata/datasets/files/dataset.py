@@ -30,7 +30,7 @@ from mpidata.loading.formats.readers import check_format
 from mpidata.loading.part_messages import Files, pack_files
 from mpidata.loading.parts import digest_of, find_parts
 from mpidata.trainer import place as job
-from mpidata.trainer.callers import counts_passes, leave_whole, overfits
+from mpidata.trainer.frameworks.callers import counts_passes, leave_whole, overfits
 from mpidata.trainer.frameworks.prepared import teach_accelerate
 
 __all__ = ["FileDataset"]

@@ -7,7 +7,7 @@ from typing import NoReturn
 from torch.utils.data import get_worker_info
 
 from mpidata.errors import StreamError
-from mpidata.trainer.callers import callers
+from mpidata.trainer.frameworks.callers import callers
 
 __all__ = ["refuse_copy", "refuse_loader"]
 

@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import Dataset, DistributedSampler
 
 from mpidata.errors import StreamError
-from mpidata.trainer.callers import callers
+from mpidata.trainer.frameworks.callers import callers
 from mpidata.trainer.frameworks.prepared import teach_accelerate
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 import mpidata
 
-SAMPLES, AT = 37, 7
+SAMPLES, AT = 37, 7 if os.environ["WORLD_SIZE"] == "2" else 13  # in the second epoch
 
 
 class Rows(torch.utils.data.Dataset):
