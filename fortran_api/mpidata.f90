@@ -861,7 +861,8 @@ contains
 
     fits = all(extents >= 0)
     if (.not. fits) call refuse("Field '" // trim(field) // "': extent -1: an assumed-size array, u(*), whose last " // &
-      'extent is not known, was put', 'Pass a section with its extents: u(1:n) in place of u.', ierror)
+      'extent is not known, was put', 'Pass a section with its extents: u(1:n) in place of u. gfortran takes an empty ' // &
+      'pointer, array constructor or section with gaps for one: put an empty allocatable array, or nothing.', ierror)
     if (.not. (fits .and. present(start))) return
     fits = size(start) == size(extents)
     if (fits) return

@@ -1,7 +1,7 @@
 """Stream a running ensemble of MPI simulations into PyTorch training.
 
 In the training script: `MPIStreamDataset`, `DataLoader`, `FileDataset`, `Normalizer`, `PackedCollate`, `graphs`,
-`register`, `report` and `init_process_group`.
+`register`, `report`, `init_process_group`, `in_job` and `StreamError`.
 In a solver written in Python: `mpidata.solver`; in a function of `solvers.function`: `Constants` and `GiveUp`.
 Importing this package neither initialises MPI nor imports torch; the names below are loaded when they are first used.
 """
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import mpidata.solver as solver
+    from mpidata.alone.outside import in_job
     from mpidata.datasets.data_loader.data_loader import DataLoader
     from mpidata.datasets.files.dataset import FileDataset
-    from mpidata.errors import GiveUp
+    from mpidata.errors import GiveUp, StreamError
     from mpidata.field_statistics.normalizer import Normalizer
     from mpidata.packing import PackedCollate
     from mpidata.record.dataset import RecordedDataset
@@ -35,8 +36,10 @@ __all__ = [
     "Normalizer",
     "PackedCollate",
     "RecordedDataset",
+    "StreamError",
     "__version__",
     "graphs",
+    "in_job",
     "init_process_group",
     "register",
     "report",
@@ -54,7 +57,9 @@ _HOME = {
     "Normalizer": "mpidata.field_statistics.normalizer",
     "PackedCollate": "mpidata.packing",
     "RecordedDataset": "mpidata.record.dataset",
+    "StreamError": "mpidata.errors",
     "graphs": "mpidata.trainer.batches.graphs",
+    "in_job": "mpidata.alone.outside",
     "init_process_group": "mpidata.trainer.process_group",
     "register": "mpidata.trainer.script",
     "report": "mpidata.trainer.script",

@@ -8,6 +8,7 @@ __all__ = [
     "DAMAGED",
     "GiveUp",
     "JobFileError",
+    "JobInterrupt",
     "LaunchError",
     "LibraryError",
     "MpidataError",
@@ -57,6 +58,10 @@ class JobFileError(MpidataError):
 
 class StreamError(MpidataError):
     """The stream of samples cannot be set up, or ended with an error."""
+
+
+class JobInterrupt(KeyboardInterrupt):
+    """Ctrl-C in `mpidata run` has ended the loop of a training script; for scripts a KeyboardInterrupt."""
 
 
 class LaunchError(MpidataError):

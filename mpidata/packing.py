@@ -14,7 +14,7 @@ from torch.utils.data import ConcatDataset, Dataset, Subset, default_collate
 from mpidata.errors import StreamError
 from mpidata.run.plan import Field
 
-__all__ = ["PackedCollate", "join_fields", "number_tensors", "refuse_fetcher", "refuse_stacking"]
+__all__ = ["PackedCollate", "check_constants", "join_fields", "number_tensors", "refuse_fetcher", "refuse_stacking"]
 
 _FRAMES = 8
 
@@ -39,7 +39,8 @@ class PackedCollate:
     Of B samples a field whose shape has a name, ``[nodes, 2]``, becomes ``[sum, 2]``: the samples are joined along that
     dimension. The batch has ``nodes``, ``[B]`` int64, and ``nodes_offsets``, ``[B + 1]`` int64, where each begins; the
     values of `index` fields count along the joined samples. With windows of W steps these are ``[B, W]`` and
-    ``[B * W + 1]``. All else is stacked, also what was added to the samples, by torch's ``default_collate``.
+    ``[B * W + 1]``. All else is stacked, also what was added to the samples, by torch's ``default_collate``. A batch of
+    windows has fields with ``per: simulation`` only if the dataset has ``constants="batch"``.
     """
 
     def __init__(self, fields: Mapping[str, Field]) -> None:
@@ -52,11 +53,14 @@ class PackedCollate:
         totals = {
             name: of.reshape(len(samples), -1).sum(axis=1) for name, of in zip(self._lengths, lengths, strict=True)
         }
-        there = [field for field in self._fields if field.name in samples[0]]
+        once = [field for field in self._fields if field.per_simulation and field.name in samples[0]]
+        apart = [field.name for field in once if any(_is_apart(field, sample) for field in once for sample in samples)]
+        there = [field for field in self._fields if field.name in samples[0] and field.name not in apart]
         joined: dict[str, Any] = join_fields(there, samples, totals)
         joined |= number_tensors(self._lengths, lengths, len(lengths))
+        left_out = {*joined, *apart, *(f"{name}_given" for name in apart)}
         rest: dict[str, Any] = default_collate(
-            [{name: value for name, value in sample.items() if name not in joined} for sample in samples]
+            [{name: value for name, value in sample.items() if name not in left_out} for sample in samples]
         )
         return joined | rest
 
@@ -67,6 +71,25 @@ class PackedCollate:
             )
         of_all: npt.NDArray[np.int64] = torch.stack([torch.as_tensor(sample[name]) for sample in samples]).numpy()
         return of_all
+
+
+def check_constants(constants: Any) -> None:
+    """Raise StreamError if a dataset's argument `constants` is neither "apart" nor "batch"."""
+    if constants not in ("apart", "batch"):
+        raise StreamError(f"constants={constants!r} is neither 'apart' nor 'batch'. Give one of them, or leave it out.")
+
+
+def _is_apart(field: Field, sample: Mapping[str, Any]) -> bool:
+    """Tell whether a window of several steps has a field that is put once a simulation once, not for each step.
+
+    False also where it is empty, which looks alike.
+    """
+    if not torch.as_tensor(sample["step"]).ndim:
+        return False
+    values = sample[field.name]
+    if not field.length:
+        return bool(values.ndim == len(field.shape))
+    return bool(values.shape[field.shape.index(field.length)] != int(torch.as_tensor(sample[field.length]).sum()))
 
 
 def number_tensors(

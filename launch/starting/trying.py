@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpidata.alone.sources import write_made_up, write_recorded
-from mpidata.config import load_job
+from mpidata.config import keys_of, load_job
 from mpidata.errors import LaunchError
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -22,9 +22,9 @@ from mpidata.trainer.alone import TRY
 
 __all__ = ["try_script"]
 
-# What a job has beside one trainer and its stream is not there; its programs need not be there yet.
-_WITHOUT = ("trainers.ranks=1", "loaders=null", "record=null", "checkpoint=null", "solvers.function=null")
-_PROGRAMS = ('trainers.program=["true"]', 'solvers.program=["true"]')
+# What a job has beside one trainer, its stream and loaders is not there; its programs need not be there yet.
+_WITHOUT = ("trainers.ranks=1", "checkpoint=null", 'trainers.program=["true"]')
+_SOLVERS = ("record=null", "solvers.function=null", 'solvers.program=["true"]')
 
 
 def try_script(
@@ -50,17 +50,20 @@ def try_script(
     int
         Exit status of the program.
     """
-    job = load_job(_job_file(record, job_file), [*overrides, *_WITHOUT, *_PROGRAMS])
+    job_file = _job_file(record, job_file)
+    keys = keys_of(job_file)
+    solvers = () if "loaders" in keys and not keys & {"solvers", "fields", "parameters"} else _SOLVERS
+    job = load_job(job_file, [*overrides, *_WITHOUT, *solvers])
     words = [sys.executable, *command] if command[0].endswith(".py") else list(command)
     with tempfile.TemporaryDirectory(prefix="mpidata-try-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         plan = dataclasses.replace(Plan.of(job, folder), record_path=None, journal=0)
         RunFolder(folder).private.mkdir()
         RunFolder(folder).plan.write_text(plan.text(), encoding="utf-8")
-        if record is None:
-            write_made_up(folder, draw_at_once(job), steps)
-        else:
+        if record is not None:
             write_recorded(folder, Path(record).resolve())
+        elif plan.has_stream:
+            write_made_up(folder, draw_at_once(job), steps)
         return _run(words, {**os.environ, **_variables(folder)})
 
 

@@ -18,6 +18,7 @@ from mpidata.launch.page.page import draw
 from mpidata.launch.page.tail import Tail
 from mpidata.launch.page.view import View
 from mpidata.run.folder import RunFolder
+from mpidata.run.stop import read_stop
 
 __all__ = ["Aside", "Progress"]
 
@@ -51,7 +52,7 @@ class Progress:
     console : rich.console.Console
         Where to show them.
     within_s : float
-        Time in seconds that the job has for a last checkpoint.
+        Time in seconds that the job has to end when it is told to.
     more : sequence, optional
         Others that give lines to be shown as they come, by a method as `Tail.lines`.
     clock : callable, optional
@@ -142,15 +143,20 @@ class Progress:
             self._say_once("The stream is over; waiting for the programs to end.")
 
     def _explain_stop(self) -> None:
-        try:
-            name = self._run.stop.read_text(encoding="utf-8").strip()
-        except OSError:
+        asked = read_stop(self._run.stop)
+        if asked is None:
             return
-        asked = "Ctrl-C" if name == "SIGINT" else name
-        self._say_once(
-            f"{asked}: the job is to write a checkpoint and end, within {self._within_s:g} s. {asked} once more ends "
-            "it at once."
-        )
+        then = ", after a checkpoint" if asked.checkpoint else ""
+        if asked.interrupt:
+            self._say_once(
+                f"Ctrl-C: the training loops end with KeyboardInterrupt{then}. The job ends when the scripts end, "
+                f"within {self._within_s:g} s. Press Ctrl-C again to end now."
+            )
+        else:
+            self._say_once(
+                f"{asked.name}: the job is to write a checkpoint and end, within {self._within_s:g} s. {asked.name} "
+                "once more ends it at once."
+            )
 
     def _say_once(self, sentence: str) -> None:
         if sentence not in self._said:

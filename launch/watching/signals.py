@@ -7,10 +7,11 @@ from types import FrameType
 
 from mpidata.early import stop_early
 from mpidata.run.exits import signal_name
+from mpidata.run.stop import StopRequest
 
 __all__ = ["Signals"]
 
-_STOP = (signal.SIGTERM, signal.SIGUSR1)
+_ASKING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 
 class Signals:
@@ -19,7 +20,7 @@ class Signals:
     Parameters
     ----------
     checkpoint_on_interrupt : bool
-        Whether Ctrl-C lets the job write a checkpoint first, as SIGTERM and SIGUSR1 do.
+        Whether the job writes a checkpoint after Ctrl-C, as it does after SIGTERM and SIGUSR1.
 
     Attributes
     ----------
@@ -34,25 +35,26 @@ class Signals:
     """
 
     def __init__(self, checkpoint_on_interrupt: bool = False) -> None:
-        self._asking = (*_STOP, signal.SIGINT) if checkpoint_on_interrupt else _STOP
+        self._checkpoint_on_interrupt = checkpoint_on_interrupt
         self.first: int | None = None
         self.count = 0
         self._before: dict[int, object] = {}
 
     @property
-    def asks_for_checkpoint(self) -> bool:
-        """Whether the job is to write a checkpoint and end."""
-        return self.first in self._asking
+    def asks_to_stop(self) -> bool:
+        """Whether the job is to end in order."""
+        return self.first in _ASKING
 
     @property
     def ends_at_once(self) -> bool:
-        """Whether the job is to end without further ado: SIGHUP, a second signal, or Ctrl-C without checkpoints."""
-        return self.count > 1 or (self.first is not None and self.first not in self._asking)
+        """Whether the job is to end without further ado: SIGHUP, or a second signal."""
+        return self.count > 1 or (self.first is not None and self.first not in _ASKING)
 
     @property
-    def name(self) -> str:
-        """Name of the first signal; empty where none has come."""
-        return signal_name(self.first) if self.first is not None else ""
+    def request(self) -> StopRequest:
+        """What the first signal asks of the job."""
+        assert self.first is not None
+        return StopRequest(signal_name(self.first), self.first != signal.SIGINT or self._checkpoint_on_interrupt)
 
     def __enter__(self) -> Signals:
         """Take the signals."""

@@ -46,7 +46,7 @@ class Watch:
     lost_host : str or None
         A host that does not answer, if that has ended the job.
     asked : bool
-        Whether the job was asked to write a checkpoint and end.
+        Whether the job was asked to end.
 
     Notes
     -----
@@ -87,7 +87,7 @@ class Watch:
         now, joined = self._clock(), self._attempt.joined()
         if self._attempt.run.is_removed:
             return True
-        if self._signals.ends_at_once or (self._signals.asks_for_checkpoint and not self._may_stop(now, joined)):
+        if self._signals.ends_at_once or (self._signals.asks_to_stop and not self._may_stop(now, joined)):
             return True
         if now >= self._next_find:  # the last time when all are there
             self._next_find = float("inf") if joined else now + _FIND_EVERY_S
@@ -130,18 +130,21 @@ class Watch:
         if not self.asked:
             self.asked = True
             self._limit(now + self._attempt.plan.checkpoint_within_s + deadlines.LATE_S)
-            _write(self._attempt.run.stop, self._signals.name)
+            _write(self._attempt.run.stop, self._signals.request.text())
         return True
 
     def _after_summary(self, summary: Path, now: float) -> None:
-        status = _status(summary)
+        status, interrupted = _status(summary), self.asked and self._signals.request.interrupt
         if self._first("summary"):
-            self._end_by = float("inf") if status == "complete" else self._end_by
+            self._end_by = float("inf") if status == "complete" and not interrupted else self._end_by
             # Programs of a job that is complete, or that its scripts have stopped, may work on: to save a model, say.
             if status == "failed":
                 self._fail(now, deadlines.FAILED_S)
-            elif status == "stopped" and self.asked:
+            elif status == "stopped" and self.asked and not interrupted:
                 self._fail(now)
+        scripts = range(1, 1 + self._attempt.plan.trainers)
+        if interrupted and self._ranks.gone.issuperset(scripts) and self._first("scripts"):
+            self._fail(now)
         if len(self._ranks.gone) == self._attempt.plan.world and self._first("empty"):
             self._limit(now + deadlines.EMPTY_S)
 

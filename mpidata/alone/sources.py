@@ -28,7 +28,10 @@ _PARAMETERS, _SOURCE = "parameters.npy", "source.json"
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A sample; `fields` (contiguous, in the `numpy_dtype` of their dtypes) and `numbers` are in the plan's order."""
+    """A sample; `fields` (contiguous, in the `numpy_dtype` of their dtypes) and `numbers` are in the plan's order.
+
+    Those of a try of a simulation have the same constants.
+    """
 
     simulation: int
     step: int
@@ -36,6 +39,7 @@ class Sample:
     parameters: npt.NDArray[np.float64]
     fields: list[npt.NDArray[Any]]
     numbers: npt.NDArray[np.int64]
+    by_try: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +174,7 @@ class Recorded:
                 for simulation in beside:
                     indices = self._of.get(simulation, [])
                     if step < len(indices):
-                        yield _sample(dataset[indices[step]], self._plan)
+                        yield _sample(dataset[indices[step]], self._plan, dataset.by_try(indices[step]))
 
     def steps(self, simulation: int) -> int | None:
         """Tell the number of steps where all were recorded."""
@@ -220,7 +224,7 @@ def _numbers(chance: np.random.Generator, field: Field, lengths: Mapping[str, in
     return np.asarray(chance.integers(0, 2 if kind == "b" else lengths.get(field.index, 10), shape, dtype))
 
 
-def _sample(recorded: dict[str, Any], plan: Plan) -> Sample:
+def _sample(recorded: dict[str, Any], plan: Plan, by_try: int) -> Sample:
     from mpidata.tensors import array_of
 
     fields = [np.ascontiguousarray(array_of(recorded[field.name])) for field in plan.fields]
@@ -228,4 +232,4 @@ def _sample(recorded: dict[str, Any], plan: Plan) -> Sample:
     assert all(field.size == math.prod(of.extents(lengths)) for field, of in zip(fields, plan.fields, strict=True))
     simulation, step, time = int(recorded["simulation"]), int(recorded["step"]), float(recorded["time"])
     numbers = np.array([int(recorded[name]) for name in plan.numbers], np.int64)
-    return Sample(simulation, step, time, recorded["parameters"].numpy(), fields, numbers)
+    return Sample(simulation, step, time, recorded["parameters"].numpy(), fields, numbers, by_try)

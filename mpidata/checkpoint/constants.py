@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpidata.dtypes import numpy_dtype
 from mpidata.native.library import Library, check
-from mpidata.native.structures import look
+from mpidata.native.structures import array_at, look
 from mpidata.run.plan import Field, Plan
 
 if TYPE_CHECKING:
@@ -68,7 +67,9 @@ class SnapshotConstants:
             if field.per_simulation:
                 sizes = extents(self._plan, field, self._numbers).tolist()
                 of_field = [(held.values[number], size) for held, size in zip(self._held, sizes, strict=True)]
-                views[f"constants/fields/{field.name}"] = [_view(at, n, field.dtype) for at, n in of_field if at and n]
+                views[f"constants/fields/{field.name}"] = [
+                    array_at(at, n, field.dtype) for at, n in of_field if at and n
+                ]
         return views
 
     def release(self) -> None:
@@ -76,13 +77,6 @@ class SnapshotConstants:
         for address in self._addresses:
             self._library.mpidata_trainer_constants_release(address)
         self._addresses = []
-
-
-def _view(address: int, elements: int, dtype: str) -> NDArray[Any]:
-    in_numpy = numpy_dtype(dtype)
-    memory = (ctypes.c_char * (elements * in_numpy.itemsize)).from_address(address)
-    array: NDArray[Any] = np.frombuffer(memoryview(memory), in_numpy)
-    return array
 
 
 class RestoredConstants:

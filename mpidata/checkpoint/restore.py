@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.checkpoint.constants import RestoredConstants
+from mpidata.checkpoint.dealing import trainers_for
 from mpidata.checkpoint.files import path_of, trainer_file
 from mpidata.checkpoint.ledgers import complete_steps, received_steps, trainer_of
 from mpidata.checkpoint.trainer_file import Saved, TrainerFile
@@ -146,18 +147,19 @@ def _unseen(plan: Plan, samples: int) -> int:
 def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[structures.Snapshot, list[_Part]]:
     """Deal out to this trainer: samples never drawn into the buffer, then those drawn before, while there is room.
 
-    The library would replace the latter anyway. What is kept for the tail's repeats may be anything that was drawn.
+    All trainers come to have as many samples to draw. The library would replace those drawn before anyway. What is kept
+    for the tail's repeats may be anything that was drawn.
     """
     statistics = np.zeros(len(files[0].head.statistics), np.int64)
     unseen, seen, rest = [], [], []
     room = plan.capacity if plan.capacity_in_bytes else plan.capacity // plan.samples_window
     n_unseen = n_seen = 0
+    dealt = trainers_for(plan, files, [_undrawn(file, *_places(file)[:2]) for file in files])
     for number, file in enumerate(files):
         if number % plan.trainers == index:
             statistics += file.head.statistics
-        mine = trainer_of(plan, file.simulation, file.step) == index
-        buffer, waiting, _, validation = (rows[mine[rows]] for rows in _places(file))
-        new = np.concatenate([buffer[~file.seen[buffer]], waiting])
+        buffer, waiting, _, validation = (rows[dealt[number][rows] == index] for rows in _places(file))
+        new = _undrawn(file, buffer, waiting)
         kept, room = _fitting(plan, file, new, room)
         unseen.append(_Part(constants.PLACE_BUFFER, file, new[:kept]))
         rest += [_Part(constants.PLACE_WAITING, file, new[kept:]), _Part(constants.PLACE_VALIDATION, file, validation)]
@@ -175,6 +177,10 @@ def _deal(plan: Plan, files: Sequence[TrainerFile], index: int) -> tuple[structu
         statistics=structures.Statistics(*statistics.tolist()),
     )  # fmt: skip
     return state, [*unseen, *seen, *rest]
+
+
+def _undrawn(file: TrainerFile, buffer: _Rows, waiting: _Rows) -> _Rows:
+    return np.concatenate([buffer[~file.seen[buffer]], waiting])
 
 
 def _fitting(plan: Plan, file: TrainerFile, rows: _Rows, room: int) -> tuple[int, int]:

@@ -148,8 +148,8 @@ def restore_state(objects: Mapping[str, Stateful], saved: Mapping[str, Saved], c
             ) from error
         except Exception as error:  # an object of the script may raise anything
             raise StreamError(
-                f"register: the state of {name} in the checkpoint does not fit: {type(error).__name__}: {error}. "
-                "Resume with the script and the settings that the checkpoint was made with."
+                f"register: the state of {name} in the checkpoint does not fit. Resume with the script and the "
+                f"settings that the checkpoint was made with. {type(error).__name__}: {error}"
             ) from error
 
 

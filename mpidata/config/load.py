@@ -69,6 +69,13 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> Job:
     return job
 
 
+def keys_of(path: str | Path) -> frozenset[str]:
+    """Return the keys at the top of a job file; raises JobFileError if it cannot be read."""
+    source = _Source(Path(os.path.abspath(path)))
+    source.read()
+    return frozenset(source.data)
+
+
 def resolved_yaml(job: Job) -> str:
     """Write the job with its defaults as YAML; loaded from any place, it gives an equal job."""
     return yaml_text.dump(job.resolved())

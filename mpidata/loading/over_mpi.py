@@ -60,10 +60,12 @@ class MpiLoaders:
     ----------
     library : Library
         Opened as a trainer.
+    when_closed : callable, optional
+        Called before `take` says that nothing more comes; what it raises comes from `take`.
     """
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, library: Library, when_closed: Callable[[], object] = lambda: None) -> None:
+        self._library, self._when_closed = library, when_closed
         self._seen: dict[int, int] = {}
         self._alive: set[int] = set()
         self._alive_seen = 0
@@ -104,8 +106,11 @@ class MpiLoaders:
             status = self._library.mpidata_trainer_take(dataset, seen, ctypes.byref(taken), slice_s)
             if status != constants.ERR_AGAIN or left <= _SLICE_S:
                 break
-        if status in (constants.ERR_AGAIN, constants.END):
-            return None if status == constants.ERR_AGAIN else Closed()
+        if status == constants.END:
+            self._when_closed()
+            return Closed()
+        if status == constants.ERR_AGAIN:
+            return None
         check(self._library, status)
         if taken.parcel is None:
             self._seen[dataset] = seen + 1

@@ -122,7 +122,7 @@ class Report(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Stop(Event):
-    """A trainer has left its loop early; `failed`: as its script has failed."""
+    """A training script has ended before the stream; `failed`: as it has failed."""
 
     failed: bool
     text: str

@@ -88,7 +88,7 @@ SIGNATURES: dict[str, _Signature] = {
     "mpidata_trainer_close": (c_int, [c_double]),
     # feed.h
     "mpidata_trainer_open_alone": (c_int, [c_char_p]),
-    "mpidata_trainer_give": (c_int, [c_void_p, c_void_p, c_void_p, c_double, c_int64, c_int64, c_double]),
+    "mpidata_trainer_give": (c_int, [c_void_p, c_void_p, c_void_p, c_double, c_int64, c_int64, c_int64, c_double]),
     "mpidata_trainer_gave_all": (c_int, [c_int64, c_int64]),
     "mpidata_trainer_gave_validation": (c_int, []),
     "mpidata_trainer_end_alone": (c_int, []),
@@ -131,7 +131,7 @@ SIGNATURES: dict[str, _Signature] = {
         c_int,
         [c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_int64), c_double],
     ),
-    "mpidata_trainer_record_numbers": (c_int, [c_void_p]),
+    **{f"mpidata_trainer_record_{name}": (c_int, [c_void_p]) for name in ("constants", "numbers")},
     "mpidata_trainer_record_write": (c_int, [c_int, c_int, c_int64, c_int64, c_int64]),
     "mpidata_trainer_record_stop": (c_int, [c_char_p]),
     "mpidata_trainer_record_figures": (c_int, [c_void_p]),

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mpidata.dtypes import numpy_dtype
 from mpidata.native.constants import Constant, table
 from mpidata.native.library import Library, check
 
-__all__ = ["Held", "look", "structure"]
+__all__ = ["Held", "array_at", "look", "structure"]
 
 if TYPE_CHECKING:
 
@@ -135,3 +136,11 @@ def look(library: Library, address: int, n_fields: int, n_numbers: int) -> Held:
     results = (values, numbers.ctypes.data, ctypes.byref(simulation), ctypes.byref(by_try))
     check(library, library.mpidata_trainer_constants_look(address, *results))
     return Held(simulation.value, by_try.value, list(values), numbers)
+
+
+def array_at(address: int, elements: int, dtype: str) -> npt.NDArray[Any]:
+    """View values of a field of this dtype, at least one, that the library holds."""
+    in_numpy = numpy_dtype(dtype)
+    memory = (ctypes.c_char * (elements * in_numpy.itemsize)).from_address(address)
+    array: npt.NDArray[Any] = np.frombuffer(memoryview(memory), in_numpy)
+    return array

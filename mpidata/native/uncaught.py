@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
-from mpidata.errors import MpidataError
+from mpidata.errors import JobInterrupt, MpidataError
 
 __all__ = ["describe", "end_on_exception", "fail", "say_own_errors"]
 
@@ -29,7 +29,9 @@ def say_own_errors(folder: Path | None) -> None:
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, MpidataError):
-            print(f"mpidata: {describe(error, folder)}", file=sys.stderr)
+            print(f"mpidata: {_with_place(str(error).strip(), error, folder)}", file=sys.stderr)
+        elif isinstance(error, JobInterrupt):
+            print(f"mpidata: Ctrl-C ended the loop of the script{_place(error, folder)}.", file=sys.stderr)
         else:
             previous(kind, error, trace)
 
@@ -38,6 +40,8 @@ def say_own_errors(folder: Path | None) -> None:
 
 def end_on_exception(folder: Path | None, report: Callable[[BaseException, str], None]) -> None:
     """Make an uncaught exception end this process with status 1: at once, as MPI_Finalize would wait for the others.
+
+    After Ctrl-C in `mpidata run` the process ends in order, with status 0: others may still save what they have.
 
     Parameters
     ----------
@@ -54,6 +58,8 @@ def end_on_exception(folder: Path | None, report: Callable[[BaseException, str],
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         previous(kind, error, trace)
         _let_out()
+        if isinstance(error, JobInterrupt):
+            raise SystemExit(0)
         try:
             if os.getpid() == process:  # not in a forked child, which does not have MPI either
                 report(error, describe(error, folder))
@@ -93,15 +99,27 @@ def describe(error: BaseException, folder: Path | None) -> str:
     name = type(error).__name__
     lines = str(error).strip().splitlines() or [""]
     text = lines[0]
+    for line in filter(str.strip, lines[1:]):  # torch: "Error(s) in loading state_dict for Net:", and then which
+        if not text.endswith(":"):
+            break
+        text += f" {line.strip()}"
     if text.startswith("Caught ") and "Original Traceback" in str(error):  # torch's wrapping of an error of a worker
         text = lines[-1].partition(": ")[2] or lines[-1]
+    if isinstance(error, MpidataError):
+        return _with_place(text, error, folder)
+    return (f"{name}: {text}" if text else name) + _place(error, folder)
+
+
+def _with_place(sentences: str, error: BaseException, folder: Path | None) -> str:
+    place = _place(error, folder)
+    return sentences.rstrip(".") + place if place else sentences
+
+
+def _place(error: BaseException, folder: Path | None) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if folder and _is_below(frame.filename, folder)]
-    named = own if isinstance(error, MpidataError) else own or frames  # the library's lines help nobody
-    place = f" ({os.path.basename(named[-1].filename)} line {named[-1].lineno})" if named else ""
-    if isinstance(error, MpidataError):  # a whole sentence
-        return text.rstrip(".") + place if place else text
-    return (f"{name}: {text}" if text else name) + place
+    named = own if isinstance(error, (MpidataError, JobInterrupt)) else own or frames  # the library's lines help nobody
+    return f" ({os.path.basename(named[-1].filename)} line {named[-1].lineno})" if named else ""
 
 
 def _is_below(file: str, folder: Path) -> bool:

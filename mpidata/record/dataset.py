@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -15,7 +15,8 @@ from torch.utils.data import Dataset
 
 from mpidata.dtypes import numpy_dtype, valid
 from mpidata.errors import DAMAGED, StreamError
-from mpidata.packing import join_fields, number_tensors, refuse_stacking
+from mpidata.packing import check_constants, join_fields, number_tensors, refuse_stacking
+from mpidata.record.constants import RecordedConstants
 from mpidata.record.layout import Header, column_of, files_in, open_file, read_ends, read_given, read_index
 from mpidata.run.plan import Field
 from mpidata.tensors import tensor_of
@@ -35,6 +36,10 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
     window, stride : int
         Steps of a sample, and how far apart they are, as `samples.window` and `samples.stride` of a job: there is one
         for each step after which enough others of its simulation are recorded.
+    constants : str
+        Where fields with ``per: simulation`` are. ``"apart"``: samples have them in their own shape, the samples of a
+        simulation perhaps in the same memory, and `constants` gives them. ``"batch"``: in windows like the other
+        fields, and never in the same memory.
 
     Raises
     ------
@@ -60,9 +65,16 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, validation: bool = False, window: int = 1, stride: int = 1
+        self,
+        path: str | os.PathLike[str],
+        *,
+        validation: bool = False,
+        window: int = 1,
+        stride: int = 1,
+        constants: Literal["apart", "batch"] = "apart",
     ) -> None:
         folder = Path(path)
+        check_constants(constants)
         if window < 1 or stride < 1:
             raise StreamError(f"RecordedDataset: window is {window} and stride {stride}. Use 1 or more.")
         self._paths = files_in(folder)
@@ -73,6 +85,7 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         found: list[npt.NDArray[np.void]] = []
         self._ends: list[dict[str, npt.NDArray[np.int64]]] = []
         self._given: list[dict[str, npt.NDArray[np.bool_]]] = []
+        self._constants: list[RecordedConstants] = []
         for number, file_path in enumerate(self._paths):
             with open_file(file_path) as file:
                 headers.append(Header.read(file, file_path))
@@ -81,6 +94,8 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
                 found.append(_index(columns, number, validation))
                 self._ends.append(read_ends(file, file_path, headers[-1], columns["simulation"] >= 0))
                 self._given.append(read_given(file, file_path, headers[-1], len(columns["simulation"])))
+                if headers[-1].constants:
+                    self._constants.append(RecordedConstants(file, file_path, headers[-1], columns["simulation"]))
         samples = np.concatenate(found)
         samples = samples[np.lexsort((samples["file"], samples["step"], samples["simulation"]))]
         again = np.zeros(len(samples), bool)
@@ -90,6 +105,10 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         self._steps = samples[~again]
         self._windows = _windows(self._steps, window, stride)
         self._header = headers[0]
+        self._gathers = constants == "batch"
+        self._step_fields = [field for field in self._header.fields if not field.per_simulation]
+        once = [] if self._gathers else self._header.constants
+        self._apart = {name for field in once for name in (field.name, f"{field.name}_given")}
         self._files: list[h5py.File] = []
         self._process = 0
 
@@ -131,10 +150,13 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         numbers = np.array(of_steps[0] if len(steps) == 1 else list(zip(*of_steps, strict=True)), np.int64)
         if len(steps) == 1:
             return steps[0] | number_tensors(names, numbers, n_lengths)
-        joined = join_fields(self._header.fields, steps, dict(zip(names[:n_lengths], numbers, strict=False)))
+        fields = self._header.fields if self._gathers else self._step_fields
+        joined = join_fields(fields, steps, dict(zip(names[:n_lengths], numbers, strict=False)))
         joined |= number_tensors(names, numbers, n_lengths)
         joined |= {name: torch.stack([step[name] for step in steps]) for name in ("time", "step")}
-        return joined | {name: steps[0][name] for name in ("parameters", "simulation")}
+        return joined | {
+            name: of for name, of in steps[0].items() if name in {"parameters", "simulation"} | self._apart
+        }
 
     def _numbers(self, place: int) -> list[int]:
         step = self._steps[place]
@@ -147,7 +169,8 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         number, row = int(step["file"]), int(step["row"])
         try:
             file, ends = self._open()[number], self._ends[number]
-            tensors = {f.name: _read_field(file["fields"][f.name], f, row, ends) for f in self._header.fields}
+            tensors = {f.name: _read_field(file["fields"][f.name], f, row, ends) for f in self._step_fields}
+            tensors |= self._read_constants(number, row) if self._constants else {}
             n = len(self._header.parameters)
             none = torch.empty(0, dtype=torch.float64)
             tensors["parameters"] = _read(file["parameters"], row, 1, (n,), "float64")[0] if n else none
@@ -160,6 +183,66 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
         tensors["step"] = torch.tensor(int(step["step"]))
         tensors["simulation"] = torch.tensor(int(step["simulation"]))
         return tensors
+
+    def _read_constants(self, number: int, row: int) -> dict[str, torch.Tensor]:
+        """Read those of a row of a file; an optional one that was not put is as long as the sample says."""
+        constants = self._constants[number]
+        held = dict(constants.read(self._open()[number], int(constants.of[row]), _read_field))
+        lengths = {name: int(ends[row + 1] - ends[row]) for name, ends in self._ends[number].items()}
+        for field in self._header.constants:
+            if self._gathers:
+                held[field.name] = held[field.name].clone()
+            if field.optional:
+                given = bool(self._given[number][f"{field.name}_given"][row])
+                held[f"{field.name}_given"] = torch.tensor(given)
+                if not given:
+                    held[field.name] = torch.zeros(field.extents(lengths), dtype=getattr(torch, field.dtype))
+        return held
+
+    def by_try(self, index: int) -> int:
+        """Tell by which try of its simulation a sample was made; 1 if the record does not tell.
+
+        Only a record of fields with ``per: simulation`` does.
+        """
+        if not self._constants:
+            return 1
+        step = self._steps[self._windows[index][0]]
+        constants = self._constants[int(step["file"])]
+        return int(constants.tries[constants.of[int(step["row"])]])
+
+    def constants(self, simulation: int) -> dict[str, torch.Tensor]:
+        """Read the fields with ``per: simulation`` of a simulation.
+
+        Parameters
+        ----------
+        simulation : int
+            Its id, of a sample of the dataset.
+
+        Returns
+        -------
+        dict of str to torch.Tensor
+            By field, in its own shape; an optional one has ``<name>_given``, and zeros if it was not put. Do not change
+            them: samples may share their memory.
+
+        Raises
+        ------
+        StreamError
+            The job has no such fields, the dataset holds no sample of the simulation, or the disk fails.
+
+        Notes
+        -----
+        If a simulation was tried again, these are those of the newest try of which there is a sample.
+        """
+        if not self._constants:
+            raise StreamError("The record has no field with 'per: simulation'.")
+        simulation = int(simulation)
+        first, end = np.searchsorted(self._steps["simulation"], [simulation, simulation + 1]).tolist()
+        if first == end:
+            raise StreamError(f"The dataset holds no sample of simulation {simulation}, whose constants are asked for.")
+        files, rows = (self._steps[name][first:end].tolist() for name in ("file", "row"))
+        of = [self._constants[number] for number in files]
+        newest = int(np.argmax([held.tries[held.of[row]] for held, row in zip(of, rows, strict=True)]))
+        return self._read_constants(files[newest], rows[newest])
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the open files out: each process opens its own."""

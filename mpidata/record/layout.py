@@ -11,6 +11,10 @@ values of all samples, in the order of the rows, one behind another: (sum, *rest
 first; else the elements of the samples, each in C order of its own shape, (elements).
 
 `given/<name>` (n) of an optional field is 1 where it was put; where it was not, its values are zeros.
+
+Where fields are put once a simulation, `constants/of` (n) has for each sample the row of its constants in
+`constants/simulation`, `constants/try` (m), `constants/lengths/<name>` (m) and `constants/fields/<name>`, which is like
+that of a field of samples.
 """
 
 from __future__ import annotations
@@ -32,12 +36,24 @@ from mpidata.errors import DAMAGED, MpidataError, as_line
 from mpidata.native import constants
 from mpidata.run.plan import Field, Plan
 
-__all__ = ["EMPTY", "Header", "column_of", "files_in", "open_file", "read_ends", "read_given", "read_index"]
+__all__ = [
+    "EMPTY",
+    "Header",
+    "column_of",
+    "files_in",
+    "open_file",
+    "read_constants_of",
+    "read_ends",
+    "read_given",
+    "read_index",
+]
 
 FORMAT = "mpidata-record"
-VERSION, WITH_NUMBERS = 1, 2  # the latter only where samples have numbers: earlier versions cannot read these
+# The later ones only where samples have numbers or constants: earlier versions of mpidata cannot read these.
+VERSION, WITH_NUMBERS, WITH_CONSTANTS = 1, 2, 3
 EMPTY = -1
 """Simulation of a row without a sample."""
+_MOST_ROWS = 1 << 62
 _MOST_STEPS = 1 << 28  # a greater one comes of damage; for each there is a bit in memory
 
 
@@ -64,10 +80,10 @@ class Header:
             kind, version = file.attrs.get("format"), file.attrs.get("version")
             if not isinstance(kind, str) or kind != FORMAT:
                 raise MpidataError(f"{path} is no file of a record. Give the folder that `record.path` names.")
-            if not isinstance(version, np.integer) or version not in (VERSION, WITH_NUMBERS):
+            if not isinstance(version, np.integer) or not VERSION <= version <= WITH_CONSTANTS:
                 found = version if isinstance(version, np.integer) else "unknown"
                 raise MpidataError(
-                    f"{path} is a record of version {found}, not {WITH_NUMBERS}. Read it with the version of mpidata "
+                    f"{path} is a record of version {found}, not {WITH_CONSTANTS}. Read it with the version of mpidata "
                     "that wrote it."
                 )
             data = json.loads(file.attrs["header"])
@@ -75,7 +91,7 @@ class Header:
             texts = {name: tuple(texts) for name, texts in dict(data.pop("texts", {})).items()}
             header = cls(**(data | {"parameters": tuple(data["parameters"]), "fields": fields, "texts": texts}))
             header._check()
-            columns = {f"fields/{f.name}": (column_of(f)[0], f.dtype) for f in fields}
+            columns = {header.place_of(f): (column_of(f)[0], f.dtype) for f in fields}
             columns |= {name: ((), dtype) for name, dtype in header.number_columns.items()}
             if header.parameters:
                 columns["parameters"] = ((len(header.parameters),), "float64")
@@ -93,7 +109,7 @@ class Header:
         sizes = [extent for extent in extents if type(extent) is int]
         bases = [field.base for field in self.fields]
         numbers = len(sizes) == len(extents) and all(type(n) is int for n in (self.trainer, self.every, *bases))
-        numbers &= all(type(field.optional) is bool for field in self.fields)
+        numbers &= all(type(flag) is bool for field in self.fields for flag in (field.optional, field.per_simulation))
         if not numbers or not all(isinstance(name, str) and name for name in names) or self.trainer < 0:
             raise ValueError("its header makes no sense")
         if (
@@ -101,21 +117,42 @@ class Header:
             or min(sizes, default=1) < 1
             or not {field.dtype for field in self.fields} <= set(constants.DTYPES)
             or not {field.index for field in self.fields} <= {"", *self.lengths}
+            or not {field.index for field in self.constants} <= {"", *self.constant_lengths}
         ):
             raise ValueError("its header makes no sense")
 
     def write(self, file: h5py.File) -> None:
         """Add it to a new file."""
         file.attrs["format"] = FORMAT
-        file.attrs["version"] = WITH_NUMBERS if self.numbers else VERSION
+        file.attrs["version"] = self._version
         fields: list[dict[str, Any]] = [{"name": f.name, "dtype": f.dtype, "shape": f.shape} for f in self.fields]
         for entry, field in zip(fields, self.fields, strict=True):
             entry.update({"index": field.index, "base": field.base} if field.index else {})
             entry.update({"optional": True} if field.optional else {})
+            entry.update({"per_simulation": True} if field.per_simulation else {})
         data = dataclasses.asdict(self) | {"fields": fields}
         if not self.texts:  # which earlier versions do not know
             del data["texts"]
         file.attrs["header"] = json.dumps(data)
+
+    @property
+    def _version(self) -> int:
+        return WITH_CONSTANTS if self.constants else WITH_NUMBERS if self.numbers else VERSION
+
+    @staticmethod
+    def place_of(field: Field) -> str:
+        """Name of the dataset with the values of a field."""
+        return f"constants/fields/{field.name}" if field.per_simulation else f"fields/{field.name}"
+
+    @property
+    def constants(self) -> tuple[Field, ...]:
+        """The fields that are put once a simulation."""
+        return tuple(field for field in self.fields if field.per_simulation)
+
+    @property
+    def constant_lengths(self) -> tuple[str, ...]:
+        """Lengths of these, in the order in which they name them."""
+        return tuple(dict.fromkeys(field.length for field in self.constants if field.length))
 
     @property
     def lengths(self) -> tuple[str, ...]:
@@ -169,8 +206,8 @@ def _texts(header: Header) -> str:
 
 def _describe(field: Field) -> str:
     index = f", index {field.index} from {field.base}" if field.index else ""
-    optional = ", optional" if field.optional else ""
-    return f"{field.name} ({field.dtype}, {list(field.shape)}{index}{optional})"
+    more = (", optional" if field.optional else "") + (", per simulation" if field.per_simulation else "")
+    return f"{field.name} ({field.dtype}, {list(field.shape)}{index}{more})"
 
 
 def column_of(field: Field) -> tuple[tuple[int, ...], int]:
@@ -211,9 +248,11 @@ def open_file(path: Path) -> h5py.File:
 
 
 def read_ends(
-    file: h5py.File, path: Path, header: Header, filled: npt.NDArray[np.bool_]
+    file: h5py.File, path: Path, header: Header, filled: npt.NDArray[np.bool_], *, constants: bool = False
 ) -> dict[str, npt.NDArray[np.int64]]:
     """Read where the samples end in the fields of each length, (rows + 1) from 0; `filled` tells which rows have one.
+
+    Or where the constants end, in their fields.
 
     Raises
     ------
@@ -221,17 +260,41 @@ def read_ends(
         There are not so many lengths or values, or the file cannot be read.
     """
     ends = {}
+    fields = [field for field in header.fields if field.length and field.per_simulation == constants]
+    names = dict.fromkeys(field.length for field in fields) if constants else header.lengths
     with _damaged(path):
-        sizes = {f: _dataset(file, f"fields/{f.name}").shape[0] // column_of(f)[1] for f in header.fields if f.length}
-        for name in header.lengths:
-            most = min(size for field, size in sizes.items() if field.length == name)
-            lengths = _dataset(file, f"lengths/{name}")[: len(filled)]
+        sizes = {field: _dataset(file, header.place_of(field)).shape[0] // column_of(field)[1] for field in fields}
+        for name in names:
+            place = f"constants/lengths/{name}" if constants else f"lengths/{name}"
+            most = min((size for field, size in sizes.items() if field.length == name), default=_MOST_ROWS)
+            lengths = _dataset(file, place)[: len(filled)]
             if lengths.shape != filled.shape or np.any((lengths[filled] < 0) | (lengths[filled] > most)):
-                raise ValueError(f"lengths/{name} makes no sense")
+                raise ValueError(f"{place} makes no sense")
             ends[name] = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths * filled)])
             if ends[name].min() < 0 or ends[name].max() > most:  # less than 0: more than an int64 can be
-                raise ValueError(f"lengths/{name} has more than the fields")
+                raise ValueError(f"{place} has more than the fields")
     return ends
+
+
+def read_constants_of(
+    file: h5py.File, path: Path, simulation: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Read for rows of these simulations which constants they have, and simulation and try of all constants.
+
+    Raises
+    ------
+    MpidataError
+        A row has none, or those of another simulation; or the file cannot be read.
+    """
+    with _damaged(path):
+        theirs, of, tries = (_dataset(file, f"constants/{name}")[()] for name in ("simulation", "of", "try"))
+        of, tries, filled = of[: len(simulation)], tries[: len(theirs)], simulation >= 0
+        if of.shape != simulation.shape or tries.shape != theirs.shape:
+            raise ValueError("constants/of or constants/try has too few rows")
+        wanted = of[filled]
+        if np.any((wanted < 0) | (wanted >= len(theirs))) or np.any(theirs[wanted] != simulation[filled]):
+            raise ValueError("constants/of names constants that are not there, or of another simulation")
+    return of, theirs, tries
 
 
 def read_given(file: h5py.File, path: Path, header: Header, rows: int) -> dict[str, npt.NDArray[np.bool_]]:

@@ -20,20 +20,20 @@ from mpidata.run.own_files import new_file
 
 __all__ = ["repack", "shrink"]
 
+_GROUPS = ("fields", "lengths", "given", "constants/fields", "constants/lengths", "constants")
 
-def shrink(path: Path, rows: int, of_fields: Mapping[str, int]) -> None:
-    """Cut all columns of a closed file to so many rows; raises OSError, which leaves a file that can be read, too.
 
-    `of_fields` has by name the rows of the fields that have others than those.
-    """
+def shrink(path: Path, rows: Mapping[str, int]) -> None:
+    """Cut the columns of a closed file to so many rows; raises OSError, which leaves a file that can be read, too."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
-        for first in (True, False):  # a reader takes `simulation` to be the shortest
+        for first in (True, False):  # a reader takes these to be the shortest
             view = _View(descriptor)
             with h5py.File(view, "r+", libver=("v110", "v110")) as file:
-                for column in [file["simulation"]] if first else _columns(file):
-                    group, _, name = column.name.strip("/").rpartition("/")
-                    column.resize(of_fields.get(name, rows) if group == "fields" else rows, axis=0)
+                for column in _columns(file):
+                    name = column.name.strip("/")
+                    if not first or name.rpartition("/")[2] == "simulation":
+                        column.resize(rows[name], axis=0)
             view.store()
     except (RuntimeError, ValueError) as error:
         raise OSError(str(error)) from None
@@ -49,7 +49,8 @@ def repack(path: Path, chunk_bytes: int) -> None:
     memory = io.BytesIO()
     with h5py.File(path, rdcc_nbytes=0) as old, h5py.File(memory, "w", libver=("v110", "v110"), rdcc_nbytes=0) as new:
         new.attrs.update(old.attrs)
-        new.create_group("fields", track_order=True)
+        for group in ("fields", *(["constants/fields"] if "constants" in old else [])):
+            new.create_group(group, track_order=True)
         for column in _columns(old):
             rows, *row = column.shape
             chunks = max(1, min(rows, -(-column.nbytes // chunk_bytes)))
@@ -74,7 +75,7 @@ def repack(path: Path, chunk_bytes: int) -> None:
 
 
 def _columns(file: h5py.File) -> list[h5py.Dataset]:
-    groups = (file["fields"], file.get("lengths", {}), file.get("given", {}), file)
+    groups = (*(file.get(name, {}) for name in _GROUPS), file)
     columns = (column for group in groups for column in group.values())
     return [column for column in columns if isinstance(column, h5py.Dataset)]
 

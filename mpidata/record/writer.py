@@ -21,6 +21,7 @@ import numpy.typing as npt
 from mpidata.errors import MpidataError
 from mpidata.native import constants, structures
 from mpidata.native.library import Library, check
+from mpidata.record.constants import ConstantsToRecord
 from mpidata.record.earlier import Earlier, check_owner
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
@@ -78,6 +79,7 @@ class Recorder:
             raise MpidataError(
                 f"The record cannot be written to {self.folder}: {error}. Give another `record.path` in the job file."
             ) from None
+        self._constants = ConstantsToRecord(plan, library, header) if plan.constants else None
         self._thread = threading.Thread(target=self._run, name="mpidata record", daemon=True)
         self._written = threading.Condition()  # and what follows
         self._finishing = False
@@ -184,7 +186,8 @@ class Recorder:
         simulation = columns["simulation"][:n]
         validation = (simulation >= self._plan.simulations).astype(np.uint8)
         step, time_ = columns["step"][:n], columns["time"][:n]
-        self._append(Rows(simulation, step, time_, validation, parameters[:n], self._numbers(n)))
+        of = self._constants.of_taken(n) if self._constants else None
+        self._append(Rows(simulation, step, time_, validation, parameters[:n], self._numbers(n)), of)
         check(self._library, self._library.mpidata_trainer_record_release())
         with self._written:
             self._written.notify_all()
@@ -196,13 +199,16 @@ class Recorder:
         check(self._library, self._library.mpidata_trainer_record_numbers(numbers.ctypes.data))
         return numbers
 
-    def _append(self, rows: Rows) -> None:
-        """Write the samples that are not there from an earlier start of the run."""
+    def _append(self, rows: Rows, constants_of: npt.NDArray[np.uintp] | None) -> None:
+        """Write the samples that are not there from an earlier start of the run, and their constants."""
         count = len(rows.simulation)
         old = self._earlier.has(rows.simulation, rows.step) if self._earlier else np.zeros(count, bool)
         edges = np.flatnonzero(np.diff(np.concatenate([[True], old, [True]]).astype(np.int8)))
         for first, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            self._file.append(rows.part(first, end), lambda *place, f=first: self._write(f, *place))
+            part = rows.part(first, end)
+            if self._constants and constants_of is not None:
+                part = part._replace(constants=self._constants.write(self._file, constants_of[first:end]))
+            self._file.append(part, lambda *place, f=first: self._write(f, *place))
 
     def _write(self, skipped: int, descriptor: int, field: int, first: int, count: int, offset: int) -> None:
         failed = self._library.mpidata_trainer_record_write(descriptor, field, skipped + first, count, offset)

@@ -7,8 +7,6 @@ are in c_api/src/base/deadlines.h, also the one that both have. tests/unit/run/t
 from __future__ import annotations
 
 # A trainer.
-LEFT_LOOP_S = 2.0  # from leaving the loop to the stop of the job; a new pass over the dataset takes it back
-LOOKED_AT_DATA_S = 60.0  # the same after the first batch of all: mostly a look at the data before the model is built
 FAILED_RECORDER_S = 1.0  # for what it has recorded, once its script has failed; the job ends meanwhile
 
 # The scheduler.

@@ -8,6 +8,7 @@ from pathlib import Path
 from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.stop import StopRequest, read_stop
 from mpidata.scheduler.coordinator import Coordinator
 from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
@@ -60,6 +61,7 @@ class Ending:
         self._figures: set[int] = set()
         self._figures_by = 0.0
         self._from_outside = False
+        self._outside_by = float("inf")
         self._unrecorded = ""
 
     @property
@@ -80,6 +82,8 @@ class Ending:
         """Note that a trainer has said goodbye."""
         self._trainers_in_loop.discard(trainer)
         self._trainers.discard(trainer)
+        if self._from_outside and not self._trainers:
+            self._limit(now + deadlines.STOP_S)  # a long step of a solver does not look whether the job goes on
         self._figures.add(trainer)
         self._figures_by = now + deadlines.LAST_FIGURES_S
 
@@ -104,7 +108,7 @@ class Ending:
         if self.conclusion["status"] == "complete":
             self.conclusion["status"] = "stopped"
             self.conclusion["reason"] = reason
-        self._from_outside = True
+        self._from_outside, self._outside_by = True, by
         self._limit(by)
 
     def fail(self, now: float, error: str, log: Path | None = None) -> bool:
@@ -148,6 +152,7 @@ class Ending:
         if now < self._by:
             return False
         if self._from_outside:
+            self._name_late(now)
             return True
         if self.conclusion["status"] != "failed" and self._trainers_in_loop:
             self.fail(now, self._stuck())
@@ -166,21 +171,30 @@ class Ending:
         self._by = min(self._by, by)
         return first
 
+    def _name_late(self, now: float) -> None:
+        if self._trainers and now >= self._outside_by and self.conclusion["status"] == "stopped":
+            was = "was" if len(self._trainers) == 1 else "were"
+            late = f"{self._late(self._trainers)} had not ended in time, and {was} ended"
+            self.conclusion["reason"] = f"{self.conclusion['reason']}; {late}"
+
+    @staticmethod
+    def _late(trainers: set[int]) -> str:
+        late = sorted(trainers)
+        return f"trainer {late[0]}" if len(late) == 1 else f"trainers {', '.join(map(str, late))}"
+
     def _stuck(self) -> str:
-        late = sorted(self._trainers_in_loop)
-        who = f"trainer {late[0]}" if len(late) == 1 else f"trainers {', '.join(map(str, late))}"
         return (
-            f"The job was stopped ({self.conclusion['reason']}), but {who} did not leave within {deadlines.STOP_S:g} "
-            "s: perhaps waiting for the others in a collective of torch.distributed. Leave the loop after the same "
-            "batch on all trainers."
+            f"The job was stopped ({self.conclusion['reason']}), but {self._late(self._trainers_in_loop)} did not "
+            f"leave within {deadlines.STOP_S:g} s: perhaps waiting for the others in a collective of "
+            "torch.distributed. Leave the loop after the same batch on all trainers."
         )
 
 
 class OutsideStop:
     """Notices a signal, or the file `stop` that `mpidata run` writes into the run folder when it gets one.
 
-    SIGINT ends the job at once; SIGTERM and SIGUSR1 after a checkpoint, for which there is time until
-    `plan.checkpoint_within_s` is nearly over.
+    SIGINT to this process ends the job at once; what the file asks for, SIGTERM and SIGUSR1 end it after a checkpoint,
+    if one is wanted, for which there is time until `plan.checkpoint_within_s` is nearly over.
 
     Parameters
     ----------
@@ -226,10 +240,13 @@ class OutsideStop:
     def tick(self, now: float) -> str:
         """Look for a stop; returns the reason for which the ranks are to leave now, else "". To be called often."""
         if not self._name:
-            self._name = self._look(now)
-            if not self._name:
+            request = self._look(now)
+            if request is None:
                 return ""
+            self._name = request.name
             self.by = now + self._plan.checkpoint_within_s
+            if not request.checkpoint:
+                return self._name
             self._before = self._checkpoints.last_valid
             self._checkpoints.want(now)
             return ""
@@ -242,16 +259,13 @@ class OutsideStop:
             return f"{self._name}: no checkpoint could be written in time"
         return ""
 
-    def _look(self, now: float) -> str:
+    def _look(self, now: float) -> StopRequest | None:
         if self._signal:
-            return signal.Signals(self._signal).name
+            return StopRequest(signal.Signals(self._signal).name)
         if now < self._next_look:
-            return ""
+            return None
         self._next_look = now + _LOOK_S
-        try:
-            return self._file.read_text(encoding="utf-8").strip() or "SIGTERM"
-        except OSError:
-            return ""
+        return read_stop(self._file)
 
 
 class Stream:

@@ -44,7 +44,7 @@ class Scheduler:
     """Dispatches simulations to the groups that ask, and brings the job to its end.
 
     The job is complete when every simulation is complete or failed, the trainers have drained, and all have left. It
-    stops when a trainer leaves its loop early, and fails when a rank reports an error, a training script fails, all
+    stops when a training script ends before the stream, and fails when a rank reports an error, a script fails, all
     loaders are lost, or all groups leave while simulations are still to be run.
 
     Parameters

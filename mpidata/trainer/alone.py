@@ -25,7 +25,7 @@ TRY = "MPIDATA_TRY"
 def open_alone(folder: Path) -> AloneTrainer:
     """Open the trainer that a folder of `mpidata try` tells of."""
     plan = Plan.read(RunFolder(folder).plan)
-    source, library = read_source(folder, plan), load()
+    source, library = read_source(folder, plan) if plan.has_stream else None, load()
     check(library, library.mpidata_trainer_open_alone(plan.text().encode()))
     return AloneTrainer(plan, library, source)
 
@@ -39,11 +39,11 @@ class AloneTrainer(Trainer):
         Of a job with one trainer, which need not run.
     library : Library
         Opened alone.
-    source : Source
-        Of the samples.
+    source : Source or None
+        Of the samples; None in a job without a stream.
     """
 
-    def __init__(self, plan: Plan, library: Library, source: Source) -> None:
+    def __init__(self, plan: Plan, library: Library, source: Source | None) -> None:
         super().__init__(plan, library, None)
         self._source = source
         self._error = ""
@@ -51,7 +51,8 @@ class AloneTrainer(Trainer):
 
     def begin(self) -> None:
         """Let samples come in."""
-        self._giving.start()
+        if self._source is not None:
+            self._giving.start()
 
     def fail(self, sentence: str) -> None:
         """Nobody is to be told."""
@@ -59,6 +60,10 @@ class AloneTrainer(Trainer):
 
     def _part(self, recorder_s: float, close_s: float) -> int:
         """Say what was drawn; nothing is waited for."""
+        if self.turns.given:
+            print(f"mpidata try: {self.turns.given} batches taken from the loader.", file=sys.stderr, flush=True)
+        if self._source is None:
+            return 0
         figures = structures.Statistics()
         check(self.library, self.library.mpidata_trainer_statistics(ctypes.byref(figures)))
         print(f"mpidata try: {self._progress()} drawn, of {figures.received} samples.", file=sys.stderr, flush=True)
@@ -67,20 +72,21 @@ class AloneTrainer(Trainer):
         return 0
 
     def _give_all(self) -> None:
+        assert self._source is not None
         try:
             if all(self._give(sample) for sample in self._source.samples(validation=True)):
                 check(self.library, self.library.mpidata_trainer_gave_validation())
-                self._give_training()
+                self._give_training(self._source)
         except Exception as error:
             self._error = describe(error, None)
             print(f"mpidata try: no more samples come: {self._error}", file=sys.stderr, flush=True)
         finally:
             self.library.mpidata_trainer_end_alone()
 
-    def _give_training(self) -> None:
+    def _give_training(self, source: Source) -> None:
         told: set[int] = set()
-        for sample in self._source.samples(validation=False):
-            if sample.simulation not in told and (steps := self._source.steps(sample.simulation)) is not None:
+        for sample in source.samples(validation=False):
+            if sample.simulation not in told and (steps := source.steps(sample.simulation)) is not None:
                 check(self.library, self.library.mpidata_trainer_gave_all(sample.simulation, steps))
             told.add(sample.simulation)
             if not self._give(sample):
@@ -99,6 +105,7 @@ class AloneTrainer(Trainer):
                 sample.time,
                 sample.step,
                 sample.simulation,
+                sample.by_try,
                 SLICE_S,
             )
         if status not in (constants.ERR_AGAIN, constants.END):

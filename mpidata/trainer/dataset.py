@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Collection, Iterator, Mapping
+from multiprocessing.context import get_spawning_popen
 from typing import Any, Literal, NoReturn, SupportsFloat
 
 import torch
@@ -14,23 +14,17 @@ from mpidata.checkpoint.state import Stateful
 from mpidata.errors import StreamError
 from mpidata.field_statistics.of_stream import StreamScales
 from mpidata.native.library import check
+from mpidata.packing import check_constants
 from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.constants import DrawnConstants, find_constants
-from mpidata.trainer.frameworks.callers import leave_whole, overfits
-from mpidata.trainer.frameworks.prepared import teach_accelerate
+from mpidata.trainer.frameworks.callers import leave_whole, overfits, overfitting
+from mpidata.trainer.frameworks.prepared import teach_accelerate, undivided_stream
 from mpidata.trainer.frameworks.steps import compare_steps
-from mpidata.trainer.passes import Pass
+from mpidata.trainer.passes import Pass, Refused
 from mpidata.trainer.script import report_of
-from mpidata.trainer.torch_loaders import (
-    check_skipping,
-    no_workers,
-    overfitting,
-    refuse_later,
-    refuse_loader,
-    refuse_workers,
-)
+from mpidata.trainer.torch_loaders import check_skipping, no_copy, no_workers, refuse_loader, refuse_workers
 from mpidata.trainer.validation.asked import AskedValidation, Validation
 
 __all__ = ["MPIStreamDataset"]
@@ -85,10 +79,10 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     ``[nodes, 2]``, and ``nodes``. Tensors may be kept and changed: their memory is used again only when nothing refers
     to it any more.
 
-    All trainers get the same number of batches. A pass over a stream that is over ends at once. Leaving a loop early
-    (`break`) stops the whole job in order 2 s later, or when the script ends, unless a new pass begins before (60 s
-    after the first batch of all, so that ``next(iter(stream))`` shows one); with `batches_per_epoch` it does not. An
-    uncaught exception ends the job as failed.
+    All trainers get the same number of batches. A pass over a stream that is over ends at once. A loop may be left
+    early (`break`): the next pass continues with the samples that follow. If the script ends before the stream, or
+    calls `close`, the whole job stops in order. Ctrl-C raises KeyboardInterrupt in the loop. An uncaught exception ends
+    the job as failed.
 
     Creating the first dataset is collective over all ranks of the job, initialises MPI, and sleeps until they have
     come. Iteration sleeps while it waits for samples. One thread at a time may iterate. Several datasets of one process
@@ -116,12 +110,9 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
             )
         _check_positive("steps_per_simulation", steps_per_simulation)
         check_ragged(batch_size, ragged, pad)
-        if constants not in ("apart", "batch"):
-            raise StreamError(
-                f"constants={constants!r} is neither 'apart' nor 'batch'. Give one of them, or leave it out."
-            )
+        check_constants(constants)
         refuse_workers()
-        teach_accelerate()
+        teach_accelerate(MPIStreamDataset, undivided_stream)
         self.batch_size = batch_size
         self.batches_per_epoch = batches_per_epoch
         self.ragged = ragged
@@ -149,14 +140,14 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         """Begin a pass; raises StreamError if a DataLoader around it, or where a framework resumed, does not suit."""
         if overfits():
-            return refuse_later(overfitting())
+            return Refused(overfitting())
         plan = self._trainer.plan
         refuse_loader(self, self.batch_size, plan.trainers, [length.name for length in plan.lengths])
-        self._trainer.stay()
+        self._trainer.begin_pass()
         try:
             check_skipping(compare_steps(self._trainer))
-        except StreamError as error:
-            return refuse_later(error)
+        except StreamError as error:  # Lightning puts an error of its own in the place of one of `iter`
+            return Refused(error)
         return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
 
     def set_epoch(self, epoch: int) -> None:
@@ -194,7 +185,6 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         the trainers, and sleeps until all have come; otherwise this is not collective.
         """
         refuse_workers()
-        teach_accelerate()
         return self._validation.get(share=share, even=even)
 
     def constants(self, simulation: int) -> dict[str, torch.Tensor]:
@@ -299,9 +289,7 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         -----
         True from the end of the loop on. Any thread; not collective; does not block.
         """
-        stopped, library = ctypes.c_int(), self._trainer.library
-        check(library, library.mpidata_trainer_stopped(ctypes.byref(stopped)))
-        return bool(stopped.value)
+        return self._trainer.is_stopped()
 
     @property
     def expected_batches(self) -> int | None:
@@ -389,9 +377,17 @@ class MPIStreamDataset(StreamScales, IterableDataset[dict[str, torch.Tensor]]):
         """
         self._trainer.close()
 
+    def __copy__(self) -> NoReturn:
+        """Refuse to be copied."""
+        raise StreamError(no_copy("copied"))
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        """Refuse to be copied."""
+        raise StreamError(no_copy("copied"))
+
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled, as a DataLoader does for its workers where it does not fork."""
-        raise StreamError(no_workers("num_workers > 0"))
+        """Refuse to be pickled, as a DataLoader does for its workers if it does not fork."""
+        raise StreamError(no_workers("num_workers > 0") if get_spawning_popen() else no_copy("pickled"))
 
 
 def _check_positive(name: str, value: Any) -> None:

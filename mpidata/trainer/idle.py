@@ -34,11 +34,14 @@ class Pace:
         Whether the next one is there, and it does not ask for it.
     why : str
         What that keeps waiting, to stand behind "has drawn nothing for 60 s".
+    outside : bool
+        Whether the script has left its loop over the stream.
     """
 
     batches: int
     holds_up: bool
     why: str
+    outside: bool = False
 
 
 class IdleWatch:
@@ -114,12 +117,16 @@ class IdleWatch:
             f"mpidata: Trainer {self._index} has drawn nothing for {self._after_s:g} s (after {pace.batches} batches), "
             f"though {pace.why}. "
         )
-        if in_collective:
+        if pace.outside and not in_collective:
+            text += "Its script has left the loop over the stream. The next pass continues; the job stops at "
+            text += "stream.close() or when the script ends.\n"
+        elif in_collective:
             text += "It waits for the other trainers, in a collective of torch.distributed. "
         else:
             text += "If it does not compute, it waits for the other trainers: "
             text += "each must draw from its own stream, all the same number of batches. "
-        text += "Its threads are here:\n" + "".join(_stacks())
+        if in_collective or not pace.outside:
+            text += "Its threads are here:\n" + "".join(_stacks())
         print(text, end="", file=sys.stderr, flush=True)
         log = RunFolder(self._plan.run).idle_log
         if self._index > 0 and not in_collective:  # one that waits is not the one that holds up the job

@@ -6,6 +6,7 @@ import atexit
 import ctypes
 import functools
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +60,8 @@ def join() -> Trainer:
 @functools.cache
 def loaders() -> MpiLoaders:
     """Get the way to the loaders of the job, the same object at every call; joins the job as `join` does."""
-    return MpiLoaders(join().library)
+    trainer = join()
+    return MpiLoaders(trainer.library, trainer.raise_interrupt)
 
 
 def _join() -> Trainer:
@@ -76,9 +78,13 @@ def _join() -> Trainer:
 def _join_job() -> Trainer:
     run = run_folder()
     if run is None:
+        say_own_errors(Path.cwd())
+        script = Path(sys.argv[0]).name if sys.argv[0].endswith(".py") else "train.py"
         raise StreamError(
-            "This process is not part of a job: MPIDATA_RUN is not set. Name the script under `trainers: program:` in "
-            "a job file, and start the job with `mpidata run job.yaml`."
+            "This process is not part of a job (MPIDATA_RUN is not set), and only a job streams samples. Name the "
+            "script under `trainers: program:` in a job file, and start the job with `mpidata run job.yaml`. To try it "
+            f"alone: `mpidata try --made-up job.yaml {script}` gives it random samples as the job's would be, and "
+            f"`mpidata try --record runs/NAME/1/record {script}` recorded ones."
         )
     if (
         os.environ.get("TORCHELASTIC_RUN_ID", os.environ["MPIDATA_RUN"]) != os.environ["MPIDATA_RUN"]

@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 
+from mpidata.errors import StreamError
 from mpidata.trainer.batches.alike import Batch, BatchMemory
 from mpidata.trainer.batches.packed import PackedMemory
 from mpidata.trainer.constants import DrawnConstants
 from mpidata.trainer.trainer import Trainer
 
-__all__ = ["Pass"]
+__all__ = ["Pass", "Refused"]
 
 
 class Pass(Iterator[dict[str, torch.Tensor]]):
@@ -71,6 +72,16 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
         return batch.tensors | self._constants.of_batch(batch)
 
     def __del__(self) -> None:
-        """Leave the stream, unless another pass begins; at the end of the interpreter, when it is closed, nothing."""
-        if self._limit is None and self._count > 0:
-            self._trainer.leave()
+        """Note that the script has left its loop, early or at the end."""
+        self._trainer.end_pass()
+
+
+class Refused(Iterator[dict[str, torch.Tensor]]):
+    """A pass that gives nothing: its first batch raises the error."""
+
+    def __init__(self, error: StreamError) -> None:
+        self._error = error
+
+    def __next__(self) -> dict[str, torch.Tensor]:
+        """Raise the error."""
+        raise self._error

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mpidata.alone.outside import in_job, say_no_job
 from mpidata.errors import StreamError
 from mpidata.loading.figures import Report
 from mpidata.loading.transport import Loaders
 from mpidata.loading.turns import Turns
 
-__all__ = ["Place", "place"]
+__all__ = ["Place", "group_place", "place"]
 
 
 _shared: Counter[str] = Counter()
@@ -57,17 +59,20 @@ class Place:
 
 
 def place() -> Place:
-    """Join the job, if this process has not yet; raises StreamError where it has no loaders."""
+    """Join the job, if this process has not yet; raises StreamError if it has no loaders.
+
+    Outside a job, and under `mpidata try`, this process is its own loader.
+    """
+    if not in_job():
+        say_no_job()
+        trainer_of_group, trainers = group_place()
+        return Place(_local_loaders(trainer_of_group), trainer_of_group, trainers, 1, 0, 0, lambda name, thing: None)
     from mpidata.trainer import counting, join
     from mpidata.trainer.alone import AloneTrainer
 
     trainer = join.join()
     plan = trainer.plan
-    if isinstance(trainer, AloneTrainer):
-        raise StreamError(
-            "`mpidata try` has no loaders: it gives MPIStreamDataset samples. Try a script with DataLoader on torch's "
-            "own, and one with FileDataset in a job, `mpidata run`."
-        )
+    alone = isinstance(trainer, AloneTrainer)
     if plan.loaders == 0:
         raise StreamError(
             "This job has no loaders, which make the batches of DataLoader and FileDataset. Add `loaders: {ranks: 2}` "
@@ -79,10 +84,10 @@ def place() -> Place:
         trainer.library.mpidata_trainer_report(name.encode(), value)
 
     return Place(
-        loaders=join.loaders(),
+        loaders=_local_loaders(index) if alone else join.loaders(),
         trainer=index,
         trainers=plan.trainers,
-        workers=plan.loaders,
+        workers=1 if alone else plan.loaders,
         retries=plan.loader_retries,
         seed=plan.seed,
         hold=trainer.checkpoints.hold,
@@ -90,3 +95,19 @@ def place() -> Place:
         shared=_shared,
         report=report,
     )
+
+
+def group_place() -> tuple[int, int]:
+    """Return rank and size of the process group of torch.distributed, (0, 1) without one."""
+    from torch import distributed
+
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+@functools.cache
+def _local_loaders(trainer: int) -> Loaders:
+    from mpidata.alone.loaders import LocalLoaders
+
+    return LocalLoaders(trainer)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
+from torch.distributed import HashStore, PrefixStore, TCPStore  # type: ignore[attr-defined]
 
+from mpidata.alone.outside import in_job, say_no_job
 from mpidata.errors import StreamError
 from mpidata.native.waiting import wait
 from mpidata.trainer import join as job
@@ -41,7 +42,7 @@ def init_process_group(backend: str | None = None) -> None:
     Raises
     ------
     StreamError
-        Not in a job, or torch.distributed is set up already.
+        torch.distributed is set up already.
 
     Notes
     -----
@@ -49,12 +50,18 @@ def init_process_group(backend: str | None = None) -> None:
     the same thread. Sets RANK, WORLD_SIZE, LOCAL_RANK (the index among the trainers of this host), LOCAL_WORLD_SIZE
     (their number), MASTER_ADDR and MASTER_PORT in ``os.environ``, and GLOO_SOCKET_IFNAME to the loopback where all
     trainers share one host and it is not set.
+
+    Outside a job this is ``torch.distributed.init_process_group`` if RANK is set, as by torchrun; else it makes a group
+    of one process, and sets the first four of these variables.
     """
     if dist.is_initialized():
         raise StreamError(
             "torch.distributed is initialised already. Call mpidata.init_process_group() once, in place of "
             "torch.distributed.init_process_group()."
         )
+    if not in_job():
+        _init_outside(backend)
+        return
     trainer = job.join()
     communicator = trainer.communicator
     if communicator is None:  # `mpidata try`: it has set the variables
@@ -78,6 +85,17 @@ def init_process_group(backend: str | None = None) -> None:
     dist.init_process_group(backend, store=PrefixStore("mpidata", store), rank=rank, world_size=size)
     # Runs before the trainer leaves the job, as it is registered later.
     atexit.register(_destroy, trainer)
+
+
+def _init_outside(backend: str | None) -> None:
+    say_no_job()
+    if "RANK" in os.environ:
+        dist.init_process_group(backend)
+        return
+    os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
+    backend = backend or ("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    dist.init_process_group(backend, store=HashStore(), rank=0, world_size=1)
+    atexit.register(lambda: dist.destroy_process_group() if dist.is_initialized() else None)
 
 
 def _locality(communicator: MPI.Intracomm) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
+from mpidata.alone.outside import in_job, say_no_job
 from mpidata.arrays import plain_number
 from mpidata.errors import StreamError
 from mpidata.native.library import check
@@ -42,7 +43,14 @@ def register(**objects: Stateful) -> None:
     trainers has changed, trainer i takes those of trainer i modulo the former number. The states are taken between two
     batches, with torch.save; those with parts of tensors (DTensor) by torch.distributed.checkpoint, collective over the
     default process group, for whatever number of trainers goes on. DataLoader and FileDataset need not be registered.
+    Outside a job this has no effect.
     """
+    if not in_job():
+        from mpidata.checkpoint.state import check_stateful  # loads torch
+
+        say_no_job()
+        check_stateful(objects)
+        return
     join.join().checkpoints.register(objects)
 
 
@@ -61,16 +69,24 @@ def report(**values: SupportsFloat) -> None:
 
     Notes
     -----
-    Any thread; does not block, but for the first call of mpidata in a process, which joins the job.
+    Any thread; does not block, but for the first call of mpidata in a process, which joins the job. Outside a job this
+    has no effect.
     """
-    report_of(join.join(), values)
+    if in_job():
+        report_of(join.join(), values)
+    else:
+        say_no_job()
+        _numbers(values)
 
 
 def report_of(trainer: Trainer, values: Mapping[str, SupportsFloat]) -> None:
     """Report values as `report` does."""
-    numbers = {name: _number(name, value) for name, value in values.items()}
-    for name, number in numbers.items():
+    for name, number in _numbers(values).items():
         check(trainer.library, trainer.library.mpidata_trainer_report(name.encode(), number))
+
+
+def _numbers(values: Mapping[str, SupportsFloat]) -> dict[str, float]:
+    return {name: _number(name, value) for name, value in values.items()}
 
 
 def _number(name: str, value: Any) -> float:

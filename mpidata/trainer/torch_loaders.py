@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 from torch.utils.data import IterableDataset, get_worker_info
 
@@ -12,7 +12,7 @@ from mpidata.errors import StreamError
 from mpidata.packing import refuse_fetcher
 from mpidata.trainer.frameworks.callers import callers
 
-__all__ = ["check_skipping", "no_workers", "overfitting", "refuse_later", "refuse_loader", "refuse_workers"]
+__all__ = ["check_skipping", "no_copy", "no_workers", "refuse_loader", "refuse_workers"]
 
 _FETCHER = "_IterableDatasetFetcher"
 # Of accelerate.
@@ -25,6 +25,15 @@ def no_workers(what: str) -> str:
     return (
         f"{what} does not work with MPIStreamDataset: a DataLoader's workers are forked processes, and MPI does not "
         "survive a fork. Use num_workers=0: a thread of the library already receives samples in the background."
+    )
+
+
+def no_copy(how: str) -> str:
+    """Say why there is only one stream."""
+    return (
+        f"MPIStreamDataset cannot be {how}: its samples exist only once, in this trainer's stream. Use the same "
+        "object, or make another MPIStreamDataset with the same batch_size: each sample goes to one of them. "
+        "Where an object with the stream as an attribute is copied or saved, leave the stream out."
     )
 
 
@@ -98,17 +107,3 @@ def check_skipping(in_place: bool) -> None:
             )
         if skipped:
             caller.skip_batches = 0
-
-
-def refuse_later(error: StreamError) -> Iterator[NoReturn]:
-    """Raise the error with the first batch: what is raised before, another error of Lightning hides."""
-    raise error
-    yield
-
-
-def overfitting() -> StreamError:
-    """Say why a stream cannot give the same batches again."""
-    return StreamError(
-        "overfit_batches trains on the same batches in each epoch, but a stream gives each sample once. Record the "
-        "samples (`record:` in the job file), and use overfit_batches with mpidata.RecordedDataset."
-    )

@@ -1,4 +1,4 @@
-"""A trainer of the job: drawing, leaving a loop early, and leaving the job in order."""
+"""A trainer of the job: drawing, and leaving the job in order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mpidata.errors import MpidataError, StreamError
+from mpidata.errors import JobInterrupt, MpidataError, StreamError
 from mpidata.field_statistics.statistics import write_statistics
 from mpidata.learning.telling import Telling
 from mpidata.loading.figures import LEFT_EARLY, WAITS_S
@@ -19,7 +19,9 @@ from mpidata.native import constants, structures
 from mpidata.native.forked import ForkedLibrary, forked_error, when_forked
 from mpidata.native.library import Library, check
 from mpidata.run import deadlines
+from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
+from mpidata.run.stop import read_stop
 from mpidata.trainer.expected import expected_batches
 from mpidata.trainer.idle import IdleWatch, Pace
 
@@ -86,9 +88,8 @@ class Trainer:
         self.turns = Turns(lambda: None)
         self._idle = IdleWatch(plan, self._index, self._pace, self._wait_for_others)
         self._started: tuple[int | None] | None = None
-        self._left = ""
-        self._failed = False
-        self._timer: threading.Timer | None = None
+        self._passes = 0
+        self._interrupted = False
         self._lock = threading.RLock()
         self._page = ctypes.c_void_p(), ctypes.c_int64()
         self._page_found = ctypes.byref(self._page[0]), ctypes.byref(self._page[1])
@@ -228,48 +229,44 @@ class Trainer:
                 self.checkpoints.take()
         if status == constants.END:
             self.ended = True
+            if self.is_stopped():
+                self.raise_interrupt()
             return False
         check(self.library, status)
         return True
 
-    def stay(self) -> None:
-        """Begin a pass over the stream: takes back a stop that `leave` has planned.
+    def is_stopped(self) -> bool:
+        """Whether the stream was cut short: by a signal to the job, or as another trainer left."""
+        stopped = ctypes.c_int()
+        check(self.library, self.library.mpidata_trainer_stopped(ctypes.byref(stopped)))
+        return bool(stopped.value)
 
-        Raises StreamError if the script has not claimed the state that a checkpoint holds for it.
-        """
+    def raise_interrupt(self) -> None:
+        """Raise KeyboardInterrupt, once, if Ctrl-C has stopped the job; to be called when nothing more comes."""
+        if self._interrupted:
+            return
+        request = read_stop(RunFolder(self.plan.run).stop)
+        if request is not None and request.interrupt:
+            self._interrupted = True
+            raise JobInterrupt("Ctrl-C in `mpidata run`")
+
+    def begin_pass(self) -> None:
+        """Begin a pass over the stream; raises StreamError if the script has not claimed its state in a checkpoint."""
         if self._forked:
             raise forked_error()
         self.checkpoints.check_claimed()
-        with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-            if self._left:
-                warnings.warn(
-                    f"This pass over the stream is empty: the job has been stopped, as {self._left}. "
-                    "With MPIStreamDataset(..., batches_per_epoch=n) a loop may leave the stream and come back.",
-                    stacklevel=3,
-                )
-            elif self.ended:
-                warnings.warn(
-                    f"This pass over the stream is empty: the stream was over after {self._progress()}. A loop over "
-                    "epochs ends in time with `while not stream.over:`.",
-                    stacklevel=3,
-                )
+        self._passes += 1
+        if self.ended:
+            how = "the job was stopped" if self.is_stopped() else "the stream was over"
+            warnings.warn(
+                f"This pass over the stream is empty: {how} after {self._progress()}. A loop over epochs ends in time "
+                "with `while not stream.over:`.",
+                stacklevel=3,
+            )
 
-    def leave(self) -> None:
-        """Stop the job shortly, as a loop was left early, unless a new pass begins."""
-        if self._forked:
-            return
-        with self._lock:
-            if self.ended or self.closed or self._failed or self._timer is not None:
-                return
-            drawn = self.drawn - self.checkpoints.restored.batch
-            delay = deadlines.LOOKED_AT_DATA_S if drawn <= 1 else deadlines.LEFT_LOOP_S
-            reason = f"the script left its loop early, after {self._progress()}"
-            self._timer = threading.Timer(delay, self._leave_now, [reason])
-            self._timer.daemon = True
-            self._timer.start()
+    def end_pass(self) -> None:
+        """Note that the script has left its loop; the next pass goes on with the samples that follow."""
+        self._passes -= 1
 
     def _pace(self) -> Pace | None:
         """Tell, in another thread, how far the script is."""
@@ -281,8 +278,9 @@ class Trainer:
         one = (
             figures.fill // max(1, figures.windows) if self.plan.capacity_in_bytes else 0
         )  # more, where one did not fit
+        outside = not self._passes and self.drawn > self.checkpoints.restored.batch
         holds_up = figures.fill + one >= figures.capacity and not self._waiting
-        return Pace(figures.drawn, holds_up, "its buffer is full, so the solvers wait for it")
+        return Pace(figures.drawn, holds_up, "its buffer is full, so the solvers wait for it", outside)
 
     def _wait_for_others(self, seconds: float) -> None:
         if not self.plan.has_stream:
@@ -291,20 +289,11 @@ class Trainer:
     def _progress(self) -> str:
         return f"{'sample' if self._started == (None,) else 'batch'} {self.drawn}"
 
-    def _leave_now(self, reason: str) -> None:
-        with self._lock:
-            if self._timer is None or self.closed or self._failed:
-                return
-            self._timer = None
-            self._left = reason
-            self.library.mpidata_trainer_stop(0, reason.encode())
-
     def fail(self, sentence: str) -> None:
         """Tell the scheduler that the script ended with an error, and stay a moment so that it hears of it."""
         if self._forked:
             return
         with self._lock:
-            self._failed = True
             self._idle.stop()
             if self.closed:
                 return
@@ -321,9 +310,7 @@ class Trainer:
                 return
             self.closed = True
             self._idle.stop()
-            if self._timer is not None:
-                self._timer.cancel()
-            if not self.ended and not self._left:
+            if not self.ended:
                 reason = f"the script ended after {self._progress()}, before the stream was over"
                 self.library.mpidata_trainer_stop(0, reason.encode())
             if self.turns.in_epoch:

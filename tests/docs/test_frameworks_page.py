@@ -1,11 +1,13 @@
 """Each script of docs/frameworks.md trains, with one trainer and with two, in the README's job."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jobs import JobFolder, sets
+from jobs import JobFolder, environment, sets
 from pages import README, ROOT, files
 
 FRAMEWORKS, SOLVER = ROOT / "docs" / "frameworks.md", ROOT / "docs" / "solver.md"
@@ -34,3 +36,17 @@ def test_a_script_trains(folder: JobFolder, script: str, trainers: int) -> None:
     assert result.summary["samples"]["received"] == 800
     loss = result.summary["training"]["training_loss"]
     assert loss["last"] < loss["first"], loss
+
+
+def test_plain_ddp_runs_with_and_without_a_job(folder: JobFolder) -> None:
+    shutil.copy(folder.path / "train_ddp.py", folder.path / "train.py")
+    changes = ["trainers.ranks=2", "solvers.groups=1", "parameters.count=2", "name=job", "record={path: record}"]
+    result = folder.run(*sets(*changes), timeout=120)
+    assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    for how in ([], torchrun):
+        (folder.path / "model.pt").unlink()
+        command = [sys.executable, *how, "train_ddp.py"]
+        done = subprocess.run(command, cwd=folder.path, env=environment(), capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0 and (folder.path / "model.pt").exists(), done.stderr
+        assert done.stderr.count("is not part of a job") == 1, done.stderr

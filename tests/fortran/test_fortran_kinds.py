@@ -85,4 +85,5 @@ def test_an_assumed_size_array_is_named(built: Path, call: str) -> None:
     done = subprocess.run([built / "size"], capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "Field 'u': extent -1: an assumed-size array, u(*), whose last extent is not known, was put" in done.stderr
+    assert "put an empty allocatable array, or nothing" in done.stderr
     assert "Pass a section with its extents: u(1:n)" in done.stderr

@@ -82,7 +82,7 @@ def test_ctrl_c_writes_a_checkpoint_where_the_job_has_them(job: Run, again: bool
     assert status == 130 and (job.run / "stop").read_text() == "SIGINT\n"
     assert not again or time.monotonic() - second < 20
     assert job.summary()["status"] == "stopped" and job.summary()["reason"] == ("Ctrl-C" if again else "SIGINT")
-    line = "Ctrl-C: the job is to write a checkpoint and end, within 50 s. Ctrl-C once more ends it at once."
+    line = "after a checkpoint. The job ends when the scripts end, within 50 s. Press Ctrl-C again to end now."
     assert again or line in stdout
     assert job.nothing_left()
 
@@ -198,7 +198,9 @@ def test_resume(job: Run) -> None:
     assert job.process is not None
     second = job.again("--resume", str(job.run))
     assert second.returncode == 2 and f"{job.run} is still running. Wait for its end" in second.stderr
-    job.process.send_signal(signal.SIGINT)
+    for _ in range(2):
+        job.process.send_signal(signal.SIGINT)
+        job.wait_for((job.run / "stop").exists)
     assert job.finish()[0] == 130
     refused = job.again("--resume", str(job.run), "--set", "seed=3", "--set", "parameters.count=4")
     assert refused.returncode == 2 and refused.stderr.count("cannot be changed when a run is resumed") == 2

@@ -120,7 +120,8 @@ def test_a_bad_end_after_the_stream_is_a_failure(job: Run) -> None:
 
 def test_a_signal_ends_the_job(job: Run) -> None:
     stubborn = "trap '' TERM INT HUP; echo started; sleep 60 & sleep 60; sleep 60"
-    process = job.start(write_job(job.folder, stubborn, stubborn), TEST_UNTIL="/never")
+    path = write_job(job.folder, stubborn, stubborn)
+    process = job.start(path, "--set", "checkpoint.within_s=1", TEST_UNTIL="/never", TEST_DEAF="1", TEST_LATE_S="0.5")
     job.wait_for_ranks()
     job.wait_for((job.run / "progress.json").exists)
     process.send_signal(signal.SIGINT)
@@ -146,11 +147,11 @@ def test_a_second_signal_does_not_wait(job: Run) -> None:
     launcher = [pid for pid in processes_of(job.run) if Path(f"/proc/{pid}/comm").read_text() == "prterun\n"]
     assert len(launcher) == 1
     os.kill(launcher[0], signal.SIGSTOP)  # an mpirun that hangs
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGHUP)
     wait_until(lambda: is_pending(launcher[0], signal.SIGTERM))
     process.send_signal(signal.SIGINT)
     started = time.monotonic()
-    assert job.finish()[0] == 130 and time.monotonic() - started < 8
+    assert job.finish()[0] == 129 and time.monotonic() - started < 8
     assert job.nothing_left()
 
 

@@ -6,7 +6,9 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from jobs import PROGRAMS, JobFolder, Result, python
@@ -16,6 +18,9 @@ from mpidata.native.constants import DTYPES
 
 COMMON = ("float32", "float64", "int32", "int64", "uint8")
 BATCH, VALIDATION = 3, 2
+LANGUAGES = ("python", "c", "fortran")
+Build = Callable[[str, bool], Path]
+"""Makes the solver in a language; whether it is carried."""
 
 
 def draw_constants(seed: int, fields: dict[str, dict[str, Any]]) -> None:
@@ -78,7 +83,7 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         | ({"watermark": 4} if policy == "firo" else {})
         | ({"repeats": 1.5} if policy == "reservoir" else {}),
     }  # fmt: skip
-    if chance.random() < 0.5 and not any("per" in entry for entry in fields.values()):
+    if chance.random() < 0.5:
         keys["record"] = {"path": "samples"}
     for entry in fields.values():
         if "index" not in entry and chance.random() < 0.7:
@@ -97,15 +102,53 @@ def most_bytes(fields: dict[str, dict[str, Any]], lengths: dict[str, list[int]])
     return values + 8 * len(lengths)
 
 
-def write(folder: JobFolder, seed: int, dies: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Write the job of a seed; dies: of which trainer 0 dies once."""
+def write(
+    folder: JobFolder, seed: int, dies: bool = False, build: Build | None = None, kills: int = 0
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Write the job of a seed.
+
+    dies: trainer 0 does, once. build: makes solvers that are not in Python. kills: ranks that die within a step.
+    """
     keys, spec = draw(seed)
     spec["dies"] = dies
     if dies:
         keys["parameters"]["count"] *= 4
-    folder.job(**keys)
+    simulations = keys["parameters"]["count"] + VALIDATION
+    if kills:
+        spec["kills"] = draw_kills(seed, kills, simulations, spec)
+        starts = {} if "carried" in keys["solvers"] else {"start": "spawn"}
+        keys["solvers"] |= {"retries": kills, "tolerate": kills, **starts}
+    spec["language"] = language = "python" if build is None else language_of(seed, keys)
     (folder.path / "spec.json").write_text(json.dumps(spec))
+    if build is not None and language != "python":
+        keys["solvers"]["program"] = [str(build(language, "carried" in keys["solvers"])), str(spec["steps"])]
+        run_program(folder, "calls.py", str(simulations))
+    folder.job(**keys)
     return keys, spec
+
+
+def language_of(seed: int, keys: dict[str, Any]) -> str:
+    """Draw the language of the solvers; in Fortran those that need no MPI, and no kinds that it has not."""
+    drawn = random.Random(f"{seed} language").choice(LANGUAGES)
+    unsigned = {entry["dtype"] for entry in keys["fields"].values()} & {"uint16", "uint32", "uint64"}
+    return "c" if drawn == "fortran" and (unsigned or "carried" not in keys["solvers"]) else drawn
+
+
+def draw_kills(seed: int, kills: int, simulations: int, spec: dict[str, Any]) -> list[list[int]]:
+    """Draw when ranks die: simulation, step, before the puts of which field, which rank of its group."""
+    chance = random.Random(f"{seed} kills")
+    below = (simulations, spec["steps"], len(spec["fields"]), spec["ranks"])
+    return [[chance.randrange(end) for end in below] for _ in range(kills)]
+
+
+def run_program(folder: JobFolder, *arguments: str) -> str:
+    """Run a program of random_fields; returns what it prints."""
+    command = [sys.executable, str(PROGRAMS / "random_fields" / arguments[0]), *arguments[1:]]
+    done = subprocess.run(
+        command, cwd=folder.path, env=folder.environment(), capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[str, Any]) -> None:
@@ -130,10 +173,5 @@ def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[st
 
 def read_record(folder: JobFolder, every: int = 1) -> dict[str, Any]:
     """Have every element of the record in `samples` compared, and tell which samples there are."""
-    command = [sys.executable, str(PROGRAMS / "random_fields" / "read_record.py"), "samples", str(every)]
-    done = subprocess.run(
-        command, cwd=folder.path, env=folder.environment(), capture_output=True, text=True, timeout=100
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(run_program(folder, "read_record.py", "samples", str(every)))
     return found

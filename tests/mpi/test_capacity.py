@@ -117,5 +117,5 @@ def test_a_resume_may_have_other_trainers(folder: JobFolder, trainers: int) -> N
     batches = [note["resumed"] for note in notes]
     assert max(own.values()) == 1 and len(set(batches)) == 1 and batches[0] > 0
     every, before = keys["parameters"]["count"] * 12, 2 * batches[0] * random_fields.BATCH
-    # All have as many batches: the one with the fewest samples ends it.
-    assert every - before - 2 * random_fields.BATCH * trainers < len(own) <= every - before
+    # All have as many batches, and as many samples to draw: what is left fills no batches.
+    assert every - before - random_fields.BATCH * trainers <= len(own) <= every - before

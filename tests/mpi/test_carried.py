@@ -105,6 +105,11 @@ def test_a_wrong_shape_ends_the_job_with_the_sentence_of_a_rank(folder: JobFolde
     [
         ({"ranks": 2, "launcher": ["no-such-mpirun"]}, {}, "begins with 'no-such-mpirun', which is not on PATH."),
         ({}, {"u": {"shape": [40000, 40000]}}, "share memory for 1025 samples, 6560.0 GB, but this host has"),
+        (
+            {},
+            {"u": {"shape": [4]}, "map": {"shape": [40000, 40000], "per": "simulation"}},
+            "share memory for 1025 samples, 6560.0 GB, but this host has",
+        ),
         ({"ranks": 2, "launcher": ["env"]}, {}, "has not called mpidata_attach on all its ranks (1 of 2 have)"),
     ],
 )

@@ -24,7 +24,7 @@ def test_break_on_all_trainers_is_a_success(folder: JobFolder, how: str) -> None
     result = run(folder, "break", "all", how)
     assert result.status == 0, result.logs()
     assert result.summary["status"] == "stopped" and result.summary["error"] is None
-    assert "left its loop early" in result.summary["reason"] or "ended after batch" in result.summary["reason"]
+    assert "the script ended after batch 6, before the stream was over" in result.summary["reason"]
     assert min(result.summary["batches"]["per_trainer"]) == 6
 
 
@@ -51,6 +51,19 @@ def test_an_exception_on_one_trainer_fails_the_job(folder: JobFolder, how: str) 
 
 def ten_steps(folder: JobFolder, trainer: str) -> None:
     folder.job(trainers={"program": python(f"trainers/{trainer}")}, solvers={"function": "functions.steps:simulate"})
+
+
+def test_a_loop_that_was_left_early_may_come_back(folder: JobFolder) -> None:
+    folder.job(
+        trainers={"ranks": 2, "program": python("trainers/stopping/comes_back.py")},
+        solvers={"function": "functions.steps:simulate", "groups": 2},
+        parameters={"count": 40, "space": {"alpha": [0.0, 1.0]}},
+    )
+    result = folder.run(timeout=90)
+    assert result.status == 0 and result.summary["status"] == "stopped", result.logs()
+    for trainer in range(2):
+        assert "batches [3, 3, 3]" in result.log("trainer", trainer), result.logs()
+    assert result.summary["batches"]["per_trainer"] == [9, 9]
 
 
 def test_a_look_at_the_first_batch_is_no_stop(folder: JobFolder) -> None:

@@ -137,6 +137,9 @@ class FakeLibrary:
         stopped._obj.value = bool(self.stopped)
         return SUCCESS
 
+    def mpidata_trainer_statistics(self, statistics):
+        return SUCCESS
+
     def mpidata_trainer_steps(self, steps):
         steps._obj.value = self.known_steps
         return SUCCESS

@@ -1,5 +1,6 @@
 """A trainer that records, without MPI, and the check of what it has recorded."""
 
+import dataclasses
 import os
 import threading
 from collections import deque
@@ -15,6 +16,7 @@ from mpidata.run.plan import Field, Length
 from mpidata.tensors import array_of
 
 __all__ = [
+    "FIELDS_WITH_CONSTANTS",
     "FIELDS_WITH_LENGTHS",
     "SAMPLES",
     "RecordLibrary",
@@ -22,6 +24,7 @@ __all__ = [
     "content",
     "is_given",
     "lengths_of",
+    "make_plan_with_constants",
     "make_plan_with_lengths",
     "record",
     "values_of",
@@ -47,11 +50,26 @@ def make_plan_with_lengths(**changes):
     return make_plan(fields=FIELDS_WITH_LENGTHS, lengths=(Length("nodes", 6000), Length("edges")), **changes)
 
 
+# The mesh of a simulation, on which the fields of its steps are.
+FIELDS_WITH_CONSTANTS = (
+    *(dataclasses.replace(field, per_simulation=True) for field in FIELDS_WITH_LENGTHS[:3]),
+    Field("mask", "bool", ("nodes",), optional=True, per_simulation=True),
+    Field("area", "float64", (3,), optional=True, per_simulation=True),
+    Field("scale", "bfloat16", (), per_simulation=True),
+    *FIELDS_WITH_LENGTHS[5:],
+)
+
+
+def make_plan_with_constants(**changes):
+    return make_plan(fields=FIELDS_WITH_CONSTANTS, lengths=(Length("nodes", 6000), Length("edges")), **changes)
+
+
 class RecordLibrary(FakeLibrary):
-    """With the queue of the library; a test puts samples in."""
+    """With the queue of the library; a test puts samples in. Try 2 begins with step 12 of each simulation."""
 
     def __init__(self, plan):
         super().__init__(plan)
+        self.held: dict[int, list[np.ndarray]] = {}
         self.queue: deque[tuple[int, int]] = deque()
         self.taken: list[tuple[int, int]] = []
         self.queued = self.written = self.skipped = 0
@@ -103,6 +121,24 @@ class RecordLibrary(FakeLibrary):
         memory(numbers, (len(self.taken), len(self.plan.numbers)), "int64")[...] = np.hstack([lengths, given])
         return SUCCESS
 
+    def mpidata_trainer_record_constants(self, constants):
+        of = [1 + 2 * simulation + (step >= 12) for simulation, step in self.taken]
+        memory(constants, (len(of),), "u8")[...] = of
+        return SUCCESS
+
+    def mpidata_trainer_constants_look(self, address, values, numbers, simulation, by_try):
+        simulation._obj.value, by_try._obj.value = divmod(address - 1, 2)
+        step, fields = 12 * by_try._obj.value, self.plan.fields
+        lengths = lengths_of(fields, simulation._obj.value, step)
+        given = [is_given(field, simulation._obj.value, step) for field in fields if field.optional]
+        memory(numbers, (len(self.plan.numbers),), "int64")[...] = [*lengths.values(), *given]
+        arrays = [np.asarray(values_of(field, lengths, simulation._obj.value, step)) for field in fields]
+        self.held[address] = arrays  # so that they stay
+        for number, field in enumerate(fields):
+            wanted = field.per_simulation and is_given(field, simulation._obj.value, step)
+            values[number] = arrays[number].ctypes.data if wanted else None
+        return SUCCESS
+
     def mpidata_trainer_record_release(self):
         self.written += len(self.taken)
         self.taken = []
@@ -121,14 +157,17 @@ class RecordLibrary(FakeLibrary):
 
 def lengths_of(fields, simulation, step):
     """Those of a sample, by name: 0 in a third of the samples, few or many in the others; no edges without nodes."""
-    chance = np.random.default_rng([simulation, step])
     names = dict.fromkeys(field.length for field in fields if field.length)
+    if any(field.per_simulation for field in fields):
+        step = 12 * (step >= 12)
+    chance = np.random.default_rng([simulation, step])
     lengths = {name: int(chance.choice([0, chance.integers(1, 5), chance.integers(1, 300)])) for name in names}
     return lengths | ({"edges": 0} if lengths.get("nodes") == 0 else {})
 
 
 def is_given(field, simulation, step):
     """Optional fields are put in two of three samples."""
+    step = 12 * (step >= 12) if field.per_simulation else step
     return not field.optional or (simulation + step + len(field.name)) % 3 > 0
 
 
@@ -141,6 +180,7 @@ def content(name, simulation, step, shape, dtype):
 
 def values_of(field, lengths, simulation, step):
     """The values of a field in a sample: its content, as indices within their length, and zeros if it is not given."""
+    step = 12 * (step >= 12) if field.per_simulation else step
     values = content(field.name, simulation, step, field.extents(lengths), field.dtype)
     if field.index:
         values %= max(1, lengths[field.index])

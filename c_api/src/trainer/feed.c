@@ -37,15 +37,15 @@ static int check_sample(const mpidata_plan *plan, int64_t simulation, int64_t st
                          (long long)simulation);
 }
 
-/* The first sample of a simulation that is there has them for all others. */
+/* The first sample of a try that is there has them for all others. */
 static int constants_locked(mpidata_trainer *trainer, const void *const *fields, const int64_t *numbers, int64_t simulation,
-                            mpidata_slot *slot) {
+                            int64_t by_try, mpidata_slot *slot) {
     MPIDATA_LOCKED(&trainer->lock);
     mpidata_constants_set *set = &trainer->slots.constants;
-    mpidata_try_constants *constants = mpidata_constants_keep(mpidata_constants_of_simulation(set, simulation));
+    mpidata_try_constants *constants = mpidata_constants_keep(mpidata_constants_find(set, 0, by_try, simulation));
     int status = MPIDATA_SUCCESS;
     if (!constants) {
-        if (!(constants = mpidata_constants_new(set, 0, 1, simulation)))
+        if (!(constants = mpidata_constants_new(set, 0, by_try, simulation)))
             return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for the constants of a simulation. Lower buffer.capacity.");
         status = mpidata_constants_fill(set, constants, fields, numbers);
     }
@@ -54,8 +54,8 @@ static int constants_locked(mpidata_trainer *trainer, const void *const *fields,
     return status;
 }
 
-static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, int64_t simulation, const void *const *fields, const int64_t *numbers,
-                            const double *parameters, int64_t *number) {
+static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, int64_t simulation, int64_t by_try,
+                            const void *const *fields, const int64_t *numbers, const double *parameters, int64_t *number) {
     MPIDATA_LOCKED(&trainer->lock);
     const mpidata_plan *plan = &trainer->job.plan;
     *number = mpidata_slots_take(&trainer->slots, ahead);
@@ -63,7 +63,7 @@ static int fill_slot_locked(mpidata_trainer *trainer, int64_t ahead, int64_t sim
         return mpidata_error(MPIDATA_ERR_MEMORY, "Out of memory for a sample of %zu bytes. Lower buffer.capacity.",
                              plan->slot_bytes);
     mpidata_slot *slot = trainer->slots.slots[*number];
-    if (plan->n_constants) MPIDATA_TRY(constants_locked(trainer, fields, numbers, simulation, slot));
+    if (plan->n_constants) MPIDATA_TRY(constants_locked(trainer, fields, numbers, simulation, by_try, slot));
     for (int f = 0; f < plan->n_fields; f++) {
         const mpidata_field *field = &plan->fields[f];
         if (field->per_simulation) continue;
@@ -104,7 +104,7 @@ static int wait_for_room_locked(mpidata_trainer *trainer, double deadline) {
 }
 
 int mpidata_trainer_give(const void *const *fields, const int64_t *numbers, const double *parameters, double time, int64_t step, int64_t simulation,
-                         double timeout_s) {
+                         int64_t by_try, double timeout_s) {
     MPIDATA_CALLED;
     mpidata_trainer *trainer;
     MPIDATA_TRY(mpidata_the_trainer(&trainer));
@@ -115,7 +115,7 @@ int mpidata_trainer_give(const void *const *fields, const int64_t *numbers, cons
     mpidata_lock_take(&trainer->lock);
     int status = validation ? MPIDATA_SUCCESS : wait_for_room_locked(trainer, mpidata_trainer_deadline(timeout_s));
     if (!status && !mpidata_trainer_has_step_locked(trainer, simulation, step)) {
-        status = fill_slot_locked(trainer, validation ? -1 : trainer->buffer.count, simulation, fields, numbers, parameters, &number);
+        status = fill_slot_locked(trainer, validation ? -1 : trainer->buffer.count, simulation, by_try, fields, numbers, parameters, &number);
         if (!status) {
             mpidata_slot *slot = trainer->slots.slots[number];
             *slot->time = time;

@@ -9,11 +9,11 @@
 int mpidata_trainer_open_alone(const char *plan_text);
 
 /* Give a sample: fields[i] is the address of field i (C order, declared dtype), numbers that of n_numbers int64
- * (plan_text.h), parameters that of n_parameters float64.
+ * (plan_text.h), parameters that of n_parameters float64. Samples of one try have the same constants.
  * All is copied. One that was given before is dropped. Sleeps until the buffer has room: MPIDATA_ERR_AGAIN after timeout_s,
  * MPIDATA_END where nobody will draw any more. Any thread, one at a time. */
 int mpidata_trainer_give(const void *const *fields, const int64_t *numbers, const double *parameters, double time, int64_t step, int64_t simulation,
-                         double timeout_s);
+                         int64_t by_try, double timeout_s);
 
 /* A simulation that is trained on has so many steps, all of which will be given. Any thread; does not block. */
 int mpidata_trainer_gave_all(int64_t simulation, int64_t steps);

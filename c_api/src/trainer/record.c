@@ -99,6 +99,13 @@ int mpidata_trainer_record_numbers(int64_t *numbers) {
     return MPIDATA_SUCCESS;
 }
 
+int mpidata_trainer_record_constants(const mpidata_try_constants **constants) {
+    mpidata_trainer *trainer;
+    MPIDATA_TRY(mpidata_the_trainer(&trainer));
+    for (int64_t i = 0; i < trainer->record.n_taken; i++) constants[i] = trainer->record.taken[i]->constants;
+    return MPIDATA_SUCCESS;
+}
+
 int mpidata_trainer_record_write(int file, int field, int64_t first, int64_t count, int64_t offset) {
     mpidata_trainer *trainer;
     if (mpidata_the_trainer(&trainer) || field < 0 || field >= trainer->job.plan.n_fields || first < 0 || count < 0 ||

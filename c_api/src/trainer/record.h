@@ -7,6 +7,8 @@
 
 #include "python/structures.h"
 
+typedef struct mpidata_try_constants mpidata_try_constants;
+
 /* Record every `every`-th step of each simulation, with at most so many training samples, or bytes of two or more, waiting
  * to be written (some more while messages are on their way); when this is reached, skip: leave out samples, else: let the
  * solvers wait. Before mpidata_trainer_open. Does not block. */
@@ -20,6 +22,9 @@ int mpidata_trainer_record_take(int64_t samples, int64_t bytes, double *paramete
 
 /* The numbers of those taken: count x n_numbers int64. Does not block. */
 int mpidata_trainer_record_numbers(int64_t *numbers);
+
+/* The constants of those taken: count pointers, valid until mpidata_trainer_record_release. Does not block. */
+int mpidata_trainer_record_constants(const mpidata_try_constants **constants);
 
 /* Write a field of the samples [first, first + count) of those taken, one behind the other, to a file at `offset`. Blocks
  * as write does. Returns 0, or errno. */

@@ -403,12 +403,12 @@ static int put_into_place(mpidata_trainer *trainer, int place, int64_t slot) {
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "There is no room for a sample of the checkpoint in place %d.", place);
 }
 
-/* What was drawn and is kept to be repeated may come from any trainer: it is in no ledger. */
-static int check_step(const mpidata_trainer *trainer, int place, int64_t simulation, int64_t step) {
+/* What is trained on may have come to any trainer: that one's ledger has it. */
+static int check_step(const mpidata_trainer *trainer, int anybodys, int64_t simulation, int64_t step) {
     const mpidata_plan *plan = &trainer->job.plan;
     if (simulation >= 0 && simulation < plan->simulations + plan->validation && step >= 0 &&
         step < MPIDATA_STEPS_MAX &&
-        (place == MPIDATA_PLACE_RETIRED || mpidata_plan_trainer(plan, simulation, step) == trainer->job.index))
+        (anybodys || mpidata_plan_trainer(plan, simulation, step) == trainer->job.index))
         return MPIDATA_SUCCESS;
     return mpidata_error(MPIDATA_ERR_ARGUMENT, "Step %lld of simulation %lld is none of this trainer's.",
                          (long long)step, (long long)simulation);
@@ -478,7 +478,7 @@ int mpidata_trainer_restore_samples(int place, int64_t count, const void *const 
         if (constants && (!constants[i] || constants[i]->simulation != simulation[i]))
             status = mpidata_error(MPIDATA_ERR_ARGUMENT, "The checkpoint has a sample of simulation %lld without its constants.",
                                    (long long)simulation[i]);
-        else if (place != MPIDATA_PLACE_NONE) status = check_step(trainer, place, simulation[i], step[i]);
+        else if (place != MPIDATA_PLACE_NONE) status = check_step(trainer, place != MPIDATA_PLACE_VALIDATION, simulation[i], step[i]);
         if (!status) status = restore_sample(trainer, place, i, &from);
     }
     free(next);
@@ -498,7 +498,7 @@ static int restore_window(mpidata_trainer *trainer, int place, const int64_t *st
         if (*slot->simulation != simulation || *slot->step != first + i * (int64_t)plan->samples_stride)
             return mpidata_error(MPIDATA_ERR_ARGUMENT, "The steps of a window of the checkpoint do not belong together.");
     }
-    MPIDATA_TRY(check_step(trainer, place, simulation, first));
+    MPIDATA_TRY(check_step(trainer, place != MPIDATA_PLACE_VALIDATION, simulation, first));
     MPIDATA_TRY(mpidata_windows_make(&trainer->windows, slots, &number));
     return put_into_place(trainer, place, number);
 }
@@ -530,7 +530,7 @@ int mpidata_trainer_restore_received(int64_t count, const int64_t *simulation, c
     mpidata_trainer *trainer;
     MPIDATA_TRY(need_unbegun(&trainer));
     for (int64_t i = 0; i < count; i++) {
-        MPIDATA_TRY(check_step(trainer, MPIDATA_PLACE_BUFFER, simulation[i], step[i]));
+        MPIDATA_TRY(check_step(trainer, 0, simulation[i], step[i]));
         if (!mpidata_ledger_has(&trainer->ledger, simulation[i], step[i]))
             MPIDATA_TRY(mpidata_ledger_enter(&trainer->ledger, simulation[i], step[i]));
     }

@@ -28,7 +28,7 @@ enum {
     MPIDATA_EVENT_HELD,              /* trainer holds every step it was to expect of a simulation: held */
     MPIDATA_EVENT_STATUS,            /* trainer's figures: status */
     MPIDATA_EVENT_REPORT,            /* trainer reports values: report; in place of text: them, see mpidata_reports_add */
-    MPIDATA_EVENT_STOP,              /* trainer left its loop early: stop; text: why */
+    MPIDATA_EVENT_STOP,              /* trainer ended before the stream, or failed: stop; text: why */
     MPIDATA_EVENT_GOODBYE,           /* trainer has closed its stream after drawing everything, or after a stop */
     MPIDATA_EVENT_ERROR,             /* a rank reports an error that ends the job: text, the whole sentence */
     MPIDATA_EVENT_CHECKPOINT_WANTED, /* trainer's script asks for one: wanted */

@@ -28,10 +28,6 @@ def check_fields(sections: Mapping[str, Any]) -> Iterator[Problem]:
     for name, field in fields.items():
         yield from _index(name, field, used)
     yield from _constants(fields)
-    constant = next((name for name, field in fields.items() if field.per == "simulation"), None)
-    if constant is not None and sections.get("record") is not None:
-        said = f"'record' does not go with 'fields.{constant}.per: simulation'"
-        yield ("record",), f"{said}. Remove 'record', or 'per', and put the field in each step."
     solvers = sections.get("solvers")
     for length in used if solvers is not None and solvers.carried is not None else ():
         if length not in lengths or lengths[length].at_most is None:

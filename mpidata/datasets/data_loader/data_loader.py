@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 import torch.utils.data
-from torch.utils.data import IterableDataset, Sampler, default_collate, default_convert
+from torch.utils.data import Sampler, default_collate, default_convert
 
+from mpidata.alone.outside import in_job
+from mpidata.datasets.data_loader.arguments import refuse, say_without_effect
 from mpidata.datasets.data_loader.asked import Asked
 from mpidata.datasets.data_loader.epoch import Epoch, Settings, derived_seed
 from mpidata.datasets.data_loader.index_pass import IndexPass, PassBatches
+from mpidata.datasets.data_loader.outside import Outside
 from mpidata.datasets.data_loader.remote import Order, Remote
 from mpidata.datasets.data_loader.samplers import UserSampler
 from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
@@ -38,7 +41,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     """Batches of a map-style dataset, fetched and collated by the job's loaders.
 
     To be created in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``. Arguments are
-    those of torch's DataLoader and mean the same, but for what is said here.
+    those of torch's DataLoader and mean the same, but for what is said here. Outside a job this is torch's DataLoader
+    with ``num_workers=0``; with `share` the processes of torch.distributed get shares.
 
     Parameters
     ----------
@@ -75,7 +79,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     Raises
     ------
     StreamError
-        Not in a job with loaders; a dataset that cannot be sent or an argument that cannot be; fewer samples than
+        The job has no loaders; a dataset that cannot be sent or an argument that cannot be; fewer samples than
         trainers with `share`.
     ValueError, TypeError
         As torch.
@@ -92,6 +96,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     sleeps while it waits for batches. The memory of a batch is one block, which is given back when nothing refers to
     any part of it.
     """
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        """Make one for this process outside a job."""
+        return super().__new__(_OutsideLoader if cls is DataLoader and not in_job() else cls)
 
     def __init__(
         self,
@@ -116,8 +124,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         share: bool = False,
     ) -> None:
         self._place = job.place()  # first: then the job hears of what is refused
-        _refuse(dataset, batch_size, prefetch_factor, share, sampler is not None or batch_sampler is not None)
-        _say_without_effect(num_workers, multiprocessing_context, persistent_workers)
+        refuse(dataset, batch_size, prefetch_factor, share, sampler is not None or batch_sampler is not None)
+        say_without_effect(num_workers, multiprocessing_context, persistent_workers)
         batched = batch_size is not None or batch_sampler is not None
         if collate_fn is None:
             collate_fn = default_collate if batched else default_convert
@@ -355,32 +363,13 @@ def _stateful(sampler: Any) -> bool:
     return callable(getattr(sampler, "state_dict", None)) and callable(getattr(sampler, "load_state_dict", None))
 
 
-def _refuse(dataset: Any, batch_size: int | None, prefetch_factor: int | None, share: bool, sampled: bool) -> None:
-    if isinstance(dataset, IterableDataset):
-        raise StreamError(
-            f"mpidata.DataLoader needs a dataset with indices, and {type(dataset).__name__} is an IterableDataset: "
-            "nobody could say what of it is lost with a loader. Give it __getitem__ and __len__."
-        )
-    if isinstance(dataset, str) and not all(dataset.partition(":")):
-        raise StreamError(f'dataset={dataset!r} names no function. Write "module:function", or give a dataset.')
-    if prefetch_factor is not None and prefetch_factor < 1:
-        raise StreamError(f"prefetch_factor={prefetch_factor} asks the loaders for nothing. Give a number from 1.")
-    if share and sampled:
-        raise StreamError(
-            "share=True deals the indices out itself, so sampler and batch_sampler cannot be given. Leave them out, or "
-            "leave share=True out, and each trainer gets what its sampler says."
-        )
-    if share and batch_size is None:
-        raise StreamError("share=True needs batch_size: it deals out batches. Give batch_size=1 for single samples.")
+class _OutsideLoader(Outside, DataLoader):
+    """What ``mpidata.DataLoader(...)`` makes outside a job."""
 
-
-def _say_without_effect(num_workers: int, multiprocessing_context: Any, persistent_workers: bool) -> None:
-    given = [f"num_workers={num_workers}"] if num_workers else []
-    given += [f"multiprocessing_context={multiprocessing_context!r}"] if multiprocessing_context is not None else []
-    given += ["persistent_workers=True"] if persistent_workers else []
-    if given:
-        warnings.warn(
-            f"{', '.join(given)}: no effect on mpidata.DataLoader, whose workers are the job's loaders: "
-            "`loaders: {ranks: ...}` in the job file.",
-            stacklevel=3,
-        )
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        bound = inspect.signature(super(Outside, self).__init__).bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        sampled = given["sampler"] is not None or given["batch_sampler"] is not None
+        refuse(given["dataset"], given["batch_size"], given["prefetch_factor"], given["share"], sampled)
+        Outside.__init__(self, given)

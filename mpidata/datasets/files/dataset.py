@@ -43,7 +43,8 @@ _SLICE_S = 0.2
 class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
     """Batches of the rows of part files, each row exactly once an epoch.
 
-    To be created in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``.
+    To be created in a program that `mpidata run` has started as a trainer, in a job with ``loaders:``. Outside a job
+    this process reads the parts itself, and holds what it reads.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
     Raises
     ------
     StreamError
-        Not in a job with loaders; no such parts, one that cannot be read, parts with other columns, no rows at all;
+        The job has no loaders; no such parts, one that cannot be read, parts with other columns, no rows at all;
         fewer rows than trainers. Later: a value of which no tensor can be made; trainers that ask for different rows.
 
     Notes
@@ -107,7 +108,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         share: bool = True,
     ) -> None:
         place = job.place()  # first: then the job hears of what is refused
-        teach_accelerate()
+        teach_accelerate(FileDataset, _undivided)
         batch_size, open_parts = _whole("batch_size", batch_size), _whole("open_parts", open_parts)
         _refuse(transform, reader, shuffle, seed)
         check_choice(columns)
@@ -324,6 +325,11 @@ class _Epoch(Iteration):
     def ask(self) -> None:
         """Ask for more, where this batch was the last of what was asked for together."""
         self._ahead.go_on(self._epoch, self._number - 1)
+
+
+def _undivided(loader: Any, parts: int) -> Any:
+    """Give a DataLoader around a FileDataset to a trainer as it is, if each has batches of its own."""
+    return loader if loader.batch_size is None and loader.dataset.dealt else None
 
 
 def _whole(name: str, value: Any) -> int:

@@ -75,6 +75,7 @@ class ValidationDataset(Dealt):
                 raise StreamError("The stream is closed. Call stream.validation() before stream.close().")
             status = trainer.library.mpidata_trainer_validation(ctypes.byref(count), SLICE_S)
         if status == constants.END:
+            trainer.raise_interrupt()
             raise StreamError(
                 "The job was stopped before the validation samples were complete. See the run folder's summary for the "
                 "reason, or what `mpidata try` has printed."

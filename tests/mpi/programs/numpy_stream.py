@@ -12,7 +12,7 @@ def stream(batch_size: int | None = None) -> Iterator[dict[str, np.ndarray]]:
     """Join the job; gives its batches, or single samples, with the names and shapes of MPIStreamDataset."""
     trainer = join()
     trainer.start(batch_size)
-    trainer.stay()
+    trainer.begin_pass()
     return _batches(batch_size)
 
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -12,7 +13,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from fake_library import make_plan
-from recording import SAMPLES, content, make_plan_with_lengths, record
+from recording import SAMPLES, content, make_plan_with_constants, make_plan_with_lengths, record
 
 from mpidata import PackedCollate, RecordedDataset
 from mpidata.alone.sources import MadeUp
@@ -197,20 +198,23 @@ def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
     )
 
 
-def test_recorded_samples_with_lengths_come_packed(folder: Path) -> None:
-    plan = make_plan_with_lengths(run=folder / "run", record_path=folder / "record")
+@pytest.mark.parametrize("make", [make_plan_with_lengths, make_plan_with_constants])
+def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[..., Plan]) -> None:
+    """Also constants, of two tries of each simulation."""
+    plan = make(run=folder / "run", record_path=folder / "record")
     record(plan, SAMPLES)
     fields = {f.name: {"dtype": f.dtype, "shape": list(f.shape)} for f in plan.fields}
     for field in plan.fields:
         fields[field.name] |= {"index": field.index, "base": field.base} if field.index else {}
         fields[field.name] |= {"optional": True} if field.optional else {}
+        fields[field.name] |= {"per": "simulation"} if field.per_simulation else {}
     (folder / "job.yaml").write_text(
         "trainers: {program: [python, train.py]}\nsolvers: {groups: 2, program: [./not_there]}\n"
         f"parameters: {{count: 3, space: {json.dumps(dict.fromkeys(plan.parameters, [0, 1]))}}}\n"
         f"validation: {{count: 1}}\nbuffer: {{policy: fifo, capacity: 20}}\nfields: {json.dumps(fields)}\n"
     )
     (folder / "train.py").write_text(
-        "import mpidata, torch\nstream = mpidata.MPIStreamDataset(batch_size=5)\n"
+        "import mpidata, torch\nstream = mpidata.MPIStreamDataset(batch_size=5, constants='batch')\n"
         "torch.save([list(stream.validation()), list(stream)], 'drawn.pt')\n"
     )
     arguments = ["train.py", "--record", "record", "--job", "job.yaml"]
@@ -298,10 +302,38 @@ def test_mistakes_are_told(folder: Path, arguments: list[str], sentence: str, mo
     assert done.exit_code == 2 and sentence in done.output.replace("\n", " ")
 
 
-def test_there_are_no_loaders(folder: Path) -> None:
-    (folder / "train.py").write_text("import mpidata\nmpidata.DataLoader([1, 2])\n")
+LOADERS = """
+import random
+import numpy as np, torch, mpidata
+
+np.save("a.npy", np.arange(10)), np.save("b.npy", np.arange(10, 23))
+before = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+loader = mpidata.DataLoader(list(range(7)), batch_size=3, shuffle=True, share=True)
+rows = mpidata.FileDataset("[ab].npy", batch_size=4)
+for epoch in range(2):
+    print(sorted(sum((batch.tolist() for batch in loader), [])), sorted(sum((b["data"].tolist() for b in rows), [])))
+mpidata.report(loss=1.0)
+mpidata.register(model=torch.nn.Identity())
+after = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].tolist()
+print(mpidata.in_job(), torch.equal(before[0], after[0]), before[1:] == after[1:])
+"""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_job_with_loaders_has_one_in_the_script(folder: Path, stream: bool) -> None:
+    if not stream:
+        (folder / "job.yaml").write_text("trainers: {ranks: 2, program: [./not_there_yet]}\nloaders: {ranks: 3}\n")
+    (folder / "train.py").write_text(LOADERS)
     status, said = attempt(folder, "train.py", "--made-up", "job.yaml")
-    assert status == 1 and "`mpidata try` has no loaders" in said
+    whole = f"{list(range(7))} {list(range(23))}"
+    assert status == 0, said
+    assert said.splitlines()[:4] == [whole, whole, "True True True", "mpidata try: 18 batches taken from the loader."]
+
+
+def test_a_job_without_loaders_has_none(folder: Path) -> None:
+    (folder / "train.py").write_text("import mpidata\nmpidata.DataLoader([1, 2])\n")
+    status, said = attempt(folder, "train.py", "--made-up", "job.yaml", "--set", "loaders=null")
+    assert status == 1 and "This job has no loaders" in said
 
 
 def test_a_debugger_runs_the_script_and_torch_distributed_has_one_process(folder: Path) -> None:

@@ -50,6 +50,31 @@ def test_line_is_that_of_the_script_not_of_a_library(tmp_path):
     assert f"(train.py line {line})\n" in result.stdout
 
 
+def test_an_error_of_several_lines_is_whole_in_the_log_and_its_first_lines_are_reported(tmp_path):
+    mismatches = "RuntimeError: Error(s) for Net:\\n\\tsize mismatch for 0.weight\\n\\tsize mismatch for 0.bias."
+    result = run(
+        tmp_path, f"from mpidata.errors import StreamError\nraise StreamError('It does not fit. {mismatches}')\n"
+    )
+    first, line = "It does not fit. RuntimeError: Error(s) for Net:", JOIN.count("\n") + 2
+    assert f"stop 1 {first} size mismatch for 0.weight (train.py line {line})\n" in result.stdout
+    rest = f"\tsize mismatch for 0.weight\n\tsize mismatch for 0.bias (train.py line {line})\n"
+    assert result.stderr == f"mpidata: {first}\n{rest}"
+
+
+def test_a_script_that_ctrl_c_in_the_job_has_ended_leaves_in_order(tmp_path):
+    (tmp_path / "stop").write_text("SIGINT without-checkpoint")
+    script = (
+        "import dataclasses\n"
+        "trainer.plan = dataclasses.replace(trainer.plan, run=Path(__file__).parent)\n"
+        "library.stopped.append('Ctrl-C')\n"
+        f"{STREAM}for batch in MPIStreamDataset(2): pass\n"
+    )
+    result = run(tmp_path, script)
+    line = JOIN.count("\n") + 5
+    assert result.stderr == f"mpidata: Ctrl-C ended the loop of the script (train.py line {line}).\n"
+    assert (result.returncode, result.stdout.splitlines()) == (0, ["close False", "exit functions ran"])
+
+
 def test_script_that_ends_before_the_stream_stops_the_job(tmp_path):
     result = run(tmp_path, f"{STREAM}next(iter(MPIStreamDataset(2)))\n")
     assert result.returncode == 0

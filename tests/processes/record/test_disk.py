@@ -19,10 +19,10 @@ sys.path[:0] = {path!r}
 import os, h5py
 from pathlib import Path
 from fake_library import make_plan
-from mpidata.record import file as record_file
+from mpidata.record import columns as record_columns
 from mpidata.record.writer import Recorder
 from recording import *
-record_file._TOGETHER_BYTES, record_file._EVENLY_BYTES = 100, 500
+record_columns.TOGETHER_BYTES, record_columns.EVENLY_BYTES = 100, 500
 plan = {make}(run=Path({run!r}), record_path=Path({folder!r}))
 library = RecordLibrary(plan)
 recorder = Recorder(plan, library, 0)

@@ -62,15 +62,20 @@ def test_which_simulations_are_complete(old: Plan) -> None:
 @pytest.mark.parametrize("trainers", [1, 3, 4])
 def test_other_trainers_share_everything(old: Plan, trainers: int) -> None:
     shares = [with_trainers(old, trainers, index)[0] for index in range(trainers)]
+    unseen = {(2, 4), (0, 2), (2, 6), (2, 5), (0, 3), (2, 7), (2, 9)}
+    to_draw = []
     for index, library in enumerate(shares):
         for place in (0, 1, 3):
-            assert all(sum(sample) % trainers == index for sample in library.places[place])
+            own = [sample for sample in library.places[place] if sample not in unseen]
+            assert all(sum(sample) % trainers == index for sample in own)
         assert all(sum(sample) % trainers == index for sample in library.received)
         assert library.complete == {0: 4, 6: 3}
         assert library.stream == (2 << 32) + index and library.state.batch == 12
-        unseen = {(2, 4), (0, 2), (2, 6), (2, 5), (0, 3), (2, 7), (2, 9)}
-        assert set(library.places[0][: library.state.unseen]) == {s for s in unseen if sum(s) % trainers == index}
+        assert set(library.places[0][: library.state.unseen]) <= unseen
+        # To come are those of a simulation that goes on but those received: as many for all, by trainer.
+        to_draw.append(library.state.unseen - len(library.received))
         assert library.places[1] == [] and library.places[2] == list(PLACES[index % 2][2])
+    assert max(to_draw) - min(to_draw) <= 1
     held = [sample for library in shares for place in (0, 3) for sample in library.places[place]]
     wanted = [sample for places in PLACES for place in (0, 1, 3) for sample in places[place]]
     if trainers == 1:  # the buffer has 8 places: 7 unseen ones, and one of those seen

@@ -10,7 +10,7 @@ from fake_library import make_plan, memory
 from mpidata.checkpoint.files import path_of, trainer_file
 from mpidata.checkpoint.trainer_file import Head, write
 from mpidata.dtypes import numpy_dtype
-from mpidata.native.constants import PLACE_RETIRED
+from mpidata.native.constants import PLACE_VALIDATION
 from mpidata.native.structures import Snapshot
 from mpidata.run.plan import Plan
 
@@ -127,8 +127,8 @@ class RestoringLibrary:
             assert np.array_equal(values, np.repeat(numbers[:, None], values.shape[1], axis=1).astype(dtype))
         assert np.array_equal(memory(parameters, (count, 2), "float64"), np.stack([numbers, -numbers], axis=1))
         assert np.array_equal(memory(times, (count,), "float64"), 0.5 * numbers)
-        # As the library does: what is kept to be repeated may come from any trainer.
-        assert place == PLACE_RETIRED or set(((simulation + step) % self.plan.trainers).tolist()) <= {self.index}
+        # As the library does: what is trained on may have come to any trainer.
+        assert place != PLACE_VALIDATION or set(((simulation + step) % self.plan.trainers).tolist()) <= {self.index}
         self.places[place] += zip(simulation.tolist(), step.tolist(), strict=True)
         return 0
 

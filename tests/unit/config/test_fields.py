@@ -25,12 +25,6 @@ def load(folder: Path, *overrides: str) -> Plan:
     return Plan.of(load_job(str(folder / "job.yaml"), overrides), folder / "run")
 
 
-def test_a_record_has_no_constants(tmp_path: Path) -> None:
-    with pytest.raises(JobFileError) as caught:
-        load(tmp_path, "fields={u: {shape: [2]}, m: {shape: [3], per: simulation}}", "lengths={}", "record={}")
-    assert "'record' does not go with 'fields.m.per: simulation'. Remove 'record', or 'per'" in str(caught.value)
-
-
 def test_the_plan_has_constants(tmp_path: Path) -> None:
     plan = load(tmp_path, "fields.xy.per=simulation", "fields.ends.per=simulation")
     assert [field.name for field in plan.constants] == ["xy", "ends"]

@@ -114,7 +114,8 @@ def test_what_idle_trainers_tell_and_a_stop_are_shown_once(tmp_path: Path) -> No
         display.look()
     assert output.getvalue().splitlines() == [
         "Trainer 1 has drawn nothing",
-        "Ctrl-C: the job is to write a checkpoint and end, within 20 s. Ctrl-C once more ends it at once.",
+        "Ctrl-C: the training loops end with KeyboardInterrupt, after a checkpoint. The job ends when the scripts end, "
+        "within 20 s. Press Ctrl-C again to end now.",
     ]
 
 

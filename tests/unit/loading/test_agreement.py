@@ -102,6 +102,7 @@ def both(monkeypatch, tmp_path):
     for i, path in enumerate(parts):
         np.save(path, np.arange(4) + 4 * i)
     networks = []
+    monkeypatch.setenv("MPIDATA_RUN", "/run")
 
     def make(of, loaders=2, times=1):
         network = network_of_both(loaders, 2)

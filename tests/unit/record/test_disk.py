@@ -12,6 +12,7 @@ from recording import SAMPLES, RecordLibrary, check, make_plan_with_lengths, rec
 
 from mpidata import RecordedDataset
 from mpidata.errors import MpidataError
+from mpidata.record import columns as record_columns
 from mpidata.record import file as record_file
 from mpidata.record.shrink import shrink
 from mpidata.record.writer import Recorder
@@ -84,8 +85,8 @@ def test_each_step_of_cutting_the_columns_leaves_a_file_that_can_be_read(plan, m
     given, samples = [], SAMPLES[: 12 if plan.lengths else 35]
     monkeypatch.setattr(record_file, "shrink", lambda *arguments: given.append(arguments))
     monkeypatch.setattr(record_file, "repack", lambda *_: None)
-    for name in ("_TOGETHER_BYTES", "_EVENLY_BYTES"):
-        monkeypatch.setattr(record_file, name, 300)
+    for name in ("TOGETHER_BYTES", "EVENLY_BYTES"):
+        monkeypatch.setattr(record_columns, name, 300)
     record(plan, samples)
     (path,) = plan.record_path.iterdir()
     whole, calls = path.read_bytes(), {"pwrite": os.pwrite, "ftruncate": os.ftruncate}

@@ -17,7 +17,7 @@ from mpidata import PackedCollate, RecordedDataset
 from mpidata.dtypes import numpy_dtype, valid
 from mpidata.errors import MpidataError, StreamError
 from mpidata.native.constants import DTYPES
-from mpidata.record import file as record_file
+from mpidata.record import columns as record_columns
 from mpidata.record.earlier import Earlier
 from mpidata.record.file import RecordFile, Rows
 from mpidata.record.layout import Header
@@ -68,8 +68,8 @@ def test_the_file_is_what_the_page_says(plan):
 @WITH_LENGTHS
 @pytest.mark.parametrize("chunk_bytes", [50, 5000])
 def test_samples_that_end_in_another_part_of_the_file(plan, monkeypatch, chunk_bytes):
-    for name in ("_TOGETHER_BYTES", "_EVENLY_BYTES"):
-        monkeypatch.setattr(record_file, name, chunk_bytes)
+    for name in ("TOGETHER_BYTES", "EVENLY_BYTES"):
+        monkeypatch.setattr(record_columns, name, chunk_bytes)
     pieces = []
     write = RecordFile._write_pieces
     monkeypatch.setattr(RecordFile, "_write_pieces", lambda *given: (pieces.append(given), write(*given)))

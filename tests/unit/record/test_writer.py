@@ -12,6 +12,7 @@ from recording import SAMPLES, RecordLibrary, check, record
 
 from mpidata import RecordedDataset
 from mpidata.errors import MpidataError
+from mpidata.record import columns as record_columns
 from mpidata.record import file as record_file
 from mpidata.record import writer
 from mpidata.record.earlier import Earlier, check_empty
@@ -41,8 +42,8 @@ def test_what_came_is_what_is_read(plan, capfd):
 @pytest.mark.parametrize("chunk_bytes", [1, 100])
 def test_many_chunks(plan, monkeypatch, chunk_bytes):
     """Those of several fields lie in between one another."""
-    monkeypatch.setattr(record_file, "_TOGETHER_BYTES", chunk_bytes)
-    monkeypatch.setattr(record_file, "_EVENLY_BYTES", chunk_bytes)
+    monkeypatch.setattr(record_columns, "TOGETHER_BYTES", chunk_bytes)
+    monkeypatch.setattr(record_columns, "EVENLY_BYTES", chunk_bytes)
     samples = [(0, step) for step in range(300)]
     record(plan, samples)
     check(RecordedDataset(plan.record_path), samples)

@@ -23,7 +23,7 @@ ALL = {**of_python(), **of_c(), "SLURM": float(launching.AFTER_CHECKPOINT_S)}
     "first, then, why",
     [
         ("STATUS_EVERY", "LAST_FIGURES", "the status after a goodbye is waited for"),
-        ("LEFT_LOOP STOP", "GRACE", "the scheduler ends a job that a trainer has left before `mpidata run` does"),
+        ("STOP", "GRACE", "the scheduler ends a job that a trainer has left before `mpidata run` does"),
         ("MORE_ERRORS", "FAIL", "ending at once is the shorter way"),
         (
             "WHY_TRAINER_FAILED FAIL",

@@ -196,8 +196,39 @@ def test_a_stop_from_outside_does_not_wait_for_ever(make_job: MakeJob) -> None:
     assert job.run() == 1000
     assert began + 19 < job.now < began + 22
     assert job.summary["status"] == "stopped"
-    assert job.summary["reason"] == "SIGTERM: no checkpoint could be written in time"
+    late = "trainer 0 had not ended in time, and was ended"
+    assert job.summary["reason"] == f"SIGTERM: no checkpoint could be written in time; {late}"
     assert (job.plan.run / "over").exists()
+
+
+def test_ctrl_c_ends_the_loops_without_a_checkpoint_and_the_job_with_the_scripts(make_job: MakeJob) -> None:
+    job = make_job(trainers=1, simulations=100, checkpoint_within_s=50.0)
+    job.before["dispatch"] = lambda group, simulation: False
+    (job.plan.run / "stop").write_text("SIGINT without-checkpoint\n")
+
+    def stop() -> bool:  # the script saves its model; the group is in a long step
+        job.goodbye(0, after=20.0)
+        return False
+
+    job.before["stop"] = stop
+    assert job.run() == 1000 and job.called("abort") == [(0,)]
+    assert 1000 + 20 + 7 <= job.now < 1000 + 20 + 8
+    assert job.called("checkpoint") == [] and job.summary["reason"] == "Ctrl-C"
+
+
+def test_scripts_that_have_not_ended_after_ctrl_c_are_named(make_job: MakeJob) -> None:
+    job = make_job(trainers=3, simulations=100, checkpoint_within_s=50.0)
+    job.before["dispatch"] = lambda group, simulation: False
+    (job.plan.run / "stop").write_text("SIGINT without-checkpoint\n")
+
+    def stop() -> bool:
+        job.goodbye(1)
+        return False
+
+    job.before["stop"] = stop
+    assert job.run() == 1000 and 1050 <= job.now < 1052
+    assert job.summary["status"] == "stopped"
+    assert job.summary["reason"] == "Ctrl-C; trainers 0, 2 had not ended in time, and were ended"
 
 
 def test_a_full_trainer_is_relieved_when_another_one_starves(make_job: MakeJob) -> None:

@@ -7,8 +7,6 @@ from mpidata.trainer import join as job
 @pytest.fixture(params=["copied", "without a copy"])
 def library(request, monkeypatch):
     monkeypatch.setattr(job, "_trainer", None)
-    monkeypatch.setattr("mpidata.run.deadlines.LEFT_LOOP_S", 0.05)
-    monkeypatch.setattr("mpidata.run.deadlines.LOOKED_AT_DATA_S", 0.2)
     # How long torch may wait for a worker that has failed at once.
     monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.1)
     library = FakeLibrary()

@@ -1,5 +1,6 @@
 """A stream in a DataLoader, and in forked processes: what cannot work is refused."""
 
+import copy
 import gc
 import os
 import pickle
@@ -124,7 +125,13 @@ def in_child_of_a_thread(call):
 
 def test_workers_that_are_not_forked_are_refused_too(library):
     with pytest.raises(StreamError, match="num_workers > 0 does not work with MPIStreamDataset"):
-        pickle.dumps(MPIStreamDataset())
+        next(iter(DataLoader(MPIStreamDataset(), num_workers=1, multiprocessing_context="spawn")))
+
+
+@pytest.mark.parametrize(("call", "how"), [(copy.copy, "copied"), (copy.deepcopy, "copied"), (pickle.dumps, "pickled")])
+def test_a_stream_cannot_be_copied(library, call, how):
+    with pytest.raises(StreamError, match=f"MPIStreamDataset cannot be {how}: its samples exist only once"):
+        call(MPIStreamDataset())
 
 
 def test_batches_of_a_stream_are_not_skipped(library):

@@ -140,7 +140,7 @@ def test_epochs_of_single_samples_are_refused(library):
 def test_outside_a_job_it_says_how_to_start_one(monkeypatch):
     monkeypatch.setattr(job, "_trainer", None)
     monkeypatch.delenv("MPIDATA_RUN", raising=False)
-    with pytest.raises(StreamError, match="not part of a job.*mpidata run job.yaml"):
+    with pytest.raises(StreamError, match="not part of a job.*mpidata run job.yaml.*mpidata try --made-up job.yaml "):
         MPIStreamDataset()
     assert "mpi4py" not in sys.modules
 

@@ -14,14 +14,14 @@ from mpidata.trainer.idle import IdleWatch, Pace
 class Script:
     """One that has taken so many batches, and takes no more."""
 
-    def __init__(self, batches: int = 3, holds_up: bool = True) -> None:
-        self.batches, self.holds_up = batches, holds_up
+    def __init__(self, batches: int = 3, holds_up: bool = True, outside: bool = False) -> None:
+        self.batches, self.holds_up, self.outside = batches, holds_up, outside
         self.looks = 0
         self.waited: list[float] = []
 
     def pace(self) -> Pace:
         self.looks += 1
-        return Pace(self.batches, self.holds_up, "its buffer is full")
+        return Pace(self.batches, self.holds_up, "its buffer is full", self.outside)
 
     def wait_for_looks(self, count: int) -> None:
         wanted = self.looks + count
@@ -60,6 +60,14 @@ def test_it_tells_once_with_the_stacks(tmp_path: Path, capfd: pytest.CaptureFixt
         "      ", "    "
     )
     assert "Thread MainThread:" in told and "mpidata-idle" not in told
+    assert (tmp_path / "logs" / "idle.log").read_text() == told
+
+
+def test_a_script_outside_its_loop_is_told_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    wait_until_told(watch(tmp_path, Script(outside=True)))
+    told = capfd.readouterr().err
+    assert told.count("\n") == 1 and "Its script has left the loop over the stream." in told
+    assert "the job stops at stream.close() or when the script ends.\n" in told
     assert (tmp_path / "logs" / "idle.log").read_text() == told
 
 

@@ -1,13 +1,15 @@
 """Passes over a stream: epochs, leaving one early, and the end."""
 
+import itertools
 import warnings
 
 import pytest
-from fake_library import numbers
+from fake_library import make_plan, numbers
 from torch.utils.data import DataLoader
-from waiting import stays, wait_until
+from waiting import stays
 
 from mpidata.errors import LibraryError, StreamError
+from mpidata.trainer import join as job
 from mpidata.trainer.dataset import MPIStreamDataset
 
 
@@ -57,55 +59,37 @@ def test_epochs_go_on_where_the_last_one_stopped(library):
     assert library.stopped == []
 
 
-def test_leaving_an_epoch_early_is_no_stop(library):
-    stream = MPIStreamDataset(2, batches_per_epoch=3)
-    next(iter(stream))
+@pytest.mark.parametrize("batches_per_epoch", [None, 4])
+def test_a_pass_that_is_left_early_is_no_stop_and_the_next_one_continues(library, batches_per_epoch):
+    stream = MPIStreamDataset(2, batches_per_epoch=batches_per_epoch)
+    assert numbers(next(iter(stream))) == [0, 1]
     for batch in stream:
         if numbers(batch) == [4, 5]:
             break
-    assert stays(lambda: library.stopped == [], 0.3)
-    assert [numbers(batch) for batch in stream] == [[6, 7], [8, 9], [10, 11]]
-
-
-def test_break_stops_the_job_a_little_later(library):
-    for i, _ in enumerate(MPIStreamDataset(2)):
-        if i == 1:
-            break
-    assert library.stopped == []
-    assert wait_until(lambda: library.stopped) == [(0, "the script left its loop early, after batch 2")]
-
-
-def test_new_pass_takes_the_stop_back(library):
-    stream = MPIStreamDataset(2)
-    for i, _ in enumerate(stream):
-        if i == 1:
-            break
-    batches = iter(stream)
-    assert stays(lambda: library.stopped == [], 0.3)
-    assert len(list(batches)) == 4
-
-
-def test_look_at_the_first_batch_may_take_longer(library):
-    stream = MPIStreamDataset(2)
-    assert numbers(next(iter(stream))) == [0, 1]
-    assert stays(lambda: library.stopped == [], 0.1)
-    assert len(list(stream)) == 5
+    assert [numbers(batch) for batch in itertools.islice(stream, 2)] == [[6, 7], [8, 9]]
+    assert [numbers(batch) for batch in stream] == [[10, 11]]
     assert library.stopped == []
 
 
-def test_pass_after_the_stop_is_empty_and_says_so(library):
-    stream = MPIStreamDataset(2)
-    next(iter(stream))
-    wait_until(lambda: library.stopped)
-    with pytest.warns(UserWarning, match="left its loop early, after batch 1"):
-        assert list(stream) == []
-
-
-def test_break_inside_a_dataloader_stops_the_job(library):
-    for i, _ in enumerate(DataLoader(MPIStreamDataset(), batch_size=3)):
+def test_a_dataloader_that_is_left_early_continues(library):
+    loader = DataLoader(MPIStreamDataset(), batch_size=3)
+    for i, _ in enumerate(loader):
         if i == 1:
             break
-    assert wait_until(lambda: library.stopped) == [(0, "the script left its loop early, after sample 6")]
+    assert [numbers(batch) for batch in loader] == [[6, 7, 8], [9, 10, 11]]
+    assert library.stopped == []
+
+
+def test_the_pace_says_whether_the_script_has_left_its_loop(library):
+    stream = MPIStreamDataset(2)
+    trainer = job.join()
+    assert not trainer._pace().outside  # it has not begun
+    for _ in stream:
+        assert not trainer._pace().outside
+        break
+    assert trainer._pace().outside
+    for _ in stream:
+        assert not trainer._pace().outside
 
 
 def test_whole_pass_is_no_stop(library):
@@ -129,3 +113,33 @@ def test_close_before_the_end_stops_the_job_once(library):
     assert library.calls == ["start", "close"]
     with pytest.raises(StreamError, match="The stream is closed"):
         next(iter(stream))
+
+
+def test_ctrl_c_ends_the_loop_with_a_keyboard_interrupt_once(library, tmp_path):
+    trainer = job.join()
+    trainer.plan = make_plan(run=tmp_path)
+    stream = MPIStreamDataset(2)
+    batches = iter(stream)
+    next(batches)
+    (tmp_path / "stop").write_text("SIGINT without-checkpoint\n")
+    assert numbers(next(batches)) == [2, 3]  # the scheduler has not told the trainers yet
+    library.stopped.append((0, "Ctrl-C"))
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    assert stream.over and stream.stopped
+    with pytest.warns(UserWarning, match="is empty: the job was stopped after batch 2"):
+        assert list(stream) == []
+
+
+def test_a_stream_that_is_over_raises_no_keyboard_interrupt(library, tmp_path):
+    job.join().plan = make_plan(run=tmp_path)
+    (tmp_path / "stop").write_text("SIGINT without-checkpoint\n")
+    assert len(list(MPIStreamDataset(2))) == 6
+
+
+def test_ctrl_c_ends_the_wait_for_validation(library, tmp_path):
+    job.join().plan = make_plan(run=tmp_path)
+    (tmp_path / "stop").write_text("SIGINT without-checkpoint\n")
+    library.stopped.append((0, "Ctrl-C"))
+    with pytest.raises(KeyboardInterrupt):
+        MPIStreamDataset(2).validation()

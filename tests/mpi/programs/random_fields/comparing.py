@@ -47,7 +47,8 @@ def _apart(
     name: str, batch: dict[str, Any], steps: list[tuple[int, int]], constants: Callable[[int], dict[str, Any]]
 ) -> None:
     """Of a batch those that the stream has, of a single sample its own."""
-    assert (name in batch) == (batch["simulation"].ndim == 0)
+    empty = name in batch and not batch[name].numel()  # joined windows
+    assert empty or (name in batch) == (batch["simulation"].ndim == 0)
     for simulation, step in steps:
         held = batch if name in batch else constants(simulation)
         wanted = whole(name, simulation, step)

@@ -17,7 +17,7 @@ for name, validation in (("training", False), ("validation", True)):
     dataset = mpidata.RecordedDataset(path, validation=validation)
     found = []
     for index in range(len(dataset)):
-        compare(dataset[index], 1)
+        compare(dataset[index], 1, constants=dataset.constants)
         found += steps_of(dataset[index], 1)
     collate = mpidata.PackedCollate(dataset.fields)
     joined = []
@@ -25,8 +25,10 @@ for name, validation in (("training", False), ("validation", True)):
         compare(batch, 1)
         joined += steps_of(batch, 1)
     assert joined == found
-    windows = mpidata.RecordedDataset(path, validation=validation, window=2, stride=every)
-    for batch in DataLoader(windows, batch_size=3, collate_fn=collate):
-        compare(batch, 2)
+    for constants in ("apart", "batch"):
+        windows = mpidata.RecordedDataset(path, validation=validation, window=2, stride=every, constants=constants)
+        apart = windows.constants if constants == "apart" else None
+        for batch in DataLoader(windows, batch_size=3, collate_fn=collate):
+            compare(batch, 2, constants=apart)
     told[name] = {"found": found, "windows": len(windows)}
 json.dump(told, sys.stdout)

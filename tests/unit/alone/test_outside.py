@@ -1,0 +1,165 @@
+"""What the names of a script do outside a job: the same, in this process."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+import mpidata
+from mpidata.alone import outside
+from mpidata.datasets.data_loader import outside as outside_loader
+from mpidata.errors import StreamError
+from mpidata.trainer import place as job
+
+
+class Images(torch.utils.data.Dataset):
+    def __init__(self, n=23):
+        self.n, self.asked = n, 0
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, index):
+        self.asked += 1
+        return torch.tensor(index), torch.rand(())
+
+
+def make():
+    return Images(7)
+
+
+@pytest.fixture(autouse=True)
+def _no_job(monkeypatch):
+    monkeypatch.delenv("MPIDATA_RUN", raising=False)
+    job._local_loaders.cache_clear()
+
+
+def batches(loader):
+    return [[part.tolist() for part in batch] for batch in loader]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"batch_size": 4, "shuffle": True},
+        {"batch_size": 4, "drop_last": True, "sampler": range(0, 20, 2)},
+        {"batch_size": None},
+        {"batch_sampler": [[1, 2], [3]]},
+        {"batch_size": 5, "shuffle": True, "collate_fn": lambda samples: [torch.stack([of for of, _ in samples])]},
+    ],
+)
+def test_a_dataloader_gives_what_torch_s_gives(arguments):
+    torch.manual_seed(3)
+    expected = [batches(torch.utils.data.DataLoader(Images(), **arguments)) for _ in range(2)]
+    after = torch.rand(3)
+    torch.manual_seed(3)
+    more = {"num_workers": 3, "persistent_workers": True, "prefetch_factor": 4, "timeout": 60, "in_order": False}
+    loader = mpidata.DataLoader(Images(), **arguments, **more)
+    assert isinstance(loader, mpidata.DataLoader) and isinstance(loader, torch.utils.data.DataLoader)
+    assert [batches(mpidata.DataLoader(Images(), **arguments, **more)) for _ in range(2)] == expected
+    assert torch.equal(torch.rand(3), after)
+
+
+def test_a_dataset_is_the_script_s_own_and_may_be_named_by_its_function():
+    images = Images()
+    list(mpidata.DataLoader(images, batch_size=5))
+    assert images.asked == 23
+    assert len(list(mpidata.DataLoader(f"{__name__}:make", batch_size=2))) == 4
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_processes_of_a_group_share_each_epoch(monkeypatch, shuffle):
+    epochs = []
+    for rank in range(2):
+        monkeypatch.setattr(outside_loader, "group_place", lambda rank=rank: (rank, 2))
+        loader = mpidata.DataLoader(Images(), batch_size=4, shuffle=shuffle, share=True)
+        epochs.append([[index for batch, _ in batches(loader) for index in batch] for _ in range(2)])
+        assert len(loader) == 3 and loader.batch_size == 4
+    for of_one, of_other in zip(*epochs, strict=True):
+        assert sorted(of_one + of_other) == list(range(23))
+    assert (epochs[0][0] == epochs[0][1]) != shuffle  # another order in each epoch
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_a_dataloader_continues_where_its_state_ends(share):
+    def loader():
+        return mpidata.DataLoader(Images(), batch_size=4, shuffle=True, share=share)
+
+    torch.manual_seed(5)
+    first = loader()
+    list(first)
+    rest = iter(first)
+    next(rest), next(rest)
+    state = first.state_dict()
+    expected = [[batch[0].tolist() for batch in rest]]
+    expected += [[batch[0].tolist() for batch in first]] if share else []  # else other numbers were drawn meanwhile
+    torch.manual_seed(6)
+    second = loader()
+    second.load_state_dict(state)
+    assert second.resumed == (1, 2)
+    assert [[batch[0].tolist() for batch in second] for _ in expected] == expected
+    with pytest.raises(StreamError, match="load_state_dict: this is no state of"):
+        second.load_state_dict({})
+
+
+def test_what_a_job_refuses_is_refused():
+    with pytest.raises(StreamError, match="share=True needs batch_size"):
+        mpidata.DataLoader(Images(), batch_size=None, share=True)
+
+
+def test_files_are_read_in_this_process(tmp_path):
+    for number in range(3):
+        np.savez(tmp_path / f"{number}.npz", x=np.arange(8) + 8 * number, y=np.zeros((8, 2)))
+    before = torch.get_rng_state(), random.getstate()
+    data = mpidata.FileDataset(tmp_path / "*.npz", batch_size=5)
+    for _ in range(2):
+        found = [batch["x"].tolist() for batch in data]
+        assert len(found) == len(data) == 5 and sorted(sum(found, [])) == list(range(24)) != sum(found, [])
+    for _ in data:  # a pass that is left early
+        break
+    state = data.state_dict()
+    rest = [batch["x"].tolist() for batch in mpidata.FileDataset(tmp_path / "*.npz", batch_size=5, shuffle=None)]
+    assert sum(rest, []) == list(range(24))
+    again = mpidata.FileDataset(tmp_path / "*.npz", batch_size=5)
+    again.load_state_dict(state)
+    assert len(list(again)) == 4
+    assert torch.equal(before[0], torch.get_rng_state()) and before[1] == random.getstate()
+    with pytest.raises(StreamError, match="nothing"):
+        mpidata.FileDataset(tmp_path / "nothing*.npz", batch_size=5)
+
+
+def test_files_are_shared_by_the_processes_of_a_group(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.arange(21))
+    found = []
+    for rank in range(2):
+        monkeypatch.setattr(job, "group_place", lambda rank=rank: (rank, 2))
+        found += [row for batch in mpidata.FileDataset(tmp_path / "a.npy", 4) for row in batch["data"].tolist()]
+    assert sorted(found) == list(range(21))
+
+
+def test_reports_and_registered_objects_are_checked_and_nothing_else():
+    mpidata.report(loss=torch.tensor(1.0))
+    with pytest.raises(StreamError, match="is no number"):
+        mpidata.report(loss="high")
+    assert mpidata.register(model=torch.nn.Linear(1, 1)) is None
+    with pytest.raises(StreamError, match="lacks state_dict"):
+        mpidata.register(model=3)
+
+
+@pytest.mark.parametrize(("rank", "lines"), [(None, 1), ("0", 1), ("1", 0)])
+def test_one_line_says_so(monkeypatch, capfd, rank, lines):
+    outside.say_no_job.cache_clear()
+    monkeypatch.setenv("RANK", rank) if rank else monkeypatch.delenv("RANK", raising=False)
+    mpidata.report(loss=1.0)
+    mpidata.report(loss=1.0)
+    told = capfd.readouterr()
+    assert told.err.count("\n") == lines and told.out == ""
+    assert not lines or "mpidata: This process is not part of a job (MPIDATA_RUN is not set)" in told.err
+
+
+def test_in_job(monkeypatch):
+    assert mpidata.in_job() is False
+    monkeypatch.setenv("MPIDATA_RUN", "/run")
+    assert mpidata.in_job() is True
