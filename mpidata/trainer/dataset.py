@@ -18,16 +18,13 @@ from mpidata.run.plan import Field
 from mpidata.trainer import join as job
 from mpidata.trainer.batches.choice import check_ragged, make_memory
 from mpidata.trainer.constants import DrawnConstants, find_constants
-from mpidata.trainer.frameworks.callers import leave_whole, overfits
-from mpidata.trainer.frameworks.prepared import teach_accelerate
+from mpidata.trainer.frameworks.callers import leave_whole, overfits, overfitting
+from mpidata.trainer.frameworks.prepared import teach_accelerate, undivided_stream
 from mpidata.trainer.frameworks.steps import compare_steps
 from mpidata.trainer.passes import Pass, Refused
 from mpidata.trainer.script import report_of
-from mpidata.trainer.torch_loaders import NotCopied, check_skipping, overfitting, refuse_loader, refuse_workers
-from mpidata.trainer.validation.asked import AskedValidation
-from mpidata.trainer.validation.even import EvenValidation
-from mpidata.trainer.validation.share import ValidationDataset
-from mpidata.trainer.validation.whole import WholeValidation
+from mpidata.trainer.torch_loaders import NotCopied, check_skipping, refuse_loader, refuse_workers
+from mpidata.trainer.validation.asked import AskedValidation, Validation
 
 __all__ = ["MPIStreamDataset"]
 
@@ -114,7 +111,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         check_ragged(batch_size, ragged, pad)
         check_constants(constants)
         refuse_workers()
-        teach_accelerate()
+        teach_accelerate(MPIStreamDataset, undivided_stream)
         self.batch_size = batch_size
         self.batches_per_epoch = batches_per_epoch
         self.ragged = ragged
@@ -161,9 +158,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         """
         leave_whole(dealt=True)
 
-    def validation(
-        self, *, share: bool = True, even: bool = False
-    ) -> ValidationDataset | EvenValidation | WholeValidation:
+    def validation(self, *, share: bool = True, even: bool = False) -> Validation:
         """Wait for the validation samples: this trainer's share, or those of all trainers.
 
         Parameters
@@ -189,7 +184,6 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         the trainers, and sleeps until all have come; otherwise this is not collective.
         """
         refuse_workers()
-        teach_accelerate()
         return self._validation.get(share=share, even=even)
 
     def constants(self, simulation: int) -> dict[str, torch.Tensor]:

@@ -13,7 +13,7 @@ from mpidata.errors import StreamError
 from mpidata.packing import refuse_fetcher
 from mpidata.trainer.frameworks.callers import callers
 
-__all__ = ["NotCopied", "check_skipping", "overfitting", "refuse_loader", "refuse_workers"]
+__all__ = ["NotCopied", "check_skipping", "refuse_loader", "refuse_workers"]
 
 _FETCHER = "_IterableDatasetFetcher"
 # Of accelerate.
@@ -52,14 +52,6 @@ class NotCopied:
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled, as a DataLoader does for its workers if it does not fork."""
         raise StreamError(_no_workers("num_workers > 0") if get_spawning_popen() else _no_copy("pickled"))
-
-
-def overfitting() -> StreamError:
-    """Make the error of a Trainer of Lightning that wants the same batches in each pass."""
-    return StreamError(
-        "overfit_batches trains on the same batches in each epoch, but a stream gives each sample once. Record the "
-        "samples (`record:` in the job file), and use overfit_batches with mpidata.RecordedDataset."
-    )
 
 
 def refuse_workers() -> None:

@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Iterator[JobFolder]:
 @pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_a_script_trains(folder: JobFolder, script: str, trainers: int) -> None:
     shutil.copy(folder.path / script, folder.path / "train.py")
-    changes = [f"trainers.ranks={trainers}", "solvers.groups=1", "parameters.count=8", "name=job"]
+    changes = [f"trainers.ranks={trainers}", "solvers.groups=1", "parameters.count=8", "validation.count=1", "name=job"]
     result = folder.run(*sets(*changes), timeout=120)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     assert result.summary["samples"]["received"] == 800

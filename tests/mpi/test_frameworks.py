@@ -37,6 +37,6 @@ def test_lightning_with_ddp(folder: JobFolder, given: str) -> None:
         assert validated == Counter((simulation, step) for simulation in simulations for step in range(STEPS))
 
 
-@pytest.mark.parametrize("given", ["stream", "loader"])
+@pytest.mark.parametrize("given", [pytest.param("stream", marks=pytest.mark.full), "loader"])
 def test_accelerate(folder: JobFolder, given: str) -> None:
     check_used(folder, run(folder, "accelerate", given))

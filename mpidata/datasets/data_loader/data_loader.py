@@ -149,7 +149,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             here, n = self._place, len(dataset)
             shares = ShareBatches(
                 n, batch_size, here.trainer, here.trainers, bool(shuffle), drop_last,
-                lambda: (self._seed_of_all(), self._position.next_epoch), self._index_pass,
+                lambda: (self._seed_of_all(), self._position.next_epoch), self._index_pass, self._position.set_epoch,
             )  # fmt: skip
             super().__init__(dataset, batch_sampler=shares, worker_init_fn=worker_init_fn, **rest)
             # torch has others where batches are given
@@ -169,7 +169,9 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._drawn_from = self._index_sampler
         if batch_sampler is None and batch_size is not None and not share:
             # What is assigned in the usual way after its __init__ torch refuses.
-            self.__dict__["batch_sampler"] = PassBatches(self.sampler, batch_size, drop_last, self._index_pass)
+            self.__dict__["batch_sampler"] = PassBatches(
+                self.sampler, batch_size, drop_last, self._index_pass, self._position.set_epoch
+            )
 
     def __iter__(self) -> Any:
         """Begin the next epoch, or the one that was set, or go on where a loaded state ends."""

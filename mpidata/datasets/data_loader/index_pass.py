@@ -60,6 +60,8 @@ class PassBatches(BatchSampler):
         As of torch's.
     index_pass : callable, optional
         Begins the pass. Without it, this is torch's batch sampler; a framework may make one with another sampler.
+    set_epoch : callable, optional
+        Says which epoch the next pass has; transformers calls it here if it skips batches.
     """
 
     def __init__(
@@ -68,9 +70,12 @@ class PassBatches(BatchSampler):
         batch_size: int,
         drop_last: bool,
         index_pass: Callable[[], Iterator[list[Any]]] | None = None,
+        set_epoch: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__(sampler, batch_size, drop_last)
         self._index_pass = index_pass
+        if set_epoch is not None:
+            self.set_epoch = set_epoch
 
     def __iter__(self) -> Iterator[list[Any]]:
         """Begin the next epoch."""

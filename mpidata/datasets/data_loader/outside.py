@@ -51,7 +51,7 @@ class Outside(torch.utils.data.DataLoader[Any]):
         seed = given["generator"].initial_seed() if given["generator"] is not None else 0
         shares = ShareBatches(
             len(dataset), batch_size, *group_place(), bool(shuffle), drop_last,
-            lambda: (seed, self._position.epoch), lambda: shares.next_batches(),
+            lambda: (seed, self._position.epoch), lambda: shares.next_batches(), self._position.set_epoch,
         )  # fmt: skip
         torch.utils.data.DataLoader.__init__(self, dataset, **(given | {"batch_sampler": shares}))
         sampler = ShareSampler(shares, self._position.set_epoch)

@@ -34,6 +34,8 @@ class ShareBatches(Sampler[list[int]]):
         Gives the seed, and the epoch that is to begin next.
     index_pass : callable
         Begins a pass in which only indices are given out.
+    set_epoch : callable
+        That of the DataLoader; transformers calls it here if it skips batches.
 
     Attributes
     ----------
@@ -51,8 +53,9 @@ class ShareBatches(Sampler[list[int]]):
         drop_last: bool,
         now: Callable[[], tuple[int, int]],
         index_pass: Callable[[], Iterator[list[int]]],
+        set_epoch: Callable[[int], None],
     ) -> None:
-        self._now, self._index_pass = now, index_pass
+        self._now, self._index_pass, self.set_epoch = now, index_pass, set_epoch
         self.even_batches = False
         self._n, self._size, self._trainer, self._shuffle = n, batch_size, trainer, shuffle
         self._shares = Shares(n, batch_size, trainers, drop_last)

@@ -31,6 +31,7 @@ from mpidata.loading.part_messages import Files, pack_files
 from mpidata.loading.parts import digest_of, find_parts
 from mpidata.trainer import place as job
 from mpidata.trainer.frameworks.callers import counts_passes, leave_whole, overfits
+from mpidata.trainer.frameworks.prepared import teach_accelerate
 
 __all__ = ["FileDataset"]
 
@@ -107,6 +108,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         share: bool = True,
     ) -> None:
         place = job.place()  # first: then the job hears of what is refused
+        teach_accelerate(FileDataset, _undivided)
         batch_size, open_parts = _whole("batch_size", batch_size), _whole("open_parts", open_parts)
         _refuse(transform, reader, shuffle, seed)
         check_choice(columns)
@@ -139,6 +141,11 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         place.hold(f"mpidata.FileDataset {next(_numbers)}", self)
         self._position.is_of_job("FileDataset")
 
+    @property
+    def dealt(self) -> bool:
+        """Whether each of several trainers has batches of its own."""
+        return self._global_batch > self._batch_size
+
     def __len__(self) -> int:
         """Count this trainer's batches in an epoch: the same on all."""
         return self._shares.batches
@@ -148,7 +155,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
 
         Raises StreamError where a DataLoader around this does not suit it.
         """
-        refuse_loader(self._batch_size, dealt=self._global_batch > self._batch_size)
+        refuse_loader(self._batch_size, dealt=self.dealt)
         if overfits():
             self._position.repeat()
         place = self._position.begin()
@@ -162,7 +169,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
 
         Raises StreamError where the job was resumed within another epoch.
         """
-        leave_whole(dealt=self._global_batch > self._batch_size)
+        leave_whole(dealt=self.dealt)
         if not counts_passes():
             self._position.set_epoch(epoch)
 
@@ -318,6 +325,11 @@ class _Epoch(Iteration):
     def ask(self) -> None:
         """Ask for more, where this batch was the last of what was asked for together."""
         self._ahead.go_on(self._epoch, self._number - 1)
+
+
+def _undivided(loader: Any, parts: int) -> Any:
+    """Give a DataLoader around a FileDataset to a trainer as it is, if each has batches of its own."""
+    return loader if loader.batch_size is None and loader.dataset.dealt else None
 
 
 def _whole(name: str, value: Any) -> int:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["callers", "counts_passes", "leave_whole", "overfits"]
+from mpidata.errors import StreamError
+
+__all__ = ["callers", "counts_passes", "leave_whole", "overfits", "overfitting"]
 
 _FRAMES = 12
 _LIGHTNING = ("lightning", "pytorch_lightning")
@@ -55,3 +57,11 @@ def counts_passes() -> bool:
     frame = next((frame for frame in _frames_above(2) if frame.f_code.co_name != "set_epoch"), None)
     caller = None if frame is None or frame.f_code.co_name != "__iter__" else frame.f_locals.get("self")
     return type(caller).__name__ in ("DataLoaderShard", "DataLoaderDispatcher")
+
+
+def overfitting() -> StreamError:
+    """Say why a stream cannot give the same batches again."""
+    return StreamError(
+        "overfit_batches trains on the same batches in each epoch, but a stream gives each sample once. Record the "
+        "samples (`record:` in the job file), and use overfit_batches with mpidata.RecordedDataset."
+    )

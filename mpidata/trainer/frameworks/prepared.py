@@ -7,32 +7,40 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
-from torch.utils.data import DataLoader, Dataset, Sampler, SequentialSampler
+from torch.utils.data import DataLoader, Dataset, Sampler
 
-from mpidata.errors import StreamError
-
-if TYPE_CHECKING:
-    from mpidata.trainer.validation.dealt import Dealt
-
-__all__ = ["Batches", "teach_accelerate"]
+__all__ = ["Batches", "Joined", "Make", "kept", "teach_accelerate", "undivided_stream"]
 
 # Of a DataLoader of torch, for another one around the same samples.
 _KEPT = ("num_workers", "collate_fn", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context",
          "generator", "prefetch_factor", "persistent_workers")  # fmt: skip
 
+Make: TypeAlias = Callable[[Any, int], Any]
+
 _taught: list[Callable[..., Any]] = []
+_makers: dict[type, Make] = {}
 
 
-def teach_accelerate() -> None:
-    """Have accelerate leave a DataLoader around a stream or a share undivided; if it is imported, and once.
+def teach_accelerate(kind: type | None = None, make: Make | None = None) -> None:
+    """Have accelerate leave a DataLoader around what is dealt out already undivided; if it is imported, and once.
+
+    Parameters
+    ----------
+    kind : type, optional
+        Of datasets that are dealt out.
+    make : callable, optional
+        Gets a DataLoader around one, and among how many parts its batches are to be split; gives the DataLoader that
+        this trainer is to iterate over, or None if accelerate is to deal it out.
 
     Notes
     -----
     accelerate asks no dataset whether it is to be dealt out, and has no switch for one of several DataLoaders. So this
     puts a function around its public `prepare_data_loader`, which passes other arguments on for these DataLoaders.
     """
+    if kind is not None and make is not None:
+        _makers[kind] = make
     module = sys.modules.get("accelerate.accelerator")
     prepare = getattr(module, "prepare_data_loader", None)
     if module is not None and prepare is not None and prepare not in _taught:
@@ -48,7 +56,9 @@ def _around(prepare: Callable[..., Any]) -> Callable[..., Any]:
         bound = signature.bind(*arguments, **named)
         given = bound.arguments
         parts = given.get("num_processes") or 1 if given.get("split_batches") else 1
-        undivided = _undivided(given["dataloader"], parts)
+        loader = given["dataloader"]
+        make = next((make for kind, make in _makers.items() if isinstance(loader.dataset, kind)), None)
+        undivided = make(loader, parts) if make is not None else None
         if undivided is not None:
             given |= {"dataloader": undivided, "num_processes": 1, "process_index": 0}
             given |= {"split_batches": False, "dispatch_batches": False}
@@ -57,47 +67,16 @@ def _around(prepare: Callable[..., Any]) -> Callable[..., Any]:
     return prepare_data_loader
 
 
-def _undivided(loader: Any, parts: int) -> Any:
-    """Make of a DataLoader what this trainer is to iterate over; None: it is none of ours, accelerate deals it out."""
-    from mpidata.trainer.dataset import MPIStreamDataset
-    from mpidata.trainer.validation.dealt import Dealt
-
-    dataset = loader.dataset
-    if isinstance(dataset, MPIStreamDataset):
-        size = loader.batch_size
-        if size is None or parts == 1:
-            return loader
-        return DataLoader(dataset, size // parts or 1, drop_last=loader.drop_last, **_kept(loader))
-    if isinstance(dataset, Dealt) and dataset.trainer.plan.trainers > 1:
-        return _in_step(loader, dataset, parts)
-    return None
+def undivided_stream(loader: Any, parts: int) -> Any:
+    """Make of a DataLoader around a stream what this trainer is to iterate over."""
+    size = loader.batch_size
+    if size is None or parts == 1:
+        return loader
+    return DataLoader(loader.dataset, size // parts or 1, drop_last=loader.drop_last, **kept(loader))
 
 
-def _in_step(loader: Any, share: Dealt, parts: int) -> Any:
-    """Deal out validation samples in batches that accelerate can join: as many on all trainers, of the same sizes."""
-    from mpidata.trainer.validation.exchange import all_counts
-    from mpidata.trainer.validation.share import ValidationDataset
-    from mpidata.trainer.validation.whole import WholeValidation
-
-    if loader.batch_size is None or not isinstance(loader.sampler, SequentialSampler):
-        raise StreamError(
-            "accelerator.prepare(DataLoader(stream.validation())) needs a batch_size, and no shuffle and no sampler. "
-            "Leave them out, or use stream.validation(share=False)."
-        )
-    counts = all_counts(share.trainer.communicator, share.count())
-    size, total = loader.batch_size // parts or 1, sum(counts)
-    if len(set(counts)) == 1:
-        batches = Batches(counts[0], size, 0, 1, drop_last=loader.drop_last)
-        dataset = Joined(share, total, filled_up_from=0)
-    else:
-        assert isinstance(share, ValidationDataset) and share.trainer.communicator is not None
-        trainer, trainers = share.trainer.communicator.Get_rank(), len(counts)
-        batches = Batches(total, size, trainer, trainers, drop_last=loader.drop_last)
-        dataset = Joined(WholeValidation.collect(share), total, batches.real_in_last_step)
-    return DataLoader(dataset, batch_sampler=batches, **_kept(loader))
-
-
-def _kept(loader: Any) -> dict[str, Any]:
+def kept(loader: Any) -> dict[str, Any]:
+    """Give the arguments of a DataLoader for another one around the same samples."""
     return {name: getattr(loader, name) for name in _KEPT}
 
 

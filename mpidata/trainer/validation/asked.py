@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from mpidata.errors import StreamError
+from mpidata.trainer.frameworks.prepared import teach_accelerate
 from mpidata.trainer.trainer import Trainer
+from mpidata.trainer.validation.dealt import Dealt
 from mpidata.trainer.validation.even import EvenValidation
+from mpidata.trainer.validation.in_step import in_step
 from mpidata.trainer.validation.share import ValidationDataset
 from mpidata.trainer.validation.whole import WholeValidation
 
-__all__ = ["AskedValidation"]
+__all__ = ["AskedValidation", "Validation"]
+
+Validation: TypeAlias = ValidationDataset | EvenValidation | WholeValidation
 
 
 class AskedValidation:
@@ -28,8 +35,9 @@ class AskedValidation:
         self._even: EvenValidation | None = None
         self._whole: WholeValidation | None = None
 
-    def get(self, *, share: bool, even: bool) -> ValidationDataset | EvenValidation | WholeValidation:
+    def get(self, *, share: bool, even: bool) -> Validation:
         """Get the samples; arguments and errors are those of `MPIStreamDataset.validation`."""
+        teach_accelerate(Dealt, in_step)
         if even and not share:
             raise StreamError(
                 "stream.validation(share=False, even=True): all trainers have all samples, so there is nothing to pad. "

@@ -8,7 +8,8 @@ from interrupted import SIMULATIONS, STEPS, interrupt
 from jobs import JobFolder
 
 
-@pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
+@pytest.mark.full
+@pytest.mark.parametrize("trainers", [1, 2])
 def test_a_resume_continues_what_is_registered(folder: JobFolder, trainers: int) -> None:
     result = interrupt(folder, "resumes_lightning.py", trainers, "registered")
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()

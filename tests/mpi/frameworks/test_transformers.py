@@ -29,7 +29,7 @@ def run(folder: JobFolder, trainers: int, **validation: bool) -> tuple[Result, l
     return result, folder.read_notes("used", trainers)
 
 
-@pytest.mark.parametrize("trainers", [1, 2])
+@pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_each_sample_is_trained_on_once_and_validated_once(folder: JobFolder, trainers: int) -> None:
     _, found = run(folder, trainers)
     assert [(each["rank"], each["world"]) for each in found] == [(rank, trainers) for rank in range(trainers)]
@@ -40,7 +40,8 @@ def test_each_sample_is_trained_on_once_and_validated_once(folder: JobFolder, tr
     assert sum(each["evaluated"] for each in found) == 21 + (trainers - 1)
 
 
-@pytest.mark.parametrize("validation", [{"share": False}, pytest.param({"even": True}, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("validation", [{"share": False}, {"even": True}])
 def test_validation_samples_of_all_and_padded_ones(folder: JobFolder, validation: dict[str, bool]) -> None:
     _, found = run(folder, 2, **validation)
     for each in found:
@@ -48,7 +49,8 @@ def test_validation_samples_of_all_and_padded_ones(folder: JobFolder, validation
         assert len(each["seen"]) == (22 if "even" in validation else 21)
 
 
-@pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
+@pytest.mark.full
+@pytest.mark.parametrize("trainers", [1, 2])
 def test_a_resume_continues_what_is_registered(folder: JobFolder, trainers: int) -> None:
     result = interrupt(folder, "resumes_transformers.py", trainers, "registered")
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
@@ -61,11 +63,12 @@ def test_a_resume_continues_what_is_registered(folder: JobFolder, trainers: int)
     assert max(Counter((i, s) for each in found for i, s in each["used"]).values()) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "resumes_from, sentence",
     [
         ("older", "transformers resumed from a checkpoint of step 5 (resume_from_checkpoint), but the job's"),
-        pytest.param("nothing", "the stream would go on with an untrained model", marks=pytest.mark.full),
+        ("nothing", "the stream would go on with an untrained model"),
     ],
 )
 def test_a_checkpoint_of_another_step_is_refused(folder: JobFolder, resumes_from: str, sentence: str) -> None:

@@ -132,3 +132,13 @@ def test_workers_that_are_not_forked_are_refused_too(library):
 def test_a_stream_cannot_be_copied(library, call, how):
     with pytest.raises(StreamError, match=f"MPIStreamDataset cannot be {how}: its samples exist only once"):
         call(MPIStreamDataset())
+
+
+def test_batches_of_a_stream_are_not_skipped(library):
+    from accelerate.data_loader import SkipDataLoader
+
+    loader = SkipDataLoader(MPIStreamDataset(2), skip_batches=2, batch_size=None)
+    with pytest.raises(StreamError, match="would drop the first 2 batches of this pass over the stream"):
+        next(iter(loader))
+    loader.skip_batches = 0
+    assert len(list(loader)) == 6
