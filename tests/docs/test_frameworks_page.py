@@ -10,6 +10,8 @@ import pytest
 from jobs import JobFolder, environment, sets
 from pages import README, ROOT, files
 
+# The other frameworks have further tests in tests/mpi/frameworks, or below.
+FAST = ("train_fsdp2.py", "train_tensor_parallel.py", "train_stateful.py", "train_jax.py")
 FRAMEWORKS, SOLVER = ROOT / "docs" / "frameworks.md", ROOT / "docs" / "solver.md"
 
 
@@ -26,8 +28,14 @@ def folder(tmp_path: Path) -> Iterator[JobFolder]:
     job_folder.end()
 
 
-@pytest.mark.parametrize("script", files(FRAMEWORKS))
-@pytest.mark.parametrize("trainers", [pytest.param(1, marks=pytest.mark.full), 2])
+@pytest.mark.parametrize(
+    ("script", "trainers"),
+    [
+        pytest.param(script, trainers, marks=[] if script in FAST and trainers == 2 else pytest.mark.full)
+        for script in files(FRAMEWORKS)
+        for trainers in (1, 2)
+    ],
+)
 def test_a_script_trains(folder: JobFolder, script: str, trainers: int) -> None:
     shutil.copy(folder.path / script, folder.path / "train.py")
     changes = [f"trainers.ranks={trainers}", "solvers.groups=1", "parameters.count=8", "validation.count=1", "name=job"]

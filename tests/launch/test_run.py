@@ -142,7 +142,9 @@ def is_pending(pid: int, number: int) -> bool:
 
 def test_a_second_signal_does_not_wait(job: Run) -> None:
     program = "echo started; sleep 60"
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it would be ignored there, too
     process = job.start(write_job(job.folder, program, program), TEST_UNTIL="/never")
+    signal.signal(signal.SIGHUP, before)
     job.wait_for_ranks()
     launcher = [pid for pid in processes_of(job.run) if Path(f"/proc/{pid}/comm").read_text() == "prterun\n"]
     assert len(launcher) == 1

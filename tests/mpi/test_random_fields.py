@@ -38,7 +38,7 @@ def test_random_fields(folder: JobFolder, build: random_fields.Build, seed: int)
     random_fields.check(folder, folder.run(timeout=120), keys, spec)
 
 
-@pytest.mark.parametrize("seed", [0, 5, 8, 11])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (5, 8, 11))])
 def test_a_resume_goes_on_with_them(folder: JobFolder, seed: int) -> None:
     """Optional fields, windows, a carried program, a record: what the checkpoint holds comes once, and right."""
     keys, spec = random_fields.write(folder, seed, dies=True)
@@ -48,7 +48,7 @@ def test_a_resume_goes_on_with_them(folder: JobFolder, seed: int) -> None:
     assert all(note["resumed"] > 0 for note in folder.read_notes("seen", keys["trainers"]["ranks"]))
 
 
-@pytest.mark.parametrize("seed", [11, 22, 47, 184])
+@pytest.mark.parametrize("seed", [22, *(pytest.param(seed, marks=pytest.mark.full) for seed in (11, 47, 184))])
 def test_a_replay_has_the_same_batches(folder: JobFolder, seed: int) -> None:
     keys, spec = random_fields.write(folder, seed)
     folder.change_job(journal=True)
