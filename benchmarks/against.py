@@ -3,7 +3,7 @@
     python -m benchmarks.against ../before --sizes 8192 262144 8388608
     python -m benchmarks.against . --sizes 65536 --here samples.statistics=true
     python -m benchmarks.against . --sizes 8192 65536 1048576 --carried
-    python -m benchmarks.against . --sizes 65536 1048576 --varying --both buffer.policy=firo
+    python -m benchmarks.against . --sizes 65536 1048576 --varying --both buffer.policy=firo --both buffer.watermark=32
     python -m benchmarks.against . --sizes 65536 --constants
     python -m benchmarks.against . --sizes 1048576 --rows numbered --row-bytes 256
 
