@@ -20,7 +20,7 @@ def test_a_slow_first_step_is_no_hang_but_a_slow_later_one_is(folder: JobFolder)
 
 
 def run_paused(folder: JobFolder, after_s: float, **solvers: Any) -> Result:
-    limits = {"ranks_per_group": 2, "in_flight": 1, "timeout_s": 2, "start_timeout_s": 2}
+    limits = {"ranks_per_group": 2, "in_flight": 1, "timeout_s": 4, "start_timeout_s": 4}
     folder.job(
         trainers={"program": python("trainers/timing/pauses.py", after_s)},
         solvers=limits | solvers,
@@ -37,7 +37,7 @@ def run_paused(folder: JobFolder, after_s: float, **solvers: Any) -> Result:
 
 
 def test_a_trainer_that_pauses_longer_than_every_timeout(folder: JobFolder, compiled: Callable[[str], Path]) -> None:
-    result = run_paused(folder, 6.5, program=[str(compiled("one_puts"))], groups=2)
+    result = run_paused(folder, 8.5, program=[str(compiled("one_puts"))], groups=2)
     for solver in range(4):
         assert result.log("solver", solver) == "all done\n"
 

@@ -1,6 +1,7 @@
 """A stream in a DataLoader, and in forked processes: what cannot work is refused."""
 
 import copy
+import faulthandler
 import gc
 import os
 import pickle
@@ -111,6 +112,7 @@ def in_child_of_a_thread(call):
         if child == 0:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(4)
+            faulthandler.enable(2)  # into what pytest captures
             try:
                 call()
             finally:

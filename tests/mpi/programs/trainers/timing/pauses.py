@@ -12,7 +12,7 @@ from mpidata.trainer.join import join
 
 for number, _ in enumerate(stream(1)):
     if number == 4:
-        time.sleep(4)
+        time.sleep(6)
 join().close()
 time.sleep(float(sys.argv[1]))
 print("trained", number + 1)
