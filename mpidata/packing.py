@@ -13,6 +13,7 @@ from torch.utils.data import ConcatDataset, Dataset, Subset, default_collate
 
 from mpidata.errors import StreamError
 from mpidata.run.plan import Field
+from mpidata.tensors import number_tensor
 
 __all__ = ["PackedCollate", "check_constants", "join_fields", "number_tensors", "refuse_fetcher", "refuse_stacking"]
 
@@ -69,7 +70,7 @@ class PackedCollate:
             raise StreamError(
                 f"PackedCollate: a sample has no {name!r}, the length of its fields. Keep it in the dict."
             )
-        of_all: npt.NDArray[np.int64] = torch.stack([torch.as_tensor(sample[name]) for sample in samples]).numpy()
+        of_all: npt.NDArray[np.int64] = np.stack([np.asarray(sample[name]) for sample in samples])
         return of_all
 
 
@@ -84,12 +85,12 @@ def _is_apart(field: Field, sample: Mapping[str, Any]) -> bool:
 
     False also where it is empty, which looks alike.
     """
-    if not torch.as_tensor(sample["step"]).ndim:
+    if not np.ndim(sample["step"]):
         return False
     values = sample[field.name]
     if not field.length:
         return bool(values.ndim == len(field.shape))
-    return bool(values.shape[field.shape.index(field.length)] != int(torch.as_tensor(sample[field.length]).sum()))
+    return bool(values.shape[field.shape.index(field.length)] != int(np.sum(np.asarray(sample[field.length]))))
 
 
 def number_tensors(
@@ -105,7 +106,7 @@ def number_tensors(
         if place >= n_lengths:
             tensors[name] = torch.from_numpy(np.asarray(of != 0))
             continue
-        tensors[name] = torch.from_numpy(of) if of.ndim else torch.tensor(int(of))
+        tensors[name] = torch.from_numpy(of) if of.ndim else number_tensor(int(of))
         if of.ndim:
             offsets = np.zeros(of.size + 1, np.int64)
             np.cumsum(of, out=offsets[1:])

@@ -9,7 +9,7 @@ import torch
 
 from mpidata.dtypes import BFLOAT16
 
-__all__ = ["array_of", "tensor_of"]
+__all__ = ["array_of", "number_tensor", "tensor_of"]
 
 
 def tensor_of(array: npt.NDArray[Any], dtype: str) -> torch.Tensor:
@@ -23,3 +23,9 @@ def array_of(tensor: torch.Tensor) -> npt.NDArray[Any]:
     bits = tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor
     array: npt.NDArray[Any] = bits.numpy()
     return array
+
+
+def number_tensor(value: bool | int | float) -> torch.Tensor:
+    """Make a tensor of no dimensions, bool, int64 or float64, in memory of the CPU whatever torch's defaults are."""
+    dtype = {bool: torch.bool, int: torch.int64, float: torch.float64}[type(value)]
+    return torch.tensor(value, dtype=dtype, device="cpu")

@@ -184,7 +184,7 @@ def _gpu() -> None:
     error = ""
     if gpus:
         try:
-            pinned = torch.empty(1 << 20, pin_memory=True)
+            pinned = torch.empty(1 << 20, device="cpu", pin_memory=True)
             pinned.to("cuda", non_blocking=True)
             torch.cuda.synchronize()
         except RuntimeError as caught:

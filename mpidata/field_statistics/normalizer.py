@@ -63,8 +63,9 @@ class Normalizer(nn.Module):
         statistics = stream.statistics()
         self._scaled = frozenset(statistics)
         for name, of in statistics.items():
-            self.register_buffer(f"mean_{name}", torch.zeros_like(of.mean))
-            self.register_buffer(f"std_{name}", torch.ones_like(of.std))
+            # On torch's default device, as the buffers of other modules.
+            self.register_buffer(f"mean_{name}", torch.zeros(of.mean.shape, dtype=torch.float64))
+            self.register_buffer(f"std_{name}", torch.ones(of.std.shape, dtype=torch.float64))
         stream.when_drawn(after, self._freeze)
 
     def normalize(self, name: str, values: torch.Tensor) -> torch.Tensor:

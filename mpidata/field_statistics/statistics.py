@@ -105,4 +105,4 @@ def _statistics(of: Moments) -> FieldStatistics:
         mean = np.where(count > 0, column(of, "mean"), np.nan)
         std = np.sqrt(column(of, "m2") / count)
     columns = (count, mean, std, *(column(of, name) for name in ("least", "greatest", "not_finite")))
-    return FieldStatistics(*(torch.tensor(np.array(column), dtype=torch.float64) for column in columns))
+    return FieldStatistics(*(torch.from_numpy(np.array(column, np.float64)) for column in columns))

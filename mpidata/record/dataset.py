@@ -19,7 +19,7 @@ from mpidata.packing import check_constants, join_fields, number_tensors, refuse
 from mpidata.record.constants import RecordedConstants
 from mpidata.record.layout import Header, column_of, files_in, open_file, read_ends, read_given, read_index
 from mpidata.run.plan import Field
-from mpidata.tensors import tensor_of
+from mpidata.tensors import number_tensor, tensor_of
 
 __all__ = ["RecordedDataset"]
 
@@ -172,16 +172,16 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
             tensors = {f.name: _read_field(file["fields"][f.name], f, row, ends) for f in self._step_fields}
             tensors |= self._read_constants(number, row) if self._constants else {}
             n = len(self._header.parameters)
-            none = torch.empty(0, dtype=torch.float64)
+            none = torch.empty(0, dtype=torch.float64, device="cpu")
             tensors["parameters"] = _read(file["parameters"], row, 1, (n,), "float64")[0] if n else none
         except DAMAGED as error:
             raise StreamError(
                 f"Sample {index} cannot be read from row {row} of {self._paths[number]}: {error}. Restore "
                 "the file from a copy."
             ) from None
-        tensors["time"] = torch.tensor(step["time"], dtype=torch.float64)
-        tensors["step"] = torch.tensor(int(step["step"]))
-        tensors["simulation"] = torch.tensor(int(step["simulation"]))
+        tensors["time"] = number_tensor(float(step["time"]))
+        tensors["step"] = number_tensor(int(step["step"]))
+        tensors["simulation"] = number_tensor(int(step["simulation"]))
         return tensors
 
     def _read_constants(self, number: int, row: int) -> dict[str, torch.Tensor]:
@@ -194,9 +194,10 @@ class RecordedDataset(Dataset[dict[str, torch.Tensor]]):
                 held[field.name] = held[field.name].clone()
             if field.optional:
                 given = bool(self._given[number][f"{field.name}_given"][row])
-                held[f"{field.name}_given"] = torch.tensor(given)
+                held[f"{field.name}_given"] = number_tensor(given)
                 if not given:
-                    held[field.name] = torch.zeros(field.extents(lengths), dtype=getattr(torch, field.dtype))
+                    dtype = getattr(torch, field.dtype)
+                    held[field.name] = torch.zeros(field.extents(lengths), dtype=dtype, device="cpu")
         return held
 
     def by_try(self, index: int) -> int:

@@ -14,7 +14,7 @@ import torch
 from mpidata.dtypes import numpy_dtype
 from mpidata.native.library import check
 from mpidata.native.structures import look
-from mpidata.tensors import tensor_of
+from mpidata.tensors import number_tensor, tensor_of
 from mpidata.trainer.batches.pool import lease
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class HeldConstants:
             array = np.zeros(shape, numpy_dtype(field.dtype)) if values is None else values.reshape(shape)
             views[field.name] = tensor_of(array, field.dtype)
             if field.optional:
-                views[f"{field.name}_given"] = torch.tensor(values is not None)
+                views[f"{field.name}_given"] = number_tensor(values is not None)
         return views
 
 

@@ -26,6 +26,8 @@ from mpidata.trainer.trainer import Trainer
 if TYPE_CHECKING:
     from mpidata.record.writer import Recorder
 
+_JOINED = "MPIDATA_JOINED"  # process and run folder, for the programs that a trainer starts
+
 _trainer: Trainer | None = None
 _join_lock = threading.Lock()
 
@@ -76,6 +78,7 @@ def _join() -> Trainer:
 
 
 def _join_job() -> Trainer:
+    _refuse_children()
     run = run_folder()
     if run is None:
         say_own_errors(Path.cwd())
@@ -115,9 +118,22 @@ def _join_job() -> Trainer:
         trainer.checkpoints.record_first = recorder.flush
         recorder.start()
     trainer.begin()
+    os.environ[_JOINED] = f"{os.getpid()} {os.environ['MPIDATA_RUN']}"
     # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions.
     atexit.register(_close_at_exit, trainer, os.getpid())
     return trainer
+
+
+def _refuse_children() -> None:
+    """Raise StreamError in a program that a trainer started: for MPI it would be the same rank, and both would hang."""
+    process, _, run = os.environ.get(_JOINED, "").partition(" ")
+    if run and run == os.environ.get("MPIDATA_RUN") and process != str(os.getpid()):
+        raise StreamError(
+            f"This process, {os.getpid()}, was started by a trainer, process {process}, and has no part in the job "
+            "itself: use the stream, the loaders and mpidata.init_process_group in the trainer alone. Where "
+            "multiprocessing starts it (spawn, forkserver), it runs the script from the top: put what only the trainer "
+            "shall do under `if __name__ == '__main__':`."
+        )
 
 
 def _recorder(plan: Plan, library: Library, rank: int) -> Recorder | None:

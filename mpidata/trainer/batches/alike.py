@@ -136,6 +136,6 @@ class BatchMemory:
 
     def _pinned_tensors(self) -> dict[str, torch.Tensor]:
         return {
-            name: torch.empty(shape, dtype=getattr(torch, dtype), pin_memory=True)
+            name: torch.empty(shape, dtype=getattr(torch, dtype), device="cpu", pin_memory=True)
             for name, shape, dtype, *_ in self._layout
         }

@@ -91,7 +91,8 @@ class PackedMemory:
     def _made(self, entries: Sequence[tuple[str, tuple[int, ...], str]]) -> tuple[dict[str, torch.Tensor], Any]:
         if self._pinned:
             tensors = {
-                name: torch.empty(shape, dtype=getattr(torch, dtype), pin_memory=True) for name, shape, dtype in entries
+                name: torch.empty(shape, dtype=getattr(torch, dtype), device="cpu", pin_memory=True)
+                for name, shape, dtype in entries
             }
             return tensors, tensors["simulation"]
         offsets, size = [], 0

@@ -68,7 +68,7 @@ def _element(field: Field, pad: float) -> npt.NDArray[Any]:
     dtype: torch.dtype = getattr(torch, field.dtype)
     if not (dtype.is_floating_point or dtype.is_complex):
         return np.array([-1 if field.index else 0], field.dtype)
-    element = torch.tensor([pad], dtype=torch.float64).to(dtype)
+    element = torch.tensor([pad], dtype=torch.float64, device="cpu").to(dtype)
     if field.length and math.isfinite(pad) and not element.isfinite().all():
         raise StreamError(
             f"pad={pad!r} is too great for field {field.name!r}, which is {field.dtype}. Give a smaller one."

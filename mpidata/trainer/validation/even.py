@@ -6,6 +6,7 @@ import torch
 
 from mpidata.errors import StreamError
 from mpidata.packing import refuse_stacking
+from mpidata.tensors import number_tensor
 from mpidata.trainer.validation.dealt import Dealt
 from mpidata.trainer.validation.exchange import all_counts
 from mpidata.trainer.validation.share import ValidationDataset
@@ -55,4 +56,4 @@ class EvenValidation(Dealt):
         refuse_stacking(self, [length.name for length in self.trainer.plan.lengths], "stream.fields")
         place, own = range(self._length)[index], self._share.count()
         sample = self._share[place % own] if own else {name: of.clone() for name, of in (self._filler or {}).items()}
-        return sample | {_MASK: torch.tensor(place < own)}
+        return sample | {_MASK: number_tensor(place < own)}

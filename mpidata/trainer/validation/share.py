@@ -16,6 +16,7 @@ from mpidata.native import constants
 from mpidata.native.library import check
 from mpidata.packing import join_fields, number_tensors, refuse_stacking
 from mpidata.run.plan import Field
+from mpidata.tensors import number_tensor
 from mpidata.trainer.constants import of_validation
 from mpidata.trainer.trainer import SLICE_S, Trainer
 from mpidata.trainer.validation.dealt import Dealt
@@ -119,9 +120,9 @@ class ValidationDataset(Dealt):
         tensors = copied[0] if self._window == 1 else join_fields(self._copied, copied, lengths)
         tensors |= number_tensors(plan.numbers, numbers, len(plan.lengths))
         tensors["parameters"] = torch.from_numpy(steps[0].parameters.copy())
-        tensors["time"] = self._joined([torch.tensor(step.time, dtype=torch.float64) for step in steps])
-        tensors["step"] = self._joined([torch.tensor(step.step) for step in steps])
-        tensors["simulation"] = torch.tensor(steps[0].simulation)
+        tensors["time"] = self._joined([number_tensor(step.time) for step in steps])
+        tensors["step"] = self._joined([number_tensor(step.step) for step in steps])
+        tensors["simulation"] = number_tensor(steps[0].simulation)
         return tensors
 
     def _numbers_of(self, steps: Sequence[_Step]) -> npt.NDArray[np.int64]:
@@ -143,7 +144,10 @@ def _locate(trainer: Trainer, index: int) -> _Step:
 
 def _copy_fields(trainer: Trainer, fields: Sequence[Field], step: _Step) -> dict[str, torch.Tensor]:
     lengths = {length.name: int(of) for length, of in zip(trainer.plan.lengths, step.numbers, strict=False)}
-    tensors = {field.name: torch.empty(field.extents(lengths), dtype=getattr(torch, field.dtype)) for field in fields}
+    tensors = {
+        field.name: torch.empty(field.extents(lengths), dtype=getattr(torch, field.dtype), device="cpu")
+        for field in fields
+    }
     at = {name: tensor.data_ptr() for name, tensor in tensors.items()}
     places = (ctypes.c_void_p * len(trainer.plan.fields))(*(at.get(field.name) for field in trainer.plan.fields))
     check(trainer.library, trainer.library.mpidata_trainer_validation_copy(step.index, places))

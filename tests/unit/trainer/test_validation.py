@@ -101,3 +101,15 @@ def test_padded_samples_are_told_apart(library):
     library.n_validation = 0
     empty = EvenValidation(ValidationDataset(share.trainer, 0), 1, filler)
     assert int(empty[0]["step"]) == 1 and not empty[0]["mask"]
+
+
+def test_samples_are_in_memory_of_the_cpu_whatever_torchs_default_is(library):
+    library.n_validation = 2
+    validation = MPIStreamDataset(2).validation()
+    torch.set_default_device("meta")
+    try:
+        sample = validation[1]
+    finally:
+        torch.set_default_device(None)
+    assert all(values.device.type == "cpu" for values in sample.values())
+    assert sample["temperature"].tolist() == [[1.0] * 3] * 2 and sample["step"].item() == 1

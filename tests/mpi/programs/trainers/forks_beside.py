@@ -1,4 +1,4 @@
-"""Trainer: workers of torch, a pool and a program beside the stream; a child looks at a batch, and asks the stream."""
+"""Trainer: workers of torch, a pool and a program beside the stream; children ask the stream."""
 
 import multiprocessing
 import subprocess
@@ -35,4 +35,8 @@ for batch in stream:
             assert all("MPI survives no fork" in said for said in pool.map(asks_the_stream, range(2)))
         said = subprocess.run([sys.executable, "-c", "print(6 * 7)"], capture_output=True, text=True, check=True)
         assert said.stdout == "42\n"
+        if drawn == 1:
+            joins = [sys.executable, "-c", "import mpidata; mpidata.MPIStreamDataset()"]
+            said = subprocess.run(joins, capture_output=True, text=True, timeout=60)
+            assert said.returncode == 1 and "was started by a trainer, process" in said.stderr, said.stderr
 print("batches", drawn)
