@@ -21,6 +21,9 @@ MISTAKES = {
     "outside": ["A block of field 'u' covers 3 to 4 in dimension 0, the field has 0 to 3", "group 0, its rank 1)"],
     "before-init": ["mpidata_put was called before mpidata_init", "Solver rank"],  # both ranks: either comes first
     "parameter": ["Unknown parameter 'alhpa'; the job declares 'alpha'", "simulation 0, step 2"],
+    "end-of-one": ["The ranks of a group make different numbers of steps", "simulation 0, step ", "Call mpidata_step"],
+    "fail-of-one": ["The ranks of a group make different numbers of steps", "simulation 0, step ", "Call mpidata_step"],
+    "last-step-of-one": ["The ranks of a group make different numbers of steps", "simulation 0, step 40"],
     "next-without-step": ["Field 'u' was put, but no mpidata_step followed", "simulation 0, step 2"],
 }  # fmt: skip
 

@@ -141,6 +141,18 @@ static void fail_all(int together) {
     mpidata_calls.lame = MPIDATA_LAME_ALL;
 }
 
+/* Where one rank makes a step and another ends the simulation, each would wait for the other for ever. */
+static int check_together(void) {
+    const mpidata_tally *tally = &solver.tally;
+    const int64_t closing = tally->closing, steps = mpidata_calls.step;
+    if (!closing || (closing == solver.group_size && tally->closed_at == closing * steps)) return MPIDATA_SUCCESS;
+    (void)mpidata_error(MPIDATA_ERR_ORDER,
+                        "The ranks of a group make different numbers of steps: %lld of %d ended the simulation together, this one %s "
+                        "%lld",
+                        (long long)closing, solver.group_size, tally->closes ? "after" : "went on after", (long long)steps);
+    return mpidata_calls_misuse(MPIDATA_ERR_ORDER, "Call mpidata_step, and mpidata_fail, equally often on all ranks of a group.");
+}
+
 /* The group agrees on its last steps while the next ones are computed. Rank 0 of the group alone hears of a stop, so that all
  * ranks leave at the same step. */
 static int finish_tally(void) {
@@ -148,21 +160,22 @@ static int finish_tally(void) {
     if (!tally->under_way) return MPIDATA_SUCCESS;
     MPIDATA_TRY(mpidata_wait_request(&tally->request, MPI_STATUS_IGNORE, mpidata_sender_wait, &solver.sender));
     int64_t failed, at;
-    int steps = tally->under_way, stop = mpidata_tally_finish(tally, &failed, &at);
-    tally->under_way = 0;
+    const int stop = mpidata_tally_finish(tally, &failed, &at);
     if (stop) mpidata_calls.stopping = 1;
     if (failed) fail_all(failed == solver.group_size && at == failed * mpidata_calls.step);
-    if (failed) return MPIDATA_SUCCESS;
+    if (failed || stop) return MPIDATA_SUCCESS;
+    MPIDATA_TRY(check_together());
     const int tells = solver.job.rank_in_group == 0;
-    for (int i = 0; i < steps; i++)
+    for (int i = 0; i < tally->agreed; i++)
         MPIDATA_TRY(mpidata_calls_check_cover(tally->sum + i * tally->n_counts, tally->first + i, tells));
     return MPIDATA_SUCCESS;
 }
 
-static int start_tally(int64_t last) {
+static int start_tally(int64_t last, int closes) {
     int leads = solver.job.rank_in_group == 0;
     const int64_t failed_at = mpidata_calls.lame == MPIDATA_LAME_HERE ? mpidata_calls.step : -1;
-    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, failed_at, leads);
+    return mpidata_tally_start(&solver.tally, solver.job.role, last, leads && solver.job.told_to_stop, failed_at, closes,
+                               leads);
 }
 
 static int commit(double time) {
@@ -196,7 +209,7 @@ static int step_of_many(double time) {
     MPIDATA_TRY(finish_tally());
     if (mpidata_calls.stopping) return MPIDATA_END;
     if (mpidata_calls.lame) return mpidata_calls_not_finite();
-    MPIDATA_TRY(start_tally(mpidata_calls.step));
+    MPIDATA_TRY(start_tally(mpidata_calls.step, 0));
     return commit(time);
 }
 
@@ -220,8 +233,8 @@ static void tell_times(mpidata_event *event) {
 
 static int complete(void) {
     MPIDATA_TRY(finish_tally());
-    if (solver.tally.steps && mpidata_calls.lame != MPIDATA_LAME_ALL && !mpidata_calls.stopping) {
-        MPIDATA_TRY(start_tally(mpidata_calls.step - 1));
+    if (solver.group_size > 1 && mpidata_calls.running && mpidata_calls.lame != MPIDATA_LAME_ALL && !mpidata_calls.stopping) {
+        MPIDATA_TRY(start_tally(mpidata_calls.step - 1, 1));
         MPIDATA_TRY(finish_tally());
     }
     if (mpidata_calls.lame) solver.tally.steps = 0;

@@ -5,7 +5,7 @@
 
 #include "base/wait.h"
 
-enum { MOST = 16, STOP = 0, INTERVAL, FAILED, FAILED_AT, OTHERS };
+enum { MOST = 16, STOP = 0, INTERVAL, FAILED, FAILED_AT, CLOSING, CLOSED_AT, OTHERS };
 static const double EVERY_S = 2e-3;
 
 static size_t length(const mpidata_tally *tally) { return (size_t)MOST * (size_t)tally->n_counts + OTHERS; }
@@ -35,11 +35,12 @@ int mpidata_tally_add(mpidata_tally *tally, const int64_t *counts) {
 }
 
 static int next_interval(const mpidata_tally *tally, double now) {
-    double steps = EVERY_S / ((now - tally->since) / tally->steps + 1e-9);
+    double steps = EVERY_S / ((now - tally->since) / (tally->steps + 1e-9) + 1e-9);
     return steps < 1 ? 1 : steps > MOST ? MOST : (int)steps;
 }
 
-int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int64_t failed_at, int leads) {
+int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int stop, int64_t failed_at, int closes,
+                        int leads) {
     double now = mpidata_now();
     size_t n = (size_t)tally->steps * (size_t)tally->n_counts;
     int64_t *others = tally->mine + length(tally) - OTHERS;
@@ -49,9 +50,13 @@ int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int 
     others[INTERVAL] = leads ? next_interval(tally, now) : 0;
     others[FAILED] = failed_at >= 0;
     others[FAILED_AT] = failed_at >= 0 ? failed_at : 0;
+    others[CLOSING] = closes;
+    others[CLOSED_AT] = closes ? last + 1 : 0;
     tally->since = now;
     tally->interval = tally->next_interval;
-    tally->under_way = tally->steps;
+    tally->under_way = 1;
+    tally->agreed = tally->steps;
+    tally->closes = closes;
     tally->first = last - tally->steps + 1;
     tally->steps = 0;
     MPIDATA_TRY_MPI(MPI_Iallreduce(tally->mine, tally->sum, (int)length(tally), MPI_INT64_T, MPI_SUM, group,
@@ -61,8 +66,11 @@ int mpidata_tally_start(mpidata_tally *tally, MPI_Comm group, int64_t last, int 
 
 int mpidata_tally_finish(mpidata_tally *tally, int64_t *failed, int64_t *failed_at) {
     const int64_t *others = tally->sum + length(tally) - OTHERS;
+    tally->under_way = 0;
     tally->next_interval = (int)others[INTERVAL];
     *failed = others[FAILED];
     *failed_at = others[FAILED_AT];
+    tally->closing = others[CLOSING];
+    tally->closed_at = others[CLOSED_AT];
     return others[STOP] != 0;
 }

@@ -49,9 +49,13 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(group, &rank);
     MPI_Comm_size(group, &size);
     const int diverges = is("time") || (is("time-of-one") && rank == 1), some = is("time-of-one") || is("time");
+    const int steps = is("no-finalize") ? 3 : some ? 9 : 400;
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS)
-        for (int step = 0; step < (is("no-finalize") ? 3 : some ? 9 : 400); step++) {
-            if (step == 2 && !some)
+        for (int step = 0; step < steps + (is("last-step-of-one") && rank == 1); step++) {
+            if (is("fail-of-one") && rank == 1 && step == 2) (void)mpidata_fail("diverged");
+            if (is("end-of-one") || is("fail-of-one"))
+                if (rank == 1 && step == 2) break;
+            if (step == 2 && !some && !strstr(mistake, "-of-one"))
                 put(rank, size, u);
             else
                 for (int part = 0; part < 1; part++) {
@@ -60,7 +64,7 @@ int main(int argc, char **argv) {
                 }
             if (is("next-without-step") && step == 2) break;
             (void)mpidata_step(diverges && simulation == 0 && step == 2 ? (double)NAN : 0.1 * step);
-            (void)usleep(some ? 200 : 20000);
+            if (!is("last-step-of-one")) (void)usleep(some ? 200 : 20000);
         }
     if (!is("no-finalize")) (void)mpidata_finalize();
     return MPI_Finalize();
