@@ -279,6 +279,24 @@ def test_samples_that_cannot_be_given_are_no_end(folder: Path) -> None:
     assert status == 1 and "there would have been more: IndexError: list index out of range" in said
 
 
+def test_a_script_ends_while_samples_are_made(folder: Path) -> None:
+    """A thread of torch that Python finds at its end would end the process by SIGABRT."""
+    slow = """
+        import torch, mpidata.alone.sources
+        class Slow(mpidata.alone.sources.MadeUp):
+            def samples(self, validation):
+                for sample in super().samples(validation):
+                    torch.ones(1 << 26)
+                    yield sample
+        mpidata.alone.sources.MadeUp = Slow
+        mpidata.MPIStreamDataset(batch_size=4).validation()
+        raise SystemExit(4)
+    """
+    (folder / "train.py").write_text(textwrap.dedent(slow))
+    status, said = attempt(folder, "train.py", "--made-up", "job.yaml", "--steps=2", "--set", "validation.count=1")
+    assert status == 4, said
+
+
 def test_a_script_may_leave_its_loop(folder: Path) -> None:
     status, said = attempt(folder, "train.py", "4", "leave", "--made-up", "job.yaml")
     assert status == 3 and "batch 3 drawn" in said and len(drawn(folder)["batches"]) == 3  # type: ignore[arg-type]
