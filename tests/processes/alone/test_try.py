@@ -198,9 +198,10 @@ def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("window", [1, 3])
 @pytest.mark.parametrize("make", [make_plan_with_lengths, make_plan_with_constants])
-def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[..., Plan]) -> None:
-    """Also constants, of two tries of each simulation."""
+def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[..., Plan], window: int) -> None:
+    """Also constants, of two tries of each simulation, and windows, which were not recorded as such."""
     plan = make(run=folder / "run", record_path=folder / "record")
     record(plan, SAMPLES)
     fields = {f.name: {"dtype": f.dtype, "shape": list(f.shape)} for f in plan.fields}
@@ -212,6 +213,7 @@ def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[
         "trainers: {program: [python, train.py]}\nsolvers: {groups: 2, program: [./not_there]}\n"
         f"parameters: {{count: 3, space: {json.dumps(dict.fromkeys(plan.parameters, [0, 1]))}}}\n"
         f"validation: {{count: 1}}\nbuffer: {{policy: fifo, capacity: 20}}\nfields: {json.dumps(fields)}\n"
+        f"samples: {{window: {window}}}\n"
     )
     (folder / "train.py").write_text(
         "import mpidata, torch\nstream = mpidata.MPIStreamDataset(batch_size=5, constants='batch')\n"
@@ -224,15 +226,19 @@ def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[
     status, said = attempt(folder, *arguments)
     assert status == 0, said
     validation, batches = torch.load(folder / "drawn.pt")
-    samples = {(int(s["simulation"]), int(s["step"])): s for s in RecordedDataset(plan.record_path)}
+    recorded = RecordedDataset(plan.record_path, window=window, constants="batch")
+    samples = {(int(s["simulation"]), int(s["step"].reshape(-1)[0])): s for s in recorded}
     collate, seen = PackedCollate({field.name: field for field in plan.fields}), []
     for batch in batches:
-        keys = list(zip(batch["simulation"].tolist(), batch["step"].tolist(), strict=True))
+        first = batch["step"].reshape(-1, window)[:, 0]
+        keys = list(zip(batch["simulation"].tolist(), first.tolist(), strict=True))
         check_same(batch, collate([samples[key] for key in keys]))
         seen += keys
-    assert sorted(seen) == sorted(samples) == sorted(sample for sample in SAMPLES if sample[0] < 3)
-    held = list(RecordedDataset(plan.record_path, validation=True))
-    assert len(validation) == len(held) == 20
+    whole = sorted((simulation, step) for simulation, step in SAMPLES if simulation < 3 and step <= 20 - window)
+    assert sorted(samples) == whole
+    assert len(set(seen)) == len(seen) == len(whole) // 5 * 5 and set(seen) <= set(whole)
+    held = list(RecordedDataset(plan.record_path, validation=True, window=window, constants="batch"))
+    assert len(validation) == len(held) == 21 - window
     for sample, wanted in zip(validation, held, strict=True):
         check_same(sample, wanted)
 
