@@ -243,6 +243,22 @@ def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[
         check_same(sample, wanted)
 
 
+def test_a_record_without_windows_is_refused(folder: Path) -> None:
+    """Of a job that recorded every third step."""
+    plan = make_plan(run=folder / "run", record_path=folder / "record")
+    record(plan, [sample for sample in SAMPLES if sample[1] % 3 == 0])
+    fields = {f.name: {"dtype": f.dtype, "shape": list(f.shape)} for f in plan.fields}
+    changes = {"fields": fields, "parameters": {"count": 3, "space": dict.fromkeys(plan.parameters, [0, 1])}}
+    changes |= {"validation": {"count": 1}, "trainers": {"program": ["python"]}}
+    sets = [f"--set={name}={json.dumps(value)}" for name, value in changes.items()]
+    (folder / "train.py").write_text("import mpidata\nprint(len(list(mpidata.MPIStreamDataset(batch_size=2))))\n")
+    arguments = ["train.py", "--record", "record", "--job", "job.yaml", *sets]
+    status, said = attempt(folder, *arguments, "--set=samples={window: 2}")
+    assert status == 1 and "holds no 2 steps of one simulation that are 1 apart" in said, said
+    status, said = attempt(folder, *arguments, "--set=samples={window: 2, stride: 3}")
+    assert status == 0 and said.splitlines()[0] == "9", said
+
+
 def test_a_damaged_validation_sample_ends_the_wait_for_them(folder: Path) -> None:
     plan = make_plan(run=folder / "run", record_path=folder / "record")
     record(plan, SAMPLES)
