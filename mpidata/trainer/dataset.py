@@ -122,7 +122,8 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         pinned = pin_memory and torch.cuda.is_available()
         self._gathers = constants == "batch" and bool(plan.constants)
         self._make_memory = functools.partial(make_memory, plan, batch_size, ragged, pad, pinned=pinned)
-        self._memory = self._make_memory(gathers=[field.name for field in plan.constants if self._gathers])
+        self._gathered = {field.name for field in plan.constants if self._gathers}
+        self._memory = self._make_memory(gathers=self._gathered)
         self._drawn = DrawnConstants(self._trainer, batch_size, views=not self._gathers) if plan.constants else None
         self._validation = AskedValidation(self._trainer, gathers=self._gathers)
 
@@ -222,10 +223,10 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
 
     def _gather(self, names: Collection[str]) -> None:
         """Have batches of the next pass on have these fields with ``per: simulation``, too; for `graphs`."""
-        if not self._gathers and (
-            wanted := [field.name for field in self._trainer.plan.constants if field.name in names]
-        ):
-            self._memory = self._make_memory(gathers=wanted)
+        wanted = {field.name for field in self._trainer.plan.constants if field.name in names}
+        if wanted - self._gathered:
+            self._gathered |= wanted
+            self._memory = self._make_memory(gathers=self._gathered)
 
     def report(self, **values: SupportsFloat) -> None:
         """Report values, a loss say, for the progress display and the summary.

@@ -98,6 +98,19 @@ def test_graphs_are_what_torch_geometric_makes_of_the_samples(constants: tuple[s
 
 
 @alone
+def test_a_stream_makes_graphs_of_several_kinds() -> None:
+    """Each has the constants that it asks for."""
+    fields = tuple(
+        dataclasses.replace(field, per_simulation=field.name in ("xy", "flux", "edge_index")) for field in FIELDS
+    )
+    begin(Samples(plan_of(fields), LEAST, MOST))
+    stream = MPIStreamDataset(4)
+    first = mpidata.graphs(stream, x="u", edge_index="edge_index", pos="xy")
+    second = mpidata.graphs(stream, x="u", edge_index="edge_index", edge_attr="flux")
+    assert next(iter(first)).pos.shape[1] == 2 and next(iter(second)).edge_attr.shape[1] == 3
+
+
+@alone
 def test_samples_of_validation_become_graphs() -> None:
     given = samples()
     begin(given)
