@@ -146,7 +146,7 @@ class Recorded:
     plan : Plan
         What is asked for.
     folder : Path
-        Of the record; raises StreamError where it has other fields or parameters.
+        Of the record; raises StreamError where it has other fields or parameters, or no window.
     """
 
     def __init__(self, plan: Plan, folder: Path) -> None:
@@ -161,10 +161,22 @@ class Recorded:
                 f"{folder} is the record of a job with other fields or parameters: {_unlike(plan, there)}. Give the "
                 "record of this job file's job, or its job file (`--job`)."
             )
+        self._check_windows(folder)
         self._of: dict[int, list[int]] = {}
         for dataset in self._datasets.values():
             for index, simulation in enumerate(dataset.simulations.tolist()):
                 self._of.setdefault(simulation, []).append(index)
+
+    def _check_windows(self, folder: Path) -> None:
+        from mpidata.record.dataset import RecordedDataset
+
+        window, stride = self._plan.samples_window, self._plan.samples_stride
+        if window > 1 and self._datasets[False] and not RecordedDataset(folder, window=window, stride=stride):
+            raise StreamError(
+                f"{folder} holds no {window} steps of one simulation that are {stride} apart, as a window of this job "
+                f"file has them. Give --set samples.stride=N if the job recorded every N-th step (`record.every`), or "
+                "--set samples.window=1."
+            )
 
     def samples(self, validation: bool) -> Iterator[Sample]:
         """Give all samples."""

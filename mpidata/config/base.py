@@ -117,7 +117,16 @@ def changed_fixed_keys(old: Model, new: Model, above: str = "") -> Iterator[tupl
         if isinstance(before, Model) and isinstance(now, Model):
             yield from changed_fixed_keys(before, now, f"{key}.")
         elif isinstance(info.json_schema_extra, dict) and info.json_schema_extra[FIXED]:
-            yield key, before, now
+            yield _where_different(key, before, now)
+
+
+def _where_different(key: str, before: Any, now: Any) -> tuple[str, Any, Any]:
+    """Go down in mappings and sections as long as one entry alone differs: a field's shape, of all fields."""
+    of_both = [dict(value) if isinstance(value, Mapping | Model) else {} for value in (before, now)]
+    names = [name for name in of_both[0] | of_both[1] if of_both[0].get(name) != of_both[1].get(name)]
+    if len(names) != 1 or not all(names[0] in of for of in of_both):
+        return key, before, now
+    return _where_different(f"{key}.{names[0]}", of_both[0][names[0]], of_both[1][names[0]])
 
 
 def refuse(problems: Iterable[Problem]) -> None:

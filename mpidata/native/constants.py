@@ -22,6 +22,7 @@ __all__ = ["Constant", "Dtype", "open_carried", "table"]
 # mpidata.h
 SUCCESS: int
 END: int
+ERR_ORDER: int
 ERR_ARGUMENT: int
 ERR_DTYPE: int
 ERR_AGAIN: int

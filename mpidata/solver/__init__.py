@@ -39,7 +39,8 @@ from mpidata.run.folder import RunFolder
 from mpidata.run.lasting import keep_printing
 from mpidata.run.plan import Plan
 from mpidata.solver.carried import attach, is_carried
-from mpidata.solver.group_rank import GroupRank, Simulation, StopSimulation
+from mpidata.solver.group_rank import GroupRank, StopSimulation
+from mpidata.solver.simulation import Simulation
 from mpidata.trainer import join as job
 
 if TYPE_CHECKING:

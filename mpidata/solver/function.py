@@ -34,7 +34,8 @@ from mpidata.errors import GiveUp, LibraryError, MpidataError, NotFiniteError
 from mpidata.native.uncaught import describe, fail
 from mpidata.native.waiting import wait
 from mpidata.solver.constants import Constants
-from mpidata.solver.group_rank import GroupRank, Simulation, StopSimulation
+from mpidata.solver.group_rank import GroupRank, StopSimulation
+from mpidata.solver.simulation import Simulation
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -26,7 +26,7 @@ import mpidata.solver
 from mpidata.dtypes import BFLOAT16, BITS_OF_BFLOAT16, dataset_dtype
 from mpidata.errors import MpidataError, as_line
 from mpidata.solver.constants import Constants
-from mpidata.solver.group_rank import Simulation
+from mpidata.solver.simulation import Simulation
 from mpidata.solver.written import Files, WrongFilesError, removed_before_read
 
 __all__ = ["read"]

@@ -7,6 +7,8 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy.random  # noqa: F401, which numpy loads when it is used: a fork while the thread does so would never end
+
 from mpidata.alone.sources import Sample, Source, read_source
 from mpidata.native import constants, structures
 from mpidata.native.library import Library, check
@@ -59,7 +61,9 @@ class AloneTrainer(Trainer):
         self.closed = True
 
     def _part(self, recorder_s: float, close_s: float) -> int:
-        """Say what was drawn; nothing is waited for."""
+        """Say what was drawn; waits for nothing but the sample that is being read or made."""
+        if self._giving.is_alive() and threading.current_thread() is not self._giving:
+            self._giving.join()  # as code of torch ends the process if its thread outlives Python
         if self.turns.given:
             print(f"mpidata try: {self.turns.given} batches taken from the loader.", file=sys.stderr, flush=True)
         if self._source is None:

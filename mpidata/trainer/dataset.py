@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, SupportsFloat
 
@@ -122,7 +123,8 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         pinned = pin_memory and torch.cuda.is_available()
         self._gathers = constants == "batch" and bool(plan.constants)
         self._make_memory = functools.partial(make_memory, plan, batch_size, ragged, pad, pinned=pinned)
-        self._memory = self._make_memory(gathers=[field.name for field in plan.constants if self._gathers])
+        self._gathered = {field.name for field in plan.constants if self._gathers}
+        self._memory = self._make_memory(gathers=self._gathered)
         self._drawn = DrawnConstants(self._trainer, batch_size, views=not self._gathers) if plan.constants else None
         self._validation = AskedValidation(self._trainer, gathers=self._gathers)
 
@@ -212,20 +214,24 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         """
         if not self._trainer.plan.constants:
             raise StreamError("The job has no field with 'per: simulation'. Add the key to a field in the job file.")
-        held = find_constants(self._trainer, int(simulation))
+        try:
+            number = operator.index(simulation)
+        except TypeError:
+            raise StreamError(f"constants({simulation!r:.100}): give the id of a simulation, a whole number.") from None
+        held = find_constants(self._trainer, number) if number in range(1 << 63) else None
         if held is None:
             raise StreamError(
-                f"This trainer holds no sample of simulation {int(simulation)}. Ask for the constants of a batch while "
+                f"This trainer holds no sample of simulation {number}. Ask for the constants of a batch while "
                 "the batch is in use."
             )
         return held.tensors()
 
     def _gather(self, names: Collection[str]) -> None:
         """Have batches of the next pass on have these fields with ``per: simulation``, too; for `graphs`."""
-        if not self._gathers and (
-            wanted := [field.name for field in self._trainer.plan.constants if field.name in names]
-        ):
-            self._memory = self._make_memory(gathers=wanted)
+        wanted = {field.name for field in self._trainer.plan.constants if field.name in names}
+        if wanted - self._gathered:
+            self._gathered |= wanted
+            self._memory = self._make_memory(gathers=self._gathered)
 
     def report(self, **values: SupportsFloat) -> None:
         """Report values, a loss say, for the progress display and the summary.

@@ -50,7 +50,7 @@ static void heap_of_any_sizes(void) {
 /* A buffer's worth of samples of 20 bytes to 120 KB that come and go by chance, which become longer: memory is that of what is
  * in use, and little more. */
 static void heap_stays_small(void) {
-    enum { SAMPLES = 1000, ROUNDS = 500000 };
+    enum { SAMPLES = 1000, ROUNDS = 1000000 };
     static void *held[SAMPLES];
     mpidata_random random;
     mpidata_heap own = {0};

@@ -1,5 +1,6 @@
 """Every element of fields drawn at random is right, and each sample comes once."""
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -40,10 +41,15 @@ def test_random_fields(folder: JobFolder, build: random_fields.Build, seed: int)
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (5, 8, 11))])
 def test_a_resume_goes_on_with_them(folder: JobFolder, seed: int) -> None:
-    """Optional fields, windows, a carried program, a record: what the checkpoint holds comes once, and right."""
+    """Optional fields, windows, a carried program, a record: what the checkpoint holds comes once, and right.
+
+    Also in batches of another kind.
+    """
     keys, spec = random_fields.write(folder, seed, dies=True)
     died = folder.run(timeout=120)
     assert died.status == 1 and died.run is not None and "exit status 3" in died.output, died.logs()
+    spec["ragged"] = "padded" if spec["ragged"] == "packed" else "packed"
+    (folder.path / "spec.json").write_text(json.dumps(spec))
     random_fields.check(folder, folder.resume(died.run, timeout=120), keys, spec)
     assert all(note["resumed"] > 0 for note in folder.read_notes("seen", keys["trainers"]["ranks"]))
 

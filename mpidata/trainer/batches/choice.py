@@ -33,6 +33,10 @@ def check_ragged(batch_size: int | None, ragged: Any, pad: Any) -> None:
         raise StreamError(f"pad={pad!r} does not go with ragged={ragged!r}, which pads nothing. Leave pad out.")
     if isinstance(pad, bool) or not isinstance(pad, Real):
         raise StreamError(f"pad={pad!r} is no number. Give a float, for example pad=0.0.")
+    try:
+        float(pad)
+    except OverflowError:
+        raise StreamError("pad is a number too great for a float. Give a smaller one.") from None
 
 
 def make_memory(

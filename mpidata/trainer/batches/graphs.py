@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from torch.utils.data import IterableDataset
 
 from mpidata.errors import StreamError
 from mpidata.run.plan import Field
+from mpidata.trainer.batches.packed import Entry, make_tensors
+from mpidata.trainer.batches.pool import MemoryPool
 from mpidata.trainer.dataset import MPIStreamDataset
 
 __all__ = ["Graphs", "graphs"]
@@ -58,7 +61,8 @@ def graphs(
     A batch also has ``batch``, ``ptr``, and for each graph ``simulation``, ``step``, ``time``, ``parameters``, and
     ``<field>_given`` of optional fields. Fields with ``per: simulation`` are copied into batches if they are named.
     ``to_data_list()`` returns its samples. The tensors are those of the packed batch; only those of several columns,
-    and indices that are transposed, are copied. torch_geometric takes attributes whose name contains ``index``, and
+    and indices that are transposed, are copied, into memory that is used again when no tensor refers to it any more.
+    torch_geometric takes attributes whose name contains ``index``, and
     ``face``, for numbers of nodes: so fields with ``index: nodes`` need such a name, and no others may have one.
     """
     _check_stream(stream)
@@ -88,6 +92,7 @@ class Graphs(IterableDataset[Any]):
         self._stream, self._nodes, self._attributes = stream, nodes, attributes
         self._of_graphs = (*_OF_SAMPLES, *_given(stream.fields))
         self._batch = _torch_geometric().Batch
+        self._pool, self._pinned = MemoryPool(), stream._memory.pinned
         stream._gather([name for attribute in attributes for name in attribute.fields])
 
     def data(self, sample: Mapping[str, torch.Tensor]) -> Any:
@@ -98,7 +103,7 @@ class Graphs(IterableDataset[Any]):
             for name, value in sample.items()
         }
         for length in {field.length for field in fields.values() if field.length}:
-            packed[f"{length}_offsets"] = torch.tensor([0, int(sample[length])])
+            packed[f"{length}_offsets"] = torch.tensor([0, int(sample[length])], device="cpu")
         return self._graph(packed)[0]
 
     def __iter__(self) -> Iterator[Any]:
@@ -107,19 +112,37 @@ class Graphs(IterableDataset[Any]):
 
     def _graph(self, packed: Mapping[str, torch.Tensor]) -> Any:
         """Make what torch_geometric's collate makes of the samples."""
-        nodes, ptr = packed[self._nodes], packed[f"{self._nodes}_offsets"]
-        count = len(nodes)
-        each, none = torch.arange(count + 1), torch.zeros(count, dtype=torch.int64)
+        ptr = packed[f"{self._nodes}_offsets"]
+        count = len(ptr) - 1
+        each, none = torch.arange(count + 1, device="cpu"), torch.zeros(count, dtype=torch.int64, device="cpu")
         graph, slices, increments = self._batch(), {}, {}
+        joined = self._joined(packed)
         for attribute in self._attributes:
-            graph[attribute.name] = attribute.of(packed)
+            graph[attribute.name] = joined[attribute.name]
             slices[attribute.name] = packed[f"{attribute.length}_offsets"] if attribute.length else each
             increments[attribute.name] = ptr[:-1] if attribute.counts_nodes else none
         for name in self._of_graphs:
             graph[name], slices[name], increments[name] = packed[name], each, none
-        graph.batch, graph.ptr = torch.repeat_interleave(each[:-1], nodes), ptr
+        graph.batch, graph.ptr = joined["batch"], ptr
         graph._num_graphs, graph._slice_dict, graph._inc_dict = count, slices, increments
         return graph
+
+    def _joined(self, packed: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Make the attributes' tensors, and `batch`, the graph of each node; copies are in memory that is reused."""
+        parts = {attribute.name: attribute.parts(packed) for attribute in self._attributes}
+        joined = {name: of[0] for name, of in parts.items() if len(of) == 1 and of[0].is_contiguous()}
+        entries: list[Entry] = [
+            (of.name, (len(parts[of.name][0]), sum(part.shape[1] for part in parts[of.name])), of.dtype)
+            for of in self._attributes
+            if of.name not in joined
+        ]
+        ptr = packed[f"{self._nodes}_offsets"].tolist()
+        copied, _ = make_tensors(self._pool, [*entries, ("batch", (ptr[-1],), "int64")], pinned=self._pinned)
+        for name, *_ in entries:
+            torch.cat(parts[name], 1, out=copied[name])
+        for number, (begin, end) in enumerate(itertools.pairwise(ptr)):
+            copied["batch"][begin:end] = number
+        return joined | copied
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,18 +151,18 @@ class _Attribute:
 
     name: str
     fields: tuple[str, ...]
+    dtype: str
     length: str
     columns: bool
     counts_nodes: bool
     transposed: bool
 
-    def of(self, packed: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Make its tensor of a packed batch."""
+    def parts(self, packed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        """View what its tensor is joined of, side by side."""
         tensors = [packed[name] for name in self.fields]
         if self.columns:
-            tensors = [tensor.unsqueeze(1) if tensor.ndim == 1 else tensor for tensor in tensors]
-            return tensors[0] if len(tensors) == 1 else torch.cat(tensors, 1)
-        return tensors[0].t().contiguous() if self.transposed else tensors[0]
+            return [tensor.unsqueeze(1) if tensor.ndim == 1 else tensor for tensor in tensors]
+        return [tensors[0].t()] if self.transposed else tensors
 
 
 def _torch_geometric() -> Any:
@@ -198,7 +221,7 @@ def _attribute(fields: Mapping[str, Field], nodes: str, name: str, given: str | 
             f"graphs: {name}={given!r}: the shape of a field must begin with its length, {length!r}, because "
             "torch_geometric joins graphs along the first dimension. Change the shape, and what the solver puts."
         )
-    return _Attribute(name, names, length, columns, counts_nodes, transposed)
+    return _Attribute(name, names, found[0].dtype, length, columns, counts_nodes, transposed)
 
 
 def _given(fields: Mapping[str, Field]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,10 @@ from mpidata.tensors import tensor_of
 from mpidata.trainer.batches.alike import Batch
 from mpidata.trainer.batches.pool import ALIGNMENT, MemoryPool, round_up
 
-__all__ = ["PackedMemory"]
+__all__ = ["Entry", "PackedMemory", "make_tensors"]
+
+# Name, shape and dtype of a tensor.
+Entry: TypeAlias = "tuple[str, tuple[int, ...], str]"
 
 
 class PackedMemory:
@@ -57,6 +60,11 @@ class PackedMemory:
         self._steps = self._lead if plan.samples_window == 1 else (*self._lead, plan.samples_window)
         self._pool = MemoryPool()
 
+    @property
+    def pinned(self) -> bool:
+        """Whether `take` gives page-locked memory."""
+        return self._pinned
+
     def numbers(self) -> npt.NDArray[np.int64]:
         """Make room for the numbers of a batch's samples: of each those of all steps."""
         return np.empty((len(self._plan.numbers), *self._steps), np.int64)
@@ -65,16 +73,16 @@ class PackedMemory:
         """Memory for a batch of samples with these numbers, with undefined contents; it comes back by itself."""
         plan = self._plan
         extents = {length.name: self._extent(of) for length, of in zip(plan.lengths, numbers, strict=False)}
-        entries: list[tuple[str, tuple[int, ...], str]] = [
-            (field.name, self._shape(field, extents), field.dtype) for field in self._fields
-        ]
+        entries: list[Entry] = [(field.name, self._shape(field, extents), field.dtype) for field in self._fields]
         entries.append(("parameters", (*self._lead, len(plan.parameters)), "float64"))
         entries += [
             ("time", self._steps, "float64"),
             ("step", self._steps, "int64"),
             ("simulation", self._lead, "int64"),
         ]
-        tensors, memory = self._made(entries)
+        tensors, memory = make_tensors(self._pool, entries, pinned=self._pinned)
+        if memory is None:
+            memory = tensors["simulation"]
         addresses = [tensor.data_ptr() for tensor in tensors.values()]
         at = dict(zip(tensors, addresses, strict=True))
         pointers = (ctypes.c_void_p * len(plan.fields))(*(at.get(field.name) for field in plan.fields))
@@ -88,21 +96,23 @@ class PackedMemory:
     def _shape(self, field: Field, extents: Mapping[str, int]) -> tuple[int, ...]:
         return field.extents(extents) if field.length else (*self._steps, *field.extents())
 
-    def _made(self, entries: Sequence[tuple[str, tuple[int, ...], str]]) -> tuple[dict[str, torch.Tensor], Any]:
-        if self._pinned:
-            tensors = {
-                name: torch.empty(shape, dtype=getattr(torch, dtype), device="cpu", pin_memory=True)
-                for name, shape, dtype in entries
-            }
-            return tensors, tensors["simulation"]
-        offsets, size = [], 0
-        for _, shape, dtype in entries:
-            offsets.append(size)
-            # An empty one has its own place, too: torch.save refuses tensors of two dtypes in one.
-            size = round_up(size + max(1, math.prod(shape) * numpy_dtype(dtype).itemsize), ALIGNMENT)
-        memory = self._pool.take(size, room=size // 4)
+
+def make_tensors(pool: MemoryPool, entries: Sequence[Entry], *, pinned: bool) -> tuple[dict[str, torch.Tensor], Any]:
+    """Make tensors with undefined contents; also return the memory of the pool that they share, None if page-locked."""
+    if pinned:
         tensors = {
-            name: tensor_of(np.ndarray(shape, numpy_dtype(dtype), memory, offset), dtype)
-            for (name, shape, dtype), offset in zip(entries, offsets, strict=True)
+            name: torch.empty(shape, dtype=getattr(torch, dtype), device="cpu", pin_memory=True)
+            for name, shape, dtype in entries
         }
-        return tensors, memory
+        return tensors, None
+    offsets, size = [], 0
+    for _, shape, dtype in entries:
+        offsets.append(size)
+        # An empty one has its own place, too: torch.save refuses tensors of two dtypes in one.
+        size = round_up(size + max(1, math.prod(shape) * numpy_dtype(dtype).itemsize), ALIGNMENT)
+    memory = pool.take(size, room=size // 4)
+    tensors = {
+        name: tensor_of(np.ndarray(shape, numpy_dtype(dtype), memory, offset), dtype)
+        for (name, shape, dtype), offset in zip(entries, offsets, strict=True)
+    }
+    return tensors, memory

@@ -198,9 +198,10 @@ def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("window", [1, 3])
 @pytest.mark.parametrize("make", [make_plan_with_lengths, make_plan_with_constants])
-def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[..., Plan]) -> None:
-    """Also constants, of two tries of each simulation."""
+def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[..., Plan], window: int) -> None:
+    """Also constants, of two tries of each simulation, and windows, which were not recorded as such."""
     plan = make(run=folder / "run", record_path=folder / "record")
     record(plan, SAMPLES)
     fields = {f.name: {"dtype": f.dtype, "shape": list(f.shape)} for f in plan.fields}
@@ -212,6 +213,7 @@ def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[
         "trainers: {program: [python, train.py]}\nsolvers: {groups: 2, program: [./not_there]}\n"
         f"parameters: {{count: 3, space: {json.dumps(dict.fromkeys(plan.parameters, [0, 1]))}}}\n"
         f"validation: {{count: 1}}\nbuffer: {{policy: fifo, capacity: 20}}\nfields: {json.dumps(fields)}\n"
+        f"samples: {{window: {window}}}\n"
     )
     (folder / "train.py").write_text(
         "import mpidata, torch\nstream = mpidata.MPIStreamDataset(batch_size=5, constants='batch')\n"
@@ -224,17 +226,37 @@ def test_recorded_samples_with_lengths_come_packed(folder: Path, make: Callable[
     status, said = attempt(folder, *arguments)
     assert status == 0, said
     validation, batches = torch.load(folder / "drawn.pt")
-    samples = {(int(s["simulation"]), int(s["step"])): s for s in RecordedDataset(plan.record_path)}
+    recorded = RecordedDataset(plan.record_path, window=window, constants="batch")
+    samples = {(int(s["simulation"]), int(s["step"].reshape(-1)[0])): s for s in recorded}
     collate, seen = PackedCollate({field.name: field for field in plan.fields}), []
     for batch in batches:
-        keys = list(zip(batch["simulation"].tolist(), batch["step"].tolist(), strict=True))
+        first = batch["step"].reshape(-1, window)[:, 0]
+        keys = list(zip(batch["simulation"].tolist(), first.tolist(), strict=True))
         check_same(batch, collate([samples[key] for key in keys]))
         seen += keys
-    assert sorted(seen) == sorted(samples) == sorted(sample for sample in SAMPLES if sample[0] < 3)
-    held = list(RecordedDataset(plan.record_path, validation=True))
-    assert len(validation) == len(held) == 20
+    whole = sorted((simulation, step) for simulation, step in SAMPLES if simulation < 3 and step <= 20 - window)
+    assert sorted(samples) == whole
+    assert len(set(seen)) == len(seen) == len(whole) // 5 * 5 and set(seen) <= set(whole)
+    held = list(RecordedDataset(plan.record_path, validation=True, window=window, constants="batch"))
+    assert len(validation) == len(held) == 21 - window
     for sample, wanted in zip(validation, held, strict=True):
         check_same(sample, wanted)
+
+
+def test_a_record_without_windows_is_refused(folder: Path) -> None:
+    """Of a job that recorded every third step."""
+    plan = make_plan(run=folder / "run", record_path=folder / "record")
+    record(plan, [sample for sample in SAMPLES if sample[1] % 3 == 0])
+    fields = {f.name: {"dtype": f.dtype, "shape": list(f.shape)} for f in plan.fields}
+    changes = {"fields": fields, "parameters": {"count": 3, "space": dict.fromkeys(plan.parameters, [0, 1])}}
+    changes |= {"validation": {"count": 1}, "trainers": {"program": ["python"]}}
+    sets = [f"--set={name}={json.dumps(value)}" for name, value in changes.items()]
+    (folder / "train.py").write_text("import mpidata\nprint(len(list(mpidata.MPIStreamDataset(batch_size=2))))\n")
+    arguments = ["train.py", "--record", "record", "--job", "job.yaml", *sets]
+    status, said = attempt(folder, *arguments, "--set=samples={window: 2}")
+    assert status == 1 and "holds no 2 steps of one simulation that are 1 apart" in said, said
+    status, said = attempt(folder, *arguments, "--set=samples={window: 2, stride: 3}")
+    assert status == 0 and said.splitlines()[0] == "9", said
 
 
 def test_a_damaged_validation_sample_ends_the_wait_for_them(folder: Path) -> None:
@@ -277,6 +299,24 @@ def test_samples_that_cannot_be_given_are_no_end(folder: Path) -> None:
     (folder / "train.py").write_text(break_it + "for batch in mpidata.MPIStreamDataset(batch_size=4):\n    pass\n")
     status, said = attempt(folder, "train.py", "--made-up", "job.yaml")
     assert status == 1 and "there would have been more: IndexError: list index out of range" in said
+
+
+def test_a_script_ends_while_samples_are_made(folder: Path) -> None:
+    """A thread of torch that Python finds at its end would end the process by SIGABRT."""
+    slow = """
+        import torch, mpidata.alone.sources
+        class Slow(mpidata.alone.sources.MadeUp):
+            def samples(self, validation):
+                for sample in super().samples(validation):
+                    torch.ones(1 << 26)
+                    yield sample
+        mpidata.alone.sources.MadeUp = Slow
+        mpidata.MPIStreamDataset(batch_size=4).validation()
+        raise SystemExit(4)
+    """
+    (folder / "train.py").write_text(textwrap.dedent(slow))
+    status, said = attempt(folder, "train.py", "--made-up", "job.yaml", "--steps=2", "--set", "validation.count=1")
+    assert status == 4, said
 
 
 def test_a_script_may_leave_its_loop(folder: Path) -> None:

@@ -229,3 +229,13 @@ def test_fail(library):
     library.mpidata_fail = lambda reason: END
     with pytest.raises(StopSimulation):
         next(solver.simulations()).fail("it diverged")
+
+
+@pytest.mark.parametrize("call", [lambda over: over.put(u=1.0), lambda over: over.step(0.0), lambda over: over.fail("x")])
+def test_a_simulation_that_has_ended_is_not_used_again(library, call):
+    simulations = solver.simulations()
+    first, second = next(simulations), next(simulations)
+    calls = list(library.calls)
+    with pytest.raises(MpidataError, match=f"Simulation {first.id} has ended, and its object was used again"):
+        call(first)
+    assert second.id != first.id and library.calls[len(calls) :] in ([], ["misuse"])

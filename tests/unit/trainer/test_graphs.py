@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 from alone_job import SIMULATIONS, STEPS, Samples, alone, begin, plan_of
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 from torch_geometric.data import Batch, Data
 
@@ -96,6 +98,19 @@ def test_graphs_are_what_torch_geometric_makes_of_the_samples(constants: tuple[s
 
 
 @alone
+def test_a_stream_makes_graphs_of_several_kinds() -> None:
+    """Each has the constants that it asks for."""
+    fields = tuple(
+        dataclasses.replace(field, per_simulation=field.name in ("xy", "flux", "edge_index")) for field in FIELDS
+    )
+    begin(Samples(plan_of(fields), LEAST, MOST))
+    stream = MPIStreamDataset(4)
+    first = mpidata.graphs(stream, x="u", edge_index="edge_index", pos="xy")
+    second = mpidata.graphs(stream, x="u", edge_index="edge_index", edge_attr="flux")
+    assert next(iter(first)).pos.shape[1] == 2 and next(iter(second)).edge_attr.shape[1] == 3
+
+
+@alone
 def test_samples_of_validation_become_graphs() -> None:
     given = samples()
     begin(given)
@@ -170,3 +185,44 @@ def test_torch_geometric_is_loaded_by_graphs_alone_and_named_if_missing() -> Non
         mpidata.graphs(MPIStreamDataset(4), **ARGUMENTS)
     code = "import sys, mpidata.trainer.batches.graphs; sys.exit('torch_geometric' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+class Outputs(TorchDispatchMode):
+    """Notes the bytes of each storage that an operation of torch makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[int] = []
+
+    def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        given = {_storage(of) for of in tree_leaves((arguments, named)) if isinstance(of, torch.Tensor)}
+        result = operation(*arguments, **(named or {}))
+        self.made += [
+            of.untyped_storage().nbytes()
+            for of in tree_leaves(result)
+            if isinstance(of, torch.Tensor) and _storage(of) not in given
+        ]
+        return result
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+@alone
+def test_no_memory_is_made_for_what_is_copied() -> None:
+    """Columns side by side, transposed indices and the numbers of the graphs."""
+    from mpidata.trainer.batches import pool
+
+    nodes, count = 3000, 4
+    fields = tuple(dataclasses.replace(field, optional=False) for field in FIELDS)
+    begin(Samples(plan_of(fields), dict.fromkeys(LEAST, nodes), dict.fromkeys(LEAST, nodes)))
+    stream, blocks, new_block = iter(mpidata.graphs(MPIStreamDataset(count), **ARGUMENTS)), [], pool._new_block
+    kept = [next(stream) for _ in range(3)]  # two are in use while the next is made
+    pool._new_block = lambda size: blocks.append(size) or new_block(size)
+    with Outputs() as outputs:
+        for _ in range(8):
+            del kept[0]
+            kept.append(next(stream))
+    assert not blocks and outputs.made
+    assert max(outputs.made) <= 8 * (count + 1)

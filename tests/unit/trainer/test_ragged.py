@@ -200,6 +200,7 @@ def test_no_memory_is_made_once_the_lengths_are_known(kind: Any, monkeypatch: py
         ({"ragged": "nested", "pad": 0.0}, "pad=0.0 does not go with ragged='nested'"),
         ({"ragged": "padded", "pad": "0"}, "pad='0' is no number"),
         ({"ragged": "padded", "pad": True}, "pad=True is no number"),
+        ({"ragged": "padded", "pad": 10**400}, "pad is a number too great for a float"),
         ({"ragged": "padded", "pad": 1e300}, "pad=1e+300 is too great for field 'xy', which is float32"),
     ],
 )

@@ -1,0 +1,240 @@
+"""The simulation that a group runs: what mpidata.h calls between next and next."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mpidata.arrays import plain_number
+from mpidata.dtypes import dtype_name
+from mpidata.errors import NotFiniteError
+from mpidata.native import constants
+from mpidata.native.library import check
+from mpidata.solver.maps import as_indices, known_map
+from mpidata.solver.parameters import Parameters
+
+if TYPE_CHECKING:
+    from mpidata.solver.group_rank import GroupRank
+
+__all__ = ["Simulation"]
+
+
+class Simulation:
+    """The simulation that this rank's group runs at present.
+
+    Attributes
+    ----------
+    id : int
+        From 0, the same on all ranks of the group.
+    parameters : dict of str to float or str
+        By the job file's names; a str if the job file gives texts. Outside a job any name can be read.
+    """
+
+    def __init__(self, rank: GroupRank, identity: int) -> None:
+        self.id = identity
+        self.parameters: dict[str, Any] = Parameters(rank.library, rank.plan)
+        self._of = rank
+
+    @property
+    def _rank(self) -> GroupRank:
+        """The rank that runs it; a call for one that has ended would put into the next one, and is refused."""
+        if self._of.current is not self:
+            what = f"Simulation {self.id} has ended, and its object was used again"
+            self._of.misuse(constants.ERR_ORDER, what, "Use the one that the loop over simulations() gives now.")
+        return self._of
+
+    def put(self, /, **fields: npt.ArrayLike) -> None:
+        """Put whole fields into the current sample; exactly one rank of the group does so for each field.
+
+        Of a field whose shape has the name of a length it is this rank's part: parts are joined along that dimension,
+        in the order of the ranks and of each rank's calls.
+
+        Parameters
+        ----------
+        **fields : array_like
+            Arrays of the declared shape (with any extent in place of a name) and dtype, or of one that is converted:
+            float64 into float32, float64 or float32 into float16 or bfloat16, complex128 into complex64. Copied,
+            whatever their memory order. bfloat16 is torch's or that of ml_dtypes. An int of Python goes into every
+            field that holds it, a float of Python into fields of floats. Masked elements of floats become NaN.
+
+        Raises
+        ------
+        LibraryError
+            A field that is not declared, a wrong shape or dtype, or what is no array of numbers or more than that: it
+            has a unit, or masked elements that cannot be NaN. The job ends with it, also where it is caught.
+
+        Notes
+        -----
+        Not collective. Blocks only while `solvers.in_flight` samples are under way. In a group of several ranks, an
+        array without elements is nothing, as in `put_block`.
+        """
+        for name, values in fields.items():
+            array = self._rank.array(name, values)
+            declared = self._rank.fields.get(name)
+            may_be_none = self._rank.has_others or (declared is not None and bool(declared.length))
+            if not (may_be_none and self._is_nothing(name, array)):
+                self._send(self._rank.library.mpidata_put, name, array)
+
+    def put_block(self, field: str, values: npt.ArrayLike, start: Sequence[int]) -> None:
+        """Put this rank's block of a field; the blocks of all ranks cover the field exactly.
+
+        Parameters
+        ----------
+        field : str
+            Name of the field.
+        values : array_like
+            The block, as for `put`. Copied. Without elements, of whatever dtype and number of dimensions, it is
+            nothing, and its start does not count.
+        start : sequence of int
+            Index, within the field, of the block's first element; one for each dimension.
+
+        Raises
+        ------
+        LibraryError
+            As for `put`, or the block is not within the field.
+
+        Notes
+        -----
+        Not collective. Blocks only while `solvers.in_flight` samples are under way.
+        """
+        array = self._rank.array(field, values)
+        if not self._is_nothing(field, array):
+            self._send(self._rank.library.mpidata_put_block, field, array, self._start(field, array, start))
+
+    def put_at(self, field: str, values: npt.ArrayLike, indices: npt.ArrayLike) -> None:
+        """Put rows of a field in any order: row i of the values is row indices[i] of the field.
+
+        Parameters
+        ----------
+        field : str
+            Name of the field.
+        values : array_like
+            The rows, as for `put`, along the dimension with the name of a length, else along the first one. Copied.
+        indices : array_like of int
+            Shape (rows,), from 0. All ranks together have each row exactly once. Trainers get them once: the last 16
+            different ones are known again by content.
+
+        Raises
+        ------
+        LibraryError
+            As for `put`, or the indices do not fit the values or the field. Not collective.
+        """
+        array, places = self._rank.array(field, values), as_indices(self._rank, field, indices)
+        if array.size or places.size or not self._is_nothing(field, array):
+            self._send(self._rank.library.mpidata_put_mapped, field, array, known_map(self._rank.library, places))
+
+    def put_indices(self, field: str, values: npt.ArrayLike, indices: npt.ArrayLike | None = None) -> None:
+        """Put this rank's part of a field that is declared with `index`, in its own local numbers, from `base` on.
+
+        Parameters
+        ----------
+        field : str
+            Name of the field.
+        values : array_like of int
+            As for `put`.
+        indices : array_like of int, optional
+            Local number i, ghost rows included, is indices[i] in all of the group; from 0. Left out, the trainer adds
+            the rows that the ranks before this one have put along the length of `index`.
+        """
+        array = self._rank.array(field, values)
+        if not self._is_nothing(field, array):
+            places = None if indices is None else as_indices(self._rank, field, indices)
+            known = None if places is None else known_map(self._rank.library, places)
+            self._send(self._rank.library.mpidata_put_indices, field, array, known)
+
+    def iput(self, field: str, values: npt.NDArray[Any], start: Sequence[int] | None = None) -> None:
+        """As `put_block`, or `put` without `start`, but without a copy: do not change the array before `wait` returns.
+
+        An array that is not contiguous in C order, is converted, is of bools or has masked elements is copied all the
+        same.
+        """
+        array = self._rank.array(field, values)
+        if (start is not None or self._rank.has_others) and self._is_nothing(field, array):
+            return
+        place = None if start is None else self._start(field, array, start)
+        self._send(self._rank.library.mpidata_iput, field, array, place)
+        self._rank.lent.append(array)
+
+    def wait(self, values: npt.NDArray[Any] | None = None) -> None:
+        """Wait, asleep, until every array given to `iput` before the last `step` may be changed. Not collective.
+
+        With `values`, until this one may be; it need not have been given to `iput`.
+        """
+        self._rank.wait(values)
+
+    def step(self, time: float) -> None:
+        """Commit the sample: all that was put since the last step.
+
+        Parameters
+        ----------
+        time : float
+            Physical time of the sample, finite; that of the group's rank 0 counts.
+
+        Raises
+        ------
+        StopSimulation
+            The job is stopping.
+        LibraryError
+            A field is missing, or the time is no number. The job ends with it.
+        NotFiniteError
+            The time is not finite: this try of the simulation has failed. Go on with the next simulation.
+
+        Notes
+        -----
+        Collective over the group. Blocks only while `solvers.in_flight` samples are under way.
+        """
+        try:
+            number = plain_number(time)
+        except Exception:  # of whatever it is
+            self._rank.misuse(constants.ERR_ARGUMENT, f"step: the time is {time!r:.100}", "Pass a number.")
+        status = self._rank.library.mpidata_step(number)
+        if status == constants.END:
+            self._rank.stop()
+        if status == constants.ERR_ARGUMENT and not math.isfinite(number):
+            self._rank.within = False
+            raise NotFiniteError((self._rank.library.mpidata_last_error() or b"").decode())
+        check(self._rank.library, status)
+        self._rank.committed()
+
+    def fail(self, reason: str) -> None:
+        """Give this simulation up (it diverged, say), for good; leave its loop then. Collective over the group."""
+        self._rank.fail(self._rank.library.mpidata_fail, reason)
+
+    def _is_nothing(self, field: str, array: npt.NDArray[Any]) -> bool:
+        """Whether a block has no elements; the library then gets one that fits, as it checks the rest."""
+        if array.size:
+            return False
+        declared = self._rank.fields.get(field)
+        ndim = len(declared.shape) if declared else 1
+        if declared and declared.length:
+            empty = np.empty(declared.extents({declared.length: 0}), array.dtype)
+            self._send(self._rank.library.mpidata_put, field, empty)
+        elif ndim:
+            empty = np.empty((0,) * ndim, array.dtype)
+            self._send(self._rank.library.mpidata_put_block, field, empty, _extents((0,) * ndim))
+        return True
+
+    def _send(self, function: Any, field: str, array: npt.NDArray[Any], *start: Any) -> None:
+        dtype = constants.DTYPES[dtype_name(array.dtype)].number
+        arguments = (field.encode(), array.ctypes.data, dtype, array.ndim, _extents(array.shape), *start)
+        check(self._rank.library, function(*arguments))
+
+    def _start(self, field: str, array: npt.NDArray[Any], start: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+        try:
+            first = [-1 if isinstance(index, bool) else operator.index(index) for index in start]
+        except TypeError:
+            first = []
+        if len(first) != array.ndim or any(not 0 <= index < 1 << 63 for index in first):
+            what = f"Field {field!r}: the block has {array.ndim} dimensions but start is {start!r:.100}"
+            self._rank.misuse(constants.ERR_ARGUMENT, what, "Give one index per dimension, a whole number from 0.")
+        return _extents(first)
+
+
+def _extents(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+    return (ctypes.c_int64 * len(numbers))(*numbers)
