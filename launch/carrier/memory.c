@@ -2,19 +2,9 @@
 #include "carrier.h"
 #include "system/available_memory.h"
 
-/* Of a sample, and of constants, which are in any of the slots. How long those with lengths will be is not known. */
-static double sample_bytes(const mpidata_plan *plan) {
-    double bytes = (double)plan->slot_bytes;
-    for (int f = 0; f < plan->n_fields; f++) {
-        const mpidata_field *field = &plan->fields[f];
-        if (field->per_simulation && field->varying < 0) bytes += (double)field->row * (double)field->element_size;
-    }
-    return bytes;
-}
-
 int memory_check(const ranks_t *ranks) {
-    /* All ranks together put each field once. */
-    const double wanted = (double)ranks->slots * sample_bytes(ranks->plan);
+    /* All ranks together put each field once, and constants are in any of the slots. */
+    const double wanted = (double)ranks->slots * (double)ranks->sample_bytes;
     int limited;
     const int64_t available = mpidata_available_memory("/proc", "/sys/fs/cgroup", &limited);
     if (available < 0 || wanted <= (double)available) return MPIDATA_SUCCESS;
