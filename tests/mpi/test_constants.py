@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,3 +128,35 @@ def test_a_program_that_writes_files_has_one_for_them(folder: JobFolder) -> None
     )  # fmt: skip
     (notes,) = seen(folder, folder.run())
     assert Counter(map(tuple, notes["drawn"])) == Counter(product(range(4), range(6), [0]))
+
+
+@pytest.mark.parametrize(("trainers", "window", "start"), [(2, 2, "spawn"), (1, 1, "split")])
+def test_tries_differ_in_lengths(
+    folder: JobFolder, compiled: Callable[[str], Path], trainers: int, window: int, start: str
+) -> None:
+    """Constants by some ranks only, without rows, by maps, along one another; ranks that die between them, and a retry."""
+    index = {"per": "simulation", "index": "nodes"}
+    folder.job(
+        trainers={"ranks": trainers, "program": python("constants/lengths.py", window)},
+        solvers={
+            "groups": 2, "ranks_per_group": 2, "start": start,
+            "program": [str(compiled("constants"))], "retries": 2, "tolerate": 5,
+        },
+        fields={
+            "mark": {"shape": [], "dtype": "int64", "per": "simulation"},
+            "xy": {"shape": ["nodes", 2], "dtype": "float64", "per": "simulation"},
+            "empty": {"shape": ["holes", 3], "dtype": "float64", "per": "simulation"},
+            "ends": {"shape": [2, "edges"], "dtype": "int64", **index},
+            "back": {"shape": ["nodes"], "dtype": "int32", "base": 1, **index},
+            "u": {"shape": ["nodes"], "dtype": "float64"},
+            "picks": {"shape": ["picked"], "dtype": "int32", "index": "edges"},
+        },
+        parameters={"count": 8, "space": {"alpha": [0.0, 1.0]}},
+        samples={"window": window, "statistics": True},
+        buffer={"policy": "fifo", "capacity": 4 * window},
+    )  # fmt: skip
+    result = folder.run(timeout=90)
+    drawn = [tuple(step) for note in seen(folder, result, trainers) for step in note["drawn"]]
+    assert sorted(step[:2] for step in drawn) == list(product((0, 1, 2, 3, 6, 7), range(6 - window)))
+    assert {retry["simulation"] for retry in result.summary["retries"]} == {0, 1, 2, 3}
+    assert {tried for simulation, step, tried in drawn if simulation in (0, 1)} == {1}
