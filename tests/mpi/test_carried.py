@@ -104,7 +104,11 @@ def test_a_wrong_shape_ends_the_job_with_the_sentence_of_a_rank(folder: JobFolde
     ("keys", "job", "sentence"),
     [
         ({"ranks": 2, "launcher": ["no-such-mpirun"]}, {}, "begins with 'no-such-mpirun', which is not on PATH."),
-        ({}, {"fields": {"u": {"shape": [40000, 40000]}}}, "share memory for 1025 samples, 6560.0 GB, but this host has"),
+        (
+            {},
+            {"fields": {"u": {"shape": [40000, 40000]}}},
+            "share memory for 1025 samples, 6560.0 GB, but this host has",
+        ),
         (
             {},
             {"fields": {"u": {"shape": [4]}, "map": {"shape": [40000, 40000], "per": "simulation"}}},

@@ -134,7 +134,7 @@ def test_a_program_that_writes_files_has_one_for_them(folder: JobFolder) -> None
 def test_tries_differ_in_lengths(
     folder: JobFolder, compiled: Callable[[str], Path], trainers: int, window: int, start: str
 ) -> None:
-    """Constants by some ranks only, without rows, by maps, along one another; ranks that die between them, and a retry."""
+    """Constants by some ranks only, without rows, by maps, along one another; deaths between them, and a retry."""
     index = {"per": "simulation", "index": "nodes"}
     folder.job(
         trainers={"ranks": trainers, "program": python("constants/lengths.py", window)},

@@ -88,9 +88,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("mistake", "ranks"), [*((mistake, 2) for mistake in MISTAKES), ("missing", 1), ("last", 1)]
-)
+@pytest.mark.parametrize(("mistake", "ranks"), [*((mistake, 2) for mistake in MISTAKES), ("missing", 1), ("last", 1)])
 def test_mistakes(folder: JobFolder, mistake: str, ranks: int) -> None:
     folder.job(
         trainers=DRAIN,
