@@ -133,8 +133,8 @@ static int put_block(const ranks_t *ranks, rank_t *rank, const mpidata_carried_b
         return mpidata_error(MPIDATA_ERR_ORDER, "The parts of field '%s' are joined in the order of the ranks of the carried program, "
                                                 "which is not known: their launcher sets none of "
                                                 MPIDATA_CARRIED_NUMBER_VARIABLES(LISTED, LISTED_LAST)
-                                                ", or twice the same. Set PMI_RANK to the number of each rank, or put the rows by maps",
-                             field->name);
+                                                ", or twice the same. Set PMI_RANK to the number of each rank, or put the "
+                                                "rows by maps", field->name);
     put.local = local_from(ranks, rank, block);
     if (!put.by_map && field->varying < 0) put.start = block->block.start;
     return mpidata_calls_put(&put, 1);

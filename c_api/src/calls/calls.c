@@ -297,7 +297,8 @@ static int was_not_put(const mpidata_field *field) {
 static int name_missing_row(int64_t step, int index, int64_t put, int64_t rows) {
     const int64_t first = put < rows ? transport->missing_row(step, index, put, rows) : -1;
     if (first < 0) return MPIDATA_SUCCESS;
-    return mpidata_error(MPIDATA_ERR_BLOCK, "Row %lld of field '%s' is missing: the maps of all ranks have %lld of its %lld rows",
+    return mpidata_error(MPIDATA_ERR_BLOCK, "Row %lld of field '%s' is missing: the maps of all ranks have %lld of its %lld "
+                                            "rows",
                          (long long)first, mpidata_calls.plan->fields[index].name, (long long)put, (long long)rows);
 }
 
@@ -326,7 +327,8 @@ static int check_length(const mpidata_plan *plan, int index, const int64_t *coun
     for (int i = 0; i < index; i++) {
         const mpidata_field *other = &plan->fields[i];
         const int64_t others = counts[i] / other->row;
-        if (other->length != field->length || (!counts[plan->n_fields + i] && other->index_of < 0) || others == rows) continue;
+        const int counts_too = counts[plan->n_fields + i] || other->index_of >= 0;
+        if (other->length != field->length || !counts_too || others == rows) continue;
         MPIDATA_TRY(name_missing_row(step, index, rows, others));
         MPIDATA_TRY(name_missing_row(step, i, others, rows));
         return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be as many", other->name,

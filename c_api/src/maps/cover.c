@@ -43,15 +43,16 @@ static int check(mpidata_kept_map *const *maps, const int *ranks, int n, const c
     return MPIDATA_SUCCESS;
 }
 
-static int missing_row(mpidata_kept_map *const *maps, const int *ranks, int n, int beyond, int64_t put, int64_t rows, const char *field,
-                       uint64_t *bits) {
+static int missing_row(mpidata_kept_map *const *maps, const int *ranks, int n, int beyond, int64_t put, int64_t rows,
+                       const char *field, uint64_t *bits) {
     for (int m = 0; m < n; m++)
         for (int64_t i = 0; i < maps[m]->n; i++)
             if (maps[m]->indices[i] < rows) set(bits, maps[m]->indices[i]);
     int64_t missing = 0;
     while (is_set(bits, missing)) missing++;
     if (put < rows)
-        return mpidata_error(MPIDATA_ERR_BLOCK, "Row %lld of field '%s' is missing: the maps of all ranks have %lld of its %lld rows",
+        return mpidata_error(MPIDATA_ERR_BLOCK, "Row %lld of field '%s' is missing: the maps of all ranks have %lld of its "
+                                                "%lld rows",
                              (long long)missing, field, (long long)put, (long long)rows);
     return mpidata_error(MPIDATA_ERR_BLOCK, "Row %lld of field '%s' is missing: all ranks have put %lld rows, and rank %d of the group "
                                             "row %lld, which count from 0",

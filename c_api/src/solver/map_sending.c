@@ -77,7 +77,8 @@ int64_t mpidata_missing_row(mpidata_sender *sender, int64_t step, int field, int
     return first;
 }
 
-int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend, int64_t step) {
+int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend,
+                         int64_t step) {
     mpidata_block here = *block;
     mpidata_map *map = (mpidata_map *)(uintptr_t)put->map; /* its holders change */
     if (put->local && !map) here.start[MPIDATA_LOCAL] = put->local;

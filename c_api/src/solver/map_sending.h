@@ -7,7 +7,8 @@
 #include "solver/sender.h"
 
 /* As mpidata_sender_stage, of what is put by a map or as local numbers in a step. */
-int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend, int64_t step);
+int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend,
+                         int64_t step);
 
 /* Send what the trainer lacks of the maps of a piece. */
 int mpidata_send_maps_of(mpidata_sender *sender, const mpidata_staged_piece *piece, int trainer, int validation);

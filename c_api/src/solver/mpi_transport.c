@@ -93,7 +93,8 @@ static int cannot_send(int status) {
 
 static int stage(const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
     if (solver.job.plan.fields[block->field].per_simulation) MPIDATA_TRY(mpidata_kept_constants_begin(&solver.sender));
-    if (put->by_map || put->local) return cannot_send(mpidata_stage_mapped(&solver.sender, block, put, lend, mpidata_calls.step));
+    if (put->by_map || put->local)
+        return cannot_send(mpidata_stage_mapped(&solver.sender, block, put, lend, mpidata_calls.step));
     return cannot_send(mpidata_sender_stage(&solver.sender, block, put->values, put->dtype, lend));
 }
 

@@ -81,7 +81,8 @@ static int64_t rows_of_length(const mpidata_plan *plan, const mpidata_parts *par
         int64_t rows = 0;
         if (field->varying < 0 || field->length != length) continue;
         for (const mpidata_part *part = parts->list, *end = part + parts->n; part < end; part++)
-            if (part->block.field == f && part->block.start[MPIDATA_LOCAL] != MPIDATA_JOINED_ROWS) rows += part->block.shape[field->varying];
+            if (part->block.field == f && part->block.start[MPIDATA_LOCAL] != MPIDATA_JOINED_ROWS)
+                rows += part->block.shape[field->varying];
         if (rows > most) most = rows;
     }
     return most;
