@@ -4,7 +4,11 @@
 #include <fcntl.h>
 #include <math.h>
 #include <mpi.h>
+#ifdef CARRIED
+#include <mpidata_carried.h>
+#else
 #include <mpidata.h>
+#endif
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +75,12 @@ static int make_step(int64_t nodes, int step) {
 int main(int argc, char **argv) {
     MPI_Comm group;
     (void)MPI_Init(&argc, &argv);
+#ifdef CARRIED
+    must(!mpidata_attach());
+    group = MPI_COMM_WORLD;
+#else
     must(!mpidata_init(MPI_COMM_WORLD, &group));
+#endif
     (void)MPI_Comm_rank(group, &rank);
     (void)MPI_Comm_size(group, &ranks);
     while (mpidata_next(&simulation) == MPIDATA_SUCCESS) {
