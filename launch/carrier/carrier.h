@@ -56,6 +56,7 @@ typedef struct {
     char who[128];
     char mark[4200], group_mark[40]; /* what all processes of the program have in their environment; group_mark "": of
                                         another carrier on this host, which ends them */
+    uint64_t sample_bytes; /* with the constants, each as long as may be */
     /* Layout of the memory of each. */
     uint64_t parameters_at, slots_at, slot_bytes, values_at, values_bytes, bytes;
     uint32_t slots;

@@ -45,7 +45,7 @@ static uint64_t map_bytes(const mpidata_plan *plan) {
 /* Pages are taken as they are written: a rank that puts a part of each field needs no more than that. */
 void ranks_lay_out(ranks_t *ranks) {
     const mpidata_plan *plan = ranks->plan;
-    const uint64_t sample = most_bytes(plan);
+    const uint64_t sample = ranks->sample_bytes = most_bytes(plan);
     uint64_t slots = (uint64_t)plan->in_flight + 1, small = BUNDLE / (sample + 1) + 1;
     if (small > MOST_SLOTS) small = MOST_SLOTS;
     ranks->slots = (uint32_t)(slots > small ? slots : small);

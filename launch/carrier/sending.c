@@ -120,6 +120,9 @@ int ranks_put_the_same(const ranks_t *ranks, char *what, size_t size) {
     return 0;
 }
 
+#define LISTED(name) name ", "
+#define LISTED_LAST(name) "and " name
+
 static int put_block(const ranks_t *ranks, rank_t *rank, const mpidata_carried_block *block, const char *values) {
     const mpidata_field *field = &ranks->plan->fields[block->block.field];
     mpidata_put_arguments put = {.field = field->name, .values = values + block->at, .dtype = (mpidata_dtype)field->dtype,
@@ -128,9 +131,10 @@ static int put_block(const ranks_t *ranks, rank_t *rank, const mpidata_carried_b
     put.by_map = put.map != NULL;
     if (field->varying >= 0 && !put.by_map && !ranks->in_order)
         return mpidata_error(MPIDATA_ERR_ORDER, "The parts of field '%s' are joined in the order of the ranks of the carried program, "
-                                                "which is not known: their launcher sets none of OMPI_COMM_WORLD_RANK, PMIX_RANK, "
-                                                "PMI_RANK and SLURM_PROCID, or twice the same. Set PMI_RANK to the number of each "
-                                                "rank, or put the rows by maps", field->name);
+                                                "which is not known: their launcher sets none of "
+                                                MPIDATA_CARRIED_NUMBER_VARIABLES(LISTED, LISTED_LAST)
+                                                ", or twice the same. Set PMI_RANK to the number of each rank, or put the "
+                                                "rows by maps", field->name);
     put.local = local_from(ranks, rank, block);
     if (!put.by_map && field->varying < 0) put.start = block->block.start;
     return mpidata_calls_put(&put, 1);

@@ -48,6 +48,9 @@ static void what_is_wrong_is_named_by_row(void) {
     maps[2] = take(&kept, 4, 1, (int64_t[]){9});
     CHECK(mpidata_maps_cover(maps, ranks, 3, 6, "u") == MPIDATA_ERR_BLOCK);
     CHECK(!strncmp(mpidata_last_error(), "Row 5 of field 'u' is missing: all ranks have put 6 rows, and rank 5 of", 71));
+    maps[1] = take(&kept, 5, 2, (int64_t[]){1, 3});
+    CHECK(mpidata_maps_cover(maps, ranks, 2, 5, "u") == MPIDATA_ERR_BLOCK);
+    CHECK(!strcmp(mpidata_last_error(), "Row 2 of field 'u' is missing: the maps of all ranks have 4 of its 5 rows"));
     mpidata_kept_clear(&kept);
 }
 

@@ -128,10 +128,10 @@ def write(
 
 
 def language_of(seed: int, keys: dict[str, Any]) -> str:
-    """Draw the language of the solvers; in Fortran those that need no MPI, and no kinds that it has not."""
+    """Draw the language of the solvers; in Fortran those without kinds that it has not."""
     drawn = random.Random(f"{seed} language").choice(LANGUAGES)
     unsigned = {entry["dtype"] for entry in keys["fields"].values()} & {"uint16", "uint32", "uint64"}
-    return "c" if drawn == "fortran" and (unsigned or "carried" not in keys["solvers"]) else drawn
+    return "c" if drawn == "fortran" and unsigned else drawn
 
 
 def draw_kills(seed: int, kills: int, simulations: int, spec: dict[str, Any]) -> list[list[int]]:

@@ -101,24 +101,36 @@ def test_a_wrong_shape_ends_the_job_with_the_sentence_of_a_rank(folder: JobFolde
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("keys", "fields", "sentence"),
+    ("keys", "job", "sentence"),
     [
         ({"ranks": 2, "launcher": ["no-such-mpirun"]}, {}, "begins with 'no-such-mpirun', which is not on PATH."),
-        ({}, {"u": {"shape": [40000, 40000]}}, "share memory for 1025 samples, 6560.0 GB, but this host has"),
         (
             {},
-            {"u": {"shape": [4]}, "map": {"shape": [40000, 40000], "per": "simulation"}},
+            {"fields": {"u": {"shape": [40000, 40000]}}},
+            "share memory for 1025 samples, 6560.0 GB, but this host has",
+        ),
+        (
+            {},
+            {"fields": {"u": {"shape": [4]}, "map": {"shape": [40000, 40000], "per": "simulation"}}},
+            "share memory for 1025 samples, 6560.0 GB, but this host has",
+        ),
+        (
+            {},
+            {
+                "fields": {"u": {"shape": [4]}, "xy": {"shape": ["nodes", 40000], "per": "simulation"}},
+                "lengths": {"nodes": {"at_most": 40000}},
+            },
             "share memory for 1025 samples, 6560.0 GB, but this host has",
         ),
         ({"ranks": 2, "launcher": ["env"]}, {}, "has not called mpidata_attach on all its ranks (1 of 2 have)"),
     ],
 )
 def test_what_another_try_would_meet_again(
-    folder: JobFolder, carried: Build, keys: dict[str, object], fields: dict[str, object], sentence: str
+    folder: JobFolder, carried: Build, keys: dict[str, object], job: dict[str, object], sentence: str
 ) -> None:
     more = {"in_flight": 1024, "start_timeout_s": 3, "retries": 0, "tolerate": 0}
     write_job(folder, carried("pattern"), carried=keys, **more)
-    folder.change_job(buffer={"policy": "fifo", "capacity": 1}, **({"fields": fields} if fields else {}))
+    folder.change_job(buffer={"policy": "fifo", "capacity": 1}, **job)
     result = folder.run()
     assert result.status == (2 if result.run is None else 1)
     said = result.output if result.run is None else result.logs()

@@ -2,7 +2,9 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,10 @@ MISTAKES = {
     "twice": ["Field 'weights' was put twice in one simulation (8 elements, it has 4)", "its rank 0), simulation 0"],
     "not-put": ["Field 'xy' was not put", "simulation 0", " with 'per: simulation' after mpidata_next"],
     "overlap": ["field 'weights'", "overlap", "simulation 0"],
+    "hole": ["The blocks of field 'weights' have 2 elements, the field has 4: they leave a hole", "simulation 0"],
+    "map-hole": ["Row 3 of field 'weights' is missing: the maps of all ranks have 3 of its 4 rows", "simulation 0"],
+    "map-twice": ["Row 1 of field 'weights' was put twice, by ranks 0 and 1 of the group", "simulation 0, before its "
+                  "first step"],
     "beyond": ["Field 'ends' has the index 7, but there are 7 'nodes', which are counted from 0 (rank ",
                "simulation 0, before its first step"],
     "longer": ["'u'", "'xy'", "9", "7", "'nodes', which must be as many", "simulation 0, step 2"],
@@ -126,3 +132,38 @@ def test_a_program_that_writes_files_has_one_for_them(folder: JobFolder) -> None
     )  # fmt: skip
     (notes,) = seen(folder, folder.run())
     assert Counter(map(tuple, notes["drawn"])) == Counter(product(range(4), range(6), [0]))
+
+
+@pytest.mark.parametrize(("trainers", "window", "is_carried"), [(2, 2, False), (1, 1, False), (1, 2, True)])
+def test_tries_differ_in_lengths(
+    folder: JobFolder, compiled: Callable[[str], Path], carried: Callable[..., Path], require: Callable[[str], str],
+    trainers: int, window: int, is_carried: bool,
+) -> None:  # fmt: skip
+    """Constants by some ranks only, without rows, by maps, along one another; deaths between them, and a retry."""
+    index = {"per": "simulation", "index": "nodes"}
+    program = [str(carried("constants", require("mpicc.mpich")) if is_carried else compiled("constants"))]
+    ranks = (
+        {"carried": {"ranks": 2}} if is_carried else {"ranks_per_group": 2, "start": "spawn" if window > 1 else "split"}
+    )
+    folder.job(
+        trainers={"ranks": trainers, "program": python("constants/lengths.py", window)},
+        solvers={"groups": 2, "program": program, "retries": 2, "tolerate": 5} | ranks,
+        fields={
+            "mark": {"shape": [], "dtype": "int64", "per": "simulation"},
+            "xy": {"shape": ["nodes", 2], "dtype": "float64", "per": "simulation"},
+            "empty": {"shape": ["holes", 3], "dtype": "float64", "per": "simulation"},
+            "ends": {"shape": [2, "edges"], "dtype": "int64", **index},
+            "back": {"shape": ["nodes"], "dtype": "int32", "base": 1, **index},
+            "u": {"shape": ["nodes"], "dtype": "float64"},
+            "picks": {"shape": ["picked"], "dtype": "int32", "index": "edges"},
+        },
+        parameters={"count": 8, "space": {"alpha": [0.0, 1.0]}},
+        lengths={name: {"at_most": 40} for name in ("nodes", "holes", "edges", "picked")},
+        samples={"window": window, "statistics": True},
+        buffer={"policy": "fifo", "capacity": 4 * window},
+    )  # fmt: skip
+    result = folder.run(timeout=90)
+    drawn = [tuple(step) for note in seen(folder, result, trainers) for step in note["drawn"]]
+    assert sorted(step[:2] for step in drawn) == list(product((0, 1, 2, 3, 6, 7), range(6 - window)))
+    assert {retry["simulation"] for retry in result.summary["retries"]} == {0, 1, 2, 3}
+    assert {tried for simulation, step, tried in drawn if simulation in (0, 1)} == {1}

@@ -76,6 +76,8 @@ MISTAKES = {
     "mixed": ["Field 'u' was put by maps and without one in a step", "Solver group 0", PLACE],
     "mixed-parts": ["Field 'v' was put by maps and without one in a step", "Solver group 0", PLACE],
     "far": ["Row 7 of field 'v' is missing: all ranks have put 8 rows, and rank 1 of the group row 9", PLACE],
+    "last": ["Row 7 of field 'v' is missing: the maps of all ranks have 7 of its 8 rows", PLACE],
+    "hole": ["Row 3 of field 'v' is missing: the maps of all ranks have 7 of its 8 rows", PLACE],
     "same": ["Row 2 of field 'v' was put twice, by ranks 0 and 1 of the group", "Solver group 0", PLACE],
     "floats": ["Field 'v': the indices are an array of float64 with 1 dimensions", "its rank 1", PLACE],
     "local": ["Field 'ends' has the local number 4, but the map has 4 rows, which are counted from 0", PLACE],
@@ -86,14 +88,15 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes(folder: JobFolder, mistake: str) -> None:
+@pytest.mark.parametrize(("mistake", "ranks"), [*((mistake, 2) for mistake in MISTAKES), ("missing", 1), ("last", 1)])
+def test_mistakes(folder: JobFolder, mistake: str, ranks: int) -> None:
     folder.job(
         trainers=DRAIN,
-        solvers={"ranks_per_group": 2, "program": python("solvers/mistakes/of_maps.py", mistake)},
+        solvers={"ranks_per_group": ranks, "program": python("solvers/mistakes/of_maps.py", mistake)},
         fields={
             "u": {"shape": [8, 2], "dtype": "float64"},
             "v": {"shape": ["rows"], "dtype": "float64"},
+            **({"w": {"shape": ["rows"]}} if mistake in ("last", "hole") else {}),
             "ends": {"shape": ["edges"], "dtype": "int64", "index": "rows"},
             "of_parts": {"shape": ["corners"], "dtype": "int64", "index": "rows"},
         },

@@ -13,7 +13,7 @@ from mpidata.native.constants import DTYPES
 
 # 543 of 639 pairs of features of the first 300 seeds: 1, 2 and 4 ranks, 1 to 3 trainers, each policy, windows, split,
 # spawn, carried, kinds of batches, records, constants, maps, local numbers, optional fields, capacities in bytes.
-FAST_SEEDS = (21, 22, 30, 35, 47, 75, 103, 184, 274)
+FAST_SEEDS = (21, 22, 30, 35, 37, 47, 75, 103, 184, 274)
 
 
 @pytest.fixture
@@ -26,7 +26,9 @@ def build(
         numbers = [f"-DDTYPE_{name}={dtype.number}" for name, dtype in DTYPES.items()]
         source, program = PROGRAMS / "solvers/fortran/calls.F90", tmp_path / "solver"
         options = ["-Wall", "-Werror", "-g", "-fcheck=bounds", *numbers]
-        subprocess.run([require("gfortran"), *options, source, "-o", program, *config("--fcarried")], check=True)
+        options += ["-DCARRIED"] if is_carried else config("--fflags")
+        libraries = config("--fcarried" if is_carried else "--flibs")
+        subprocess.run([require("gfortran"), *options, source, "-o", program, *libraries], check=True)
         return program
 
     return solver
@@ -78,4 +80,6 @@ def test_ranks_die_within_steps(folder: JobFolder, build: random_fields.Build, s
     result = folder.run(timeout=200)
     random_fields.check(folder, result, keys, spec)
     died = len(list(folder.path.glob("killed-*")))
-    assert died == len({tuple(kill) for kill in spec["kills"]}) and result.summary["lost_groups"] >= 1
+    assert died == len({tuple(kill) for kill in spec["kills"]})
+    # The carrier of a program lives on.
+    assert result.summary["retries" if "carried" in keys["solvers"] else "lost_groups"]

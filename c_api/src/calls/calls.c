@@ -293,16 +293,22 @@ static int was_not_put(const mpidata_field *field) {
     return field->given >= 0 ? MPIDATA_SUCCESS : mpidata_error(MPIDATA_ERR_FIELD, "Field '%s' was not put", field->name);
 }
 
+/* If maps leave a hole, say where. */
+static int name_missing_row(int64_t step, int index, int64_t put, int64_t rows) {
+    const int64_t first = put < rows ? transport->missing_row(step, index, put, rows) : -1;
+    if (first < 0) return MPIDATA_SUCCESS;
+    return mpidata_error(MPIDATA_ERR_BLOCK, "Row %lld of field '%s' is missing: the maps of all ranks have %lld of its %lld "
+                                            "rows",
+                         (long long)first, mpidata_calls.plan->fields[index].name, (long long)put, (long long)rows);
+}
+
 /* What is wrong with a field that does not vary. */
-static int check_elements(const mpidata_plan *plan, int index, int64_t elements) {
+static int check_elements(const mpidata_plan *plan, int index, int64_t elements, int64_t step) {
     const mpidata_field *field = &plan->fields[index];
     if (elements == field->row) return MPIDATA_SUCCESS;
     if (!elements) return was_not_put(field);
-    const int64_t rows = field->ndim ? field->shape[0] : 1, row = field->row / rows, missing = rows - elements / row;
-    const int64_t first = missing > 0 && elements % row == 0 ? transport->missing_row(index, missing) : -1;
-    if (first >= 0)
-        return mpidata_error(MPIDATA_ERR_BLOCK, "Row %lld of field '%s' is missing: the maps of all ranks have %lld of its %lld rows",
-                             (long long)first, field->name, (long long)(rows - missing), (long long)rows);
+    const int64_t rows = field->ndim ? field->shape[0] : 1, row = field->row / rows;
+    if (elements % row == 0) MPIDATA_TRY(name_missing_row(step, index, elements / row, rows));
     return mpidata_error(MPIDATA_ERR_BLOCK, "The blocks of field '%s' have %lld elements, the field has %lld: %s", field->name,
                          (long long)elements, (long long)field->row,
                          elements < field->row ? "they leave a hole" : "they overlap, or it was put twice");
@@ -310,7 +316,7 @@ static int check_elements(const mpidata_plan *plan, int index, int64_t elements)
 
 /* What is wrong with one that does, beside those before it. An optional one that was not put is as long as others, but for
  * indices, of which there are none then. */
-static int check_length(const mpidata_plan *plan, int index, const int64_t *counts) {
+static int check_length(const mpidata_plan *plan, int index, const int64_t *counts, int64_t step) {
     const mpidata_field *field = &plan->fields[index];
     const mpidata_length *length = &plan->lengths[field->length];
     const int64_t rows = counts[index] / field->row;
@@ -318,12 +324,16 @@ static int check_length(const mpidata_plan *plan, int index, const int64_t *coun
     if (length->at_most && rows > length->at_most)
         return mpidata_error(MPIDATA_ERR_SHAPE, "The parts of field '%s' have %lld '%s', at most %lld are declared", field->name,
                              (long long)rows, length->name, (long long)length->at_most);
-    for (int i = 0; i < index; i++)
-        if (plan->fields[i].length == field->length && (counts[plan->n_fields + i] || plan->fields[i].index_of >= 0) &&
-            counts[i] / plan->fields[i].row != rows)
-            return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be as many",
-                                 plan->fields[i].name, field->name, (long long)(counts[i] / plan->fields[i].row), (long long)rows,
-                                 length->name);
+    for (int i = 0; i < index; i++) {
+        const mpidata_field *other = &plan->fields[i];
+        const int64_t others = counts[i] / other->row;
+        const int counts_too = counts[plan->n_fields + i] || other->index_of >= 0;
+        if (other->length != field->length || !counts_too || others == rows) continue;
+        MPIDATA_TRY(name_missing_row(step, index, rows, others));
+        MPIDATA_TRY(name_missing_row(step, i, others, rows));
+        return mpidata_error(MPIDATA_ERR_SHAPE, "Fields '%s' and '%s' have %lld and %lld '%s', which must be as many", other->name,
+                             field->name, (long long)others, (long long)rows, length->name);
+    }
     return MPIDATA_SUCCESS;
 }
 
@@ -332,7 +342,7 @@ int mpidata_calls_check_cover(const int64_t *counts, int64_t step, int tells) {
     if (plan->n_constants) counts = mpidata_counts_with_constants(plan, counts, step, mpidata_calls.constants);
     for (int i = 0; i < plan->n_fields; i++) {
         const mpidata_field *field = &plan->fields[i];
-        int status = field->varying < 0 ? check_elements(plan, i, counts[i]) : check_length(plan, i, counts);
+        int status = field->varying < 0 ? check_elements(plan, i, counts[i], step) : check_length(plan, i, counts, step);
         if (status && !tells) return mpidata_calls.broken = status;
         if (status && field->per_simulation && !step)
             return misuse_of_step(status, step, MPIDATA_PUT_CONSTANTS);

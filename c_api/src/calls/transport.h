@@ -23,9 +23,9 @@ typedef struct {
     int (*wait)(const void *values); /* until this array, or with NULL each, is lent no more */
     int (*step)(double time);        /* send what was staged */
     void (*drop)(void);              /* forget what was staged */
-    /* The first row of a field that none of the maps has which the ranks put last, if so many are missing; -1: unknown. Not of
-     * carried programs, whose carrier counts. */
-    int64_t (*missing_row)(int field, int64_t missing);
+    /* The first of the rows of a field that none of the maps has that the ranks put in a step, so many rows in all; -1: unknown.
+     * Not of carried programs, whose carrier counts. */
+    int64_t (*missing_row)(int64_t step, int field, int64_t put, int64_t rows);
     void (*forget)(const mpidata_map *map); /* which was sent, and is needed no more */
     int (*complete)(void);           /* what the ranks of a group agree on, before a simulation is closed */
     int (*next)(const mpidata_done *done, int64_t *simulation); /* ask for one; MPIDATA_END: there is none */

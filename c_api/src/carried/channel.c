@@ -128,9 +128,10 @@ static int map_memory(mpidata_channel *channel, const mpidata_carried_welcome *w
 }
 
 /* Of this process in its program, by what launchers set; -1: none has. Parts are joined in this order. */
+#define ELEMENT(name) name,
 static int64_t own_number(void) {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID",
-                                        "SLURM_PROCID"};
+    static const char *const names[] = {MPIDATA_CARRIED_NUMBER_VARIABLES(ELEMENT, ELEMENT)};
+#undef ELEMENT
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char *end;
         const char *text = getenv(names[i]);

@@ -21,6 +21,11 @@
 
 enum { MPIDATA_CARRIED_TOKEN = 32, MPIDATA_CARRIED_SENTENCE = 1024, MPIDATA_CARRIED_LINE = 64 };
 
+/* The variables in which launchers tell a process its number; the first that is set counts. */
+#define MPIDATA_CARRIED_NUMBER_VARIABLES(each, last)                                                                        \
+    each("OMPI_COMM_WORLD_RANK") each("PMIX_RANK") each("PMI_RANK") each("MV2_COMM_WORLD_RANK") each("PALS_RANKID") \
+    last("SLURM_PROCID")
+
 /* The first message of a rank. */
 typedef struct {
     uint32_t magic, version;

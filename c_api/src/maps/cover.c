@@ -43,20 +43,32 @@ static int check(mpidata_kept_map *const *maps, const int *ranks, int n, const c
     return MPIDATA_SUCCESS;
 }
 
-/* Some row is beyond all there are, so that another is missing. */
-static int check_reach(mpidata_kept_map *const *maps, const int *ranks, int n, int64_t rows, const char *field, uint64_t *bits) {
-    int beyond = -1;
-    for (int m = 0; m < n; m++)
-        if (maps[m]->greatest >= rows) beyond = m;
-    if (beyond < 0) return MPIDATA_SUCCESS;
+static int missing_row(mpidata_kept_map *const *maps, const int *ranks, int n, int beyond, int64_t put, int64_t rows,
+                       const char *field, uint64_t *bits) {
     for (int m = 0; m < n; m++)
         for (int64_t i = 0; i < maps[m]->n; i++)
             if (maps[m]->indices[i] < rows) set(bits, maps[m]->indices[i]);
     int64_t missing = 0;
     while (is_set(bits, missing)) missing++;
+    if (put < rows)
+        return mpidata_error(MPIDATA_ERR_BLOCK, "Row %lld of field '%s' is missing: the maps of all ranks have %lld of its "
+                                                "%lld rows",
+                             (long long)missing, field, (long long)put, (long long)rows);
     return mpidata_error(MPIDATA_ERR_BLOCK, "Row %lld of field '%s' is missing: all ranks have put %lld rows, and rank %d of the group "
                                             "row %lld, which count from 0",
                          (long long)missing, field, (long long)rows, ranks[beyond], (long long)maps[beyond]->greatest);
+}
+
+/* There are too few rows, or one is beyond all there are: another is missing. */
+static int check_reach(mpidata_kept_map *const *maps, const int *ranks, int n, int64_t rows, const char *field, uint64_t *bits) {
+    int beyond = -1;
+    int64_t put = 0;
+    for (int m = 0; m < n; m++) {
+        put += maps[m]->n;
+        if (maps[m]->greatest >= rows) beyond = m;
+    }
+    if (beyond < 0 && put >= rows) return MPIDATA_SUCCESS;
+    return missing_row(maps, ranks, n, beyond, put, rows, field, bits);
 }
 
 int mpidata_maps_cover(mpidata_kept_map *const *maps, const int *ranks, int n, int64_t rows, const char *field) {

@@ -4,8 +4,8 @@
 
 #include "maps/kept.h"
 
-/* Check n > 0 maps, by the ranks and each rank's calls in order, which together have as many rows as the field. Each set of
- * maps is checked once. */
+/* Check n > 0 maps, by the ranks and each rank's calls in order, which together have at most as many rows as the field. Each
+ * set of maps is checked once. */
 int mpidata_maps_cover(mpidata_kept_map *const *maps, const int *ranks, int n, int64_t rows, const char *field);
 
 /* Copy rows, contiguous, to their places: outer x map->n x row bytes into outer x rows x row bytes. */

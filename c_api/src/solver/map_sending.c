@@ -23,56 +23,62 @@ static void translate(const mpidata_field *field, mpidata_staged_piece *piece, m
                              &staged->block.start[MPIDATA_GREATEST]);
 }
 
-static void release_put(mpidata_put_maps *put) {
-    while (put->n) mpidata_map_let_go(put->list[--put->n].map);
-    put->over = 0;
+void mpidata_release_put(mpidata_sender *sender, int64_t step) {
+    mpidata_put_maps *put = &sender->put_maps;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < put->n; i++) {
+        if (put->list[i].step >= step)
+            put->list[kept++] = put->list[i];
+        else
+            mpidata_map_let_go(put->list[i].map);
+    }
+    put->n = kept;
 }
 
 /* Where memory is short, a row that is missing is not named. */
-static void note_put(mpidata_sender *sender, mpidata_map *map, int field) {
-    mpidata_put_maps *put = &sender->maps_now, before = sender->maps_before;
-    if (put->over) {
-        release_put(&before);
-        sender->maps_before = *put;
-        *put = before;
-    }
+static void note_put(mpidata_sender *sender, mpidata_map *map, int field, int64_t step) {
+    mpidata_put_maps *put = &sender->put_maps;
     if (!mpidata_array_reserve(&put->list, &put->room, put->n + 1, 4, sizeof *put->list)) return;
     put->list[put->n].map = map;
+    put->list[put->n].step = step;
     put->list[put->n++].field = field;
     mpidata_map_hold(map);
 }
 
-static int64_t first_missing(const uint8_t *bits, int64_t rows, int64_t missing) {
-    int64_t first = -1;
-    for (int64_t row = rows - 1; row >= 0; row--) {
-        if (bits[row / 8] >> row % 8 & 1) continue;
-        first = row;
-        missing--;
-    }
-    return missing ? -1 : first;
+static int64_t first_missing(const uint8_t *bits, int64_t rows) {
+    int64_t row = 0;
+    while (row < rows && bits[row / 8] >> row % 8 & 1) row++;
+    return row < rows ? row : -1;
 }
 
-int64_t mpidata_missing_row(mpidata_sender *sender, int field, int64_t missing) {
-    const int64_t rows = sender->job->plan.fields[field].shape[0];
-    /* A group agrees on a step when the next one has been put. */
-    const mpidata_put_maps *put = sender->maps_now.over ? &sender->maps_now : &sender->maps_before;
-    uint8_t *bits = calloc((size_t)rows / 8 + 1, 1);
+static int reduce(mpidata_sender *sender, void *values, int n, MPI_Datatype type, MPI_Op how) {
     MPI_Request request;
-    for (int64_t m = 0; m < put->n && bits; m++)
-        for (int64_t i = 0; put->list[m].field == field && i < put->list[m].map->n; i++) {
-            const int64_t row = put->list[m].map->indices[i];
-            bits[row / 8] = (uint8_t)(bits[row / 8] | 1u << row % 8);
+    MPIDATA_TRY_MPI(MPI_Iallreduce(MPI_IN_PLACE, values, n, type, how, sender->job->role, &request));
+    return mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_sender_wait, sender);
+}
+
+int64_t mpidata_missing_row(mpidata_sender *sender, int64_t step, int field, int64_t put, int64_t rows) {
+    const mpidata_put_maps *maps = &sender->put_maps;
+    uint8_t *bits = calloc((size_t)rows / 8 + 1, 1);
+    int64_t by_maps = bits ? 0 : -2 * (int64_t)INT32_MAX; /* so that the sum of all ranks does not fit */
+    for (int64_t m = 0; m < maps->n && bits; m++) {
+        if (maps->list[m].field != field || maps->list[m].step != step) continue;
+        by_maps += maps->list[m].map->n;
+        for (int64_t i = 0; i < maps->list[m].map->n; i++) {
+            const int64_t row = maps->list[m].map->indices[i];
+            if (row < rows) bits[row / 8] = (uint8_t)(bits[row / 8] | 1u << row % 8);
         }
+    }
     int64_t first = -1;
-    if (bits && !mpidata_check_mpi(MPI_Iallreduce(MPI_IN_PLACE, bits, (int)(rows / 8 + 1), MPI_UINT8_T, MPI_BOR, sender->job->role,
-                                                  &request), "MPI_Iallreduce") &&
-        !mpidata_wait_request(&request, MPI_STATUS_IGNORE, mpidata_sender_wait, sender))
-        first = first_missing(bits, rows, missing);
+    if (!reduce(sender, &by_maps, 1, MPI_INT64_T, MPI_SUM) && by_maps == put &&
+        !reduce(sender, bits, (int)(rows / 8 + 1), MPI_UINT8_T, MPI_BOR))
+        first = first_missing(bits, rows);
     free(bits);
     return first;
 }
 
-int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
+int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend,
+                         int64_t step) {
     mpidata_block here = *block;
     mpidata_map *map = (mpidata_map *)(uintptr_t)put->map; /* its holders change */
     if (put->local && !map) here.start[MPIDATA_LOCAL] = put->local;
@@ -85,7 +91,7 @@ int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, con
     if (!staged->map) return MPIDATA_SUCCESS;
     mpidata_map_hold(map);
     piece->n_maps++;
-    note_put(sender, map, block->field);
+    note_put(sender, map, block->field, step);
     return MPIDATA_SUCCESS;
 }
 
@@ -135,7 +141,6 @@ static int send_to(mpidata_sender *sender, const mpidata_staged_piece *piece, in
 int mpidata_send_maps(mpidata_sender *sender, int64_t simulation, int64_t step, int validation) {
     const mpidata_staged_piece *piece = sender->filling < 0 ? NULL : &sender->pieces[sender->filling];
     int trainers[2];
-    sender->maps_now.over = 1;
     if (piece && !piece->n_maps) piece = NULL;
     if (!piece && !sender->forgets) return MPIDATA_SUCCESS;
     const int n = mpidata_plan_trainers(&sender->job->plan, simulation, step, trainers);
@@ -155,10 +160,8 @@ void mpidata_forget_map(mpidata_sender *sender, const mpidata_map *map) {
 }
 
 void mpidata_forget_nothing(mpidata_sender *sender) {
-    release_put(&sender->maps_now);
-    release_put(&sender->maps_before);
-    free(sender->maps_now.list);
-    free(sender->maps_before.list);
+    mpidata_release_put(sender, INT64_MAX);
+    free(sender->put_maps.list);
     for (int i = 0; sender->forgets && i < sender->job->plan.trainers * STREAMS; i++) free(sender->forgets[i].numbers);
     free(sender->forgets);
     sender->forgets = NULL;

@@ -6,8 +6,9 @@
 #include "calls/maps.h"
 #include "solver/sender.h"
 
-/* As mpidata_sender_stage, of what is put by a map or as local numbers. */
-int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend);
+/* As mpidata_sender_stage, of what is put by a map or as local numbers in a step. */
+int mpidata_stage_mapped(mpidata_sender *sender, const mpidata_block *block, const mpidata_put_arguments *put, int lend,
+                         int64_t step);
 
 /* Send what the trainer lacks of the maps of a piece. */
 int mpidata_send_maps_of(mpidata_sender *sender, const mpidata_staged_piece *piece, int trainer, int validation);
@@ -18,9 +19,12 @@ int mpidata_send_maps(mpidata_sender *sender, int64_t simulation, int64_t step, 
 /* A map was sent, and is needed no more. */
 void mpidata_forget_map(mpidata_sender *sender, const mpidata_map *map);
 
-/* The first row of a field that none of the maps has which the ranks of the group have put it by last, if so many are missing;
- * -1: unknown. Collective over the group. */
-int64_t mpidata_missing_row(mpidata_sender *sender, int field, int64_t missing);
+/* The first of the rows of a field that none of the maps has by which the ranks of the group have put it in a step, so many
+ * rows in all; -1: unknown. Collective over the group. */
+int64_t mpidata_missing_row(mpidata_sender *sender, int64_t step, int field, int64_t put, int64_t rows);
+
+/* The steps before this one have no missing rows. */
+void mpidata_release_put(mpidata_sender *sender, int64_t step);
 
 /* Before the sender is closed: free what is noted of maps. */
 void mpidata_forget_nothing(mpidata_sender *sender);

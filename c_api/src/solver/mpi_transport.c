@@ -93,7 +93,8 @@ static int cannot_send(int status) {
 
 static int stage(const mpidata_block *block, const mpidata_put_arguments *put, int lend) {
     if (solver.job.plan.fields[block->field].per_simulation) MPIDATA_TRY(mpidata_kept_constants_begin(&solver.sender));
-    if (put->by_map || put->local) return cannot_send(mpidata_stage_mapped(&solver.sender, block, put, lend));
+    if (put->by_map || put->local)
+        return cannot_send(mpidata_stage_mapped(&solver.sender, block, put, lend, mpidata_calls.step));
     return cannot_send(mpidata_sender_stage(&solver.sender, block, put->values, put->dtype, lend));
 }
 
@@ -101,9 +102,14 @@ static int wait_for_lent(const void *values) {
     return values ? mpidata_sender_wait_for(&solver.sender, values) : mpidata_sender_drain(&solver.sender, 1);
 }
 
-static void drop(void) { mpidata_sender_drop(&solver.sender); }
+static void drop(void) {
+    mpidata_sender_drop(&solver.sender);
+    mpidata_release_put(&solver.sender, INT64_MAX);
+}
 
-static int64_t missing_row(int field, int64_t missing) { return mpidata_missing_row(&solver.sender, field, missing); }
+static int64_t missing_row(int64_t step, int field, int64_t put, int64_t rows) {
+    return mpidata_missing_row(&solver.sender, step, field, put, rows);
+}
 
 static void forget(const mpidata_map *map) { mpidata_forget_map(&solver.sender, map); }
 
@@ -168,6 +174,7 @@ static int finish_tally(void) {
     const int tells = solver.job.rank_in_group == 0;
     for (int i = 0; i < tally->agreed; i++)
         MPIDATA_TRY(mpidata_calls_check_cover(tally->sum + i * tally->n_counts, tally->first + i, tells));
+    mpidata_release_put(&solver.sender, tally->first + steps);
     return MPIDATA_SUCCESS;
 }
 
@@ -198,6 +205,7 @@ static int step_of_one(double time) {
     if (solver.job.told_to_stop) mpidata_calls.stopping = 1;
     if (mpidata_calls.stopping) return MPIDATA_END;
     MPIDATA_TRY(mpidata_calls_check_cover(mpidata_calls.counts, mpidata_calls.step, 1));
+    mpidata_release_put(&solver.sender, mpidata_calls.step + 1);
     return commit(time);
 }
 

@@ -69,9 +69,8 @@ typedef struct {
 
 /* Maps by which fields were put in one step. */
 typedef struct {
-    struct { mpidata_map *map; int field; } *list;
+    struct { mpidata_map *map; int field; int64_t step; } *list;
     int64_t n, room;
-    int over; /* the step is */
 } mpidata_put_maps;
 
 typedef struct {
@@ -86,7 +85,7 @@ typedef struct {
     int tag;                 /* of what is bundled */
     double committed;        /* when the last sample was; s */
     int hurried;             /* it came right after the one before */
-    mpidata_put_maps maps_now, maps_before; /* of the last step with some, and of the one before (map_sending.c) */
+    mpidata_put_maps put_maps; /* of steps on which the group has not agreed (map_sending.c) */
     mpidata_forgets *forgets; /* by trainer and stream; NULL: there are none yet (map_sending.c) */
     mpidata_arena arena;     /* of what is sent */
     double waited;           /* for room on the trainers, since whoever reads it has set it back; s */

@@ -73,6 +73,21 @@ static int has_others(const mpidata_plan *plan, const mpidata_assembly *assembly
     return 0;
 }
 
+/* Rows by the longest of the fields, and of the constants, that share a length. */
+static int64_t rows_of_length(const mpidata_plan *plan, const mpidata_parts *parts, int length) {
+    int64_t most = parts->constants ? parts->constants->numbers[length] : 0;
+    for (int f = 0; f < plan->n_fields; f++) {
+        const mpidata_field *field = &plan->fields[f];
+        int64_t rows = 0;
+        if (field->varying < 0 || field->length != length) continue;
+        for (const mpidata_part *part = parts->list, *end = part + parts->n; part < end; part++)
+            if (part->block.field == f && part->block.start[MPIDATA_LOCAL] != MPIDATA_JOINED_ROWS)
+                rows += part->block.shape[field->varying];
+        if (rows > most) most = rows;
+    }
+    return most;
+}
+
 /* Those of one field: n from the first on. */
 static int check(const mpidata_incoming *in, const mpidata_assembly *assembly, int first, int n, int64_t rows) {
     const mpidata_plan *plan = &in->trainer->job.plan;
@@ -89,7 +104,8 @@ static int check(const mpidata_incoming *in, const mpidata_assembly *assembly, i
             maps[i] = assembly->mapped[first + i].map;
             ranks[i] = part_of(assembly, first + i)->rank;
         }
-        status = mpidata_maps_cover(maps, ranks, n, rows, field->name);
+        const int64_t all = field->varying < 0 ? rows : rows_of_length(plan, assembly->parts, field->length);
+        status = mpidata_maps_cover(maps, ranks, n, all, field->name);
     } else {
         (void)mpidata_error(status, "Out of memory for the maps of field '%s'", field->name);
     }

@@ -1,7 +1,12 @@
-! As calls.c, in Fortran, of one rank: makes the calls that random_fields/calls.py has written to files.
+! As calls.c, in Fortran: makes the calls that random_fields/calls.py has written to files. MPI is called as C has it, because
+! the tests' Open MPI has no part for Fortran; in that, MPI_COMM_WORLD is 0.
 program solver
+#ifdef CARRIED
   use mpidata_carried
-  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_int, c_loc
+#else
+  use mpidata
+#endif
+  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_int, c_loc, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
   implicit none
   integer(int64), parameter :: put = 1, block = 2, lend = 3, mapped = 4, indices = 5, strided = 6, killed = 7
@@ -9,16 +14,20 @@ program solver
     integer(int8), pointer :: raw(:)
   end type memory_t
   type(memory_t) :: held(64) ! until the step is sent
-  integer :: n_held = 0, simulation, step, steps, unit
+  integer :: n_held = 0, simulation, step, steps, unit, rank = 0
   character(64) :: argument, path
   real(real64) :: time
 
   call get_command_argument(1, argument)
   read (argument, *) steps
+#ifdef CARRIED
   call mpidata_attach()
+#else
+  call join()
+#endif
   do while (mpidata_next(simulation))
     do step = 0, steps - 1
-      write (path, '(a, i0, a, i0, a)') 'calls/', simulation, '-', step, '-0'
+      write (path, '(a, i0, a, i0, a, i0)') 'calls/', simulation, '-', step, '-', rank
       open (newunit=unit, file=path, access='stream', form='unformatted', status='old', action='read')
       do while (made_next())
       end do
@@ -33,8 +42,48 @@ program solver
     end do
   end do
   call mpidata_finalize()
+#ifndef CARRIED
+  call leave()
+#endif
 
 contains
+
+#ifndef CARRIED
+  subroutine join()
+    integer :: group
+    integer(c_int) :: number
+    interface
+      integer(c_int) function MPI_Init(argc, argv) bind(c, name='MPI_Init')
+        import :: c_int, c_ptr
+        type(c_ptr), value :: argc, argv
+      end function MPI_Init
+      integer(c_int) function MPI_Comm_rank(comm, rank) bind(c, name='MPI_Comm_rank')
+        import :: c_int, c_ptr
+        type(c_ptr), value :: comm
+        integer(c_int), intent(out) :: rank
+      end function MPI_Comm_rank
+      type(c_ptr) function MPI_Comm_f2c(comm) bind(c, name='MPI_Comm_f2c')
+        import :: c_int, c_ptr
+        integer(c_int), value :: comm
+      end function MPI_Comm_f2c
+    end interface
+
+    if (MPI_Init(c_null_ptr, c_null_ptr) /= 0) error stop 'MPI_Init'
+    call mpidata_init(0, group)
+    if (MPI_Comm_rank(MPI_Comm_f2c(group), number) /= 0) error stop 'MPI_Comm_rank'
+    rank = number
+  end subroutine join
+
+  subroutine leave()
+    interface
+      integer(c_int) function MPI_Finalize() bind(c, name='MPI_Finalize')
+        import :: c_int
+      end function MPI_Finalize
+    end interface
+
+    if (MPI_Finalize() /= 0) error stop 'MPI_Finalize'
+  end subroutine leave
+#endif
 
   ! Make the next call; .false. at the end of the step.
   logical function made_next()
@@ -78,8 +127,7 @@ contains
 
   subroutine die_once(name)
     character(*), intent(in) :: name
-    integer :: marker
-    logical :: died
+    integer :: marker, there
     interface
       integer(c_int) function raise(signal) bind(c)
         import :: c_int
@@ -87,9 +135,8 @@ contains
       end function raise
     end interface
 
-    inquire (file=name, exist=died)
-    if (died) return
-    open (newunit=marker, file=name, status='new')
+    open (newunit=marker, file=name, status='new', iostat=there)
+    if (there /= 0) return
     close (marker)
     marker = raise(9_c_int)
   end subroutine die_once

@@ -1,4 +1,4 @@
-"""Makes one mistake with maps or local numbers, of the name in its argument, on rank 1 in step 1."""
+"""Makes one mistake with maps or local numbers, of the name in its argument, on the last rank in step 1."""
 
 import sys
 
@@ -7,11 +7,11 @@ import numpy as np
 import mpidata
 
 kind = sys.argv[1]
-rank = mpidata.solver.group().Get_rank()
+rank, ranks = mpidata.solver.group().Get_rank(), mpidata.solver.group().Get_size()
 for simulation in mpidata.solver.simulations():
     for step in range(6):
-        wrong = kind if rank == 1 and step == 1 else None
-        rows = np.arange(rank, 8, 2)
+        wrong = kind if rank == ranks - 1 and step == 1 else None
+        rows = np.arange(rank, 8, ranks)
         u, v = rows.copy(), rows.copy()
         if wrong in ("twice", "both", "out", "missing", "negative"):
             u[-1] = {"twice": 1, "both": 0, "out": 8, "missing": 7, "negative": -1}[wrong]
@@ -19,6 +19,8 @@ for simulation in mpidata.solver.simulations():
             v[-1] = {"far": 9, "same": 2}[wrong]
         if wrong == "missing":
             u = u[:-1]
+        if wrong in ("last", "hole"):  # field 'w' tells that there are 8
+            v = np.delete(v, -1 if wrong == "last" else 1)
         if wrong == "no-index":
             simulation.put_indices("u", np.zeros((8, 2)), rows)
         if wrong == "mixed":
@@ -29,7 +31,9 @@ for simulation in mpidata.solver.simulations():
         if wrong == "mixed-parts":
             simulation.put(v=np.zeros(4))
         else:
-            simulation.put_at("v", np.zeros(4), [1.5] * 4 if wrong == "floats" else v)
+            simulation.put_at("v", np.zeros(len(v)), [1.5] * 4 if wrong == "floats" else v)
+        if kind in ("last", "hole"):
+            simulation.put(w=np.zeros(len(rows)))
         local = np.array([0, 4 if wrong == "local" else 3, -1 if wrong == "local-below" else 1])
         simulation.put_indices("ends", local, rows)
         simulation.put_indices("of_parts", local[:1], None if kind == "no-parts" else rows)
