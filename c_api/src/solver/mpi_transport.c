@@ -169,12 +169,12 @@ static int finish_tally(void) {
     const int stop = mpidata_tally_finish(tally, &failed, &at);
     if (stop) mpidata_calls.stopping = 1;
     if (failed) fail_all(failed == solver.group_size && at == failed * mpidata_calls.step);
-    if (failed || stop) return MPIDATA_SUCCESS;
-    MPIDATA_TRY(check_together());
+    if (failed) return MPIDATA_SUCCESS;
+    if (!stop) MPIDATA_TRY(check_together());
     const int tells = solver.job.rank_in_group == 0;
     for (int i = 0; i < tally->agreed; i++)
         MPIDATA_TRY(mpidata_calls_check_cover(tally->sum + i * tally->n_counts, tally->first + i, tells));
-    mpidata_release_put(&solver.sender, tally->first + steps);
+    mpidata_release_put(&solver.sender, tally->first + tally->agreed);
     return MPIDATA_SUCCESS;
 }
 

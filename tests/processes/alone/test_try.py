@@ -148,6 +148,11 @@ def test_constants_are_the_same_in_a_simulation(folder: Path) -> None:
                 assert held["xy"].shape == (nodes, 2) and held["ends"].max() < nodes
                 assert bool(held["box"].any()) == bool(held["box_given"])
                 assert seen.setdefault(simulation, held["xy"].tolist()) == held["xy"].tolist()
+                for none in (2**64 + simulation, -1, simulation + 0.5, "0"):
+                    try:
+                        raise AssertionError(stream.constants(none))
+                    except mpidata.StreamError:
+                        pass
         assert len(seen) == 10 and len({len(xy) for xy in seen.values()}) > 1
         assert len(stream.validation()[0]["xy"]) == stream.validation()[0]["nodes"]
         print("=> all")
@@ -156,6 +161,20 @@ def test_constants_are_the_same_in_a_simulation(folder: Path) -> None:
     changes = ["--set", f"fields={json.dumps(fields)}", "--set", "samples={}"]
     status, said = attempt(folder, "train.py", "--made-up", "job.yaml", "--steps=6", *changes)
     assert status == 0 and "=> all" in said, said
+
+
+def test_workers_of_other_data_are_forked_while_the_first_samples_are_made(folder: Path) -> None:
+    script = """
+        import mpidata, torch
+        from torch.utils.data import DataLoader, TensorDataset
+        stream = mpidata.MPIStreamDataset(batch_size=4)
+        rows = TensorDataset(torch.arange(20.0))
+        assert sum(len(values) for (values,) in DataLoader(rows, batch_size=3, num_workers=1)) == 20
+        print("=>", sum(len(batch["step"]) for batch in stream))
+    """
+    (folder / "train.py").write_text(textwrap.dedent(script))
+    status, said = attempt(folder, "train.py", "--made-up", "job.yaml", "--steps=2")
+    assert status == 0 and "=> " in said, said
 
 
 def test_recorded_samples_come_with_their_contents(folder: Path) -> None:
