@@ -146,6 +146,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         try:
             check_skipping(compare_steps(self._trainer))
         except StreamError as error:  # Lightning puts an error of its own in the place of one of `iter`
+            self._trainer.end_pass()
             return Refused(error)
         return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
 

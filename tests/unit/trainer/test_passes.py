@@ -157,3 +157,17 @@ def test_a_script_that_fails_after_close_tells_so(library):
     job.join().close()
     assert library.stopped == [(1, "OSError: no space for the model (train.py line 9)")]
     assert library.calls == ["start", "close"]
+
+
+def test_a_pass_that_is_refused_is_none(library, monkeypatch):
+    def refuse(trainer):
+        raise StreamError("Lightning resumed from a checkpoint of step 3")
+
+    stream = MPIStreamDataset(2)
+    with monkeypatch.context() as patched:
+        patched.setattr("mpidata.trainer.dataset.compare_steps", refuse)
+        with pytest.raises(StreamError, match="of step 3"):
+            next(iter(stream))
+    for _ in itertools.islice(stream, 2):
+        pass
+    assert job.join()._pace().outside
