@@ -31,7 +31,7 @@ typedef struct {
     const mpidata_pulse *pulse;
     pid_t child;
     char *over, *summary;         /* files that tell that the job has ended */
-    char *given_up;               /* one that tells that it waits no more for this spawned group */
+    char *given_up;               /* one that tells that it waits no more for this group */
     char *exits;                  /* the folder of this start of the run; the next one has a new one of that name */
     ino_t exits_number;
     char *late;                   /* in that folder; made by the first rank that ends as it is late */
@@ -147,11 +147,12 @@ static int is_late(watch_t *watch, unsigned flags)
     return file >= 0 || errno != EEXIST;
 }
 
-/* A spawned rank that has not joined cannot be told in any other way that nobody waits for it any more. */
+/* A rank in a long step, or a spawned one that has not joined, cannot be told in any other way that nobody waits for it any
+ * more. */
 static int nobody_waits(const watch_t *watch, unsigned flags)
 {
-    if (!me.spawned || flags & MPIDATA_PULSE_JOINED) return 0;
-    return access(watch->given_up, F_OK) == 0 || access(watch->summary, F_OK) == 0;
+    if (is_replaced() && access(watch->given_up, F_OK) == 0) return 1;
+    return me.spawned && !(flags & MPIDATA_PULSE_JOINED) && access(watch->summary, F_OK) == 0;
 }
 
 /* Whether the run was started again without this rank, whose host nobody could reach. */

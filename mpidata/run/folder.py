@@ -177,11 +177,11 @@ class RunFolder:
         return self.path / f"exits-{attempt}"
 
     def given_up(self, group: int, kind: str = "group") -> Path:
-        """There when a spawned group, or a `loader`, is not waited for any more: it ends if it has not joined."""
+        """There when a group, or a `loader`, is not waited for any more: its mpidata-ranks end its program."""
         return self.path / constants.RUN_GIVEN_UP / f"{kind}-{group}"
 
     def give_up(self, group: int, kind: str = "group") -> None:
-        """Tell ranks that were spawned, but have not joined, to end: no message reaches them."""
+        """Tell ranks to end that no message reaches: spawned ones that have not joined, or those in a long step."""
         path = self.given_up(group, kind)
         with contextlib.suppress(OSError):
             path.parent.mkdir(exist_ok=True)

@@ -27,7 +27,8 @@ class Ending:
     A job that nobody stops is over when all trainers and groups have left, however long the training takes. After a
     stop there is a limit: 7 s, or 2.5 s once it has failed. Past it the groups are not waited for (a long step does not
     look whether the job goes on), nor are the trainers of a failed job. A trainer that has left its loop by itself may
-    take all the time it needs afterwards, to save its model say. One that has not hangs, and the job has failed.
+    take all the time it needs afterwards, to save its model say, and only the groups are ended. One that has not hangs,
+    and the job has failed.
 
     The figures of a trainer are final with the first status after its goodbye, which comes within 0.2 s.
 
@@ -63,6 +64,7 @@ class Ending:
         self._from_outside = False
         self._outside_by = float("inf")
         self._unrecorded = ""
+        self._ended: dict[str, set[int]] = {"groups": set(), "loaders": set()}
 
     @property
     def trainers(self) -> list[int]:
@@ -157,6 +159,21 @@ class Ending:
         if self.conclusion["status"] != "failed" and self._trainers_in_loop:
             self.fail(now, self._stuck())
         return self.conclusion["status"] == "failed" or (self._any_alive and self._trainers_final(now))
+
+    def end_late(self, now: float) -> dict[str, list[int]]:
+        """Give groups and loaders, by these names, that are late while scripts go on, each once; {} for none."""
+        if now < self._by or self._from_outside or self.conclusion["status"] == "failed" or not self._trainers:
+            return {}
+        alive = {"groups": self._groups.alive, "loaders": self._loaders.alive}
+        late = {kind: [one for one in alive[kind] if one not in self._ended[kind]] for kind in alive}
+        for kind in alive:
+            self._ended[kind].update(late[kind])
+        return late if any(late.values()) else {}
+
+    @property
+    def ends_groups(self) -> bool:
+        """Whether late groups or loaders were ended while scripts go on."""
+        return any(self._ended.values())
 
     @property
     def _any_alive(self) -> bool:

@@ -169,7 +169,7 @@ class Scheduler:
         self._next_tick = now + _POLL_S
         self._journal.keep(now)
         for keeper in (self._dispatcher, self.loaders):
-            keeper.blameless = self._outside.by_terminate
+            keeper.blameless = self._outside.by_terminate or self.ending.ends_groups
             keeper.tick(now)
         self._scaling.tick(now)
         for trainer in self._silence.tick(now, self.ending.trainers):
@@ -191,6 +191,11 @@ class Scheduler:
             alive = {"groups": self.groups.alive, "loaders": self.loaders.groups.alive}
             self._journal.note("overdue", **alive, trainers=self.ending.trainers)
             self._finish(abort=self.ending.status)
+        elif self.plan.fault_tolerance == "ulfm" and (late := self.ending.end_late(now)):
+            self._journal.note("overdue", **late, trainers=[])
+            for kind, numbers in late.items():
+                for number in numbers:
+                    RunFolder(self.plan.run).give_up(number, kind.removesuffix("s"))
 
     def _state(self) -> dict[str, object]:
         self._journal.write_losses()

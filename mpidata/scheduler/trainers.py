@@ -19,7 +19,7 @@ from mpidata.scheduler.lost_groups import VANISHED
 __all__ = ["FirstCause", "Leavers", "Silence", "Verdict"]
 
 _SIGN_S = 3.0
-_LOST_PEER = re.compile(r"gloo|nccl|mpi|peer|timed? ?out|connection|socket", re.IGNORECASE)  # of torch.distributed
+_LOST_PEER = re.compile(r"gloo|nccl|\bmpi|\bpeer|timed? ?out|connection|socket", re.IGNORECASE)  # of torch.distributed
 
 
 @dataclass(frozen=True)
@@ -206,9 +206,11 @@ class FirstCause:
 
     def _left_before(self, text: str, then: str) -> Verdict | None:
         """Blame a trainer that has left where another one reports that it has lost its connections."""
-        if not self._left or _LOST_PEER.search(text) is None:
+        reporter = self._report[0] if self._report else -1
+        left = [(trainer, how) for trainer, how in self._left.items() if trainer != reporter]
+        if not left or _LOST_PEER.search(text) is None:
             return None
-        trainer, how = next(iter(self._left.items()))
+        trainer, how = left[0]
         return self._of(trainer, f"left before the others ({how})", then)
 
     def _own(self) -> Verdict | None:

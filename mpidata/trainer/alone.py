@@ -58,7 +58,7 @@ class AloneTrainer(Trainer):
 
     def fail(self, sentence: str) -> None:
         """Nobody is to be told."""
-        self.closed = True
+        self.closed = self._parted = True
 
     def _part(self, recorder_s: float, close_s: float) -> int:
         """Say what was drawn; waits for nothing but the sample that is being read or made."""

@@ -148,6 +148,7 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
         try:
             check_skipping(compare_steps(self._trainer))
         except StreamError as error:  # Lightning puts an error of its own in the place of one of `iter`
+            self._trainer.end_pass()
             return Refused(error)
         return Pass(self._trainer, self._memory, self.batches_per_epoch, self._drawn)
 
@@ -374,13 +375,14 @@ class MPIStreamDataset(StreamScales, NotCopied, IterableDataset[dict[str, torch.
             )
 
     def close(self) -> None:
-        """Leave the job before the script ends; stops the whole job when the stream is not over.
+        """Draw no more samples; stops the whole job if the stream is not over.
 
         Notes
         -----
-        Sleeps until all solvers and trainers have ended. Validation samples stay.
+        Does not block: the script may continue for any time, and the job ends when all scripts have ended. Validation
+        samples stay.
         """
-        self._trainer.close()
+        self._trainer.leave_stream()
 
 
 def _check_positive(name: str, value: Any) -> None:

@@ -119,8 +119,10 @@ def _join_job() -> Trainer:
         recorder.start()
     trainer.begin()
     os.environ[_JOINED] = f"{os.getpid()} {os.environ['MPIDATA_RUN']}"
-    # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions.
+    # Before mpi4py finalizes MPI, which it does after all of Python's own exit functions; or a script itself.
     atexit.register(_close_at_exit, trainer, os.getpid())
+    at_finalize = MPI.Comm.Create_keyval(delete_fn=lambda *_: trainer.close())
+    MPI.COMM_SELF.Set_attr(at_finalize, None)
     return trainer
 
 

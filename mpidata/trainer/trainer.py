@@ -80,7 +80,7 @@ class Trainer:
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
-        self.closed = False
+        self.closed = self._parted = False
         self.drawn = 0
         self._index = communicator.Get_rank() if communicator else 0
         self.checkpoints = Checkpoints(plan, library, self._index)
@@ -295,14 +295,14 @@ class Trainer:
             return
         with self._lock:
             self._idle.stop()
-            if self.closed:
+            if self._parted:
                 return
             self.library.mpidata_trainer_stop(1, sentence.encode())
-            self.closed = True
+            self.closed = self._parted = True
         self._part(deadlines.FAILED_RECORDER_S, constants.AFTER_ERROR_MS / 1e3)
 
-    def close(self) -> None:
-        """Leave the job; stops it when the stream is not over. Sleeps until all solvers and trainers have ended."""
+    def leave_stream(self, why: str = "the script called stream.close()") -> None:
+        """Draw no more; stops the job when the stream is not over. Waits for nobody, and the script may go on."""
         if self._forked:
             return
         with self._lock:
@@ -311,8 +311,18 @@ class Trainer:
             self.closed = True
             self._idle.stop()
             if not self.ended:
-                reason = f"the script ended after {self._progress()}, before the stream was over"
+                reason = f"{why} after {self._progress()}, before the stream was over"
                 self.library.mpidata_trainer_stop(0, reason.encode())
+
+    def close(self) -> None:
+        """Leave the job; stops it when the stream is not over. Sleeps until all solvers and trainers have ended."""
+        if self._forked:
+            return
+        self.leave_stream("the script ended")
+        with self._lock:
+            if self._parted:
+                return
+            self._parted = True
             if self.turns.in_epoch:
                 self.library.mpidata_trainer_report(LEFT_EARLY.encode(), self.turns.given)
         self.checkpoints.finish()

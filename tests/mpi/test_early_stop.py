@@ -91,3 +91,19 @@ def test_a_script_that_fails_after_the_stream_fails_the_job(folder: JobFolder) -
     result = folder.run(timeout=60)
     assert result.status == 1 and result.summary["status"] == "failed", result.logs()
     assert "exit status 1" in result.summary["error"] and "no space for the model" in result.output
+
+
+def test_a_script_goes_on_after_close_while_a_solver_in_a_long_step_is_ended(folder: JobFolder) -> None:
+    folder.job(
+        trainers={"ranks": 2, "program": python("trainers/stopping/closes.py")},
+        solvers={"function": "functions.timing.long_step:simulate", "groups": 2},
+    )
+    result = folder.run(timeout=100)
+    assert result.status == 0 and result.summary["status"] == "stopped", result.logs()
+    assert "the script called stream.close() after batch 3" in result.summary["reason"]
+    for trainer in range(2):
+        said = ["over: True", "solvers have ended: True", "saved", *(["finalized"] if trainer else [])]
+        assert result.log("trainer", trainer).splitlines()[: len(said)] == said
+    happened = [(event["event"], event.get("group", event.get("groups"))) for event in result.events()]
+    assert ("group_left", 0) in happened  # told at its next call
+    assert ("overdue", [1]) in happened and "group_lost" not in dict(happened)

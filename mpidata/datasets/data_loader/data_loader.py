@@ -24,6 +24,7 @@ from mpidata.datasets.data_loader.share import ShareBatches, ShareSampler
 from mpidata.datasets.data_loader.told_epochs import ToldEpochs
 from mpidata.datasets.epochs.accelerate_pass import AcceleratePass
 from mpidata.datasets.epochs.position import Position
+from mpidata.datasets.epochs.random_states import States, continue_in, of_process
 from mpidata.errors import StreamError
 from mpidata.loading.definition import Definition, pack_definition
 from mpidata.loading.figures import Tally
@@ -140,6 +141,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         self._told_epochs = ToldEpochs(dataset)
         self._tally = Tally(self._place.report, self._place.trainer == 0)
         self._position = Position()
+        self._process: States | None = None
         self._order = torch.Generator()
         if isinstance(dataset, str):
             dataset = _Built(self._remote)
@@ -242,9 +244,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
         Notes
         -----
-        As a StatefulDataLoader of torchdata. Where the sampler or batch sampler has a state_dict, its state is in here;
-        else, where it is the user's, the states of the random generators before it drew this epoch's indices, some 20
-        KB.
+        As a StatefulDataLoader of torchdata. Where the sampler or batch sampler is the user's, the states of the
+        process's random generators (random, numpy and torch) are in here, some 20 KB: it may draw from them, and the
+        next iteration of a loader that has loaded the state puts them back. Its own state_dict is in here, too, or
+        else once more the states, before it drew this epoch's indices.
 
         Raises
         ------
@@ -254,8 +257,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if self._draws is not None:
             self._draws.check_resumable()
         state = {**self._position.state(), "seed": self._seed_of_all(), **self._kind()}
-        if state["sampler"] is None and not state["batches"] and (owner := self._stateful()) is not None:
-            state["sampler"] = copy.deepcopy(owner.state_dict())
+        if self._draws is None:
+            return state
+        state["process"] = of_process()
+        if (owner := self._stateful()) is not None:
+            begun = state.pop("random", None)
+            if not state["batches"] and not state["ahead"]:  # an epoch that has begun, if any, is drawn once more
+                state["process"] = begun or state["process"]
+                state["sampler"] = copy.deepcopy(owner.state_dict()) if state["sampler"] is None else state["sampler"]
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -279,7 +288,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                     "Load it with the settings and the dataset that it was made with."
                 )
         self._position.load(state, "an mpidata.DataLoader", self._length())
-        self._seed = state["seed"]
+        self._seed, self._process = state["seed"], state.get("process")
 
     def _kind(self) -> dict[str, int]:
         """Tell what must be the same where a state is loaded."""
@@ -323,15 +332,17 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             return self._position.numbered(self.batch_sampler.batches(seed, epoch, first), None)
         self._order.manual_seed(derived_seed(seed, epoch))
         owner, place = self._stateful(), self._position
+        process, self._process = self._process, None
         if owner is not None:
             if place.sampler is not None:
                 owner.load_state_dict(place.sampler)
                 first = 0
             before = place.sampler if place.sampler is not None else copy.deepcopy(owner.state_dict())
-            place.draw_with(before, None, lambda: (copy.deepcopy(owner.state_dict()), None))
+            continue_in(process)
+            place.draw_with(before, of_process(), lambda: (copy.deepcopy(owner.state_dict()), None))
             drawn = iter(self._drawn_from)
         elif (draws := self._draws) is not None:
-            drawn, states = draws.batches(place.random)
+            drawn, states = draws.batches(place.random, process)
             place.draw_with(None, states, lambda: (None, draws.after()))
         else:
             drawn = iter(self._drawn_from)

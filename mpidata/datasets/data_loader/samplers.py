@@ -7,7 +7,14 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from mpidata.datasets.epochs.random_states import States, drawn_as_in, of_process, of_sampler, set_of_sampler
+from mpidata.datasets.epochs.random_states import (
+    States,
+    continue_in,
+    drawn_as_in,
+    of_process,
+    of_sampler,
+    set_of_sampler,
+)
 from mpidata.errors import StreamError
 
 __all__ = ["UserSampler"]
@@ -41,13 +48,15 @@ class UserSampler:
                 "indices are yet to come. Give it __len__, or state_dict and load_state_dict."
             )
 
-    def batches(self, states: States | None) -> tuple[Iterator[Any], States | None]:
+    def batches(self, states: States | None, process: States | None = None) -> tuple[Iterator[Any], States | None]:
         """Draw the indices of an epoch.
 
         Parameters
         ----------
         states : dict or None
             What this has given for the same epoch, or what `after` has for the one before; None: nothing is known.
+        process : dict, optional
+            States of the generators of the process where a state was taken that is continued now.
 
         Returns
         -------
@@ -61,10 +70,12 @@ class UserSampler:
         """
         length = self._length()
         if length is None:
+            continue_in(process)
             return iter(self._sampler), None
         if states is not None:
             set_of_sampler(self._sampler, states["sampler"])
         if states is None or "process" not in states:
+            continue_in(process)
             states = {"process": of_process(), "sampler": of_sampler(self._sampler)}
             drawn, rest = self._drawn(length)
             states["drawn"] = _digest(drawn)
@@ -77,6 +88,7 @@ class UserSampler:
                     "taken among: it depends on more than random numbers of torch, numpy and random. Give it "
                     "state_dict and load_state_dict."
                 )
+            continue_in(process)
         return itertools.chain(drawn, rest), states
 
     def after(self) -> States | None:

@@ -1,4 +1,4 @@
-"""The states of the random generators that a sampler may draw from, so that it draws the same again."""
+"""The states of the random generators that a sampler may draw from, so that it draws the same again, and goes on so."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-__all__ = ["States", "drawn_as_in", "of_process", "of_sampler", "set_of_sampler"]
+__all__ = ["States", "continue_in", "drawn_as_in", "of_process", "of_sampler", "set_of_sampler"]
 
 States: TypeAlias = dict[str, Any]
 """By name; as JSON has it."""
 
 _DEEP = 4  # samplers within samplers
+
+_continued: list[States] = []  # the newest that the process was put into
 
 
 def of_process() -> States:
@@ -48,6 +50,16 @@ def drawn_as_in(process: States) -> Iterator[None]:
         yield
     finally:
         _put_process(before)
+
+
+def continue_in(process: States | None) -> None:
+    """Put the generators of the process into the states that they had when it was interrupted, once.
+
+    The states of several loaders from one checkpoint are the same: only the first loop that continues is at that place.
+    """
+    if process is not None and [process] != _continued:
+        _put_process(process)
+        _continued[:] = [process]
 
 
 def _put_process(states: States) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import Dataset, DistributedSampler
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from mpidata.errors import StreamError
 from mpidata.trainer.frameworks.callers import callers
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Dealt"]
 
 _SHARD = "BatchSamplerShard"
+_DEEP = 4  # samplers within samplers
 
 
 class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
@@ -46,9 +48,31 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
             if isinstance(caller, DistributedSampler):
                 caller.num_replicas, caller.rank = 1, 0
             elif type(caller).__name__ == _SHARD and self.trainer.plan.trainers > 1:
-                raise StreamError(
-                    "accelerator.prepare would deal out stream.validation() a second time, and part of the samples "
-                    "would be seen by no trainer. Import accelerate, or transformers, before stream.validation() is "
-                    "called, or use stream.validation(share=False)."
+                raise _dealt_again(
+                    "accelerator.prepare", "Import accelerate, or transformers, before stream.validation() is called"
                 )
         return self.count()
+
+    def refuse_dealing(self) -> None:
+        """Raise StreamError if the DataLoader that asks for a sample deals out a dataset around this one.
+
+        Of a Subset, for example, the sampler sees the length only.
+        """
+        if self.trainer.plan.trainers == 1:
+            return
+        loader = next((caller for caller in callers(1) if isinstance(caller, _BaseDataLoaderIter)), None)
+        sampler: Any = getattr(loader, "_index_sampler", None)
+        for _ in range(_DEEP):
+            if isinstance(sampler, DistributedSampler) and sampler.num_replicas > 1:
+                name = type(sampler).__name__
+                raise _dealt_again(f"A {name}", "Leave it out (Lightning: Trainer(use_distributed_sampler=False))")
+            if type(sampler).__name__ == _SHARD and sampler.num_processes > 1:
+                raise _dealt_again("accelerator.prepare", "Prepare a DataLoader around stream.validation() itself")
+            sampler = getattr(sampler, "batch_sampler", None) or getattr(sampler, "sampler", None)
+
+
+def _dealt_again(what: str, advice: str) -> StreamError:
+    return StreamError(
+        f"{what} would deal out stream.validation() a second time, and part of the samples would be seen by no "
+        f"trainer. {advice}, or use stream.validation(share=False)."
+    )

@@ -96,6 +96,7 @@ class ValidationDataset(Dealt):
                 f"num_workers={info.num_workers} does not work with validation samples: a DataLoader's workers are "
                 "forked processes, and MPI does not survive a fork. Use num_workers=0: the samples are in memory."
             )
+        self.refuse_dealing()
         try:
             steps = self._samples[index]
         except IndexError:

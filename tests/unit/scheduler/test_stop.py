@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mpidata.native.event import CheckpointWritten, Error, Goodbye, Next, RecordStopped, Status, Stop
+from mpidata.native.event import CheckpointWritten, Died, Error, Goodbye, Next, RecordStopped, Status, Stop
 
 MakeJob = Callable[..., Any]
 
@@ -78,6 +78,59 @@ def test_trainers_that_left_their_loops_may_take_their_time(make_job: MakeJob) -
         job.event(Stop, trainer, after=1.0)
     assert job.run() == 0
     assert job.now > 1090 and job.summary["status"] == "stopped"
+
+
+def given_up(job: Any) -> list[str]:
+    return sorted(path.name for path in (job.plan.run / "given-up").glob("*"))
+
+
+@pytest.mark.parametrize("fault_tolerance, ended", [("ulfm", ["group-1"]), ("none", [])])
+def test_late_groups_are_ended_while_scripts_go_on(make_job: MakeJob, fault_tolerance: str, ended: list[str]) -> None:
+    job = make_job(trainers=2, groups=2, simulations=100, fault_tolerance=fault_tolerance)
+    seen: list[tuple[float, list[str]]] = []
+
+    def stop() -> bool:
+        job.finalize(0)
+        job.event(Stop, 1, after=4.0)
+        job.event(Status, 0, after=6.0, ended=True)
+        job.event(Goodbye, 0, after=50.0)
+        job.event(Goodbye, 1, after=60.0)
+        return False
+
+    job.before |= {"stop": stop, "dispatch": lambda group, simulation: False}
+    job.event(Stop, 0, after=1.0)
+    poll = job.poll
+
+    def look(timeout_s: float) -> Any:
+        seen.append((job.now, given_up(job)))
+        if ended and job.now > 1020 and 1 in job.scheduler.groups.alive:
+            job.event(Died, 1)
+        return poll(timeout_s)
+
+    job.poll = look
+    status_of_job = job.run()
+    assert not any(names for now, names in seen if now < 1007)
+    assert given_up(job) == ended and (not ended or min(now for now, names in seen if names) < 1010)
+    assert job.now > 1060 and job.summary["status"] == "stopped" and job.events("group_lost") == []
+    assert status_of_job == (0 if ended else 1000)  # else what is left ends with the last script
+
+
+def test_a_script_that_fails_after_it_has_closed_its_stream_is_the_cause(make_job: MakeJob) -> None:
+    job = make_job(trainers=1, groups=1, simulations=100)
+    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
+    job.event(Stop, 0, text="the script called stream.close()")
+    job.event(Stop, 0, after=2.0, failed=1, text="RuntimeError: connection to the tracker closed")
+    assert job.run() == 1
+    assert job.summary["error"].startswith("RuntimeError: connection to the tracker closed. The script of trainer 0")
+
+
+def test_a_type_error_is_no_lost_peer(make_job: MakeJob) -> None:
+    job = make_job(trainers=2, groups=1, simulations=100)
+    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
+    job.event(Stop, 0, text="left")
+    job.event(Stop, 1, after=2.0, failed=1, text="TypeError: save() takes 1 positional argument")
+    assert job.run() == 1
+    assert job.summary["error"].startswith("TypeError: save() takes 1 positional argument. The script of trainer 1")
 
 
 def test_late_groups_are_ended_after_a_stop(make_job: MakeJob) -> None:

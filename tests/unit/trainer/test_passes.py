@@ -98,6 +98,7 @@ def test_whole_pass_is_no_stop(library):
         stream = MPIStreamDataset(2)
         list(stream)
         stream.close()
+        job.join().close()
     assert stays(lambda: library.stopped == [] and library.calls == ["start", "close"], 0.1)
 
 
@@ -108,9 +109,12 @@ def test_close_before_the_end_stops_the_job_once(library):
             break
     stream.close()
     stream.close()
-    said = [(0, "the script ended after batch 2, before the stream was over")]
+    said = [(0, "the script called stream.close() after batch 2, before the stream was over")]
     assert stays(lambda: library.stopped == said, 0.3)
-    assert library.calls == ["start", "close"]
+    assert library.calls == ["start"]  # the job is left when the script ends
+    job.join().close()
+    job.join().close()
+    assert library.stopped == said and library.calls == ["start", "close"]
     with pytest.raises(StreamError, match="The stream is closed"):
         next(iter(stream))
 
@@ -143,3 +147,27 @@ def test_ctrl_c_ends_the_wait_for_validation(library, tmp_path):
     library.stopped.append((0, "Ctrl-C"))
     with pytest.raises(KeyboardInterrupt):
         MPIStreamDataset(2).validation()
+
+
+def test_a_script_that_fails_after_close_tells_so(library):
+    stream = MPIStreamDataset(2)
+    list(stream)
+    stream.close()
+    job.join().fail("OSError: no space for the model (train.py line 9)")
+    job.join().close()
+    assert library.stopped == [(1, "OSError: no space for the model (train.py line 9)")]
+    assert library.calls == ["start", "close"]
+
+
+def test_a_pass_that_is_refused_is_none(library, monkeypatch):
+    def refuse(trainer):
+        raise StreamError("Lightning resumed from a checkpoint of step 3")
+
+    stream = MPIStreamDataset(2)
+    with monkeypatch.context() as patched:
+        patched.setattr("mpidata.trainer.dataset.compare_steps", refuse)
+        with pytest.raises(StreamError, match="of step 3"):
+            next(iter(stream))
+    for _ in itertools.islice(stream, 2):
+        pass
+    assert job.join()._pace().outside

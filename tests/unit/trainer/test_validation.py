@@ -2,8 +2,18 @@
 
 import pytest
 import torch
+from accelerate.data_loader import BatchSamplerShard
 from fake_library import FakeLibrary, make_plan, make_trainer, numbers
-from torch.utils.data import DataLoader, DistributedSampler, Subset
+from lightning.pytorch.overrides.distributed import UnrepeatedDistributedSampler, UnrepeatedDistributedSamplerWrapper
+from torch.utils.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+)
 
 from mpidata.errors import StreamError
 from mpidata.run.plan import Field
@@ -59,6 +69,50 @@ def test_a_distributed_sampler_gets_the_whole_share(library):
         assert list(sampler) == [0, 1, 2, 3, 4] == list(range(len(sampler)))
     subset = DistributedSampler(Subset(validation, [0, 1, 2, 3]), num_replicas=2, rank=1, shuffle=False)
     assert list(subset) == [1, 3], "of another dataset"
+
+
+@pytest.fixture
+def two_trainers(monkeypatch):
+    library = FakeLibrary(make_plan(trainers=2), validation=5)
+    monkeypatch.setattr(job, "_trainer", None)
+    make_trainer(library)
+    return MPIStreamDataset(2)
+
+
+AROUND = {
+    "Subset": lambda dataset: Subset(dataset, [0, 1, 2, 3]),
+    "of a Subset": lambda dataset: Subset(Subset(Subset(dataset, range(5)), [0, 1, 2, 3]), range(4)),
+    "ConcatDataset": lambda dataset: ConcatDataset([dataset, dataset]),
+    "of a ConcatDataset": lambda dataset: Subset(ConcatDataset([Subset(dataset, [0, 1]), dataset]), range(4)),
+}
+
+
+@pytest.mark.parametrize("even", [False, True])
+@pytest.mark.parametrize("around", AROUND)
+def test_samplers_of_datasets_around_a_share_do_not_deal_it_out_again(two_trainers, around, even):
+    share = two_trainers.validation() if not even else EvenValidation(two_trainers.validation(), 6, None)
+    dataset = AROUND[around](share)
+    assert len(list(DataLoader(dataset, batch_size=2))) >= 2  # whole
+    assert len(list(DataLoader(dataset, batch_size=2, shuffle=True))) >= 2
+    assert len(list(DataLoader(share, 2, sampler=DistributedSampler(share, num_replicas=2, rank=1)))) == 3
+    told = r"stream.validation\(\) a second time, and part of the samples would be seen by no trainer"
+    by_index = DistributedSampler(dataset, num_replicas=2, rank=1)
+    for given in ({"sampler": by_index}, {"batch_sampler": BatchSampler(by_index, 2, drop_last=False)}):
+        with pytest.raises(StreamError, match="A DistributedSampler would deal out " + told):
+            list(DataLoader(dataset, **given))
+    shard = BatchSamplerShard(BatchSampler(SequentialSampler(dataset), 1, drop_last=False), 2, 1)
+    with pytest.raises(StreamError, match="accelerator.prepare would deal out " + told):
+        list(DataLoader(dataset, batch_sampler=shard))
+
+
+def test_lightning_does_not_deal_out_a_subset_of_a_share_again(two_trainers):
+    dataset = Subset(two_trainers.validation(), [0, 1, 2, 3])
+    for kind in (UnrepeatedDistributedSampler, DistributedSampler):
+        with pytest.raises(StreamError, match="use_distributed_sampler=False"):
+            list(DataLoader(dataset, sampler=kind(dataset, num_replicas=2, rank=1)))
+    wrapped = UnrepeatedDistributedSamplerWrapper(RandomSampler(dataset), num_replicas=2, rank=1)
+    with pytest.raises(StreamError, match="use_distributed_sampler=False"):
+        list(DataLoader(dataset, sampler=wrapped))
 
 
 @pytest.mark.parametrize("arguments", [{"share": False}, {"even": True}])

@@ -1,5 +1,6 @@
 """Samplers of the user's, resumed at any place of any epoch, draw what they draw with torch's own DataLoader."""
 
+import itertools
 import json
 import random
 
@@ -15,6 +16,7 @@ from torch.utils.data import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from torchdata.stateful_dataloader.sampler import RandomSampler as StatefulRandomSampler
 
 from mpidata.datasets.data_loader.data_loader import DataLoader
 from mpidata.datasets.epochs.random_states import drawn_as_in, of_process, of_sampler, set_of_sampler
@@ -72,7 +74,7 @@ def seed_all():
 
 
 def made(loader_class, sampler):
-    given = SAMPLERS[sampler]()
+    given = (SAMPLERS | GO_ON)[sampler]()
     return loader_class(range(N), **given, **({} if "batch_sampler" in given else {"batch_size": SIZE}))
 
 
@@ -263,3 +265,86 @@ def test_at_every_place_comes_what_comes_of_torchs_own(job_of, sampler, trainers
             rest = [1, 2] if batches < len(expected[1]) else [2]
             got = epochs_with(again, rest)
             assert got == ([expected[1][batches:], expected[2]] if len(rest) > 1 else [expected[2]])
+
+
+class Stateful(Sampler):
+    """Draws an epoch from the process's generator, and can say where it is in it."""
+
+    def __init__(self):
+        self.order, self.given = [], 0
+
+    def __len__(self):
+        return N
+
+    def __iter__(self):
+        self.order = self.order or torch.randperm(N).tolist()
+        while self.given < N:
+            self.given += 1
+            yield self.order[self.given - 1]
+        self.order, self.given = [], 0
+
+    def state_dict(self):
+        return {"order": self.order, "given": self.given}
+
+    def load_state_dict(self, state):
+        self.order, self.given = state["order"], state["given"]
+
+
+GO_ON = SAMPLERS | {
+    "WeightedRandomSampler without replacement": lambda: {
+        "sampler": WeightedRandomSampler(torch.arange(1.0, N + 1), N, replacement=False)
+    },
+    "RandomSampler with replacement": lambda: {"sampler": RandomSampler(range(N), replacement=True, num_samples=N)},
+    "torchdata": lambda: {"sampler": StatefulRandomSampler(range(N))},
+    "stateful": lambda: {"sampler": Stateful()},
+}
+
+
+def trained(batches):
+    """Batches, each with what the script draws beside it, as dropout does."""
+    return [[batch.tolist(), torch.rand(()).item(), np.random.rand(), random.random()] for batch in batches]
+
+
+@pytest.fixture
+def own_generators(monkeypatch):
+    """The loaders, threads here, leave the generators of the trainer alone, as processes do."""
+    monkeypatch.setattr("mpidata.loaders.batches._seed_all", lambda seed: None)
+    monkeypatch.setattr("mpidata.datasets.epochs.random_states._continued", [])
+
+
+@pytest.mark.parametrize("batches", [0, 3, 7])
+@pytest.mark.parametrize("loaders", [1, 3])
+@pytest.mark.parametrize("sampler", GO_ON)
+def test_epochs_after_the_resumed_one_are_those_of_a_run_without_a_break(
+    job_of, own_generators, sampler, loaders, batches
+):
+    job_of(loaders=loaders)
+    seed_all()
+    loader = made(DataLoader, sampler)
+    trained(loader)
+    iterator = iter(loader)
+    trained(itertools.islice(iterator, batches))
+    state = loader.state_dict()
+    if sampler != "torchdata":  # whose own has a tensor
+        state = json.loads(json.dumps(state))
+    expected = trained(iterator) if batches < 7 else []
+    expected += [trained(loader) for _ in range(3)]
+    seed_all()
+    torch.rand(17), np.random.rand(3), random.random()  # a script may draw anything before
+    again = made(DataLoader, sampler)
+    again.load_state_dict(state)
+    got = trained(again) if batches < 7 else []
+    assert got + [trained(again) for _ in range(3)] == expected
+
+
+def test_a_second_loader_of_the_same_checkpoint_does_not_set_the_generators_back(job_of, own_generators):
+    job_of()
+    seed_all()
+    loaders = [made(DataLoader, "RandomSampler") for _ in range(2)]
+    states = [loader.state_dict() for loader in loaders]
+    expected = [trained(loader) for loader in loaders]
+    torch.rand(5)
+    again = [made(DataLoader, "RandomSampler") for _ in range(2)]
+    for loader, state in zip(again, states, strict=True):
+        loader.load_state_dict(state)
+    assert [trained(loader) for loader in again] == expected

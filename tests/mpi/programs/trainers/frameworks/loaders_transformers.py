@@ -39,7 +39,8 @@ class Model(torch.nn.Module):
 class Trainer(transformers.Trainer):
     def get_train_dataloader(self):
         if sys.argv[1] == "loader":
-            return mpidata.DataLoader(self.train_dataset, batch_size=4, shuffle=True, share=True)
+            shared = os.environ["WORLD_SIZE"] == "2"
+            return mpidata.DataLoader(self.train_dataset, batch_size=4, shuffle=True, share=shared)
         return self.accelerator.prepare(DataLoader(mpidata.FileDataset("part.npz", batch_size=4), batch_size=None))
 
 
