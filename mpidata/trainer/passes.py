@@ -46,7 +46,7 @@ class Pass(Iterator[dict[str, torch.Tensor]]):
 
     def __next__(self) -> dict[str, torch.Tensor]:
         """Give the next batch, or single sample."""
-        if self._count == self._limit:
+        if self._count == self._limit or (self._count and self._trainer.closed):  # by the loop itself
             raise StopIteration
         memory = self._memory
         if isinstance(memory, PackedMemory):

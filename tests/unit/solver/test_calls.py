@@ -231,7 +231,7 @@ def test_fail(library):
         next(solver.simulations()).fail("it diverged")
 
 
-@pytest.mark.parametrize("call", [lambda over: over.put(u=1.0), lambda over: over.step(0.0), lambda over: over.fail("x")])
+@pytest.mark.parametrize("call", [lambda it: it.put(u=1.0), lambda it: it.step(0.0), lambda it: it.fail("x")])
 def test_a_simulation_that_has_ended_is_not_used_again(library, call):
     simulations = solver.simulations()
     first, second = next(simulations), next(simulations)

@@ -171,3 +171,13 @@ def test_a_pass_that_is_refused_is_none(library, monkeypatch):
     for _ in itertools.islice(stream, 2):
         pass
     assert job.join()._pace().outside
+
+
+def test_a_loop_that_closes_the_stream_ends(library):
+    stream, seen = MPIStreamDataset(2), 0
+    for _ in stream:
+        seen += 1
+        stream.close()
+    assert seen == 1
+    with pytest.raises(StreamError, match="The stream is closed"):
+        next(iter(stream))
