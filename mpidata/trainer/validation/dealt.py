@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from typing import TYPE_CHECKING, Any
+from multiprocessing.context import get_spawning_popen
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch.utils.data import Dataset, DistributedSampler
@@ -16,10 +17,18 @@ from mpidata.trainer.frameworks.prepared import teach_accelerate
 if TYPE_CHECKING:
     from mpidata.trainer.trainer import Trainer
 
-__all__ = ["Dealt"]
+__all__ = ["Dealt", "no_workers"]
 
 _SHARD = "BatchSamplerShard"
 _DEEP = 4  # samplers within samplers
+
+
+def no_workers(what: str) -> str:
+    """Say why validation samples have no worker processes."""
+    return (
+        f"{what} does not work with validation samples: a DataLoader's workers are other processes, and the samples "
+        "are in this one's memory. Use num_workers=0."
+    )
 
 
 class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
@@ -36,6 +45,15 @@ class Dealt(Dataset[dict[str, torch.Tensor]], Sized):
     """
 
     trainer: Trainer
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled, as a DataLoader does for its workers if it does not fork."""
+        if get_spawning_popen():
+            raise StreamError(no_workers("num_workers > 0"))
+        raise StreamError(
+            "stream.validation() cannot be copied or pickled: its samples are in this trainer's memory. Use the same "
+            "object, or list(stream.validation()), whose samples are tensors of your own."
+        )
 
     def count(self) -> int:
         """Count the samples."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,7 +20,7 @@ from mpidata.run.plan import Field
 from mpidata.tensors import number_tensor
 from mpidata.trainer.constants import of_validation
 from mpidata.trainer.trainer import SLICE_S, Trainer
-from mpidata.trainer.validation.dealt import Dealt
+from mpidata.trainer.validation.dealt import Dealt, no_workers
 
 __all__ = ["ValidationDataset"]
 
@@ -92,13 +93,10 @@ class ValidationDataset(Dealt):
         """Copy one sample; raises IndexError, and StreamError in a DataLoader's worker process."""
         info = get_worker_info()
         if info is not None:
-            raise StreamError(
-                f"num_workers={info.num_workers} does not work with validation samples: a DataLoader's workers are "
-                "forked processes, and MPI does not survive a fork. Use num_workers=0: the samples are in memory."
-            )
+            raise StreamError(no_workers(f"num_workers={info.num_workers}"))
         self.refuse_dealing()
         try:
-            steps = self._samples[index]
+            steps = self._samples[operator.index(index)]
         except IndexError:
             raise IndexError(f"There is no sample {index}: this trainer holds {self.count()} of them.") from None
         refuse_stacking(self, [length.name for length in self.trainer.plan.lengths], "stream.fields")

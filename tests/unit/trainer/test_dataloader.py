@@ -1,13 +1,8 @@
 """A stream in a DataLoader, and in forked processes: what cannot work is refused."""
 
 import copy
-import faulthandler
 import gc
-import os
 import pickle
-import signal
-import sys
-import threading
 
 import pytest
 from fake_library import FakeLibrary, make_trainer
@@ -82,47 +77,6 @@ def test_forked_workers_are_refused_with_the_reason(library):
     assert "MPI does not survive a fork. Use num_workers=0" in last
     del caught
     gc.collect()  # torch waits for the worker when its iterator goes: here, where the wait is short
-
-
-def test_a_forked_child_waits_for_no_lock_of_the_trainer(library, capfd):
-    stream = MPIStreamDataset(2)
-    batches = iter(stream)
-    next(batches)
-    uses = [stream.checkpoint, lambda: stream.report(loss=1.0), lambda: next(batches), lambda: next(iter(stream))]
-    with stream._trainer._lock:  # as that of a thread that is just leaving; this thread could take it again
-        child = in_child_of_a_thread(lambda: (refusals(uses), batches.__del__(), stream.close()))
-    assert child == 0
-    assert capfd.readouterr().out.count("The stream cannot be used in a forked process") == len(uses)
-    assert library.drawn == 2 and not library.stopped and not library.reports
-
-
-def refusals(uses):
-    for use in uses:
-        with pytest.raises(StreamError) as caught:
-            use()
-        print(caught.value, flush=True)
-
-
-def in_child_of_a_thread(call):
-    """Fork in another thread than the caller's, call, and return the child's status; a child that waits is killed."""
-    status = []
-
-    def fork():
-        child = os.fork()
-        if child == 0:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(4)
-            faulthandler.enable(2)  # into what pytest captures
-            try:
-                call()
-            finally:
-                os._exit(sys.exc_info()[0] is not None)
-        status.append(os.waitpid(child, 0)[1])
-
-    thread = threading.Thread(target=fork)
-    thread.start()
-    thread.join()
-    return status[0]
 
 
 def test_workers_that_are_not_forked_are_refused_too(library):

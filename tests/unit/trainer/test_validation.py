@@ -1,5 +1,8 @@
 """The validation samples of a trainer."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 from accelerate.data_loader import BatchSamplerShard
@@ -167,3 +170,16 @@ def test_samples_are_in_memory_of_the_cpu_whatever_torchs_default_is(library):
         torch.set_default_device(None)
     assert all(values.device.type == "cpu" for values in sample.values())
     assert sample["temperature"].tolist() == [[1.0] * 3] * 2 and sample["step"].item() == 1
+
+
+def test_validation_samples_are_neither_copied_nor_sliced(library):
+    library.n_validation = 3
+    validation = MPIStreamDataset(2).validation()
+    for call in (copy.deepcopy, copy.copy, pickle.dumps):
+        with pytest.raises(StreamError, match=r"cannot be copied or pickled.*list\(stream.validation\(\)\)"):
+            call(validation)
+    with pytest.raises(StreamError, match="num_workers > 0 does not work with validation samples"):
+        next(iter(DataLoader(validation, num_workers=1, multiprocessing_context="spawn")))
+    with pytest.raises(TypeError, match="slice"):
+        validation[1:3]
+    assert validation[torch.tensor(1)]["simulation"] == validation[1]["simulation"]
