@@ -404,10 +404,10 @@ static void add_maps(int64_t simulation, int64_t nodes) {
             CHECK(!mpidata_map_make(1, &(int64_t){1 - rank}, &cells, &advice));
             mpidata_block block = {.ndim = 3, .shape = {1, 3, 4}};
             mpidata_put_arguments put = {.values = values, .dtype = MPIDATA_UINT8, .by_map = 1, .map = cells};
-            CHECK(!mpidata_stage_mapped(&sender, &block, &put, 0));
+            CHECK(!mpidata_stage_mapped(&sender, &block, &put, 0, step));
             block = (mpidata_block){.field = 1, .ndim = 2, .shape = {nodes, 2}};
             put = (mpidata_put_arguments){.values = values, .dtype = MPIDATA_FLOAT32, .by_map = 1, .map = of_nodes};
-            CHECK(!mpidata_stage_mapped(&sender, &block, &put, 0));
+            CHECK(!mpidata_stage_mapped(&sender, &block, &put, 0, step));
             put_ends(&sender, values);
             CHECK(!mpidata_send_maps(&sender, simulation, step, 0));
             CHECK(!mpidata_sender_commit(&sender, simulation, step, 0.5, 0, (double[]){0.25}));
