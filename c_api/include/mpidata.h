@@ -252,10 +252,10 @@ int mpidata_wait_for(const void *values);
  * @param[in] time  physical time of the sample, in the solver's units; finite, and the same on all ranks of the group
  *
  * Returns MPIDATA_SUCCESS, or MPIDATA_END when the job is stopping: leave the simulation and finalize. Collective over
- * the group. As a rule it does not block. It does while solvers.in_flight samples are under way; for at most 0.1 s with
- * the first sample to each trainer, while MPI connects to it; and on a rank that is one whole step ahead of another,
- * until that one has caught up. Small samples of a fast solver share messages; one that is held back for this leaves in a later
- * call. */
+ * the group, whose ranks all make the same number of steps. As a rule it does not block. It does while solvers.in_flight
+ * samples are under way; for at most 0.1 s with the first sample to each trainer, while MPI connects to it; and on a
+ * rank that is one whole step ahead of another, until that one has caught up. Small samples of a fast solver share
+ * messages; one that is held back for this leaves in a later call. */
 int mpidata_step(double time);
 
 /* Give the current simulation up, because it diverged, say: it is set aside and not tried again. Then call
