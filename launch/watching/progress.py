@@ -140,7 +140,7 @@ class Progress:
         if self._ended is None and self._run.summary.exists():
             self._ended = now
         if self._ended is not None and now - self._ended > _END_S:
-            self._say_once("The stream is over; waiting for the programs to end.")
+            self._say_once("The work of the job is done; waiting for the programs to end.")
 
     def _explain_stop(self) -> None:
         asked = read_stop(self._run.stop)
