@@ -8,7 +8,7 @@
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
 
-enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK };
+enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOINT, STUCK, NOT_ASKING, DRAWN };
 
 /* Between agreements while training is ahead of its budget. */
 static const double AGAIN_S = 2e-3;
@@ -63,6 +63,9 @@ static int my_part_locked(mpidata_trainer *trainer, int64_t *mine) {
     mine[NO_MORE] = budget ? none : final && !(repeats && total > 0) && sure <= trainer->granted;
     mine[CHECKPOINT] = trainer->checkpoint.wanted;
     mine[STUCK] = budget && mpidata_budget_stuck_locked(trainer);
+    mine[NOT_ASKING] = !wanted;
+    mine[DRAWN] = trainer->drawn;
+    trainer->checkpoint.asking = wanted;
     return 1;
 }
 
@@ -82,6 +85,18 @@ static int conclude_budget_locked(mpidata_trainer *trainer, const mpidata_agreem
     else
         trainer->budget.again = mpidata_now() + AGAIN_S;
     return 0;
+}
+
+/* A checkpoint is where the furthest trainer is. Who did not know that one is wanted has not stopped to draw, so then all
+ * ask once more. */
+static void conclude_checkpoint_locked(mpidata_trainer *trainer, const int64_t *all, int over) {
+    MPIDATA_LOCKED(&trainer->lock);
+    if (all[CHECKPOINT] > trainer->checkpoint.agreed && all[NOT_ASKING] && !over && !all[STOP]) {
+        mpidata_checkpoint_want_locked(trainer, all[CHECKPOINT]);
+        return;
+    }
+    trainer->checkpoint.asking = 0;
+    if (!all[STOP]) mpidata_checkpoint_agree_locked(trainer, all[CHECKPOINT], all[NOT_ASKING] ? trainer->granted : all[DRAWN]);
 }
 
 /* Is this the end? */
@@ -110,7 +125,7 @@ static int conclude_locked(mpidata_trainer *trainer, const mpidata_agreement *ag
     } else if (all[NO_MORE]) {
         over = 1;
     }
-    if (!all[STOP]) mpidata_checkpoint_agree_locked(trainer, all[CHECKPOINT], trainer->granted);
+    conclude_checkpoint_locked(trainer, all, over);
     if (all[STOP])
         mpidata_phase_cut_short_locked(&trainer->phase);
     else if (over)

@@ -5,9 +5,9 @@
  * no more than is granted (or leaves) thereby ends the stream for all at the same batch. One nonblocking MPI_Iallreduce at
  * a time; under `tail: repeat` the greatest of the final numbers counts, and who has fewer repeats samples.
  *
- * A checkpoint is taken on all trainers at the same batch: as soon as one of them says in the agreement that the scheduler
- * has ordered one, it is that of the batches granted by then, which no trainer has gone past. Where there is no stream,
- * trainers count the batches that loaders bring them, and it is the greatest of these numbers.
+ * A checkpoint is taken on all trainers at the same batch: a trainer that knows that the scheduler has ordered one draws
+ * nothing while it says in an agreement how many batches it has drawn, and the greatest of these numbers is the place. Where
+ * there is no stream, trainers count the batches that loaders bring them.
  *
  * Under a budget (buffer.repeats) the samples that the trainers have received are summed, too, and what this sum does not
  * allow is not granted. Where there are statistics, each agreement brings the moments of all trainers. */
@@ -16,7 +16,7 @@
 
 #include "stream/state.h"
 
-enum { MPIDATA_AGREEMENT_ENTRIES = 9, MPIDATA_AGREEMENT_CALLS = 3 };
+enum { MPIDATA_AGREEMENT_ENTRIES = 11, MPIDATA_AGREEMENT_CALLS = 3 };
 
 typedef struct {
     MPI_Request requests[MPIDATA_AGREEMENT_CALLS];

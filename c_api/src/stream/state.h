@@ -29,7 +29,7 @@ typedef struct {
     int64_t agreed; /* the newest whose batch the trainers have agreed on */
     int64_t at;     /* this batch */
     int due;        /* the snapshot is still to be taken */
-    int asking;     /* without a stream: the batch is being agreed on, and no further one is counted */
+    int asking;     /* the batch is being agreed on, and no further one is drawn or counted */
     mpidata_pinned *pinned; /* a snapshot that is being written */
 } mpidata_checkpoint;
 

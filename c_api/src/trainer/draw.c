@@ -210,8 +210,8 @@ static int wait_for_grant_locked(mpidata_trainer *trainer, double deadline) {
             MPIDATA_TRY(grant_replayed_locked(trainer));
         if (mpidata_draws_left(&trainer->phase)) return MPIDATA_END;
         if (mpidata_checkpoint_is_due_locked(trainer)) return MPIDATA_CHECKPOINT;
-        if (trainer->drawn < trainer->granted) return MPIDATA_SUCCESS;
-        if (mpidata_draws_ended(&trainer->phase)) return MPIDATA_END;
+        if (trainer->drawn < trainer->granted && !trainer->checkpoint.asking) return MPIDATA_SUCCESS;
+        if (!trainer->checkpoint.asking && mpidata_draws_ended(&trainer->phase)) return MPIDATA_END;
         trainer->waiting = 1;
         trainer->waits_since = mpidata_now();
         int in_time = mpidata_trainer_wait_locked(trainer, deadline);
