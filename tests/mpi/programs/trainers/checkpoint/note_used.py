@@ -27,16 +27,16 @@ class Used:
         self.samples = state["samples"]
 
 
-at = int(sys.argv[1])
+at, size = int(sys.argv[1]), int(os.environ.get("BATCH", "4"))
 model, used = torch.nn.Linear(2, 2), Used()
 optimizer = torch.optim.Adam(model.parameters())
-stream = mpidata.MPIStreamDataset(batch_size=4)
+stream = mpidata.MPIStreamDataset(batch_size=size)
 stream.register(model=model, optimizer=optimizer, used=used)
 print("resumed", stream.resumed, len(used.samples))
 done = Path(os.environ["MPIDATA_RUN"]) / "checkpoints" / "000001"
 for batch in stream:
     expected = batch["parameters"][:, 0] + batch["step"]
-    assert torch.equal(batch["u"], expected.float().reshape(4, 1, 1).expand(4, 4, 6))
+    assert torch.equal(batch["u"], expected.float().reshape(size, 1, 1).expand(size, 4, 6))
     used.samples += list(zip(batch["simulation"].tolist(), batch["step"].tolist(), strict=True))
     optimizer.zero_grad()
     model(torch.ones(2)).sum().backward()
