@@ -53,8 +53,8 @@ with trainer._lock:  # as that of a thread that is just leaving; this thread cou
     thread = threading.Thread(target=fork)
     thread.start()
     thread.join()
-print("status", *status)
-print(library.drawn, bool(library.stopped), library.reports)
+print("status", *status, flush=True)
+print(library.drawn, bool(library.stopped), library.reports, flush=True)
 os._exit(0)
 """
 

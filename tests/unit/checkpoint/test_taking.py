@@ -104,7 +104,7 @@ def test_the_file_of_a_snapshot(library: Library) -> None:
     model = torch.nn.Linear(2, 1)
     stream.register(model=model, schedule=torch.optim.lr_scheduler.StepLR(torch.optim.SGD(model.parameters(), 0.1), 3))
     assert len(list(stream)) == 6
-    stream.close()
+    job.join().close()  # as at the end of the script
     ((failed, size, sha256),) = library.ended
     assert failed == 0 and (sha256, size) == digest(path(library)) and library.released == SAMPLES
     with TrainerFile(path(library)) as file:
@@ -138,7 +138,7 @@ def test_the_state_is_that_of_the_batch(library: Library) -> None:
         with torch.no_grad():
             model.weight.fill_(number)
     library.go_on.set()
-    stream.close()
+    job.join().close()  # as at the end of the script
     with TrainerFile(path(library)) as file:
         assert torch.load(io.BytesIO(file.state()["model"].contents))["weight"].item() == 2
 
@@ -275,7 +275,7 @@ def test_objects_of_mpidata_are_held_without_a_word_while_they_are_in_use(librar
     job._trainer.checkpoints.hold("mpidata.DataLoader 1", dropped)
     del dropped
     assert len(list(stream)) == 6
-    stream.close()
+    job.join().close()  # as at the end of the script
     with TrainerFile(path(library)) as file:
         state = file.state()
     assert list(state) == ["mpidata.DataLoader 0"]
