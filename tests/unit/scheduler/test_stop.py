@@ -115,22 +115,17 @@ def test_late_groups_are_ended_while_scripts_go_on(make_job: MakeJob, fault_tole
     assert status_of_job == (0 if ended else 1000)  # else what is left ends with the last script
 
 
-def test_a_script_that_fails_after_it_has_closed_its_stream_is_the_cause(make_job: MakeJob) -> None:
-    job = make_job(trainers=1, groups=1, simulations=100)
+@pytest.mark.parametrize(
+    ("trainer", "error"),
+    [(0, "RuntimeError: connection to the tracker closed"), (1, "TypeError: save() takes 1 positional argument")],
+)
+def test_a_script_that_fails_after_a_stop_is_the_cause(make_job: MakeJob, trainer: int, error: str) -> None:
+    job = make_job(trainers=trainer + 1, groups=1, simulations=100)
     job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
     job.event(Stop, 0, text="the script called stream.close()")
-    job.event(Stop, 0, after=2.0, failed=1, text="RuntimeError: connection to the tracker closed")
+    job.event(Stop, trainer, after=2.0, failed=1, text=error)
     assert job.run() == 1
-    assert job.summary["error"].startswith("RuntimeError: connection to the tracker closed. The script of trainer 0")
-
-
-def test_a_type_error_is_no_lost_peer(make_job: MakeJob) -> None:
-    job = make_job(trainers=2, groups=1, simulations=100)
-    job.before |= {"stop": lambda: False, "dispatch": lambda group, simulation: False}
-    job.event(Stop, 0, text="left")
-    job.event(Stop, 1, after=2.0, failed=1, text="TypeError: save() takes 1 positional argument")
-    assert job.run() == 1
-    assert job.summary["error"].startswith("TypeError: save() takes 1 positional argument. The script of trainer 1")
+    assert job.summary["error"].startswith(f"{error}. The script of trainer {trainer}")
 
 
 def test_late_groups_are_ended_after_a_stop(make_job: MakeJob) -> None:
