@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from mpidata.solver.constants import Constants
     from mpidata.trainer.batches.graphs import graphs
     from mpidata.trainer.dataset import MPIStreamDataset
+    from mpidata.trainer.elastic.calls import all_reduce, on_change, rank, world_size
+    from mpidata.trainer.elastic.data_parallel import DistributedDataParallel
     from mpidata.trainer.process_group import init_process_group
     from mpidata.trainer.script import register, report
 
 __all__ = [
     "Constants",
     "DataLoader",
+    "DistributedDataParallel",
     "FileDataset",
     "GiveUp",
     "MPIStreamDataset",
@@ -38,12 +41,16 @@ __all__ = [
     "RecordedDataset",
     "StreamError",
     "__version__",
+    "all_reduce",
     "graphs",
     "in_job",
     "init_process_group",
+    "on_change",
+    "rank",
     "register",
     "report",
     "solver",
+    "world_size",
 ]
 
 __version__ = "0.1.0"
@@ -51,6 +58,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Constants": "mpidata.solver.constants",
     "DataLoader": "mpidata.datasets.data_loader.data_loader",
+    "DistributedDataParallel": "mpidata.trainer.elastic.data_parallel",
     "FileDataset": "mpidata.datasets.files.dataset",
     "GiveUp": "mpidata.errors",
     "MPIStreamDataset": "mpidata.trainer.dataset",
@@ -58,11 +66,15 @@ _HOME = {
     "PackedCollate": "mpidata.packing",
     "RecordedDataset": "mpidata.record.dataset",
     "StreamError": "mpidata.errors",
+    "all_reduce": "mpidata.trainer.elastic.calls",
     "graphs": "mpidata.trainer.batches.graphs",
     "in_job": "mpidata.alone.outside",
     "init_process_group": "mpidata.trainer.process_group",
+    "on_change": "mpidata.trainer.elastic.calls",
+    "rank": "mpidata.trainer.elastic.calls",
     "register": "mpidata.trainer.script",
     "report": "mpidata.trainer.script",
+    "world_size": "mpidata.trainer.elastic.calls",
 }
 
 # The modules by which pickles of earlier versions, in checkpoints say, name classes.

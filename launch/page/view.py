@@ -17,6 +17,7 @@ __all__ = ["LOST", "View"]
 LOST = {
     "group_lost": "groups lost",
     "loader_lost": "loaders lost",
+    "trainer_lost": "trainers lost",
     "retry": "simulations tried again",
     "set_aside": "set aside",
     "checkpoint_failed": "checkpoints failed",

@@ -19,7 +19,7 @@ from mpidata.config import Job, load_job
 from mpidata.errors import LaunchError, MpidataError
 from mpidata.launch.starting.command import shim_path
 from mpidata.launch.starting.environment import Place
-from mpidata.launch.starting.fault_tolerance import is_on, without_ulfm
+from mpidata.launch.starting.fault_tolerance import check_elastic, is_on, without_ulfm
 from mpidata.launch.starting.folder.prepare import load_replay, prepare_run
 from mpidata.launch.starting.folder.resume import look_at, make_ready
 from mpidata.launch.starting.mpirun import find_mpirun
@@ -123,6 +123,7 @@ def _announce(
         else:
             earlier = find_run_folder(replay) if replay is not None else None
             job = load_replay(earlier, overrides) if earlier is not None else job
+            check_elastic(job, fault_tolerance)
             folder, _, lock = prepare_run(job, fault_tolerance, earlier)
             run = folder.path
         for note in job.notes:
@@ -152,6 +153,7 @@ def _resume(resume: str, overrides: Sequence[str], fault_tolerance: str, retry_s
     found = look_at(run.path, overrides, retry_set_aside)
     for sentence in (*found.problems, found.sentence):
         print(f"mpidata: {sentence}", file=sys.stderr)
+    check_elastic(found.job, fault_tolerance)
     make_ready(found, fault_tolerance)
     return run.path, lock
 

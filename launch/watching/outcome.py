@@ -132,9 +132,12 @@ def _stopped(attempt: Attempt, end: LauncherEnd, summary: dict[str, Any] | None,
 
 
 def _blamed(attempt: Attempt) -> list[Exit]:
-    """Read the bad ends that can have ended the job: a solver's is survived where MPI allows it."""
+    """Read the bad ends that can have ended the job: some of solvers and trainers are survived."""
     survived = attempt.fault_tolerant and attempt.joined()
-    return [r for r in attempt.bad_ends() if not survived or (r.rank or 0) <= attempt.plan.trainers]
+    told = _read(attempt.run.summary) or _read(attempt.run.progress) or {}
+    lost = [1 + trainer for trainer in told.get("lost_trainers", ())]
+    ends = [ended for ended in attempt.bad_ends() if ended.rank not in lost]
+    return [r for r in ends if not survived or (r.rank or 0) <= attempt.plan.trainers]
 
 
 def _counts(ended: Exit, at: int, summary: dict[str, Any]) -> bool:

@@ -85,6 +85,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.insert(1, ("retries", f"{len(retries)}, {lost} group{'s' if lost != 1 else ''} lost"))
     if lost and (first := read_first_loss(RunFolder(Path(summary["run"])).events)) is not None:
         rows.insert(2, ("first loss", f"group {first.get('group')}: a solver of it {first.get('how')}"))
+    if dead := summary.get("lost_trainers"):
+        rows.append(("trainers", f"{', '.join(map(str, dead))} lost, and the others went on"))
     for name, value in summary["training"].items():
         rows.append((name, f"{_number(value.get('first'))} -> {_number(value.get('last'))}"))
     return [*rows, ("run folder", summary["run"])]

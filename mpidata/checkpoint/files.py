@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,12 +28,15 @@ __all__ = [
     "read_scheduler",
     "remove_unfinished",
     "trainer_file",
+    "trainer_of",
+    "trainers_in",
     "unfinished",
 ]
 
 CHECKSUMS = "checksums.json"
 SCHEDULER = "scheduler.json"
 _CHUNK = 4 << 20
+_TRAINER_FILE = re.compile(r"trainer-(\d{4,})\.h5")
 
 
 class Digest(NamedTuple):
@@ -55,6 +59,18 @@ def unfinished(checkpoints: Path, number: int) -> Path:
 def trainer_file(trainer: int) -> str:
     """Name of a trainer's file."""
     return f"trainer-{trainer:04d}.h5"
+
+
+def trainer_of(name: str) -> int | None:
+    """Get the number of the trainer whose file has this name; None: it is no trainer's."""
+    match = _TRAINER_FILE.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def trainers_in(checkpoint: Path) -> list[int]:
+    """List the trainers that have a file in a checkpoint, ascending: those that lived when it was taken."""
+    found = (trainer_of(name) for name in os.listdir(checkpoint))
+    return sorted(number for number in found if number is not None)
 
 
 def numbers(checkpoints: Path) -> list[int]:
@@ -114,7 +130,7 @@ def damage(checkpoint: Path) -> str | None:
         return f"{CHECKSUMS} cannot be read: {error.strerror}"
     except (ValueError, KeyError, TypeError, AttributeError):
         return f"{CHECKSUMS} is damaged"
-    if SCHEDULER not in wanted or trainer_file(0) not in wanted:
+    if SCHEDULER not in wanted or all(trainer_of(name) is None for name in wanted):
         return f"{CHECKSUMS} does not list all files"
     for name, entry in sorted(wanted.items()):
         try:

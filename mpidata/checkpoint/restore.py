@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mpidata.checkpoint.constants import RestoredConstants
 from mpidata.checkpoint.dealing import trainers_for
-from mpidata.checkpoint.files import path_of, trainer_file
+from mpidata.checkpoint.files import path_of, trainer_file, trainers_in
 from mpidata.checkpoint.ledgers import complete_steps, received_steps, trainer_of
 from mpidata.checkpoint.trainer_file import Saved, TrainerFile
 from mpidata.field_statistics.moments import merge
@@ -49,13 +49,20 @@ class _Part(NamedTuple):
 def open_all(checkpoint: Path) -> Iterator[list[TrainerFile]]:
     """Open the files of all trainers of a checkpoint, in order; raises StreamError if that cannot be done."""
     with contextlib.ExitStack() as stack:
-        first = stack.enter_context(TrainerFile(checkpoint / trainer_file(0)))
-        files = [first]
-        for trainer in range(1, first.head.trainers):
-            files.append(stack.enter_context(TrainerFile(checkpoint / trainer_file(trainer))))
-        for trainer, file in enumerate(files):
-            file.check_belongs(trainer, first)
+        trainers = _trainers(checkpoint)
+        files = [stack.enter_context(TrainerFile(checkpoint / trainer_file(trainer))) for trainer in trainers]
+        for trainer, file in zip(trainers, files, strict=True):
+            file.check_belongs(trainer, files[0])
         yield files
+
+
+def _trainers(checkpoint: Path) -> list[int]:
+    """Tell whose files there are: of all trainers, but in a job that goes on without those that have died."""
+    try:
+        found = trainers_in(checkpoint)
+    except OSError:
+        found = []
+    return found or [0]  # of which opening it says what is wrong
 
 
 def restore(plan: Plan, library: Library, index: int) -> Restored:

@@ -12,11 +12,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, model_validator
 from typing_extensions import Self
 
-from mpidata.config.base import Count, Key, Model, Natural, Positive, Problem, Text, free_key, refuse
+from mpidata.config.base import Boolean, Count, Key, Model, Natural, Positive, Problem, Text, free_key, refuse
 from mpidata.config.case import Case, Output
 
 __all__ = [
     "Carried",
+    "Elastic",
     "Solvers",
     "Trainers",
     "argument_list",
@@ -127,6 +128,14 @@ Arguments = Annotated[
 ]
 
 
+class Elastic(Model):
+    """What happens when trainers die: the others go on, see [trainers that die](elastic.md)."""
+
+    at_least: Count = free_key(
+        default=1, description="Number of trainers below which the job ends, as it does without this section."
+    )
+
+
 class Trainers(Model):
     """The ranks that train, and what they run."""
 
@@ -151,6 +160,29 @@ class Trainers(Model):
         description="Number of GPUs that `mpidata submit` asks for, for each trainer. A trainer sees "
         "all GPUs of its node; the number of its first one is LOCAL_RANK times this.",
     )
+    elastic: Annotated[
+        Annotated[Boolean, Tag("<switch>")] | Annotated[Elastic, Tag("<section>")],
+        Discriminator(lambda value: "<section>" if isinstance(value, dict | Elastic) else "<switch>"),
+        Key(json_schema_extra={"kind": "true or false, or mapping, see below"}),
+    ] = free_key(
+        default=False,
+        description="Whether the other trainers go on when one dies, see [trainers that die](elastic.md). Needs ULFM "
+        "and at least 2 trainers; so far only in jobs without `solvers`.",
+        examples=["{at_least: 2}"],
+    )
+
+    @property
+    def at_least(self) -> int:
+        """While so many trainers live, the others go on after a death; 0: a death ends the job."""
+        return self.elastic.at_least if isinstance(self.elastic, Elastic) else int(self.elastic)
+
+    @model_validator(mode="after")
+    def _others(self) -> Self:
+        if self.at_least >= self.ranks:
+            said = f"{{key}} lets trainers go on without one that died, down to {self.at_least}, but there are"
+            fix = "Raise 'trainers.ranks', or lower 'trainers.elastic.at_least'; without either, remove it."
+            refuse([(("elastic",), f"{said} {self.ranks} at first. {fix}")])
+        return self
 
 
 _Launcher = Annotated[

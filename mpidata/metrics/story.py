@@ -14,6 +14,7 @@ __all__ = ["Bar", "Clock", "Mark", "Story", "read_events", "tell"]
 _MARKS = {
     "group_lost": "group lost",
     "loader_lost": "loader lost",
+    "trainer_lost": "trainer lost",
     "retry": "retry",
     "set_aside": "set aside",
     "checkpoint": "checkpoint",

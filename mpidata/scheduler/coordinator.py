@@ -100,6 +100,7 @@ class Coordinator:
         self._over = False
         self._current: _Checkpoint | None = None
         self._task: _Task | None = None
+        self._living = set(range(plan.trainers))
         self._asked = -1  # batch from which a trainer has asked for another one, -1: none
 
     @property
@@ -139,6 +140,13 @@ class Coordinator:
             raise MpidataError(f"Rank {event.rank} sent {text!r} as a checksum. {MIXED}")
         current.files[trainer] = Digest(text, event.bytes)
 
+    def trainer_lost(self, trainer: int) -> None:
+        """Note that a trainer has died and the others go on: a checkpoint that waits for it is begun anew."""
+        self._living.discard(trainer)
+        if self._current is not None and trainer not in self._current.files:
+            self._current.failure = self._current.failure or f"trainer {trainer} has died meanwhile"
+            self._current.again = True
+
     def tick(self, now: float, may_begin: bool = True) -> None:
         """Do what is due; to be called several times a second. `may_begin`: a periodic checkpoint may begin."""
         if self._task is not None:
@@ -149,7 +157,7 @@ class Coordinator:
         if current is None:
             if may_begin and not self._over and now >= self._due:
                 self._begin(now)
-        elif current.ordered and self._task is None and len(current.files) == self._plan.trainers:
+        elif current.ordered and self._task is None and self._living <= current.files.keys():
             self._task = _Task(self._finish, current)
 
     def close(self, now: float, wait_s: float = 2.0) -> None:
@@ -163,7 +171,7 @@ class Coordinator:
         current = self._current
         if current is None:
             return
-        if self._task is None and len(current.files) == self._plan.trainers:
+        if self._task is None and self._living <= current.files.keys():
             self._task = _Task(self._finish, current)
         if self._task is not None:
             self._task.join(wait_s)
@@ -201,7 +209,7 @@ class Coordinator:
             if not current.over:
                 self._note("checkpoint_failed", number=current.number, reason=current.failure)
         asked, self._asked = self._asked, -1
-        if asked > current.batch and current.failure is None:
+        if current.again or (asked > current.batch and current.failure is None):
             self.want(now)
 
     # In a thread
@@ -266,6 +274,7 @@ class _Checkpoint:
         self.bytes = 0
         self.files: dict[int, Digest] = {}
         self.failure: str | None = None
+        self.again = False  # whether another one is to take its place
         self.over = False  # whether it failed only as the training loop is over, as any job's may be
 
 

@@ -89,6 +89,12 @@ class Ending:
         self._figures.add(trainer)
         self._figures_by = now + deadlines.LAST_FIGURES_S
 
+    def trainer_lost(self, trainer: int) -> None:
+        """Note that a trainer has died, and that the others go on."""
+        self._trainers_in_loop.discard(trainer)
+        self._trainers.discard(trainer)
+        self._figures.discard(trainer)
+
     def status_came(self, trainer: int) -> None:
         """Note that a trainer's figures have come."""
         self._figures.discard(trainer)

@@ -50,7 +50,7 @@ class Messages(Protocol):
     def lose(self, group: int, kind: str = "group", item: str = "") -> None:
         """Give a group, or a `loader`, up: its ranks are to end, and the trainers to drop what it has not finished.
 
-        `item`: what a loader worked on, as far as it is known.
+        `item`: what a loader worked on, as far as it is known. Of a `trainer` that has died the others are told.
         """
 
     def gone(self, group: int, kind: str = "group") -> None:
@@ -179,7 +179,7 @@ class LibraryMessages:
     def lose(self, group: int, kind: str = "group", item: str = "") -> None:
         """Give a group, or a `loader`, up: its ranks are to end, and the trainers to drop what it has not finished.
 
-        `item`: what a loader worked on, as far as it is known.
+        `item`: what a loader worked on, as far as it is known. Of a `trainer` that has died the others are told.
         """
         self._check(self._opened.mpidata_scheduler_lose(role_of(kind), group, item.encode()))
         if self._spawner is not None and kind == "group":
@@ -218,6 +218,8 @@ class LibraryMessages:
         return self._can_spawn(self._plan.loader_start)
 
     def _can_spawn(self, start: str) -> bool:
+        if self._plan.trainers_at_least:  # the trainers join what is spawned all together
+            return False
         return start == "spawn" or (self._plan.fault_tolerance == "ulfm" and self.one_host)
 
     @property

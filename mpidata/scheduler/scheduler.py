@@ -25,6 +25,7 @@ from mpidata.scheduler.figures.journal import Journal
 from mpidata.scheduler.groups import Groups
 from mpidata.scheduler.loaders import Loaders
 from mpidata.scheduler.lost_groups import Losses
+from mpidata.scheduler.lost_trainers import LostTrainers
 from mpidata.scheduler.messages import Messages, index_of, log_of
 from mpidata.scheduler.relief import Relief
 from mpidata.scheduler.restore import restore, state_of
@@ -87,6 +88,7 @@ class Scheduler:
         )
         self._relief = Relief(plan.trainers)
         self._silence, self._leavers = Silence(plan), Leavers()
+        self._lost_trainers = LostTrainers(plan, self._journal)
         self._first_cause, self._told_why = FirstCause(plan, self._silence), False
         self._restored = restore(plan, self.simulations, self.losses, self._journal.figures)
         self._dispatcher.error = self.losses.verdict(self.simulations.ended)
@@ -172,6 +174,7 @@ class Scheduler:
             keeper.blameless = self._outside.by_terminate or self.ending.ends_groups
             keeper.tick(now)
         self._scaling.tick(now)
+        self._lost_trainers.tick(now)
         for trainer in self._silence.tick(now, self.ending.trainers):
             self._journal.note("trainer_silent", trainer=trainer)
         self.checkpoints.tick(now, may_begin=not self.ending.stopping)
@@ -220,8 +223,22 @@ class Scheduler:
         if event.of_solver or event.of_loader:
             self._keeper_of(event).died(event.index, event.rank_in_group, self._clock())
             return
-        if index_of(event, self.plan.trainers) in self.ending.trainers:  # else it had nothing more to do
+        trainer = index_of(event, self.plan.trainers)
+        if trainer not in self.ending.trainers:
+            return  # it had nothing more to do
+        if self._lost_trainers.one_may_die and not self._first_cause.known:
+            self._lose_trainer(trainer)
+        else:
             self._first_cause.died(event.rank, self._clock())
+
+    def _lose_trainer(self, trainer: int) -> None:
+        """Let the other trainers go on without this one, which has died."""
+        self._lost_trainers.died(trainer, self._clock())
+        self._first_cause.lost(trainer)
+        self._silence.left(trainer)
+        self.ending.trainer_lost(trainer)
+        self.checkpoints.trainer_lost(trainer)
+        self._messages.lose(trainer, "trainer")
 
     def _trainer_failed(self, now: float, final: bool = False) -> bool:
         """End the job if a trainer has died or failed, and the first cause is known, or not waited for."""

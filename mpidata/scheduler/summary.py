@@ -66,6 +66,8 @@ class Figures:
         Batches that `buffer.repeats` does not allow.
     draws : list of int
         How many samples were drawn 0, 1, 2, ... times; the last of 65 counts those that were drawn more often, too.
+    lost_trainers : list of int
+        Trainers that have died while the others go on, in this order.
     loaders : dict
         How many have `joined` and were `lost`; empty in a job that has none.
     loaded : Loaded
@@ -78,6 +80,7 @@ class Figures:
 
     def __init__(self, trainers: int, capacity: int, in_bytes: bool = False) -> None:
         self.losses = LossTable()
+        self.lost_trainers: list[int] = []
         self.loaders: dict[str, int] = {}
         self.loaded = Loaded(trainers)
         self.record: dict[str, float] = {}
@@ -166,6 +169,7 @@ class Figures:
             "training": self._training(),
             "seconds": round(self.before_s + seconds, 3),
             **({"loaded": loaded} if loaded else {}),
+            **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
         }
 
     def metrics(self, simulations: Simulations, seconds: float) -> dict[str, object]:
@@ -221,6 +225,7 @@ class Figures:
             "bytes": self.bytes,
             "seconds": round(self.before_s + seconds, 3),
             "training": self._training(),
+            **({"lost_trainers": self.lost_trainers} if self.lost_trainers else {}),
             **({"losses": told} if (told := self.losses.summary()) else {}),
             **({"loaders": self.loaders} if self.loaders else {}),
             **({"loaded": loaded} if (loaded := self.loaded.summary()) else {}),

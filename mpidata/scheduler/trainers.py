@@ -160,6 +160,16 @@ class FirstCause:
         self._by = 0.0
         self._report: tuple[int, str] | None = None
         self._left: dict[int, str] = {}
+        self._lost: set[int] = set()
+
+    @property
+    def known(self) -> bool:
+        """Whether a trainer has died, or its script has failed."""
+        return self.dead >= 0 or self._report is not None
+
+    def lost(self, trainer: int) -> None:
+        """Note that a trainer has died, and that this ends no job."""
+        self._lost.add(trainer)
 
     def left(self, trainer: int, how: str) -> None:
         """Note that a trainer has left while others may wait for it; how: "the script ended after batch 3", say."""
@@ -181,11 +191,12 @@ class FirstCause:
 
         `final`: there is no time to wait.
         """
-        if self.dead < 0 and self._report is None:
+        if not self.known:
             return None
         reporter, text = self._report or (-1, "")
         then = f" Trainer {reporter} failed then: {text}." if self._report else ""
-        others = [trainer for trainer in range(self._plan.trainers) if trainer != reporter]
+        follows = _LOST_PEER.search(text) is not None
+        others = [one for one in range(self._plan.trainers) if one != reporter and (follows or one not in self._lost)]
         found = self._first_death(others) or self._vanished(others)
         if found is not None or (now < self._by and not final):
             return found

@@ -8,6 +8,7 @@ from mpidata.loading.turns import Turns
 from mpidata.native import constants
 from mpidata.native.library import check
 from mpidata.trainer import join
+from mpidata.trainer.elastic.points import reached
 from mpidata.trainer.trainer import SLICE_S, Trainer
 
 __all__ = ["count_batch", "turns"]
@@ -40,6 +41,7 @@ def count_batch(trainer: Trainer) -> None:
     while status in (constants.ERR_AGAIN, constants.CHECKPOINT) and not trainer.closed:
         status = trainer.library.mpidata_trainer_count_batch(SLICE_S)
         if status == constants.CHECKPOINT:
+            reached("checkpoint")
             trainer.checkpoints.take()
     if status not in (constants.ERR_AGAIN, constants.END):  # a job that is over is found out by who waits for the batch
         check(trainer.library, status)

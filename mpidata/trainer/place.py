@@ -13,6 +13,7 @@ from mpidata.errors import StreamError
 from mpidata.loading.figures import Report
 from mpidata.loading.transport import Loaders
 from mpidata.loading.turns import Turns
+from mpidata.trainer.elastic.members import Members
 
 __all__ = ["Place", "group_place", "place"]
 
@@ -42,6 +43,8 @@ class Place:
         Whose batches count.
     shared : Counter
         How many datasets of each class share their samples among the trainers.
+    members : Members or None
+        The trainers that live, in a job that goes on when one dies.
     report : callable
         Takes a number by its name to the scheduler; does not block.
     """
@@ -55,6 +58,7 @@ class Place:
     hold: Callable[[str, Any], None]
     turns: Turns = field(default_factory=lambda: Turns(lambda: None))
     shared: Counter[str] = field(default_factory=Counter)
+    members: Members | None = None
     report: Report = lambda name, value: None
 
 
@@ -78,21 +82,22 @@ def place() -> Place:
             "This job has no loaders, which make the batches of DataLoader and FileDataset. Add `loaders: {ranks: 2}` "
             "to the job file."
         )
-    index = trainer.communicator.Get_rank() if trainer.communicator else 0
+    index, members = trainer.communicator.Get_rank() if trainer.communicator else 0, trainer.members
 
     def report(name: str, value: float) -> None:  # where the job is over, the next batch says so
         trainer.library.mpidata_trainer_report(name.encode(), value)
 
     return Place(
         loaders=_local_loaders(index) if alone else join.loaders(),
-        trainer=index,
-        trainers=plan.trainers,
+        trainer=members.rank if members else index,
+        trainers=members.count if members else plan.trainers,
         workers=1 if alone else plan.loaders,
         retries=plan.loader_retries,
         seed=plan.seed,
         hold=trainer.checkpoints.hold,
         turns=counting.turns(),
         shared=_shared,
+        members=members,
         report=report,
     )
 

@@ -17,6 +17,7 @@ from mpidata.alone.outside import in_job, say_no_job
 from mpidata.errors import StreamError
 from mpidata.native.waiting import wait
 from mpidata.trainer import join as job
+from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def init_process_group(backend: str | None = None) -> None:
     (their number), MASTER_ADDR and MASTER_PORT in ``os.environ``, and GLOO_SOCKET_IFNAME to the loopback where all
     trainers share one host and it is not set.
 
+    In a job with ``trainers.elastic`` it is set up anew, with other numbers, when a trainer has died, before the next step.
+
     Outside a job this is ``torch.distributed.init_process_group`` if RANK is set, as by torchrun; else it makes a group
     of one process, and sets the first four of these variables.
     """
@@ -68,9 +71,34 @@ def init_process_group(backend: str | None = None) -> None:
         dist.init_process_group(backend or "gloo", rank=0, world_size=1)
         atexit.register(_destroy, trainer)
         return
+    members = trainer.members
+    if members is None:
+        _set_up(communicator, communicator.Get_rank(), backend)
+    else:
+        _set_up_living(members, backend)
+        members.on_change(lambda change: _set_up_living(members, backend))
+    # Runs before the trainer leaves the job, as it is registered later.
+    atexit.register(_destroy, trainer)
+
+
+def _set_up_living(members: Members, backend: str | None) -> None:
+    """Set it up among the trainers that live, whatever there was before."""
+    from mpi4py import MPI
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    try:
+        _set_up(members.communicator, members.rank, backend)
+    except MPI.Exception as error:
+        raise StreamError(
+            f"A trainer has died while torch.distributed was set up ({error}), which the others do not survive."
+        ) from None
+
+
+def _set_up(communicator: MPI.Intracomm, rank: int, backend: str | None) -> None:
     wait(communicator.Ibarrier(), longest_s=0.02)
     local_rank, local_size = _locality(communicator)
-    rank, size = communicator.Get_rank(), communicator.Get_size()
+    size = communicator.Get_size()
     one_host = local_size == size
     os.environ.update(
         RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(local_rank), LOCAL_WORLD_SIZE=str(local_size)
@@ -83,8 +111,6 @@ def init_process_group(backend: str | None = None) -> None:
     store = _store(communicator, _HERE if one_host else socket.gethostname())
     os.environ.update(MASTER_ADDR=store.host, MASTER_PORT=str(store.port))
     dist.init_process_group(backend, store=PrefixStore("mpidata", store), rank=rank, world_size=size)
-    # Runs before the trainer leaves the job, as it is registered later.
-    atexit.register(_destroy, trainer)
 
 
 def _init_outside(backend: str | None) -> None:

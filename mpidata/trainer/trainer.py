@@ -22,6 +22,7 @@ from mpidata.run import deadlines
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
 from mpidata.run.stop import read_stop
+from mpidata.trainer.elastic.members import Members
 from mpidata.trainer.expected import expected_batches
 from mpidata.trainer.idle import IdleWatch, Pace
 
@@ -57,6 +58,8 @@ class Trainer:
         This trainer has left the job.
     drawn : int
         Number of batches (or single samples) drawn so far, those before a resume included.
+    members : Members or None
+        The trainers that live, in a job that goes on when one dies.
     checkpoints : Checkpoints
         The part of this trainer in them.
     losses : Telling
@@ -77,6 +80,7 @@ class Trainer:
         self.plan = plan
         self.library = library
         self.communicator = communicator
+        self.members = Members(communicator.Dup()) if communicator and plan.trainers_at_least else None
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream

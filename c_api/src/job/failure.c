@@ -44,7 +44,21 @@ int mpidata_acknowledge_failures(MPI_Comm comm, char *dead, int *newly, int *n_n
     return MPIDATA_SUCCESS;
 }
 
+int mpidata_shrink(MPI_Comm *comm) {
+    MPI_Comm living = MPI_COMM_NULL;
+    MPIDATA_TRY_MPI(MPIX_Comm_revoke(*comm));
+    MPIDATA_TRY_MPI(MPIX_Comm_shrink(*comm, &living));
+    MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(living, MPI_ERRORS_RETURN));
+    *comm = living;
+    return MPIDATA_SUCCESS;
+}
+
 #else
+
+int mpidata_shrink(MPI_Comm *comm) {
+    (void)comm;
+    return mpidata_error(MPIDATA_ERR_MPI, "This MPI has no ULFM, so nobody goes on when a rank has died.");
+}
 
 int mpidata_acknowledge_failures(MPI_Comm comm, char *dead, int *newly, int *n_newly) {
     (void)comm, (void)dead, (void)newly;

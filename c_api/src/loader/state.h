@@ -23,7 +23,9 @@ typedef struct {
     mpidata_sending_list sent;     /* have left, or were to go to nobody */
     int under_way;                 /* answers that have not left */
     int leave;                     /* the scheduler wants this loader to */
-    int farewells;                 /* trainers that send no more requests */
+    int farewells;                 /* trainers that send no more requests, but for the dead */
+    int dead_trainers;
+    char *said_farewell;           /* by trainer */
     int quit;                      /* the thread is to end */
     int error;
     char error_text[MPIDATA_TEXT_MAX];

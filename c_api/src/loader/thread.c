@@ -88,15 +88,32 @@ static int send_answers(server *s, int *did) {
     }
 }
 
+/* A dead trainer says no farewell. */
+static int note_deaths(server *s) {
+    mpidata_loader *loader = s->loader;
+    const mpidata_link *link = &s->link;
+    MPIDATA_TRY(mpidata_link_deaths(&s->link));
+    if (link->dead[0]) return mpidata_job_scheduler_gone(&loader->job.plan);
+    mpidata_lock_take(&loader->lock);
+    for (int i = 0; i < link->n_newly; i++) {
+        int number, trainer = mpidata_link_role(link, &loader->job.plan, link->newly[i], &number) == MPIDATA_ROLE_TRAINER;
+        if (!trainer) continue;
+        mpidata_inbox_lose(s->inbox, link->newly[i]);
+        loader->dead_trainers++;
+        loader->farewells -= loader->said_farewell[number];
+        loader->said_farewell[number] = 0;
+    }
+    (void)pthread_cond_broadcast(&loader->news);
+    mpidata_lock_give(&loader->lock);
+    return MPIDATA_SUCCESS;
+}
+
 static int take_requests(server *s, mpidata_parcel_list *whole, int *did) {
     int from = 0;
     char who[128], text[MPIDATA_TEXT_MAX];
     int status = mpidata_inbox_take(s->inbox, &s->transfers, &from, did);
     mpidata_inbox_whole(s->inbox, whole);
-    if (status == MPIDATA_ERR_DIED) {
-        MPIDATA_TRY(mpidata_link_deaths(&s->link));
-        return s->link.dead[0] ? mpidata_job_scheduler_gone(&s->loader->job.plan) : MPIDATA_SUCCESS;
-    }
+    if (status == MPIDATA_ERR_DIED) return note_deaths(s);
     if (status != MPIDATA_ERR_WIRE && status != MPIDATA_ERR_MEMORY) return status;
     memcpy(text, mpidata_last_error(), sizeof text);
     mpidata_link_who(&s->link, &s->loader->job.plan, from, who, sizeof who);
@@ -111,7 +128,8 @@ static void hand_over(server *s, mpidata_parcel_list *requests, mpidata_sending_
     mpidata_lock_take(&loader->lock);
     for (mpidata_parcel *request; (request = mpidata_parcels_pop(requests));) {
         if (request->head.kind == MPIDATA_PARCEL_FAREWELL) {
-            loader->farewells++;
+            loader->farewells += !loader->said_farewell[request->peer];
+            loader->said_farewell[request->peer] = 1;
             mpidata_parcel_free(request);
         } else
             mpidata_parcels_append(&loader->requests, request);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/wait.h"
+#include "job/failure.h"
 #include "stream/budget.h"
 #include "stream/checkpoint.h"
 #include "stream/progress.h"
@@ -12,6 +13,9 @@ enum { LEAST = 0, TOTAL, NOT_ENDED, STOP, BATCH, MINUS_BATCH, NO_MORE, CHECKPOIN
 
 /* Between agreements while training is ahead of its budget. */
 static const double AGAIN_S = 2e-3;
+
+/* In which what is under way in a revoked communicator ends; it does so at once. */
+static const double ENDS_WITHIN_S = 5.0;
 
 static int64_t total_with_repeats_locked(const mpidata_trainer *trainer) {
     MPIDATA_LOCKED(&trainer->lock);
@@ -152,7 +156,26 @@ static int reserve_moments(const mpidata_plan *plan, mpidata_agreement *agreemen
 
 void mpidata_agreement_close(mpidata_agreement *agreement) { free(agreement->moments); }
 
-int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
+int mpidata_agreement_regroup(mpidata_trainer *trainer, mpidata_agreement *agreement) {
+    MPIDATA_TRY(mpidata_shrink(&trainer->agreement));
+    double deadline = mpidata_now() + ENDS_WITHIN_S;
+    for (int i = 0, done = 0; agreement->under_way && i < MPIDATA_AGREEMENT_CALLS; i += done) {
+        int status = mpidata_check_mpi(MPI_Test(&agreement->requests[i], &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (status == MPIDATA_ERR_DIED)
+            done = 1;
+        else
+            MPIDATA_TRY(status);
+        if (!done && mpidata_now() > deadline)
+            return mpidata_error(MPIDATA_ERR_MPI, "An agreement with a trainer that has died does not end.");
+    }
+    mpidata_lock_take(&trainer->lock);
+    trainer->checkpoint.asking = 0;
+    mpidata_lock_give(&trainer->lock);
+    agreement->under_way = agreement->broken = 0;
+    return MPIDATA_SUCCESS;
+}
+
+static int agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
     int several = trainer->job.plan.trainers > 1 && !trainer->job.plan.replay, budget = trainer->job.plan.repeats > 0;
     int n_moments = trainer->job.plan.n_moments;
     if (!agreement->under_way) {
@@ -189,4 +212,12 @@ int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *d
     int status = conclude_scales_locked(trainer, agreement, granted);
     mpidata_lock_give(&trainer->lock);
     return status;
+}
+
+int mpidata_agree(mpidata_trainer *trainer, mpidata_agreement *agreement, int *did) {
+    if (agreement->broken) return MPIDATA_SUCCESS;
+    int status = agree(trainer, agreement, did);
+    if (status != MPIDATA_ERR_DIED || !trainer->job.plan.trainers_at_least) return status;
+    agreement->broken = 1;
+    return MPIDATA_SUCCESS;
 }

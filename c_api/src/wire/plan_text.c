@@ -200,7 +200,7 @@ static int parse_number(mpidata_plan *plan, const char *key, const char *value, 
         {"carried", &plan->carried, 0}, {"carried_each", &plan->carried_each, 0},
         {"journal", &plan->journal, 0}, {"capacity_in_bytes", &plan->capacity_in_bytes, 0},
         {"samples_window", &plan->samples_window, 1}, {"samples_stride", &plan->samples_stride, 1},
-        {"samples_run", &plan->samples_run, 1},
+        {"samples_run", &plan->samples_run, 1}, {"trainers_at_least", &plan->trainers_at_least, 0},
     };
     const struct { const char *key; int64_t *target; } longs[] = {
         {"simulations", &plan->simulations}, {"validation", &plan->validation},

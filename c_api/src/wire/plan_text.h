@@ -58,6 +58,7 @@ typedef struct {
     int carried_each;   /* such a program runs one simulation */
     int per_simulation; /* a program runs one simulation */
     int fault_tolerant; /* with ULFM */
+    int trainers_at_least; /* while so many live, the others go on after a trainer's death; 0: its death ends the job */
     double timeout_s, start_timeout_s; /* of silence */
     double join_timeout_s;             /* for arriving in the job */
     int loaders, loader_spares;

@@ -58,6 +58,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
     problems += check_fields(sections)
     problems += _statistics(sections)
     problems += check_starts(sections)
+    problems += _elastic(sections, data)
     if "slurm" in sections:
         saving = sections.get("checkpoint") or Checkpoint()
         problems += sections["slurm"].problems(saving.within_s)
@@ -147,6 +148,19 @@ def _stream(data: Mapping[str, Any]) -> Iterator[Problem]:
         for key in STREAM:
             if key in data:
                 yield (key,), f"'{key}' is for the samples of solvers, and there are none. Remove it, or add 'solvers'."
+
+
+def _elastic(sections: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find what trainers that go on without one that died do not go with."""
+    trainers = sections.get("trainers")
+    if trainers is None or not trainers.at_least:
+        return
+    at, said = ("trainers", "elastic"), "'trainers.elastic' is given, but"
+    if "solvers" in data:
+        yield at, f"{said} samples of 'solvers' that a dead trainer had do not come again so far. Remove one of them."
+    launch = sections.get("launch")
+    if launch is not None and launch.fault_tolerance is False:
+        yield at, f"{said} 'launch.fault_tolerance' is false: a death ends the job then. Remove one of them."
 
 
 def _buffer(sections: Mapping[str, Any]) -> Iterator[Problem]:

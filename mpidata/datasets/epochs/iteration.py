@@ -38,6 +38,8 @@ class Iteration(ABC, Iterator[Any]):
         Of this iteration.
     accelerate : AcceleratePass, optional
         Told of the last batch, where `accelerator.prepare` was given the dataset.
+    may_grow : bool
+        Whether batches may be added to the epoch as long as its last one is in use.
     """
 
     def __init__(
@@ -47,9 +49,10 @@ class Iteration(ABC, Iterator[Any]):
         tally: Tally,
         turn: Turn | None,
         accelerate: AcceleratePass | None = None,
+        may_grow: bool = False,
     ) -> None:
         self._length, self._place, self._tally, self._turn = length, place, tally, turn
-        self._accelerate = accelerate
+        self._accelerate, self._may_grow = accelerate, may_grow
         self._counted = self._ended = self._over = False
 
     def __len__(self) -> int:
@@ -72,7 +75,7 @@ class Iteration(ABC, Iterator[Any]):
         self._place.given(number)
         self._tally.batch(samples, time.monotonic() - begun)
         self.ask()
-        if not self.has_more():
+        if not self._may_grow and not self.has_more():
             self._say_ended()
         batch = make()
         if self._turn is not None:

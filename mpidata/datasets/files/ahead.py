@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from mpidata.datasets.epochs.shares import Shares
+from mpidata.datasets.epochs.dealing import Dealing, Places
 from mpidata.datasets.files.remote import Remote
 from mpidata.datasets.files.stretch import Segment, Stretch
 from mpidata.loading.blocks import Block
@@ -27,10 +28,8 @@ class Ahead:
     ----------
     remote : Remote
         The dataset on the loaders.
-    shares : Shares
-        What each trainer gets of an epoch.
-    trainer : int
-        Number of this one.
+    dealing : Dealing
+        What this trainer gets of each epoch.
     blocks : callable
         Makes the blocks of an epoch.
 
@@ -39,8 +38,8 @@ class Ahead:
     One thread. Calls sleep while there is no loader.
     """
 
-    def __init__(self, remote: Remote, shares: Shares, trainer: int, blocks: Callable[[int], list[Block]]) -> None:
-        self._remote, self._shares, self._trainer, self._make_blocks = remote, shares, trainer, blocks
+    def __init__(self, remote: Remote, dealing: Dealing, blocks: Callable[[int], list[Block]]) -> None:
+        self._remote, self._dealing, self._make_blocks = remote, dealing, blocks
         self._stretches: deque[Stretch] = deque()
         self._blocks: dict[int, list[Block]] = {}
         self._row_bytes = 0
@@ -66,9 +65,9 @@ class Ahead:
 
     def _ask(self, epoch: int, number: int) -> None:
         """Ask for batches from this one on that were not asked for yet, also of the next epochs."""
-        if number == self._shares.batches:
+        if number == self._dealing.batches(epoch):
             epoch, number = epoch + 1, 0
-        self._remote.done_with(epoch, self._places(number).start)
+        self._remote.done_with(epoch, self._first(epoch, number))
         while (self._count() < _BATCHES or len(self._stretches) < _STRETCHES) and self._may_ask(epoch, number):
             while not self._remote.ready:
                 self._remote.take(_SLICE_S)
@@ -83,7 +82,8 @@ class Ahead:
         if not self._stretches:
             return True
         at, batch = self._after_last()
-        held = self._block_of(at, self._places(batch).stop - 1) - self._block_of(epoch, self._places(number).start)
+        held = self._block_of(at, self._dealing.places(at, batch)[-1].stop - 1)
+        held -= self._block_of(epoch, self._first(epoch, number))
         return self._remote.ready and held < _BLOCKS
 
     def _block_of(self, epoch: int, place: int) -> int:
@@ -93,14 +93,15 @@ class Ahead:
     def _after_last(self) -> tuple[int, int]:
         """Epoch and number of the batch after those that were asked for."""
         last = self._stretches[-1]
-        return (last.epoch, last.end) if last.end < self._shares.batches else (last.epoch + 1, 0)
+        return (last.epoch, last.end) if last.end < self._dealing.batches(last.epoch) else (last.epoch + 1, 0)
 
-    def _places(self, number: int) -> range:
-        return self._shares.places(self._trainer, number)
+    def _first(self, epoch: int, number: int) -> int:
+        """First place of a batch."""
+        return self._dealing.places(epoch, number)[0].start
 
-    def _length(self) -> int:
+    def _length(self, epoch: int, number: int) -> int:
         """How many batches are to come together."""
-        batch_bytes = self._row_bytes * len(self._places(0))
+        batch_bytes = self._row_bytes * _rows(self._dealing.places(epoch, number))
         wanted = max(_STRETCH_BYTES, self._remote.alive * _ANSWER_BYTES)
         return min(_LONGEST, -(-wanted // batch_bytes)) if batch_bytes else 1
 
@@ -108,27 +109,28 @@ class Ahead:
         if self._stretches:
             epoch, number = self._after_last()
         batches = self._batches(epoch, number)
-        stretch = Stretch(epoch, number, [len(places) for places in batches])
+        stretch = Stretch(epoch, number, list(map(_rows, batches)))
         self._stretches.append(stretch)
         self._remote.ask(stretch, list(self._segments(epoch, batches)))
 
-    def _batches(self, epoch: int, number: int) -> list[range]:
+    def _batches(self, epoch: int, number: int) -> list[Places]:
         """Choose the places of the batches of a stretch: a batch that has rows of several blocks comes alone."""
-        chosen, length = [self._places(number)], self._length()
-        block = self._of(epoch)[self._index(epoch, chosen[0].start)]
-        for places in map(self._places, range(number + 1, min(number + length, self._shares.batches))):
-            if places.stop > block.first + block.rows:
+        chosen, length = [self._dealing.places(epoch, number)], self._length(epoch, number)
+        block = self._of(epoch)[self._index(epoch, chosen[0][0].start)]
+        for batch in range(number + 1, min(number + length, self._dealing.batches(epoch))):
+            places = self._dealing.places(epoch, batch)
+            if places[0].start < chosen[-1][-1].stop or places[-1].stop > block.first + block.rows:
                 break
             chosen.append(places)
         return chosen
 
-    def _segments(self, epoch: int, batches: list[range]) -> Iterator[Segment]:
+    def _segments(self, epoch: int, batches: list[Places]) -> Iterator[Segment]:
         joined: list[tuple[int, int]] = []
-        for places in batches:
+        for places in itertools.chain.from_iterable(batches):
             begin = joined.pop()[0] if joined and joined[-1][1] == places.start else places.start
             joined.append((begin, places.stop))
-        offset, at = 0, self._index(epoch, batches[0].start)
-        for block in self._of(epoch)[at : self._index(epoch, batches[-1].stop - 1) + 1]:
+        offset, at = 0, self._index(epoch, joined[0][0])
+        for block in self._of(epoch)[at : self._index(epoch, joined[-1][1] - 1) + 1]:
             clipped = ((max(first - block.first, 0), min(end - block.first, block.rows)) for first, end in joined)
             segment = Segment(block, tuple((first, end) for first, end in clipped if first < end), offset)
             if segment.ranges:
@@ -139,7 +141,7 @@ class Ahead:
         """Have the block read that comes after the next batch's own."""
         self._blocks = {at: blocks for at, blocks in self._blocks.items() if at >= epoch}
         if self._remote.ready:
-            after = self._of(epoch)[self._index(epoch, self._places(number).start) + 1 :][:1]
+            after = self._of(epoch)[self._index(epoch, self._first(epoch, number)) + 1 :][:1]
             self._remote.prepare((after or self._of(epoch + 1))[0])
 
     def _index(self, epoch: int, place: int) -> int:
@@ -151,3 +153,7 @@ class Ahead:
         if epoch not in self._blocks:
             self._blocks[epoch] = self._make_blocks(epoch)
         return self._blocks[epoch]
+
+
+def _rows(places: Places) -> int:
+    return sum(map(len, places))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import operator
@@ -14,9 +15,9 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import IterableDataset
 
+from mpidata.datasets.epochs.dealing import Dealing
 from mpidata.datasets.epochs.iteration import Iteration, Ready
 from mpidata.datasets.epochs.position import Position
-from mpidata.datasets.epochs.shares import Shares
 from mpidata.datasets.files.ahead import Ahead
 from mpidata.datasets.files.in_loaders import refuse_copy, refuse_loader
 from mpidata.datasets.files.remote import Remote
@@ -30,6 +31,7 @@ from mpidata.loading.formats.readers import check_format
 from mpidata.loading.part_messages import Files, pack_files
 from mpidata.loading.parts import digest_of, find_parts
 from mpidata.trainer import place as job
+from mpidata.trainer.elastic.members import Change
 from mpidata.trainer.frameworks.callers import counts_passes, leave_whole, overfits
 from mpidata.trainer.frameworks.prepared import teach_accelerate
 
@@ -127,28 +129,31 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         if transform is None:
             self._compare_parts()
         self._share, self._drop_last = share, drop_last
-        self._trainer, trainers = (place.trainer, place.trainers) if share else (0, 1)
-        self._batch_size, self._global_batch = batch_size, batch_size * trainers
-        self._shares = Shares(sum(self._counts), batch_size, trainers, drop_last)
+        self._batch_size = batch_size
+        trainer, trainers = (place.trainer, place.trainers) if share else (0, 1)
+        self._dealing = Dealing(sum(self._counts), batch_size, trainer, trainers, drop_last)
         self._turns = place.turns
         self._ahead = Ahead(
             self._remote,
-            self._shares,
-            self._trainer,
+            self._dealing,
             lambda epoch: blocks_of(self._counts, self._shuffle, self._open_parts, self._seed, epoch),
         )
         self._position = Position()
         place.hold(f"mpidata.FileDataset {next(_numbers)}", self)
         self._position.is_of_job("FileDataset")
+        self._may_grow = share and place.members is not None
+        if share and place.members is not None:
+            self._living = _Living(self._position, self._dealing, self._ahead)
+            place.members.share(self._living)
 
     @property
     def dealt(self) -> bool:
         """Whether each of several trainers has batches of its own."""
-        return self._global_batch > self._batch_size
+        return self._dealing.is_shared
 
     def __len__(self) -> int:
         """Count this trainer's batches in an epoch: the same on all."""
-        return self._shares.batches
+        return self._dealing.batches(self._position.epoch)
 
     def __iter__(self) -> Iteration:
         """Begin the next epoch, or the one that was set, or go on where a loaded state ends.
@@ -161,8 +166,11 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         place = self._position.begin()
         epoch, first = self._position.epoch, self._position.batches
         self._tally.begin(epoch)
+        self._dealing.begin(epoch)
         turn = self._turns.begin(together=self._share)
-        return _Epoch(self._batch, self._ahead, epoch, first, self.__len__, place, self._tally, turn)
+        length = functools.partial(self._dealing.batches, epoch)
+        rest = length, place, self._tally, turn, None, self._may_grow
+        return _Epoch(self._batch, self._ahead, epoch, first, *rest)
 
     def set_epoch(self, epoch: int) -> None:
         """Make this the epoch of the next iteration. A place within the same epoch, from a loaded state, is kept.
@@ -181,7 +189,9 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
     def state_dict(self) -> dict[str, Any]:
         """Return the place in the epochs, after the batch that was given out last; a few numbers."""
         place = {"epoch": self._position.epoch, "batches": self._position.batches}
-        return {"seed": self._seed, **place, "rows": sum(self._counts), **self._names_of_parts(), **self._kind()}
+        dealt = {"dealt": history} if (history := self._dealing.history(self._position.epoch)) else {}
+        rows = {"rows": sum(self._counts)}
+        return {"seed": self._seed, **place, **rows, **self._names_of_parts(), **self._kind(), **dealt}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a `state_dict()` with the next iteration.
@@ -190,7 +200,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         ------
         StreamError
             It is no such state, or its part files or settings were others. The number of trainers may be another one
-            where `batch_size` times trainers is the same.
+            where `batch_size` times trainers is the same, or in a job with `trainers.elastic`.
         """
         state = dict(state_dict) if isinstance(state_dict, Mapping) else {}
         numbers = [state.get(key) for key in ("seed", "epoch", "batches", "rows")]
@@ -207,13 +217,18 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
                 "load_state_dict: the part files are not those of the state: names, sizes or contents are others. Give "
                 "the same parts, or begin anew without the state."
             )
+        anew = bool(state.get("dealt")) or (self._may_grow and state.get("global_batch") != self._dealing.global_batch)
         for key, value in self._kind().items():
+            if anew and key == "global_batch":
+                continue
             if state.get(key, value if key == "drop_last" else None) != value:  # which old states do not have
                 raise StreamError(
                     f"load_state_dict: the state has {_SETTINGS.get(key, key)} {state.get(key)}, but this FileDataset "
                     f"has {value}. Load it with the settings that it was made with."
                 )
-        self._position.load(state, "a FileDataset", len(self))
+        if anew:
+            self._dealing.go_on(state["epoch"], state["batches"], state.get("global_batch", 1), state.get("dealt", []))
+        self._position.load(state, "a FileDataset", self._dealing.batches(state["epoch"]))
         self._seed = state["seed"]
         self._ahead.clear()
 
@@ -226,7 +241,7 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
         return {
             "shuffle": self._shuffle,
             "open_parts": open_parts,
-            "global_batch": self._global_batch,
+            "global_batch": self._dealing.global_batch,
             "drop_last": self._drop_last,
         }
 
@@ -325,6 +340,22 @@ class _Epoch(Iteration):
     def ask(self) -> None:
         """Ask for more, where this batch was the last of what was asked for together."""
         self._ahead.go_on(self._epoch, self._number - 1)
+
+
+class _Living:
+    """What the trainers that live are to do with a dataset when one has died."""
+
+    def __init__(self, position: Position, dealing: Dealing, ahead: Ahead) -> None:
+        self._position, self._dealing, self._ahead = position, dealing, ahead
+
+    def place(self) -> tuple[int, int]:
+        return self._position.epoch, self._position.batches
+
+    def lose(self, lost: Mapping[int, tuple[int, int]], change: Change) -> None:
+        epoch = self._position.epoch
+        done = {number: had if at == epoch else 0 for number, (at, had) in lost.items()}
+        self._dealing.lose(epoch, done, change.rank, change.trainers)
+        self._ahead.clear()
 
 
 def _undivided(loader: Any, parts: int) -> Any:

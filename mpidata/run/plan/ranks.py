@@ -21,11 +21,12 @@ class RanksSection(SolversSection, LoadersSection):
 
     0 is the scheduler, then come the trainers, then, with `start` split, the solver groups of `ranks_per_group` ranks
     each: `groups` that run at once and `spares`; at last, with `loader_start` split, the `loaders` and `loader_spares`.
-    What is spawned has the next numbers.
+    What is spawned has the next numbers. `trainers_at_least` is 0 where the death of a trainer ends the job.
     """
 
     world: int
     trainers: int
+    trainers_at_least: int = 0
 
     def role_of(self, rank: int) -> tuple[str, int, int]:
         """Role of a rank of the world.
@@ -77,4 +78,5 @@ class RanksSection(SolversSection, LoadersSection):
 def ranks_of(job: Job) -> RanksSection:
     """Plan the ranks of a job."""
     several = vars(solvers_of(job)) | vars(loaders_of(job))
-    return RanksSection(world=job.world_size, trainers=job.trainers.ranks, **several)
+    trainers = job.trainers
+    return RanksSection(world=job.world_size, trainers=trainers.ranks, trainers_at_least=trainers.at_least, **several)

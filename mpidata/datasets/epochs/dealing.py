@@ -1,0 +1,201 @@
+"""Which places of each epoch this trainer has, also where trainers are lost in the middle of one."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mpidata.datasets.epochs.shares import Shares
+from mpidata.errors import StreamError
+from mpidata.trainer.elastic.numbers import without
+
+__all__ = ["Dealing", "Places"]
+
+Places = tuple[range, ...]
+"""Of a batch, in ascending order."""
+
+_History = list[list[Any]]
+
+
+class Dealing:
+    """Deals the places of epochs to trainers.
+
+    Where a trainer is lost, the others keep what they have, and what it had not trained on comes at the epoch's end, by
+    place, in batches of the same size; of fewer such rows than trainers some come more than once. The epochs that
+    follow are dealt to those that are left.
+
+    Parameters
+    ----------
+    n : int
+        Number of places of an epoch.
+    batch_size : int
+        Of one trainer.
+    number, trainers : int
+        Number of this trainer, and how many there are.
+    drop_last : bool
+        Leave out what does not fill a batch on all trainers.
+
+    Raises
+    ------
+    StreamError
+        There are fewer places than trainers.
+    """
+
+    def __init__(self, n: int, batch_size: int, number: int, trainers: int, drop_last: bool) -> None:
+        self._n, self._batch_size, self._drop_last = n, batch_size, drop_last
+        self._number, self._trainers = number, trainers
+        self._epochs: dict[int, _Epoch] = {}
+        self._of(0)  # refuses what cannot be dealt
+
+    @property
+    def global_batch(self) -> int:
+        """Rows of a step of all trainers."""
+        return self._batch_size * self._trainers
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether each of several trainers has batches of its own."""
+        return self._trainers > 1
+
+    def begin(self, epoch: int) -> None:
+        """Forget the epochs before this one."""
+        self._epochs = {at: one for at, one in self._epochs.items() if at >= epoch}
+
+    def batches(self, epoch: int) -> int:
+        """Count the batches of each trainer in an epoch."""
+        return self._of(epoch).batches
+
+    def places(self, epoch: int, batch: int) -> Places:
+        """Get the places of a batch of this trainer."""
+        return self._of(epoch).places(self._number, batch)
+
+    def lose(self, epoch: int, lost: Mapping[int, int], number: int, trainers: int) -> None:
+        """Go on without trainers in the middle of an epoch.
+
+        Parameters
+        ----------
+        epoch : int
+            In which this trainer is.
+        lost : mapping
+            By number, how many batches of this epoch each of them had trained on.
+        number, trainers : int
+            Number of this trainer from now on, and how many there are.
+        """
+        now = self._of(epoch)
+        now.lose(lost)
+        self._number, self._trainers, self._epochs = number, trainers, {epoch: now}
+
+    def history(self, epoch: int) -> _History:
+        """Tell how an epoch came to be dealt as it is, for `go_on`; as JSON has it. Empty: as any epoch is."""
+        history = self._of(epoch).history
+        return history if len(history) > 1 else []
+
+    def go_on(self, epoch: int, batches: int, global_batch: int, history: _History) -> None:
+        """Deal what is left of an epoch behind so many batches, which other trainers have had."""
+        was = (
+            _Epoch(self._n, global_batch, 1, self._drop_last)
+            if not history
+            else _replay(self._n, self._drop_last, history)
+        )
+        was.deal_anew(batches, self._batch_size, self._trainers)
+        self._epochs = {epoch: was}
+
+    def _of(self, epoch: int) -> _Epoch:
+        if epoch not in self._epochs:
+            self._epochs[epoch] = _Epoch(self._n, self._batch_size, self._trainers, self._drop_last)
+        return self._epochs[epoch]
+
+
+class _Epoch:
+    """One epoch: what was dealt at its beginning, and behind it for each trainer what others have left."""
+
+    def __init__(self, n: int, batch_size: int, trainers: int, drop_last: bool) -> None:
+        self._shares = Shares(n, batch_size, trainers, drop_last)
+        self._batch_size, self._drop_last = batch_size, drop_last
+        self._base = self._shares.batches
+        self._first = list(range(trainers))  # by number, which one it was at the beginning
+        self._more: list[list[Places]] = [[] for _ in range(trainers)]
+        self.history: _History = [["begin", batch_size, trainers]]
+
+    @property
+    def batches(self) -> int:
+        return self._base + len(self._more[self._first[0]])
+
+    def places(self, number: int, batch: int) -> Places:
+        first = self._first[number]
+        return (self._shares.places(first, batch),) if batch < self._base else self._more[first][batch - self._base]
+
+    def lose(self, lost: Mapping[int, int]) -> None:
+        self.history.append(["lost", sorted(lost.items())])
+        left = self._left(lost)
+        self._first = without(self._first, sorted(lost))
+        for first, batches in zip(self._first, self._deal(left, len(self._first)), strict=True):
+            self._more[first] += batches
+
+    def deal_anew(self, batches: int, batch_size: int, trainers: int) -> None:
+        self.history.append(["anew", batches, batch_size, trainers])
+        left = self._left(dict.fromkeys(range(len(self._first)), batches))
+        self._batch_size, self._base, self._first = batch_size, batches, list(range(trainers))
+        self._more = self._deal(left, trainers)
+
+    def _left(self, done: Mapping[int, int]) -> list[range]:
+        """Places that trainers have not had yet, each behind so many batches."""
+        of = (self.places(number, batch) for number, had in done.items() for batch in range(had, self.batches))
+        return list(_joined(itertools.chain.from_iterable(of)))
+
+    def _deal(self, left: Sequence[range], trainers: int) -> list[list[Places]]:
+        """Deal places to trainers: the batches of each, as many for all."""
+        ends = list(itertools.accumulate(map(len, left)))
+        n = ends[-1] if ends else 0
+        if n < trainers:
+            one = [] if self._drop_last or not n else [[_cut(left, ends, i % n, i % n + 1)] for i in range(trainers)]
+            return one or [[] for _ in range(trainers)]
+        shares = Shares(n, self._batch_size, trainers, self._drop_last)
+        parts = [[shares.places(trainer, batch) for batch in range(shares.batches)] for trainer in range(trainers)]
+        return [[_cut(left, ends, part.start, part.stop) for part in of] for of in parts]
+
+
+def _joined(ranges: Iterator[range]) -> Iterator[range]:
+    """Sort ranges, and join those that touch."""
+    at: range | None = None
+    for one in sorted(ranges, key=lambda one: one.start):
+        if at is not None and at.stop == one.start:
+            at = range(at.start, one.stop)
+            continue
+        if at is not None:
+            yield at
+        at = one
+    if at is not None:
+        yield at
+
+
+def _cut(ranges: Sequence[range], ends: Sequence[int], first: int, end: int) -> Places:
+    """Cut out the first-th to the end-th place; `ends` counts the places up to each range."""
+    cut, at = [], bisect.bisect_right(ends, first)
+    while first < end:
+        begin = ends[at] - len(ranges[at])
+        part = ranges[at][first - begin : end - begin]
+        cut.append(part)
+        first, at = first + len(part), at + 1
+    return tuple(cut)
+
+
+def _replay(n: int, drop_last: bool, history: _History) -> _Epoch:
+    """Deal an epoch as it was dealt before; raises StreamError where that makes no sense."""
+    try:
+        (begin, batch_size, trainers), *changes = history
+        if begin != "begin":
+            raise ValueError(begin)
+        epoch = _Epoch(n, int(batch_size), int(trainers), drop_last)
+        for what, *values in changes:
+            if what == "lost":
+                epoch.lose({int(number): int(done) for number, done in values[0]})
+            else:
+                epoch.deal_anew(*map(int, values))
+    except (ValueError, TypeError, IndexError, KeyError):
+        raise StreamError(
+            "load_state_dict: the state says of an epoch what cannot be. Give what state_dict() returned."
+        ) from None
+    return epoch

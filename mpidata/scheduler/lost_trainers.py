@@ -1,0 +1,58 @@
+"""Trainers that have died while the others go on."""
+
+from __future__ import annotations
+
+from mpidata.run import deadlines
+from mpidata.run.exits import read_exit_note
+from mpidata.run.folder import RunFolder
+from mpidata.run.plan import Plan
+from mpidata.scheduler.figures.journal import Journal
+from mpidata.scheduler.lost_groups import VANISHED, Cause
+
+__all__ = ["LostTrainers"]
+
+
+class LostTrainers:
+    """Counts them, and tells why each has died.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the job.
+    journal : Journal
+        Gets the event `trainer_lost`, once the exit note is there, or is waited for no longer; its figures have the
+        numbers of those that were lost.
+
+    Notes
+    -----
+    For one thread. Times are in seconds, of a clock that never goes back.
+    """
+
+    def __init__(self, plan: Plan, journal: Journal) -> None:
+        self._plan = plan
+        self._note, self._lost = journal.note, journal.figures.lost_trainers
+        self._untold: dict[int, float] = {}
+
+    @property
+    def one_may_die(self) -> bool:
+        """Whether so many are left that the others go on when one dies."""
+        left = self._plan.trainers - len(self._lost) - 1
+        return 0 < self._plan.trainers_at_least <= left
+
+    def died(self, trainer: int, now: float) -> None:
+        """Take in that a trainer has died."""
+        self._lost.append(trainer)
+        self._untold[trainer] = now + deadlines.WHY_TRAINER_DIED_S
+
+    def tick(self, now: float) -> None:
+        """Tell what is known by now."""
+        for trainer, by in list(self._untold.items()):
+            ended = read_exit_note(RunFolder(self._plan.run).rank_exit(1 + trainer))
+            if ended is None and now < by:
+                continue
+            del self._untold[trainer]
+            cause = Cause("unknown", VANISHED)
+            if ended is not None:
+                cause = Cause(ended.cause, ended.sentence(), signal=ended.signal, status=ended.status)
+            left = self._plan.trainers - len(self._lost)
+            self._note("trainer_lost", trainer=trainer, left=left, **cause.told())

@@ -1,0 +1,122 @@
+"""What a script asks of the trainers that live: their number, its own, and sums over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+
+from mpidata.alone.outside import in_job
+from mpidata.errors import StreamError
+from mpidata.trainer import join as job
+from mpidata.trainer.elastic.members import Attempt, Change, Members
+
+__all__ = ["all_reduce", "on_change", "rank", "world_size"]
+
+_OPERATIONS = {"sum": "SUM", "mean": "SUM", "max": "MAX", "min": "MIN"}
+_OF_TORCH = {"sum": dist.ReduceOp.SUM, "mean": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN}
+
+
+def rank() -> int:
+    """Give the number of this trainer, from 0; outside a job that of torch.distributed, or 0.
+
+    In a job with ``trainers.elastic`` it may change when a trainer dies: the one with the highest number takes the
+    place. Joins the job, which is collective the first time.
+    """
+    return _place()[0]
+
+
+def world_size() -> int:
+    """Give how many trainers there are, in a job with ``trainers.elastic`` how many of them live; as `rank`."""
+    return _place()[1]
+
+
+def on_change(call: Callable[[Change], object]) -> None:
+    """Have ``call(change)`` called on all trainers after one has died, between two steps.
+
+    Parameters
+    ----------
+    call : callable
+        Gets a `Change`: ``rank`` and ``trainers`` from now on, ``before``, how many there were, ``lost``, the numbers
+        of those that died, and ``generation``, which counts the changes. It may use `all_reduce`.
+
+    Notes
+    -----
+    Called at the next forward pass of `DistributedDataParallel`. Does nothing where no trainer's death is survived.
+    """
+    if (members := _members()) is not None:
+        members.on_change(call)
+
+
+def all_reduce(tensor: torch.Tensor, op: str = "sum") -> torch.Tensor:
+    """Reduce a tensor over the trainers, in place; repeated without a trainer that dies meanwhile.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor
+        In CPU memory; of the same shape and dtype on all trainers.
+    op : str
+        ``sum``, ``mean``, ``max`` or ``min``.
+
+    Returns
+    -------
+    torch.Tensor
+        The tensor, the same values on all trainers that live.
+
+    Raises
+    ------
+    StreamError
+        Another `op`; in a job with ``trainers.elastic``: a tensor elsewhere, or of a dtype that NumPy has not.
+
+    Notes
+    -----
+    Collective over the trainers that live; sleeps. Elsewhere it is that of torch.distributed, if it is initialised.
+    """
+    if op not in _OPERATIONS:
+        raise StreamError(f'all_reduce: op is {op!r}. Give "sum", "mean", "max" or "min".')
+    members = _members()
+    count = _over_group(tensor, op) if members is None else _over_members(tensor, op, members)
+    return tensor.div_(count) if op == "mean" else tensor
+
+
+def _over_group(tensor: torch.Tensor, op: str) -> int:
+    if not (dist.is_available() and dist.is_initialized()):
+        return 1
+    dist.all_reduce(tensor, _OF_TORCH[op])
+    return dist.get_world_size()
+
+
+def _over_members(tensor: torch.Tensor, op: str, members: Members) -> int:
+    from mpi4py import MPI
+
+    if tensor.device.type != "cpu" or tensor.dtype in (torch.bfloat16, torch.float16):
+        raise StreamError(
+            f"all_reduce: the tensor is {tensor.dtype} on {tensor.device}. With 'trainers.elastic' give one in CPU "
+            "memory, of float32, float64 or whole numbers."
+        )
+    own = tensor.detach().contiguous().clone()
+    result = torch.empty_like(own)
+
+    def begin(attempt: Attempt) -> None:
+        operation = getattr(MPI, _OPERATIONS[op])
+        attempt.post(attempt.communicator.Iallreduce, own.numpy(), result.numpy(), operation)
+
+    count = members.together(begin)
+    with torch.no_grad():
+        tensor.copy_(result)
+    return count
+
+
+def _members() -> Members | None:
+    return job.join().members if in_job() else None
+
+
+def _place() -> tuple[int, int]:
+    if not in_job():
+        initialised = dist.is_available() and dist.is_initialized()
+        return (dist.get_rank(), dist.get_world_size()) if initialised else (0, 1)
+    trainer = job.join()
+    if trainer.members is not None:
+        return trainer.members.rank, trainer.members.count
+    return (trainer.communicator.Get_rank(), trainer.plan.trainers) if trainer.communicator else (0, 1)

@@ -1,0 +1,145 @@
+"""mpidata.DistributedDataParallel: training goes on when a trainer dies."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as TorchDistributedDataParallel
+
+from mpidata.alone.outside import in_job
+from mpidata.errors import StreamError
+from mpidata.trainer import join as job
+from mpidata.trainer.elastic.members import Members
+from mpidata.trainer.elastic.reducer import Reducer, share_from_first
+from mpidata.trainer.process_group import init_process_group
+
+__all__ = ["DistributedDataParallel"]
+
+_IGNORED = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view", "bucket_cap_mb", "broadcast_buffers"}
+
+
+class DistributedDataParallel(TorchDistributedDataParallel):
+    """torch's DistributedDataParallel, whose training goes on when a trainer dies.
+
+    In a job with ``trainers.elastic`` the trainers agree at the end of each backward pass whether all of them have the
+    mean of the gradients. If a trainer died before, the others take the mean anew of what they have themselves. So each
+    step is made by all that live, once, with the same gradients. Elsewhere it is torch's class as it is.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The same on all trainers; its parameters are dense and in CPU memory. All take the values of trainer 0.
+    **options
+        Those of torch's class. With ``trainers.elastic`` they have no effect: parameters that are not used are always
+        found, and after each step all trainers have the buffers of trainer 0.
+
+    Raises
+    ------
+    StreamError
+        The parameters are not the same on all trainers, some are not in CPU memory, or an option is not known.
+
+    Notes
+    -----
+    Constructor and backward pass are collective over the trainers that live; they sleep while they wait. One a script;
+    for one thread. Where `init_process_group` was not called and is needed, the constructor calls it.
+    """
+
+    def __init__(self, module: torch.nn.Module, **options: Any) -> None:
+        members = job.join().members if in_job() else None
+        self._sums: Reducer | None = None
+        if members is None:
+            if not dist.is_initialized():
+                init_process_group()
+            super().__init__(module, **options)
+            return
+        torch.nn.Module.__init__(self)
+        if others := sorted(options.keys() - _IGNORED):
+            raise StreamError(
+                f"mpidata.DistributedDataParallel does not know {', '.join(others)} with 'trainers.elastic'. Leave it "
+                "out."
+            )
+        self.module = module
+        self.require_backward_grad_sync = True
+        self.broadcast_buffers = True
+        self.device, self.device_ids, self.output_device, self.dim = torch.device("cpu"), None, None, 0
+        self._members = members
+        trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        everything = [*module.parameters(), *module.buffers()]
+        _check(trained, everything, members)
+        share_from_first(everything, members)
+        self._sums = Reducer(trained, list(module.buffers()), members)
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Call the module."""
+        if self._sums is None:
+            return super().forward(*inputs, **kwargs)  # type: ignore[no-untyped-call]
+        if torch.is_grad_enabled():
+            self._members.tell()
+            self._sums.on = self.require_backward_grad_sync
+        return self.module(*inputs, **kwargs)
+
+    def train(self, mode: bool = True) -> DistributedDataParallel:
+        """Put the module into training mode."""
+        if self.__dict__.get("_sums") is None:
+            super().train(mode)  # type: ignore[no-untyped-call]
+        else:
+            torch.nn.Module.train(self, mode)
+        return self
+
+    def register_comm_hook(self, *_: Any, **__: Any) -> None:
+        """Refuse to have gradients summed otherwise in a job with 'trainers.elastic'."""
+        if self._sums is None:
+            super().register_comm_hook(*_, **__)
+            return
+        self._refuse("register_comm_hook")
+
+    def join(self, *_: Any, **__: Any) -> Any:
+        """Refuse uneven numbers of batches in a job with 'trainers.elastic'."""
+        return super().join(*_, **__) if self._sums is None else self._refuse("join")
+
+    @staticmethod
+    def _refuse(what: str) -> NoReturn:
+        raise StreamError(
+            f"DistributedDataParallel.{what} does not go with 'trainers.elastic'. Remove the call, or the key."
+        )
+
+
+def _check(trained: list[torch.nn.Parameter], everything: list[Any], members: Members) -> None:
+    """Refuse what cannot be trained on together."""
+    if not trained:
+        raise StreamError("mpidata.DistributedDataParallel: no parameter of the module requires a gradient.")
+    if other := next((tensor for tensor in everything if tensor.device.type != "cpu"), None):
+        raise StreamError(
+            f"mpidata.DistributedDataParallel: a parameter is on {other.device}. With 'trainers.elastic' models are in "
+            "CPU memory so far. Leave the model there, or remove 'trainers.elastic'."
+        )
+    text = " ".join(f"{tuple(tensor.shape)} {tensor.dtype} {tensor.requires_grad}" for tensor in everything)
+    own = np.frombuffer(hashlib.blake2b(text.encode(), digest_size=8).digest(), np.int64).copy()
+    least, greatest = own.copy(), own.copy()
+
+    def compare(attempt: Any) -> None:
+        attempt.post(attempt.communicator.Iallreduce, own, greatest, _max())
+        attempt.post(attempt.communicator.Iallreduce, own, least, _min())
+
+    members.together(compare)
+    if least != greatest:
+        raise StreamError(
+            "mpidata.DistributedDataParallel: the module is not the same on all trainers: numbers, shapes or dtypes of "
+            "its parameters differ. Make the same model on each."
+        )
+
+
+def _max() -> Any:
+    from mpi4py import MPI
+
+    return MPI.MAX
+
+
+def _min() -> Any:
+    from mpi4py import MPI
+
+    return MPI.MIN

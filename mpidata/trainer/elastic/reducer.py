@@ -1,0 +1,211 @@
+"""The sum of the trainers' gradients: in buckets while the backward pass goes on, repeated where a trainer dies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from mpidata.errors import StreamError
+from mpidata.trainer.elastic.members import Attempt, Members
+from mpidata.trainer.elastic.points import reached
+
+__all__ = ["Reducer", "share_from_first"]
+
+# The first bucket is small, so that its sum is under way early, as in torch's DistributedDataParallel.
+_FIRST_BYTES, _BUCKET_BYTES = 1 << 20, 25 << 20
+
+
+class Reducer:
+    """Averages the gradients over the living trainers at the end of each backward pass.
+
+    A trainer's own gradients are kept until all know that the sum counts. What is not used in a pass on any trainer
+    keeps its gradient; what is used on some counts as zero on the others.
+
+    Parameters
+    ----------
+    parameters : sequence of torch.nn.Parameter
+        Those that are trained, in the same order on all trainers; in CPU memory.
+    buffers : sequence of torch.Tensor
+        After each pass those of the trainer with number 0 are on all.
+    members : Members
+        The trainers.
+
+    Attributes
+    ----------
+    on : bool
+        Whether the next backward pass is one; within `no_sync` it is not.
+
+    Notes
+    -----
+    For the thread that runs the backward pass. Its end is collective over the living trainers.
+    """
+
+    def __init__(
+        self, parameters: Sequence[torch.nn.Parameter], buffers: Sequence[torch.Tensor], members: Members
+    ) -> None:
+        self.on = True
+        self._members = members
+        self._buffers = list(buffers)
+        self._buckets = list(_in_buckets(parameters))
+        self._of: dict[torch.Tensor, _Bucket] = {p: bucket for bucket in self._buckets for p in bucket.parameters}
+        self._next = 0  # the buckets are summed in their order, which is that of all trainers
+        self._attempt: Attempt | None = None
+        for parameter in parameters:
+            parameter.register_post_accumulate_grad_hook(self._came)  # type: ignore[no-untyped-call]
+
+    def _came(self, parameter: torch.Tensor) -> None:
+        """Take a gradient that is there."""
+        if not self.on:
+            return
+        if self._attempt is None:
+            self._attempt = self._members.attempt()
+            for bucket in self._buckets:
+                bucket.begin()
+            self._next = 0
+            reached("backward")
+            torch.autograd.Variable._execution_engine.queue_callback(self._end)
+        self._of[parameter].take(parameter)
+        self._sum_whole(self._attempt)
+
+    def _sum_whole(self, attempt: Attempt) -> None:
+        while self._next < len(self._buckets) and self._buckets[self._next].is_whole:
+            self._buckets[self._next].sum(attempt)
+            self._next += 1
+            reached("sum")
+
+    def _end(self) -> None:
+        attempt, self._attempt = self._attempt, None
+        assert attempt is not None
+        for bucket in self._buckets:
+            bucket.take_rest()
+        self._sum_whole(attempt)
+        shared = _Shared(self._buffers, self._members)
+        shared.send(attempt)
+
+        def again(attempt: Attempt) -> None:
+            for bucket in self._buckets:
+                bucket.sum(attempt)
+            shared.send(attempt)
+
+        count = self._members.together(again, attempt, step=True)
+        reached("agreed")
+        for bucket in self._buckets:
+            bucket.give(count)
+        shared.give()
+
+
+class _Bucket:
+    """Gradients of one dtype that are summed together, behind them for each whether there is one."""
+
+    def __init__(self, parameters: Sequence[torch.nn.Parameter]) -> None:
+        self.parameters = parameters
+        self._sizes = [parameter.numel() for parameter in parameters]
+        self._real = [torch.view_as_real(p.detach()).numel() if p.is_complex() else p.numel() for p in parameters]
+        dtype = torch.float64 if parameters[0].dtype in (torch.float64, torch.complex128) else torch.float32
+        n = sum(self._real)
+        self._own, self._all = (torch.zeros(n + len(parameters), dtype=dtype, device="cpu") for _ in range(2))
+        places = torch.split(self._own[:n], self._real)
+        self._places: dict[torch.Tensor, tuple[int, torch.Tensor]] = {
+            parameter: (i, places[i]) for i, parameter in enumerate(parameters)
+        }
+        self._there = self._own[n:]
+        self._lacking: set[torch.Tensor] = set()
+
+    def begin(self) -> None:
+        self._lacking = set(self.parameters)
+
+    @property
+    def is_whole(self) -> bool:
+        return not self._lacking
+
+    def take(self, parameter: torch.Tensor) -> None:
+        if parameter not in self._lacking:
+            return
+        self._lacking.discard(parameter)
+        number, place = self._places[parameter]
+        grad = parameter.grad
+        if grad is None:
+            place.zero_()
+        elif grad.is_sparse:
+            raise StreamError(
+                "mpidata.DistributedDataParallel takes no sparse gradients. Make the embedding with sparse=False."
+            )
+        else:
+            place.copy_((torch.view_as_real(grad) if grad.is_complex() else grad).reshape(-1))
+        self._there[number] = float(grad is not None)
+
+    def take_rest(self) -> None:
+        """Take what this pass did not use: what an earlier one has left, or nothing."""
+        for parameter in list(self._lacking):
+            self.take(parameter)
+
+    def sum(self, attempt: Attempt) -> None:
+        attempt.post(attempt.communicator.Iallreduce, self._own.numpy(), self._all.numpy())
+
+    def give(self, count: int) -> None:
+        n = sum(self._real)
+        mean, there = self._all[:n].div_(count), self._all[n:].tolist()
+        for parameter, part, used in zip(self.parameters, torch.split(mean, self._real), there, strict=True):
+            if not used:
+                continue
+            if parameter.grad is None:
+                parameter.grad = torch.empty_like(parameter)
+            grad = torch.view_as_real(parameter.grad) if parameter.is_complex() else parameter.grad
+            grad.detach().copy_(part.view(grad.shape))
+
+
+class _Shared:
+    """Tensors that all trainers are to have as the one with number 0 has them."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor], members: Members) -> None:
+        self._tensors, self._members = list(tensors), members
+        self._bytes = _bytes_of(self._tensors)
+        self._received = self._bytes
+
+    def send(self, attempt: Attempt) -> None:
+        if len(self._bytes):
+            own = self._members.rank == 0
+            self._received = self._bytes if own else torch.empty_like(self._bytes)
+            attempt.post(attempt.communicator.Ibcast, self._received.numpy(), self._members.root)
+
+    def give(self) -> None:
+        if self._received is self._bytes:
+            return
+        sizes = [tensor.numel() * tensor.element_size() for tensor in self._tensors]
+        for tensor, part in zip(self._tensors, torch.split(self._received, sizes), strict=True):
+            with torch.no_grad():
+                tensor.copy_(part.clone().view(tensor.dtype).view(tensor.shape))
+
+
+def _bytes_of(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Copy the values of tensors behind one another."""
+    flat = [tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in tensors]
+    return torch.cat(flat) if flat else torch.empty(0, dtype=torch.uint8, device="cpu")
+
+
+def share_from_first(tensors: Sequence[torch.Tensor], members: Members) -> None:
+    """Have these tensors on all trainers as the one with number 0 has them. Collective over the living; sleeps."""
+    shared = _Shared(tensors, members)
+    members.together(shared.send)
+    shared.give()
+
+
+def _in_buckets(parameters: Sequence[torch.nn.Parameter]) -> Iterator[_Bucket]:
+    """Put the parameters into buckets, the last ones first, as their gradients come so."""
+    limit = _FIRST_BYTES
+    kinds: dict[Any, list[torch.nn.Parameter]] = {}
+    for parameter in reversed(parameters):
+        kinds.setdefault(parameter.dtype, []).append(parameter)
+    for of_kind in kinds.values():
+        bucket: list[torch.nn.Parameter] = []
+        size = 0
+        for parameter in of_kind:
+            bucket.append(parameter)
+            size += parameter.numel() * parameter.element_size()
+            if size >= limit:
+                yield _Bucket(bucket)
+                bucket, size, limit = [], 0, _BUCKET_BYTES
+        if bucket:
+            yield _Bucket(bucket)

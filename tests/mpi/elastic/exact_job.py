@@ -1,0 +1,123 @@
+"""Jobs whose trainers die at named points, drawn by a seed, and what of them must hold."""
+
+import json
+import random
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+from jobs import JobFolder, Result, python, read_lines
+
+POINTS = ["backward", "sum", "reduced", "agree", "agreed", "regroup", "regrouped"]
+WAYS = ["SIGKILL", "SIGSEGV", "exit", "leave", "abort"]
+
+
+def write_parts(folder: JobFolder, rows: list[int]) -> None:
+    """Write part files whose rows are numbered from 1."""
+    parts = folder.path / "parts"
+    parts.mkdir()
+    first = 1
+    for number, count in enumerate(rows):
+        np.savez(parts / f"{number}.npz", row=np.arange(first, first + count, dtype=np.int64))
+        first += count
+
+
+def write_job(folder: JobFolder, trainers: int, loaders: int, options: dict[str, Any], **more: Any) -> None:
+    """Write a job of trainers/elastic/exact.py."""
+    program = python("trainers/elastic/exact.py", json.dumps(options))
+    job = {
+        "trainers": {"ranks": trainers, "program": program, "elastic": True},
+        "loaders": {"ranks": loaders},
+        **more,
+    }
+    folder.write_job(job)
+
+
+def draw(seed: int) -> dict[str, Any]:
+    """Draw a job: `rows` of its parts, `trainers`, `loaders` and the `options` of the script."""
+    dice = random.Random(seed)
+    trainers = dice.randint(2, 5)
+    dying = dice.sample(range(trainers), dice.randint(1, min(2, trainers - 1)))
+    kills = {}
+    for trainer in dying:
+        if dice.random() < 0.7:
+            point = dice.choice(POINTS)
+            kills[str(trainer)] = f"{point}:{1 if point.startswith('regroup') else dice.randint(1, 12)}"
+        else:
+            kills[str(trainer)] = f"{dice.randint(0, 12)} {dice.choice(WAYS)}"
+    return {
+        "rows": [dice.randint(20, 90) for _ in range(dice.randint(1, 5))],
+        "trainers": trainers,
+        "loaders": dice.randint(1, 2),
+        "options": {
+            "batch_size": dice.randint(2, 9),
+            "epochs": dice.randint(2, 3),
+            "shuffle": dice.choice(["rows", "parts", None]),
+            "drop_last": False,
+            "kills": kills,
+        },
+    }
+
+
+def books(result: Result, trainers: int) -> list[list[dict[str, Any]]]:
+    """What each trainer has written down."""
+    assert result.run is not None, result.output
+    paths = [result.run / f"book-{trainer}.jsonl" for trainer in range(trainers)]
+    return [read_lines(path) if path.exists() else [] for path in paths]
+
+
+def check(job: dict[str, Any], result: Result) -> None:
+    """Each row was trained once an epoch, by gradients of all that took part, alike on all that live."""
+    told = f"{job}\n{result.logs()}"
+    assert result.status == 0 and result.summary["status"] == "complete", told
+    written = books(result, job["trainers"])
+    drawn: dict[int, dict[int, list[int]]] = defaultdict(dict)  # by step and trainer
+    made: dict[int, dict[int, tuple[float, str]]] = defaultdict(dict)
+    epochs = {}
+    for trainer, lines in enumerate(written):
+        for line in lines:
+            if "rows" in line:
+                drawn[line["step"]][trainer] = line["rows"]
+                epochs[line["step"]] = line["epoch"]
+            elif "made" in line:
+                made[line["made"]][trainer] = line["gradient"], line["weights"]
+    ended = [trainer for trainer, lines in enumerate(written) if lines and "end" in lines[-1]]
+    lost = result.summary.get("lost_trainers", [])
+    assert sorted(ended + lost) == list(range(job["trainers"])), told
+    trained: dict[int, Counter[int]] = defaultdict(Counter)
+    for step, outcomes in made.items():
+        assert len(set(outcomes.values())) == 1, (step, outcomes, told)
+        gradient = next(iter(outcomes.values()))[0]
+        took_part = _who(drawn[step], set(outcomes), gradient)
+        assert took_part, (step, gradient, drawn[step], told)
+        for trainer in took_part:
+            trained[epochs[step]].update(drawn[step][trainer])
+    assert sorted(made) == list(range(len(made))) and all(set(ended) <= set(of) for of in made.values()), told
+    rows = set(range(1, sum(job["rows"]) + 1))
+    assert len(trained) == job["options"]["epochs"], told
+    for epoch, counts in trained.items():
+        assert set(counts) == rows, (epoch, rows - set(counts), told)
+        again = sum(counts.values()) - len(rows)
+        assert again < job["trainers"], (epoch, again, {row: n for row, n in counts.items() if n > 1}, told)
+        if again:  # only where fewer rows were left than trainers
+            assert lost, told
+
+
+def _who(drawn: dict[int, list[int]], made: set[int], gradient: float) -> set[int]:
+    """Find whose rows a gradient is of: of those that made the step, with or without any that have died in it."""
+    dead = sorted(set(drawn) - made)
+    for mask in range(1 << len(dead)):
+        some = made | {trainer for i, trainer in enumerate(dead) if mask >> i & 1}
+        mean = np.mean([np.mean(drawn[trainer]) for trainer in some])
+        if np.isclose(mean, gradient, rtol=1e-12):
+            return some
+    return set()
+
+
+def run(folder: JobFolder, job: dict[str, Any], timeout: float = 120, **more: Any) -> Result:
+    """Run a drawn job."""
+    write_parts(folder, job["rows"])
+    write_job(folder, job["trainers"], job["loaders"], job["options"], **more)
+    return folder.run(timeout=timeout)
+
+

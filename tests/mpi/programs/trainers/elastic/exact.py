@@ -1,0 +1,87 @@
+"""Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was, and dies on demand.
+
+Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, and `kills`, by trainer: `point:count`, or the number
+of a step and how to end there.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import mpidata
+import torch
+
+options = json.loads(sys.argv[1])
+torch.set_num_threads(1)
+start = mpidata.rank()
+kill = options["kills"].get(str(start), "")
+dies_at, _, how = kill.partition(" ")
+if kill and not how:
+    os.environ["MPIDATA_TEST_KILL"] = kill
+data = mpidata.FileDataset(
+    str(Path("parts") / "*.npz"), options["batch_size"], shuffle=options["shuffle"], drop_last=options["drop_last"]
+)
+
+
+class Model(torch.nn.Module):
+    """The gradient of `weight` is the mean of the rows; `odd` is used on odd trainers alone, `never` on none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros((), dtype=torch.float64))
+        self.odd = torch.nn.Parameter(torch.zeros(3))
+        self.never = torch.nn.Parameter(torch.zeros(2))
+        self.net = torch.nn.Sequential(torch.nn.Linear(2, 600), torch.nn.BatchNorm1d(600), torch.nn.Linear(600, 600))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Give a loss."""
+        scaled = torch.stack([rows, -rows], 1).float() / 1000
+        loss = (self.weight * rows).mean() + self.net(scaled.repeat(2, 1)).square().mean()
+        return loss + self.odd.sum() if mpidata.rank() % 2 else loss
+
+
+torch.manual_seed(start)
+model = mpidata.DistributedDataParallel(Model())
+optimizer = torch.optim.SGD(model.parameters(), 1.0)
+mpidata.register(model=model, optimizer=optimizer)
+book = open(f"{os.environ['MPIDATA_RUN']}/book-{start}.jsonl", "a")  # noqa: SIM115
+
+
+def note(**what: object) -> None:
+    """Write a line, which is there whatever happens next."""
+    print(json.dumps(what), file=book, flush=True)
+
+
+def end(how: str) -> None:
+    """Die."""
+    if how == "exit":
+        os._exit(3)
+    if how == "leave":
+        os._exit(0)
+    if how == "abort":
+        from mpi4py import MPI
+
+        MPI.COMM_WORLD.Abort(5)
+    os.kill(os.getpid(), getattr(signal, how))
+
+
+mpidata.on_change(lambda change: note(lost=change.lost, rank=change.rank, trainers=change.trainers))
+step = 0  # of this start
+note(resumed=data.resumed)
+for epoch in range(data.resumed[0], options["epochs"]):
+    for batch in data:
+        note(step=step, epoch=epoch, rows=batch["row"].tolist())
+        if how and step == int(dies_at):
+            end(how)
+        optimizer.zero_grad()
+        model(batch["row"].double()).backward()
+        weights = b"".join(t.detach().numpy().tobytes() for t in [*model.parameters(), *model.buffers()])
+        gradient = model.module.weight.grad.item()
+        assert model.module.never.grad is None
+        optimizer.step()
+        note(made=step, gradient=gradient, weights=hashlib.sha1(weights).hexdigest())
+        step += 1
+note(end=mpidata.world_size(), rank=mpidata.rank())
