@@ -258,7 +258,7 @@ int main(int argc, char **argv)
     show_alive();
     set_environment(&plan);
     tell_solver(&plan, assignments);
-    char *unprotected = plan.fault_tolerant && is_replaced() && !plan.carried ? preload() : NULL;
+    char *unprotected = plan.fault_tolerant && may_be_lost(&plan) && !plan.carried ? preload() : NULL;
     if (unprotected) dprintf(log, "mpidata: An MPI_Abort of this %s ends the job: %s.\n", mpidata_role_name(me.role), unprotected);
     me.carries = plan.carried && me.role == MPIDATA_ROLE_SOLVER;
     if (me.carries) adopt_orphans();

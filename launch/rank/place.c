@@ -59,6 +59,11 @@ char *foreign_launcher(int status)
                  " srun --mpi=pmi2, or let `mpidata run` choose it.", rank_name(), status, MPIDATA_BUILT_WITH);
 }
 
+int may_be_lost(const mpidata_plan *plan)
+{
+    return is_replaced() || (me.role == MPIDATA_ROLE_TRAINER && plan->trainers_at_least);
+}
+
 int is_replaced(void) { return me.role == MPIDATA_ROLE_SOLVER || me.role == MPIDATA_ROLE_LOADER; }
 
 char *rank_name(void)

@@ -64,6 +64,7 @@ void end_cases(void);
 /* place.c */
 long read_launcher(void); /* sets me.rank; returns the number of ranks as the launcher promised it, -1 if it did not */
 void find_role(const mpidata_plan *plan, long size);
+int may_be_lost(const mpidata_plan *plan); /* its death need not end the job */
 int is_replaced(void);      /* a solver or a loader: its death need not end the job */
 char *rank_name(void);      /* in a sentence */
 char *foreign_launcher(int status); /* why MPI may have ended the program so, in a sentence; NULL: not for its launcher */

@@ -151,7 +151,7 @@ static int is_late(watch_t *watch, unsigned flags)
  * more. */
 static int nobody_waits(const watch_t *watch, unsigned flags)
 {
-    if (is_replaced() && access(watch->given_up, F_OK) == 0) return 1;
+    if (may_be_lost(watch->plan) && access(watch->given_up, F_OK) == 0) return 1;
     return me.spawned && !(flags & MPIDATA_PULSE_JOINED) && access(watch->summary, F_OK) == 0;
 }
 
@@ -283,7 +283,7 @@ end_t watch(const mpidata_plan *plan, const mpidata_pulse *pulse, pid_t child)
     struct stat exits;
     watch.exits_number = stat(watch.exits, &exits) ? 0 : exits.st_ino;
     watch.given_up = print("%s/" MPIDATA_RUN_GIVEN_UP "/%s-%ld", me.run_folder,
-                           me.role == MPIDATA_ROLE_LOADER ? "loader" : "group", me.index);
+                           me.role == MPIDATA_ROLE_SOLVER ? "group" : mpidata_role_name(me.role), me.index);
     sigset_t signals;
     sigemptyset(&signals);
     const int taken[] = {SIGTERM, SIGINT, SIGUSR1, SIGCHLD, SIGRTMIN};

@@ -171,6 +171,12 @@ class Trainers(Model):
         examples=["{at_least: 2}"],
     )
 
+    timeout_s: Positive = free_key(
+        default=600.0,
+        description="With `elastic`: seconds for which the others wait for a trainer in a step, until it counts as "
+        "hung and is killed.",
+    )
+
     @property
     def at_least(self) -> int:
         """While so many trainers live, the others go on after a death; 0: a death ends the job."""

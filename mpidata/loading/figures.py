@@ -7,13 +7,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["LEFT_EARLY", "PREFIX", "WAITS_S", "Loaded", "Rate", "Report", "Tally", "summary_of"]
+__all__ = ["LEFT_EARLY", "PREFIX", "STEP_WAITS_S", "WAITS_S", "Loaded", "Rate", "Report", "Tally", "summary_of"]
 
 PREFIX = "loaded."
 """What the names of reports begin with that are about datasets on loaders."""
 
 WAITS_S = f"{PREFIX}waits_s"
 """For how long a trainer has waited for the others, in the middle of an epoch; 0 when it goes on."""
+
+STEP_WAITS_S = f"{PREFIX}step_waits_s"
+"""For how long a trainer has waited for the others in a step, in a job with `trainers.elastic`; 0 when it goes on."""
 
 LEFT_EARLY = f"{PREFIX}left_early"
 """Batches of a trainer that leaves the job in the middle of an epoch."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mpidata.run import deadlines
 from mpidata.run.exits import read_exit_note
 from mpidata.run.folder import RunFolder
@@ -32,12 +34,37 @@ class LostTrainers:
         self._plan = plan
         self._note, self._lost = journal.note, journal.figures.lost_trainers
         self._untold: dict[int, float] = {}
+        self._waits_s: dict[int, float] = {}
+        self._late: set[int] = set()
+        self._suspected: set[int] = set()
 
     @property
     def one_may_die(self) -> bool:
         """Whether so many are left that the others go on when one dies."""
         left = self._plan.trainers - len(self._lost) - 1
         return 0 < self._plan.trainers_at_least <= left
+
+    def waits(self, trainer: int, seconds: float, living: Sequence[int]) -> str:
+        """Take in for how long a trainer has waited for the others; one that has let them wait for too long is killed.
+
+        Returns why the job is to end, as all wait for one another; "" where it is not.
+        """
+        self._waits_s[trainer] = seconds
+        allowed = self._plan.trainers_timeout_s
+        if not self._plan.trainers_at_least or seconds < allowed:
+            return ""
+        late = {one for one in living if not self._waits_s.get(one)}
+        before, self._suspected = self._suspected, late
+        for one in (late & before) - self._late:  # at two reports: who has just come to wait says so
+            RunFolder(self._plan.run).give_up(one, "trainer")
+            self._note("trainer_late", trainer=one, seconds=round(seconds, 1))
+        self._late |= late & before
+        if late or any(self._waits_s.get(one, 0.0) < allowed for one in living):
+            return ""
+        return (
+            f"All trainers have waited for one another for {allowed:g} s. Each must make the same calls that all make "
+            "together, as many steps and sums; their logs say where each waits."
+        )
 
     def died(self, trainer: int, now: float) -> None:
         """Take in that a trainer has died."""
@@ -54,5 +81,8 @@ class LostTrainers:
             cause = Cause("unknown", VANISHED)
             if ended is not None:
                 cause = Cause(ended.cause, ended.sentence(), signal=ended.signal, status=ended.status)
+            if trainer in self._late:
+                said = f"was killed, as the others had waited for it for {self._plan.trainers_timeout_s:g} s"
+                cause = Cause("silent", f"{said} (trainers.timeout_s)")
             left = self._plan.trainers - len(self._lost)
             self._note("trainer_lost", trainer=trainer, left=left, **cause.told())

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpidata.errors import MpidataError, RankDiedError
+from mpidata.loading.figures import STEP_WAITS_S
 from mpidata.native import event as kinds
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Plan
@@ -277,6 +278,9 @@ class Scheduler:
 
     def _on_report(self, event: kinds.Report) -> None:
         self._leavers.reported(event.index, event.values)
+        for name, _, seconds in event.values:
+            if name == STEP_WAITS_S and (why := self._lost_trainers.waits(event.index, seconds, self.ending.trainers)):
+                self._fail(why, None)
         self._journal.reported(event.index, event.values)
 
     def _on_stop(self, event: kinds.Stop) -> None:

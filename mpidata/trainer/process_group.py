@@ -52,7 +52,7 @@ def init_process_group(backend: str | None = None) -> None:
     (their number), MASTER_ADDR and MASTER_PORT in ``os.environ``, and GLOO_SOCKET_IFNAME to the loopback where all
     trainers share one host and it is not set.
 
-    In a job with ``trainers.elastic`` it is set up anew, with other numbers, when a trainer has died, before the next step.
+    In a job with ``trainers.elastic`` it is set up anew, with other numbers, before the step after a trainer's death.
 
     Outside a job this is ``torch.distributed.init_process_group`` if RANK is set, as by torchrun; else it makes a group
     of one process, and sets the first four of these variables.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mpidata.errors import JobInterrupt, MpidataError, StreamError
 from mpidata.field_statistics.statistics import write_statistics
 from mpidata.learning.telling import Telling
-from mpidata.loading.figures import LEFT_EARLY, WAITS_S
+from mpidata.loading.figures import LEFT_EARLY, STEP_WAITS_S, WAITS_S
 from mpidata.loading.turns import Turns
 from mpidata.native import constants, structures
 from mpidata.native.forked import ForkedLibrary, forked_error, when_forked
@@ -80,7 +80,9 @@ class Trainer:
         self.plan = plan
         self.library = library
         self.communicator = communicator
-        self.members = Members(communicator.Dup()) if communicator and plan.trainers_at_least else None
+        self.members: Members | None = None
+        if communicator is not None and plan.trainers_at_least:
+            self.members = Members(communicator.Dup(), self._say_waits)
         self.losses = Telling(library, plan.simulations + plan.validation)
         self.recorder: Recorder | None = None
         self.ended = not plan.has_stream
@@ -285,6 +287,10 @@ class Trainer:
         outside = not self._passes and self.drawn > self.checkpoints.restored.batch
         holds_up = figures.fill + one >= figures.capacity and not self._waiting
         return Pace(figures.drawn, holds_up, "its buffer is full, so the solvers wait for it", outside)
+
+    def _say_waits(self, seconds: float) -> None:
+        """Tell for how long this trainer has waited for the others in a step."""
+        self.library.mpidata_trainer_report(STEP_WAITS_S.encode(), seconds)
 
     def _wait_for_others(self, seconds: float) -> None:
         if not self.plan.has_stream:

@@ -49,6 +49,9 @@ int mpidata_shrink(MPI_Comm *comm) {
     MPIDATA_TRY_MPI(MPIX_Comm_revoke(*comm));
     MPIDATA_TRY_MPI(MPIX_Comm_shrink(*comm, &living));
     MPIDATA_TRY_MPI(MPI_Comm_set_errhandler(living, MPI_ERRORS_RETURN));
+    /* None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then. */
+    int made = 1;
+    (void)MPIX_Comm_agree(living, &made);
     *comm = living;
     return MPIDATA_SUCCESS;
 }

@@ -139,9 +139,9 @@ class FileDataset(IterableDataset[dict[str, torch.Tensor]]):
             lambda epoch: blocks_of(self._counts, self._shuffle, self._open_parts, self._seed, epoch),
         )
         self._position = Position()
+        self._may_grow = share and place.members is not None
         place.hold(f"mpidata.FileDataset {next(_numbers)}", self)
         self._position.is_of_job("FileDataset")
-        self._may_grow = share and place.members is not None
         if share and place.members is not None:
             self._living = _Living(self._position, self._dealing, self._ahead)
             place.members.share(self._living)

@@ -27,6 +27,7 @@ class RanksSection(SolversSection, LoadersSection):
     world: int
     trainers: int
     trainers_at_least: int = 0
+    trainers_timeout_s: float = 600.0
 
     def role_of(self, rank: int) -> tuple[str, int, int]:
         """Role of a rank of the world.
@@ -79,4 +80,10 @@ def ranks_of(job: Job) -> RanksSection:
     """Plan the ranks of a job."""
     several = vars(solvers_of(job)) | vars(loaders_of(job))
     trainers = job.trainers
-    return RanksSection(world=job.world_size, trainers=trainers.ranks, trainers_at_least=trainers.at_least, **several)
+    return RanksSection(
+        world=job.world_size,
+        trainers=trainers.ranks,
+        trainers_at_least=trainers.at_least,
+        trainers_timeout_s=trainers.timeout_s,
+        **several,
+    )

@@ -28,7 +28,8 @@ Place = tuple[int, int]
 """Epoch of a dataset, and how many of its batches were given out."""
 
 _MOST_DATASETS = 16
-_YIELDS_S, _LONGEST_S = 2e-3, 5e-4
+_MOST_TRIES = 10
+_YIELDS_S, _LONGEST_S, _TELLS_S = 2e-3, 5e-4, 1.0
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,13 @@ class Attempt:
     ----------
     communicator : mpi4py.MPI.Intracomm
         Of those who take part. Where one of them has died, it is revoked, so that nobody waits in it any more.
+    report : callable
+        Told of long waits, in seconds, once a second, and of their ends: 0.
     """
 
-    def __init__(self, communicator: MPI.Intracomm) -> None:
+    def __init__(self, communicator: MPI.Intracomm, report: Callable[[float], object]) -> None:
         self.communicator = communicator
+        self._report = report
         self._requests: list[MPI.Request] = []
         self._failed = False
 
@@ -86,13 +90,12 @@ class Attempt:
             return
         try:
             self._requests.append(call(*arguments))
-        except MPI.Exception as error:
-            _raise_others(error)
+        except MPI.Exception:
             self._fail()
 
     def wait(self) -> bool:
         """Wait until all have ended; False where any has failed."""
-        ended = [_wait(request, self._fail) for request in self._requests]
+        ended = [_wait(request, self._report, self._fail) for request in self._requests]
         return all(ended) and not self._failed
 
     def _fail(self) -> None:
@@ -110,6 +113,8 @@ class Members:
     ----------
     communicator : mpi4py.MPI.Intracomm
         Of all trainers, for this object alone.
+    report : callable
+        As of `Attempt`.
 
     Attributes
     ----------
@@ -125,8 +130,9 @@ class Members:
     For the thread of the training script. The methods that say so are collective over the living trainers.
     """
 
-    def __init__(self, communicator: MPI.Intracomm) -> None:
+    def __init__(self, communicator: MPI.Intracomm, report: Callable[[float], object]) -> None:
         self.communicator = communicator
+        self._report = report
         self.numbers = list(range(communicator.Get_size()))
         self.generation = 0
         self._first = communicator.Get_group()
@@ -136,7 +142,6 @@ class Members:
         self._trained: dict[int, NDArray[np.int64]] = {}
         self._changes: list[Change] = []
         self._tell: list[Callable[[Change], object]] = []
-        self._at_once: list[Callable[[Members], object]] = []
 
     @property
     def rank(self) -> int:
@@ -166,10 +171,6 @@ class Members:
         """Have something called after each change, by `tell`."""
         self._tell.append(call)
 
-    def at_once(self, call: Callable[[Members], object]) -> None:
-        """Have something called within each change, on all trainers alike; it may be collective over the living."""
-        self._at_once.append(call)
-
     def tell(self) -> None:
         """Tell of the changes since the last call. To be called between two steps."""
         changes, self._changes = self._changes, []
@@ -179,7 +180,7 @@ class Members:
 
     def attempt(self) -> Attempt:
         """Begin to begin something collective, which `together` brings to its end."""
-        return Attempt(self.communicator)
+        return Attempt(self.communicator, self._report)
 
     def together(self, begin: Callable[[Attempt], object], attempt: Attempt | None = None, step: bool = False) -> int:
         """Do something collective, until it has come to its end on all trainers that live.
@@ -202,7 +203,7 @@ class Members:
         -----
         Collective over the living trainers; sleeps.
         """
-        while True:
+        for _ in range(_MOST_TRIES + len(self._ranks)):
             if attempt is None:
                 attempt = self.attempt()
                 begin(attempt)
@@ -219,6 +220,7 @@ class Members:
             if everywhere:
                 return len(ranks)
             attempt = None
+        raise StreamError("The trainers cannot reduce: MPI fails again and again, though nobody has died.")
 
     def _places(self) -> NDArray[np.int64]:
         own = np.zeros((_MOST_DATASETS, 2), np.int64)
@@ -235,7 +237,7 @@ class Members:
         flags = np.array([done | (dead.Get_size() == 0) << 1], np.int32)
         request = self.communicator.Iagree(flags)
         reached("agree")
-        _wait(request)  # an error says only that somebody has died since
+        _wait(request, self._report)  # an error says only that somebody has died since
         if dead != MPI.GROUP_EMPTY:
             dead.Free()
         return bool(flags[0] & 1), bool(flags[0] & 2)
@@ -249,12 +251,16 @@ class Members:
         self.communicator.Revoke()
         living = self.communicator.Shrink()
         assert isinstance(living, MPI.Intracomm)
+        # None may revoke it, as another one has died, while others are still making it: Open MPI 5.0 crashes then.
+        _wait(living.Iagree(np.ones(1, np.int32)), self._report)
         self.communicator = living
         reached("regrouped")
         group = self.communicator.Get_group()
         self._ranks = sorted(group.Translate_ranks(None, self._first))
         group.Free()
         lost = [number for number, rank in enumerate(before) if rank not in self._ranks]
+        if not lost:  # it is only not known yet, and the next try fails, too
+            return
         self.numbers = without(before, lost)
         self.generation += 1
         change = Change(self.rank, self.count, len(before), tuple(lost), self.generation)
@@ -264,33 +270,32 @@ class Members:
                 continue
             trained = {number: self._trained.get(before[number], nowhere)[at] for number in lost}
             dataset.lose({number: (int(epoch), int(had)) for number, (epoch, had) in trained.items()}, change)
-        for call in self._at_once:
-            call(self)
         self._changes.append(change)
 
 
-def _wait(request: MPI.Request, when_failed: Callable[[], object] = lambda: None) -> bool:
-    """Wait for a request asleep, but for the first moments; False where it has failed, as somebody has died."""
+def _wait(
+    request: MPI.Request, report: Callable[[float], object], when_failed: Callable[[], object] = lambda: None
+) -> bool:
+    """Wait for a request asleep, but for the first moments; False where it has failed, as somebody has died.
+
+    Of a death Open MPI's collectives give MPI_ERR_PROC_FAILED, MPI_ERR_REVOKED, and now and then another error.
+    """
     from mpi4py import MPI
 
-    begun, failed = time.monotonic(), False
-    while True:
+    begun, told_s, failed, ended = time.monotonic(), 0.0, False, False
+    while not ended:
         try:
-            if request.Test():
-                return not failed
-        except MPI.Exception as error:
-            _raise_others(error)
+            ended = request.Test()
+        except MPI.Exception:
             if not failed:
                 when_failed()
-            failed = True
-            if request == MPI.REQUEST_NULL:
-                return False
-        time.sleep(0.0 if time.monotonic() - begun < _YIELDS_S else _LONGEST_S)
-
-
-def _raise_others(error: MPI.Exception) -> None:
-    """Raise an error of MPI that is not about a death."""
-    from mpi4py import MPI
-
-    if error.Get_error_class() not in (MPI.ERR_PROC_FAILED, MPI.ERR_PROC_FAILED_PENDING, MPI.ERR_REVOKED):
-        raise error
+            failed, ended = True, request == MPI.REQUEST_NULL
+        waited_s = time.monotonic() - begun
+        if waited_s - told_s > _TELLS_S:
+            told_s = waited_s
+            report(waited_s)
+        if not ended:
+            time.sleep(0.0 if waited_s < _YIELDS_S else _LONGEST_S)
+    if told_s:
+        report(0.0)
+    return not failed

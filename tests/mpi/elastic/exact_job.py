@@ -22,11 +22,19 @@ def write_parts(folder: JobFolder, rows: list[int]) -> None:
         first += count
 
 
-def write_job(folder: JobFolder, trainers: int, loaders: int, options: dict[str, Any], **more: Any) -> None:
+def write_job(
+    folder: JobFolder,
+    trainers: int,
+    loaders: int,
+    options: dict[str, Any],
+    at_least: int = 1,
+    timeout_s: float = 600,
+    **more: Any,
+) -> None:
     """Write a job of trainers/elastic/exact.py."""
     program = python("trainers/elastic/exact.py", json.dumps(options))
     job = {
-        "trainers": {"ranks": trainers, "program": program, "elastic": True},
+        "trainers": {"ranks": trainers, "program": program, "elastic": {"at_least": at_least}, "timeout_s": timeout_s},
         "loaders": {"ranks": loaders},
         **more,
     }
@@ -119,5 +127,3 @@ def run(folder: JobFolder, job: dict[str, Any], timeout: float = 120, **more: An
     write_parts(folder, job["rows"])
     write_job(folder, job["trainers"], job["loaders"], job["options"], **more)
     return folder.run(timeout=timeout)
-
-

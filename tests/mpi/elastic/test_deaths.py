@@ -34,6 +34,23 @@ def test_any_way_to_die(folder: JobFolder, how: str) -> None:
     check(job, run(folder, job))
 
 
+def test_a_trainer_that_the_others_wait_for_too_long_is_killed(folder: JobFolder) -> None:
+    job = _job({"1": "4 SIGSTOP"})
+    result = run(folder, job, timeout_s=3)
+    check(job, result)
+    (lost,) = [event for event in result.events() if event["event"] == "trainer_lost"]
+    assert "others had waited for it for 3 s (trainers.timeout_s)" in lost["how"], lost
+
+
+def test_below_at_least_the_job_ends_and_resumes(folder: JobFolder) -> None:
+    job = _job({"0": "6 SIGKILL", "1": "6 SIGKILL"})
+    result = run(folder, job, at_least=2, checkpoint={"every_s": 0.2})
+    assert result.status == 1, result.logs()
+    assert result.run is not None
+    again = folder.resume(result.run, "--set", "trainers.ranks=2", "--set", "trainers.elastic.at_least=1", timeout=120)
+    assert again.status == 0, again.logs()
+
+
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.full) for seed in range(30)])
 def test_deaths_drawn_at_random(folder: JobFolder, seed: int) -> None:
     job = draw(seed)

@@ -1,7 +1,7 @@
-"""Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was, and dies on demand.
+"""Trains on rows whose numbers are the gradient, writes down what was drawn and what each step was, and dies.
 
-Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, and `kills`, by trainer: `point:count`, or the number
-of a step and how to end there.
+Arguments: JSON with `batch_size`, `epochs`, `shuffle`, `drop_last`, and `kills`, by trainer: `point:count`, or the
+number of a step and how to end there.
 """
 
 import hashlib
@@ -11,13 +11,15 @@ import signal
 import sys
 from pathlib import Path
 
-import mpidata
 import torch
+
+import mpidata
 
 options = json.loads(sys.argv[1])
 torch.set_num_threads(1)
 start = mpidata.rank()
-kill = options["kills"].get(str(start), "")
+path = Path(os.environ["MPIDATA_RUN"], f"book-{start}.jsonl")
+kill = "" if path.exists() else options["kills"].get(str(start), "")  # a start that resumes goes through
 dies_at, _, how = kill.partition(" ")
 if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
@@ -47,7 +49,7 @@ torch.manual_seed(start)
 model = mpidata.DistributedDataParallel(Model())
 optimizer = torch.optim.SGD(model.parameters(), 1.0)
 mpidata.register(model=model, optimizer=optimizer)
-book = open(f"{os.environ['MPIDATA_RUN']}/book-{start}.jsonl", "a")  # noqa: SIM115
+book = path.open("a")  # noqa: SIM115
 
 
 def note(**what: object) -> None:
