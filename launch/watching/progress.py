@@ -63,7 +63,7 @@ class Progress:
     To be entered; `look` is called some times a second by the thread that entered it. When the reader of the output has
     gone away, the job goes on without a display.
 
-    A plain line comes where the figures change: every 5 s, but the one after the first batch at once, then with pauses that
+    A plain line comes where the figures change: every 5 s, but after the first batch at once, then with pauses that
     double from 1 s on, so that a short job shows some, too.
     """
 

@@ -50,16 +50,17 @@ def test_validation_samples_of_all_and_padded_ones(folder: JobFolder, validation
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("trainers", [1, 2])
-def test_a_resume_continues_what_is_registered(folder: JobFolder, trainers: int) -> None:
-    result = interrupt(folder, "resumes_transformers.py", trainers, "registered")
+@pytest.mark.parametrize(("how", "trainers"), [("registered", 1), ("registered", 2), ("both", 1)])
+def test_a_resume_continues_what_is_registered(folder: JobFolder, how: str, trainers: int) -> None:
+    result = interrupt(folder, "resumes_transformers.py", trainers, how)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     _, (_, resumed, at) = (line.split() for line in result.marked())
     assert 0 < int(at) * 4 <= int(resumed) <= int(at) * 4 + 8, "a batch fetched ahead, and part of the next"
     found = folder.read_notes("used", trainers)
     for each in found:
         assert len(each["used"]) == 240 // trainers - (int(resumed) - int(at) * 4)
-        assert each["steps"] == int(at) + -(-(240 // trainers - int(resumed)) // 4)
+        steps = int(at) + -(-(240 // trainers - int(resumed)) // 4)
+        assert each["steps"] == steps if how == "registered" else each["steps"] > steps, "its own count goes on"
     assert max(Counter((i, s) for each in found for i, s in each["used"]).values()) == 1
 
 
