@@ -250,13 +250,16 @@ class Trainer:
             self._interrupted = True
             raise JobInterrupt("Ctrl-C in `mpidata run`")
 
-    def begin_pass(self) -> None:
-        """Begin a pass over the stream; raises StreamError if the script has not claimed its state in a checkpoint."""
+    def begin_pass(self, warn: bool = True) -> None:
+        """Begin a pass over the stream; raises StreamError if the script has not claimed its state in a checkpoint.
+
+        With `warn` it warns of a pass over a stream that is over.
+        """
         if self._forked:
             raise forked_error()
         self.checkpoints.check_claimed()
         self._passes += 1
-        if self.ended:
+        if self.ended and warn:
             how = "the job was stopped" if self.is_stopped() else "the stream was over"
             warnings.warn(
                 f"This pass over the stream is empty: {how} after {self._progress()}. A loop over epochs ends in time "

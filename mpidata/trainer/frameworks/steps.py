@@ -15,7 +15,7 @@ from mpidata.errors import StreamError
 if TYPE_CHECKING:
     from mpidata.trainer.trainer import Trainer
 
-__all__ = ["compare_steps"]
+__all__ = ["asks_for_an_empty_pass", "compare_steps"]
 
 # The module that has the class of a training loop, what users call it, and how they have it resume.
 _LOOPS = {
@@ -141,6 +141,11 @@ def compare_steps(trainer: Trainer) -> bool:
     )
 
 
+def asks_for_an_empty_pass() -> bool:
+    """Whether a loop of transformers calls: it finds the end of a stream by a pass that gives nothing."""
+    return any(_LOOPS[module][0] == "transformers" for module, _ in _loops())
+
+
 def _went_back(trainer: Trainer, steps: FrameworkSteps) -> bool:
     """Give a model that is registered the weights that belong to the place in the stream; False where it is not."""
     registered = trainer.checkpoints.registered
@@ -151,9 +156,9 @@ def _went_back(trainer: Trainer, steps: FrameworkSteps) -> bool:
     trainer.checkpoints.restore_registered()
     warnings.warn(
         f"{steps.framework} resumed from a checkpoint of step {steps.now()} ({steps.argument}), but the job's "
-        f"checkpoint, and with it the stream, is of step {steps.saved}. So what is registered ({', '.join(registered)}) "
-        f"goes on from the job's checkpoint, and all else from that of {steps.framework}. Register the optimizer, too, "
-        f"and leave {steps.argument} out.",
+        f"checkpoint, and with it the stream, is of step {steps.saved}. So what is registered goes on from the job's "
+        f"checkpoint ({', '.join(registered)}), and all else from that of {steps.framework}. Register the optimizer, "
+        f"too, and leave {steps.argument} out.",
         stacklevel=4,
     )
     return True

@@ -26,6 +26,7 @@ def run(folder: JobFolder, trainers: int, **validation: bool) -> tuple[Result, l
     )
     result = folder.run(timeout=150)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
+    assert "This pass over the stream is empty" not in result.logs(), "by which transformers finds the end"
     return result, folder.read_notes("used", trainers)
 
 
