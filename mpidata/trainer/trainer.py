@@ -235,6 +235,10 @@ class Trainer:
         check(self.library, status)
         return True
 
+    def is_done(self) -> bool:
+        """Whether the script has all that it asked for: the stream is over or closed, or no epoch is under way."""
+        return self.ended or self.closed if self.plan.has_stream else not self.turns.in_epoch
+
     def is_stopped(self) -> bool:
         """Whether the stream was cut short: by a signal to the job, or as another trainer left."""
         stopped = ctypes.c_int()
