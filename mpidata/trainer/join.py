@@ -154,7 +154,7 @@ def _report(_: BaseException, sentence: str) -> None:
 
 
 def _close_before_exit(trainer: Trainer, process: int) -> None:
-    """Leave in order, too, where a script or framework whose work is done ends by `os._exit(0)`, which calls nothing."""
+    """Leave in order, too, where a script or framework that is done ends by `os._exit(0)`, which calls nothing."""
     from mpi4py import MPI
 
     leave = os._exit
