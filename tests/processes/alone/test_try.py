@@ -234,7 +234,8 @@ def test_batches_that_are_kept_until_the_end_end_without_a_word(folder: Path) ->
         sys.unraisablehook = lambda error, write=os.write: write(2, b"ignored")
         for number, batch in enumerate(mpidata.MPIStreamDataset(batch_size=8)):
             setattr(torch, f"kept_{number}", batch)  # goes after the variables of other modules
-            setattr(sys, f"kept_{number}", batch)
+            class Kept:
+                batch = [batch]  # a cycle, as each class is one
         """
     (folder / "keeps.py").write_text(textwrap.dedent(code))
     buffer = "buffer={policy: reservoir, capacity: 30, repeats: 1}"
